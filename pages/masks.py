@@ -27,7 +27,7 @@ with for_pytorch("masks"):
     from explorer.figures.base.bars import percent
     from explorer.figures.maps.heatmap import row_tokens
     from explorer.figures.pages.masks import leak_bars, mask_map, padding_grid, score_map, weight_map
-    from explorer.lenses.what_if.masking import Leak, Masking, leak, masked_weights
+    from explorer.lenses.what_if.arithmetic import Leak, Masking, leak, masked_weights
     from transformer import Translation
     from transformer.config import AttentionKind
     from transformer.text.words import PAD

@@ -19,9 +19,21 @@ from transformer import load_trace, load_translator
 from .conftest import PATIENCE, Visitor
 from .test_export import download, popover
 
-TEXT = "one two three four"
 THREE = (do.hide(1), do.scale("cross", 0, 1, 3.0), do.temperature("encoder", 0, 0, 2.0))
-HERE = {"model": "random", "text": TEXT}
+HERE = {"model": "random", "text": "one two three four"}
+RESTED = """['H1', 'queries'].every(text => [...document.querySelectorAll('.js-plotly-plot')].some(
+  plot => plot.textContent.includes(text) && plot.querySelector('.nsewdrag')))
+  && document.querySelector('.stApp').dataset.testScriptState === 'notRunning'"""
+PLACE = """([text, row, column, size]) => {
+  const plots = [...document.querySelectorAll('.js-plotly-plot')];
+  const plot = plots.find(each => each.textContent.includes(text));
+  const { x, y } = plot.data.at(-1), area = plot.querySelector('.nsewdrag');
+  const [rows, columns] = size ?? [Math.max(...y) + 1, Math.max(...x) + 1];
+  area.scrollIntoView({ block: 'center' });
+  const box = area.getBoundingClientRect();
+  return [box.left + (column + .5) / columns * box.width, box.top + (row + .5) / rows * box.height];
+}"""
+"""Where the chart that holds a text has a cell; its last trace knows the cells, if none are counted."""
 
 
 def link(*changes: do.Intervention, **params: str) -> dict[str, str]:
@@ -36,10 +48,8 @@ def at_what_if(visitor: Visitor, **params: str) -> None:
 
 def until_active(visitor: Visitor, *changes: do.Intervention) -> None:
     """Waits until the address names these changes."""
-    visitor.until(
-        "text => (new URLSearchParams(location.search).get('changes') || '') === text",
-        do.write_text(changes),
-    )
+    named = "text => (new URLSearchParams(location.search).get('changes') || '') === text"
+    visitor.until(named, do.write_text(changes))
 
 
 def badge(visitor: Visitor) -> str:
@@ -66,13 +76,12 @@ def test_a_link_with_three_changes_shows_counts_and_exports_them(visitor: Visito
 def test_two_visitors_with_different_changes_never_see_each_other_s(
     newcomer: Callable[..., Visitor],
 ) -> None:
-    one, other, neither = newcomer(), newcomer(), newcomer()
-    for visitor, changes in ((one, THREE[:1]), (other, THREE[1:])):
-        visitor.open("cross_attention", **link(*changes, cross="1.2"))
-    neither.open("cross_attention", **HERE, cross="1.2")
-    cells = [visitor.hover_text("cross", 0, 1) for visitor in (one, other, neither)]
+    visitors = one, other, neither = newcomer(), newcomer(), newcomer()
+    for visitor, params in zip(visitors, (link(*THREE[:1]), link(*THREE[1:]), HERE), strict=True):
+        visitor.open("cross_attention", **params, cross="1.2")
+    cells = [visitor.hover_text("cross", 0, 1) for visitor in visitors]
     assert len(set(cells)) == 3
-    for visitor, cell in zip((one, other, neither), cells, strict=True):
+    for visitor, cell in zip(visitors, cells, strict=True):
         visitor.page.reload()
         visitor.ready()
         assert visitor.hover_text("cross", 0, 1) == cell
@@ -82,109 +91,62 @@ def test_two_visitors_with_different_changes_never_see_each_other_s(
 
 
 def test_a_word_a_head_and_a_cell_are_read_under_the_pointer_and_changed_by_clicks(visitor: Visitor) -> None:
+    page, mouse = visitor.page, visitor.page.mouse
+
+    def word(text: str) -> None:
+        visitor.until(RESTED)
+        words = page.locator("[data-testid=stButtonGroup] button")
+        words.filter(has_text=re.compile(f"^{text}$")).click(timeout=PATIENCE)
+
+    def at(act: Callable[..., None], text: str, row: int, column: int, *size: int) -> None:
+        visitor.until(RESTED)
+        act(*visitor.read(PLACE, [text, row, column, size or None]))
+
+    def press(name: str) -> None:
+        page.get_by_role("button", name=name).click(timeout=PATIENCE)
+
     at_what_if(visitor, **link(THREE[1], kind="cross", cross="1.1"))
-    cell_tells(visitor)
-    click_word(visitor, "two")
-    until_active(visitor, THREE[1], do.hide(1))
-    click_tile(visitor, 2, 3)
-    visitor.page.get_by_role("button", name="Switch head 4 of layer 3 off").click(timeout=PATIENCE)
-    off = do.ablate("cross", 2, 3)
-    until_active(visitor, THREE[1], do.hide(1), off)
-    click_tile(visitor, 0, 0)
-    visitor.page.get_by_role("button", name="Switch head 1 of layer 1 off").wait_for(timeout=PATIENCE)
-    click_cell(visitor, 1, 2)
-    visitor.until("new URLSearchParams(location.search).get('source') === '3'")
-    visitor.page.get_by_role("button", name="Move this row's weight here").click(timeout=PATIENCE)
-    until_active(visitor, THREE[1], do.hide(1), off, do.set_row("cross", 0, 0, 1, {2: 1.0}))
-    click_word(visitor, "two")
-    until_active(visitor, THREE[1], off, do.set_row("cross", 0, 0, 1, {2: 1.0}))
-
-
-def cell_tells(visitor: Visitor) -> None:
-    """Looks at a cell of the map of differences: it says both weights and their difference."""
-    place_of_cell(visitor, 1, 2, visitor.page.mouse.move)
-    place = ".hoverlayer .hovertext"
-    visitor.page.wait_for_selector(place, timeout=PATIENCE)
-    told = visitor.page.eval_on_selector(place, "e => e.textContent")
+    at(mouse.move, "queries", 1, 2)
+    page.wait_for_selector(".hoverlayer .hovertext", timeout=PATIENCE)
+    told = page.eval_on_selector(".hoverlayer .hovertext", "e => e.textContent")
     assert re.search(r"changed [\d.]+ · as it is [\d.]+ · difference [+−]?[\d.]+", told), told
-
-
-def click_word(visitor: Visitor, word: str) -> None:
-    """Clicks a word of the source."""
-    rested(visitor)
-    words = visitor.page.locator("[data-testid=stButtonGroup] button")
-    words.filter(has_text=re.compile(f"^{word}$")).click(timeout=PATIENCE)
-
-
-def click_tile(visitor: Visitor, layer: int, head: int) -> None:
-    """Clicks a head among the tiles of three layers with four heads."""
-    _at(visitor, "H1", (layer + 0.5) / 3, (head + 0.5) / 4, visitor.page.mouse.click)
-
-
-def click_cell(visitor: Visitor, row: int, column: int) -> None:
-    """Clicks a cell of the map of differences."""
-    place_of_cell(visitor, row, column, visitor.page.mouse.click)
-
-
-def place_of_cell(visitor: Visitor, row: int, column: int, act: Callable[[float, float], None]) -> None:
-    """Moves or clicks where the map of differences has a cell."""
-    rested(visitor)
-    rows, columns = visitor.read(
-        """() => {
-          const plots = [...document.querySelectorAll('.js-plotly-plot')];
-          const { x, y } = plots.find(each => each.textContent.includes('queries')).data.at(-1);
-          return [Math.max(...y) + 1, Math.max(...x) + 1];
-        }"""
-    )
-    _at(visitor, "queries", (row + 0.5) / rows, (column + 0.5) / columns, act)
-
-
-def _at(visitor: Visitor, text: str, down: float, across: float, act: Callable[[float, float], None]) -> None:
-    """Does something at a place of the chart that holds a text, by shares of its height and width."""
-    rested(visitor)
-    x, y = visitor.read(
-        """([text, down, across]) => {
-          const plots = [...document.querySelectorAll('.js-plotly-plot')];
-          const area = plots.find(each => each.textContent.includes(text)).querySelector('.nsewdrag');
-          area.scrollIntoView({ block: 'center' });
-          const box = area.getBoundingClientRect();
-          return [box.left + across * box.width, box.top + down * box.height];
-        }""",
-        [text, down, across],
-    )
-    act(x, y)
-
-
-def rested(visitor: Visitor) -> None:
-    """Waits until the script has ended and both charts of heads are drawn."""
-    visitor.until("document.querySelector('.stApp').dataset.testScriptState === 'notRunning'")
-    visitor.until(
-        """['H1', 'queries'].every(text => [...document.querySelectorAll('.js-plotly-plot')].some(
-          plot => plot.textContent.includes(text) && plot.querySelector('.nsewdrag')))"""
-    )
+    word("two")
+    until_active(visitor, THREE[1], do.hide(1))
+    at(mouse.click, "H1", 2, 3, 3, 4)
+    press("Switch head 4 of layer 3 off")
+    off, row = do.ablate("cross", 2, 3), do.set_row("cross", 0, 0, 1, {2: 1.0})
+    until_active(visitor, THREE[1], do.hide(1), off)
+    at(mouse.click, "H1", 0, 0, 3, 4)
+    page.get_by_role("button", name="Switch head 1 of layer 1 off").wait_for(timeout=PATIENCE)
+    at(mouse.click, "queries", 1, 2)
+    visitor.until("new URLSearchParams(location.search).get('source') === '3'")
+    press("Move this row's weight here")
+    until_active(visitor, THREE[1], do.hide(1), off, row)
+    word("two")
+    until_active(visitor, THREE[1], off, row)
 
 
 def test_the_numbers_arrive_as_csv_with_their_caption(visitor: Visitor, models: Path, tmp_path: Path) -> None:
+    def table(name: str) -> tuple[str, str, list[dict[str, str]]]:
+        """Caption, provenance and rows of the saved numbers of a figure."""
+        visitor.page.locator(f".st-key-export-{name} button").first.click(timeout=PATIENCE)
+        box = visitor.page.locator("[data-testid=stPopoverBody]").filter(has_text="CSV")
+        box.wait_for(timeout=PATIENCE)
+        file = io.StringIO(download(visitor, box, "CSV", tmp_path).read_text("utf-8-sig"))
+        visitor.page.keyboard.press("Escape")
+        (caption,), (provenance,) = islice(csv.reader(file), 2)
+        return caption, provenance, list(csv.DictReader(file))
+
     at_what_if(visitor, **link(THREE[1], cross="1.2"))
     model = load_translator(models / "random")
-    base = model.translate(TEXT)
-    found = compare_runs(base, model.force(TEXT, base.target_ids, interventions=[THREE[1]]))
-    caption, provenance, steps = table(visitor, "what-if-delta", tmp_path)
+    base = model.translate(HERE["text"])
+    both = compare_runs(base, model.force(HERE["text"], base.target_ids, interventions=[THREE[1]]))
+    caption, provenance, steps = table("what-if-delta")
     assert caption.startswith("# Δ log p of each token of the unchanged translation")
     assert do.write_text(THREE[1:2]) in provenance
     assert [row["token"] for row in steps] == list(base.target_tokens)
-    assert [float(row["Δ log p, nats"]) for row in steps] == pytest.approx(found.delta_log_p, abs=1e-5)
-    *_, cells = table(visitor, "what-if-map", tmp_path)
-    shown = [float(row["difference"]) for row in cells]
-    assert shown == pytest.approx(found.map("cross", 0, 1).ravel(), abs=1e-5)
-
-
-def table(visitor: Visitor, name: str, path: Path) -> tuple[str, str, list[dict[str, str]]]:
-    """Saves the numbers of a figure: caption, provenance and rows."""
-    visitor.page.locator(f".st-key-export-{name} button").first.click(timeout=PATIENCE)
-    box = visitor.page.locator("[data-testid=stPopoverBody]").filter(has_text="CSV")
-    box.wait_for(timeout=PATIENCE)
-    file = io.StringIO(download(visitor, box, "CSV", path).read_text("utf-8-sig"))
-    visitor.page.keyboard.press("Escape")
-    (caption,), (provenance,) = islice(csv.reader(file), 2)
-    return caption, provenance, list(csv.DictReader(file))
+    assert [float(row["Δ log p, nats"]) for row in steps] == pytest.approx(both.delta_log_p, abs=1e-5)
+    *_, cells = table("what-if-map")
+    weights = [[float(row[f"weight {each}"]) for row in cells] for each in ("as it is", "changed")]
+    for found, expected in zip(weights, both.sides("cross", 0, 1), strict=True):
+        assert found == pytest.approx(expected.ravel(), abs=1e-5)

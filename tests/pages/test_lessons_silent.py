@@ -17,7 +17,7 @@ from streamlit.testing.v1 import AppTest
 
 from explorer.app.server import examples, models
 from explorer.app.server.lessons import asking, files
-from explorer.lenses.what_if.questions.question import Measured
+from explorer.lenses.what_if.questions import Measured
 from explorer.linked.view import LATER
 
 MODELS = ("en-pt", "en-de")

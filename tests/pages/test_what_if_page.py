@@ -1,8 +1,10 @@
-"""The page What if: what it says that changes did, its list of changes, and what a click adds."""
+"""The page What if: what it can add, its list of changes, what a click changes, what changes did."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import pytest
@@ -10,80 +12,156 @@ from app_pages import charts, run, said, words
 from streamlit.testing.v1 import AppTest
 
 from explorer.app.server import models
+from explorer.figures.base import labels
 from explorer.lenses import compare_runs
-from explorer.lenses.what_if.random_heads import random_heads
+from explorer.lenses.what_if.controls import random_heads
 from transformer import interventions as do
+from transformer.run import Translation
 
-PAGE = "pages/what_if.py"
-TEXT = "one two three four"
-CHANGES = {
-    "head": do.ablate("cross", 0, 0, "zero"),
-    "hidden word": do.hide(1),
-    "no positions": do.no_positions("encoder"),
-    "sub-layer": do.drop_sublayer("decoder", 0, "feed_forward"),
-    "token": do.choose(0, "▁drei"),
-}
+TEXT, OTHER = "one two three four", "one two three five"
+AT = ("cross", 2, 2)
+"""The head of cross-attention that the page opens with."""
 HEAD, WORD = do.scale("cross", 0, 1, 3.0), do.hide(0)
+LIFTED = do.mask("decoder", allow="future")
+OFF = {"off": "1.hide_1"}
 
 
 def opened(*changes: do.Intervention, **params: str) -> AppTest:
     more = {"changes": do.write_text(changes)} if changes else {}
-    return run(PAGE, **{"model": "random", "text": TEXT, **more, **params})
+    return run("pages/what_if.py", **{"model": "random", "text": TEXT, **more, **params})
 
 
-def bars(at: AppTest, height: int = 0) -> list[float]:
-    found = [trace for chart in charts(at) for trace in chart["data"] if trace["type"] == "bar"]
-    return list(found[height]["x"])
+@cache
+def base() -> Translation:
+    return models.find("random").translator().translate(TEXT)
+
+
+def patched(place: str, *ids: int) -> do.Intervention:
+    other = models.find("random").translator().translate(OTHER)
+    return do.patch(place, other, [(i, i) for i in ids])
+
+
+def form(group: str, sort: int, choices: dict[str, Any], *changes: do.Intervention, **params: str) -> AppTest:
+    """The page with a form open and filled in."""
+    at = opened(*changes, **params)
+    at.segmented_control(key="what-if.group").set_value(group).run()
+    for label, value in ({"Change": sort} | choices).items():
+        boxes = (*at.selectbox, *at.text_input, *at.number_input)
+        next(box for box in boxes if box.label == label).set_value(value).run()
+    return at
 
 
 def click(at: AppTest, key: str) -> AppTest:
     return at.button(key).click().run()
 
 
-def words_of(at: AppTest) -> Any:
-    """The words that a click hides."""
-    return next(each for each in at.get("button_group") if each.label.startswith("Click a word"))
-
-
 def active(at: AppTest) -> list[do.Intervention]:
+    assert not at.exception
+    assert not at.error
     return list(do.read_text(at.query_params["changes"])) if "changes" in at.query_params else []
 
 
-def test_without_a_change_the_page_shows_the_translation_and_what_to_click():
-    at = opened()
-    assert models.find("random").translator().translate(TEXT).text in words(at).replace("\\", "")
-    assert words_of(at)
-    assert not charts(at)
+# --- what can be added --------------------------------------------------------------------------------------
+
+SENTENCE = {"The other sentence": OTHER}
+STREAM = {"Put in": "stream", "Layer": 1, "Sub-layer": "feed_forward", "At": 1}
+DECODER, ENCODER = {"Attention": "decoder"}, {"Attention": "encoder"}
+ADDED: list[tuple[str, int, dict[str, Any], Callable[[], do.Intervention]]] = [
+    ("Tokens", 0, {"Replacement token": "three"}, lambda: do.edit_source(0, "▁three")),
+    ("Tokens", 1, {"Source token": 2}, lambda: do.drop_source(2)),
+    ("Tokens", 2, {"Step": 1, "writes": 2}, lambda: do.choose(1, base().steps[1].alternatives[2].token)),
+    ("Tokens", 3, {"at": 2}, lambda: do.forbid(base().target_tokens[0], 2)),
+    ("Tokens", 3, {}, lambda: do.forbid(base().target_tokens[0])),
+    ("Heads", 0, {}, lambda: do.ablate(*AT)),
+    (
+        "Heads",
+        0,
+        {"Head": -1, "What it gives instead": "uniform"},
+        lambda: do.ablate("cross", 2, None, "uniform"),
+    ),
+    ("Heads", 1, {"Output times": -1.0}, lambda: do.scale(*AT, -1.0)),
+    ("Attention", 0, {"Row of": 1, "Weight to": 2, "Weight": 0.75}, lambda: do.set_row(*AT, 1, {2: 0.75})),
+    ("Attention", 1, {"Query": 1, "Key": 2}, lambda: do.mask("cross", forbid=[(1, 2)])),
+    (
+        "Attention",
+        1,
+        {"Mask": "key", "Key": 3, "in": 1},
+        lambda: do.mask("cross", forbid=[(None, 3)], layer=1),
+    ),
+    ("Attention", 1, ENCODER | {"Mask": "self"}, lambda: do.mask("encoder", forbid="self")),
+    ("Attention", 1, ENCODER | {"Mask": "future"}, lambda: do.mask("encoder", forbid="future")),
+    ("Attention", 1, DECODER | {"Mask": "past"}, lambda: do.mask("decoder", forbid="past")),
+    ("Attention", 1, DECODER | {"Mask": "next"}, lambda: do.mask("decoder", allow="next")),
+    ("Attention", 1, DECODER | {"Mask": "seen", "Key": 2}, lambda: do.mask("decoder", allow=[(0, 2)])),
+    ("Attention", 1, DECODER | {"Mask": "shown", "Key": 2}, lambda: do.mask("decoder", allow=[(None, 2)])),
+    ("Arithmetic", 0, {"Temperature": 0.5}, lambda: do.temperature(*AT, 0.5)),
+    ("Arithmetic", 1, {"Layer": 0}, lambda: do.unscaled("cross", 0, 2)),
+    ("Arithmetic", 2, {"Side": "decoder"}, lambda: do.no_positions("decoder")),
+    (
+        "Arithmetic",
+        3,
+        {"Side": "decoder", "Layer": 1, "Sub-layer": "cross_attention"},
+        lambda: do.drop_sublayer("decoder", 1, "cross_attention"),
+    ),
+    ("Arithmetic", 4, {"Norm": (1, "feed_forward")}, lambda: do.drop_norm("encoder", 1, "feed_forward")),
+    ("Another sentence", 0, SENTENCE, lambda: patched("encoder.output", 3)),
+    (
+        "Another sentence",
+        0,
+        SENTENCE | {"Put in": "embeddings", "At": "shared"},
+        lambda: patched("encoder.input", 0, 1, 2, 4),
+    ),
+    ("Another sentence", 0, SENTENCE | STREAM, lambda: patched("encoder.1.feed_forward.stream", 1)),
+    ("Another sentence", 0, SENTENCE | {"Put in": "head", "At": 0}, lambda: patched(do.head_output(*AT), 0)),
+]
 
 
-@pytest.mark.parametrize("name", CHANGES)
-def test_the_bars_are_the_differences_of_two_forced_runs(name: str):
-    change = CHANGES[name]
-    at = opened(change)
-    translator = models.find("random").translator()
-    base = translator.translate(TEXT)
-    if isinstance(change, do.Choose):
-        expected = compare_runs(base, translator.translate(TEXT, interventions=[change])).delta_log_p
-    else:
-        forced = translator.force(TEXT, base.target_ids, interventions=[change])
-        expected = [b - a for a, b in zip(base.log_probs, forced.log_probs, strict=True)]
-    assert bars(at) == pytest.approx(list(expected), abs=1e-5)
+@pytest.mark.parametrize(("group", "sort", "choices", "change"), ADDED)
+def test_a_sort_of_change_is_added_as_it_is_filled_in(group, sort, choices, change):
+    assert active(click(form(group, sort, choices), "what-if.add")) == [change()]
 
 
-def test_both_translations_stand_there_and_the_step_at_which_they_part():
-    change = CHANGES["token"]
-    at = opened(change)
-    translator = models.find("random").translator()
-    found = compare_runs(translator.translate(TEXT), translator.translate(TEXT, interventions=[change]))
-    assert found.parting == 0
-    assert "The translations part at step 1." in words(at)
+@pytest.mark.parametrize(
+    ("group", "sort", "choices", "changes", "told"),
+    [
+        ("Tokens", 0, {"Replacement token": "xyzzy"}, [], "no single token for “xyzzy”"),
+        ("Tokens", 1, {}, [do.edit_source(0, "▁three")], "Two changes decide source token 1"),
+        ("Another sentence", 0, {"The other sentence": "one two", "At": "all"}, [], "not every token has a"),
+        ("Another sentence", 0, {"The other sentence": TEXT}, [], "No word of one sentence stands where"),
+        ("Another sentence", 0, {}, [], None),
+    ],
+)
+def test_what_cannot_be_added_says_why_and_stays_in_its_fields(group, sort, choices, changes, told):
+    at = form(group, sort, choices, *changes)
+    assert at.button("what-if.add").disabled
+    assert [told in each.value.replace("\\", "") for each in at.warning] == [True] * (told is not None)
+    values = {box.label: box.value for box in (*at.selectbox, *at.text_input)}
+    assert values.items() >= ({"Change": sort} | choices).items()
 
 
-def test_a_tiny_change_is_told_with_the_digits_that_it_needs():
-    told = words(opened(do.scale("cross", 0, 0, 1.0005))).replace("\\", "")
-    assert re.search(r"Σ\|Δ\| 0\.00*[1-9] nats", told)
-    assert "+0.00 nats" not in told
-    assert not re.search(r"= 0\.0+ nats", told)
+def test_a_form_starts_with_the_head_that_the_page_shows_and_offers_what_that_row_sees():
+    at = opened(cross="2.4")
+    groups = at.segmented_control(key="what-if.group")
+    assert groups.options == ["Tokens", "Heads", "Attention", "Arithmetic", "Another sentence"]
+    assert "what-if.add" not in [each.key for each in at.button]
+    at = form("Attention", 0, {"Row of": 1, "Weight to": 2, "Weight": 0.75}, cross="2.4")
+    now = base().weights("cross", 1, 3)[1, 2]
+    assert f"Now {now:.2f}; the other keys share 0.25 in their old proportions." in words(at)
+    at = form("Attention", 0, DECODER | {"Row of": 1})
+    assert len(next(box for box in at.selectbox if box.label == "Weight to").options) == 2
+
+
+def test_lifting_the_causal_mask_keeps_to_the_translation_without_changes_and_says_so():
+    at = form("Attention", 1, DECODER | {"Mask": "lift"})
+    assert "While decoding, later tokens do not exist" in words(at)
+    assert active(click(at, "what-if.add")) == [LIFTED]
+    assert at.query_params["target"] == base().text
+    assert "is given, so it cannot change" in words(at)
+    assert "stays the same" not in words(at)
+    click(at, "what-if.decode")
+    assert (active(at), "target" in at.query_params) == ([], False)
+    at.checkbox[0].check().run()
+    assert (active(at), at.query_params["target"]) == ([LIFTED], base().text)
 
 
 # --- the list -----------------------------------------------------------------------------------------------
@@ -91,41 +169,18 @@ def test_a_tiny_change_is_told_with_the_digits_that_it_needs():
 
 def test_a_change_is_switched_off_without_losing_it_and_on_again_in_its_place():
     at = opened(WORD, HEAD)
-    at.checkbox[0].uncheck().run()
-    assert active(at) == [HEAD]
-    assert at.query_params["off"] == "1.hide_1"
-    assert "(off)" in at.checkbox[0].label
-    again = run(PAGE, model="random", text=TEXT, changes=at.query_params["changes"], off="1.hide_1")
-    assert [each.value for each in again.checkbox] == [False, True]
-    again.checkbox[0].check().run()
-    assert active(again) == [WORD, HEAD]
-    assert "off" not in again.query_params
-
-
-def test_a_change_that_is_switched_off_changes_nothing():
-    assert bars(opened(HEAD, off="1.hide_1")) == bars(opened(HEAD))
-
-
-def test_each_change_is_named_by_what_it_says():
-    at = opened(WORD, HEAD)
-    named = [each.label.replace("\\", "") for each in at.checkbox]
-    assert named == [
+    assert [each.label.replace("\\", "") for each in at.checkbox] == [
         "source token 1, “one”, is hidden from cross-attention",
         "cross-attention, layer 1, head 2 times 3",
     ]
-
-
-def test_a_change_is_taken_out_whether_it_acts_or_not():
-    at = click(opened(HEAD, off="1.hide_1"), "changed.0")
-    assert "off" not in at.query_params
-    assert active(at) == [HEAD]
-    assert active(click(at, "changed.0")) == []
-
-
-def test_all_changes_are_taken_out_at_once():
-    at = click(opened(HEAD, off="1.hide_1"), "changed.none")
-    assert "off" not in at.query_params
-    assert active(at) == []
+    at.checkbox[0].uncheck().run()
+    assert (active(at), at.query_params["off"]) == ([HEAD], "1.hide_1")
+    assert "(off)" in at.checkbox[0].label
+    again = opened(HEAD, **OFF)
+    assert [each.value for each in again.checkbox] == [False, True]
+    assert bars(again) == bars(opened(HEAD)), "what is off changes nothing"
+    again.checkbox[0].check().run()
+    assert (active(again), "off" in again.query_params) == ([WORD, HEAD], False)
 
 
 def test_a_change_that_is_refused_says_why_and_can_be_switched_off():
@@ -136,40 +191,38 @@ def test_a_change_that_is_refused_says_why_and_can_be_switched_off():
     assert active(at) == [HEAD]
 
 
-# --- clicks -------------------------------------------------------------------------------------------------
+CELL = {"kind": "cross", "cross": "2.1", "step": "2", "source": "3"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "params", "key", "after"),
+    [
+        ([HEAD], OFF, "changed.0", [HEAD]),
+        ([HEAD], {}, "changed.0", []),
+        ([HEAD], OFF, "changed.none", []),
+        ([WORD], {"kind": "decoder", "decoder": "2.3"}, "what-if.switch", [WORD, do.ablate("decoder", 1, 2)]),
+        ([do.ablate("decoder", 1, 2)], {"kind": "decoder", "decoder": "2.3"}, "what-if.switch", []),
+        ([WORD], CELL, "what-if.move", [WORD, do.set_row("cross", 1, 0, 1, {2: 1.0})]),
+        ([WORD], CELL, "what-if.mask", [WORD, do.mask("cross", forbid=[(1, 2)], layer=1)]),
+    ],
+)
+def test_a_click_changes_the_list_and_leaves_the_cursor(changes, params, key, after):
+    at = click(opened(*changes, **params), key)
+    assert active(at) == after
+    assert "off" not in at.query_params
+    assert all(at.query_params[name] == params[name] for name in ("step", "source") if name in params)
 
 
 def test_a_click_on_a_word_hides_it_and_another_click_shows_it_again():
-    at = opened(HEAD)
-    words_of(at).set_value([1]).run()
-    assert active(at) == [HEAD, do.hide(1)]
-    words_of(at).set_value([]).run()
-    assert active(at) == [HEAD]
-
-
-def test_a_long_sentence_offers_its_first_words_and_keeps_what_is_hidden_behind_them():
     far = do.hide(70)
-    at = opened(far, text=" ".join(["one", "two"] * 60))
-    words_of(at).set_value([1]).run()
-    assert active(at) == [far, do.hide(1)]
-    assert "The first 64 tokens" in words(at)
-
-
-def test_the_chosen_head_is_switched_off_with_one_click_and_on_again():
-    at = click(opened(WORD, kind="decoder", decoder="2.3"), "what-if.switch")
-    assert active(at) == [WORD, do.ablate("decoder", 1, 2)]
-    assert "on again" in at.button("what-if.switch").label
-    assert active(click(at, "what-if.switch")) == [WORD]
-
-
-def test_the_chosen_cell_can_take_its_row_s_weight_or_be_hidden():
-    params = {"kind": "cross", "cross": "2.1", "step": "2", "source": "3"}
-    moved = click(opened(WORD, **params), "what-if.move")
-    assert not moved.exception
-    assert active(moved)[1] == do.set_row("cross", 1, 0, 1, {2: 1.0})
-    assert (moved.query_params["step"], moved.query_params["source"]) == ("2", "3")
-    masked = click(opened(WORD, **params), "what-if.mask")
-    assert active(masked)[1] == do.mask("cross", forbid=[(1, 2)], layer=1)
+    for before, text, note in (([HEAD], TEXT, False), ([far], " ".join(["one", "two"] * 60), True)):
+        at = opened(*before, text=text)
+        pills = lambda at=at: next(each for each in at.get("button_group") if each.label.startswith("Click"))  # noqa: E731
+        pills().set_value([1]).run()
+        assert active(at) == [*before, do.hide(1)]
+        pills().set_value([]).run()
+        assert active(at) == before
+        assert ("The first 64 tokens" in words(at)) == note
 
 
 def test_a_cell_that_the_mask_hides_offers_nothing():
@@ -178,37 +231,68 @@ def test_a_cell_that_the_mask_hides_offers_nothing():
     assert "what-if.move" not in [each.key for each in at.button]
 
 
-# --- the control --------------------------------------------------------------------------------------------
+# --- what the changes did -----------------------------------------------------------------------------------
 
 
-def test_a_change_of_a_head_stands_among_the_same_change_at_other_heads():
-    at = opened(WORD, HEAD)
-    translator = models.find("random").translator()
-    base = translator.translate(TEXT)
-    expected = random_heads(translator, TEXT, base.target_ids, HEAD, [WORD])
-    (chart,) = [each for each in charts(at) if len(each["data"]) == 2 and each["data"][0]["type"] == "bar"]
-    assert chart["data"][0]["x"] == pytest.approx([expected.effect])
-    assert chart["data"][1]["x"] == pytest.approx(expected.effects)
-    assert f"{expected.as_large} of 3 move it as far" in words(at)
-    assert "all 3 others" in words(at)
-    assert "beside the other change" in words(at)
+def bars(at: AppTest) -> list[float]:
+    return next(list(one["x"]) for chart in charts(at) for one in chart["data"] if one["type"] == "bar")
 
 
-def test_a_change_of_no_head_has_no_such_control():
-    assert "The same change at other heads" not in words(opened(WORD))
+def test_without_a_change_the_page_shows_the_translation_and_no_picture():
+    at = opened()
+    assert base().text in words(at).replace("\\", "")
+    assert not charts(at)
 
 
-def test_a_change_of_every_head_says_why_there_is_no_control():
-    assert "There is no control" in words(opened(do.ablate("cross", 0))).replace("\\", "")
+@pytest.mark.parametrize(
+    "change",
+    [
+        do.ablate("cross", 0, 0, "zero"),
+        do.hide(1),
+        do.no_positions("encoder"),
+        do.drop_sublayer("decoder", 0, "feed_forward"),
+        do.choose(0, "▁drei"),
+    ],
+    ids=str,
+)
+def test_the_bars_are_the_differences_of_two_runs_of_the_same_text(change: do.Intervention):
+    at, translator = opened(change), models.find("random").translator()
+    free = compare_runs(base(), translator.translate(TEXT, interventions=[change]))
+    if isinstance(change, do.Choose):
+        expected = free.delta_log_p
+        assert "**▁drei**".replace("▁", "") in words(at)
+    else:
+        changed = translator.force(TEXT, base().target_ids, interventions=[change])
+        expected = [b - a for a, b in zip(base().log_probs, changed.log_probs, strict=True)]
+    assert bars(at) == pytest.approx(list(expected), abs=1e-5)
+    parts = "stays the same" if free.parting is None else f"The translations part at step {free.parting + 1}."
+    assert parts in words(at)
+    last = free.parting is not None and free.parting < len(free.steps)
+    likely = free.steps[free.parting if last else free.kl.argmax()].candidates[:8]
+    assert list(at.table[0].value["token"]) == [labels.piece(each.token) for each in likely]
 
 
-def test_tiles_of_small_changes_read_what_their_colours_say():
-    at = opened(do.scale("cross", 0, 1, 0.999), kind="decoder")
-    (tiles,) = (
-        each
-        for each in charts(at)
-        if {"H1", "H2"} <= set(each["layout"].get("xaxis", {}).get("ticktext", ()))
-    )
+def test_a_tiny_change_is_told_and_coloured_with_the_digits_that_it_needs():
+    at = opened(do.scale("cross", 0, 0, 1.0005), kind="decoder")
+    told = words(at).replace("\\", "")
+    assert re.search(r"Σ\|Δ\| 0\.00*[1-9] nats", told)
+    assert "+0.00 nats" not in told
+    assert not re.search(r"= 0\.0+ nats", told)
+    ticks = [(each, each["layout"].get("xaxis", {}).get("ticktext", ())) for each in charts(at)]
+    (tiles,) = (each for each, names in ticks if {"H1", "H2"} <= set(names))
     texts = [each["text"] for each in tiles["layout"]["annotations"]]
     assert any(text.startswith("0.0") for text in texts)
     assert not any(text.startswith("0.00<") or text == "0.00" for text in texts)
+
+
+def test_a_change_of_a_head_stands_among_the_same_change_at_other_heads():
+    at, translator = opened(WORD, HEAD), models.find("random").translator()
+    expected = random_heads(translator, TEXT, base().target_ids, HEAD, [WORD])
+    (chart,) = [each for each in charts(at) if len(each["data"]) == 2 and each["data"][0]["type"] == "bar"]
+    assert chart["data"][0]["x"] == pytest.approx([expected.effect])
+    assert chart["data"][1]["x"] == pytest.approx(expected.effects)
+    told = f"(dots: all 3 others); {expected.as_large} of 3 move it as far"
+    assert told in words(at).replace("\\", "")
+    assert ", beside the other change, and by the same change" in words(at)
+    assert "There is no control" in words(opened(do.ablate("cross", 0)))
+    assert "The same change at other heads" not in words(opened(WORD))

@@ -7,7 +7,6 @@ from typing import Any
 
 from explorer.app.address.change_list import CHANGES, SWITCHED_OFF, Off
 from explorer.app.address.kinds import (
-    AGAINST,
     DECODE,
     GOLD_PAIR,
     HEAD,
@@ -161,7 +160,3 @@ def changed(state: State, **values: Any) -> State:
     for name in none:  # of a page that nobody has opened yet
         del every[name]
     return replace(state, own=held, **{**fresh, **every})
-
-
-own("against", AGAINST)
-own("other", LINE, long=True)

@@ -22,7 +22,7 @@ from explorer.lenses.targets.filters import FilteredStep, filtered_steps
 from explorer.lenses.targets.lesson import TrainingView
 from explorer.lenses.targets.lesson import lesson as shown_lesson
 from explorer.lenses.what_if.build import Pair, Plane, plane_of
-from explorer.lenses.what_if.untrained import same_tokens, untrained_twin
+from explorer.lenses.what_if.controls import same_tokens, untrained_twin
 from transformer import Translation, Translator
 from transformer.batches import run_batch
 from transformer.config import AttentionKind, Head, PlacedHead

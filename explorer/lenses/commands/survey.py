@@ -14,13 +14,14 @@ import torch
 from explorer.lenses.heads.first_heads import kind_sums, measure_heads
 from explorer.lenses.heads.survey import Line, write_survey
 from explorer.lenses.heads.surveyor import Surveyor
-from explorer.lenses.what_if.averages import Averager
+from explorer.lenses.what_if.controls import mean_outputs
 from explorer.lenses.words import samples
 from explorer.lenses.words.claims import heads_that_show, shared_heads
 from explorer.lenses.words.gold_links import align_gold
 from explorer.lenses.words.groups import reading_groups
 from explorer.lenses.words.links import read_gold
 from transformer.exports.maps import save_maps
+from transformer.interventions import HeadMeans
 from transformer.run import Translation
 from transformer.storage.description import EXAMPLES_FILE, HEADS_FILE, SURVEY_FILE, model_digests
 from transformer.storage.directory import write_means
@@ -72,15 +73,13 @@ def survey(
     wrote(HEADS_FILE)
     lines = [Line(pair.source, pair.target) for pair in pairs]
     surveyor = Surveyor(translator, lines, gold)
-    averager = Averager(translator, [(pair.source, pair.target) for pair in pairs])
     for _ in surveyor.run():
         pass
     write_survey(model, surveyor.survey(), lines, gold, head, brief)
     wrote(SURVEY_FILE)
-    for _ in averager.run():
-        pass
-    notes = {"data": f"{averager.read} pairs of {sample.data}, given targets forced"}
-    write_means(model, averager.means(notes | {name: head[name] for name in ("command", "date")}))
+    means, count = mean_outputs(translator, [(pair.source, pair.target) for pair in pairs])
+    notes = {"data": f"{count} pairs of {sample.data}, given targets forced"}
+    write_means(model, HeadMeans(means, notes | {name: head[name] for name in ("command", "date")}))
     wrote("means.safetensors")
     if not (model / EXAMPLES_FILE).is_file():
         return 0

@@ -1,13 +1,14 @@
-"""Alternative arithmetic on the vectors of one query: other scores and weights that a head could use.
+"""Alternative arithmetic on the vectors of a head: other scores, other masks and other weights.
 
-The model computes none of this. Every function takes the vectors of one query (d_head,) and its keys
-(keys, d_head), or the sub-layer's inputs x (d_model,) and sources (keys, d_model), and returns scores or
-weights (keys,); the mask is True for keys that the query may attend to.
+The model computes none of this. A function takes the vectors of one query (d_head,) and its keys (keys,
+d_head), or the sub-layer's inputs x (d_model,) and sources (keys, d_model), and returns scores or weights
+(keys,); the mask is True for keys that the query may attend to.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +16,11 @@ from numpy.typing import NDArray
 Doubles = NDArray[np.float64]
 Floats = NDArray[np.floating]
 BoolArray = NDArray[np.bool_]
+SUM_LIMIT = 1e-5
+"""Largest deviation from 1 with which a row still counts as summing to 1."""
 
 
-@dataclass(frozen=True)
-class Saturation:
+class Saturation(NamedTuple):
     """Closeness of a softmax to a hard choice, and the gradient that it lets through."""
 
     largest: float  # the largest weight
@@ -28,11 +30,12 @@ class Saturation:
 
 
 def softmax(scores: Floats, mask: BoolArray) -> Doubles:
-    """exp(s) / Σ exp(s) over the visible keys; all zeros if no key is visible."""
-    if not mask.any():
-        return np.zeros(len(scores))
-    powers = np.where(mask, np.exp(np.where(mask, scores, 0.0) - scores[mask].max()), 0.0)
-    return powers / powers.sum()
+    """exp(s) / Σ exp(s) over the visible keys, of one row or several; a row without any is all zeros."""
+    exact = np.where(mask, scores.astype(np.float64), -np.inf)
+    most = exact.max(-1, keepdims=True, initial=-np.inf)
+    powers = np.exp(exact - np.where(np.isfinite(most), most, 0.0))
+    total = powers.sum(-1, keepdims=True)
+    return np.divide(powers, total, out=np.zeros_like(powers), where=total > 0)
 
 
 def overflow_from(dtype: type[np.floating]) -> float:
@@ -51,18 +54,23 @@ def unshifted(scores: Floats, mask: BoolArray, dtype: type[np.floating]) -> Floa
     return shares
 
 
+def entropy(weights: NDArray[Any]) -> Doubles:
+    """−Σ w ln w of each row, in nats."""
+    exact = weights.astype(np.float64)
+    total: Doubles = -(exact * np.log(np.where(exact > 0, exact, 1.0))).sum(-1)
+    return total
+
+
 def saturation(weights: Floats, mask: BoolArray) -> Saturation:
     """Largest weight, normalised entropy and gradient of one row (section 3.2.1, footnote 4).
 
     ‖diag(w) − w wᵀ‖² = Σ w² − 2 Σ w³ + (Σ w²)².
     """
-    w = weights.astype(np.float64)
+    w, visible = weights.astype(np.float64), int(mask.sum())
     squares = float((w**2).sum())
     inner = squares - 2 * float((w**3).sum()) + squares**2
-    seen = w[w > 0]
-    visible = int(mask.sum())
-    entropy = float((seen * np.log(1 / seen)).sum()) / np.log(visible) if visible > 1 else 0.0
-    return Saturation(float(w.max(initial=0.0)), entropy, float(np.sqrt(max(inner, 0.0))))
+    share = float(abs(entropy(w))) / np.log(visible) if visible > 1 else 0.0
+    return Saturation(float(w.max(initial=0.0)), share, float(np.sqrt(max(inner, 0.0))))
 
 
 def plain_products(x: Floats, sources: Floats) -> Doubles:
@@ -83,22 +91,23 @@ def additive(query: Floats, key: Floats) -> Doubles:
     return np.tanh(query.astype(np.float64) + key).sum(-1) / np.sqrt(len(query))
 
 
-def bilinear_weights(d_head: int) -> Doubles:
-    """The diagonal of a toy W (d_head,): falls evenly from 2 in the first dimension to 0 in the last."""
-    return np.linspace(2.0, 0.0, d_head)
-
-
 def bilinear(query: Floats, key: Floats) -> Doubles:
-    """q W kᵀ with the diagonal W of ``bilinear_weights``, not divided (Luong 2015, "general")."""
-    return key.astype(np.float64) @ (query * bilinear_weights(len(query)))
+    """q W kᵀ, not divided (Luong 2015, "general"); this W is a diagonal that falls evenly from 2 to 0."""
+    return key.astype(np.float64) @ (query * np.linspace(2.0, 0.0, len(query)))
+
+
+def joined(products: tuple[Floats, Floats], d_head: int) -> Doubles:
+    """Scores of one head of double width, with the queries and keys of two heads side by side.
+
+    [q, q']·[k, k'] = q·k + q'·k', divided by √(2 d_k), for the width d_k of one of the two heads.
+    """
+    return (products[0].astype(np.float64) + products[1]) / np.sqrt(2 * d_head)
 
 
 def hard(scores: Floats, mask: BoolArray) -> Doubles:
     """Weight 1 on the visible key with the largest score, 0 elsewhere: an arg max without a gradient."""
-    weights = np.zeros(len(scores))
-    if mask.any():
-        weights[int(np.argmax(np.where(mask, scores, -np.inf)))] = 1.0
-    return weights
+    best = np.where(mask, scores, -np.inf).argmax()
+    return ((np.arange(len(scores)) == best) & mask).astype(np.float64)
 
 
 def local_mask(mask: BoolArray, centre: float, radius: int) -> BoolArray:
@@ -130,14 +139,88 @@ def bell(weights: Floats, centre: float, radius: int) -> Doubles:
     return weights.astype(np.float64) * np.exp(-2 * (away / radius) ** 2)
 
 
-def joined(products: tuple[Floats, Floats], d_head: int) -> Doubles:
-    """Scores of one head of double width, with the queries and keys of two heads side by side.
-
-    [q, q']·[k, k'] = q·k + q'·k', divided by √(2 d_k), for the width d_k of one of the two heads.
-    """
-    return (products[0].astype(np.float64) + products[1]) / np.sqrt(2 * d_head)
-
-
 def taken(weights: Floats, value: Floats) -> Doubles:
     """The weighted sum of values Σ w_j v_j (d_head,)."""
     return weights.astype(np.float64) @ value.astype(np.float64)
+
+
+class Masking(StrEnum):
+    """Place and way in which a mask acts on a row of scores; only the first is right (section 3.2.3)."""
+
+    MINUS_INFINITY = "minus-infinity"
+    """Masked scores become −∞ before the softmax."""
+    ZERO = "zero"
+    """Masked scores become 0 before the softmax, so each still counts as e⁰ = 1."""
+    NONE = "none"
+    """No mask at all: masked keys take the weight that their scores give them."""
+    AFTER = "after"
+    """The softmax runs over all keys; masked weights become 0 after it."""
+
+
+def masked_weights(scores: NDArray[np.float32], mask: BoolArray, way: Masking) -> NDArray[np.float32]:
+    """(queries, keys) weights that a way of masking gives; a row with no weight left is all zeros."""
+    received = np.where(mask, scores, np.float32(0)) if way is Masking.ZERO else scores
+    weights = softmax(received, mask | (way is not Masking.MINUS_INFINITY))
+    return np.where(mask, weights, 0.0 if way is Masking.AFTER else weights).astype(np.float32)
+
+
+class Leak(NamedTuple):
+    """Share of a map that leaks through a mask."""
+
+    masked: NDArray[np.float32]  # (queries,) weight that each row puts on masked keys
+    sums: NDArray[np.float32]  # (queries,) sum of each row
+    cells: int  # number of masked cells
+    zeros: int  # number of weights that are exactly 0, masked or not
+
+    @property
+    def unequal(self) -> BoolArray:
+        """(queries,) True for rows that do not sum to 1."""
+        unequal: BoolArray = np.abs(self.sums - 1) > SUM_LIMIT
+        return unequal
+
+
+def leak(weights: NDArray[np.float32], mask: BoolArray) -> Leak:
+    """Measures how much of a map (queries, keys) leaks through a mask of the same shape."""
+    hidden = np.where(mask, np.float32(0), weights)
+    return Leak(hidden.sum(-1), weights.sum(-1), int((~mask).sum()), int((weights == 0).sum()))
+
+
+Integers = NDArray[np.int64]
+WORDS = ("cat", "sees", "mouse")
+"""Three tokens in four dimensions: noun, verb, first, last."""
+
+
+class ToyHead(NamedTuple):
+    """One head of the pair, over all tokens."""
+
+    matrices: tuple[Integers, Integers, Integers]  # (d_model, d_head) W^Q, W^K, W^V
+    weights: Doubles  # (tokens, tokens) softmax(Q Kᵀ / √d_k)
+    output: Doubles  # (tokens, d_head) weights times V
+
+
+class TwoHeads(NamedTuple):
+    """Both heads and the matrix that joins them (section 3.2.2)."""
+
+    x: Integers  # (tokens, d_model) the inputs
+    heads: tuple[ToyHead, ToyHead]  # one looks for the first noun, the other for the last
+    w_o: Integers  # (2 d_head, d_model) W^O
+    output: Doubles  # (tokens, d_model) Concat(head_1, head_2) W^O
+    matrices: tuple[Integers, ...]  # all seven
+    numbers: int  # the count of the numbers in them
+
+
+def two_heads() -> TwoHeads:
+    """Two heads small enough to write out: seven matrices of whole numbers; nothing here is trained."""
+    x = np.array([[1, 0, 1, 0], [0, 1, 0, 0], [1, 0, 0, 1]])
+    asks, content = np.array([[0, 0], [3, 0], [0, 0], [0, 0]]), np.array([[0, 0], [0, 0], [1, 0], [0, 1]])
+    first, last = np.zeros((2, 4, 2), dtype=np.int64)
+    first[2, 0] = last[3, 0] = 3
+    w_o = np.array([[0, 0, 1, 0], [0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 1]])
+    heads = []
+    for looks in (first, last):
+        scores = (x @ asks) @ (x @ looks).T / np.sqrt(2)
+        weights = softmax(scores, np.ones(scores.shape, bool))
+        heads.append(ToyHead((asks, looks, content), weights, taken(weights, x @ content)))
+    output = np.concatenate([head.output for head in heads], axis=1) @ w_o
+    matrices = (*heads[0].matrices, *heads[1].matrices, w_o)
+    return TwoHeads(x, (heads[0], heads[1]), w_o, output, matrices, sum(each.size for each in matrices))

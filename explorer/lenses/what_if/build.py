@@ -6,7 +6,6 @@ and weights come from the trace's own functions (section 3.2.1), so a mask and a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -14,6 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn.functional import normalize
 
 from explorer.lenses.measures.stream import UnmeasuredError
 from transformer.attention import attention_weights
@@ -60,15 +60,15 @@ class Plane:
     @property
     def units(self) -> Tensor:
         """(2, d_head) the two keys, each of length 1."""
-        return torch.nn.functional.normalize(self.keys[[*self.pair]], dim=-1)
+        return normalize(self.keys[[*self.pair]], dim=-1)
 
     @property
     def flat(self) -> Array:
         """(keys, 2) all keys seen from above the plane: the first axis is k̂_i, the other at right angles."""
         first, second = self.units
-        across = torch.nn.functional.normalize(second - (second @ first) * first, dim=0)
-        found: Array = (self.keys @ torch.stack([first, across]).T).numpy()
-        return found
+        across = normalize(second - (second @ first) * first, dim=0)
+        places: Array = (self.keys @ torch.stack([first, across]).T).numpy()
+        return places
 
     @property
     def _window(self) -> Window:
@@ -78,25 +78,24 @@ class Plane:
         """(d_head,) length · (a k̂_i + b k̂_j)."""
         return length * (a * self.units[0] + b * self.units[1])
 
-    def _asked(self, query: Tensor) -> LayerTrace:
+    def _built(self, query: Tensor) -> LayerTrace:
         """The sub-layer with a query (d_head,) in the place of each of its own."""
-        own = self.record.query
-        return replace(self.record, query=query.expand_as(own), used_weights=None)
+        return replace(self.record, query=query.expand_as(self.record.query), used_weights=None)
 
     def scores(self, query: Tensor) -> Tensor:
         """(keys,) q·k / √d_k, with the bias of positions if there is one."""
-        scores: Tensor = self._asked(query).map(self.head, self._window).scores[0]
+        scores: Tensor = self._built(query).map(self.head, self._window).scores[0]
         return scores
 
     def weights(self, query: Tensor) -> Array:
         """(keys,) the softmax of the scores over the keys that the row may see."""
-        found: Array = self._asked(query).weights(self.head, self._window)[0].numpy()
-        return found
+        weights: Array = self._built(query).weights(self.head, self._window)[0].numpy()
+        return weights
 
     def output(self, weights: Array) -> Array:
         """(d_head,) Σ w v."""
-        found: Array = weights @ self.record.value[self.head].numpy()
-        return found
+        output: Array = weights @ self.record.value[self.head].numpy()
+        return output
 
     def best(self, goal: str, furthest: float = FURTHEST) -> tuple[float, tuple[float, float]]:
         """The largest weight that a query of the plane can give, and l·a and l·b, at most `furthest`, of it.
@@ -138,8 +137,8 @@ class Plane:
         noise = torch.from_numpy(np.random.default_rng(0).standard_normal((DRAWS, *keys.shape)))
         noise *= share * keys.norm(dim=-1, keepdim=True) / noise.norm(dim=-1, keepdim=True)
         moved = noise @ query.double() / self.record.score.divisor(keys.shape[-1])
-        found: NDArray[np.float64] = attention_weights(self.scores(query) + moved, self.mask).numpy()
-        return found
+        weights: NDArray[np.float64] = attention_weights(self.scores(query) + moved, self.mask).numpy()
+        return weights
 
 
 def plane_of(run: Translation, place: PlacedHead, row: int, pair: Pair | None, goal: str) -> Plane:
@@ -147,23 +146,19 @@ def plane_of(run: Translation, place: PlacedHead, row: int, pair: Pair | None, g
 
     Tried are the pairs that differ most in direction; if none will do, it is the first of them.
 
-    Raises:
-        UnmeasuredError: The row has no two keys, or the scores do not come from q·k / √d_k.
+    UnmeasuredError if the row has no two keys, or the scores do not come from q·k / √d_k.
     """
-    kind, layer, head = place
-    assert run.attention is not None
-    record = run.attention.layer(kind, layer, head)
+    record, head = run.trace.layer(*place), place[2]
     if record.score.name != "scaled_dot" or record.focus is not None:
         raise UnmeasuredError("The scores of this model's heads are not q·k / √d_k, so no query is built.")
-    any_pair = Plane(record, head, row, (0, 0))
-    seen = torch.nonzero(any_pair.mask)[:, 0].tolist()
+    plane = Plane(record, head, row, (0, 0))
+    seen = torch.nonzero(plane.mask)[:, 0].tolist()
     if len(seen) < 2:
         raise UnmeasuredError("This row sees only one key, so there is nothing to choose between.")
     if pair is not None and pair[0] != pair[1] and {*pair} <= {*seen}:
-        return replace(any_pair, pair=pair)
-    units = torch.nn.functional.normalize(any_pair.keys, dim=-1)
-    alike = units @ units.T
-    pairs: Sequence[Pair] = sorted(combinations(seen, 2), key=lambda each: float(alike[each]))[:_PAIRS]
-    planes = [replace(any_pair, pair=each) for each in pairs]
+        return replace(plane, pair=pair)
+    units = normalize(plane.keys, dim=-1)
+    pairs = sorted(combinations(seen, 2), key=lambda each: float(units[each[0]] @ units[each[1]]))
+    planes = [replace(plane, pair=each) for each in pairs[:_PAIRS]]
     least = COPY if goal == "copy" else HALF - NEAR
     return next((each for each in planes if each.best(goal)[0] > least), planes[0])

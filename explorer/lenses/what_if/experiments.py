@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import transformer.interventions as do
 from explorer.lenses.words.groups import find_word
@@ -24,7 +24,7 @@ Variants = dict[str, tuple[Intervention, ...]]
 
 @dataclass(frozen=True)
 class Bench:
-    """Source of the places of an experiment."""
+    """Source of the places of an experiment; InputError if a sentence or a model has no such place."""
 
     translator: Translator  # the model
     heads: Mapping[str, Any]  # what `heads.json` says of it
@@ -42,30 +42,28 @@ class Bench:
         return [(layer, head) for layer, head in best]
 
     def layers(self, kind: str) -> range:
-        """The layers, from 0, that have a kind of attention; raises InputError if there is none."""
+        """The layers, from 0, that have a kind of attention."""
         site = self.translator.config.sites.get(AttentionKind(kind))
         if site is None:
             raise InputError(f"The model has no {kind} self-attention.")
         return range(site.n_layers)
 
     def word(self, word: str) -> list[int]:
-        """Positions, from 0, of the pieces of a source word; raises InputError if there is none."""
+        """Positions, from 0, of the pieces of a source word."""
         return _positions(self.translator.pieces(self.translator.ids(self.text), "source"), word)
 
     def step(self, word: str) -> int:
-        """The step, from 0, that writes the first piece of a word; raises InputError if there is none."""
+        """The step, from 0, that writes the first piece of a word."""
         return _positions(self.base.target_tokens, word)[0]
 
 
 def _positions(pieces: Sequence[str], word: str) -> list[int]:
-    found = find_word(pieces, word)
-    if found is None:
+    if (ends := find_word(pieces, word)) is None:
         raise InputError(f"The word “{word}” is not among the pieces {' '.join(pieces)}.")
-    return list(range(found[0], found[1] + 1))
+    return list(range(ends[0], ends[1] + 1))
 
 
-@dataclass(frozen=True)
-class Experiment:
+class Experiment(NamedTuple):
     """A question to a model."""
 
     name: str  # its name in files
@@ -84,107 +82,96 @@ class Experiment:
         return self.variants(on), on.base.text if self.forced else None
 
 
+def _by_layer(on: Bench, change: Callable[[int], Intervention]) -> Variants:
+    return {f"layer {layer + 1}": (change(layer),) for layer in on.layers("decoder")}
+
+
 SISTER = "The woman who wrote the book is my sister."
 BITES = "The dog bites the man."
 SHE, HE = "My sister is a teacher.", "My brother is a teacher."
 
 EXPERIMENTS = (
     Experiment(
-        name="aligner",
-        question="Remove the head that seems to align: does the model still translate?",
-        text=SISTER,
-        variants=lambda on: {
-            "mean": tuple(do.ablate("cross", layer, head, by="mean") for layer, head in on.aligner)
-        },
-        not_proved="An unchanged translation does not show that this head did nothing: others can do the "
-        "same work. Switch one of them off as well.",
+        "aligner",
+        "Remove the head that seems to align: does the model still translate?",
+        SISTER,
+        lambda on: {"mean": tuple(do.ablate("cross", *head, by="mean") for head in on.aligner)},
+        "An unchanged translation does not show that this head did nothing: others can do the same work.",
     ),
     Experiment(
-        name="subject",
-        question="Hide a word from cross-attention: who bites whom?",
-        text=BITES,
-        variants=lambda on: {
-            "without “dog”": tuple(map(do.hide, on.word("dog"))),
-            "without “man”": tuple(map(do.hide, on.word("man"))),
-        },
-        not_proved="The encoder still read the word and may have passed some of it on to its neighbours. So "
-        "the word is hidden, not gone.",
+        "subject",
+        "Hide a word from cross-attention: who bites whom?",
+        BITES,
+        lambda on: {f"without “{word}”": tuple(map(do.hide, on.word(word))) for word in ("dog", "man")},
+        "The encoder still read the word and may have passed some of it on. So it is hidden, not gone.",
     ),
     Experiment(
-        name="future",
-        question="Let the decoder see the future: does it copy the next word?",
-        text=SISTER,
-        variants=lambda on: {"mask lifted": (do.mask("decoder", allow="future"),)},
-        not_proved="This model never saw a later word while it was trained. One trained without the mask "
-        "would learn to copy.",
+        "future",
+        "Let the decoder see the future: does it copy the next word?",
+        SISTER,
+        lambda on: {"mask lifted": (do.mask("decoder", allow="future"),)},
+        "This model never saw a later word in training. One trained without the mask would learn to copy.",
         forced=True,
     ),
     Experiment(
-        name="positions",
-        question="Take the positions away: does the model still know the order of the words?",
-        text=BITES,
-        variants=lambda on: {side: (do.no_positions(side),) for side in ("encoder", "decoder")},
-        not_proved="The causal mask still tells the decoder how many words it has written. And a model "
-        "trained without positions learns to make do with less: see Positions.",
+        "positions",
+        "Take the positions away: does the model still know the order of the words?",
+        BITES,
+        lambda on: {side: (do.no_positions(side),) for side in ("encoder", "decoder")},
+        "The causal mask still counts the words written. And a model trained without positions manages with "
+        "less: see Positions.",
     ),
     Experiment(
-        name="gender",
-        question="Give the gender of one sentence to another: which word carries it?",
-        text=HE,
-        variants=lambda on: {
+        "gender",
+        "Give the gender of one sentence to another: which word carries it?",
+        HE,
+        lambda on: {
             f"“{word}”": (do.patch(do.encoder_output(), do.run(SHE), on.word(word)),)
             for word in ("brother", "teacher")
         },
-        not_proved="The patch carries all that the encoder made of this word, not its gender alone.",
+        "The patch carries all that the encoder made of this word, not its gender alone.",
     ),
     Experiment(
-        name="article",
-        question="Choose another article: does the rest of the sentence follow?",
-        text="She wants to buy a new car tomorrow.",
-        variants=lambda on: {"einen": (do.choose(on.step("ein"), "▁einen"),)},
-        not_proved="The model goes on from any token it is given. It does not show that it considered this "
-        "one.",
+        "article",
+        "Choose another article: does the rest of the sentence follow?",
+        "She wants to buy a new car tomorrow.",
+        lambda on: {"einen": (do.choose(on.step("ein"), "▁einen"),)},
+        "The model goes on from any token it is given. It does not show that it considered this one.",
     ),
     Experiment(
-        name="off",
-        question="Switch off all self-attention of the encoder: is zero the same as the mean?",
-        text=SISTER,
-        variants=lambda on: {
+        "off",
+        "Switch off all self-attention of the encoder: is zero the same as the mean?",
+        SISTER,
+        lambda on: {
             by: tuple(do.ablate("encoder", layer, None, by=by) for layer in on.layers("encoder"))
             for by in ("zero", "mean")
         },
-        not_proved="Neither is the only right way. Zero takes away what a head gives to every sentence; the "
-        "mean leaves that in place, but comes from other sentences.",
+        "Neither is the only right way: the mean leaves what a head gives to every sentence, but comes from "
+        "other sentences.",
     ),
     Experiment(
-        name="network",
-        question="Drop a feed-forward network of the decoder: which one is missed?",
-        text=SISTER,
-        variants=lambda on: {
-            f"layer {layer + 1}": (do.drop_sublayer("decoder", layer, "feed_forward"),)
-            for layer in on.layers("decoder")
-        },
-        not_proved="Later layers get an input that they never saw in training. Part of the damage is theirs.",
+        "network",
+        "Drop a feed-forward network of the decoder: which one is missed?",
+        SISTER,
+        lambda on: _by_layer(on, lambda layer: do.drop_sublayer("decoder", layer, "feed_forward")),
+        "Later layers get an input that they never saw in training. Part of the damage is theirs.",
     ),
     Experiment(
-        name="temperature",
-        question="Sharpen or blur the last layer of cross-attention: does it matter how sharply it looks?",
-        text=SISTER,
-        variants=lambda on: {
-            "sharp": (do.temperature("cross", on.layers("cross")[-1], None, 0.1),),
-            "blurred": (do.temperature("cross", on.layers("cross")[-1], None, 10.0),),
+        "temperature",
+        "Sharpen or blur the last layer of cross-attention: does it matter how sharply it looks?",
+        SISTER,
+        lambda on: {
+            name: (do.temperature("cross", on.layers("cross")[-1], None, by),)
+            for name, by in (("sharp", 0.1), ("blurred", 10.0))
         },
-        not_proved="A blurred head still gives something: nearly the mean of all values.",
+        "A blurred head still gives something: nearly the mean of all values.",
     ),
     Experiment(
-        name="layer",
-        question="Switch off all cross-attention of a layer: which layer reads the source?",
-        text=SISTER,
-        variants=lambda on: {
-            f"layer {layer + 1}": (do.ablate("cross", layer, None, by="mean"),)
-            for layer in on.layers("decoder")
-        },
-        not_proved="The other layers still read the source. The shares of the layers do not add up.",
+        "layer",
+        "Switch off all cross-attention of a layer: which layer reads the source?",
+        SISTER,
+        lambda on: _by_layer(on, lambda layer: do.ablate("cross", layer, None, by="mean")),
+        "The other layers still read the source. The shares of the layers do not add up.",
     ),
 )
 """The ten questions, in the order of the page."""

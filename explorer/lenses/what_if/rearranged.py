@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -11,7 +12,7 @@ from explorer.lenses.words.groups import reading_groups
 from transformer.audit import OUTPUT_LIMIT, PLACES_UNMADE, audit, audit_entered
 from transformer.config import Place
 from transformer.encodings import BiasRule, PositionalEncoding
-from transformer.hooks import At, Capture, Hooks
+from transformer.hooks import Capture, Hooks
 from transformer.run import Translation
 from transformer.text.words import Group, is_punctuation, is_special
 from transformer.trace import AttentionTrace, TokenTrace, trace_of
@@ -43,13 +44,9 @@ def encode_moved(translator: Translator, text: str, offset: int) -> AttentionTra
 
     InputError if the text is empty or too long, or the model has no such positions.
     """
-    model = translator.model
-    ids = (*translator.ids(text), translator.config.eos_id)
-
-    def moved(own: PositionalEncoding, at: At) -> PositionalEncoding:
-        return OffsetEncoding(own, offset)
-
-    hooks = Hooks(Capture().parts, {"encoder.encoding": [moved]})
+    model, ids = translator.model, (*translator.ids(text), translator.config.eos_id)
+    moves = {"encoder.encoding": [lambda own, at: OffsetEncoding(own, offset)]}
+    hooks = Hooks(Capture().parts, moves)
     try:
         model.encode(torch.tensor([ids], device=translator.device), hooks=hooks)
     except ValueError as error:
@@ -66,14 +63,11 @@ def encode_moved(translator: Translator, text: str, offset: int) -> AttentionTra
     return trace
 
 
-@dataclass(frozen=True, eq=False)
-class Swapped:
+class Swapped(NamedTuple):
     """A translation after two words of the source were exchanged."""
 
-    translation: Translation  # translation of the changed source
-    order: tuple[int, ...]  # (tokens,) for each token now, its position before the exchange
-    # (tokens,) distance that each token's encoder output moved, as a share of its norm; 0 if the output did
-    # not change
+    translation: Translation  # of the changed source
+    # (tokens,) distance that each token's encoder output moved, as a share of its norm
     change: tuple[float, ...]
 
 
@@ -84,18 +78,17 @@ def words_of(tokens: tuple[str, ...]) -> tuple[Group, ...]:
 
 
 def swapped_order(tokens: tuple[str, ...], one: int, other: int) -> tuple[int, ...]:
-    """The order of all tokens after two words (from 0, of ``words_of``) are exchanged."""
-    words = words_of(tokens)
-    if not min(one, other) >= 0 or not max(one, other) < len(words):
+    """The place before of each token after two words (from 0, of ``words_of``) are exchanged."""
+    words, (low, high) = words_of(tokens), sorted((one, other))
+    if not 0 <= low <= high < len(words):
         raise IndexError(
             f"The sentence has {len(words)} words, counted from 0; there are no words {one} and {other}."
         )
-    first, second = sorted((words[one], words[other]), key=lambda word: word.start)
+    first, second, order = words[low], words[high], tuple(range(len(tokens)))
     if first is second:
-        return tuple(range(len(tokens)))
-    between = range(first.stop, second.start)
-    rest = range(second.stop, len(tokens))
-    return (*range(first.start), *second.indices, *between, *first.indices, *rest)
+        return order
+    between, rest = order[first.stop : second.start], order[second.stop :]
+    return (*order[: first.start], *second.indices, *between, *first.indices, *rest)
 
 
 @torch.inference_mode()
@@ -117,4 +110,4 @@ def swap_words(translator: Translator, text: str, one: int, other: int) -> Swapp
     )
     expected = before[list(order)]
     change = (after - expected).norm(dim=-1) / expected.norm(dim=-1)
-    return Swapped(translator.translate(changed), order, tuple(change.tolist()))
+    return Swapped(translator.translate(changed), tuple(change.tolist()))

@@ -1,33 +1,119 @@
-"""The difference between two runs of one model: what the second wrote, predicted and attended to instead.
+"""The difference between two attention maps, and between two runs of one model.
 
-Two runs can be compared step by step as long as both have written the same tokens: then their next-token
-distributions answer the same question. At the step where they part this still holds; after it, each run
-has a context of its own, and no number here compares them. In a forced pair (``Translator.force`` with one
-target), all steps can be compared.
+Tokens are aligned by edit distance; what only one side has is never subtracted. Two runs can be compared
+step by step as long as both wrote the same tokens: then their next-token distributions answer the same
+question. At the step where they part this still holds; after it, each run has a context of its own. In a
+forced pair (``Translator.force`` with one target), all steps can be compared.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from explorer.lenses.what_if.difference import Pair, align_tokens
-from transformer.config import AttentionKind, Side
+from transformer.config import AttentionKind
 from transformer.run import DecodeStep, Translation
 
 Doubles = NDArray[np.float64]
 Floats = NDArray[np.float32]
+Bools = NDArray[np.bool_]
+Pair = tuple[int | None, int | None]
+"""Positions in the first and second sequence, from 0; None if a sequence has no matching token."""
 Both = tuple[int, int]
-"""A position in the base run and the one in the changed run, from 0."""
+"""Positions in the base run and in the changed run, from 0."""
 UNKNOWN = float("nan")
 
 
-@dataclass(frozen=True)
-class Candidate:
+def align_tokens(first: Sequence[str], second: Sequence[str]) -> tuple[Pair, ...]:
+    """Pairs the tokens of two sequences with the fewest insertions, deletions and replacements (Levenshtein).
+
+    The pairs are in the order of both, and a replacement is one. If several alignments are equally short, one
+    that keeps the common beginning is chosen.
+    """
+    start, longest = 0, min(len(first), len(second))
+    while start < longest and first[start] == second[start]:
+        start += 1
+    a, b = first[start:], second[start:]
+    costs = [list(range(len(b) + 1))]  # number of edits between all prefixes
+    for i, token in enumerate(a, start=1):
+        line = [i]
+        for j, other in enumerate(b, start=1):
+            line.append(min(costs[-1][j - 1] + (token != other), costs[-1][j] + 1, line[-1] + 1))
+        costs.append(line)
+    pairs: list[Pair] = []
+    i, j = len(a), len(b)
+    while i or j:
+        if i and j and costs[i][j] == costs[i - 1][j - 1] + (a[i - 1] != b[j - 1]):
+            i, j = i - 1, j - 1
+            pairs.append((start + i, start + j))
+        elif i and costs[i][j] == costs[i - 1][j] + 1:
+            i -= 1
+            pairs.append((start + i, None))
+        else:
+            j -= 1
+            pairs.append((None, start + j))
+    return (*((i, i) for i in range(start)), *pairs[::-1])
+
+
+def in_both(pairs: Sequence[Pair]) -> tuple[Both, ...]:
+    """The pairs that both sequences have."""
+    return tuple((a, b) for a, b in pairs if a is not None and b is not None)
+
+
+class Map(NamedTuple):
+    """A whole attention map with the names of its rows and columns."""
+
+    rows: Sequence[str]  # tokens of the queries
+    columns: Sequence[str]  # tokens of the keys
+    weights: Floats  # (queries, keys)
+    mask: Bools  # (queries, keys), True if a query may attend to the key
+
+
+class Difference(NamedTuple):
+    """The first map minus the second, over the rows and columns of both."""
+
+    rows: tuple[Pair, ...]  # aligned rows
+    columns: tuple[Pair, ...]  # aligned columns
+    first: Floats  # (rows, columns) weights of the first map; 0 for cells that it lacks
+    second: Floats  # the same for the second map
+    compared: Bools  # (rows, columns), True for cells that both maps have and that at least one mask allows
+    values: Floats  # (rows, columns) first − second for compared cells, else 0
+    # (rows,) total variation distance ½ Σ |first − second| of the rows that both maps have, from 0 (equal) to
+    # 1 (no weight in common); NaN for other rows. Weight on columns of only one map counts as not in common.
+    distances: Floats
+
+
+def difference(first: Map, second: Map) -> Difference:
+    """Aligns two maps and subtracts the second from the first."""
+    axes = align_tokens(first.rows, second.rows), align_tokens(first.columns, second.columns)
+    (a, seen), (b, also) = (
+        [_spread(each, axes, side) for each in (one.weights, one.mask)]
+        for side, one in enumerate((first, second))
+    )
+    rows, columns = (np.array([None not in pair for pair in axis], bool) for axis in axes)
+    compared = rows[:, None] & columns & (seen | also)
+    distances = np.where(rows, np.abs(a - b).sum(-1) / 2, np.float32(np.nan))
+    return Difference(*axes, a, b, compared, np.where(compared, a - b, np.float32(0)), distances)
+
+
+def _spread(values: NDArray[Any], axes: tuple[tuple[Pair, ...], ...], side: int) -> NDArray[Any]:
+    """One of the two maps over the rows and columns of both; 0 for cells that it lacks."""
+    spread = np.zeros([len(axis) for axis in axes], values.dtype)
+    spread[np.ix_(*([pair[side] is not None for pair in axis] for axis in axes))] = values
+    return spread
+
+
+def uniform_weights(mask: Bools) -> Floats:
+    """A control map: every visible key of a row gets the same weight; a row without keys is all zeros."""
+    visible = mask.sum(-1, keepdims=True)
+    return np.divide(mask, visible, out=np.zeros(mask.shape, np.float32), where=visible > 0, dtype=np.float32)
+
+
+class Candidate(NamedTuple):
     """A token that could come next at a shared step."""
 
     token: str  # the piece
@@ -36,14 +122,13 @@ class Candidate:
     changed: float  # the same in the changed run
 
 
-@dataclass(frozen=True)
-class SharedStep:
+class SharedStep(NamedTuple):
     """A step before which both runs had written the same tokens."""
 
     base: DecodeStep  # what the base run wrote
     changed: DecodeStep  # what the changed run wrote; another token only at the step where the runs part
-    # KL(base ‖ changed) = Σ p ln(p / q) of the next-token distributions, in nats; NaN if a run was opened
-    # from a file, which keeps only the most probable tokens
+    # Σ p ln(p / q) of the next-token distributions, in nats; NaN if a run was opened from a file, which keeps
+    # only the most probable tokens
     kl: float
     # the most probable tokens of either run, by their larger probability, best first; what the two runs wrote
     # is always among them
@@ -51,17 +136,9 @@ class SharedStep:
 
     @property
     def delta_log_p(self) -> float:
-        """ln q(y) − ln p(y) of the token y that the base run wrote, in nats; negative if it became less
-        probable. NaN if a run was opened from a file that does not keep it."""
-        found = next(each for each in self.candidates if each.token_id == self.base.token_id)
-        return found.changed - found.base
-
-
-class Common(NamedTuple):
-    """Common part of two maps: pairs of positions (base, changed), from 0."""
-
-    rows: tuple[Both, ...]  # in the decoder, the rows of shared steps; in the encoder, aligned source tokens
-    columns: tuple[Both, ...]  # aligned keys of these rows
+        """ln q(y) − ln p(y) of the token y that the base run wrote, in nats; NaN if not kept."""
+        y = self.base.token_id
+        return next(each.changed - each.base for each in self.candidates if each.token_id == y)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -70,10 +147,8 @@ class RunDifference:
 
     base: Translation  # the run that it is compared with
     changed: Translation  # the run with changes
-    # Aligned target tokens: pairs of steps (base, changed) by the fewest insertions, deletions and
-    # replacements (Levenshtein); None if a run has no such token. A replacement is a pair too.
-    target: tuple[Pair, ...]
-    source: tuple[Pair, ...]  # the same for the source tokens
+    target: tuple[Pair, ...]  # aligned target tokens: pairs of steps (base, changed)
+    source: tuple[Pair, ...]  # aligned source tokens: pairs of positions (base, changed)
     # the first step, from 0, at which the runs write different tokens, or only one still writes; None if both
     # wrote the same
     parting: int | None
@@ -90,132 +165,82 @@ class RunDifference:
         """(shared steps,) KL(base ‖ changed) of the next-token distributions, in nats."""
         return np.array([step.kl for step in self.steps])
 
-    def common(self, kind: AttentionKind | str) -> Common:
-        """The rows and columns that the maps of one kind have in common in both runs."""
+    def common(self, kind: AttentionKind | str) -> tuple[tuple[Both, ...], tuple[Both, ...]]:
+        """Rows and columns that the maps of a kind have in common: shared steps, or aligned source tokens."""
+        steps = tuple((step, step) for step in range(len(self.steps)))
+        shared = {"decoder": steps, "encoder": in_both(self.source)}
         site = self.base.config.sites[AttentionKind(kind)]
-        return Common(self._common(site.query_side), self._common(site.key_side))
+        return shared[site.query_side], shared[site.key_side]
 
-    def maps(self, kind: AttentionKind | str, layer: int) -> Floats:
-        """(heads, rows, columns) changed − base weights of a layer (from 0), on ``common(kind)``.
+    def sides(self, kind: AttentionKind | str, layer: int, head: int) -> tuple[Floats, Floats]:
+        """(rows, columns) weights of one head on ``common(kind)``, in the base run and in the changed run.
 
         NotCapturedError if a run was made without capture.
         """
-        return np.stack([self.map(kind, layer, head) for head in range(self.base.config.n_heads)])
+        cells = [np.ix_(*([pair[side] for pair in axis] for axis in self.common(kind))) for side in (0, 1)]
+        runs = self.base, self.changed
+        base, changed = (run.weights(kind, layer, head)[at] for run, at in zip(runs, cells, strict=True))
+        return base, changed
 
     def map(self, kind: AttentionKind | str, layer: int, head: int) -> Floats:
-        """(rows, columns): changed − base weights of one head on ``common(kind)``; raises as ``maps``."""
-        common = self.common(kind)
-        sides = [
-            run.weights(kind, layer, head)[np.ix_(*([pair[at] for pair in axis] for axis in common))]
-            for at, run in enumerate((self.base, self.changed))
-        ]
-        found: Floats = sides[1] - sides[0]
-        return found
+        """(rows, columns): changed − base weights of one head on ``common(kind)``; raises as ``sides``."""
+        base, changed = self.sides(kind, layer, head)
+        return changed - base
 
     def largest(self, kind: AttentionKind | str) -> Floats:
-        """(layers, heads): the largest |changed − base| of each; NotCapturedError as for ``maps``."""
-        return self._largest[AttentionKind(kind)]
-
-    @cached_property
-    def _largest(self) -> dict[AttentionKind, Floats]:
-        return {
-            kind: np.stack(
-                [np.abs(self.maps(kind, layer)).max((1, 2), initial=0.0) for layer in range(site.n_layers)]
-            )
-            for kind, site in self.base.config.sites.items()
-        }
-
-    def _common(self, side: Side) -> tuple[Both, ...]:
-        if side == "decoder":
-            return tuple((step, step) for step in range(len(self.steps)))
-        return tuple((a, b) for a, b in self.source if a is not None and b is not None)
+        """(layers, heads): the largest |changed − base| of each; raises as ``sides``."""
+        layers, heads = self.base.config.sites[AttentionKind(kind)].n_layers, self.base.config.n_heads
+        places = [self.map(kind, layer, head) for layer in range(layers) for head in range(heads)]
+        return np.array([np.abs(each).max(initial=0.0) for each in places]).reshape(layers, heads)
 
 
 def compare_runs(base: Translation, changed: Translation) -> RunDifference:
-    """Compares a run with a changed run of the same model.
+    """Compares a run with another of the same model: with interventions, or of another text.
 
     Next-token distributions are computed again: one uncached, teacher-forced pass over each run, with the
     changes of each. A run that was opened from a file knows only its most probable tokens; then Δ log p is
     given only for tokens that both runs keep, and KL not at all.
 
-    Args:
-        base: The run to compare with, such as one without changes.
-        changed: The other run: of the same text with interventions, or of another text.
-
     Raises:
         ValueError: The runs come from models of different shapes.
     """
-    _check(base, changed)
-    parting = _parting(base.target_ids, changed.target_ids)
-    longest = min(len(base.steps), len(changed.steps))
-    shared = longest if parting is None else min(parting + 1, longest)
-    return RunDifference(
-        base,
-        changed,
-        align_tokens(base.target_tokens, changed.target_tokens),
-        align_tokens(base.source_tokens, changed.source_tokens),
-        parting,
-        _shared_steps(base, changed, shared),
-    )
-
-
-def _check(base: Translation, changed: Translation) -> None:
-    shapes = [(c.sites, c.n_heads, c.n_target_pieces) for c in (base.config, changed.config)]
+    shapes = [
+        (each.config.sites, each.config.n_heads, each.config.n_target_pieces) for each in (base, changed)
+    ]
     if shapes[0] != shapes[1]:
         raise ValueError("The two runs come from models of different shapes; compare runs of one model.")
+    ids, others = base.target_ids, changed.target_ids
+    longest = min(len(ids), len(others))
+    apart = [step for step in range(longest) if ids[step] != others[step]]
+    parting = next(iter(apart), None if len(ids) == len(others) else longest)
+    rows = [
+        None if run.distributions is None else run.distributions().float().cpu().numpy()
+        for run in (base, changed)
+    ]
+    steps = []
+    for at in range(longest if parting is None else min(parting + 1, longest)):
+        logs = [None if each is None else each[at] for each in rows]
+        steps.append(_shared_step((base.steps[at], changed.steps[at]), *logs))
+    target = align_tokens(base.target_tokens, changed.target_tokens)
+    source = align_tokens(base.source_tokens, changed.source_tokens)
+    return RunDifference(base, changed, target, source, parting, tuple(steps))
 
 
-def _parting(base: tuple[int, ...], changed: tuple[int, ...]) -> int | None:
-    for step, (one, other) in enumerate(zip(base, changed, strict=False)):
-        if one != other:
-            return step
-    return None if len(base) == len(changed) else min(len(base), len(changed))
+def _shared_step(steps: tuple[DecodeStep, DecodeStep], p: Floats | None, q: Floats | None) -> SharedStep:
+    names = {step.token_id: step.token for step in steps}
+    names |= {each.token_id: each.token for step in steps for each in step.alternatives}
+    logs = []
+    for step, row in zip(steps, (p, q), strict=True):
+        kept = {step.token_id: step.log_prob} | {each.token_id: each.log_prob for each in step.alternatives}
+        logs.append([kept.get(at, UNKNOWN) if row is None else float(row[at]) for at in names])
+    candidates = [Candidate(names[at], at, one, other) for at, one, other in zip(names, *logs, strict=True)]
+    candidates.sort(key=lambda each: -np.nanmax((each.base, each.changed)))
+    return SharedStep(*steps, UNKNOWN if p is None or q is None else _divergence(p, q), tuple(candidates))
 
 
-def _shared_steps(base: Translation, changed: Translation, shared: int) -> tuple[SharedStep, ...]:
-    rows = [_distributions(run) for run in (base, changed)]
-    found = []
-    for step, pair in enumerate(zip(base.steps[:shared], changed.steps[:shared], strict=True)):
-        p, q = (None if each is None else each[step] for each in rows)
-        kl = UNKNOWN if p is None or q is None else kl_divergence(p, q)
-        found.append(SharedStep(*pair, kl, _candidates(pair, (p, q))))
-    return tuple(found)
-
-
-def _distributions(run: Translation) -> Floats | None:
-    """(target, pieces) log-probabilities; None if the run cannot be repeated."""
-    if run.distributions is None:
-        return None
-    found: Floats = run.distributions().float().cpu().numpy()
-    return found
-
-
-def kl_divergence(p: Floats, q: Floats) -> float:
+def _divergence(p: Floats, q: Floats) -> float:
     """Σ p ln(p / q), in nats, of two distributions (pieces,) given as log-probabilities."""
     one, other = p.astype(np.float64), q.astype(np.float64)
     with np.errstate(invalid="ignore"):
         terms = np.exp(one) * (one - other)
     return max(0.0, float(np.where(np.isneginf(one), 0.0, terms).sum()))
-
-
-def _candidates(
-    steps: tuple[DecodeStep, DecodeStep], rows: tuple[Floats | None, Floats | None]
-) -> tuple[Candidate, ...]:
-    named = {step.token_id: step.token for step in steps}
-    named |= {each.token_id: each.token for step in steps for each in step.alternatives}
-    base, changed = (_log_probs(list(named), *side) for side in zip(steps, rows, strict=True))
-    found = [
-        Candidate(token, token_id, p, q)
-        for (token_id, token), p, q in zip(named.items(), base, changed, strict=True)
-    ]
-    return tuple(sorted(found, key=lambda each: -np.nanmax((each.base, each.changed))))
-
-
-def _log_probs(token_ids: list[int], step: DecodeStep, row: Floats | None) -> list[float]:
-    """Log-probabilities of tokens at a step: of the whole distribution, or as far as the step keeps them."""
-    if row is not None:
-        whole: list[float] = row[token_ids].astype(float).tolist()
-        return whole
-    kept = {step.token_id: step.log_prob}
-    kept |= {each.token_id: each.log_prob for each in step.alternatives}
-    return [kept.get(token_id, UNKNOWN) for token_id in token_ids]

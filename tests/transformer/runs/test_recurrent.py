@@ -14,7 +14,7 @@ import torch
 from forged import forged
 from random_models import random_recurrent
 
-from explorer.lenses.what_if.untrained import same_tokens, untrained_twin
+from explorer.lenses.what_if.controls import same_tokens, untrained_twin
 from transformer import AttentionKind, Sampling, Translation, interventions
 from transformer.attention import LocalWindow, ScoreRule
 from transformer.batches import run_batch, translate_all

@@ -8,7 +8,7 @@ import streamlit as st
 from explorer.figures.base import labels
 from explorer.lenses.inside.spread import ProductSpread
 from explorer.lenses.what_if import arithmetic as what_if
-from explorer.lenses.what_if.two_heads import WORDS, TwoHeads, two_heads
+from explorer.lenses.what_if.arithmetic import WORDS, TwoHeads, two_heads
 
 _PRECISIONS: dict[str, type[np.floating]] = {"half": np.float16, "single": np.float32}
 

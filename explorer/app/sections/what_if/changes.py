@@ -1,27 +1,46 @@
-"""The list of changes: each can be switched off and on, and taken out."""
+"""The changes of a run: the list, in which each can be switched off and taken out, and what adds another."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import streamlit as st
 
 from explorer.app.address import State, session
 from explorer.app.address.change_list import Listed
-from explorer.app.controls import pickers, plain
-from explorer.app.sections.what_if.forms import fields
+from explorer.app.controls import part, pickers, plain
+from explorer.app.sections.what_if.forms import GROUPS, Sort, one, unchanged
+from explorer.app.server import runs
 from explorer.app.server.opened import Opened
 from explorer.app.shell import changed
+from explorer.figures.base import labels
 from transformer import interventions as do
 from transformer.config import AttentionKind
 from transformer.interventions import Intervention, Mask
+
+_MOST = 64
+"""Most words that can be clicked."""
+_FORCED = (
+    "While decoding, later tokens do not exist. So the causal mask can be lifted only over a finished "
+    "translation: the page takes the one without changes and keeps to it."
+)
 
 
 def tell(now: State, opened: Opened | None, _holds: changed.Holds) -> None:
     """Draws the list in place of the line that other pages draw; nothing if nothing is changed."""
     items = changed.all_of(now)
     if now.target is not None:
-        _given(now.target, items)
+        decodable = [Listed(change, on and not lifts(change)) for change, on in items]
+        with st.container(horizontal=True, vertical_alignment="center", gap="small", key="changes-given"):
+            st.caption(f"The model reads a given translation: {plain(now.target)}", width="content")
+            st.button(
+                "Translate again",
+                type="tertiary",
+                help="Switches off the changes that hold only for a given translation.",
+                on_click=partial(changed.take, decodable, target=None),
+                key="what-if.decode",
+            )
     if not items:
         changed.show_changes(now, opened)
         return
@@ -32,6 +51,28 @@ def tell(now: State, opened: Opened | None, _holds: changed.Holds) -> None:
             st.button("Remove all", type="tertiary", on_click=changed.take, args=((),), key="changed.none")
 
 
+def _one(number: int, item: Listed, items: tuple[Listed, ...], opened: Opened | None) -> None:
+    said = changed.said(item.change, None if opened is None else opened.translation)
+    before, after = items[:number], items[number + 1 :]
+
+    def switch(on: bool) -> None:
+        target = session.current().target if opened is None or not on else target_for(opened, item.change)
+        changed.take((*before, Listed(item.change, on), *after), target=target)
+
+    with st.container(horizontal=True, vertical_alignment="center", gap="xsmall", width="content"):
+        control = pickers.control(f"changed.on.{number}", item.on, switch, [said])
+        st.checkbox(said if item.on else f":gray[{said} (off)]", item.on, width="content", **control)
+        st.button(
+            "",
+            type="tertiary",
+            icon=":material/close:",
+            help="Remove this change",
+            on_click=changed.take,
+            args=((*before, *after),),
+            key=f"changed.{number}",
+        )
+
+
 def lifts(change: Intervention) -> bool:
     """Whether a change lets the decoder see later tokens, which needs a given translation."""
     return isinstance(change, Mask) and change.kind is AttentionKind.DECODER and do.lifts(change)
@@ -40,49 +81,61 @@ def lifts(change: Intervention) -> bool:
 def target_for(opened: Opened, change: Intervention) -> str | None:
     """The translation that the model must read with a change: one that lifts the causal mask needs one."""
     own = opened.asked.target
-    return fields.unchanged(opened).text if own is None and lifts(change) else own
+    return unchanged(opened).text if own is None and lifts(change) else own
 
 
-def _given(target: str, items: tuple[Listed, ...]) -> None:
-    """Says that the model reads a given translation, and decodes again with a click."""
-    decodable = [Listed(change, on and not lifts(change)) for change, on in items]
-    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="changes-given"):
-        st.caption(f"The model reads a given translation: {plain(target)}", width="content")
-        st.button(
-            "Translate again",
-            type="tertiary",
-            help="Switches off the changes that hold only for a given translation; they stay in the list.",
-            on_click=partial(changed.take, decodable, target=None),
-            key="what-if.decode",
-        )
+def add(opened: Opened) -> None:
+    """Lets the visitor hide a word of the source with a click, or choose another change and add it."""
+    words = labels.names(opened.translation.source_tokens)[:_MOST]
+    hidden = [at for at in range(len(words)) if do.hide(at) in session.current().changes]
+    st.pills(
+        "Click a word to hide it from cross-attention",
+        range(len(words)),
+        format_func=words.__getitem__,
+        selection_mode="multi",
+        default=hidden,
+        width="stretch",
+        **pickers.control("what-if.words", hidden, _hide, words),
+    )
+    if len(opened.translation.source_tokens) > _MOST:
+        st.caption(f"The first {_MOST} tokens; a mask of cross-attention can hide any key.")
+    _others(opened)
 
 
-def _one(number: int, item: Listed, items: tuple[Listed, ...], opened: Opened | None) -> None:
-    said = changed.said(item.change, None if opened is None else opened.translation)
-
-    def switch(on: bool) -> None:
-        own = session.current().target
-        target = target_for(opened, item.change) if on and opened is not None else own
-        changed.take(_with(items, number, Listed(item.change, on)), target=target)
-
-    with st.container(horizontal=True, vertical_alignment="center", gap="xsmall", width="content"):
-        st.checkbox(
-            said if item.on else f":gray[{said} (off)]",
-            item.on,
-            width="content",
-            **pickers.control(f"changed.on.{number}", item.on, switch, [said]),
-        )
-        st.button(
-            "",
-            type="tertiary",
-            icon=":material/close:",
-            help="Remove this change",
-            on_click=changed.take,
-            args=(_with(items, number),),
-            key=f"changed.{number}",
-        )
+def _hide(chosen: list[int]) -> None:
+    """Makes the chosen tokens those that are hidden, among the tokens that can be clicked."""
+    items = changed.all_of(session.current())
+    acting = [each.change for each in items if each.on]
+    new = [change for at in chosen if (change := do.hide(at)) not in acting]
+    over = [do.hide(at) for at in range(_MOST) if at not in chosen]
+    stay = [each for each in items if each.change not in new and not (each.on and each.change in over)]
+    changed.take([*stay, *(Listed(change, True) for change in new)])
 
 
-def _with(items: tuple[Listed, ...], number: int, *instead: Listed) -> tuple[Listed, ...]:
-    """The list with another item in one place, or without it."""
-    return *items[:number], *instead, *items[number + 1 :]
+@part
+def _others(opened: Opened) -> None:
+    group = st.segmented_control(
+        "or change something else", list(GROUPS), width="stretch", key="what-if.group"
+    )
+    if group is None:
+        return
+    sorts: dict[int, Sort] = dict(enumerate(GROUPS[group]))
+    change, problem, target = None, None, opened.asked.target
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="what-if-add"):
+        sort = sorts[one("Change", {i: each.label for i, each in sorts.items()}, 290)]
+        try:
+            if (change := sort.choose(opened)) is not None:
+                target = target_for(opened, change)
+                others = (each for each in opened.asked.changes if each != change)
+                problem = runs.refusal(replace(opened.asked, changes=(*others, change), target=target))
+        except ValueError as error:
+            problem = str(error)
+        unready = change is None or problem is not None
+        wanted = st.button("Add", type="primary", disabled=unready, key="what-if.add")
+    if problem is not None:
+        st.warning(plain(problem), icon=":material/error:")
+    else:
+        st.caption(sort.says if target == opened.asked.target else _FORCED)
+    if wanted and change is not None:
+        changed.add(change, target=target)
+        session.rerun()

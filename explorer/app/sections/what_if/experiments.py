@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from contextlib import suppress
 
 import streamlit as st
@@ -25,16 +24,24 @@ Put = tuple[Variants, str | None]
 
 def show(source: Source) -> None:
     """The questions that a model can be asked, each with a link for every way to put it."""
-    shown = [(each, put) for each in EXPERIMENTS if (put := _put(source, each)) is not None]
-    if not shown:
+    ready = [(each, put) for each in EXPERIMENTS if (put := _put(source, each)) is not None]
+    if not ready:
         return
     st.markdown("##### Or put a question to the model")
     with st.container(border=True, gap="small"):
-        for each, (variants, target) in shown:
+        for each, (variants, target) in ready:
             with st.container(horizontal=True, vertical_alignment="center", key=f"experiment-{each.name}"):
                 st.markdown(f"**{each.question}**  \n:gray[{plain(each.text)}]", width="stretch")
                 for variant, changes in variants.items():
-                    _link(source, each, variant if len(variants) > 1 else "ask", changes, target)
+                    fresh = session.FRESH | {"changes": changes, "text": each.text, "target": target}
+                    st.page_link(
+                        "pages/what_if.py",
+                        label=variant if len(variants) > 1 else "ask",
+                        icon=":material/science:",
+                        help=_said(source, each.text, changes),
+                        width="content",
+                        query_params=link(session.current(), **fresh, model=source.name, decode="greedy"),
+                    )
 
 
 def asked(now: State) -> Experiment | None:
@@ -51,11 +58,8 @@ def asked(now: State) -> Experiment | None:
 
 def _put(source: Source | None, experiment: Experiment) -> Put | None:
     """An experiment with the places of a model; None if the model cannot be asked."""
-    if source is None:
-        return None
     with suppress(KeyError, OSError, ValueError):
-        heads, translator = source.heads, source.translator()
-        if heads and not translator.cut(experiment.text).notes():
+        if source and source.heads and not source.translator().cut(experiment.text).notes():
             return _placed(source, experiment.name, experiment=experiment)
     return None
 
@@ -65,28 +69,10 @@ def _placed(source: Source, _name: str, *, experiment: Experiment) -> Put:
     return experiment.put(source.translator(), source.heads)
 
 
-def _link(
-    source: Source, experiment: Experiment, label: str, changes: tuple[Intervention, ...], target: str | None
-) -> None:
-    translator = source.translator()
-    pieces = translator.pieces(translator.ids(experiment.text), "source")
-    fresh = {**session.FRESH, "changes": changes, "text": experiment.text, "target": target}
-    st.page_link(
-        "pages/what_if.py",
-        label=label,
-        icon=":material/science:",
-        help=_said(changes, pieces),
-        width="content",
-        query_params=link(session.current(), **fresh, model=source.name, decode="greedy"),
-    )
-
-
-def _said(changes: tuple[Intervention, ...], pieces: Sequence[str]) -> str:
+def _said(source: Source, text: str, changes: tuple[Intervention, ...]) -> str:
     """The changes in words, as Markdown; of several, the first. A source token is named by its piece."""
-
-    def named(place: re.Match[str]) -> str:
-        return f"“{plain(labels.piece(pieces[int(place[1]) - 1]))}” ({place[0]})"
-
-    first, *more = changes
-    told = re.sub(r"source token (\d+)", named, said(first))
-    return told + (f", and {len(more)} more changes" if more else "")
+    translator = source.translator()
+    pieces = translator.pieces(translator.ids(text), "source")
+    named = lambda place: f"“{plain(labels.piece(pieces[int(place[1]) - 1]))}” ({place[0]})"  # noqa: E731
+    words = re.sub(r"source token (\d+)", named, said(changes[0]))
+    return words + (f", and {len(changes) - 1} more changes" if changes[1:] else "")

@@ -1,109 +1,105 @@
-"""What the changes of the visitor did to the translation; without any, what can be asked."""
+"""What the changes of the visitor did to the translation, and to the attention of every head."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
+import plotly.graph_objects as go
 import streamlit as st
 
-from explorer.app.address import session
-from explorer.app.controls import export, panel, plain, seen
-from explorer.app.sections.what_if import adding, experiments, maps
+from explorer.app.address import State, session
+from explorer.app.controls import panel, pickers, plain, seen
+from explorer.app.sections.what_if import changes, experiments
+from explorer.app.sections.what_if.forms import cell, tokens_of
 from explorer.app.server import runs
 from explorer.app.server.opened import Opened, forced, per_run
 from explorer.app.server.stores import held
-from explorer.figures.base import labels
+from explorer.app.shell import changed
+from explorer.figures.base import labels, style
 from explorer.figures.base.bars import percent
-from explorer.figures.pages.what_if import StepMove, control_strip, delta_bars
+from explorer.figures.base.captions import KIND_NAMES
+from explorer.figures.maps.difference import difference_map, scale_end
+from explorer.figures.pages.heads import Cell, head_grid
+from explorer.figures.pages.what_if import StepMove, clickable, control_strip, delta_bars
 from explorer.lenses import compare_runs
-from explorer.lenses.what_if.difference import Pair
-from explorer.lenses.what_if.random_heads import RandomHeads, random_heads
-from explorer.lenses.what_if.two_runs import RunDifference, SharedStep
+from explorer.lenses.what_if.controls import RandomHeads, random_heads
+from explorer.lenses.what_if.two_runs import Both, Pair, RunDifference
 from transformer import interventions as do
-from transformer.interventions import InterventionError
+from transformer.config import Head
+from transformer.interventions import Intervention, InterventionError
 from transformer.run import Translation
 
-_SEEING = (
-    "The model runs twice: once as it is, once with the changes. As long as both have written the same "
-    "tokens, their next-token distributions answer the same question. So they are compared there, and at "
-    "the step at which the two part. After it each has a context of its own, and nothing is compared. A "
-    "small effect of a switched-off head does not prove that the head does nothing: other heads may do "
-    "the same."
+SEEING = (
+    "The model runs twice: as it is, and with the changes. As long as both have written the same tokens, "
+    "their next-token distributions answer the same question; so they are compared up to the step at which "
+    "the two part. After it each has a context of its own. A small effect of a switched-off head does not "
+    "prove that the head does nothing: other heads may do the same."
 )
-_FORMULA = r"\Delta\log p = \log q(y_t) - \log p(y_t), \qquad \mathrm{KL} = \sum_v p_v \log\frac{p_v}{q_v}"
+FORMULA = r"\Delta\log p = \log q(y_t) - \log p(y_t), \qquad \mathrm{KL} = \sum_v p_v \log\frac{p_v}{q_v}"
 SPACE = "▁"
-_JOIN = "\u2060"  # between ** and a sign, or Markdown takes ** after a letter for two stars
-_SEED = 0
+JOIN = "\u2060"  # between ** and a sign, or Markdown takes ** after a letter for two stars
+Runs = tuple[Translation, Translation]
+SEED, WIDE, CELLS, CANDIDATES = 0, 340, 40, 8
 
 
 def show(opened: Opened) -> None:
     """The controls that add a change, and what the changes did; without changes, questions to start from."""
-    adding.add(opened)
+    changes.add(opened)
     base = runs.translate(replace(opened.asked, changes=()))
     if not opened.asked.changes:
         st.markdown(f":gray[as it is:] {plain(base.text)}")
         experiments.show(opened.source)
         return
-    free = _compared(opened, base, opened.traced().translation)
+    new = opened.traced().translation
+    free = compared(opened, id(base), id(new), pair=(base, new))
     asked = experiments.asked(session.current())
     if asked is not None:
         st.markdown(f"##### {plain(asked.question)}")
-    st.markdown(_sentence(free))
+    st.markdown(outcome(free))
     if asked is not None:
         st.caption(f"What this does not prove: {asked.not_proved}")
     same_text = forced(opened, base)
-    same = free if same_text is None else _compared(opened, base, same_text)
+    same = free if same_text is None else compared(opened, id(base), id(same_text), pair=(base, same_text))
     left, right = st.columns([1, 1], gap="large")
     with left:
-        _steps(same, same_text is not None)
-        _control(opened, base)
+        steps(same, same_text is not None)
+        control(opened, base)
     with right:
-        _candidates(free)
-    maps.draw(opened, same)
-    seen(_SEEING, _FORMULA)
+        candidates(free)
+    maps(opened, same)
+    seen(SEEING, FORMULA)
 
 
-def _compared(opened: Opened, base: Translation, changed: Translation) -> RunDifference:
-    return _difference(opened, id(base), id(changed), pair=(base, changed))
-
-
-@per_run(16, lambda found: held(found.base) + held(found.changed))
-def _difference(
-    _opened: Opened, _base: int, _changed: int, *, pair: tuple[Translation, Translation]
-) -> RunDifference:
+@per_run(16, lambda both: held(both.base) + held(both.changed))
+def compared(_opened: Opened, _base: int, _other: int, *, pair: Runs) -> RunDifference:
+    """The difference of two runs, which their ids tell apart; kept."""
     return compare_runs(*pair)
 
 
-def _sentence(found: RunDifference) -> str:
-    base, changed = _marked(found)
-    if found.changed.method == "forced":
-        return f":gray[given:] {base}  \n{_moved_most(found)}"
-    if found.parting is None:
-        what = "The translation stays the same."
-    else:
-        what = f"The translations part at step {labels.count(found.parting)}."
-    return f":gray[as it is:] {base}  \n:gray[changed:] {changed}  \n{what}"
+# --- the translation ----------------------------------------------------------------------------------------
 
 
-def _moved_most(found: RunDifference) -> str:
-    """What changes of a translation that is given: the probability of the token that moves most."""
-    step = max(found.steps, key=lambda each: abs(each.delta_log_p))
-    before, after = _share(step.base.log_prob), _share(step.base.log_prob + step.delta_log_p)
-    return (
-        "The translation is given, so it cannot change; the probabilities of its tokens can. Most of all "
-        f"“{plain(labels.piece(step.base.token))}”: {before} as it is, {after} changed."
+def outcome(both: RunDifference) -> str:
+    """Both translations, what differs in bold, and where they part; of a given one, what moved most."""
+    tokens = both.base.target_tokens, both.changed.target_tokens
+    base, new = (
+        "".join(_piece(tokens, pair, side) for pair in both.target).strip() or plain(run.text)
+        for side, run in enumerate((both.base, both.changed))
     )
-
-
-def _marked(found: RunDifference) -> list[str]:
-    """Both translations, with the pieces in which they differ in bold."""
-    tokens = found.base.target_tokens, found.changed.target_tokens
-    return [
-        "".join(_piece(tokens, pair, at) for pair in found.target).strip() or plain(run.text)
-        for at, run in enumerate((found.base, found.changed))
-    ]
+    if both.changed.method == "forced":
+        step = max(both.steps, key=lambda each: abs(each.delta_log_p))
+        token, log_p = plain(labels.piece(step.base.token)), step.base.log_prob
+        return (
+            f":gray[given:] {base}  \nThe translation is given, so it cannot change; the probabilities of "
+            f"its tokens can. Most of all “{token}”: {share(log_p)} as it is, "
+            f"{share(log_p + step.delta_log_p)} changed."
+        )
+    parted = "" if both.parting is None else f"The translations part at step {labels.count(both.parting)}."
+    what = parted or "The translation stays the same."
+    return f":gray[as it is:] {base}  \n:gray[changed:] {new}  \n{what}"
 
 
 def _piece(tokens: tuple[Sequence[str], ...], pair: Pair, side: int) -> str:
@@ -113,127 +109,194 @@ def _piece(tokens: tuple[Sequence[str], ...], pair: Pair, side: int) -> str:
     if piece is None or labels.is_special(piece):
         return ""
     word = piece.removeprefix(SPACE)
-    bare, join = plain(word), "" if word.isalnum() else _JOIN
+    bare, join = plain(word), "" if word.isalnum() else JOIN
     return " " * piece.startswith(SPACE) + (bare if one == other or not bare else f"**{join}{bare}{join}**")
 
 
-def _steps(found: RunDifference, forced: bool) -> None:
-    moved = [_moved(i, step) for i, step in enumerate(found.steps)]
-    way = (
-        "the changed model reads the unchanged translation, so all steps can be compared"
-        if forced
-        else "up to the step at which the runs part, because a change contradicts the unchanged translation"
-    )
-    whole, size = float(np.nansum(found.delta_log_p)), float(np.nansum(np.abs(found.delta_log_p)))
-    summed = f"together {labels.moved(whole)} nats"
-    if labels.telling(size) != labels.telling(abs(whole)):
-        summed += f", where gains and losses cancel; Σ|Δ| {labels.telling(size)} nats"
-    st.markdown("##### How probable the unchanged translation is now")
-    panel(
-        "what-if.delta",
-        lambda: delta_bars(moved, found.parting),
-        "Δ log p of each token of the unchanged translation: amber became less probable, purple more; "
-        f"{way}; {summed} · {found.base.model}",
-        lambda: _table(found),
-    )
-
-
-def _table(found: RunDifference) -> export.Table:
-    """The steps as numbers."""
-    names = ("step", "token", "log p as it is, nats", "log p changed, nats", "Δ log p, nats", "KL, nats")
-    rows = [
-        (
-            labels.count(i),
-            step.base.token,
-            step.base.log_prob,
-            step.base.log_prob + step.delta_log_p,
-            step.delta_log_p,
-            step.kl,
-        )
-        for i, step in enumerate(found.steps)
-    ]
-    return [names, *rows]
-
-
-def _moved(number: int, step: SharedStep) -> StepMove:
-    note = (
-        f"step {labels.count(number)}: {labels.piece(step.base.token)}\n"
-        f"as it is: {_share(step.base.log_prob)}\n"
-        f"Δ log p {labels.moved(step.delta_log_p)} nats\nKL {_kl(step)}"
-    )
-    return StepMove(step.base.token, step.delta_log_p, note)
-
-
-def _candidates(found: RunDifference) -> None:
-    """The next-token distributions of the step at which the runs part, else of the step that changed most."""
-    at = found.parting if found.parting is not None and found.parting < len(found.steps) else None
-    if at is None:
-        at = int(np.nanargmax(found.kl)) if not np.isnan(found.kl).all() else 0
-    step = found.steps[at]
-    why = "at which the runs part" if at == found.parting else "that changed most"
-    st.markdown(f"##### The next token at step {labels.count(at)}, {why}")
-    st.table(
-        {
-            "token": [labels.piece(each.token) for each in step.candidates[:8]],
-            "as it is": [_share(each.base) for each in step.candidates[:8]],
-            "changed": [_share(each.changed) for each in step.candidates[:8]],
-        }
-    )
-    st.caption(f"KL(as it is ‖ changed) = {_kl(step)}")
-
-
-def _kl(step: SharedStep) -> str:
-    return "not known" if step.kl != step.kl else f"{labels.telling(step.kl)} nats"
-
-
-def _share(log_prob: float) -> str:
+def share(log_prob: float) -> str:
+    """A probability in per cent."""
     return "–" if log_prob != log_prob else percent(float(np.exp(log_prob)))
 
 
-def _control(
-    opened: Opened,  # the sentence with its changes
-    base: Translation,  # the run without changes, whose translation is measured
-) -> None:
-    """Draws the effect of the last change of heads among those of other heads, if there is one."""
-    taken = [each for each in opened.asked.changes if each.part in ("scores", "weights", "heads")]
-    if not taken:
+def nats(value: float) -> str:
+    """A number of nats."""
+    return "not known" if value != value else f"{labels.telling(value)} nats"
+
+
+def steps(both: RunDifference, is_forced: bool) -> None:
+    """Δ log p of each token of the unchanged translation."""
+    rows, moved = [], []
+    for at, step in enumerate(both.steps, start=1):
+        token, log_p, delta = step.base.token, step.base.log_prob, step.delta_log_p
+        rows.append((at, token, log_p, log_p + delta, delta, step.kl))
+        before = f"step {at}: {labels.piece(token)}\nas it is: {share(log_p)}"
+        note = f"{before}\nΔ log p {labels.moved(delta)} nats\nKL {nats(step.kl)}"
+        moved.append(StepMove(token, delta, note))
+    way = "up to the step at which the runs part, because a change contradicts the unchanged translation"
+    if is_forced:
+        way = "the changed model reads the unchanged translation, so all steps can be compared"
+    whole, size = float(np.nansum(both.delta_log_p)), float(np.nansum(np.abs(both.delta_log_p)))
+    summed = f"together {labels.moved(whole)} nats"
+    if labels.telling(size) != labels.telling(abs(whole)):
+        summed += f", where gains and losses cancel; Σ|Δ| {labels.telling(size)} nats"
+    names = ("step", "token", "log p as it is, nats", "log p changed, nats", "Δ log p, nats", "KL, nats")
+    panel(
+        "what-if.delta",
+        lambda: delta_bars(moved, both.parting),
+        "Δ log p of each token of the unchanged translation: amber became less probable, purple more; "
+        f"{way}; {summed} · {both.base.model}",
+        lambda: [names, *rows],
+        heading="##### How probable the unchanged translation is now",
+    )
+
+
+def candidates(both: RunDifference) -> None:
+    """The next-token distributions of the step at which the runs part, else of the step that changed most."""
+    at, why = both.parting, "at which the runs part"
+    if at is None or at >= len(both.steps):
+        at, why = int(np.nan_to_num(both.kl, nan=-1.0).argmax()), "that changed most"
+    step = both.steps[at]
+    st.markdown(f"##### The next token at step {labels.count(at)}, {why}")
+    likely = step.candidates[:CANDIDATES]
+    columns = {"token": [labels.piece(each.token) for each in likely]}
+    columns |= {"as it is": [share(each.base) for each in likely]}
+    st.table(columns | {"changed": [share(each.changed) for each in likely]})
+    st.caption(f"KL(as it is ‖ changed) = {nats(step.kl)}")
+
+
+def control(opened: Opened, base: Translation) -> None:
+    """The effect of the last change of heads among those of other heads, if there is one."""
+    of_heads = [each for each in opened.asked.changes if each.part in ("scores", "weights", "heads")]
+    if not of_heads:
         return
     st.markdown("##### The same change at other heads")
     try:
         with st.spinner("Measuring the same change at other heads …"):
-            found = _measured(opened, base.target_ids, taken[-1])
+            beside = _beside(opened, base.target_ids, of_heads[-1])
     except InterventionError as error:
         st.caption(plain(f"There is no control: {error}"))
         return
-    notes = [f"{each}: {labels.number(effect, '+.3f')} nats" for each, effect in _rows(found)]
+    count, rest = len(beside.controls), len(opened.asked.changes) - 1
+    effects = [beside.effect, *beside.effects.tolist()]
+    rows = list(zip(map(str, (beside.change, *beside.controls)), effects, strict=True))
+    said = [f"{each}: {labels.number(by, '+.3f')} nats" for each, by in rows]
+    which = f"all {count} others" if beside.complete else f"{count} at random, seed {SEED}"
+    others = f", beside the other {'change' if rest == 1 else f'{rest} changes'}" if rest else ""
     panel(
         "what-if.control",
-        lambda: control_strip(found.effect, found.effects.tolist(), notes),
-        _caption(found, len(opened.asked.changes) - 1, base.model),
-        lambda: [("change", "Δ log p, nats"), *_rows(found)],
+        lambda: control_strip(effects[0], effects[1:], said),
+        f"Δ log p of the unchanged translation by “{beside.change}” (bar: {labels.moved(effects[0])})"
+        f"{others}, and by the same change at other heads of the layer (dots: {which}); {beside.as_large} of "
+        f"{count} move it as far · {base.model}",
+        lambda: [("change", "Δ log p, nats"), *rows],
     )
 
 
 @per_run(64)
-def _measured(opened: Opened, base_ids: tuple[int, ...], change: do.Intervention) -> RandomHeads:
-    beside = [each for each in opened.asked.changes if each != change]
-    return random_heads(opened.source.translator(), opened.asked.text, base_ids, change, beside, seed=_SEED)
+def _beside(opened: Opened, base_ids: tuple[int, ...], change: Intervention) -> RandomHeads:
+    others = [each for each in opened.asked.changes if each != change]
+    return random_heads(opened.source.translator(), opened.asked.text, base_ids, change, others, seed=SEED)
 
 
-def _rows(found: RandomHeads) -> list[tuple[str, float]]:
-    """Each change and its effect: the visitor's own, then the others."""
-    effects = [found.effect, *found.effects.tolist()]
-    return [
-        (str(each), effect) for each, effect in zip((found.change, *found.controls), effects, strict=True)
-    ]
+# --- the attention ------------------------------------------------------------------------------------------
 
 
-def _caption(found: RandomHeads, beside: int, model: str) -> str:
-    count, effect = len(found.controls), labels.moved(found.effect)
-    which = f"all {count} others" if found.complete else f"{count} at random, seed {_SEED}"
-    with_rest = f", beside the other {'change' if beside == 1 else f'{beside} changes'}" if beside else ""
-    return (
-        f"Δ log p of the unchanged translation by “{found.change}” (bar: {effect}){with_rest}, and by the "
-        f"same change at other heads of the layer (dots: {which}); {found.as_large} of {count} move it as "
-        f"far · {model}"
+def maps(opened: Opened, both: RunDifference) -> None:
+    """The largest difference of every head, and the map of differences of one."""
+    now = session.current()
+    kind = opened.source.kind(now.kind)
+    st.markdown("##### How the attention of every head changes")
+    pickers.kind_picker(kind, opened.kinds)
+    tiles, large = st.columns([1, 1], gap="large")
+    with tiles:
+        grid(both, now, kind)
+    with large:
+        rows, columns = (axis[:CELLS] for axis in both.common(kind))
+        if rows and columns:
+            head_map(both, kind, getattr(now, kind), rows, columns)
+        else:
+            st.caption("The two runs share no row of this kind.")
+
+
+def grid(both: RunDifference, now: State, kind: str) -> None:
+    """All heads as tiles, and a button that switches the chosen one off."""
+    head: Head = getattr(now, kind)
+
+    def tile(value: float, name: str) -> Cell:
+        says = labels.telling(value)
+        return Cell(value * (value >= labels.ROUNDING), says, "", f"{name}: a weight changes by up to {says}")
+
+    largest = both.largest(kind).tolist()
+    tiles = [[tile(x, labels.head_phrase(i, j)) for j, x in enumerate(row)] for i, row in enumerate(largest)]
+    panel(
+        "what-if.heads",
+        partial(head_grid, tiles, kind, head),
+        f"{KIND_NAMES[kind]}: the largest change of a weight in each head, over the rows that both runs "
+        "share · choose a head to see its map",
+        key=f"what-if.heads.{kind}",
+        take=lambda chosen: session.change(**{kind: tuple(chosen)}),
+        inked=True,
     )
+    change = do.ablate(kind, *head)
+    off = change in now.changes
+    st.button(
+        f"Switch {labels.head_phrase(*head)} {'on again' if off else 'off'}",
+        icon=":material/power_settings_new:",
+        on_click=changed.remove if off else changed.add,
+        args=(change,),
+        key="what-if.switch",
+    )
+
+
+def head_map(
+    both: RunDifference, kind: str, head: Head, rows: Sequence[Both], columns: Sequence[Both]
+) -> None:
+    """Changed − as it is, of one head; a click on a cell moves the cursor, and its changes are offered."""
+    base, new = (each[: len(rows), : len(columns)] for each in both.sides(kind, *head))
+    named = tokens_of(both.base, kind)
+    down, across = ([name[a] for a, _ in axis] for name, axis in zip(named, (rows, columns), strict=True))
+    places = [[(row[1], column[1]) for column in columns] for row in rows]
+    end, chosen = scale_end(float(np.abs(new - base).max())), cell(kind)
+
+    def picture() -> go.Figure:
+        shared, apart = np.ones_like(base, dtype=bool), np.abs(new - base).sum(1) / 2
+        figure = difference_map(new, base, shared, down, across, apart, end, ("queries", "keys"), WIDE)
+        return clickable(figure, places, chosen, 0.95 * style.pitch(max(base.shape), WIDE))
+
+    def take(at: tuple[int, int]) -> None:
+        row, column = map(int, at)
+        moved = {"source": row} if kind == "encoder" else {"step": row}
+        session.change(**moved, **({"source": column} if kind == "cross" else {"key": column}))
+
+    cells = [
+        (row, column, float(base[i, j]), float(new[i, j]), float(new[i, j] - base[i, j]))
+        for i, row in enumerate(down)
+        for j, column in enumerate(across)
+    ]
+    panel(
+        "what-if.map",
+        picture,
+        f"changed (A) − as it is (B) · {KIND_NAMES[kind]}, {labels.head_phrase(*head)} · weights, from "
+        f"−{end:.1f} to {end:.1f} · {both.base.model}",
+        lambda: [("query", "key", "weight as it is", "weight changed", "difference"), *cells],
+        key=f"what-if.map.{kind}",
+        take=take,
+        width="content",
+    )
+    shown = {place: (i, j) for i, line in enumerate(places) for j, place in enumerate(line)}
+    if chosen not in shown:
+        st.caption("Click a cell to move its row's weight there, or to hide it.")
+        return
+    at = i, j = shown[chosen]
+    told = plain(f"Row “{down[i]}”, key “{across[j]}”: {base[at]:.2f} as it is, {new[at]:.2f} changed")
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="what-if-cell"):
+        if not both.changed.mask(kind, *head)[chosen]:
+            st.caption(f"{told}; the mask hides this cell.", width="content")
+            return
+        st.caption(f"{told}.", width="content")
+        for key, label, change in (
+            ("move", "Move this row's weight here", do.set_row(kind, *head, chosen[0], {chosen[1]: 1.0})),
+            ("mask", "Hide this cell", do.mask(kind, forbid=[chosen], layer=head[0])),
+        ):
+            says = changed.said(change)
+            st.button(label, on_click=changed.add, args=(change,), help=says, key=f"what-if.{key}")

@@ -15,7 +15,7 @@ from explorer.app.server.opened import Opened, per_run
 from explorer.app.server.source import Source
 from explorer.app.server.stores import Recent
 from explorer.figures.base import labels
-from explorer.lenses.what_if.questions.question import Measured, Question, Viewpoint
+from explorer.lenses.what_if.questions import Measured, Question, Viewpoint
 from transformer.config import Head
 from transformer.run import Translation
 
@@ -53,7 +53,7 @@ def _answer(
     *,
     at: Viewpoint,
 ) -> Measured:
-    from explorer.lenses.what_if.questions.quantities import measure  # loads PyTorch
+    from explorer.lenses.what_if.questions import measure  # loads PyTorch
 
     model = opened.source.translator() if opened.source.has_model else None
     return measure(question, opened.translation, at, model, labels.piece)

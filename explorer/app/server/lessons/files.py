@@ -14,8 +14,8 @@ from urllib.parse import parse_qs, urlsplit
 
 from explorer.app.address.kinds import LESSON
 from explorer.app.address.parameters import parse
-from explorer.lenses.what_if.questions.question import KINDS as ATTENTION
-from explorer.lenses.what_if.questions.question import Question
+from explorer.lenses.what_if.questions import KINDS as ATTENTION
+from explorer.lenses.what_if.questions import Question
 from transformer.config import ModelConfig
 from transformer.storage.files import POINTER
 from transformer.text.typed import without_surrogates

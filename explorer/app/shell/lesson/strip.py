@@ -24,7 +24,7 @@ from explorer.app.server.opened import Opened
 from explorer.app.shell import menu
 from explorer.app.shell.models import needs
 from explorer.figures.base import labels
-from explorer.lenses.what_if.questions.question import Measured, Question, Viewpoint
+from explorer.lenses.what_if.questions import Measured, Question, Viewpoint
 
 _STYLE = """
 <style>

@@ -11,7 +11,14 @@ from explorer.app.address.kinds import HEAD, LINE, POSITION, TEXT
 from explorer.app.address.parameters import as_params, carried, parse
 from explorer.app.address.state import State, changed, elsewhere, keys, own
 
-for module in ("beam_search.sampling", "cross_attention.links", "inside.build", "inside.what_if"):
+for module in (
+    "beam_search.beam",
+    "beam_search.sampling",
+    "what_if.compare",
+    "cross_attention.links",
+    "inside.build",
+    "inside.what_if",
+):
     import_module(f"explorer.app.sections.{module}")
 own("swap", HEAD)
 KINDS = {name: key.kind for name, key in keys().items()}
@@ -114,6 +121,7 @@ def test_an_empty_address_is_the_usual_state():
         *(("decode", "beam-900", "beam-8"), ("mean", "3-2", (1, 2)), ("mean", "2", (1, 1))),
         *(("rule", "above-0.3", "above-0.30"), ("rule", "above-7", "above-1.00")),
         ("what_if", "local-predicted-0", ("local-predicted", 1.0)),
+        *(("penalty", "-5", 0.0), ("draws", "400", 16), ("seed", "1e99", 2**31 - 1)),
     ],
 )
 def test_a_value_out_of_range_becomes_the_nearest(name: str, value: str, held: object):

@@ -1,3 +1,5 @@
+"""Differences of maps and of runs: aligned by edit distance, and against forced passes written out."""
+
 from __future__ import annotations
 
 import io
@@ -9,11 +11,71 @@ from changes import INSIDE, TEXT, changeable
 from closed_form import CASES
 
 from explorer.lenses import compare_runs
+from explorer.lenses.what_if.two_runs import Map, align_tokens, difference, uniform_weights
 from transformer import interventions as do
 from transformer import load_trace, save_trace
 from transformer.run import NotCapturedError
+from transformer.translator import Translator
 
 LENGTH = 7
+KINDS = ("encoder", "decoder", "cross")
+
+
+def edits(a: str, b: str) -> int:
+    """The edit distance by its definition."""
+    if not a or not b:
+        return len(a) + len(b)
+    rest = edits(a[1:], b[1:])
+    return rest if a[0] == b[0] else 1 + min(rest, edits(a[1:], b), edits(a, b[1:]))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_tokens_are_aligned_with_the_fewest_edits_and_in_order(seed: int):
+    generator = np.random.default_rng(seed)
+    a, b = ("".join(generator.choice(list("xyz"), generator.integers(0, 6))) for _ in range(2))
+    pairs = align_tokens(a, b)
+    assert sum(None in pair or a[pair[0]] != b[pair[1]] for pair in pairs) == edits(a, b)  # type: ignore[index]
+    for side, text in enumerate((a, b)):
+        assert [pair[side] for pair in pairs if pair[side] is not None] == list(range(len(text)))
+
+
+def test_a_token_of_one_side_is_a_pair_of_its_own_and_a_replacement_is_one():
+    assert align_tokens(["die", "Katze"], ["die", "alte", "Katze"]) == ((0, 0), (None, 1), (1, 2))
+    assert align_tokens(["hat"], ["ist"]) == ((0, 0),)
+    assert align_tokens([], ["a"]) == ((None, 0),)
+    assert align_tokens("ab", "aab")[0] == (0, 0), "the common beginning"
+
+
+def test_rows_and_columns_of_one_side_are_never_differenced():
+    generator = np.random.default_rng(1)
+    a, b = (generator.random(shape).astype(np.float32) for shape in ((3, 3), (2, 4)))
+    first = Map("abc", "xyz", a, np.array([[1, 1, 0], [1, 1, 1], [0, 1, 0]], bool))
+    second = Map("ac", "xyzw", b, np.array([[1, 0, 0, 1], [1, 1, 0, 1]], bool))
+    found = difference(first, second)
+    assert found.rows == ((0, 0), (1, None), (2, 1))
+    assert found.columns == ((0, 0), (1, 1), (2, 2), (None, 3))
+    assert found.first == pytest.approx(np.pad(a, ((0, 0), (0, 1))))
+    assert found.second == pytest.approx(np.insert(b, 1, 0, axis=0))
+    compared = np.array([[1, 1, 0, 0], [0, 0, 0, 0], [1, 1, 0, 0]], bool)
+    assert (found.compared == compared).all(), "a cell that one mask allows and both maps have"
+    assert found.values == pytest.approx(np.where(compared, found.first - found.second, 0))
+    apart = [(abs(a[i] - b[j, :3]).sum() + b[j, 3]) / 2 for i, j in ((0, 0), (2, 1))]
+    assert found.distances == pytest.approx([apart[0], np.nan, apart[1]], nan_ok=True)
+
+
+def test_two_known_heads_differ_in_their_known_cells(solved: Translator):
+    case = CASES[solved.name]
+    run = solved.translate(case.sentence)
+    views = [run.head("cross", 0, head) for head in (0, 1)]
+    found = difference(*(Map(case.target_tokens, case.source_tokens, v.weights, v.mask) for v in views))
+    known = case.weights("cross", 0) - case.weights("cross", 1)
+    assert found.values == pytest.approx(known, abs=0.02)
+    assert found.distances == pytest.approx(np.abs(known).sum(-1) / 2, abs=0.02)
+
+
+def test_uniform_weights_share_one_among_the_visible_keys():
+    mask = np.array([[True, False, False], [True, True, False], [False, False, False]])
+    assert uniform_weights(mask).tolist() == [[1, 0, 0], [0.5, 0.5, 0], [0, 0, 0]]
 
 
 @pytest.fixture(scope="module")
@@ -26,91 +88,69 @@ def base(ready):
     return ready.translate(TEXT, max_length=LENGTH)
 
 
-def test_a_run_does_not_differ_from_itself(ready, base):
-    found = compare_runs(base, ready.translate(TEXT, max_length=LENGTH))
-    assert found.parting is None
-    assert len(found.steps) == len(base.steps)
-    assert found.target == tuple((step, step) for step in range(len(base.steps)))
-    np.testing.assert_allclose(found.delta_log_p, 0, atol=1e-6)
-    np.testing.assert_allclose(found.kl, 0, atol=1e-9)
-    for kind, site in base.config.sites.items():
-        assert found.largest(kind).shape == (site.n_layers, 4)
-        assert (found.largest(kind) == 0).all()
-
-
 @pytest.mark.parametrize("name", INSIDE)
 def test_in_a_forced_pair_every_step_compares(ready, base, name):
-    plain, changed = (
-        ready.force(TEXT, base.target_ids, interventions=changes) for changes in ([], [INSIDE[name]])
-    )
+    plain, changed = (ready.force(TEXT, base.target_ids, interventions=each) for each in ([], [INSIDE[name]]))
     found = compare_runs(plain, changed)
-    assert found.parting is None
+    assert (found.parting, len(found.steps)) == (None, LENGTH)
+    assert found.target == tuple((step, step) for step in range(LENGTH))
     expected = np.array(changed.log_probs) - plain.log_probs
     np.testing.assert_allclose(found.delta_log_p, expected, atol=2e-5)
-    p, q = (np.exp(run.distributions().double().numpy()) for run in (plain, changed))
-    np.testing.assert_allclose(found.kl, (p * np.log(p / q)).sum(-1), atol=2e-5)
+    rows = [run.distributions().double().numpy() for run in (plain, changed)]
+    np.testing.assert_allclose(found.kl, (np.exp(rows[0]) * (rows[0] - rows[1])).sum(-1), atol=2e-5)
     for kind, layer in plain.attention.places:
-        difference = changed.attention.weights(kind, layer) - plain.attention.weights(kind, layer)
-        np.testing.assert_allclose(found.maps(kind, layer), difference, atol=1e-6)
-        np.testing.assert_allclose(found.largest(kind)[layer], np.abs(difference).max((1, 2)), atol=1e-6)
+        weights = [run.attention.weights(kind, layer) for run in (plain, changed)]
+        moved = weights[1] - weights[0]
+        np.testing.assert_allclose(found.map(kind, layer, 1), moved[1], atol=1e-6)
+        np.testing.assert_allclose(found.sides(kind, layer, 2)[1], weights[1][2], atol=1e-6)
+        np.testing.assert_allclose(found.largest(kind)[layer], np.abs(moved).max((1, 2)), atol=1e-6)
+    for at, step in enumerate(found.steps):
+        ids = [each.token_id for each in step.candidates]
+        known = {each.token_id for run in (plain, changed) for each in run.steps[at].alternatives}
+        assert set(ids) == known | {step.base.token_id, step.changed.token_id}
+        assert [each.token for each in step.candidates] == list(ready.pieces(ids))
+        logs = np.array([[each.base, each.changed] for each in step.candidates])
+        np.testing.assert_allclose(logs, np.stack([row[at, ids] for row in rows], axis=1), atol=2e-5)
+        assert (np.diff(logs.max(1)) <= 0).all()
 
 
 def test_after_the_parting_no_step_compares(ready, base):
     other = next(each for each in base.steps[2].alternatives if each.token_id != base.target_ids[2])
     changed = ready.translate(TEXT, max_length=LENGTH, interventions=[do.choose(2, other.token_id)])
     found = compare_runs(base, changed)
-    assert found.parting == 2
-    assert len(found.steps) == len(found.kl) == 3
+    assert (found.parting, len(found.steps)) == (2, 3)
     np.testing.assert_allclose(found.delta_log_p, 0, atol=2e-5)
     np.testing.assert_allclose(found.kl, 0, atol=1e-6)
-    assert found.steps[2].base.token == base.target_tokens[2]
-    assert found.steps[2].changed.token == other.token
-    assert found.common("decoder").rows == found.common("decoder").columns == ((0, 0), (1, 1), (2, 2))
+    assert (found.steps[2].base.token, found.steps[2].changed.token) == (base.target_tokens[2], other.token)
+    assert found.common("decoder") == (((0, 0), (1, 1), (2, 2)),) * 2
     assert found.map("cross", 0, 0).shape == (3, 5)
-    for kind in base.config.sites:
-        np.testing.assert_allclose(found.largest(kind), 0, atol=1e-5)
-
-
-def test_candidates_have_their_probability_in_both_runs(ready, base):
-    changed = ready.force(TEXT, base.target_ids, interventions=[INSIDE["ablate by zero"]])
-    rows = [run.distributions() for run in (base, changed)]
-    for at, step in enumerate(compare_runs(base, changed).steps):
-        ids = [each.token_id for each in step.candidates]
-        assert {step.base.token_id, step.changed.token_id} <= set(ids)
-        assert len(ids) == len(set(ids)) >= len(base.steps[at].alternatives)
-        for each in step.candidates:
-            assert each.token == ready.pieces([each.token_id])[0]
-            assert each.base == pytest.approx(float(rows[0][at, each.token_id]))
-            assert each.changed == pytest.approx(float(rows[1][at, each.token_id]))
-        best = [max(each.base, each.changed) for each in step.candidates]
-        assert best == sorted(best, reverse=True)
 
 
 def test_the_known_token_is_lost_where_the_copying_head_is_ablated(solved):
     case = CASES[solved.name]
     base = solved.translate(case.sentence)
-    without = [do.ablate("cross", 0, 0, by="zero")]
-    lost = compare_runs(base, solved.force(case.sentence, base.target_ids, interventions=without))
+    lost, unused = (
+        compare_runs(base, solved.force(case.sentence, base.target_ids, interventions=[off]))
+        for off in (do.ablate("cross", 0, 0, by="zero"), do.ablate("cross", 0, 1))
+    )
     assert (lost.delta_log_p < -1).all()
     assert (lost.kl > 1).all()
-    unused = solved.force(case.sentence, base.target_ids, interventions=[do.ablate("cross", 0, 1)])
-    np.testing.assert_allclose(compare_runs(base, unused).delta_log_p, 0, atol=1e-5)
+    np.testing.assert_allclose(unused.delta_log_p, 0, atol=1e-5)
 
 
 def test_source_tokens_that_both_runs_read_are_aligned(ready, base):
     dropped = ready.force(TEXT, base.target_ids, interventions=[do.drop_source(1)])
     found = compare_runs(base, dropped)
     assert found.source == ((0, 0), (1, None), (2, 1), (3, 2), (4, 3))
-    assert found.common("encoder").rows == ((0, 0), (2, 1), (3, 2), (4, 3))
-    expected = (
-        dropped.attention.weights("cross", 1, 0) - base.attention.weights("cross", 1, 0)[:, [0, 2, 3, 4]]
+    assert found.common("encoder") == (((0, 0), (2, 1), (3, 2), (4, 3)),) * 2
+    before = base.attention.weights("cross", 1, 0)[:, [0, 2, 3, 4]]
+    np.testing.assert_allclose(
+        found.map("cross", 1, 0), dropped.attention.weights("cross", 1, 0) - before, atol=1e-6
     )
-    np.testing.assert_allclose(found.map("cross", 1, 0), expected, atol=1e-6)
 
 
 def test_a_run_that_only_stops_earlier_parts_where_the_other_goes_on(ready, base):
-    short = ready.translate(TEXT, max_length=LENGTH - 2)
-    found = compare_runs(base, short)
+    found = compare_runs(base, ready.translate(TEXT, max_length=LENGTH - 2))
     assert found.parting == len(found.steps) == LENGTH - 2
     assert found.target[-2:] == ((LENGTH - 2, None), (LENGTH - 1, None))
 
@@ -126,21 +166,17 @@ def test_runs_from_files_compare_as_far_as_they_keep_their_distributions(ready, 
     whole, kept = compare_runs(base, changed), compare_runs(opened(base), opened(changed))
     np.testing.assert_allclose(kept.delta_log_p, whole.delta_log_p, atol=2e-5)
     assert np.isnan(kept.kl).all()
-    for kind in base.config.sites:
+    for kind in KINDS:
         np.testing.assert_allclose(kept.largest(kind), whole.largest(kind), atol=1e-6)
-    unknown = [each for step in kept.steps for each in step.candidates if math.isnan(each.base)]
-    assert all(not math.isnan(each.changed) for each in unknown)
+    each = [one for step in kept.steps for one in step.candidates if math.isnan(one.base)]
+    assert not any(math.isnan(one.changed) for one in each)
 
 
-def test_runs_without_capture_compare_but_for_their_maps(ready, base):
-    bare = ready.translate(TEXT, max_length=LENGTH, capture=False)
-    found = compare_runs(bare, base)
+def test_what_cannot_be_compared_is_refused(ready, base, tokenizer):
+    found = compare_runs(ready.translate(TEXT, max_length=LENGTH, capture=False), base)
     assert found.parting is None
     with pytest.raises(NotCapturedError):
         found.largest("cross")
-
-
-def test_runs_of_different_models_are_refused(ready, base, translator, tokenizer):
     wider = changeable(tokenizer, n_decoder_layers=2)
     with pytest.raises(ValueError, match="different shapes"):
         compare_runs(base, wider.translate(TEXT, max_length=2))

@@ -28,7 +28,7 @@ from explorer.app.server.lessons.files import (
     lines,
     read,
 )
-from explorer.lenses.what_if.questions.question import QUANTITIES
+from explorer.lenses.what_if.questions import QUANTITIES
 
 STEP = {"text": "Look.", "view": "cross_attention?step=2"}
 LESSON = {"title": "Mine", "minutes": 5, "purpose": "You can look.", "needs": ["cross"], "steps": [STEP]}

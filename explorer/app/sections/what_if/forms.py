@@ -1,0 +1,347 @@
+"""The sorts of change that the page can add, and the controls that ask for what each must know.
+
+A change says which fields it has, and each field has one control; what depends on the run asks for itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import streamlit as st
+
+from explorer.app.address import session
+from explorer.app.server import runs
+from explorer.app.server.opened import Opened
+from explorer.figures.base import labels
+from explorer.figures.base.captions import KIND_NAMES
+from explorer.lenses.what_if.two_runs import align_tokens, in_both
+from transformer import interventions as do
+from transformer.config import Side
+from transformer.interventions import PARTS, Intervention, InterventionError
+from transformer.run import Translation
+from transformer.text.typed import clean
+
+LONGEST = 300
+"""Most letters of the other sentence, which the address carries."""
+EVERY = -1
+"""The choice of every head, layer or step."""
+Given = dict[str, Any]
+"""What was chosen for the fields before."""
+
+
+class Sort(NamedTuple):
+    """A sort of change."""
+
+    label: str  # its name in the list
+    # draws its controls; returns the change that they say, or None if something is missing. Raises ValueError
+    # if there is no such change; the message says why.
+    choose: Callable[[Opened], Intervention | None]
+    says: str  # what it does, in one sentence
+
+
+def one(label: str, names: Mapping[Any, str], width: int = 180, first: Any = None) -> Any:
+    """Lets the visitor choose one of several by its name."""
+    options = list(names)
+    start = options.index(first) if first in options else 0
+    with st.container(width=width):
+        return st.selectbox(label, options, index=start, format_func=names.__getitem__)
+
+
+def number(label: str, value: float, low: float, high: float, step: float) -> float:
+    """Lets the visitor choose a number."""
+    with st.container(width=140):
+        return float(st.number_input(label, low, high, value, step))
+
+
+def counted(noun: str, count: int, every: bool = False) -> dict[int, str]:
+    """Several of a thing by their numbers, and all of them."""
+    names = {i: f"{noun} {labels.count(i)}" for i in range(count)}
+    return names | {EVERY: f"every {noun}"} if every else names
+
+
+def listed(tokens: Iterable[str]) -> dict[int, str]:
+    """Tokens by their places."""
+    return {i: f"{labels.count(i)} · {name}" for i, name in enumerate(tokens)}
+
+
+def unchanged(opened: Opened) -> Translation:
+    """The run without changes, whose source is the text as typed."""
+    return runs.translate(replace(opened.asked, changes=()))
+
+
+def tokens_of(run: Translation, kind: str) -> tuple[list[str], list[str]]:
+    """Names of the queries and keys of a run."""
+    said = run.labels(kind)
+    queries = said.predicted if kind == "cross" and said.predicted else said.queries
+    return labels.names(queries), labels.names(said.keys)
+
+
+def cell(of_kind: str) -> tuple[int, int] | None:
+    """The query and the key at the cursor, from 0; None before the visitor has chosen a key."""
+    now = session.current()
+    row = now.source if of_kind == "encoder" else now.step
+    column = now.source if of_kind == "cross" else now.key
+    return None if row is None or column is None else (row, column)
+
+
+# --- a control for each field -------------------------------------------------------------------------------
+
+
+def _kind(opened: Opened, _given: Given) -> Any:
+    names = {kind: KIND_NAMES[kind] for kind in opened.kinds[::-1]}
+    return one("Attention", names, 230, session.current().kind or "cross")
+
+
+def _layer(opened: Opened, given: Given) -> Any:
+    config, kind = opened.translation.config, given.get("kind")
+    layers = config.sizes[kind][0] if kind else config.stacks[given["side"]].n_layers
+    return one("Layer", counted("layer", layers), 110, getattr(session.current(), kind)[0] if kind else 0)
+
+
+def _head(opened: Opened, given: Given, every: bool = False) -> Any:
+    heads, shown = (
+        opened.translation.config.sizes[given["kind"]][1],
+        getattr(session.current(), given["kind"]),
+    )
+    return one("Head", counted("head", heads, every), 130 if every else 110, shown[1])
+
+
+def _heads(opened: Opened, given: Given) -> int | None:
+    chosen = _head(opened, given, every=True)
+    return None if chosen == EVERY else chosen
+
+
+def _by(opened: Opened, given: Given) -> Any:
+    ways = {"zero": "zero", "mean": "its mean output", "uniform": "equal weights"}
+    ways |= {"previous": "the previous token", "first": "the first token"}
+    if opened.source.translator().means is None:
+        del ways["mean"]
+    if given["kind"] == "cross":
+        del ways["previous"]
+    return one("What it gives instead", ways)
+
+
+def _sublayer(opened: Opened, given: Given) -> Any:
+    parts = opened.translation.config.stacks[given["side"]].sublayers
+    return one("Sub-layer", {part: PARTS[part] for part in parts}, 220)
+
+
+CONTROLS: dict[str, Callable[[Opened, Given], Any]] = {
+    "kind": _kind,
+    "layer": _layer,
+    "head": _heads,
+    "one head": _head,
+    "by": _by,
+    "factor": lambda _opened, _given: number("Output times", 2.0, -100.0, 100.0, 0.5),
+    "temperature": lambda _opened, _given: number("Temperature", 2.0, 0.001, 1000.0, 0.5),
+    "position": lambda opened, _given: one("Source token", _typed(opened)),
+    "side": lambda _opened, _given: one("Side", {side: side for side in ("encoder", "decoder")}, 130),
+    "sublayer": _sublayer,
+}
+"""What asks for a field."""
+
+
+def ask(opened: Opened, *names: str) -> Given:
+    """Asks for some fields."""
+    given: Given = {}
+    for name in names:
+        given[name] = CONTROLS[name](opened, given)
+    return given
+
+
+def form(sort: Any) -> Callable[[Opened], Intervention]:
+    """Asks for every field of a change that has a control; the others keep their default."""
+    names = [name for name in sort.fields if name in CONTROLS]
+    return lambda opened: sort(**ask(opened, *names))
+
+
+def _typed(opened: Opened) -> dict[int, str]:
+    """The source tokens as typed, without the end."""
+    return dict(enumerate(labels.names(unchanged(opened).source_tokens[:-1])))
+
+
+# --- what depends on the run --------------------------------------------------------------------------------
+
+
+def edit(opened: Opened) -> Intervention | None:
+    """Another source token: a word as one piece, which begins a word if the piece before it did."""
+    at = one("Source token", _typed(opened))
+    with st.container(width=180):
+        word = st.text_input("Replacement token", placeholder="another word", max_chars=60).strip()
+    ways = [f"{labels.WORD_START}{word}", word]
+    begins = unchanged(opened).source_tokens[at].startswith(labels.WORD_START)
+    for way in (ways if begins else ways[::-1]) if word else ():
+        try:
+            opened.source.translator().token_id(way, "source")
+        except InterventionError:
+            continue
+        return do.edit_source(at, way)
+    if word:
+        raise InterventionError(f"This model has no single token for “{word}”; take a more common word.")
+    return None
+
+
+def choose(opened: Opened) -> Intervention:
+    """One of the candidates of a step, by its id if another one is written alike."""
+    run = opened.translation
+    step = one("Step", listed(labels.pieces(run.target_tokens)))
+    offered = run.steps[step].alternatives
+    token = offered[one("writes", {i: labels.piece(each.token) for i, each in enumerate(offered)})]
+    alike = [each for each in offered if each.token == token.token]
+    return do.choose(step, token.token if len(alike) == 1 else token.token_id)
+
+
+def forbid(opened: Opened) -> Intervention:
+    """A token of the translation, at one step or anywhere."""
+    tokens = opened.translation.target_tokens
+    token = one("Token", {each: labels.piece(each) for each in tokens})
+    steps = {i: f"step {name}" for i, name in listed(labels.pieces(tokens)).items()}
+    step = one("at", {EVERY: "every step"} | steps)
+    return do.forbid(token, None if step == EVERY else step)
+
+
+def row(opened: Opened) -> Intervention:
+    """A weight of one row of a head; the page says what it is now."""
+    run = opened.traced().translation
+    kind, layer, head = ask(opened, "kind", "layer", "one head").values()
+    rows, columns = map(listed, tokens_of(run, kind))
+    at = cell(kind) or (0, 0)
+    query = one("Row of", rows, first=min(at[0], len(rows) - 1))
+    visible = run.mask(kind, layer, head)[query]
+    key = one("Weight to", {i: name for i, name in columns.items() if visible[i]}, first=at[1])
+    weight = number("Weight", 0.9, 0.0, 1.0, 0.1)
+    now = float(run.weights(kind, layer, head)[query, key])
+    said = f"Now {now:.2f}; the other keys share {1 - weight:.2f} in their old proportions."
+    st.caption(said, width="content")
+    return do.set_row(kind, layer, head, query, {key: weight})
+
+
+MASKS = {
+    "cell": ("hide one cell", "forbid", "cell"),
+    "key": ("hide a key from every query", "forbid", "key"),
+    "self": ("hide each token from itself", "forbid", "self"),
+    "past": ("hide earlier tokens", "forbid", "past"),
+    "future": ("hide later tokens (a causal mask)", "forbid", "future"),
+    "lift": ("lift the causal mask", "allow", "future"),
+    "next": ("let the next token be seen", "allow", "next"),
+    "seen": ("let one cell be seen", "allow", "cell"),
+    "shown": ("let every query see a key", "allow", "key"),
+}
+"""Ways to change a mask: the name, what is done, and to which cells; a cell or a key is asked for."""
+OFFERED = {"cross": "cell key", "encoder": "cell key self past future"}
+OFFERED["decoder"] = "cell key self past lift next seen shown"
+"""Ways of each kind; only the decoder's mask hides anything that could be allowed."""
+
+
+def mask(opened: Opened) -> Intervention:
+    """A change of the masks of a kind, in one layer or in all."""
+    kind = _kind(opened, {})
+    _, what, cells = MASKS[one("Mask", {way: MASKS[way][0] for way in OFFERED[kind].split()}, 260)]
+    layer = one("in", counted("layer", opened.translation.config.sizes[kind][0], every=True), 130, EVERY)
+    if cells in ("cell", "key"):
+        rows, columns = map(listed, tokens_of(opened.translation, kind))
+        query = one("Query", rows) if cells == "cell" else None
+        return do.mask(
+            kind, **{what: [(query, one("Key", columns))]}, layer=None if layer == EVERY else layer
+        )
+    return do.mask(kind, **{what: cells}, layer=None if layer == EVERY else layer)
+
+
+def norm(opened: Opened) -> Intervention:
+    """A norm that is left out: of a sub-layer, or with pre-norm at the end of a stack."""
+    side, config = ask(opened, "side")["side"], opened.translation.config
+    places = [(each.layer, each.name) for each in config.stacks[side].passed()]
+    names: dict[Any, str] = {at: f"layer {labels.count(at[0])}, {PARTS[at[1]]}" for at in places}
+    if config.norm == "pre":
+        names[()] = f"at the end of the {side}"
+    return do.drop_norm(side, *one("Norm", names, 280))
+
+
+# --- another sentence ---------------------------------------------------------------------------------------
+
+PLACES: dict[str, tuple[str, Callable[..., str], tuple[str, ...]]] = {
+    "output": ("the encoder's output", do.encoder_output, ()),
+    "embeddings": ("the embeddings", do.embeddings, ("side",)),
+    "stream": ("the stream after a sub-layer", do.stream, ("side", "layer", "sublayer")),
+    "head": ("the output of a head", do.head_output, ("kind", "layer", "one head")),
+}
+"""Places that are patched: what each is called, its name, and the fields of that."""
+ENDS = {
+    "all": "every token, place by place",
+    "shared": "the words that both share",
+    "others": "the words that differ",
+}
+
+
+def patch(opened: Opened) -> Intervention | None:
+    """What a place of the model holds for another sentence is put into this run."""
+    with st.container(width=320):
+        asked = st.text_input("The other sentence", placeholder="The dog is …", max_chars=LONGEST)
+    _, name, fields = PLACES[one("Put in", {each: PLACES[each][0] for each in PLACES}, 240)]
+    place = name(*ask(opened, *fields).values())
+    if not (typed := clean(asked).strip()):
+        return None
+    text = opened.source.addressed(typed, session.current().language)
+    other = runs.translate(replace(opened.asked, text=text, target=None, changes=()))
+    side: Side = "encoder" if place.startswith("encoder") else "decoder"
+    here, there = opened.translation.tokens(side), other.tokens(side)
+    pairs = in_both(align_tokens(here, there))
+    named = {i: _named(here[a], there[b]) for i, (a, b) in enumerate(pairs)}
+    way = one("At", {**ENDS, **named}, 240, "others")
+    return do.patch(place, other, [pairs[way]] if isinstance(way, int) else _aligned(way, here, there, pairs))
+
+
+def _named(here: str, there: str) -> str:
+    first, second = labels.piece(here), labels.piece(there)
+    return first if first == second else f"{first} ← {second}"
+
+
+def _aligned(
+    way: str, here: Sequence[str], there: Sequence[str], pairs: Sequence[tuple[int, int]]
+) -> list[tuple[int, int]]:
+    """Pairs of positions of one sentence and the other; InterventionError if there are none."""
+    if way == "all":
+        if len(here) != len(there):
+            raise InterventionError(
+                f"The other sentence has {len(there)} tokens here and this one {len(here)}, so not every "
+                "token has a counterpart; choose words."
+            )
+        return [(at, at) for at in range(len(here))]
+    chosen = [(a, b) for a, b in pairs if (here[a] == there[b]) == (way == "shared")]
+    if not chosen:
+        none = "No word of one sentence stands where the other has a different word."
+        raise InterventionError("The two sentences share no word." if way == "shared" else none)
+    return chosen
+
+
+GROUPS = {
+    "Tokens": (
+        Sort("another source token", edit, "The encoder reads another token at this place."),
+        Sort("leave out a source token", form(do.DropSource), "The encoder never reads this token."),
+        Sort("choose the token of a step", choose, "The model writes this token and goes on from there."),
+        Sort("forbid a token of the translation", forbid, "The model may not write this token."),
+    ),
+    "Heads": (
+        Sort("switch off a head", form(do.Ablate), "Zero removes all; the mean only what is special here."),
+        Sort("scale a head", form(do.Scale), "Its output is multiplied: 0 switches it off, −1 reverses it."),
+    ),
+    "Attention": (
+        Sort("move a row's weight", row, "One row of one head puts a given weight on one key."),
+        Sort("change a mask", mask, "It holds in every head of the layer, before the softmax."),
+    ),
+    "Arithmetic": (
+        Sort("temperature of a head", form(do.Temperature), "It divides the scores: below 1 is sharper."),
+        Sort("no ÷ √d_k in a head", form(do.Unscaled), "The scores stay q·k, so the weights get sharper."),
+        Sort(
+            "leave out the positions of a side", form(do.NoPositions), "A decoder still has its causal mask."
+        ),
+        Sort("leave out a sub-layer", form(do.DropSublayer), "It adds nothing to the stream."),
+        Sort("leave out a norm", norm, "LayerNorm, or RMSNorm, passes its input on as it is."),
+    ),
+    "Another sentence": (
+        Sort("put in what another sentence gives", patch, "It runs through the same model to this place."),
+    ),
+}
+"""The sorts by group, in the order of the page."""

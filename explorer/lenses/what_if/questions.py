@@ -1,0 +1,446 @@
+"""Questions about a run: a lesson names a quantity, and the answer is measured where the cursor is.
+
+A quantity is a function in ``QUANTITIES``. Where a change is measured, the model runs again with it. Lessons
+and addresses name questions without PyTorch, so what needs it is imported where it is measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from explorer.lenses.what_if import arithmetic
+from transformer import interventions as do
+from transformer.config import AttentionKind
+from transformer.interventions import Intervention
+from transformer.run import Translation
+from transformer.text.kinds import check_fields, one_of, whole
+
+if TYPE_CHECKING:
+    from transformer.translator import Translator
+
+Values = NDArray[Any]
+ROUNDING = 0.01
+"""Numbers are shown with two decimals."""
+MOST = 4
+"""Most options, ranks and changes of a question."""
+BEAM, ALPHA, OFFSET = 4, 0.6, 5
+"""The paper's beam and length penalty (section 6.1)."""
+NAMES = {"encoder": "encoder self-attention", "decoder": "masked self-attention", "cross": "cross-attention"}
+KINDS = tuple(map(str, AttentionKind))
+Write = Callable[[float], str]
+SHORT = "This sentence is too short for the question."
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question as a lesson writes it; it names no token and no number."""
+
+    quantity: Annotated[str, one_of(*QUANTITIES)]
+    kind: Annotated[str, one_of(*KINDS)] = "cross"  # the attention that it is about
+    key: Annotated[str, one_of(*KEYS)] = "next"  # of masked: the key, seen from the row
+    rank: Annotated[int, whole(1, MOST)] = 1  # of candidate: 1 asks for the most probable token, …
+    role: Annotated[str, one_of(*ROLES)] = "previous"  # of role: where the head looks
+    among: Annotated[str, one_of(*AMONG)] = "rows"  # of entropy: what is compared
+    against: Annotated[str, one_of(*AGAINST)] = "greedy"  # of search: the other way to search or to rank
+    goal: Annotated[str, one_of(*GOALS)] = "copy"  # of build: what the query is to do
+    changes: tuple[Annotated[str, one_of(*CHANGES)], ...] = ()  # of difference: of several, which costs most
+
+    def problem(self) -> str | None:
+        """The mistake in the question, in a sentence; None if nothing is."""
+        try:
+            check_fields(self)
+        except ValueError as error:
+            return str(error)
+        if len(self.changes) > MOST:
+            return f"changes must be a list of at most {MOST}."
+        if self.quantity == "difference" and not self.changes:
+            return "changes must name at least one change."
+        return None
+
+
+class Viewpoint(NamedTuple):
+    """Where in a run a question is asked; everything counts from 0."""
+
+    step: int  # the decode step
+    source: int  # the source token
+    heads: Mapping[str, tuple[int, int]]  # layer and head by kind of attention
+
+
+class Option(NamedTuple):
+    """A possible answer."""
+
+    name: str  # what it is called
+    value: float  # what was measured of it
+    shown: str = ""  # that number as people read it, with its unit; empty for a rule
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A question with its answer."""
+
+    asks: str  # the question in one sentence
+    options: tuple[Option, ...]  # in an order that tells nothing
+    best: int  # the right one
+    why: str = ""  # the reason of an answer that is a count or a rule, in which no two options can come close
+
+    @property
+    def margin(self) -> float:
+        """Distance of the best value to the nearest other one; infinite for a count or a rule."""
+        apart = [abs(self.options[self.best].value - each.value) for each in self._others(self.best)]
+        return float("inf") if self.why else min(apart, default=0.0)
+
+    @property
+    def asked(self) -> bool:
+        """True if the best exceeds the second by twice what rounding hides."""
+        return self.margin >= 2 * ROUNDING
+
+    def _others(self, choice: int) -> list[Option]:
+        return [each for i, each in enumerate(self.options) if i != choice]
+
+    def reason(self, choice: int) -> str:
+        """Why a choice is right or wrong, in the numbers of this run."""
+        best, chosen = self.options[self.best], self.options[choice]
+        if self.why:
+            return self.why
+        if choice != self.best:
+            return f"You chose {chosen.name}: {chosen.shown}. The answer is {best.name}: {best.shown}."
+        second = min(self._others(choice), key=lambda each: abs(each.value - best.value))
+        return f"{best.name}: {best.shown}. The nearest other one is {second.name}: {second.shown}."
+
+
+def number(value: float, form: str = ".2f") -> str:
+    """A number with a true minus sign; one that is rounded to zero has no sign."""
+    text = format(value, form)
+    return text.replace("-", "−") if text.strip("+-0.%") else text.lstrip("+-")
+
+
+def _refuse(why: str) -> NoReturn:
+    from explorer.lenses.measures.stream import UnmeasuredError
+
+    raise UnmeasuredError(why)
+
+
+@dataclass(frozen=True)
+class Asking:
+    """A question at a place of a run."""
+
+    question: Question
+    run: Translation
+    place: Viewpoint
+    model: Translator | None  # None if the run was opened from a file
+    name: Callable[[str], str]  # how a piece is written
+    kind: AttentionKind
+    head: tuple[int, int]  # the chosen head of that kind
+    row: int  # the marked query of that kind
+    phrase: str  # the chosen head in words
+
+    @property
+    def weights(self) -> Values:
+        return self.run.weights(self.kind, *self.head)
+
+    @property
+    def mask(self) -> NDArray[np.bool_]:
+        return self.run.mask(self.kind, *self.head)
+
+    def every_head(self) -> list[tuple[int, int]]:
+        """Layer and head of every head of the kind."""
+        return list(np.ndindex(*self.run.config.sizes[str(self.kind)]))
+
+    def translator(self) -> Translator:
+        """The model; UnmeasuredError if there is none."""
+        return self.model or _refuse("This question runs the model again, and a file holds no model.")
+
+    def row_name(self, row: int) -> str:
+        """A row of the kind's maps, with the token that it reads, or predicts in cross-attention."""
+        said = self.run.labels(self.kind)
+        tokens, verb = (
+            said.queries,
+            {"cross": "predicts"}.get(self.kind, "reads"),
+        )
+        tokens = said.predicted if self.kind == "cross" and said.predicted else tokens
+        return f"row {row + 1}, which {verb} “{self.name(tokens[row])}”"
+
+
+def _head(layer: int, head: int) -> str:
+    return f"L{layer + 1} H{head + 1}"
+
+
+def _nats(value: float) -> str:
+    return f"{number(value)} nats"
+
+
+def _share(log_prob: float) -> str:
+    """A probability in per cent, with three digits that count."""
+    share = 100 * float(np.exp(log_prob))
+    return f"{share:.{max(1, 2 - int(np.floor(np.log10(share))))}f} %" if share > 1e-6 else "0.0 %"
+
+
+def _spread(values: Values) -> list[int]:
+    """The place of the largest value and of others, evenly spread over the order, in their own order."""
+    order = np.argsort(-values, kind="stable")
+    ranks = np.unique(np.linspace(0, len(order) - 1, min(MOST, len(order))).round().astype(int))
+    return sorted(int(order[rank]) for rank in ranks)
+
+
+def _most(asks: str, names: Sequence[str], values: Any, write: Write = number, sign: int = 1) -> Measured:
+    """Which of several has the largest value, or the smallest with ``sign`` −1."""
+    if len(names) < 2:
+        _refuse("There is only one possible answer here, so nothing is asked.")
+    options = tuple(Option(name, float(each), write(each)) for name, each in zip(names, values, strict=True))
+    return Measured(asks, options, max(range(len(options)), key=lambda i: sign * options[i].value))
+
+
+def _rule(asks: str, yes: str, no: str, holds: bool, why: str) -> Measured:
+    """A question that is true or not."""
+    return Measured(asks, (Option(yes, float(holds)), Option(no, float(not holds))), 0 if holds else 1, why)
+
+
+def largest_key(at: Asking) -> Measured:
+    """The key with the largest weight of the marked row."""
+    weights, tokens = at.weights[at.row], at.run.labels(at.kind).keys
+    keys = sorted(sorted(map(int, np.flatnonzero(at.mask[at.row])), key=lambda key: -weights[key])[:MOST])
+    twice = [f" (key {key + 1})" * (tokens.count(tokens[key]) > 1) for key in keys]
+    names = [f"“{at.name(tokens[key])}”{which}" for key, which in zip(keys, twice, strict=True)]
+    asks = f"In {at.phrase}, {at.row_name(at.row)}: which key has the largest weight?"
+    return _most(asks, names, weights[keys])
+
+
+KEYS = ("next", "same")
+
+
+def masked(at: Asking) -> Measured:
+    """The visibility of a key for the marked row, as the mask has it."""
+    mask = at.mask
+    after = at.question.key == "next"
+    row = min(at.row, mask.shape[1] - 2) if after else at.row
+    if not 0 <= row < (key := row + after) + 1 <= mask.shape[1]:
+        _refuse(SHORT)
+    name, sees = at.name(at.run.labels(at.kind).keys[key]), bool(mask[row, key])
+    asks = f"In {at.phrase}, {at.row_name(row)}: may it see key {key + 1}, “{name}”?"
+    why = (
+        f"Row {row + 1} sees {mask[row].sum()} of {mask.shape[1]} keys; key {key + 1} is "
+        f"{'visible' if sees else 'masked'}, and its weight is {at.weights[row, key]:.2f}."
+    )
+    return _rule(asks, "it is visible", "it is masked", sees, why)
+
+
+def visible(at: Asking) -> Measured:
+    """The number of keys that the marked row does not see: the row's number would tell those that it sees."""
+    sees, keys = int(at.mask[at.row].sum()), at.mask.shape[1]
+    right = keys - sees
+    numbers = sorted({right, max(right - 1, 0), min(right + 1, keys - 1), sees, 0})
+    if len(numbers) < 2:
+        _refuse(SHORT)
+    asks = f"In {at.phrase}, {at.row_name(at.row)}: how many of its {keys} cells are masked?"
+    why = f"Row {at.row + 1} sees {sees} of {keys} keys, so {right} cells of the row are masked."
+    options = tuple(Option(f"{each}", float(each == right)) for each in numbers)
+    return Measured(asks, options, numbers.index(right), why)
+
+
+AMONG = ("rows", "scale")
+
+
+def entropy(at: Asking) -> Measured:
+    """The row, or way of scaling the marked row, with the smallest entropy."""
+    if at.question.among == "rows":
+        rows = np.flatnonzero(at.mask.sum(-1) > 1)
+        names, values = [at.row_name(int(row)) for row in rows], arithmetic.entropy(at.weights[rows])
+        chosen = _spread(-values)
+        asks = f"In {at.phrase}: which has the smallest entropy?"
+        return _most(asks, [names[i] for i in chosen], values[chosen], _nats, -1)
+    if at.run.config.sites[at.kind].score != "scaled_dot":
+        _refuse(f"The scores of this model's {NAMES[at.kind]} are not divided by √d_k.")
+    view = at.run.head(at.kind, *at.head)
+    width = view.query.shape[-1]
+    raw = view.key.astype(np.float64) @ view.query[at.row].astype(np.float64)
+    without = arithmetic.softmax(view.scores[at.row] - raw / np.sqrt(width) + raw, view.mask[at.row])
+    values = arithmetic.entropy(np.stack([view.weights[at.row], without]))
+    asks = f"In {at.phrase}, {at.row_name(at.row)}: which has the smaller entropy?"
+    return _most(asks, [f"divided by √{width}", "not divided"], values, _nats, -1)
+
+
+def candidate(at: Asking) -> Measured:
+    """The token of a rank among the candidates of the step."""
+    offered, rank = at.run.steps[at.place.step].alternatives, at.question.rank
+    listed = sorted(offered[rank - 1 : rank - 1 + MOST], key=lambda each: (each.token, each.token_id))
+    more = ", ".join(f"“{at.name(each.token)}”" for each in offered[: rank - 1])
+    apart = f"apart from {more}, " if more else ""
+    asks = f"At step {at.place.step + 1}: {apart}which token is the most probable?"
+    names = [f"“{at.name(each.token)}”" for each in listed]
+    return _most(asks, names, [each.log_prob for each in listed], _share)
+
+
+def unsure(at: Asking) -> Measured:
+    """The step whose token, written or given, has the smallest probability."""
+    logs = np.array([step.log_prob for step in at.run.steps], np.float64)
+    chosen = _spread(-logs)
+    names = [f"step {i + 1}, “{at.name(at.run.target_tokens[i])}”" for i in chosen]
+    asks = "Which of these tokens was the least probable at its step?"
+    return _most(asks, names, -logs[chosen], lambda value: _share(-value))
+
+
+ROLES: dict[str, tuple[str, Callable[[Values], Values] | None]] = {
+    "previous": ("the key before the query", lambda weights: np.diagonal(weights, -1)),
+    "next": ("the key after the query", lambda weights: np.diagonal(weights, 1)),
+    "same": ("the key at the query's own place", np.diagonal),
+    "first": ("the first key", lambda weights: weights[1:, 0]),
+    "end": ("the last key of the source, the end of the sentence", lambda weights: weights[:, -1]),
+    "aligner": ("which head's strongest links agree best with links made by hand (1 − AER)?", None),
+}
+"""Place where a head with the role looks, and the weights there, one for each row that has such a key."""
+
+
+def role(at: Asking) -> Measured:
+    """The head of a list that has a role: its mean weight there is the largest."""
+    words, of = ROLES[at.question.role]
+    if of is None:
+        return _of_heads(at, words, _aer(at))
+    weights = [of(at.run.weights(at.kind, *head)) for head in at.every_head()]
+    if not weights[0].size:
+        _refuse(SHORT)
+    asks = f"over all rows, which head puts the most weight on {words}?"
+    return _of_heads(at, asks, np.array([each.mean() for each in weights], np.float64))
+
+
+def _aer(at: Asking) -> Values:
+    """1 − alignment error of every cross-attention head, as the model's own file states it."""
+    known = (at.translator().heads or {}).get("heads", {}).get(str(at.kind))
+    if at.kind is not AttentionKind.CROSS or not known or "aer" not in known[0][0]:
+        _refuse("Nobody measured which head of this model aligns best.")
+    return np.array([1 - float(head["aer"]) for layer in known for head in layer])
+
+
+def head_effect(at: Asking) -> Measured:
+    """The head of a list that moves log p of the step's token most when it gives no output."""
+    from explorer.lenses.measures.effect import Cut, Effects
+
+    keys = tuple(range(len(at.run.labels(at.kind).keys)))
+    cuts = [(Cut(at.kind, keys, "zeroed", *head),) for head in at.every_head()]
+    moved = Effects(at.translator(), at.run).of(cuts)[:, at.place.step].abs().numpy().astype(np.float64)
+    token = at.name(at.run.target_tokens[at.place.step])
+    return _of_heads(at, f"which one moves log p of “{token}” most when it is switched off?", moved, _nats)
+
+
+def _of_heads(at: Asking, asks: str, values: Values, write: Write = number) -> Measured:
+    """A question about some heads: that of the largest value, and others spread over the order."""
+    heads, chosen = at.every_head(), _spread(values)
+    names = [_head(*heads[i]) for i in chosen]
+    return _most(f"Of these heads of {NAMES[at.kind]}: {asks}", names, values[chosen], write)
+
+
+GOALS = ("copy", "average")
+
+
+def build(at: Asking) -> Measured:
+    """Whether a query in the plane of two keys reaches a goal: asked only where one does.
+
+    What the page measures of the visitor's own query is the answer, see `explorer.lenses.what_if.build`.
+    """
+    from explorer.lenses.what_if.build import COPY, HALF, NEAR, plane_of, short_of
+
+    goal = at.question.goal
+    best, _ = plane_of(at.run, (at.kind, *at.head), at.row, None, goal).best(goal)
+    if short_of(goal, best, best) > 0:
+        _refuse("Of the pairs of keys that were tried, none allows it: choose another head.")
+    copy = f"one key a weight of at least {COPY}"
+    gives = copy if goal == "copy" else f"two keys a weight of {HALF} ± {NEAR} each"
+    asks = f"In {at.phrase}: build a query that gives {gives}."
+    return _rule(asks, "reached", "not reached", True, f"The best query of a plane gives {best:.2f}.")
+
+
+AGAINST = {"greedy": (None, "greedy search"), "sum": (0.0, "the same beam with α = 0")}
+"""Length penalty of the other search, None for greedy search; and its name."""
+
+
+def search(at: Asking) -> Measured:
+    """Whether a beam of four, ranked with the paper's length penalty, comes to another translation."""
+    alpha, name = AGAINST[at.question.against]
+    beam = {"beam_size": BEAM, "length_penalty": ALPHA, "length_offset": OFFSET}
+    best = _written(at, at.run.interventions, **beam)
+    way = {"beam_size": 1} if alpha is None else beam | {"length_penalty": alpha}
+    other = _written(at, at.run.interventions, **way)
+    why = f"A beam of {BEAM} with α = {ALPHA} finds “{best}”, {name} “{other}”."
+    asks = f"A beam of {BEAM} with α = {ALPHA}: does it find another translation than {name}?"
+    return _rule(asks, "another one", "the same", best != other, why)
+
+
+def _written(at: Asking, changes: Iterable[Intervention], **way: Any) -> str:
+    """What the model writes with some changes."""
+    made = tuple(changes)
+    return at.translator().translate(at.run.source_text, capture=False, interventions=made, **way).text
+
+
+CHANGES: dict[str, Callable[[Asking], Intervention]] = {
+    "head": lambda at: do.ablate(at.kind, *at.head),
+    "uniform": lambda at: do.ablate(at.kind, *at.head, by="uniform"),
+    "layer": lambda at: do.ablate(at.kind, at.head[0]),
+    "unscaled": lambda at: do.unscaled(at.kind, at.head[0]),
+    "forward": lambda at: do.drop_sublayer(at.kind.replace("cross", "decoder"), at.head[0], "feed_forward"),
+    "encoder-positions": lambda at: do.no_positions("encoder"),
+    "decoder-positions": lambda at: do.no_positions("decoder"),
+    "source": lambda at: do.hide(at.place.source),
+}
+"""Changes that a question may name, at the place where it is asked."""
+
+
+def difference(at: Asking) -> Measured:
+    """The effect of a change on the translation; of several changes, the one that costs it most."""
+    run, token = at.run, f"source token {at.place.source + 1}"
+    word = f"{token}, “{at.name(run.source_tokens[at.place.source])}”,"
+    made = [CHANGES[each](at) for each in at.question.changes]
+    names = [str(each).replace(token, word) for each in made]
+    if len(made) == 1:
+        own = run.text if run.method == "greedy" else _written(at, run.interventions, beam_size=1)
+        text = _written(at, (*run.interventions, *made), beam_size=1)
+        why = f"The model {'then' if text != own else 'still'} writes “{text}”"
+        asks = f"If {names[0]}: does the translation change?"
+        return _rule(asks, "it changes", "it stays the same", text != own, why)
+
+    def log_prob(*more: Intervention) -> float:
+        changed = (*run.interventions, *more)
+        forced = at.translator().force(run.source_text, run.target_ids, capture=False, interventions=changed)
+        return sum(forced.log_probs)
+
+    asks = f"Which costs the translation {'more' if len(made) == 2 else 'the most'} log-probability?"
+    before = log_prob()
+    return _most(asks, names, [before - log_prob(each) for each in made], _nats)
+
+
+_MEASURES = (
+    largest_key,
+    head_effect,
+    candidate,
+    masked,
+    visible,
+    difference,
+    role,
+    entropy,
+    unsure,
+    search,
+    build,
+)
+QUANTITIES = {each.__name__.replace("_", "-"): each for each in _MEASURES}
+"""All that can be asked, and how it is measured."""
+
+
+def measure(
+    question: Question,
+    run: Translation,
+    place: Viewpoint,  # where it is asked
+    model: Translator | None = None,  # the model of the run, for questions that run it again
+    name: Callable[[str], str] = str,  # how a piece is written
+) -> Measured:
+    """The answer of a question in a run; UnmeasuredError or InterventionError says why it cannot be asked."""
+    if (wrong := question.problem()) is not None:
+        _refuse(wrong)
+    if (kind := AttentionKind(question.kind)) not in run.config.sites:
+        _refuse(f"This model has no {NAMES[kind]}.")
+    head, row = place.heads[kind], place.source if kind == "encoder" else place.step
+    phrase = f"{NAMES[kind]}, {_head(*head)}"
+    at = Asking(question, run, place, model, name, kind, head, row, phrase)
+    return QUANTITIES[question.quantity](at)

@@ -1,1 +1,0 @@
-"""Questions about a run whose answers are measured in it, never stored."""
