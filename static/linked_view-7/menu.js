@@ -51,7 +51,8 @@ export function stepped(search, given, kept) {
 function sent(link) {
   const [, search = ""] = link.getAttribute("href").split("?");
   const asked = new URLSearchParams(search);
-  if (Object.keys(query).some((name) => asked.has(name))) link.dataset.sent = carried(search, (name) => !(name in query));
+  const from = Object.keys(query).some((name) => asked.has(name));
+  if (from) link.dataset.sent = carried(search, (name) => !(name in query));
   return link.dataset.sent ?? "";
 }
 

@@ -153,12 +153,14 @@ _DARK = "<style>:is(.heatmaplayer image, .cbfills, .lv-mark i) { filter: brightn
 
 def open_page(
     page: str,  # the name of the page, as `sitemap` has it
+    declared: bool = True,  # whether it has said which values of an address are its own; else none is read
 ) -> State:
     """The first line of every page: reads the address and sets up the page."""
     stores.begin()
     queue.begin()
     jobs.begin()
-    session.adopt(sitemap.PAGES[page].sort)
+    if declared:
+        session.adopt(sitemap.PAGES[page].sort)
     now = session.current()
     told = {"characters": len(now.text or ""), "changes": len(now.changes), "decode": now.decode}
     hosted.log("page", page=page, section=now.view, **told)

@@ -48,7 +48,7 @@ def for_pytorch(
 ) -> Iterator[None]:
     """Waits before the imports of a page that needs PyTorch, and then runs the page again from its start."""
     if not models.loading().done:
-        frame.heading(page, frame.open_page(page))
+        frame.heading(page, frame.open_page(page, declared=False))
         with while_loading():
             models.loading().wait()
         session.rerun()
