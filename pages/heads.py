@@ -119,7 +119,6 @@ def _reading(run: Job[Survey]) -> None:
             place=st.columns([1.25, 1], gap="medium")[0],
             alt="The heads so far, coloured by the chosen statistic",
             inked=True,
-            saved=False,
         )
 
 

@@ -127,9 +127,11 @@ def test_a_word_a_head_and_a_cell_are_read_under_the_pointer_and_changed_by_clic
 
 
 def test_the_numbers_arrive_as_csv_with_their_caption(visitor: Visitor, models: Path, tmp_path: Path) -> None:
-    def table(name: str) -> tuple[str, str, list[dict[str, str]]]:
+    def table(picture: str) -> tuple[str, str, list[dict[str, str]]]:
         """Caption, provenance and rows of the saved numbers of a figure."""
-        visitor.page.locator(f".st-key-export-{name} button").first.click(timeout=PATIENCE)
+        visitor.page.locator(".st-key-export-page button").first.click(timeout=PATIENCE)
+        visitor.page.get_by_role("combobox", name="Picture").click(timeout=PATIENCE)
+        visitor.page.get_by_role("option").filter(has_text=picture).click(timeout=PATIENCE)
         box = visitor.page.locator("[data-testid=stPopoverBody]").filter(has_text="CSV")
         box.wait_for(timeout=PATIENCE)
         file = io.StringIO(download(visitor, box, "CSV", tmp_path).read_text("utf-8-sig"))
@@ -141,12 +143,12 @@ def test_the_numbers_arrive_as_csv_with_their_caption(visitor: Visitor, models: 
     model = load_translator(models / "random")
     base = model.translate(HERE["text"])
     both = compare_runs(base, model.force(HERE["text"], base.target_ids, interventions=[THREE[1]]))
-    caption, provenance, steps = table("what-if-delta")
+    caption, provenance, steps = table("Δ log p of each token")
     assert caption.startswith("# Δ log p of each token of the unchanged translation")
     assert do.write_text(THREE[1:2]) in provenance
     assert [row["token"] for row in steps] == list(base.target_tokens)
     assert [float(row["Δ log p, nats"]) for row in steps] == pytest.approx(both.delta_log_p, abs=1e-5)
-    *_, cells = table("what-if-map")
+    *_, cells = table("changed (A)")
     weights = [[float(row[f"weight {each}"]) for row in cells] for each in ("as it is", "changed")]
     for found, expected in zip(weights, both.sides("cross", 0, 1), strict=True):
         assert found == pytest.approx(expected.ravel(), abs=1e-5)

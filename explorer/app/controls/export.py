@@ -20,6 +20,7 @@ from explorer.app.address.parameters import as_params, carried
 from explorer.app.address.state import State
 from explorer.app.controls.parts import part
 from explorer.app.server import catalogue, cells, examples, models
+from explorer.figures.base import labels
 from explorer.figures.base.captions import badge
 from explorer.figures.maps.export import printed
 from transformer import __version__
@@ -87,6 +88,7 @@ class Picture:
     sentence: bool = True
     # gives the numbers of the figure, to be saved as CSV; None if it offers none
     table: Callable[[], Table] | None = None
+    title: str = ""  # in a list of figures; the beginning of its caption if empty
 
     def printed(self, now: State) -> go.Figure:
         """The figure with its caption inside, and the provenance of a state."""
@@ -102,27 +104,29 @@ class Picture:
         return [f"{self.caption}{verdict}", provenance(now)]
 
 
-def picture(
-    name: str,  # unique on the page; also the name of the file
-    make: Callable[[], go.Figure],  # draws the figure; called only when a visitor asks for it
-    caption: str,  # what the figure shows; written into the file with date, version and link
-    audit: AuditReport | None = None,  # result of the checks, if the caption does not already give it
-    sentence: bool = True,  # as in `Picture`
-    table: Callable[[], Table] | None = None,  # as in `Picture`
-) -> None:
-    """Draws a small export button for a figure."""
-    pictures(name, {name: Picture(make, caption, audit, sentence=sentence, table=table)})
+def collect(name: str, picture: Picture) -> None:
+    """Puts a picture that the page has drawn, by a name unique on the page, into the page's export."""
+    session.pictures()[name] = session.current(), picture
 
 
 @part
-def pictures(
-    name: str,  # unique on the page
-    choice: dict[str, Picture],  # the figures by their display names
-) -> None:
-    """Draws one export button for several figures."""
-    with popover(f"export.{name}", 260 if len(choice) > 1 else 190) as opened:
-        if opened:
-            offer(name, choice, session.current())
+def page_export() -> None:
+    """Draws one export button for all pictures of a page."""
+    with popover("export.page", 300) as opened:
+        if opened and not session.pictures():
+            st.caption("Nothing is drawn here that could be saved.")
+        elif opened:
+            drawn = session.pictures()
+            titles = [picture.title or picture.caption for _, picture in drawn.values()]
+            told = {
+                name: f"{i} · {labels.shorten(title, 60)}"
+                for i, (name, title) in enumerate(zip(drawn, titles, strict=True), 1)
+            }
+            chosen = st.selectbox(
+                "Picture", list(drawn), format_func=told.__getitem__, key="export.page.picture"
+            )
+            state, picture = drawn[chosen]
+            save("page", picture, picture.name or chosen, state)
 
 
 @contextmanager
@@ -137,44 +141,38 @@ def popover(
 
 
 def offer(
-    name: str,  # as in `pictures`
-    choice: dict[str, Picture],  # as in `pictures`
+    name: str,  # unique on the page
+    choice: dict[str, Picture],  # the figures by their display names
     now: State,  # the state that the link in the file opens again
 ) -> None:
     """The choice between several figures, and the buttons that save one."""
     chosen = next(iter(choice))
     if len(choice) > 1:
-        chosen = st.segmented_control(
-            "Figure", list(choice), default=chosen, required=True, key=f"export.{name}.{'.'.join(choice)}"
-        )
+        key = f"export.{name}.{'.'.join(choice)}"
+        chosen = st.segmented_control("Figure", list(choice), default=chosen, required=True, key=key)
     picture = choice[chosen]
-    what = picture.name or (name if len(choice) == 1 else f"{name} {chosen}")
+    save(name, picture, picture.name or (name if len(choice) == 1 else f"{name} {chosen}"), now)
+
+
+def save(name: str, picture: Picture, what: str, now: State) -> None:
+    """The buttons that save a figure, in a file that is called by the sentence and by what it shows."""
     figure, file = picture.printed(now), file_name(sentence_of(now) if picture.sentence else "", what)
+
+    def button(label: str, make: Callable[[], str], mime: str) -> None:
+        end = label.lower()
+        st.download_button(label, make, f"{file}.{end}", mime, key=f"export.{name}.{end}", on_click="ignore")
+
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        _buttons(
-            key=f"export.{name}.buttons", data={"figure": figure.to_json(), "name": file}, width="content"
-        )
-        st.download_button(
-            "HTML",
-            lambda: html(figure),
-            f"{file}.html",
-            "text/html",
-            key=f"export.{name}.html",
-            on_click="ignore",
-        )
+        data = {"figure": figure.to_json(), "name": file}
+        _buttons(key=f"export.{name}.buttons", data=data, width="content")
+        button("HTML", lambda: html(figure), "text/html")
         if picture.table is not None:
-            st.download_button(
-                "CSV",
-                lambda: picture.csv(now),
-                f"{file}.csv",
-                "text/csv",
-                key=f"export.{name}.csv",
-                on_click="ignore",
-            )
+            button("CSV", lambda: picture.csv(now), "text/csv")
     bitmap = any(trace.type == "heatmap" for trace in figure.data)
-    inside = " In an SVG, the cells of a map are one embedded bitmap." if bitmap else ""
-    says = f"The file holds the caption and the link. HTML opens offline and keeps its hover texts.{inside}"
-    st.caption(says)
+    inside = " In an SVG, the cells of a map are one embedded bitmap." * bitmap
+    st.caption(
+        f"The file holds the caption and the link. HTML opens offline and keeps its hover texts.{inside}"
+    )
 
 
 def html(figure: go.Figure) -> str:

@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from explorer.app.address import session
-from explorer.app.controls.export import Picture, Table, pictures
+from explorer.app.controls.export import Picture, Table, collect
 from explorer.app.controls.silence import drawn, hushed
 from explorer.app.controls.text import plain
 from explorer.app.server.runs import lengths
@@ -103,9 +103,8 @@ def panel(
     inked: bool = False,  # whether `make` takes the colour of text in coloured cells
     beside: Sequence[float] = (),  # the widths of figure and words if they stand side by side
     sentence: bool = True,  # whether the figure belongs to the visitor's sentence, which then names the file
-    saved: bool = True,  # whether the figure can be saved; not in a part with a clock, as an export is a part
 ) -> None:
-    """Draws a figure with its words and its export."""
+    """Draws a figure with its words, and puts it into the page's export."""
     left, right = (
         st.columns(beside, gap="medium", vertical_alignment="center") if beside else (nullcontext(),) * 2
     )
@@ -120,14 +119,11 @@ def panel(
             on_paper = partial(make, _INK["light"]) if inked else make
             if row is not None:
                 on_paper = partial(_with_row, on_paper, row)
-            picture = Picture(on_paper, caption, audit, derived, sentence=sentence, table=table)
+            picture = Picture(on_paper, caption, audit, derived, name, sentence, table, heading.strip("*# "))
+            collect(name, picture)
             says(picture, proof)
-            if seeing or saved:
-                with st.container(horizontal=True, gap="small"):
-                    if seeing:
-                        seen(seeing, formula, title)
-                    if saved:
-                        pictures(name, {name: picture})
+            if seeing:
+                seen(seeing, formula, title)
 
 
 def head_panel(

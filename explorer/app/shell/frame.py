@@ -11,6 +11,7 @@ import streamlit as st
 from explorer.app.address import State, session, sitemap
 from explorer.app.address.parameters import carried
 from explorer.app.controls import inform, plain
+from explorer.app.controls.export import page_export
 from explorer.app.server import hosted, jobs, models, queue, stores, visits
 from explorer.app.shell import menu
 from explorer.app.shell.lesson import strip
@@ -151,6 +152,15 @@ _DARK = "<style>:is(.heatmaplayer image, .cbfills, .lv-mark i) { filter: brightn
 """On a dark page the hues reach two thirds of the lightness of a light one; this gives the rest back."""
 
 
+_OWN_EXPORT = (
+    *(sitemap.HOME, sitemap.LESSONS, "paper", "glossary", "open_file", "language_model"),
+    *("encoder_self_attention", "decoder_self_attention", "cross_attention"),
+)
+"""Pages without a picture but that of a linked view, which has its export below it."""
+_ONE_PICTURE = (("cross_attention", "alignment"), ("language_model", "surprisal"))
+"""Their sections with pictures of their own."""
+
+
 def open_page(
     page: str,  # the name of the page, as `sitemap` has it
     declared: bool = True,  # whether it has said which values of an address are its own; else none is read
@@ -159,6 +169,7 @@ def open_page(
     stores.begin()
     queue.begin()
     jobs.begin()
+    session.pictures().clear()
     if declared:
         session.adopt(sitemap.PAGES[page].sort)
     now = session.current()
@@ -207,7 +218,10 @@ def end(
 ) -> None:
     """Draws the end of the page, wherever it is called: what to look at next, and what the signs mean."""
     with st.container(key="end"):
-        following(sitemap.at(page, now.view))
+        with st.container(horizontal=True, vertical_alignment="center"):
+            following(sitemap.at(page, now.view))
+            if (page, now.view) in _ONE_PICTURE or page not in _OWN_EXPORT:
+                page_export()
         if signs := labels.signs(tokens):
             st.caption(signs)
 

@@ -275,11 +275,10 @@ def word_map(opened: Opened, text: Text, pair: GoldPair, rules: LinkRules, now: 
     alt = f"Word alignment by {rules.name}: {listed(text, found, len(found))}"
     chart(session.control("alignment.map", drawn), draw(), alt, toggle, "content", scrolls=True)
     st.caption(caption, help=str(badge["title"]))
-    with st.container(horizontal=True):
-        export.picture("alignment", draw, caption)
-        if pair.possible:
-            clear = lambda: session.change(pairs=frozenset(), gold=None)  # noqa: E731
-            st.button("Clear the links made by hand", "alignment.clear", type="tertiary", on_click=clear)
+    export.collect("alignment", export.Picture(draw, caption))
+    if pair.possible:
+        clear = lambda: session.change(pairs=frozenset(), gold=None)  # noqa: E731
+        st.button("Clear the links made by hand", "alignment.clear", type="tertiary", on_click=clear)
 
 
 def suggestion(name: str, text: Text, found: Links, pair: GoldPair) -> str:

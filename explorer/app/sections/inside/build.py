@@ -118,7 +118,6 @@ def _built(opened: Opened, kind: str, now: State, found: Plane, names: list[str]
             "build plane",
             lambda: key_plane(kind, tokens, found.flat, now.length * flat, found.pair),
             f"The keys, seen from above the plane of key i and key j, and the query’s direction · {place}",
-            saved=False,
         )
     with right:
         value, output = found.record.value[found.head].numpy(), found.output(weights)
@@ -132,7 +131,6 @@ def _built(opened: Opened, kind: str, now: State, found: Plane, names: list[str]
             lambda: strips(rows, joint=True),
             f"Values of the model, and their sum with these weights: {labels.number(away)} of the goal’s "
             "length away from the goal",
-            saved=False,
         )
     which = AttentionKind(kind), *getattr(now, kind)
     copies = per_run.copies(opened, which, found)

@@ -95,11 +95,10 @@ def show(opened: Opened) -> None:
         column_config={name: st.column_config.NumberColumn(format=form) for name, form in digits.items()},
         alt="The surprisal of every token",
     )
-    with st.container(horizontal=True, gap="small"):
-        seen(SEEING, FORMULA, "What is surprisal?")
-        draw = lambda: figure(bits_spec(run.target_tokens, run.surprisals, 320))  # noqa: E731
-        caption = f"Surprisal of each token of “{run.text}” in bits · {run.model}"
-        export.picture("surprisal", draw, caption, table=lambda: table(run))
+    seen(SEEING, FORMULA, "What is surprisal?")
+    draw = lambda: figure(bits_spec(run.target_tokens, run.surprisals, 320))  # noqa: E731
+    caption = f"Surprisal of each token of “{run.text}” in bits · {run.model}"
+    export.collect("surprisal", export.Picture(draw, caption, table=lambda: table(run)))
 
 
 def table(run: Translation) -> Table:

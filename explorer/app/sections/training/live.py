@@ -7,7 +7,7 @@ import streamlit as st
 from explorer.app.address import session
 from explorer.app.address.kinds import HEAD
 from explorer.app.address.state import own
-from explorer.app.controls import Picture, chart, export, panel, part, plain
+from explorer.app.controls import chart, panel, plain
 from explorer.app.server.workshop.plan import OWN, Plan
 from explorer.app.server.workshop.run import KIND, Curves, PairLook, TrainingRun, look
 from explorer.app.shell.fitting import fit_head
@@ -51,8 +51,18 @@ def show_run(run: TrainingRun) -> None:
             step, share = curves.exact[-1]
             told = f"At step {step:,}, the model writes **{percent(share)}** of the held-out pairs exactly."
         st.markdown(told)
-        drawn = pictures(run)["curves"]
-        panel("training here", drawn.make, drawn.caption, seeing=SEEING, saved=False)
+        named = {"training loss": curves.loss, "validation loss": curves.valid, "exact matches": curves.exact}
+        panel(
+            "training run",
+            lambda: panels(parts(curves), "step"),
+            f"Loss per token and share of exact matches against the step · {sizes(run.asked.plan)}",
+            lambda: [
+                ("quantity", "step", "value"),
+                *((name, *point) for name, of in named.items() for point in of),
+            ],
+            seeing=SEEING,
+            sentence=False,
+        )
     with right:
         if at is None:
             st.caption("The maps appear with the first checkpoint, in a few seconds.")
@@ -74,47 +84,6 @@ def parts(curves: Curves) -> list[Panel]:
     shares = tuple((step, 100 * share) for step, share in curves.exact)
     exact = curve("exact matches", shares, style.POSITIVE)
     return [Panel("loss in nats", losses, 170), Panel("exact in %", [exact], 120, top=102)]
-
-
-@part
-def saving(run: TrainingRun) -> None:
-    """The export of the curves and the map.
-
-    It stands outside the part that draws itself again every second: Streamlit sends the parts of a fragment
-    inside another one even if it has dropped what comes before them, and the browser then refuses them.
-    """
-    with export.popover("export.training run", 260) as opened:
-        if opened:
-            export.offer("training run", pictures(run), session.current())
-
-
-def pictures(run: TrainingRun) -> dict[str, Picture]:
-    """The curves, and the map if there is one, with their numbers."""
-    curves = run.curves()
-    named = {"training loss": curves.loss, "validation loss": curves.valid, "exact matches": curves.exact}
-    points = [(name, *point) for name, of in named.items() for point in of]
-    told = f"Loss per token and share of exact matches against the step · {sizes(run.asked.plan)}"
-    drawn = Picture(
-        lambda: panels(parts(curves), "step"),
-        told,
-        sentence=False,
-        name="training run",
-        table=lambda: [("quantity", "step", "value"), *points],
-    )
-    if (at := look(run)) is None:
-        return {"curves": drawn}
-    view = view_of(at)
-    rows = view.predicted_tokens or view.query_tokens
-    cells = [
-        (row, key, float(view.weights[i, j]))
-        for i, row in enumerate(rows)
-        for j, key in enumerate(view.key_tokens)
-    ]
-    table = lambda: [("predicts", "reads", "weight"), *cells]  # noqa: E731
-    return {
-        "curves": drawn,
-        "map": Picture(lambda: heatmap(view, MAP), caption(view), view.audit, table=table),
-    }
 
 
 def view_of(at: PairLook) -> HeadView:
@@ -139,14 +108,22 @@ def maps(run: TrainingRun, at: PairLook) -> None:
         f"After step {at.step:,}, the model reads “{plain(pair.source)}”, which is not in its training data, "
         f"and writes {wrote if at.written else f'nothing; {right}'}"
     )
+    rows = view.predicted_tokens or view.query_tokens
     panel(
         "training here map",
         lambda: heatmap(view, MAP),
         caption(view) + " · the head whose rows differ most" * (session.current().born is None),
+        lambda: [
+            ("predicts", "reads", "weight"),
+            *(
+                (row, key, float(view.weights[i, j]))
+                for i, row in enumerate(rows)
+                for j, key in enumerate(view.key_tokens)
+            ),
+        ],
         alt=captions.summary(view),
         audit=view.audit,
         width="content",
-        saved=False,
     )
     config = at.forced.config
     layers, heads = range(config.stacks["decoder"].n_layers), range(config.n_heads)

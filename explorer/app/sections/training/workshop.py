@@ -51,7 +51,6 @@ def show() -> None:
             part(ended)(run)
         else:
             part(going, run_every=1.0)(run)
-            live.saving(run)
 
 
 def going(run: TrainingRun) -> None:
@@ -80,7 +79,6 @@ def ended(run: TrainingRun | None) -> None:
         if run.has_model:
             keep(run)
             live.show_run(run)
-            live.saving(run)
             st.divider()
     why = closed()
     if why is None:

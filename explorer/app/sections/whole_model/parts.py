@@ -9,7 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 import streamlit as st
 
-from explorer.app.address import State
+from explorer.app.address import State, session
 from explorer.app.address.parameters import link
 from explorer.app.controls import chart, export, plain
 from explorer.app.controls.panels import says
@@ -37,18 +37,19 @@ MAPS = "vectors, each on its own scale"
 
 
 class Drawing:
-    """Draws what belongs to one part, and offers all of it as one export."""
+    """Draws what belongs to one part."""
 
     def __init__(self, at: Inspected) -> None:
-        self.at, self.pictures = at, dict[str, export.Picture]()
+        self.at = at
 
     def _draw(
         self, name: str, make: Callable[[], go.Figure], told: str, alt: str, checks: tuple[Check, ...]
     ) -> None:
         chart(f"anatomy.{name}", make(), alt)
         audit = self.at.audit(checks)
-        self.pictures[name] = export.Picture(make, self.at.caption(told), audit)
-        says(self.pictures[name], proof(audit))
+        picture = export.Picture(make, self.at.caption(told), audit)
+        export.collect(f"anatomy-part {name}", picture)
+        says(picture, proof(audit))
 
     def vectors(
         self, name: str, rows: list[Strip], checks: tuple[Check, ...], told: str = MAPS, **more: object
@@ -73,11 +74,12 @@ def show(at: Inspected, now: State) -> None:
     st.markdown(f"##### {at.title}")
     st.html(LEGEND)
     drawing, what = Drawing(at), at.part.rpartition("-")[2]
+    for name in [each for each in session.pictures() if each.startswith("anatomy-part ")]:
+        del session.pictures()[name]  # of the part before
     if what in ("attention", "cross"):
         attention(at, drawing, now)
     else:
         PARTS[what](at, drawing)
-    export.pictures("anatomy-part", drawing.pictures)
 
 
 def vector(name: str, values: np.ndarray, last: bool = False) -> Strip:
@@ -132,7 +134,7 @@ def embedding(at: Inspected, to: Drawing) -> None:
         f"{at.title} · cosine between rows of the table, the {len(near)} largest · weights of {at.run.model}"
     )
     st.caption(plain(told))
-    to.pictures["neighbours"] = export.Picture(make, told, sentence=False)
+    export.collect("neighbours", export.Picture(make, told, sentence=False))
 
 
 def _side(at: Inspected) -> str:

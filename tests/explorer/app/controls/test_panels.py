@@ -20,9 +20,12 @@ def page(**given: object) -> AppTest:
     def script(given: dict[str, object]) -> None:
         import plotly.graph_objects as go
 
+        from explorer.app.controls.export import page_export
         from explorer.app.controls.panels import panel
 
         panel("bars", lambda *ink: go.Figure(layout={"width": 900, "title": str(ink)}), "2 * 3", **given)
+        panel("other", lambda: go.Figure(layout={"title": "other"}), "what else · random")
+        page_export()
 
     at = AppTest.from_function(script, kwargs={"given": given}).run()
     assert not at.exception
@@ -31,26 +34,31 @@ def page(**given: object) -> AppTest:
 
 def test_a_figure_has_its_caption_as_text_and_for_those_who_do_not_see_it():
     at = page()
-    assert [each.value for each in at.caption] == ["2 \\* 3"]
+    assert [each.value for each in at.caption] == ["2 \\* 3", "what else · random"]
     assert at.get("plotly_chart")[0].proto.alt == "2 * 3"
     assert page(alt="bars of 2 and 3").get("plotly_chart")[0].proto.alt == "bars of 2 and 3"
 
 
 @pytest.mark.parametrize("derived", [False, True])
 def test_the_badge_ends_the_caption_and_says_what_stands_behind_it(derived):
-    (caption,) = page(audit=AUDIT, derived=derived).caption
+    caption, _ = page(audit=AUDIT, derived=derived).caption
     assert caption.value.endswith(str(badge(AUDIT, derived)["text"]))
     assert "Largest row\\-sum error" in caption.help
     assert page(audit=AUDIT, proof="9 checks.").caption[0].help == "9 checks."
 
 
-def test_a_figure_that_is_not_saved_offers_no_export():
+def test_all_figures_of_a_page_are_saved_under_one_button():
     def offered(**given: object) -> list[str]:
         return [each.proto.popover.label for each in page(**given).get("popover")]
 
     assert offered() == ["Export"]
-    assert offered(seeing="Bars.") == ["What am I seeing?", "Export"]
-    assert offered(seeing="Bars.", title="Why?", saved=False) == ["Why?"]
+    assert offered(seeing="Bars.", title="Why?") == ["Why?", "Export"]
+    at = page(heading="##### **Two**")
+    at.session_state["export.page"] = True
+    assert at.run().selectbox[0].options == ["1 · Two", "2 · what else · random"]
+    at.selectbox[0].select_index(1).run()
+    (sent,) = at.get("bidi_component")
+    assert json.loads(json.loads(sent.proto.json)["figure"])["layout"]["title"]["text"].startswith("other")
 
 
 @pytest.mark.parametrize(("scrolls", "rule"), [(True, "max-width: 900px"), (480, "min-width: 480px")])
@@ -60,7 +68,7 @@ def test_a_wide_figure_keeps_its_width_in_a_frame_that_scrolls(scrolls, rule):
 
 def test_a_figure_that_takes_the_colour_of_text_is_saved_in_that_of_white_paper():
     at = page(inked=True)
-    at.session_state["export.bars"] = True
+    at.session_state["export.page"] = True
     (sent,) = at.run().get("bidi_component")
     assert "#1d232c" in json.loads(json.loads(sent.proto.json)["figure"])["layout"]["title"]["text"]
 
