@@ -143,7 +143,7 @@ def test_the_numbers_arrive_as_csv_with_their_caption(visitor: Visitor, models: 
     model = load_translator(models / "random")
     base = model.translate(HERE["text"])
     both = compare_runs(base, model.force(HERE["text"], base.target_ids, interventions=[THREE[1]]))
-    caption, provenance, steps = table("Δ log p of each token")
+    caption, provenance, steps = table("How probable the unchanged")
     assert caption.startswith("# Δ log p of each token of the unchanged translation")
     assert do.write_text(THREE[1:2]) in provenance
     assert [row["token"] for row in steps] == list(base.target_tokens)
