@@ -14,7 +14,7 @@ from explorer.app.address.state import State, changed, elsewhere, keys, own
 for module in (
     "beam_search.beam",
     "beam_search.sampling",
-    "what_if.compare",
+    "what_if.sides",
     "cross_attention.links",
     "inside.build",
     "inside.what_if",
