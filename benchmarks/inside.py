@@ -3,8 +3,8 @@
     python benchmarks/inside.py [--models DIR] [--tokens 13] [--repeats 8]
 
 One visitor presses the right arrow key; the clock runs in the browser, from the key press to the first frame
-in which the last figure holds other numbers than before: with one section on the screen (weights), as the
-page opens, and with all ten (`section=all`). A step is also taken on the bare page of
+in which the last figure holds other numbers than before: with the weights on the screen, as the
+page opens, and with the path of a query (`section=path`). A step is also taken on the bare page of
 `benchmarks/bare_page.py` in turn, so that two versions of this project that were measured at different times
 can be compared by their ratios to the same reference.
 """
@@ -44,7 +44,7 @@ def main() -> None:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         with server("app.py", options.models) as url, server("benchmarks/bare_page.py", None) as bare:
-            for section in ("weights", "all"):
+            for section in ("weights", "path"):
                 for kind in ("encoder", "decoder", "cross"):
                     _compare(browser, url, bare, kind, section, options)
         browser.close()

@@ -71,7 +71,6 @@ NOTES = (
     "token) comes first, so the diagonal holds the token that a row has just read, never the one it has to "
     "predict.",
 )
-UNMASKED = "This model's decoder needs no causal mask: in place of self-attention it has a recurrent unit."
 SHORT = "Thank you."
 LONGER = "When the rain finally stopped late in the evening, the children ran outside to play in the garden."
 MOST = 6  # sentences of a batch
@@ -199,9 +198,6 @@ def pictures(
             draw(width="content", note=note, proven=each != "combined")
     if cells:
         st.caption("With padding, a mask can combine both rules: choose “in a batch”.")
-    if "decoder" not in heads:
-        st.caption(UNMASKED)
-        return
     for column, text in zip(st.columns(2, gap="large"), NOTES, strict=True):
         column.markdown(text)
 
