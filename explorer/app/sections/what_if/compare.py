@@ -23,7 +23,7 @@ from explorer.app.sections.what_if.sides import (
     usual_text,
 )
 from explorer.app.server import catalogue
-from explorer.app.server.opened import Opened
+from explorer.app.server.view import View
 from explorer.figures import heatmap
 from explorer.figures.base import captions, labels
 from explorer.figures.base.grid import lowered
@@ -63,7 +63,7 @@ MODES = {
 
 
 @part
-def show(opened: Opened) -> None:
+def show(opened: View) -> None:
     """Both maps, their difference, and what there is to notice."""
     now = session.current()
     kind = opened.source.kind(now.kind)
@@ -87,7 +87,7 @@ def show(opened: Opened) -> None:
         difference_of(pair, both, names, (row, column))
 
 
-def controls(opened: Opened, now: State, kind: str, row: int) -> None:
+def controls(opened: View, now: State, kind: str, row: int) -> None:
     """What is compared with what, and what the cells say."""
     mode, value = against = against_of(opened, now)
     head = getattr(now, kind)
@@ -121,7 +121,7 @@ def controls(opened: Opened, now: State, kind: str, row: int) -> None:
         seen(SEEING, FORMULA)
 
 
-def detail(opened: Opened, kind: str, now: State, mode: str, value: Any) -> None:
+def detail(opened: View, kind: str, now: State, mode: str, value: Any) -> None:
     """The second control: a head, a model, a way of decoding, a text or a seed."""
     name = f"against.{mode}"
     if mode in ("forced", "sentence"):
