@@ -7,15 +7,14 @@ from itertools import groupby
 
 import streamlit as st
 
-from explorer.app.address import session
 from explorer.app.address.kinds import TEXT
 from explorer.app.address.state import own
 from explorer.app.controls import command, inform, panel, plain
 from explorer.app.controls.text import data
 from explorer.app.server import studies
 from explorer.app.server.studies import Chart, Study
-from explorer.app.shell import frame, menu
-from explorer.app.shell.models.model_picker import pick_model
+from explorer.app.shell import menu
+from explorer.app.shell.page import open_plain_page
 from explorer.figures.pages.study import draw, number
 
 own("study", TEXT)  # the document that is shown; None for the list
@@ -26,11 +25,7 @@ _STYLE = """<style>
 
 
 def show() -> None:
-    now = frame.open_page("findings")
-    frame.heading("findings", now)
-    frame.end("findings", now)
-    pick_model(now)
-    frame.show_notices(session.current())
+    now = open_plain_page("findings")
     if now.study in studies.known():
         menu.link("findings", "All findings", ":material/arrow_back:", "content", study="")
         _document(studies.study(now.study))

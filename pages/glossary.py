@@ -11,10 +11,9 @@ from typing import Any
 
 import streamlit as st
 
-from explorer.app.address import session, sitemap
+from explorer.app.address import sitemap
 from explorer.app.controls import inform, plain
-from explorer.app.shell import frame
-from explorer.app.shell.models.model_picker import pick_model
+from explorer.app.shell.page import open_plain_page
 
 FILE = Path(__file__).resolve().parents[1] / "static" / "page-2" / "glossary.json"
 """Read by the browser too, which underlines the first use of each word (`words.js` beside it)."""
@@ -22,11 +21,7 @@ _CODE = re.compile("`(.+?)`")
 
 
 def show() -> None:
-    now = frame.open_page("glossary")
-    frame.heading("glossary", now)
-    frame.end("glossary", now)
-    pick_model(now)
-    frame.show_notices(session.current())
+    open_plain_page("glossary")
     st.caption("On every page, dots underline the first use of each word; a click says what it means.")
     entries = json.loads(FILE.read_text(encoding="utf-8"))
     asked = st.text_input("Find a word", placeholder="Find a word", label_visibility="collapsed", width=320)

@@ -12,9 +12,8 @@ from explorer.app.server import cells
 from explorer.app.server.lessons import progress
 from explorer.app.server.lessons.files import Lesson, checks, every
 from explorer.app.server.lessons.table import table
-from explorer.app.shell import frame
 from explorer.app.shell.lesson.strip import link
-from explorer.app.shell.models.model_picker import pick_model
+from explorer.app.shell.page import open_plain_page
 from explorer.figures.base import labels
 
 _PURPOSE = (
@@ -41,13 +40,8 @@ _STYLE = """
 
 
 def show() -> None:
-    now = frame.open_page(sitemap.LESSONS)
-    st.html(_STYLE)
-    frame.heading(sitemap.LESSONS, now)
-    frame.end(sitemap.LESSONS, now)
+    now = open_plain_page(sitemap.LESSONS, _STYLE)
     st.markdown(_PURPOSE)
-    pick_model(now)
-    frame.show_notices(session.current())
     lessons, wrong = every()
     before, after = checks().values()
     with st.container(horizontal=True, vertical_alignment="center"):

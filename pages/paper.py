@@ -7,11 +7,9 @@ from urllib.parse import parse_qsl
 
 import streamlit as st
 
-from explorer.app.address import session
-from explorer.app.shell import frame, menu
-from explorer.app.shell.models.model_picker import pick_model
+from explorer.app.shell import menu
+from explorer.app.shell.page import open_plain_page
 
-PAGE = "paper"
 _STYLE = """
 <style>
 [class*="st-key-paper-row-"] { border-top: 1px solid rgb(128 128 128 / .25); padding-top: .4rem; }
@@ -195,12 +193,7 @@ WALK: dict[str, tuple[PaperItem, ...]] = {
 
 
 def show() -> None:
-    now = frame.open_page(PAGE)
-    st.html(_STYLE)
-    frame.heading(PAGE, now)
-    frame.end(PAGE, now)
-    pick_model(now)
-    frame.show_notices(session.current())
+    open_plain_page("paper", _STYLE)
     st.markdown(
         "*Attention Is All You Need*, Vaswani et al. 2017. Every link opens the same thing here, for your "
         "sentence and the model on the left wherever a model is involved."

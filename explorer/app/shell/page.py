@@ -58,6 +58,18 @@ def open_sentence_page(
     return opened
 
 
+def open_plain_page(page: str, style: str = "") -> State:
+    """Draws the top of a page without a sentence, in its own style: title, model, notices; and its end."""
+    now = frame.open_page(page)
+    if style:
+        st.html(style)
+    frame.heading(page, now)
+    frame.end(page, now)
+    pick_model(now)
+    frame.show_notices(session.current())
+    return now
+
+
 def with_model(
     opened: View,  # the sentence
     show: Callable[[View], None],  # draws the rest of the page
