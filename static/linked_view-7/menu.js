@@ -7,6 +7,7 @@ const LINKS = ":is(.st-key-menu, .st-key-beside, .st-key-next, [class*=st-key-pa
 // Links in the words of the glossary, which the browser itself opens if the menu has no such page.
 const WORDS = ":is(.glossary, .glossary-page) a";
 const STEPS = '[class*="st-key-lesson"] a[data-testid="stPageLink-NavLink"]';
+const FRAMED = ["embed", "embed_options"]; // what Streamlit reads in a page inside another one
 const TOUCHES = ["pointerover", "pointerdown", "focusin", "contextmenu"];
 
 let shared = []; // parameters that all pages read; any other belongs to one page
@@ -29,7 +30,7 @@ const named = (given) => carried(given, (name) => !shared.includes(name) && !(na
 // The parameters that a link to another page keeps.
 function travels(link) {
   const elsewhere = sortOf(link.pathname, sorts) !== sortOf(location.pathname, sorts);
-  return shared.filter((name) => !(elsewhere && place.includes(name)));
+  return [...shared.filter((name) => !(elsewhere && place.includes(name))), ...FRAMED];
 }
 
 // Whether the address only passes the state on; the server's answer replaces it.
