@@ -54,7 +54,7 @@ def test_a_step_draws_what_depends_on_it_and_hovering_shows_products(
     opened(visitor, "weights", **case_link("copy", step="1"))
     visitor.page.focus(".lv")
     visitor.page.keyboard.press("ArrowRight")
-    visitor.until("document.querySelector('[data-slot=\"weights.figures\"]').innerText.includes('step 2 ·')")
+    visitor.until("document.querySelector('[data-slot=\"weights.scores\"]').innerText.includes('step 2 ·')")
     visitor.page.locator(".st-key-inside-section-weights").get_by_role("button", name="export").click()
     visitor.page.wait_for_selector(".export-row button", timeout=PATIENCE)
     with visitor.page.expect_download(timeout=PATIENCE) as waiting:

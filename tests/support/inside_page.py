@@ -85,6 +85,6 @@ def independent(translator: Translator, text: str, kind: str, place: tuple[int, 
 
     weights, own = weighed(k @ q / math.sqrt(width)), weighed(seen["a"] @ seen["x"][row])
     found = {"x": seen["x"][row], "q": q, "k": k, "v": v, "products": k @ q, "weights": weights}
-    found |= {"b": weights @ v, "update": seen["update"], "enters": seen["enters"], "leaves": seen["leaves"]}
-    found |= {"y": own @ seen["a"]}
+    found |= {"b": weights @ v, "update": seen["update"], "leaves": seen["leaves"]}
+    found |= {"y": own @ seen["a"], "a": seen["a"], "seen": weights > 0}
     return {name: each.numpy() for name, each in found.items()}
