@@ -74,24 +74,6 @@ def test_steps_back_show_the_same_step_above_and_below_the_cursor(visitor: Visit
         assert visitor.page.locator(".stException, .stAlert").count() == 0
 
 
-def test_the_notation_changes_the_symbols_and_stays_in_the_address(visitor: Visitor) -> None:
-    opened(visitor, "path", **case_link("copy", step="2"))
-    drawing = "document.querySelector('[data-picture=drawing] .pic-labels').textContent"
-    assert "w = " in visitor.read(drawing)
-    visitor.page.get_by_role("combobox", name="Notation").click()
-    visitor.page.get_by_role("option", name="a lecture's").click()
-    visitor.until(f"{drawing}.includes('α̂ = ')")
-    visitor.until("location.search.includes('notation=lecture')")
-    visitor.page.focus(".lv")
-    visitor.page.keyboard.press("ArrowRight")
-    visitor.until("location.search.includes('step=3')")
-    visitor.has(notation="lecture")
-    visitor.page.reload()
-    visitor.ready()
-    visitor.until(FILLED)
-    assert "α̂ = " in visitor.read(drawing)
-
-
 def test_other_arithmetic_is_called_what_if_and_does_not_scroll_sideways_on_a_phone(visitor: Visitor) -> None:
     visitor.page.set_viewport_size({"width": 390, "height": 844})
     opened(visitor, "weights", **case_link("copy", step="2", kind="decoder", what_if="no-scale"))
