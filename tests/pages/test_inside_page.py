@@ -149,7 +149,7 @@ def test_what_cannot_be_read_in_the_address_is_named():
 
 @pytest.mark.parametrize(
     ("what_if", "taken"),
-    [("temperature-0", 0.05), ("temperature-1e9", 20), ("local-1e9", 1024), ("pair-99", 3), ("pair", 2)],
+    [("temperature-0", 0.05), ("temperature-1e9", 20), ("local-1e9", 1024), ("pair-99", 4), ("pair", 3)],
 )
 def test_numbers_out_of_range_become_the_nearest(what_if: str, taken: float):
     at = step("sum", "decoder", model="random", what_if=what_if, key="999")
@@ -194,7 +194,7 @@ def test_what_an_encoding_adds_is_in_the_formula_and_in_the_numbers():
     at = step("weights", model="alibi")
     assert "B_" not in formulas(at)
     assert "M_" not in formulas(at)
-    assert "Positions add nothing inside cross-attention" in told(at)
+    assert "Positions add nothing here" in told(at)
     at = step("weights", "encoder", model="rotary", key="5")
     assert r"\tilde q_i = q_i R_i" in formulas(at)
     assert r"\tilde Q \tilde K" in formulas(at)

@@ -109,11 +109,10 @@ def look_inside(
     record, site = translation.trace.layer(kind, layer, head), model.config.sites[kind]
     view = translation.head(kind, layer, head, Window(row, row + 1, 0, record.shape[2]))
     sublayer, attention = site.sublayer(layer), weights.multi_head(model, kind, layer)
-    trace, residual = translation.stream(sublayer), model.residual(sublayer)
+    trace, residual, n = translation.stream(sublayer), model.residual(sublayer), attention.n_heads
     recorded = (trace.before, trace.read, trace.output, trace.stream)
     arriving, read, update, leaving = (as_array(each[row]) for each in recorded)
     sources = as_array(trace.read if site.own_keys else memory(model, translation))
-    n = attention.n_heads
     w_q, w_k, w_v = (
         Projection(as_array(head_rows(each, n, head).T), as_array(shift(each).view(n, -1)[head]))
         for each in (attention.q_proj, attention.k_proj, attention.v_proj)

@@ -111,9 +111,8 @@ def _normed(norm: StreamNorm, x: Array, after: Array) -> NormPart:
     normalised = ((x - (mean or 0.0)) / root).astype(np.float32)
     weight, bias = as_array(norm.weight), as_array(norm.bias) if isinstance(norm, nn.LayerNorm) else None
     by_hand = weight.astype(np.float64) * normalised + (0.0 if bias is None else bias)
-    limit = OUTPUT_LIMIT[norm.weight.dtype]
-    check = compared(limit, "LayerNorm", (by_hand, after), (layer_norm(norm, x), after))
-    deviation = max(root**2 - epsilon, 0.0) ** 0.5
+    pairs, deviation = ((by_hand, after), (layer_norm(norm, x), after)), max(root**2 - epsilon, 0.0) ** 0.5
+    check = compared(OUTPUT_LIMIT[norm.weight.dtype], "LayerNorm", *pairs)
     return NormPart(x, mean, deviation, epsilon, normalised, weight, bias, after, (check,))
 
 

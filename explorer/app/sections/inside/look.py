@@ -122,11 +122,6 @@ class Look:
         return d_model, d_k, len(self.inside.outputs)
 
     @property
-    def output(self) -> np.ndarray:
-        """(d_k,) the output of this head."""
-        return self.inside.outputs[self.view.head]
-
-    @property
     def key_name(self) -> str:
         """The token of the key under inspection, as Markdown."""
         return f"“{plain(captions.quote(self.view.key_tokens[self.key]))}”"
@@ -184,11 +179,6 @@ class Contents(NamedTuple):
     asides: Mapping[str, tuple[str, str]] = {}
 
 
-def length(vector: np.ndarray) -> str:
-    """The length of a vector, as a note at the end of its strip."""
-    return f"length {np.linalg.norm(vector):.2f}"
-
-
 def noted(name: str, vector: np.ndarray, bold: bool = False) -> Strip:
     """A strip that says how long its vector is."""
-    return Strip(name, vector, length(vector), bold)
+    return Strip(name, vector, f"length {np.linalg.norm(vector):.2f}", bold)

@@ -10,7 +10,7 @@ import numpy as np
 from explorer.app.address.encodings import ENCODINGS
 from explorer.app.controls import plain
 from explorer.app.controls.slots import SlotPicture, shares, signed
-from explorer.app.sections.inside.look import BADGE, EACH_ITS_OWN, Contents, Look, length, noted
+from explorer.app.sections.inside.look import BADGE, EACH_ITS_OWN, Contents, Look, noted
 from explorer.figures.base import captions, labels
 from explorer.figures.base.bars import percent
 from explorer.figures.base.strips import Strip, largest, matrices_spec
@@ -23,11 +23,6 @@ OUTSIDE = (
     "The same attention lets any text look into another. In reading comprehension, each word of the text "
     "asks the question: the text makes the queries, and the question the keys and values."
 )
-NOTHING_HIDDEN = {
-    "encoder": "Every token sees every token: nothing is masked. In a batch, M would hide the padding.",
-    "cross": "Every step sees every source token: nothing is masked. In a batch, M would hide the padding. "
-    "Positions add nothing inside cross-attention; those added to embeddings reach it through the stream.",
-}
 SUMMED = r"OUTPUT = \sum_j WEIGHT_j\, v_j"
 SHIFTED = (
     r"$$\frac{e^{SCORE_j}}{\sum_i e^{SCORE_i}} = \frac{e^{SCORE_j - m}}{\sum_i e^{SCORE_i - m}}, \quad "
@@ -153,17 +148,17 @@ def weights(look: Look) -> Contents:
         words.append(rule.bias_words)
     if look.site.causal:
         latex.append(r"M_{ij} = \begin{cases} 0 & j \le i \\ -\infty & j > i \end{cases}")
-    words.append(
-        "M hides every key after the query, so that no position sees what is still to come."
-        if look.site.causal
-        else NOTHING_HIDDEN[look.kind]
-    )
+        words.append("M hides every key after the query, so that no position sees what is still to come.")
+    else:
+        everyone = "step sees every source token" if look.kind == "cross" else "token sees every token"
+        words.append(f"Every {everyone}: nothing is masked. In a batch, M would hide the padding.")
+    if look.kind == "cross":
+        words.append("Positions add nothing here; those added to embeddings come in through the stream.")
     by, scaled = (labels.number(each[at]) for each in (inside.products, inside.scaled))
-    undivided = f"q·k = {by} (this model does not divide it by √d_k)"
+    undivided = f"q·k = {by} (this model does not divide q·k by √d_k)"
     divided = f"{by} ÷ √{look.sizes[1]} = {scaled}" if divides else undivided
-    placed = (
-        "" if inside.bias is None else f", and its position adds {labels.number(inside.bias[at], '+.2f')}"
-    )
+    bias = None if inside.bias is None else labels.number(inside.bias[at], "+.2f")
+    placed = "" if bias is None else f", and its position adds {bias}"
     masks = f" The mask hides {hidden} later key{'s' * (hidden != 1)}." if hidden else ""
     text = (
         f"For {look.key_name}: {divided}{placed}.{masks} The softmax makes the weights of all "
@@ -243,15 +238,15 @@ def why_subtract(scores: np.ndarray, mask: np.ndarray) -> str:
 
 def weighted_sum(look: Look) -> Contents:
     """The values, each times its weight."""
-    value, weight, output = look.view.value[look.key], look.view.weights[0, look.key], look.output
-    symbols, outcome = look.symbols, look.outcome
+    value, weight = look.view.value[look.key], look.view.weights[0, look.key]
+    symbols, outcome, output = look.symbols, look.outcome, look.view.output[0]
     text = (
         f"Every value is multiplied by its weight, and the results are added. {look.key_name} gives "
         f"{percent(float(weight))} of its value. Point at a number to see what it adds to "
         f"{symbols.result_words}."
     )
     rows = [Strip(f"v of {look.key_label}", value), Strip(f"{weight:.2f} × v", weight * value)]
-    rows.append(Strip(f"{symbols.output}, all keys", output, length(output), True))
+    rows.append(noted(f"{symbols.output}, all keys", output, True))
     quantity, apart = "values", list[SlotPicture]()
     if outcome is not None:
         strip = noted(f"{outcome.letter or symbols.output}, what if", outcome.output)

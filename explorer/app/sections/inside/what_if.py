@@ -69,23 +69,18 @@ def _local(look: Look, radius: float, predicted: bool = False) -> Outcome:
     if not predicted:
         return _weighed(look, weights, f"The centre here is position {labels.count(look.inside.row)}.")
     weights = toys.bell(weights, centre, int(radius))
-    return _weighed(
-        look,
-        weights,
-        f"The centre here is p = {centre + 1:.2f}, with {len(mask)} keys counted from 1. The weights sum to "
-        f"{weights.sum():.2f}.",
-    )
+    here = f"The centre here is p = {centre + 1:.2f}, with {len(mask)} keys counted from 1. "
+    return _weighed(look, weights, f"{here}The weights sum to {weights.sum():.2f}.")
 
 
 def _pair(look: Look, number: float) -> Outcome:
-    inside, chosen = look.inside, (look.view.layer, int(number))
-    other = per_run.inside(look.opened, look.kind, chosen, inside.row)
+    inside = look.inside
+    other = per_run.inside(look.opened, look.kind, (look.view.layer, int(number) - 1), inside.row)
     scores = toys.joined((inside.products, other.products), look.sizes[1])
     if inside.bias is not None and other.bias is not None:
         scores = scores + (inside.bias + other.bias) / np.sqrt(2)
-    name = f"weights of head {labels.count(other.view.head)}"
     found = _scored(look, scores, False)
-    line = LedgerRow(name, other.view.weights[0], share=True, masked=True)
+    line = LedgerRow(f"weights of head {number:g}", other.view.weights[0], share=True, masked=True)
     return found._replace(rows=(line, *found.rows))
 
 
@@ -189,15 +184,15 @@ def _read(value: str) -> WhatIf:
     if ends is None or not math.isfinite(number := float(written)):
         raise UnreadableError
     number = min(max(number, ends[0]), ends[1])
-    return name, number if name == "temperature" else float(int(number) - (name == "pair"))
+    return name, number if name == "temperature" else float(int(number))
 
 
 def _write(value: WhatIf) -> str:
     name, number = value
-    return name if number is None else f"{name}-{number + (name == 'pair'):g}"
+    return name if number is None else f"{name}-{number:g}"
 
 
-own("what_if", Kind(_read, _write))  # a temperature, a radius, a head (from 0)
+own("what_if", Kind(_read, _write))  # a temperature, a radius, a head (from 1)
 
 
 def _offered(look: Look) -> dict[str, Arithmetic]:
@@ -211,8 +206,8 @@ def fitted(look: Look, asked: WhatIf | None) -> tuple[str, float]:
     if name not in _offered(look):
         return "", 0.0
     if name == "pair":
-        heads, after = look.sizes[2], look.view.head + 1
-        return name, float(after % heads if number is None else min(number, heads - 1))
+        heads = look.sizes[2]
+        return name, float((look.view.head + 1) % heads + 1 if number is None else min(number, heads))
     return name, (*ARITHMETIC[name].usual, 0.0)[0] if number is None else number
 
 
@@ -234,14 +229,11 @@ def controls(look: Look, asked: WhatIf | None) -> None:
             return
         usual, written = ARITHMETIC[name].usual, ARITHMETIC[name].written
         if written:
-            first = int(name == "pair")  # heads count from 1
-            choices = options.numbers(
-                usual or range(look.sizes[2]), number, lambda each: written.format(each + first)
-            )
+            choices = options.numbers(usual or range(1, look.sizes[2] + 1), number, written.format)
             take = lambda chosen: session.change(what_if=(name, float(chosen)))  # noqa: E731
             pickers.choose(f"what_if.{name}", "Number", choices, number, take, texts=True, width=150)
         st.badge(BADGE, color="gray", icon=":material/science:")
-    if name == "pair" and asked is not None and (asked[1] or 0) >= (heads := look.sizes[2]):
+    if name == "pair" and asked is not None and (asked[1] or 0) > (heads := look.sizes[2]):
         inform(f"This layer has {heads} heads; head {heads} is taken.")
 
 
@@ -250,7 +242,7 @@ def difference(look: Look, asked: WhatIf | None) -> Contents | None:
     found, (name, _) = look.outcome, fitted(look, asked)
     if found is None:
         return None
-    mask, output, symbols = look.view.mask[0], look.output, look.symbols
+    mask, symbols, output = look.view.mask[0], look.symbols, look.view.output[0]
     own, other = (toys.saturation(each, mask) for each in (look.view.weights[0], found.weights))
     entropy, gradient, moved = f"{other.entropy:.2f}", f"{other.gradient:.3f}", "–"
     if name == "hard":
