@@ -182,7 +182,7 @@ def twins(own_models: Path, translator: Translator) -> None:
 def test_what_an_encoding_adds_is_in_the_formula_and_in_the_numbers():
     for rule, formula in ADDED.items():
         for kind in ("encoder", "decoder"):
-            at = step("weights", kind, model=rule)
+            at = step("weights", kind, model=rule, what_if="no-scale")
             assert f"B_{{ij}} = {formula}" in formulas(at)
             assert "+ B_i" in formulas(at)
             assert ("M_{ij}" in formulas(at)) == (kind == "decoder")
@@ -191,6 +191,8 @@ def test_what_an_encoding_adds_is_in_the_formula_and_in_the_numbers():
             shown = line(scores, "masked" if kind == "decoder" else "score").astype(float)
             seen = np.isfinite(shown)
             equal(line(scores, "softmax")[seen], powers(shown, seen)[seen])
+            undivided = line(scores, "q·k") + line(scores, "+ position")
+            equal(line(scores, "what if: score")[seen], undivided[seen])
     at = step("weights", model="alibi")
     assert "B_" not in formulas(at)
     assert "M_" not in formulas(at)
