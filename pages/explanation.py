@@ -17,7 +17,7 @@ with for_pytorch("explanation"):
     from explorer.app.maps import measures
     from explorer.app.maps.looking import cells_of
     from explorer.app.server import measured
-    from explorer.app.server.opened import Opened
+    from explorer.app.server.view import View
     from explorer.app.shell import menu, waiting
     from explorer.figures.base import captions, labels, style
     from explorer.figures.base.bars import percent
@@ -85,7 +85,7 @@ STRETCH = 3  # fewest steps in a row with a low share of the source that make a 
 
 
 @part
-def show(opened: Opened) -> None:
+def show(opened: View) -> None:
     """The answer, one row of one head, and, folded, the reasons and the shares of the source."""
     now = session.current()
     usual = "cross" if "cross" in opened.kinds else opened.kinds[0]
@@ -117,7 +117,7 @@ def show(opened: Opened) -> None:
         st.markdown(ELSEWHERE)
 
 
-def answer(opened: Opened, step: int) -> None:
+def answer(opened: View, step: int) -> None:
     """The source words that the token of a step rests on."""
     with waiting.progress("Running the model again without each word") as tell:
         words, effects = measures.source_effects(opened, step, tell=tell)
@@ -147,7 +147,7 @@ def rests_on(words: list[str], effects: np.ndarray, token: str) -> str:
     return f"{needed}; no other word costs it {NEEDS} nats."
 
 
-def one_row(opened: Opened, now: State, kind: str, step: int) -> None:
+def one_row(opened: View, now: State, kind: str, step: int) -> None:
     """Weight, what was carried, and effect of the keys of one query of one head."""
     head, row = getattr(now, kind), cells_of(opened, now)[kind][0]
     with waiting.progress("Running the model again without each key") as tell:
@@ -205,7 +205,7 @@ def differ(
     return f"{says} {written} loses most without {keys[needed]}: {effect} nats."
 
 
-def reasons(opened: Opened, now: State, step: int) -> None:
+def reasons(opened: View, now: State, step: int) -> None:
     """The difference of two logits, by what wrote it and by source position."""
     written = opened.translation.steps[step]
     rivals = {each.token: each for each in written.alternatives if each.token_id != written.token_id}
@@ -258,7 +258,7 @@ def largest(parts: Attribution) -> tuple[list[str], np.ndarray]:
     return names, np.array(values)
 
 
-def by_source(opened: Opened, split: measures.Reasons, pair: str) -> None:
+def by_source(opened: View, split: measures.Reasons, pair: str) -> None:
     """What was read at each source position, beside the effect of hiding it on the same difference."""
     run, names = opened.translation, labels.names(opened.translation.source_tokens)
     rows = [MeasureRow("part, read there", split.source, True)]
@@ -283,7 +283,7 @@ def by_source(opened: Opened, split: measures.Reasons, pair: str) -> None:
     )
 
 
-def sources(opened: Opened, _now: State, step: int) -> None:
+def sources(opened: View, _now: State, step: int) -> None:
     """How much of every prediction comes from the source, and from which token."""
     run, shares = opened.translation, measures.sources(opened)
     steps, columns = labels.names(run.target_tokens), labels.names(run.source_tokens)
@@ -366,7 +366,7 @@ def leaning(steps: list[str], source: np.ndarray) -> str:
     return f"Between the first step and the end, it is **{percent(float(inner.mean()))}**: {between}. {said}"
 
 
-def page(opened: Opened) -> None:
+def page(opened: View) -> None:
     """The page for one sentence, with what was measured over many."""
     show(opened)
     for study in ("faithfulness", "weight-effect", "way-back"):

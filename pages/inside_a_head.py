@@ -26,7 +26,7 @@ with for_pytorch("inside_a_head"):
     from explorer.app.sections.inside.look import FIXED, NAMES, Contents, Look, notation
     from explorer.app.sections.inside.steps import CHANGED, STEPS, overview
     from explorer.app.server import models, per_run
-    from explorer.app.server.opened import Opened
+    from explorer.app.server.view import View
     from explorer.app.shell.changed import of_tokens, said
     from explorer.app.shell.fitting import fitted_here
     from explorer.app.shell.models.needs import has
@@ -68,7 +68,7 @@ def holds(change: Intervention) -> bool:
     return of_tokens(change) or change.part in ("scores", "weights", "heads")
 
 
-def show(opened: Opened) -> None:
+def show(opened: View) -> None:
     """The step of one head; nothing but a sentence for a head that is itself changed."""
     now = session.current()
     kind = kind_of(now)
@@ -88,7 +88,7 @@ def show(opened: Opened) -> None:
         step(opened, now, kind)
 
 
-def step(opened: Opened, now: State, kind: str) -> None:
+def step(opened: View, now: State, kind: str) -> None:
     """One of the steps: the frame is drawn once, what follows the cursor is fed into its slots."""
     at, name = looks_of(opened, now)[kind], now.section
     look = look_at(at, now)
@@ -163,7 +163,7 @@ def frame(name: str, shown: Contents, look: Look) -> None:
 
 
 @part
-def save(opened: Opened, kind: str) -> None:
+def save(opened: View, kind: str) -> None:
     """One button for the figures of a step, as they are at the moment when it is opened."""
     now = session.current()
     name = f"inside-{now.section}"

@@ -11,8 +11,8 @@ from sources import named
 
 from explorer.app.maps import measures
 from explorer.app.server import catalogue
-from explorer.app.server.opened import Opened
 from explorer.app.server.runs import Request
+from explorer.app.server.view import View
 from explorer.lenses.measures.carried import carried
 from explorer.lenses.measures.effect import effect
 from transformer import Capture, load_translator
@@ -97,7 +97,7 @@ def test_words_carry_sums_and_effects_stay_those_of_pieces():
 def test_a_cell_is_measured_in_every_way(traced):
     translator, translation = traced
     row, key = 1, 2
-    one = Opened(Request(named("random"), TEXT, "greedy", None), translation, None)
+    one = View(Request(named("random"), TEXT, "greedy", None), translation, None)
     told = measures.of_cell(one, "cross", (1, 2), (row, key), row)
     found = {name: value for name, value, _ in told}
     assert found["weight"] == f"{translation.weights('cross', 1, 2)[row, key]:.3f}"

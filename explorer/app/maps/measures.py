@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from explorer.app.server.opened import Opened, per_run
 from explorer.app.server.per_run import retraced
+from explorer.app.server.view import View, per_run
 from explorer.figures.base.labels import number
 from explorer.lenses.measures.alti import Shares, alti
 from explorer.lenses.measures.attribution import Attribution, attribution, by_source
@@ -36,16 +36,16 @@ MOST_TOKENS = 128
 """Longest side of a run that is explained by taking each token away: two minutes with `en-pt`."""
 
 
-def in_place(opened: Opened, view: HeadMap, measure: str) -> HeadMap:
+def in_place(opened: View, view: HeadMap, measure: str) -> HeadMap:
     """A map with a measure for its weights; the map itself if it has too many cells for it."""
     return IN_PLACE[measure](opened, view)
 
 
-def _carried_in_place(opened: Opened, view: HeadMap) -> HeadMap:
+def _carried_in_place(opened: View, view: HeadMap) -> HeadMap:
     return carried_map(view, _carried(opened, str(view.kind), (view.layer, view.head)))
 
 
-def _effects_in_place(opened: Opened, view: HeadMap) -> HeadMap:
+def _effects_in_place(opened: View, view: HeadMap) -> HeadMap:
     kind, chosen = str(view.kind), (view.layer, view.head)
     runs = count(opened.translation, kind, chosen, view.window)
     if runs > MOST_CELLS_OF_MAP:
@@ -54,7 +54,7 @@ def _effects_in_place(opened: Opened, view: HeadMap) -> HeadMap:
     return replace(found, report=replace(view.audit, claim=from_runs(runs)))
 
 
-IN_PLACE: dict[str, Callable[[Opened, HeadMap], HeadMap]] = {
+IN_PLACE: dict[str, Callable[[View, HeadMap], HeadMap]] = {
     "carried": _carried_in_place,
     "effect": _effects_in_place,
 }
@@ -62,34 +62,34 @@ IN_PLACE: dict[str, Callable[[Opened, HeadMap], HeadMap]] = {
 
 
 @per_run(64)
-def audited(opened: Opened, runs: int = 0) -> AuditReport:
+def audited(opened: View, runs: int = 0) -> AuditReport:
     """The audit of the run behind numbers that are drawn; says from how many further runs effects are."""
     return replace(retraced(opened).audit(), claim=from_runs(runs) if runs else "")
 
 
-def _traced(opened: Opened) -> tuple[Translator, Translation]:
+def _traced(opened: View) -> tuple[Translator, Translation]:
     """The model, and the run with its residual stream."""
     return opened.source.translator(), retraced(opened)
 
 
-def whole_carried(opened: Opened, kind: str, chosen: Head) -> Array:
+def whole_carried(opened: View, kind: str, chosen: Head) -> Array:
     """(queries, keys) what each key of a head carried, as shares of each row's sum."""
     return shares(_carried(opened, str(kind), chosen).norms)
 
 
 @per_run(256)
-def _carried(opened: Opened, kind: str, chosen: Head) -> Carried:
+def _carried(opened: View, kind: str, chosen: Head) -> Carried:
     model, run = _traced(opened)
     return carried(model.model, run, kind, *chosen)
 
 
-def effects_of(opened: Opened, kind: str, chosen: Head, window: Window, tell: Tell = silent) -> Array:
+def effects_of(opened: View, kind: str, chosen: Head, window: Window, tell: Tell = silent) -> Array:
     """(queries, keys) of a window of a head: effect of each cell, in nats; measured once and then kept."""
     return _effects(opened, str(kind), chosen, window, tell=tell)
 
 
 @per_run(256)
-def _effects(opened: Opened, kind: str, chosen: Head, window: Window, *, tell: Tell) -> Array:
+def _effects(opened: View, kind: str, chosen: Head, window: Window, *, tell: Tell) -> Array:
     return effect_in(*_traced(opened), kind, *chosen, window, tell=tell)
 
 
@@ -99,7 +99,7 @@ def count(run: Translation, kind: str, chosen: Head, window: Window) -> int:
 
 
 def of_cell(
-    opened: Opened, kind: str, chosen: Head, place: tuple[int, int], step: int
+    opened: View, kind: str, chosen: Head, place: tuple[int, int], step: int
 ) -> list[tuple[str, str, str]]:
     """Every measure of one cell, about the token of a step: name, number, unit."""
     (row, key), run = place, retraced(opened)
@@ -124,7 +124,7 @@ def of_cell(
 
 @per_run(16)
 def explained(
-    opened: Opened, kind: str, chosen: Head, row: int, step: int, *, tell: Tell
+    opened: View, kind: str, chosen: Head, row: int, step: int, *, tell: Tell
 ) -> tuple[Array, Carried, Array]:
     """Of one query of a head: (keys,) weights, what the head carried, and (keys,) effects in nats.
 
@@ -141,7 +141,7 @@ def explained(
 
 
 @per_run(16)
-def source_effects(opened: Opened, step: int, *, tell: Tell) -> tuple[tuple[str, ...], Array]:
+def source_effects(opened: View, step: int, *, tell: Tell) -> tuple[tuple[str, ...], Array]:
     """The source words, and (words,) Δ log p of a step's token without each; raises as ``explained``."""
     _check_length(opened)
     model, run = _traced(opened)
@@ -149,7 +149,7 @@ def source_effects(opened: Opened, step: int, *, tell: Tell) -> tuple[tuple[str,
     return words, word_effect(model, run, "cross", "hidden", None, tell)[step]
 
 
-def _check_length(opened: Opened) -> None:
+def _check_length(opened: View) -> None:
     longest = max(len(opened.translation.source_tokens), len(opened.translation.target_tokens))
     if longest > MOST_TOKENS:
         raise UnmeasuredError(
@@ -159,7 +159,7 @@ def _check_length(opened: Opened) -> None:
 
 
 @per_run(32)
-def reasons(opened: Opened, step: int, against: int, *, tell: Tell) -> Reasons:
+def reasons(opened: View, step: int, against: int, *, tell: Tell) -> Reasons:
     """Why the token of a step, and not another; raises as ``explained``, but for the length."""
     model, run = _traced(opened)
     pair = run.steps[step].token_id, against
@@ -172,7 +172,7 @@ def reasons(opened: Opened, step: int, against: int, *, tell: Tell) -> Reasons:
 
 
 @per_run(32)
-def sources(opened: Opened) -> Shares:
+def sources(opened: View) -> Shares:
     """Shares of source and prefix in every step; raises as ``explained``."""
     model, run = _traced(opened)
     return alti(model.model, run)

@@ -18,7 +18,7 @@ from explorer.app.controls import options, panel, part, pickers, plain, seen
 from explorer.app.maps.looking import cells_of
 from explorer.app.sections.inside.look import BADGE, noted
 from explorer.app.server import per_run
-from explorer.app.server.opened import Opened
+from explorer.app.server.view import View
 from explorer.app.shell.lesson import strip
 from explorer.figures.base import captions, labels
 from explorer.figures.base.strips import Strip, strips
@@ -51,7 +51,7 @@ _WHY = (
 
 
 @part
-def show(opened: Opened, kind: str) -> None:
+def show(opened: View, kind: str) -> None:
     """Draws the section: choices, sliders and grade, the row, the keys from above, values, disturbances."""
     now, which = session.current(), AttentionKind(kind)
     head: Head = getattr(now, kind)
@@ -130,7 +130,7 @@ def _number(name: str, label: str, value: float) -> None:
         st.number_input(label, low, high, value, 0.01, label_visibility="collapsed", width=96, **typed)
 
 
-def _grade(opened: Opened, kind: str, now: State, found: Plane, weights: Array, names: Sequence[str]) -> None:
+def _grade(opened: View, kind: str, now: State, found: Plane, weights: Array, names: Sequence[str]) -> None:
     """Says what is asked for, what the query gives, and what the best one of the plane would give."""
     first, second = (float(weights[key]) for key in found.pair)
     one, other = (f"“{plain(names[key])}”" for key in found.pair)

@@ -12,7 +12,7 @@ import numpy as np
 from explorer.app.controls import plain
 from explorer.app.controls.slots import Legend, SlotPicture, signed
 from explorer.app.controls.text import alt
-from explorer.app.server.opened import Opened
+from explorer.app.server.view import View
 from explorer.figures.base import captions, labels
 from explorer.figures.base.plot import Spec
 from explorer.figures.base.strips import Strip, largest, strips_spec, vectors_spec
@@ -93,7 +93,7 @@ class Outcome(NamedTuple):
 class Look:
     """The subject of a step: a query with all its keys, one key, and the notation."""
 
-    opened: Opened  # the sentence
+    opened: View  # the sentence
     inside: InsideHead  # the query of the head
     key: int  # the key under inspection, from 0
     keys: slice  # the keys that are drawn
