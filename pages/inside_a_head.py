@@ -9,6 +9,9 @@ from explorer.app.shell.page import open_sentence_page, with_model
 from explorer.app.shell.waiting import for_pytorch
 
 with for_pytorch("inside_a_head"):
+    from dataclasses import replace
+    from functools import partial
+
     import numpy as np
     import streamlit as st
 
@@ -18,30 +21,29 @@ with for_pytorch("inside_a_head"):
     from explorer.app.controls import export, hushed, inform, options, part, pickers, seen
     from explorer.app.controls.slots import Content, feed, slot
     from explorer.app.maps.explorer import Scene, explorer, strips_only
-    from explorer.app.maps.looking import HeadSelection, Looks, looks_of
-    from explorer.app.sections.inside import build, formulas, what_if
-    from explorer.app.sections.inside.look import Contents, Look
-    from explorer.app.sections.inside.notation import NAMES, notation
-    from explorer.app.sections.inside.steps import CHANGED, STEPS
+    from explorer.app.maps.looking import HeadSelection, looks_of
+    from explorer.app.sections.inside import build, what_if
+    from explorer.app.sections.inside.look import FIXED, NAMES, Contents, Look, notation
+    from explorer.app.sections.inside.steps import CHANGED, STEPS, overview
     from explorer.app.server import models, per_run
     from explorer.app.server.view import View
     from explorer.app.shell.changed import of_tokens, said
     from explorer.app.shell.fitting import fitted_here
     from explorer.app.shell.models.needs import has
-    from explorer.figures.base import labels
+    from explorer.figures.base import style
     from explorer.linked.view import window_around
     from transformer.config import AttentionKind
     from transformer.interventions import Intervention
 
-KINDS = {"encoder": "encoder", "decoder": "masked decoder", "cross": "cross-attention"}
-USUAL, FIRST, BUILD = "cross", "products", "build"
+KINDS = ("encoder", "decoder", "cross")
+FIRST, BUILD = "products", "build"
 own("key", POSITION)  # that is shown in self-attention
-own("section", one_of(*STEPS, BUILD))
-own("notation", one_of("paper", "lecture"), "paper")  # whose symbols are written
+own("section", one_of(*STEPS, BUILD), FIRST)
+own("notation", one_of(*NAMES), "paper")  # whose symbols are written
 SEEING = (
     "One query of one head: all that the head reads from the residual stream, and all that happens until its "
     "result is added back. Purple is positive, amber is negative, clear is zero; point at a cell to see its "
-    "number. The formula beside it gives the same number again.\n\n"
+    "number.\n\n"
     "An analogy: you search for a video. Your **query** is compared with every title (**key**). Instead of "
     "the best video you get a mixture of all of them (**values**), weighted by how well each title matches."
 )
@@ -49,31 +51,16 @@ SEEING = (
 
 def controls(now: State) -> None:
     """The kind of attention, and the step."""
-    kind, source = kind_of(now), models.known(now.model)
+    source = models.known(now.model)
     steps = {name: f"{i} {each.short}" for i, (name, each) in enumerate(STEPS.items(), start=1)}
-    steps[BUILD] = "build one"
     with st.container(horizontal=True, vertical_alignment="center"):
-        pickers.switch(
-            "kind",
-            "Kind of attention",
-            {kind: name for kind, name in KINDS.items() if has(source, kind)},
-            kind,
-            lambda each: session.change(kind=None if each == USUAL else each),
-            width="content",
-        )
-        pickers.switch(
-            "section",
-            "Step",
-            steps,
-            now.section or FIRST,
-            lambda each: session.change(section=None if each == FIRST else each),
-            width="content",
-        )
+        pickers.kind_picker(kind_of(now), [kind for kind in KINDS if has(source, kind)])
+        pickers.switch("section", "Step", {**steps, BUILD: "build one"}, now.section, width="content")
 
 
 def kind_of(now: State) -> str:
     """The kind of attention that is shown."""
-    return now.kind if now.kind and has(models.known(now.model), now.kind) else USUAL
+    return now.kind if now.kind and has(models.known(now.model), now.kind) else "cross"
 
 
 def holds(change: Intervention) -> bool:
@@ -84,7 +71,7 @@ def holds(change: Intervention) -> bool:
 def show(opened: View) -> None:
     """The step of one head; nothing but a sentence for a head that is itself changed."""
     now = session.current()
-    kind, name = kind_of(now), now.section or FIRST
+    kind = kind_of(now)
     layer, head = getattr(now, kind)
     changes = opened.translation.interventions
     acting = [each for each in changes if head in each.heads_of(AttentionKind(kind), layer, head + 1)]
@@ -95,15 +82,15 @@ def show(opened: View) -> None:
             "not all that happens in it. Choose another head, or remove the change.",
             icon=":material/edit:",
         )
-    elif name == BUILD:
+    elif now.section == BUILD:
         build.show(opened, kind)
     else:
-        step(opened, now, kind, name)
+        step(opened, now, kind)
 
 
-def step(opened: View, now: State, kind: str, name: str) -> None:
+def step(opened: View, now: State, kind: str) -> None:
     """One of the steps: the frame is drawn once, what follows the cursor is fed into its slots."""
-    at = looks_of(opened, now)[kind]
+    at, name = looks_of(opened, now)[kind], now.section
     look = look_at(at, now)
     with st.container(key="heads"):
         heads, letters, explanation = st.columns([1, 1, 2], gap="small", vertical_alignment="center")
@@ -112,58 +99,19 @@ def step(opened: View, now: State, kind: str, name: str) -> None:
     with letters:
         pickers.choose("notation", "Notation", NAMES, now.notation)
     with explanation:
-        seen(SEEING, formulas.overview(look))
+        seen(SEEING, look.symbols.latex(overview(look)))
     if kind != "cross":
-        fitted_here("key", now.key, len(look.inside.view.key_tokens))
-
-    def beside(now: State, looks: Looks) -> None:
-        follow(looks[kind], now, name)
-
+        fitted_here("key", now.key, len(look.view.key_tokens))
+    beside = lambda now, looks: follow(looks[kind], now)  # noqa: E731
     explorer(Scene(strips_only("inside", kind), opened, (kind,), beside=beside))
     if name in CHANGED:
         what_if.controls(look, now.what_if)
-    frame(opened, kind, name, look)
-    following = [*STEPS, None][[*STEPS].index(name) + 1]
-    if following is not None:
+    for section, each in contents(look, now).items():
+        frame(section, each, look)
+    for following in [*STEPS][[*STEPS].index(name) + 1 :][:1]:
         label = f"Next step: {STEPS[following].title.lower()}"
-        icon = ":material/arrow_forward:"
-        st.button(label, key="inside.next", icon=icon, on_click=go_to, args=(following,))
-
-
-def go_to(name: str) -> None:
-    """Opens another step."""
-    session.change(section=name)
-
-
-def frame(opened: View, kind: str, name: str, look: Look) -> None:
-    """Words, formulas and export at the left, figures at the right."""
-    this = STEPS[name]
-    with st.container(key=f"inside-section-{name}"):
-        left, right = st.columns([1, 2], gap="medium")
-        with left:
-            st.markdown(f"##### {labels.count([*STEPS].index(name))} · {this.title}")
-            for latex in this.latex(look):
-                st.latex(latex)
-            slot(f"{name}.text")
-            with st.container(horizontal=True, gap="small", key=f"inside-more-{name}"):
-                if this.more is not None:
-                    this.more(look)
-                save(opened, kind, name)
-        with right:
-            for place in this.slots:
-                slot(f"{name}.{place}")
-
-
-@part
-def save(opened: View, kind: str, name: str) -> None:
-    """One button for the figures of a step, as they are at the moment when it is opened."""
-    with export.popover(f"export.inside-{name}", 260) as is_open:
-        if is_open:
-            now = session.current()
-            look = look_at(looks_of(opened, now)[kind], now)
-            drawn = contents(look, now, name)[name].figures.values()
-            choice = {each.name: each.exported(look) for place in drawn for each in place}
-            export.offer(f"inside-{name}", choice, now)
+        take = lambda: session.change(section=following)  # noqa: B023, E731
+        st.button(label, key="inside.next", icon=":material/arrow_forward:", on_click=take)
 
 
 def look_at(at: HeadSelection, now: State) -> Look:
@@ -179,29 +127,69 @@ def look_at(at: HeadSelection, now: State) -> Look:
         key = at.cell[1]
     else:
         key = int(np.argmax(inside.view.weights[0])) if now.key is None else min(now.key, last)
-    window = window_around(last + 1, key)
-    return Look(at.opened, inside, key, *window, notation(now.notation, at.kind))
+    drawn = slice(*window_around(last + 1, key))
+    look = Look(at.opened, inside, key, drawn, notation(now.notation, at.kind))
+    return replace(look, outcome=what_if.outcome(look, now.what_if))
 
 
-def contents(look: Look, now: State, name: str) -> dict[str, Contents]:
-    """Contents of the step, and of the switches above it, by name."""
-    outcome = what_if.outcome(look, now.what_if)
-    shown = {name: STEPS[name].contents(look, outcome)}
-    if name in CHANGED and (changed := what_if.told(look, now.what_if, outcome)) is not None:
-        shown[what_if.WHAT_IF] = changed
-    return shown
+def contents(look: Look, now: State) -> dict[str, Contents]:
+    """What the step shows, under what other arithmetic changes, by the name of the section."""
+    changed = what_if.difference(look, now.what_if) if now.section in CHANGED else None
+    above = {} if changed is None else {what_if.WHAT_IF: changed}
+    return {**above, now.section: STEPS[now.section].contents(look)}
 
 
-def follow(at: HeadSelection, now: State, name: str) -> None:
+def frame(name: str, shown: Contents, look: Look) -> None:
+    """Words, formulas and export at the left, figures at the right."""
+    with st.container(key=f"inside-section-{name}"):
+        left, right = st.columns([1, 2], gap="medium")
+        with left:
+            if name in STEPS:
+                st.markdown(f"##### {[*STEPS].index(name) + 1} · {STEPS[name].title}")
+            for latex in shown.latex:
+                st.latex(look.symbols.latex(latex))
+            slot(f"{name}.text")
+            with st.container(horizontal=True, gap="small", key=f"inside-more-{name}"):
+                for title, (fixed, follows) in shown.asides.items():
+                    with st.popover(title, type="tertiary", icon=":material/help:"):
+                        st.markdown(look.symbols.latex(fixed))
+                        if follows:
+                            slot(f"{name}.{title}")
+                if name in STEPS:
+                    save(look.opened, look.kind)
+        with right:
+            for place in ["table"] * bool(shown.table) + [each.name for each in shown.figures]:
+                slot(f"{name}.{place}")
+
+
+@part
+def save(opened: View, kind: str) -> None:
+    """One button for the figures of a step, as they are at the moment when it is opened."""
+    now = session.current()
+    name = f"inside-{now.section}"
+    with export.popover(f"export.{name}", 260) as is_open:
+        if is_open:
+            look = look_at(looks_of(opened, now)[kind], now)
+            choice = dict[str, export.Picture]()
+            for each in STEPS[now.section].contents(look).figures:
+                colours = "".join(f" · colours: {legend.about}" for legend in each.legends)
+                audit = None if each.badge is None else look.inside.audit
+                make = partial(style.figure, each.spec)
+                choice[each.name] = export.Picture(make, each.caption + colours, audit)
+            export.offer(name, choice, now)
+
+
+def follow(at: HeadSelection, now: State) -> None:
     """Draws the key, which follows the cursor, and fills the slots; what does not move has its own feed."""
     look = look_at(at, now)
     key_picker(look, now)
     moving, fixed = dict[str, Content](), dict[str, Content]()
-    for section, each in contents(look, now, name).items():
-        moving |= {f"{section}.{place}": text for place, text in each.texts.items()}
-        for place, figures in each.figures.items():
-            still = all(not figure.step for figure in figures) and bool(figures)
-            (fixed if still else moving)[f"{section}.{place}"] = [figure.picture(look) for figure in figures]
+    for section, each in contents(look, now).items():
+        texts = {"text": each.text, "table": each.table}
+        texts |= {title: follows for title, (_, follows) in each.asides.items()}
+        moving |= {f"{section}.{place}": text for place, text in texts.items() if text}
+        for figure in each.figures:
+            (fixed if figure.name in FIXED else moving)[f"{section}.{figure.name}"] = [figure]
     with st.container(key="inside-feeds"):
         feed("inside.moving", moving)
         feed("inside.fixed", fixed)
@@ -213,15 +201,8 @@ def key_picker(look: Look, now: State) -> None:
     if look.kind != "cross" and now.key is not None and now.key >= len(tokens):
         inform(f"This row has {len(tokens)} keys; key {len(tokens)} is shown.")
     with st.container(horizontal=True, vertical_alignment="center", key="inside-key"):
-        pickers.choose(
-            f"key.{look.kind}",
-            "Key",
-            options.keys(tokens),
-            look.key,
-            lambda each: session.change(**{field: int(each)}),
-            texts=True,
-            width=260,
-        )
+        names = options.keys(tokens)
+        pickers.choose(f"key.{look.kind}", "Key", names, look.key, field, texts=True, width=260)
         st.caption(hushed(f"weight {look.view.weights[0, look.key]:.2f}"), width="content")
 
 

@@ -31,7 +31,7 @@ with for_pytorch("recurrent"):
     from explorer.figures.base.bars import percent
     from explorer.figures.base.captions import quote
     from explorer.figures.pages.recurrent import paths, with_centres
-    from explorer.lenses.inside.terms import ScoreTerms, score_terms
+    from explorer.lenses.inside.inside import ScoreTerms, score_terms
     from explorer.lenses.what_if.two_runs import align_tokens
     from explorer.linked.view import window_around
     from transformer import Translation, Window

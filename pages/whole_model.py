@@ -35,8 +35,7 @@ with for_pytorch("whole_model"):
     from explorer.app.shell.page import open_sentence_page, with_model
     from explorer.figures.base import captions, labels
     from explorer.figures.pages.anatomy import diagram, lens, norms, stream
-    from explorer.lenses.inside.logit_lens import logit_lens
-    from explorer.lenses.inside.parts import stream_norms
+    from explorer.lenses.inside.parts import logit_lens, stream_norms
     from explorer.linked.view import Layout
     from transformer.audit import merged
     from transformer.config import ModelConfig

@@ -54,7 +54,7 @@ def test_a_step_draws_what_depends_on_it_and_hovering_shows_products(
     opened(visitor, "weights", **case_link("copy", step="1"))
     visitor.page.focus(".lv")
     visitor.page.keyboard.press("ArrowRight")
-    visitor.until("document.querySelector('[data-slot=\"weights.figures\"]').innerText.includes('step 2 ·')")
+    visitor.until("document.querySelector('[data-slot=\"weights.scores\"]').innerText.includes('step 2 ·')")
     visitor.page.locator(".st-key-inside-section-weights").get_by_role("button", name="export").click()
     visitor.page.wait_for_selector(".export-row button", timeout=PATIENCE)
     with visitor.page.expect_download(timeout=PATIENCE) as waiting:
@@ -72,24 +72,6 @@ def test_steps_back_show_the_same_step_above_and_below_the_cursor(visitor: Visit
         visitor.until(f"document.querySelector('.lv-count').innerText.includes('step {step} of')")
         visitor.until(f"document.querySelector('.stMain').innerText.includes('step {step} ·')")
         assert visitor.page.locator(".stException, .stAlert").count() == 0
-
-
-def test_the_notation_changes_the_symbols_and_stays_in_the_address(visitor: Visitor) -> None:
-    opened(visitor, "path", **case_link("copy", step="2"))
-    drawing = "document.querySelector('[data-picture=drawing] .pic-labels').textContent"
-    assert "w = " in visitor.read(drawing)
-    visitor.page.get_by_role("combobox", name="Notation").click()
-    visitor.page.get_by_role("option", name="a lecture's").click()
-    visitor.until(f"{drawing}.includes('α̂ = ')")
-    visitor.until("location.search.includes('notation=lecture')")
-    visitor.page.focus(".lv")
-    visitor.page.keyboard.press("ArrowRight")
-    visitor.until("location.search.includes('step=3')")
-    visitor.has(notation="lecture")
-    visitor.page.reload()
-    visitor.ready()
-    visitor.until(FILLED)
-    assert "α̂ = " in visitor.read(drawing)
 
 
 def test_other_arithmetic_is_called_what_if_and_does_not_scroll_sideways_on_a_phone(visitor: Visitor) -> None:

@@ -1,36 +1,57 @@
-"""Inside a head without a browser: the numbers on the page, other arithmetic, the address, hostile tokens."""
+"""Inside a head without a browser: its numbers, other arithmetic, notations, formulas, the address."""
 
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
-from app_pages import array, click_menu, run, said, strip, view
+from app_pages import array, click_menu, run, said, slots, strip, view
 from closed_form import CASES
 from inside_page import KINDS, PAGE, charts, equal, independent, line, pictures, told
+from random_models import random_config, random_model
+from streamlit.testing.v1 import AppTest
 
-from explorer.app.sections.inside.steps import STEPS
-from transformer.translator import load_translator
+from explorer.app.sections.inside.look import BADGE
+from explorer.app.sections.inside.steps import CHANGED, STEPS
+from explorer.app.sections.inside.what_if import WHAT_IF
+from transformer.storage.directory import save_checkpoint
+from transformer.translator import Translator, load_translator
 
-BADGE = "what if, not the model's computation"
+TEXT = CASES["copy"].sentence
+ADDED = {"alibi": "-m", "t5": "t_{", "shaw": r"q_i \cdot r_{"}
 
 
-def figures(section: str, **params: str) -> dict[str, dict]:
-    """The figures of a step, by name."""
-    return charts(run(PAGE, section=section, **params))
+def step(section: str, kind: str = "cross", **more: str) -> AppTest:
+    """A step at the third row of head 1.2."""
+    return run(PAGE, **{"section": section, "kind": kind, "step": "3", "source": "3", kind: "1.2", **more})
+
+
+def formulas(at: AppTest) -> str:
+    """All formulas of the page."""
+    return " ".join(each.value for each in at.latex)
+
+
+def powers(scores: np.ndarray, seen: np.ndarray) -> np.ndarray:
+    """The softmax over some of the scores."""
+    shares: np.ndarray = np.where(seen, np.exp(scores - scores.max(where=seen, initial=-99)), 0)
+    return shares / max(shares.sum(), 1e-30)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("model", ["random", "copy"])
 def test_the_numbers_on_the_page_are_computed_independently(app_models: Path, model: str, kind: str):
-    text, row, shown = CASES["copy"].sentence, 2, dict[str, dict]()
-    for step in STEPS:
-        at = run(PAGE, section=step, model=model, kind=kind, step="3", source="3", **{kind: "1.2"})
+    shown = dict[str, dict]()
+    for section in STEPS:
+        at = step(section, kind, model=model)
         shown |= charts(at)
         assert "not verified" not in told(at)
-    true = independent(load_translator(app_models / model, "cpu"), text, kind, (0, 1), row)
+        assert BADGE not in told(at)
+        assert "saturation" not in shown
+    translator = load_translator(app_models / model, "cpu")
+    true = independent(translator, TEXT, kind, (0, 1), 2)
     equal(strip(shown["read"], "x"), true["x"])
     equal(strip(shown["vectors"], "q"), true["q"])
     equal(array(shown["keys"]["data"][0]["z"]), true["k"])
@@ -41,9 +62,9 @@ def test_the_numbers_on_the_page_are_computed_independently(app_models: Path, mo
     assert not true["weights"][~seen].any()
     equal(strip(shown["sum"], "head, all keys"), true["b"])
     equal(strip(shown["stream"], "+ update"), true["update"])
-    rows = load_translator(app_models / model, "cpu").model.decoder.layers[0].cross_attention.out_proj.weight
     width = len(true["q"])
     if kind == "cross":
+        rows = translator.model.decoder.layers[0].cross_attention.out_proj.weight
         equal(array(shown["output matrix"]["data"][0]["z"]), rows.T[width : 2 * width].detach().numpy())
     added = strip(shown["stream"], "stream") + strip(shown["stream"], "+ update")
     equal(strip(shown["stream"], "= sum"), added)
@@ -53,108 +74,71 @@ def test_the_numbers_on_the_page_are_computed_independently(app_models: Path, mo
     equal(shares.sum(0), strip(shown["sum"], "head, all keys"))
 
 
-@pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_known_key_is_the_one_that_is_opened(name: str, kind: str):
-    case, row = CASES[name], 2
-    link = {"model": name, "text": case.sentence, "kind": kind, "step": "3", "source": "3", kind: "1.2"}
-    weights = line(figures("weights", **link)["scores"], "softmax")
-    key = case.keys(kind, 1)[row]
-    assert int(np.nanargmax(weights)) == key
-    assert weights[key] > 0.99
+@pytest.mark.parametrize("kind", ["decoder", "cross"])
+def test_other_arithmetic_keeps_the_true_row_and_shows_its_own(app_models: Path, kind: str):
+    translator = load_translator(app_models / "random", "cpu")
+    true, other = (independent(translator, TEXT, kind, (0, head), 2) for head in (1, 3))
+    q, k, x, a, seen, products = (true[name] for name in ("q", "k", "x", "a", "seen", "products"))
+    root, places = np.sqrt(len(q)), np.arange(len(k))
+    best = np.where(seen, products, -np.inf).argmax()
+    centre = len(k) / (1 + np.exp(-np.tanh(q).sum() / root)) - 1
+    near, local = seen & (abs(places - centre) <= 2), seen & (abs(places - 2) <= 1)
+    predicted = powers(products / root, near) * np.exp(-((places - centre) ** 2) / 2)
+    expected = {
+        "no-projections": powers(a @ x / np.sqrt(len(x)), seen),
+        "inputs": powers(a @ x, seen),
+        "no-scale": powers(products, seen),
+        "temperature-0.5": powers(2 * products / root, seen),
+        "additive": powers(np.tanh(q + k).sum(1) / root, seen),
+        "bilinear": powers(k @ (q * np.linspace(2, 0, len(q))), seen),
+        "hard": np.eye(len(k))[best],
+        "local-1": powers(products / root, local),
+        "local-predicted-2": predicted,
+        "pair-4": powers((products + other["products"]) / root / np.sqrt(2), seen),
+    }
+    for what_if, weights in expected.items():
+        at = step("weights", kind, model="random", what_if=what_if)
+        shown = charts(at)["scores"]
+        equal(np.nan_to_num(line(shown, "softmax")), true["weights"])
+        equal(np.nan_to_num(line(shown, "what if: weight")), weights)
+        assert told(at).count(BADGE) >= 2
+        assert at.query_params["what_if"] == what_if
+        assert ("saturation" in charts(at)) == (what_if in ("no-scale", "temperature-0.5"))
+        assert f"| largest weight | {true['weights'].max():.2f} | {weights.max():.2f} |" in told(at)
+        if "predicted" in what_if:
+            assert f"The weights sum to {weights.sum():.2f}." in told(at)
+            assert f"p = {centre + 1:.2f}, with {len(k)} keys counted from 1" in told(at)
+    for what_if, figure, name, output in (
+        ("inputs", "other sum", "y, what if", true["y"]),
+        ("no-scale", "sum", "head, what if", expected["no-scale"] @ true["v"]),
+    ):
+        shown = charts(step("sum", kind, model="random", what_if=what_if))
+        equal(strip(shown[figure], name), output)
+        equal(strip(shown["sum"], "head, all keys"), true["b"])
 
 
-@pytest.mark.parametrize(
-    "what_if",
-    [
-        "no-projections",
-        "inputs",
-        "no-scale",
-        "temperature-0.5",
-        "additive",
-        "bilinear",
-        "hard",
-        "local-1",
-        "local-best-1",
-        "pair-4",
-    ],
-)
-def test_other_arithmetic_keeps_the_true_row_and_carries_its_badge(what_if: str):
-    true = line(
-        charts(run(PAGE, section="weights", model="random", kind="decoder", step="5"))["scores"], "softmax"
-    )
-    at = run(PAGE, section="weights", model="random", kind="decoder", step="5", what_if=what_if)
-    shown = charts(at)["scores"]
-    np.testing.assert_array_equal(line(shown, "softmax"), true)
-    other = line(shown, "what if: weight")
-    assert np.nansum(other) == pytest.approx(1, abs=1e-5)
-    assert not np.allclose(np.nan_to_num(other), np.nan_to_num(true), atol=1e-4)
-    assert told(at).count(BADGE) >= 2
-    assert at.query_params["what_if"] == what_if
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_without_projections_the_output_is_a_mixture_of_the_inputs(app_models: Path, kind: str):
-    at = run(
-        PAGE,
-        section="sum",
-        model="random",
-        kind=kind,
-        step="3",
-        source="3",
-        what_if="inputs",
-        **{kind: "1.2"},
-    )
-    true = independent(load_translator(app_models / "random", "cpu"), CASES["copy"].sentence, kind, (0, 1), 2)
-    equal(strip(charts(at)["other sum"], "y, what if"), true["y"])
-    equal(strip(charts(at)["sum"], "head, all keys"), true["b"])
-
-
-def test_a_predicted_window_shows_its_centre_and_what_its_weights_sum_to():
-    at = run(PAGE, section="weights", model="random", kind="encoder", source="2", what_if="local-predicted-2")
-    other = line(charts(at)["scores"], "what if: weight")
-    assert 0 < np.nansum(other) < 1
-    assert f"The weights sum to {np.nansum(other):.2f}." in told(at)
-    query = strip(figures("projections", model="random", kind="encoder", source="2")["vectors"], "q").astype(
-        float
-    )
-    centre = len(other) / (1 + np.exp(-np.tanh(query).sum() / np.sqrt(len(query))))
-    assert f"p = {centre:.2f}, with {len(other)} keys counted from 1" in told(at)
-
-
-def test_local_attention_that_reaches_no_key_says_so():
+def test_a_softmax_saturates_as_its_scores_grow_and_a_window_may_reach_no_key():
+    at = step("weights", model="random", what_if="no-scale")
+    largest, gradient = (array(each["y"]) for each in charts(at)["saturation"]["data"])
+    assert (np.diff(largest) >= 0).all()
+    assert 0 <= gradient.min() <= gradient.max() <= 0.71
     at = run(PAGE, section="weights", model="random", text="one", step="9", what_if="local-0")
     assert "No key is that near, so every weight is 0" in told(at)
 
 
-def test_without_a_switch_nothing_is_called_what_if():
-    at = run(PAGE, section="weights", model="random")
-    assert BADGE not in told(at)
-    assert "saturation" not in charts(at)
-
-
-def test_no_scale_shows_how_the_softmax_saturates():
-    at = run(PAGE, section="weights", model="random", what_if="no-scale")
-    largest, gradient = (array(each["y"]) for each in charts(at)["saturation"]["data"])
-    assert largest[-1] > largest[0]
-    assert 0 <= gradient.min() <= gradient.max() <= 0.71
-
-
-def test_a_switch_and_a_key_go_into_the_address_and_stay_off_other_pages():
-    at = run(PAGE, section="weights", model="random", kind="encoder", source="2")
-    next(each for each in at.selectbox if each.label == "Other arithmetic").select("local").run()
-    next(each for each in at.selectbox if each.label == "Number").select(3.0).run()
-    next(each for each in at.selectbox if each.label == "Key").select(4).run()
+def test_switches_and_keys_go_into_the_address_and_stay_off_other_pages():
+    at = step("weights", "encoder", model="random")
+    for label, value in (("Other arithmetic", "local"), ("Number", 3.0), ("Key", 4), ("Notation", "lecture")):
+        next(each for each in at.selectbox if each.label == label).select(value).run()
     assert not at.exception
-    assert (at.query_params["what_if"], at.query_params["key"]) == ("local-3", "5")
+    named = {name: at.query_params[name] for name in ("what_if", "key", "notation")}
+    assert named == {"what_if": "local-3", "key": "5", "notation": "lecture"}
+    assert r"\hat\alpha" in formulas(at)
     at = click_menu(at, "pages/cross_attention.py")
-    assert not {"what_if", "key"} & set(at.query_params)
-
-
-def test_in_cross_attention_the_key_is_the_source_token_of_the_cursor():
-    at = run(PAGE, section="weights", model="random", step="2")
+    assert not {"what_if", "key", "notation"} & set(at.query_params)
+    at = step("weights", model="random")
     next(each for each in at.selectbox if each.label == "Key").select(3).run()
-    assert at.query_params["source"] == "4"
+    assert at.query_params["source"] == "4"  # in cross-attention, the source token of the cursor
     assert view(at)["source"] == 3
 
 
@@ -163,9 +147,13 @@ def test_what_cannot_be_read_in_the_address_is_named():
     assert all(name in told.replace("\\", "") for name in ("what_if", "kind", "key"))
 
 
-@pytest.mark.parametrize("what_if", ["temperature-0", "temperature-1e9", "local--4", "pair-99", "pair"])
-def test_numbers_out_of_range_become_the_nearest(what_if: str):
-    at = run(PAGE, section="sum", model="random", what_if=what_if, key="999", kind="decoder", step="4")
+@pytest.mark.parametrize(
+    ("what_if", "taken"),
+    [("temperature-0", 0.05), ("temperature-1e9", 20), ("local-1e9", 1024), ("pair-99", 4), ("pair", 3)],
+)
+def test_numbers_out_of_range_become_the_nearest(what_if: str, taken: float):
+    at = step("sum", "decoder", model="random", what_if=what_if, key="999")
+    assert next(each.value for each in at.selectbox if each.label == "Number") == taken
     keys = len(array(charts(at)["values"]["data"][0]["z"]))
     assert f"This row has {keys} keys; key {keys} is shown." in said(at)
     assert ("This layer has 4 heads; head 4 is taken." in said(at)) == (what_if == "pair-99")
@@ -174,16 +162,96 @@ def test_numbers_out_of_range_become_the_nearest(what_if: str):
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_long_text_shows_at_most_64_keys(kind: str):
     text = " ".join(["one two three four five six eight nine ten"] * 12)
-    at = run(PAGE, section="sum", model="random", text=text, kind=kind, step="90", source="80")
+    at = step("sum", kind, model="random", text=text, step="90", source="80")
     shown = charts(at)
     assert len(array(shown["values"]["data"][0]["z"])) == 64
     assert sum(len(json.dumps(chart)) for chart in shown.values()) < 400_000
-    assert "keys " in next(
-        each["caption"] for each in pictures(at) if "values, one per row" in each["caption"]
-    )
+    assert any("values, one per row · keys " in each["caption"] for each in pictures(at))
 
 
-def test_a_key_beyond_the_row_is_answered_by_the_last_one_with_a_line():
-    at = run("pages/inside_a_head.py", model="random", text="one two three", kind="encoder", key="99")
-    assert not at.exception
-    assert any("keys; key 4 is shown" in each.value for each in at.caption)
+@pytest.fixture
+def twins(own_models: Path, translator: Translator) -> None:
+    """Random models that place their tokens by a bias or a rotation."""
+    for name in (*ADDED, "rotary"):
+        changes = {"vocab_size": translator.config.vocab_size, "positions": name, "norm": "pre"}
+        state = random_model(**changes).state_dict()
+        save_checkpoint(own_models / name, random_config(**changes), state, translator.tokenizer)
+
+
+@pytest.mark.usefixtures("twins")
+def test_what_an_encoding_adds_is_in_the_formula_and_in_the_numbers():
+    for rule, formula in ADDED.items():
+        for kind in ("encoder", "decoder"):
+            at = step("weights", kind, model=rule, what_if="no-scale")
+            assert f"B_{{ij}} = {formula}" in formulas(at)
+            assert "+ B_i" in formulas(at)
+            assert ("M_{ij}" in formulas(at)) == (kind == "decoder")
+            scores = charts(at)["scores"]
+            equal(line(scores, "÷ √d_k") + line(scores, "+ position"), line(scores, "score"))
+            shown = line(scores, "masked" if kind == "decoder" else "score").astype(float)
+            seen = np.isfinite(shown)
+            equal(line(scores, "softmax")[seen], powers(shown, seen)[seen])
+            undivided = line(scores, "q·k") + line(scores, "+ position")
+            equal(line(scores, "what if: score")[seen], undivided[seen])
+    at = step("weights", model="alibi")
+    assert "B_" not in formulas(at)
+    assert "M_" not in formulas(at)
+    assert "Positions add nothing here" in told(at)
+    at = step("weights", "encoder", model="rotary", key="5")
+    assert r"\tilde q_i = q_i R_i" in formulas(at)
+    assert r"\tilde Q \tilde K" in formulas(at)
+    vectors = charts(step("projections", "encoder", model="rotary", key="5"))["vectors"]
+    turned = [strip(vectors, each["name"]) for each in vectors["data"] if "turned" in each["name"]]
+    equal(np.array(turned[0] @ turned[1]), np.array(line(charts(at)["scores"], "q·k")[4]))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_notation_changes_the_symbols_and_none_of_the_numbers(kind: str):
+    own, other = {}, {}
+    for section in ("path", "weights", "sum"):
+        paper, lecture = (step(section, kind, model="random", notation=name) for name in ("paper", "lecture"))
+        assert r"\mathrm{head}" not in formulas(lecture)
+        assert r"b = V\,\mathrm{softmax}" in formulas(lecture)
+        assert r"\hat\alpha" in formulas(lecture) or section == "path"
+        assert r"\alpha" not in formulas(paper)
+        own |= charts(paper)
+        other |= charts(lecture)
+    np.testing.assert_array_equal(strip(own["sum"], "head, all keys"), strip(other["sum"], "b, all keys"))
+    np.testing.assert_array_equal(line(own["scores"], "softmax"), line(other["scores"], "softmax"))
+    boxes = " ".join(each["text"] for each in other["drawing"]["layout"]["annotations"])
+    assert "α̂ = " in boxes
+    assert "W<sup>q</sup>" in boxes
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_a_step_has_its_heading_a_next_one_and_figures_that_say_what_colours_mean(name: str):
+    at = step(name, model="random", what_if="no-scale")
+    assert {slot.partition(".")[0] for slot in slots(at)} == {name, *([WHAT_IF] if name in CHANGED else [])}
+    place = [*STEPS].index(name)
+    assert f"##### {place + 1} · {STEPS[name].title}" in [each.value for each in at.markdown]
+    following = [f"Next step: {STEPS[each].title.lower()}" for each in [*STEPS][place + 1 : place + 2]]
+    assert [each.label for each in at.button if each.label.startswith("Next step")] == following
+    for each in pictures(at):
+        assert each["alt"]
+        assert bool(each["legends"]) == (each["name"] not in {"drawing", "saturation"})
+        assert (each["badge"] is None) == (each["name"] == "saturation")
+    for button in at.button:
+        if button.label in following:
+            assert button.click().run().session_state["state"].section == [*STEPS][place + 1]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_reason_for_the_root_is_measured_on_this_head(kind: str):
+    filled = slots(step("weights", kind, model="copy"))
+    name = next(each for each in filled if "Why divide" in each)
+    d_k, text = int(re.search(r"\d+", name).group()), str(filled[name]["text"])
+    found = re.search(r"over its ([\d,]+) pairs.*the variance ([\d.]+), and ([\d.]+) after", text)
+    assert float(found.group(3)) == pytest.approx(float(found.group(2)) / d_k, abs=0.02)
+
+
+@pytest.mark.parametrize("model", ["random", "copy"])
+def test_the_reader_of_the_sum_is_the_one_of_the_model_s_norm(model: str):
+    at = step("heads", model=model)
+    pre = "pre-norm" in pictures(at)[0]["caption"]
+    assert ("the feed-forward network reads LayerNorm(sum)" in told(at)) == pre
+    assert (r"\mathrm{stream}' = \mathrm{LayerNorm}(\mathrm{sum})" in formulas(at)) != pre

@@ -62,16 +62,9 @@ def independent(translator: Translator, text: str, kind: str, place: tuple[int, 
         memory = named.get("memory")
         seen.update(x=given[0][0], a=(given[0] if memory is None else memory)[0], update=result[0, row])
 
-    def keep_layer(_module: object, given: tuple, named: dict, result: torch.Tensor) -> None:
-        seen.update(enters=given[0][0, row], leaves=result[0, row])
-
-    handles = [
-        attention.register_forward_hook(keep, with_kwargs=True),
-        stack.layers[layer].register_forward_hook(keep_layer, with_kwargs=True),
-    ]
+    handle = attention.register_forward_hook(keep, with_kwargs=True)
     model(src, tgt)
-    for handle in handles:
-        handle.remove()
+    handle.remove()
     width = translator.config.d_head
     cut = slice(head * width, (head + 1) * width)
     q = attention.q_proj(seen["x"])[row, cut]
@@ -84,7 +77,7 @@ def independent(translator: Translator, text: str, kind: str, place: tuple[int, 
         return weights
 
     weights, own = weighed(k @ q / math.sqrt(width)), weighed(seen["a"] @ seen["x"][row])
-    found = {"x": seen["x"][row], "q": q, "k": k, "v": v, "products": k @ q, "weights": weights}
-    found |= {"b": weights @ v, "update": seen["update"], "enters": seen["enters"], "leaves": seen["leaves"]}
+    found = {"x": seen["x"][row], "a": seen["a"], "q": q, "k": k, "v": v, "products": k @ q}
+    found |= {"weights": weights, "seen": weights > 0, "b": weights @ v, "update": seen["update"]}
     found |= {"y": own @ seen["a"]}
     return {name: each.numpy() for name, each in found.items()}

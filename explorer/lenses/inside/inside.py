@@ -1,54 +1,72 @@
-"""One query of one head, from the residual stream and back into it (section 3.2).
+"""One query of one head, from the residual stream and back into it (section 3.2); and its scores in numbers.
 
-Vectors are rows, as in the paper: q = x W_Q + b. Weights come from the model, everything else from a
-trace with ``Capture(residual=True)``; ``audit_inside`` checks that they agree.
+Vectors are rows, as in the paper: q = x W_Q + b. Weights come from the model, recorded arrays from a trace
+with ``Capture(residual=True)``; everything that is computed from weights is compared with what was recorded.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import math
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
-from explorer.lenses.inside.spread import ProductSpread, product_spread
-from explorer.lenses.inside.weights import exact, multi_head, rotated
-from transformer.attention import MultiHeadAttention
+from explorer.lenses.inside import weights
+from explorer.lenses.inside.weights import as_array, compared, head_rows, layer_norm, output_rows, rotated
 from transformer.audit import OUTPUT_LIMIT, merged
-from transformer.config import AttentionKind
-from transformer.encodings import PositionalEncoding
-from transformer.layers import Residual, StreamNorm, centred, shift, spread
+from transformer.config import ENCODINGS, AttentionKind, PlacedHead
+from transformer.layers import shift
 from transformer.model import Network
-from transformer.run import NotCapturedError, Translation
-from transformer.trace import LayerTrace, ResidualTrace
-from transformer.view import Array, AuditReport, Check, HeadView, Window, read_only
-
-Doubles = NDArray[np.float64]
-Floats = NDArray[np.floating]
-SMALLEST_SCALE = 1e-2
-"""Differences are divided by the largest number, or by this value if it is larger."""
+from transformer.run import Translation
+from transformer.trace import AttentionTrace, LayerTrace
+from transformer.view import Array, AuditReport, HeadView, Window, read_only
 
 
-@dataclass(frozen=True, eq=False)
-class Projection:
+class Projection(NamedTuple):
     """A head's share of one linear map, x W + b."""
 
     weight: Array  # (in, out) float32; W_Q, W_K, W_V are (d_model, d_head), W_O is (d_head, d_model)
     bias: Array  # (out,) float32
 
-    def __call__(self, x: Array) -> Doubles:
+    def __call__(self, x: Array) -> Any:
         """x W + b in float64."""
-        return x.astype(np.float64) @ self.weight.astype(np.float64) + self.bias.astype(np.float64)
+        return x.astype(np.float64) @ self.weight.astype(np.float64) + self.bias
 
 
-@dataclass(frozen=True, eq=False)
-class InsideHead:
+class ProductSpread(NamedTuple):
+    """Variances of one head over one sentence: the reason for ÷ √d_k (section 3.2.1, note 4).
+
+    The vectors are those that are multiplied, rotated if at all. If the entries of q and k were independent,
+    with mean 0 and variance 1, q·k would have the variance d_k.
+    """
+
+    products: float  # variance of q·k over all pairs of a query and a key that it may attend to
+    pairs: int  # how many pairs these are
+    query: float  # variance of the entries of all queries
+    key: float  # variance of the entries of all keys
+    d_head: int  # d_k
+
+    @property
+    def divided(self) -> float:
+        """Variance of q·k / √d_k over the same pairs."""
+        return self.products / self.d_head
+
+
+def product_spread(record: LayerTrace, head: int) -> ProductSpread:
+    """Measures a head (from 0) of an attention sub-layer, recorded with unscaled queries and keys."""
+    query, key = record.query[head].double(), record.key[head].double()
+    products = (query @ key.T)[record.mask()]
+    spread = [float(each.var(correction=0)) if each.numel() else 0.0 for each in (products, query, key)]
+    return ProductSpread(spread[0], len(products), spread[1], spread[2], query.shape[-1])
+
+
+class InsideHead(NamedTuple):
     """Everything that one head does for one query; float32, positions from 0."""
 
     view: HeadView  # the head, cut to the row of the query and all keys
-    row: int  # position of the query
     stream: Array  # (d_model,) the residual stream that arrives at the sub-layer
     read: Array  # (d_model,) x, the input that the sub-layer reads from the stream
     sources: Array  # (keys, d_model) the inputs from which keys and values are computed
@@ -59,36 +77,24 @@ class InsideHead:
     query: Array  # (d_head,) x W_Q + b_Q, before any rotation
     key: Array  # (keys, d_head) before any rotation
     products: Array  # (keys,) q·k, of the rotated vectors if the encoding rotates
+    divisor: float  # what the model divides q·k by: √d_k (equation 1), or 1 if it does not
+    scaled: Array  # (keys,) q·k / √d_k (equation 1), or q·k where the model does not divide
     # (keys,) the bias that the encoding adds to the scaled products; None if it adds nothing
     bias: Array | None
-    divisor: float  # what the model divides q·k by: √d_k (equation 1), or 1 if it does not
     rule: str  # name of the rule of that bias, such as ``alibi``; empty without one
+    rotates: bool  # whether the encoding rotates queries and keys
     spread: ProductSpread  # variances of this head's products over the sentence
     outputs: Array  # (heads, d_head) the output of every head of the layer
     contributions: Array  # (heads, d_model) the part of the update that each head adds
     update: Array  # (d_model,) the output of the sub-layer
     added: Array  # (d_model,) stream + update
     next_stream: Array  # (d_model,) the stream that leaves: the sum, or with post-norm its LayerNorm
-    rotates: bool  # whether the encoding rotates queries and keys
-    audit: AuditReport  # checks of all these arrays
+    audit: AuditReport  # what was recorded, compared with the same numbers computed from the weights
 
     @property
-    def scaled(self) -> Array:
-        """(keys,) q·k / √d_k (equation 1), or q·k where the model does not divide."""
-        return _single(self.products / self.divisor)
-
-
-@dataclass(frozen=True, eq=False)
-class RecordedSublayer:
-    """The modules of a sub-layer and its recorded arrays."""
-
-    attention: MultiHeadAttention  # the attention module
-    residual: Residual  # the module that adds the update to the stream
-    positions: PositionalEncoding | None  # encoding that acts inside the attention; None in cross-attention
-    record: LayerTrace  # queries, keys, values, outputs of all heads
-    stream: ResidualTrace  # the residual stream before and after the sub-layer
-    sources: Tensor  # (keys, d_model) the inputs from which keys and values are computed
-    following: Tensor  # (queries, d_model) the stream that the next sub-layer receives
+    def row(self) -> int:
+        """The position of the query."""
+        return self.view.window.query_start
 
 
 def look_inside(
@@ -96,53 +102,73 @@ def look_inside(
     translation: Translation,  # a translation made with ``capture=Capture(residual=True)``
     which: tuple[AttentionKind | str, int, int],  # kind, layer and head, from 0
     row: int,  # the query, from 0
-    # the same translation as originally decoded, if `translation` was traced afterwards; queries, keys,
-    # values and outputs of both must agree
-    decoded: Translation | None = None,
+    decoded: Translation | None = None,  # the run as decoded, if `translation` was traced afterwards
 ) -> InsideHead:
     """Opens one query of one head; NotCapturedError if no stream was recorded, IndexError if out of range."""
     kind, layer, head = AttentionKind(which[0]), which[1], which[2]
-    whole = _record(translation, kind, layer, head)
-    view = translation.head(kind, layer, head, Window(row, row + 1, 0, whole.shape[2]))
-    with torch.inference_mode():
-        found = recorded_sublayer(model, translation, kind, layer)
-        inside = _opened(found, view)
-        checks = [*view.audit.checks, *audit_inside(inside, found)]
-    if decoded is not None:
-        limit = OUTPUT_LIMIT[model.embedding.weight.dtype]
-        checks.append(_same_run(_record(decoded, kind, layer), whole, limit))
-    return replace(inside, audit=merged(checks))
-
-
-def projections(attention: MultiHeadAttention, head: int) -> tuple[Projection, ...]:
-    """W_Q, W_K, W_V and W_O of one head with their biases, as the paper writes them: x W + b."""
-    d_head = attention.q_proj.out_features // attention.n_heads
-    rows = slice(head * d_head, (head + 1) * d_head)
-    read = [
-        Projection(as_array(linear.weight[rows].T), as_array(shift(linear)[rows]))
-        for linear in (attention.q_proj, attention.k_proj, attention.v_proj)
+    record, site = translation.trace.layer(kind, layer, head), model.config.sites[kind]
+    view = translation.head(kind, layer, head, Window(row, row + 1, 0, record.shape[2]))
+    sublayer, attention = site.sublayer(layer), weights.multi_head(model, kind, layer)
+    trace, residual, n = translation.stream(sublayer), model.residual(sublayer), attention.n_heads
+    recorded = (trace.before, trace.read, trace.output, trace.stream)
+    arriving, read, update, leaving = (as_array(each[row]) for each in recorded)
+    sources = as_array(trace.read if site.own_keys else memory(model, translation))
+    w_q, w_k, w_v = (
+        Projection(as_array(head_rows(each, n, head).T), as_array(shift(each).view(n, -1)[head]))
+        for each in (attention.q_proj, attention.k_proj, attention.v_proj)
+    )
+    by_head, bias = (each.numpy() for each in output_rows(model, kind, layer))
+    query, key = (each.astype(np.float32) for each in (w_q(read), w_k(sources)))
+    positions = model.stack(sublayer.side).positions if site.own_keys else None
+    turned_query = rotated(positions, torch.from_numpy(query)[None, None], row)[0].numpy()
+    turned_key = rotated(positions, torch.from_numpy(key)[None])[0].numpy()
+    products = view.key.astype(np.float64) @ view.query[0]
+    scaled = products / (divisor := record.score.divisor(view.query.shape[1]))
+    outputs = as_array(record.output[:, row])
+    contributions = np.einsum("hd,hdm->hm", outputs, by_head)
+    total = arriving.astype(np.float64) + update
+    pre, norm = residual.pre_norm, partial(layer_norm, residual.norm)
+    same = partial(compared, OUTPUT_LIMIT[attention.q_proj.weight.dtype])
+    checks = [
+        *view.audit.checks,
+        same("sub-layer input", (norm(arriving) if pre else arriving, read)),
+        same("queries", (turned_query, record.query[head, row : row + 1].numpy())),
+        same("keys", (turned_key, record.key[head].numpy())),
+        same("values", (w_v(sources), record.value[head].numpy())),
+        same("heads", (view.weights[0].astype(np.float64) @ view.value, outputs[head])),
+        same("sub-layer output", (contributions.sum(0) + bias, update)),
+        same("residual stream", (total if pre else norm(total), leaving)),
     ]
-    out = attention.out_proj
-    return *read, Projection(as_array(out.weight[:, rows].T), as_array(shift(out)))
-
-
-def recorded_sublayer(
-    model: Network, translation: Translation, kind: AttentionKind, layer: int
-) -> RecordedSublayer:
-    """An attention sub-layer of the model with its recorded arrays."""
-    site, stacks = model.config.sites[kind], model.config.stacks
-    sublayer = site.sublayer(layer)
-    following = stacks[sublayer.side].after(sublayer)
-    assert following is not None  # every layer ends with its feed-forward network
-    stream = translation.stream(sublayer)
-    return RecordedSublayer(
-        attention=multi_head(model, kind, layer),
-        residual=model.residual(sublayer),
-        positions=model.stack(sublayer.side).positions if site.own_keys else None,
-        record=_record(translation, kind, layer),
-        stream=stream,
-        sources=stream.read if site.own_keys else memory(model, translation),
-        following=translation.stream(following).before,
+    if record.bias is None:
+        checks.append(same("products", (scaled, view.scores[0])))
+    if decoded is not None:
+        both, names = (record, decoded.trace.layer(kind, layer)), ("query", "key", "value", "output")
+        pairs = [[getattr(each, name).numpy() for each in both] for name in names]
+        checks.append(same("same as decoded", *pairs))
+    return InsideHead(
+        view=view,
+        stream=arriving,
+        read=read,
+        sources=sources,
+        w_q=w_q,
+        w_k=w_k,
+        w_v=w_v,
+        w_o=Projection(by_head[head].astype(np.float32), bias.astype(np.float32)),
+        query=query,
+        key=key,
+        products=products.astype(np.float32),
+        divisor=divisor,
+        scaled=scaled.astype(np.float32),
+        bias=None if record.bias is None else (view.scores[0] - scaled).astype(np.float32),
+        rule="" if record.bias is None else record.bias.name,
+        rotates=positions is not None and ENCODINGS[model.config.positions].acts == "rotation",
+        spread=product_spread(record, head),
+        outputs=outputs,
+        contributions=contributions.astype(np.float32),
+        update=update,
+        added=total.astype(np.float32),
+        next_stream=leaving,
+        audit=merged(checks),
     )
 
 
@@ -155,173 +181,50 @@ def memory(model: Network, translation: Translation) -> Tensor:
         return encoder.final_norm(stream).float().cpu()
 
 
-def _record(translation: Translation, kind: AttentionKind, layer: int, head: int | None = None) -> LayerTrace:
-    if translation.attention is None:
-        raise NotCapturedError("Attention was not recorded; translate with capture=Capture(residual=True).")
-    return translation.attention.layer(kind, layer, head)
+# --- one score, number by number ----------------------------------------------------------------------------
 
 
-def _opened(sublayer: RecordedSublayer, view: HeadView) -> InsideHead:
-    row = view.window.query_start
-    w_q, w_k, w_v, w_o = projections(sublayer.attention, view.head)
-    stream, outputs = sublayer.stream, sublayer.record.output[:, row]
-    products = (view.query.astype(np.float64) @ view.key.astype(np.float64).T)[0]
-    divisor = sublayer.record.score.divisor(view.query.shape[1])
-    return InsideHead(
-        view=view,
-        row=row,
-        stream=read_only(stream.before[row]),
-        read=read_only(stream.read[row]),
-        sources=read_only(sublayer.sources),
-        w_q=w_q,
-        w_k=w_k,
-        w_v=w_v,
-        w_o=w_o,
-        query=_single(w_q(stream.read[row].numpy())),
-        key=_single(w_k(sublayer.sources.numpy())),
-        products=_single(products),
-        bias=None if (rule := sublayer.record.bias) is None else _single(view.scores[0] - products / divisor),
-        divisor=divisor,
-        rule="" if rule is None else rule.name,
-        spread=product_spread(sublayer.record, view.head),
-        outputs=read_only(outputs),
-        contributions=_contributions(sublayer.attention, outputs),
-        update=read_only(stream.output[row]),
-        added=as_array(stream.before[row] + stream.output[row]),
-        next_stream=read_only(stream.stream[row]),
-        rotates=sublayer.positions is not None and _rotates(sublayer.positions, view.query.shape[1]),
-        audit=AuditReport(()),
-    )
+class ScoreTerms(NamedTuple):
+    """The sum behind one score, and what becomes of it."""
+
+    query: Array  # (d_head,) q
+    key: Array  # (d_head,) k
+    vector: Array | None  # (d_head,) v of additive scores; otherwise None
+    # (d_head,) what each dimension adds: q k, divided by √d_k if scaled; v tanh(q + k) if additive
+    terms: Array
+    score: float  # their sum
+    log_total: float  # logarithm of Σ exp(score) over the keys that the query sees
+    # the Gaussian of local attention at this key, which multiplies the softmax; otherwise 1
+    factor: float
+    centre: float | None  # where the query looks in local attention, counted from 0; otherwise None
+
+    @property
+    def weight(self) -> float:
+        """The weight that the score becomes, for a key that the query sees."""
+        return math.exp(self.score - self.log_total) * self.factor
+
+    @property
+    def order(self) -> list[int]:
+        """The dimensions, from 0: the one that adds or takes away most first."""
+        return [int(i) for i in np.argsort(-np.abs(self.terms), kind="stable")]
 
 
-def _contributions(attention: MultiHeadAttention, outputs: Tensor) -> Array:
-    """Each head's output times its own rows of W_O (heads, d_model)."""
-    heads, d_head = outputs.shape
-    weight = attention.out_proj.weight.float().cpu().view(-1, heads, d_head)
-    return as_array(torch.einsum("hd,mhd->hm", outputs, weight))
-
-
-def _rotates(positions: PositionalEncoding, d_head: int) -> bool:
-    probe = torch.ones(1, 1, d_head)
-    return not torch.equal(rotated(positions, probe, 1), probe.double())
-
-
-def _rotated(positions: PositionalEncoding | None, x: Array, first: int) -> Doubles:
-    """Queries or keys (length, d_head) after the rotation, if the encoding rotates."""
-    return rotated(positions, torch.tensor(x)[None], first)[0].numpy()
-
-
-# --- the proof ----------------------------------------------------------------------------------------------
-
-
-def audit_inside(inside: InsideHead, sublayer: RecordedSublayer) -> list[Check]:
-    """Checks every array of ``inside`` against the trace, with the textbook formulas in float64."""
-    view, record, stream, row = inside.view, sublayer.record, sublayer.stream, inside.row
-    head, limit = view.head, OUTPUT_LIMIT[sublayer.attention.q_proj.weight.dtype]
-    recorded = record.output[:, row].numpy()
-    scaled = inside.products / sublayer.record.score.divisor(view.query.shape[1])
-    total = inside.stream.astype(np.float64) + inside.update
-    concatenated = inside.outputs.reshape(-1).astype(np.float64)
-    whole = sublayer.attention.out_proj
-    comparisons: dict[str, list[tuple[Floats, Floats]]] = {
-        "sub-layer input": [
-            (inside.stream, stream.before[row].numpy()),
-            (inside.read, stream.read[row].numpy()),
-            (_before(sublayer.residual, inside.stream), inside.read),
-            (inside.sources, sublayer.sources.numpy()),
-        ],
-        "queries": [
-            (inside.w_q(inside.read), inside.query),
-            (
-                _rotated(sublayer.positions, inside.query[None], row),
-                record.query[head, row : row + 1].numpy(),
-            ),
-        ],
-        "keys": [
-            (inside.w_k(inside.sources), inside.key),
-            (_rotated(sublayer.positions, inside.key, 0), record.key[head].numpy()),
-        ],
-        "values": [(inside.w_v(inside.sources), record.value[head].numpy())],
-        "products": [
-            (inside.products, record.key[head].numpy() @ record.query[head, row].numpy()),
-            (scaled if inside.bias is None else scaled + inside.bias, view.scores[0]),
-        ],
-        "heads": [
-            (inside.outputs, recorded),
-            (inside.contributions, _by_hand(whole, recorded)),
-            (inside.w_o(inside.outputs[head]) - inside.w_o.bias, inside.contributions[head]),
-        ],
-        "sub-layer output": [
-            (concatenated @ as_double(whole.weight).T + as_double(shift(whole)), stream.output[row].numpy()),
-            (inside.contributions.sum(0, dtype=np.float64) + inside.w_o.bias, inside.update),
-        ],
-        "residual stream": [
-            (inside.added, total),
-            (_after(sublayer.residual, total), stream.stream[row].numpy()),
-            (inside.next_stream, sublayer.following[row].numpy()),
-        ],
-    }
-    return [
-        Check(name, worst([difference(shown, true) for shown, true in pairs]), limit)
-        for name, pairs in comparisons.items()
-    ]
-
-
-def _by_hand(linear: nn.Linear, outputs: Array) -> Doubles:
-    blocks = as_double(linear.weight).T.reshape(*outputs.shape, -1)
-    return np.stack(
-        [output @ block for output, block in zip(outputs.astype(np.float64), blocks, strict=True)]
-    )
-
-
-def _before(residual: Residual, stream: Array) -> Doubles:
-    return layer_norm(residual.norm, stream) if residual.pre_norm else stream.astype(np.float64)
-
-
-def _after(residual: Residual, total: Doubles) -> Doubles:
-    return total if residual.pre_norm else layer_norm(residual.norm, total)
-
-
-def layer_norm(norm: StreamNorm, x: Floats) -> Doubles:
-    """γ (x − μ) / √(σ² + ε) + β over the last axis, in float64 (Ba et al. 2016). RMSNorm: no μ, β."""
-    x = x.astype(np.float64)
-    found: Doubles = as_double(norm.weight) * centred(norm, x) / spread(norm, x) + as_double(shift(norm))
-    return found
-
-
-def _same_run(decoded: LayerTrace, replayed: LayerTrace, limit: float) -> Check:
-    """Compares the arrays of the second pass with those recorded while decoding."""
-    pairs = [
-        (getattr(replayed, name).numpy(), getattr(decoded, name).numpy())
-        for name in ("query", "key", "value", "output")
-    ]
-    return Check("same as decoded", worst([difference(a, b) for a, b in pairs]), limit)
-
-
-def difference(shown: Floats, true: Floats) -> float:
-    """Largest difference as a share of the largest true number; infinite if the shapes differ."""
-    if shown.shape != true.shape:
-        return float("inf")
-    scale = max(SMALLEST_SCALE, float(np.abs(true.astype(np.float64)).max(initial=0.0)))
-    return float(np.abs(shown.astype(np.float64) - true.astype(np.float64)).max(initial=0.0)) / scale
-
-
-def worst(values: list[float]) -> float:
-    """The largest number; NaN if any is NaN, because NaN is never within a limit."""
-    return float("nan") if any(value != value for value in values) else max(values)
-
-
-def as_array(tensor: Tensor) -> Array:
-    """The same numbers in float32, read-only."""
-    array: Array = tensor.detach().float().cpu().contiguous().numpy()
-    array.flags.writeable = False
-    return array
-
-
-def as_double(parameter: Tensor) -> Doubles:
-    """The same numbers in float64."""
-    return exact(parameter).numpy()
-
-
-def _single(array: Floats) -> Array:
-    return array.astype(np.float32)
+def score_terms(
+    trace: AttentionTrace,  # what was recorded
+    place: PlacedHead,
+    query: int,  # the row, from 0
+    key: int,  # the column, from 0
+) -> ScoreTerms:
+    """The terms of one score of a head to whose scores positions add nothing."""
+    layer, head = trace.layer(*place), place[2]
+    q, k = (read_only(each[head, at]) for each, at in ((layer.query, query), (layer.key, key)))
+    vector = None if layer.score.vector is None else read_only(layer.score.vector[head])
+    terms = q * k / (math.sqrt(len(q)) if layer.score.name == "scaled_dot" else 1.0)
+    if vector is not None:
+        terms = vector * np.tanh(q + k)
+    seen = trace.scores(*place)[query][trace.mask(*place)[query]].astype(np.float64)
+    log_total, factor, centre = float(np.logaddexp.reduce(seen)), 1.0, None
+    if layer.focus is not None:
+        factor = float(layer.focus.factors(layer.shape[2])[query, key])
+        centre = float(layer.focus.centres[query])
+    return ScoreTerms(q, k, vector, terms, float(terms.sum()), log_total, factor, centre)

@@ -1,4 +1,4 @@
-"""The parts of a running model at one token: embedding, LayerNorm, feed-forward, residual stream, output.
+"""The parts of a running model at one token: embedding, LayerNorm, feed-forward, stream; and the logit lens.
 
 Everything comes from the model and from a trace with ``Capture(residual=True)``. Each part has checks that
 compare it with what was recorded.
@@ -6,26 +6,41 @@ compare it with what was recorded.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from explorer.lenses.inside.inside import Floats, as_array, as_double, difference, layer_norm, worst
-from transformer.audit import OUTPUT_LIMIT
+from explorer.lenses.inside.weights import as_array, compared, exact, layer_norm
+from transformer.audit import LOG_PROB_LIMIT, OUTPUT_LIMIT
 from transformer.config import Side, Sublayer
 from transformer.layers import StreamNorm, shift, spread
 from transformer.model import Network
-from transformer.run import NotCapturedError, Translation
+from transformer.run import Translation
 from transformer.trace import EmbeddingTrace
 from transformer.view import Array, Check, read_only
 
+Checks = tuple[Check, ...]
 
-@dataclass(frozen=True, eq=False)
-class EmbeddingPart:
+
+class NormPart(NamedTuple):
+    """One norm at one token: γ (x − μ) / √(σ² + ε) + β; vectors are (d_model,). RMSNorm has no μ and no β."""
+
+    before: Array  # x
+    mean: float | None  # μ; None for RMSNorm, which takes no mean
+    deviation: float  # σ; the root of the mean square for RMSNorm
+    epsilon: float  # ε
+    normalised: Array  # (x − μ) / √(σ² + ε), of variance 1; RMSNorm: x / √(mean x² + ε), of mean square 1
+    weight: Array  # γ
+    bias: Array | None  # β; None if nothing is added
+    after: Array  # the output
+    checks: Checks  # checks against the recorded arrays
+
+
+class EmbeddingPart(NamedTuple):
     """A token's way into a stack (sections 3.4 and 3.5); each (d_model,)."""
 
     row: Array  # the token's row of the embedding table
@@ -34,31 +49,10 @@ class EmbeddingPart:
     normed: NormPart | None  # the norm of the sum; None if nothing normalises it
     input: Array  # the input of the first layer
     factor: float  # the model's factor
-    checks: tuple[Check, ...]  # checks against the recorded arrays
+    checks: Checks  # checks against the recorded arrays
 
 
-@dataclass(frozen=True, eq=False)
-class NormPart:
-    """One norm at one token: γ (x − μ) / √(σ² + ε) + β; vectors are (d_model,). RMSNorm has no μ and no β."""
-
-    before: Array  # x
-    mean: float | None  # μ; None for RMSNorm, which takes no mean
-    deviation: float  # σ; the root of the mean square for RMSNorm
-    epsilon: float  # ε
-    weight: Array  # γ
-    bias: Array | None  # β; None if nothing is added
-    after: Array  # the output
-    checks: tuple[Check, ...]  # checks against the recorded arrays
-
-    @property
-    def normalised(self) -> Array:
-        """(x − μ) / √(σ² + ε): mean 0, variance 1. RMSNorm: x / √(mean x² + ε), a mean square of 1."""
-        spread = np.sqrt(self.deviation**2 + self.epsilon)
-        return ((self.before - (self.mean or 0.0)) / spread).astype(np.float32)
-
-
-@dataclass(frozen=True, eq=False)
-class FeedForwardPart:
+class FeedForwardPart(NamedTuple):
     """The feed-forward network at one token (equation 2)."""
 
     read: Array  # (d_model,) the input of the network
@@ -66,57 +60,37 @@ class FeedForwardPart:
     gates: Array | None  # (d_ff,) the activated gates of a gated network; None without
     added: Array  # (d_ff,) norm of the vector that each unit adds to the update
     update: Array  # (d_model,) the output of the network
-    checks: tuple[Check, ...]  # checks against the recorded arrays
+    checks: Checks  # checks against the recorded arrays
 
     def most_active(self, count: int = 8) -> tuple[int, ...]:
         """The units that add most to the update, counted from 0, largest first."""
         return tuple(int(unit) for unit in np.argsort(-self.added, kind="stable")[:count])
 
 
-@dataclass(frozen=True)
-class StreamPoint:
-    """The norm of a token's vector at one point of the residual stream."""
-
-    sublayer: Sublayer | None  # the sub-layer that the stream has passed; None at the input of the stack
-    norm: float  # ‖x‖
-
-
-@dataclass(frozen=True)
-class Neighbour:
-    """A row of the embedding table that is close to another row, with their cosine similarity."""
-
-    token_id: int
-    cosine: float
-
-
 def embedding_part(
     model: Network, translation: Translation, side: Side, position: int, token_id: int
 ) -> EmbeddingPart:
     """The embedding of the token at a position (from 0), as it enters the encoder or the decoder."""
-    table, factor = embedding_table(model, side), model.config.embedding_scale
-    row = as_array(table[token_id])
-    trace = embedding_trace(translation, side)
-    scaled, received = trace.tokens[position], trace.input[position]
-    encoding = None if trace.positions is None else read_only(trace.positions[position])
-    total = trace.sum[position].double().numpy()
-    normed = None if trace.norm is None else _normed(trace.norm, trace.sum[position], read_only(received))
-    entering = total if trace.norm is None else layer_norm(trace.norm, total)
-    limit = OUTPUT_LIMIT[model.embedding.weight.dtype]
+    factor = model.config.embedding_scale
+    same = partial(compared, OUTPUT_LIMIT[model.embedding.weight.dtype])
+    row, trace = as_array(embedding_table(model, side)[token_id]), embedding_trace(translation, side)
+    scaled, total, received = (as_array(each[position]) for each in (trace.tokens, trace.sum, trace.input))
+    encoding = None if trace.positions is None else as_array(trace.positions[position])
+    normed = None if trace.norm is None else _normed(trace.norm, total, received)
     checks = (
-        _check("embedding row", [(row.astype(np.float64) * factor, read_only(scaled))], limit),
-        _check("embedding sum", [(entering, read_only(received))], limit),
-        *(() if normed is None else normed.checks),
+        same("embedding row", (row.astype(np.float64) * factor, scaled)),
+        *((same("embedding sum", (total, received)),) if normed is None else normed.checks),
     )
-    return EmbeddingPart(row, read_only(scaled), encoding, normed, read_only(received), factor, checks)
+    return EmbeddingPart(row, scaled, encoding, normed, received, factor, checks)
 
 
 def norm_part(model: Network, translation: Translation, sublayer: Sublayer, position: int) -> NormPart:
     """The LayerNorm of a sub-layer at a token: before the sub-layer (pre-norm) or after it (post-norm)."""
-    trace = translation.stream(sublayer)
-    norm = model.residual(sublayer).norm
+    trace, norm = translation.stream(sublayer), model.residual(sublayer).norm
     if model.config.norm == "pre":
-        return _normed(norm, trace.before[position], read_only(trace.read[position]))
-    return _normed(norm, trace.before[position] + trace.output[position], read_only(trace.stream[position]))
+        return _normed(norm, as_array(trace.before[position]), as_array(trace.read[position]))
+    total = trace.before[position] + trace.output[position]
+    return _normed(norm, as_array(total), as_array(trace.stream[position]))
 
 
 def final_norm_part(model: Network, translation: Translation, side: Side, position: int) -> NormPart | None:
@@ -124,96 +98,88 @@ def final_norm_part(model: Network, translation: Translation, side: Side, positi
     norm = model.stack(side).final_norm
     if not isinstance(norm, StreamNorm):
         return None
-    stream = leaves(translation, side)[position]
+    stream = translation.stream(translation.config.stacks[side].ends()[-1]).stream[position]
     with torch.inference_mode():
-        after = norm(stream.to(norm.weight)).float().cpu()
-    return _normed(norm, stream, as_array(after))
+        after = norm(stream.to(norm.weight))
+    return _normed(norm, as_array(stream), as_array(after))
 
 
-def _normed(norm: StreamNorm, before: Tensor, after: Array) -> NormPart:
-    x = as_array(before)
-    part = NormPart(
-        before=x,
-        mean=None if isinstance(norm, nn.RMSNorm) else float(x.mean(dtype=np.float64)),
-        deviation=float((spread(norm, x.astype(np.float64))[0] ** 2 - float(norm.eps or 0.0)).clip(0) ** 0.5),
-        epsilon=float(norm.eps or 0.0),
-        weight=as_array(norm.weight),
-        bias=as_array(norm.bias) if isinstance(norm, nn.LayerNorm) else None,
-        after=after,
-        checks=(),
-    )
-    return proved_norm(part, norm)
-
-
-def proved_norm(part: NormPart, norm: StreamNorm) -> NormPart:
-    """The part with a check that the formula turns its numbers into the recorded output."""
-    by_hand = part.weight.astype(np.float64) * part.normalised + (0.0 if part.bias is None else part.bias)
-    pairs = [(by_hand, part.after), (layer_norm(norm, part.before), part.after)]
-    checks = (_check("LayerNorm", pairs, OUTPUT_LIMIT[norm.weight.dtype]),)
-    return replace(part, checks=checks)
+def _normed(norm: StreamNorm, x: Array, after: Array) -> NormPart:
+    """A norm with a check that the formula turns its numbers into the recorded output."""
+    mean = None if isinstance(norm, nn.RMSNorm) else float(x.mean(dtype=np.float64))
+    epsilon, root = float(norm.eps or 0), float(spread(norm, x.astype(np.float64))[0])
+    normalised = ((x - (mean or 0.0)) / root).astype(np.float32)
+    weight, bias = as_array(norm.weight), as_array(norm.bias) if isinstance(norm, nn.LayerNorm) else None
+    by_hand = weight.astype(np.float64) * normalised + (0.0 if bias is None else bias)
+    pairs, deviation = ((by_hand, after), (layer_norm(norm, x), after)), max(root**2 - epsilon, 0.0) ** 0.5
+    check = compared(OUTPUT_LIMIT[norm.weight.dtype], "LayerNorm", *pairs)
+    return NormPart(x, mean, deviation, epsilon, normalised, weight, bias, after, (check,))
 
 
 def feed_forward_part(
     model: Network, translation: Translation, side: Side, layer: int, position: int
 ) -> FeedForwardPart:
     """The feed-forward network of a layer (from 0) at a token, unit by unit."""
-    sublayer = Sublayer(side, layer, "feed_forward")
-    trace, network = translation.stream(sublayer), model.layer(side, layer).feed_forward
+    trace = translation.stream(Sublayer(side, layer, "feed_forward"))
+    network, read = model.layer(side, layer).feed_forward, trace.read[position]
     with torch.inference_mode():
-        read = trace.read[position]
-        gates = _mapped(network.gate, read) if network.gate is not None else None
-        values = _mapped(network.inner, read)
-        units = network.activation(values) if gates is None else network.activation(gates) * values
-        lengths = network.outer.weight.float().cpu().norm(dim=0)
-    update = read_only(trace.output[position])
-    outer, bias = as_double(network.outer.weight), as_double(shift(network.outer))
-    total = units.double().numpy() @ outer.T + bias
-    checks = (_check("feed-forward", [(total, update)], OUTPUT_LIMIT[network.inner.weight.dtype]),)
-    return FeedForwardPart(
-        read_only(read),
-        as_array(units),
-        None if gates is None else as_array(network.activation(gates)),
-        as_array(units.abs() * lengths),
-        update,
-        checks,
-    )
-
-
-def _mapped(linear: nn.Linear, read: Tensor) -> Tensor:
-    """x W + b in float32 on the CPU."""
-    return read @ linear.weight.float().cpu().T + shift(linear).float().cpu()
+        values, *gates = (
+            F.linear(read, each.weight.float().cpu(), shift(each).float().cpu())
+            for each in (network.inner, network.gate)
+            if each is not None
+        )
+        active = network.activation(gates[0] if gates else values)
+        units = active * values if gates else active
+        added = units.abs() * network.outer.weight.float().cpu().norm(dim=0)
+    total = (units.double() @ exact(network.outer.weight).T + exact(shift(network.outer))).numpy()
+    update = as_array(trace.output[position])
+    check = compared(OUTPUT_LIMIT[network.inner.weight.dtype], "feed-forward", (total, update))
+    shown = as_array(active) if gates else None
+    return FeedForwardPart(as_array(read), as_array(units), shown, as_array(added), update, (check,))
 
 
 def addition_check(
     model: Network, translation: Translation, sublayer: Sublayer, position: int, total: Array
-) -> tuple[Check, ...]:
+) -> Checks:
     """Compares the sum of stream and update (d_model,) with the stream that left the sub-layer."""
-    output = read_only(translation.stream(sublayer).stream[position])
     norm = model.residual(sublayer).norm
-    leaves_as = total if model.config.norm == "pre" else layer_norm(norm, total)
-    return (_check("residual stream", [(leaves_as, output)], OUTPUT_LIMIT[norm.weight.dtype]),)
+    leaving = total if model.config.norm == "pre" else layer_norm(norm, total)
+    output = as_array(translation.stream(sublayer).stream[position])
+    return (compared(OUTPUT_LIMIT[norm.weight.dtype], "residual stream", (leaving, output)),)
+
+
+class StreamPoint(NamedTuple):
+    """The norm of a token's vector at one point of the residual stream."""
+
+    sublayer: Sublayer | None  # the sub-layer that the stream has passed; None at the input of the stack
+    norm: float  # ‖x‖
 
 
 def stream_norms(
     translation: Translation, side: Side, position: int
-) -> tuple[tuple[StreamPoint, ...], tuple[Check, ...]]:
+) -> tuple[tuple[StreamPoint, ...], Checks]:
     """The norm of a token's vector from the input of a stack to its end, sub-layer by sub-layer.
 
     The check compares what a sub-layer reads with the stream (post-norm), or the stream after it with the sum
     (pre-norm).
     """
-    before = embedding_trace(translation, side).input[position]
-    points, joints = [StreamPoint(None, float(before.norm()))], []
+    points = [StreamPoint(None, float(embedding_trace(translation, side).input[position].norm()))]
+    joints = []
     for sublayer in translation.config.stacks[side].passed():
         trace = translation.stream(sublayer)
-        total = trace.before[position] + trace.output[position]
         after = trace.stream if trace.own_stream is None else trace.own_stream
         pre = translation.config.norm == "pre"
-        pair = (after[position], total) if pre else (trace.read[position], trace.before[position])
-        joints.append((read_only(pair[0]), read_only(pair[1])))
-        before = trace.stream[position]
-        points.append(StreamPoint(sublayer, float(before.norm())))
-    return tuple(points), (_check("joints of the stream", joints, OUTPUT_LIMIT[torch.float32]),)
+        pair = (after, trace.before + trace.output) if pre else (trace.read, trace.before)
+        joints.append((read_only(pair[0][position]), read_only(pair[1][position])))
+        points.append(StreamPoint(sublayer, float(trace.stream[position].norm())))
+    return tuple(points), (compared(OUTPUT_LIMIT[torch.float32], "joints of the stream", *joints),)
+
+
+class Neighbour(NamedTuple):
+    """A row of the embedding table that is close to another row, with their cosine similarity."""
+
+    token_id: int
+    cosine: float
 
 
 def neighbours(model: Network, side: Side, token_id: int, count: int = 8) -> tuple[Neighbour, ...]:
@@ -223,7 +189,7 @@ def neighbours(model: Network, side: Side, token_id: int, count: int = 8) -> tup
         cosines = F.cosine_similarity(table, table[token_id][None], dim=1, eps=1e-12)
         cosines[token_id] = -torch.inf
         values, ids = cosines.topk(min(count, len(cosines) - 1))
-    return tuple(Neighbour(i, v) for i, v in zip(ids.tolist(), values.tolist(), strict=True))
+    return tuple(map(Neighbour, ids.tolist(), values.tolist()))
 
 
 def embedding_table(model: Network, side: Side) -> Tensor:
@@ -231,17 +197,52 @@ def embedding_table(model: Network, side: Side) -> Tensor:
     return model.table(side).weight.detach()
 
 
-def leaves(translation: Translation, side: Side) -> Tensor:
-    """The stream that leaves the last layer of a stack (length, d_model)."""
-    return translation.stream(translation.config.stacks[side].ends()[-1]).stream
-
-
 def embedding_trace(translation: Translation, side: Side) -> EmbeddingTrace:
     """Record of the input of a stack; NotCapturedError if nothing was recorded."""
-    if translation.attention is None:
-        raise NotCapturedError("Nothing was recorded; translate with capture=Capture(residual=True).")
-    return translation.attention.embeddings[side]
+    return translation.trace.embeddings[side]
 
 
-def _check(name: str, pairs: Sequence[tuple[Floats, Floats]], limit: float) -> Check:
-    return Check(name, worst([difference(shown, true) for shown, true in pairs]), limit)
+# --- the logit lens -----------------------------------------------------------------------------------------
+
+
+class Guess(NamedTuple):
+    """A token with its probability, from 0 to 1."""
+
+    token_id: int
+    probability: float
+
+
+class LensRow(NamedTuple):
+    """The distribution that the output matrix gives after some layers (nostalgebraist 2020)."""
+
+    layers: int  # number of decoder layers that the stream has passed; 0 at the decoder's input
+    best: tuple[Guess, ...]  # the most probable tokens, best first
+    chosen: float  # probability of the token that the model finally chose
+    rank: int  # rank of that token in the distribution, from 1
+
+
+def logit_lens(
+    model: Network, translation: Translation, step: int, count: int = 5
+) -> tuple[tuple[LensRow, ...], Checks]:
+    """The distributions of a step (from 0) at the decoder's input and after every layer, and the checks.
+
+    The final norm (pre-norm only) and the output matrix are applied to each layer's stream as if that
+    layer were the last; a row names ``count`` tokens. Only the last row is the model's own distribution; the
+    check compares it with the decoded one.
+    """
+    decoder, written = model.stack("decoder"), translation.steps[step]
+    ends = translation.config.stacks["decoder"].ends()
+    streams = [embedding_trace(translation, "decoder").input, *(translation.stream(e).stream for e in ends)]
+    with torch.inference_mode():
+        stacked = torch.stack([each[step] for each in streams])
+        stacked = stacked.to(device=model.embedding.weight.device, dtype=decoder.dtype)
+        log_probs = model.logits(decoder.final_norm(stacked)).float().log_softmax(-1).cpu()
+    rows = []
+    for layers, row in enumerate(log_probs):
+        values, ids = row.topk(min(count, len(row)))
+        best = tuple(map(Guess, ids.tolist(), values.double().exp().tolist()))
+        chosen = row[written.token_id]
+        rows.append(LensRow(layers, best, float(chosen.exp()), int((row > chosen).sum()) + 1))
+    own = {written.token_id: written.log_prob, **{e.token_id: e.log_prob for e in written.alternatives}}
+    worst = max(abs(float(log_probs[-1, token]) - decoded) for token, decoded in own.items())
+    return tuple(rows), (Check("last row of the lens", worst, LOG_PROB_LIMIT[model.embedding.weight.dtype]),)

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from transformer.attention import MultiHeadAttention
 from transformer.config import AttentionKind
 from transformer.encodings import PositionalEncoding
-from transformer.layers import shift
+from transformer.layers import StreamNorm, centred, shift, spread
 from transformer.model import Network
+from transformer.view import Array, Check, difference, worst
+
+Doubles = NDArray[np.float64]
+Floats = NDArray[np.floating]
+
+
+def compared(limit: float, name: str, *pairs: Sequence[Floats]) -> Check:
+    """The worst difference of pairs (shown, true), as a share of the largest true number, or of 0.01."""
+    return Check(name, worst(*(difference(shown, true, 1e-2) for shown, true in pairs)), limit)
 
 
 def multi_head(model: Network, kind: AttentionKind, layer: int) -> MultiHeadAttention:
@@ -22,6 +35,20 @@ def multi_head(model: Network, kind: AttentionKind, layer: int) -> MultiHeadAtte
 def exact(parameter: Tensor) -> Tensor:
     """The same numbers in float64."""
     return parameter.detach().double().cpu()
+
+
+def as_array(tensor: Tensor) -> Array:
+    """The same numbers in float32, read-only."""
+    array: Array = tensor.detach().float().cpu().contiguous().numpy()
+    array.flags.writeable = False
+    return array
+
+
+def layer_norm(norm: StreamNorm, x: Floats) -> Doubles:
+    """γ (x − μ) / √(σ² + ε) + β over the last axis, in float64 (Ba et al. 2016). RMSNorm: no μ, β."""
+    exactly, gain, bias = x.astype(np.float64), exact(norm.weight).numpy(), exact(shift(norm)).numpy()
+    found: Doubles = gain * centred(norm, exactly) / spread(norm, exactly) + bias
+    return found
 
 
 def head_rows(linear: nn.Linear, n_heads: int, head: int) -> Tensor:

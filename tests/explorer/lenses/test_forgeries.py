@@ -21,7 +21,7 @@ from explorer.lenses.circuits import sink
 from explorer.lenses.heads import statistics
 from explorer.lenses.heads.roles import strengths
 from explorer.lenses.heads.surveyor import Profiler
-from explorer.lenses.inside import logit_lens, spread
+from explorer.lenses.inside import inside, parts
 from explorer.lenses.measures import maps
 from transformer import Window, interventions
 from transformer.config import AttentionKind
@@ -88,7 +88,7 @@ def distances(b: Bench, kind: str, head: int = HEAD) -> Doubles:
 
 
 def lens(b: Bench, kind: str, step: int = STEP) -> list[list[float]]:
-    rows, _ = logit_lens.logit_lens(b.model, b.run, step, 3)
+    rows, _ = parts.logit_lens(b.model, b.run, step, 3)
     best = [[(each.probability, each.token_id / 1e4) for each in row.best] for row in rows]
     return [
         [row.chosen, 1 / row.rank, *np.ravel(np.transpose(each))]
@@ -102,7 +102,7 @@ def resting(b: Bench, kind: str, head: int = HEAD) -> list[float]:
 
 
 def products(b: Bench, kind: str, head: int = HEAD) -> list[float]:
-    found = spread.product_spread(b.run.attention.layer(kind, LAYER), head)
+    found = inside.product_spread(b.run.attention.layer(kind, LAYER), head)
     return [found.products, found.divided, found.query, found.key]
 
 

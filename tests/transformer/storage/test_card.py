@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from transformer.storage.card import MOST_CHARACTERS, CardError, Header, parse, scores
+from transformer.storage.card import MOST_CHARACTERS, CardError, Header, paragraph, parse, scores
 
 
 def grown(levels: int, field: str = "license") -> str:
@@ -81,3 +81,13 @@ def test_results_that_are_no_numbers_are_left_out():
     for wrong in ("much", ".nan", "nan", "1e999", "[1]", ":".join(["1"] * 200)):
         assert scores(index(wrong)) == ()
     assert scores(index("1", "[a]")) == scores(index("1", "x" * 301)) == ()
+
+
+def test_scores_and_paragraphs_are_read_off_a_card():
+    (score,) = scores(index("12.5"))
+    assert (score.dataset, score.metric, score.value, score.how) == ("a test", "bleu", 12.5, "greedy")
+    text = index("12.5") + "\n\n# A model\n\n## Training\n\nTwo hours\non one core.\n\n## Data\n"
+    assert paragraph(text, "Training") == "Two hours on one core."
+    assert paragraph(text, "Elsewhere") == ""
+    for unreadable in ("", "# x", "---\n: [\n---\n", "---\n- a\n---\n", card("model-index:\n  - 3")):
+        assert scores(unreadable) == ()

@@ -1,38 +1,104 @@
-"""Subject of the sections of "Inside a head": the query under inspection, and the contents of a section."""
+"""The query under inspection, the notation in which it is written, and what a step shows of it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from explorer.app.controls import export, plain
+from explorer.app.controls import plain
 from explorer.app.controls.slots import Legend, SlotPicture, signed
 from explorer.app.controls.text import alt
-from explorer.app.sections.inside.notation import Notation
 from explorer.app.server.view import View
-from explorer.figures.base import captions, labels, style
+from explorer.figures.base import captions, labels
+from explorer.figures.base.plot import Spec
 from explorer.figures.base.strips import Strip, largest, strips_spec, vectors_spec
+from explorer.figures.pages.inside import LedgerRow
+from explorer.figures.pages.lecture import Symbols
 from explorer.lenses.inside.inside import InsideHead
 from transformer.config import Site
-from transformer.view import AuditReport, HeadView
+from transformer.view import HeadView
 
+BADGE = "what if, not the model's computation"
 EACH_ITS_OWN = "amber negative, purple positive, each line on its own scale"
 ONE_SCALE = "amber negative, purple positive, one scale for all"
+NAMES = {"paper": "the paper's symbols", "lecture": "a lecture's: α, b, columns"}
+"""The choices of the switch between notations."""
+FIXED = ("weights", "output matrix")
+"""Figures that do not depend on the query."""
+_LATEX = {"α": r"\alpha", "α̂": r"\hat\alpha", "head": r"\mathrm{head}"}
+
+
+@dataclass(frozen=True)
+class Notation(Symbols):
+    """The symbols of one kind of attention; each formula is written once, with the rows of the paper."""
+
+    def latex(self, formula: str) -> str:
+        """A formula with its letters for `OWN`, `SOURCE`, `SCORE`, `WEIGHT` and `OUTPUT` put in.
+
+        Columns have the position of a vector at its top, k^j for k_j, and W^q for W^Q.
+        """
+        if self.columns:
+            formula = re.sub(r"k_\{j,i\}", "k^j_i", formula)
+            formula = re.sub(r"(\bk|\bv|\by|\{k'\}|OWN|SOURCE)_([ij])", r"\1^\2", formula)
+            formula = re.sub(r"W\^([QKVO])", lambda found: f"W^{found[1].lower()}", formula)
+        letters = {"OWN": self.x, "SOURCE": self.source, "SCORE": self.score, "WEIGHT": self.weight}
+        for name, letter in {**letters, "OUTPUT": self.output}.items():
+            formula = formula.replace(name, _LATEX.get(letter, letter))
+        return formula
+
+    def times(self, first: str, second: str) -> str:
+        """A product of rows with a matrix, as written for rows: columns stand at its right."""
+        return rf"{second}\,{first}" if self.columns else rf"{first}\,{second}"
+
+    def product(self, small: str, of: str, name: str, d_model: int, d_k: int) -> str:
+        """One projection with its shapes, such as q = x W^Q + bias."""
+        shaped = ((small, 1, d_k), (of, 1, d_model), (f"W^{name}", d_model, d_k))
+        left, x, w = (
+            rf"\underset{{{rows} \times {columns}}}{{{symbol}}}"
+            for symbol, *sides in shaped
+            for rows, columns in [sides[::-1] if self.columns else sides]
+        )
+        return rf"{left} = {self.times(x, w)} + \text{{bias}}"
+
+    @property
+    def result_words(self) -> str:
+        """The output in a sentence."""
+        return "the head's output" if self.output == "head" else f"the output {self.output}"
+
+
+def notation(name: str, kind: str) -> Notation:
+    """The paper's symbols, or those of a `lecture`; keys of another sequence, its memory, get a letter."""
+    cross = kind == "cross"
+    if name == "lecture":
+        return Notation("x" if cross else "a", "a", "α", "α̂", "b", columns=True)
+    return Notation("x", "m" if cross else "x", "s", "w", "head", columns=False)
+
+
+class Outcome(NamedTuple):
+    """The result of other arithmetic for one query, with numbers for all keys."""
+
+    weights: np.ndarray  # (keys,)
+    output: np.ndarray  # the sum with these weights: of the values (d_head,), or of the inputs (d_model,)
+    rows: tuple[LedgerRow, ...]  # the lines that the calculation shows under the model's own
+    factor: float | None = None  # multiplies the model's scores, if the arithmetic does only that
+    note: str = ""  # what the arithmetic found in this row, in a sentence
+    letter: str = ""  # the letter of the output, if it is not the head's
 
 
 @dataclass(frozen=True)
 class Look:
-    """Subject of the sections."""
+    """The subject of a step: a query with all its keys, one key, and the notation."""
 
     opened: View  # the sentence
-    inside: InsideHead  # the query of the head, with all its keys
+    inside: InsideHead  # the query of the head
     key: int  # the key under inspection, from 0
-    start: int  # the first key that is drawn
-    stop: int  # one past the last key that is drawn
+    keys: slice  # the keys that are drawn
     symbols: Notation  # how vectors and numbers are written
+    outcome: Outcome | None = None  # what other arithmetic makes of the query, if it is chosen
 
     @property
     def view(self) -> HeadView:
@@ -50,25 +116,10 @@ class Look:
         return self.opened.translation.config.sites[self.view.kind]
 
     @property
-    def keys(self) -> slice:
-        """The keys that are drawn."""
-        return slice(self.start, self.stop)
-
-    @property
-    def tokens(self) -> tuple[str, ...]:
-        """Tokens of the keys that are drawn."""
-        return self.view.key_tokens[self.keys]
-
-    @property
-    def selected(self) -> int:
-        """The place of the key under inspection among the keys that are drawn."""
-        return self.key - self.start
-
-    @property
-    def query_name(self) -> str:
-        """The position of the query, named by its token, as Markdown."""
-        token = f"“{plain(captions.quote(self.view.query_tokens[0]))}”"
-        return token if self.kind == "encoder" else f"the position that reads {token}"
+    def sizes(self) -> tuple[int, int, int]:
+        """d_model, d_k, heads."""
+        d_model, d_k = self.inside.w_q.weight.shape
+        return d_model, d_k, len(self.inside.outputs)
 
     @property
     def key_name(self) -> str:
@@ -80,117 +131,54 @@ class Look:
         """The name of the key under inspection, short enough for a figure."""
         return labels.names(self.view.key_tokens, 6)[self.key]
 
-    @property
-    def sizes(self) -> tuple[int, int, int, int]:
-        """d_model, d_k, heads, keys."""
-        return (*self.inside.w_q.weight.shape, len(self.inside.outputs), len(self.inside.products))
-
-    @property
-    def output(self) -> np.ndarray:
-        """(d_k,) the output of this head."""
-        return self.inside.outputs[self.view.head]
-
-    @property
-    def step(self) -> str:
-        """The row of the query."""
-        row = labels.count(self.inside.row)
-        return f"source token {row}" if self.kind == "encoder" else f"step {row}"
-
-    def caption(
+    def figure(
         self,
-        quantity: str,  # what it shows
-        step: bool = True,  # whether the picture depends on the query
-    ) -> str:
-        """Caption of a picture: its subject and its model."""
-        view = self.view
-        where = f"{captions.place(view)} · {self.step}" if step else captions.place(view)
-        return f"{where} · {quantity} · {view.model} ({captions.norm_name(view.norm)})"
+        name: str,  # unique on the page
+        spec: Spec,
+        quantity: str,  # what it shows, for the caption
+        alt: str,
+        *legends: Legend,
+        computed: bool = True,  # whether the model computed its numbers
+        least: int = 0,  # as in `SlotPicture`
+    ) -> SlotPicture:
+        """A figure with its caption and badge; the caption names the step, if the figure depends on it."""
+        row, view = labels.count(self.inside.row), self.view
+        step = [] if name in FIXED else [f"{'source token' if self.kind == 'encoder' else 'step'} {row}"]
+        parts = captions.place(view), *step, quantity, f"{view.model} ({captions.norm_name(view.norm)})"
+        badge = captions.badge(self.inside.audit) if computed else None
+        return SlotPicture(name, spec, alt, " · ".join(parts), badge, legends, least)
+
+    def strips(
+        self, name: str, rows: list[Strip], quantity: str, joint: bool = False, **more: Any
+    ) -> SlotPicture:
+        """Vectors as strips, all on one scale if they are joint."""
+        most = max(largest(row.values) for row in rows) if joint else None
+        legend = signed(most, ONE_SCALE if joint else EACH_ITS_OWN)
+        return self.figure(name, strips_spec(rows, joint), quantity, alt(rows), legend, **more)
+
+    def of_keys(
+        self, name: str, rows: np.ndarray, factors: np.ndarray, hover: tuple[str, str]
+    ) -> SlotPicture:
+        """A vector of every key that is drawn, one per row; hovering says what it gives times a factor."""
+        shown, tokens, first = rows[self.keys], self.view.key_tokens, self.keys.start
+        window = f" · keys {labels.count(first)}–{self.keys.stop} of {len(tokens)}"
+        quantity = f"{name}, one per row" + window * (len(shown) < len(tokens))
+        spec = vectors_spec(shown, tokens[self.keys], factors, hover, self.key - first)
+        said, legend = f"{name.capitalize()} of {len(shown)} tokens", signed(largest(shown), ONE_SCALE)
+        return self.figure(name, spec, quantity, said, legend)
 
 
-@dataclass(frozen=True)
-class Figure:
-    """A figure and everything that is said of it."""
+class Contents(NamedTuple):
+    """What a step shows of a query. Formulas are drawn once, all else follows the cursor."""
 
-    name: str  # unique on the page
-    spec: dict[str, Any]  # the figure
-    quantity: str  # what it shows, for the caption
-    alt: str  # what it shows, for visitors who cannot see it
-    legends: tuple[Legend, ...] = ()  # what its colours mean
-    step: bool = True  # whether it depends on the query
-    least: int = 0  # the smallest width in px; in less room it scrolls inside its own frame
-    audit: AuditReport | None = None  # the checks of its numbers, if they are not those of the head
-    computed: bool = True  # whether the model computed its numbers
-
-    def checked(self, look: Look) -> AuditReport | None:
-        """The checks of its numbers; None if the model did not compute them."""
-        return (self.audit or look.inside.audit) if self.computed else None
-
-    def picture(self, look: Look) -> SlotPicture:
-        """The figure with its caption and the badge."""
-        audit = self.checked(look)
-        badge = None if audit is None else {**captions.badge(audit), "title": proof(audit)}
-        caption = look.caption(self.quantity, self.step)
-        return SlotPicture(self.name, self.spec, self.alt, caption, badge, self.legends, self.least)
-
-    def exported(self, look: Look) -> export.Picture:
-        """The figure for a file; its caption says what the colours mean."""
-        colours = "".join(f" · colours: {legend.about}" for legend in self.legends)
-        caption = look.caption(self.quantity, self.step) + colours
-        return export.Picture(lambda: style.figure(self.spec), caption, self.checked(look))
-
-
-@dataclass(frozen=True)
-class Contents:
-    """Contents of a section at a step."""
-
-    texts: Mapping[str, str]  # by the place in the section; `text` is the main one
-    # by the place in the section; `figures` are the main ones
-    figures: Mapping[str, tuple[Figure, ...]] = field(default_factory=dict)
-
-
-def length(vector: np.ndarray) -> str:
-    """The length of a vector, as a note at the end of its strip."""
-    return f"length {np.linalg.norm(vector):.2f}"
+    latex: Sequence[str]  # as `Notation.latex` takes it
+    text: str  # what happens, and what to notice
+    figures: Sequence[SlotPicture]
+    table: str = ""
+    # explanations one click away, by title: Markdown that is drawn once, and a text that follows
+    asides: Mapping[str, tuple[str, str]] = {}
 
 
 def noted(name: str, vector: np.ndarray, bold: bool = False) -> Strip:
     """A strip that says how long its vector is."""
-    return Strip(name, vector, length(vector), bold)
-
-
-def strips_figure(
-    name: str,  # unique on the page
-    rows: list[Strip],  # the vectors
-    quantity: str,  # what they are, for the caption
-    joint: bool = False,  # whether they share one scale
-    computed: bool = True,  # whether the model computed them
-) -> Figure:
-    """Vectors as strips."""
-    most = max(largest(row.values) for row in rows) if joint else None
-    legend = signed(most, ONE_SCALE if joint else EACH_ITS_OWN)
-    return Figure(name, strips_spec(rows, joint=joint), quantity, alt(rows), (legend,), computed=computed)
-
-
-def keys_figure(
-    look: Look, name: str, rows: np.ndarray, factors: np.ndarray, letters: tuple[str, str]
-) -> Figure:
-    """A vector of every key that is drawn, one per row; a hover text says what it gives times its factor."""
-    shown = rows[look.keys]
-    total, what = len(look.view.key_tokens), {"k": "keys", "v": "values"}[letters[0]]
-    window = "" if len(shown) == total else f" · keys {labels.count(look.start)}–{look.stop} of {total}"
-    return Figure(
-        name,
-        vectors_spec(shown, look.tokens, factors, letters, look.selected),
-        f"{what}, one per row{window}",
-        f"{what.capitalize()} of {len(shown)} tokens",
-        (signed(largest(shown), ONE_SCALE),),
-    )
-
-
-def proof(audit: AuditReport) -> str:
-    """The checks, in one line."""
-    worst = max(check.value for check in audit.checks)
-    return (
-        f"{len(audit.checks)} checks compare these numbers with what the model recorded. The largest "
-        f"difference, as a share of the largest number, is {labels.scientific(worst)}."
-    )
+    return Strip(name, vector, f"length {np.linalg.norm(vector):.2f}", bold)

@@ -1,375 +1,354 @@
-"""The steps of "Inside a head": the formulas of each, and what it shows of the query at the cursor."""
+"""The steps of "Inside a head": each is a function from the query at the cursor to what is shown of it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
-import streamlit as st
 
-from explorer.app.controls.slots import shares, signed, slot
-from explorer.app.sections.inside import asides, formulas
-from explorer.app.sections.inside.arithmetic import BADGE, Outcome
-from explorer.app.sections.inside.formulas import UNDIVIDED
-from explorer.app.sections.inside.look import (
-    EACH_ITS_OWN,
-    Contents,
-    Figure,
-    Look,
-    keys_figure,
-    length,
-    noted,
-    strips_figure,
-)
+from explorer.app.address.encodings import ENCODINGS
+from explorer.app.controls import plain
+from explorer.app.controls.slots import SlotPicture, shares, signed
+from explorer.app.sections.inside.look import BADGE, EACH_ITS_OWN, Contents, Look, noted
 from explorer.figures.base import captions, labels
 from explorer.figures.base.bars import percent
 from explorer.figures.base.strips import Strip, largest, matrices_spec
 from explorer.figures.pages.inside import LedgerRow, ledger_spec
 from explorer.figures.pages.lecture import lecture_keys, lecture_spec
+from explorer.lenses.inside.inside import ProductSpread
+from explorer.lenses.what_if import arithmetic as toys
 
-SOURCES = {
-    "encoder": "Keys and values are computed from the same layer's input: ",
-    "decoder": "Keys and values are computed from the same layer's input: ",
-    "cross": "Keys and values come from outside, from the encoder's output (the paper calls it memory): ",
-}
 OUTSIDE = (
     "The same attention lets any text look into another. In reading comprehension, each word of the text "
     "asks the question: the text makes the queries, and the question the keys and values."
 )
-NEXT = {
-    "self_attention": "self-attention",
-    "cross_attention": "cross-attention",
-    "feed_forward": "the feed-forward network",
-}
+SUMMED = r"OUTPUT = \sum_j WEIGHT_j\, v_j"
+SHIFTED = (
+    r"$$\frac{e^{SCORE_j}}{\sum_i e^{SCORE_i}} = \frac{e^{SCORE_j - m}}{\sum_i e^{SCORE_i - m}}, \quad "
+    r"m = \max_i SCORE_i$$"
+)
 NARROWEST = 600
 """Width in px below which the numbers of the calculation would run into each other."""
 
 
-@dataclass(frozen=True)
-class Step:
-    """One step: what is drawn once, and what is fed into its slots at every query."""
-
-    title: str  # its heading
-    short: str  # its name in the switch
-    latex: Callable[[Look], Sequence[str]]  # its formulas
-    contents: Callable[[Look, Outcome | None], Contents]  # its texts and figures for a query
-    slots: tuple[str, ...] = ("figures",)  # places of its figures, in order
-    more: Callable[[Look], None] | None = None  # draws explanations that are one click away
-
-
-def explained(title: str) -> st.delta_generator.DeltaGenerator:
-    """An explanation, one click away."""
-    return st.popover(title, type="tertiary", icon=":material/help:")
+def inner(look: Look, query: str, index: str = "") -> str:
+    """LaTeX of the scores: q Kᵀ / √d_k and what this head adds to it, for one query or for all."""
+    symbols, inside = look.symbols, look.inside
+    q, k = (rf"\tilde {each}" if inside.rotates else each for each in (query, "K"))
+    product = rf"{k}^{{\top}} {q}" if symbols.columns else rf"{q} {k}^{{\top}}"
+    scaled = rf"\frac{{{product}}}{{\sqrt{{d_k}}}}" if inside.divisor != 1 else product
+    more = ["B"] * bool(inside.rule) + ["M"] * look.site.causal
+    turned = r"^{\top}" if symbols.columns else ""
+    return " + ".join([scaled, *(f"{each}{index}{turned}" for each in more)])
 
 
-# --- the whole path -----------------------------------------------------------------------------------------
+def overview(look: Look) -> str:
+    """The whole head as one formula, for all queries."""
+    weights = rf"\mathrm{{softmax}}\!\left({inner(look, 'Q')}\right)"
+    return f"OUTPUT = {look.symbols.times(weights, 'V')}"
 
 
-def path(look: Look, _outcome: Outcome | None) -> Contents:
+def path(look: Look) -> Contents:
     """From a few inputs to the output, as lectures draw it."""
     view, symbols = look.view, look.symbols
     weights, mask = view.weights[0], view.mask[0]
-    drawn = lecture_keys(weights, mask)
-    others = ""
+    drawn, others = lecture_keys(weights, mask), ""
     if (rest := int(mask.sum()) - len(drawn)) > 0:
         left = max(0.0, 1 - float(weights[drawn].sum()))
         others = f" Only the {len(drawn)} keys of most weight are drawn; the other {rest} share {left:.2f}."
     text = (
         f"The path of one query, from the bottom to the top. It meets every key, which gives the scores "
         f"{symbols.score}. A softmax turns them into the weights {symbols.weight}. "
-        f"{symbols.result_words.capitalize()} collects the values v, each times its weight: the thicker a "
-        f"line, the larger the weight.{others}"
+        f"{symbols.result_words.capitalize()} collects the values v: the thicker a line, the larger the "
+        f"weight.{others}"
     )
     query = view.query_tokens[0], look.inside.row
     spec = lecture_spec(look.kind, query, view.key_tokens, view.scores[0], weights, mask, symbols)
     told = f"Drawing of how {captions.quote(query[0])} gathers its output from the keys of most weight"
     quantity = f"scores {symbols.score} before the mask, weights {symbols.weight}"
-    return Contents({"text": text}, {"figures": (Figure("drawing", spec, quantity, told),)})
+    return Contents([SUMMED], text, [look.figure("drawing", spec, quantity, told)])
 
 
-def summed(look: Look) -> tuple[str, ...]:
-    """The output as the sum of the values."""
-    symbols = look.symbols
-    return (rf"{symbols.latex_output} = \sum_j {symbols.latex_weight}_j\, {symbols.indexed('v')}",)
-
-
-# --- from the stream to query, key and value ----------------------------------------------------------------
-
-
-def projected(look: Look) -> tuple[str, ...]:
-    """What the head reads, and its three products with matrices."""
-    symbols, norm = look.symbols, look.opened.translation.config.norm_name
-    reads = rf"\mathrm{{{norm}}}(\mathrm{{stream}})" if look.view.norm == "pre" else r"\mathrm{stream}"
-    k, v, source = (symbols.indexed(each) for each in ("k", "v", symbols.source))
-    named = (("q", symbols.x, "Q"), (k, source, "K"), (v, source, "V"))
-    return rf"{symbols.x} = {reads}", *(symbols.product(*each, look.sizes[:2]) for each in named)
-
-
-def projections(look: Look, _outcome: Outcome | None) -> Contents:
-    """The input of the sub-layer, and query, keys and values."""
+def projections(look: Look) -> Contents:
+    """From the stream to query, key and value."""
     inside, view, symbols, key = look.inside, look.view, look.symbols, look.key
-    d_model, d_k, heads, _ = look.sizes
-    norm = look.opened.translation.config.norm_name
+    d_model, d_k, heads = look.sizes
+    norm, pre = look.opened.translation.config.norm_name, view.norm == "pre"
+    latex = [rf"OWN = \mathrm{{{norm}}}(\mathrm{{stream}})" if pre else r"OWN = \mathrm{stream}"]
+    latex += [
+        symbols.product(*each, d_model, d_k)
+        for each in (("q", "OWN", "Q"), ("k_j", "SOURCE_j", "K"), ("v_j", "SOURCE_j", "V"))
+    ]
+    token = f"“{plain(captions.quote(view.query_tokens[0]))}”"
+    place = token if look.kind == "encoder" else f"the position that reads {token}"
+    origin = "come from the encoder's output (the paper calls it memory)"
+    origin = origin if look.kind == "cross" else "are computed from the same layer's input"
     article = "an" if norm == "RMSNorm" else "a"
-    how = f"after {article} {norm} (pre-norm)" if view.norm == "pre" else "as they are (post-norm)"
+    how = f"after {article} {norm} (pre-norm)" if pre else "as they are (post-norm)"
     turned = " The positional encoding then turns q and k by their positions." if inside.rotates else ""
     text = (
-        f"At {look.query_name}, the residual stream holds {d_model} numbers. The head reads them {how} and "
-        f"calls them {symbols.x}. {SOURCES[look.kind]}every key has one vector {symbols.source}; the figure "
-        f"shows the one of {look.key_name}.\n\nEach head has three matrices of its own, from {d_model} "
-        f"numbers to {d_k} ({d_model} ÷ {heads} heads). The query q says what this position asks for, the "
-        f"key k what a position can be found by, the value v what it hands over.{turned}"
+        f"At {place}, the residual stream holds {d_model} numbers. The head reads them {how} and calls them "
+        f"{symbols.x}. Keys and values {origin}: every key has one vector {symbols.source}, here that of "
+        f"{look.key_name}.\n\nThree matrices of this head lead from {d_model} numbers to {d_k} ({d_model} ÷ "
+        f"{heads} heads). The query q says what this position asks for, the key k what a position can be "
+        f"found by, the value v what it hands over.{turned}"
     )
-    read = [
-        noted("stream", inside.stream),
-        noted(symbols.x, inside.read),
-        noted(f"{symbols.source} of {look.key_label}", inside.sources[key]),
-    ]
-    rows = [noted("q", inside.query), noted(f"k of {look.key_label}", inside.key[key])]
+    of_key = f"of {look.key_label}"
+    read = [noted("stream", inside.stream), noted(symbols.x, inside.read)]
+    read.append(noted(f"{symbols.source} {of_key}", inside.sources[key]))
+    rows = [noted("q", inside.query), noted(f"k {of_key}", inside.key[key])]
     if inside.rotates:
         rows = [rows[0], noted("q, turned", view.query[0]), rows[1], noted("k, turned", view.key[key])]
-    rows.append(noted(f"v of {look.key_label}", view.value[key]))
-    matrices = (("Q", inside.w_q), ("K", inside.w_k), ("V", inside.w_v))
-    drawn = [
-        (symbols.matrix(name), one.weight.T if symbols.columns else one.weight) for name, one in matrices
+    rows.append(noted(f"v {of_key}", view.value[key]))
+    matrices = [
+        (symbols.matrix(name), one.weight.T if symbols.columns else one.weight)
+        for name, one in (("Q", inside.w_q), ("K", inside.w_k), ("V", inside.w_v))
     ]
     legend = signed(None, "amber negative, purple positive, each matrix on its own scale")
-    weights = Figure(
-        "weights", matrices_spec(drawn), "weight matrices", "W^Q, W^K, W^V", (legend,), step=False
-    )
-    return Contents(
-        {"text": text},
-        {
-            "read": (strips_figure("read", read, "vectors"),),
-            "matrices": (weights,),
-            "figures": (strips_figure("vectors", rows, "vectors"),),
-        },
-    )
+    figures = [
+        look.strips("read", read, "vectors"),
+        look.figure("weights", matrices_spec(matrices), "weight matrices", "W^Q, W^K, W^V", legend),
+        look.strips("vectors", rows, "vectors"),
+    ]
+    asides = {"What else attention reads": (OUTSIDE, "")} if look.kind == "cross" else {}
+    return Contents(latex, text, figures, asides=asides)
 
 
-def outside(look: Look) -> None:
-    """Where else one text looks into another."""
-    if look.kind == "cross":
-        with explained("What else attention reads"):
-            st.markdown(OUTSIDE)
-
-
-# --- the query against the keys -----------------------------------------------------------------------------
-
-
-def product(look: Look) -> tuple[str, ...]:
-    """q·k as a sum over dimensions."""
-    entry = "k^j_i" if look.symbols.columns else "k_{j,i}"
-    return (rf"q \cdot {look.symbols.indexed('k')} = \sum_i q_i\, {entry}",)
-
-
-def products(look: Look, _outcome: Outcome | None) -> Contents:
+def products(look: Look) -> Contents:
     """The query against every key."""
     query, key = look.view.query[0], look.view.key[look.key]
     each = query * key
     best = int(np.argmax(np.abs(each)))
     factors = f"{labels.number(query[best])} × {labels.number(key[best])}"
-    total = labels.number(look.inside.products[look.key])
     text = (
         f"q and k are multiplied dimension by dimension, and the products are summed. For {look.key_name}: "
-        f"**q·k = {total}**. Dimension {labels.count(best)} contributes most: {factors} = "
-        f"{labels.number(each[best])}. Point at any number to see its product."
+        f"**q·k = {labels.number(look.inside.products[look.key])}**. Dimension {labels.count(best)} "
+        f"contributes most: {factors} = {labels.number(each[best])}. Point at any number to see its product."
     )
-    sign = f"Σ = {labels.number(each.sum())}"
-    rows = [Strip("q", query), Strip(f"k of {look.key_label}", key), Strip("q × k", each, sign, True)]
-    keys = keys_figure(look, "keys", look.view.key, query[None], ("k", "q"))
-    return Contents({"text": text}, {"figures": (strips_figure("product", rows, "vectors"), keys)})
+    total = f"Σ = {labels.number(each.sum())}"
+    rows = [Strip("q", query), Strip(f"k of {look.key_label}", key), Strip("q × k", each, total, True)]
+    keys = look.of_keys("keys", look.view.key, query[None], ("k", "q"))
+    latex = r"q \cdot k_j = \sum_i q_i\, k_{j,i}"
+    return Contents([latex], text, [look.strips("product", rows, "vectors"), keys])
 
 
-# --- from scores to weights ---------------------------------------------------------------------------------
-
-
-def softmax(look: Look) -> tuple[str, ...]:
-    """The weights of the query, and what the letters mean."""
-    symbols, terms = look.symbols, formulas.terms_of(look)
-    if symbols.columns:
-        return terms.column(symbols.latex_weight, symbols.latex_score), *terms.defined()
-    return terms.row(symbols.latex_weight), *terms.defined()
-
-
-def ledger_rows(look: Look) -> list[LedgerRow]:
-    """The model's own lines of the calculation, for the keys that are drawn."""
-    inside, view = look.inside, look.view
-    rows = [LedgerRow("q·k", inside.products[look.keys])]
-    if inside.divisor != 1:
-        rows.append(LedgerRow("÷ √d_k", inside.scaled[look.keys]))
-    if inside.bias is not None:
-        rows.append(LedgerRow("+ position", inside.bias[look.keys]))
-        rows.append(LedgerRow("score", view.scores[0, look.keys]))
-    if not view.mask.all():
-        rows.append(LedgerRow("masked", view.scores[0, look.keys], masked=True))
-    rows.append(LedgerRow("softmax", view.weights[0, look.keys], share=True, masked=True))
-    return rows
-
-
-def scores(look: Look, outcome: Outcome | None) -> Contents:
+def weights(look: Look) -> Contents:
     """From products to weights, with the lines of another arithmetic under the model's own."""
-    inside, view = look.inside, look.view
+    inside, view, outcome, at = look.inside, look.view, look.outcome, look.key
     divides, hidden = inside.divisor != 1, int((~view.mask[0]).sum())
-    by, scaled = (labels.number(each[look.key]) for each in (inside.products, inside.scaled))
-    divided = f"{by} ÷ √{look.sizes[1]} = {scaled}"
-    if not divides:
-        divided = f"q·k = {by} ({UNDIVIDED[0].lower()}{UNDIVIDED[1:-1]})"
+    rule = ENCODINGS[inside.rule] if inside.rule else None
+    latex = [rf"SCORE = {inner(look, 'q', '_i')},\quad WEIGHT = \mathrm{{softmax}}(SCORE)"]
+    words = []
+    if inside.rotates:
+        latex.append(r"\tilde q_i = q_i R_i,\quad \tilde k_j = k_j R_j")
+        words.append("Rotary positions rotate every q and k before the product (marked by ~).")
+    if rule is not None:
+        latex.append(rule.bias)
+        words.append(rule.bias_words)
+    if look.site.causal:
+        latex.append(r"M_{ij} = \begin{cases} 0 & j \le i \\ -\infty & j > i \end{cases}")
+        words.append("M hides every key after the query, so that no position sees what is still to come.")
+    else:
+        everyone = "step sees every source token" if look.kind == "cross" else "token sees every token"
+        words.append(f"Every {everyone}: nothing is masked. In a batch, M would hide the padding.")
+    if look.kind == "cross":
+        words.append("Positions add nothing here; those added to embeddings come in through the stream.")
+    by, scaled = (labels.number(each[at]) for each in (inside.products, inside.scaled))
+    undivided = f"q·k = {by} (this model does not divide q·k by √d_k)"
+    divided = f"{by} ÷ √{look.sizes[1]} = {scaled}" if divides else undivided
+    bias = None if inside.bias is None else labels.number(inside.bias[at], "+.2f")
+    placed = "" if bias is None else f", and its position adds {bias}"
     masks = f" The mask hides {hidden} later key{'s' * (hidden != 1)}." if hidden else ""
     text = (
-        f"For {look.key_name}: {divided}{formulas.bias_here(look)}.{masks} The softmax makes the weights "
-        "of all "
-        "visible keys positive and scales them to sum to 1. This key gets "
-        f"**{view.weights[0, look.key]:.2f}**, "
-        f"and the whole row {view.weights[0].sum():.2f}.\n\n{formulas.terms_of(look).words()}"
+        f"For {look.key_name}: {divided}{placed}.{masks} The softmax makes the weights of all "
+        f"visible keys positive and scales them to sum to 1. This key gets **{view.weights[0, at]:.2f}**, "
+        f"and the whole row {view.weights[0].sum():.2f}.\n\n{' '.join(words)}"
     )
-    texts = {
-        "text": text,
-        "divide": asides.why_divide(inside.spread, divides),
-        "subtract": asides.why_subtract(view.scores[0], view.mask[0]),
-    }
-    rows = [*ledger_rows(look), *([] if outcome is None else [row.cut(look.keys) for row in outcome.rows])]
-    figure = Figure(
+    rows = [LedgerRow("q·k", inside.products)]
+    rows += [LedgerRow("÷ √d_k", inside.scaled)] if divides else []
+    if inside.bias is not None:
+        rows += [LedgerRow("+ position", inside.bias), LedgerRow("score", view.scores[0])]
+    rows += [] if view.mask.all() else [LedgerRow("masked", view.scores[0], masked=True)]
+    rows.append(LedgerRow("softmax", view.weights[0], share=True, masked=True))
+    rows += [] if outcome is None else outcome.rows
+    cut, tokens = [row.cut(look.keys) for row in rows], view.key_tokens[look.keys]
+    figure = look.figure(
         "scores",
-        ledger_spec(look.kind, look.tokens, view.mask[0, look.keys], rows, look.selected),
-        f"one column per key{lower(outcome, 'lines')}",
-        f"Products, scores and weights of {look.stop - look.start} keys",
-        (signed(None, EACH_ITS_OWN), shares(look.kind, "weight")),
+        ledger_spec(look.kind, tokens, view.mask[0, look.keys], cut, at - look.keys.start),
+        "one column per key" + ("" if outcome is None else f" · lower lines: {BADGE}"),
+        f"Products, scores and weights of {len(tokens)} keys",
+        signed(None, EACH_ITS_OWN),
+        shares(look.kind, "weight"),
         least=NARROWEST,
     )
-    return Contents(texts, {"figures": (figure,)})
+    why = f"Why divide by √{look.sizes[1]}?" if divides else "Why is nothing divided by √d_k?"
+    asides = {
+        why: ("", why_divide(inside.spread, divides)),
+        "Why subtract the maximum?": (SHIFTED, why_subtract(view.scores[0], view.mask[0])),
+    }
+    return Contents(latex, text, [figure], asides=asides)
 
 
-def lower(outcome: Outcome | None, what: str) -> str:
-    """Says in a caption which part is not the model's."""
-    return "" if outcome is None else f" · lower {what}: {BADGE}"
+def why_divide(spread: ProductSpread, divided: bool = True) -> str:
+    """The reason for the root, and what this head's products really do; ``divided``: whether it is taken."""
+    d_k, pairs = spread.d_head, f"{spread.pairs:,} pair{'s' * (spread.pairs != 1)}"
+    after = f", and {spread.divided:.2f} after the division" if divided else ""
+    kept = (
+        "Training sets the scale of the scores itself; the root decides where it starts and, under Adam, how "
+        "large each step is beside the scores."
+        if divided
+        else "This model does not divide: its training began with queries that are smaller by this root "
+        "instead (Raffel et al. 2020)."
+    )
+    return (
+        f"q·k is a sum of {d_k} products. If the entries of q and k were independent, with mean 0 and "
+        f"variance 1, it would have the variance {d_k}: wider heads would get larger scores, and the softmax "
+        f"would start out close to a hard choice, where its gradient is nearly 0. Divided by √{d_k} = "
+        f"{np.sqrt(d_k):.2f}, the variance is 1 for every width.\n\nThis holds about where training starts, "
+        f"but not after it: in this sentence (over its {pairs} of a query and a key it may see), this head's "
+        f"q·k has the variance {spread.products:.1f}{after}. The entries of all its queries here have the "
+        f"variance {spread.query:.2f}, those of its keys {spread.key:.2f}. {kept}"
+    )
 
 
-def why_scores(look: Look) -> None:
-    """Why scores are divided, and why a softmax subtracts the maximum."""
-    divides = look.site.score == "scaled_dot"
-    with explained(f"Why divide by √{look.sizes[1]}?" if divides else "Why is nothing divided by √d_k?"):
-        slot("weights.divide")
-    with explained("Why subtract the maximum?"):
-        st.latex(asides.shifted(look.symbols.latex_score))
-        slot("weights.subtract")
+def why_subtract(scores: np.ndarray, mask: np.ndarray) -> str:
+    """Why a softmax subtracts the largest score first, with the numbers (keys,) of this row, tried out."""
+    if not mask.any():
+        return "This row sees no key, so there is nothing to normalise."
+    most = float(scores[mask].max())
+    half, single = toys.overflow_from(np.float16), toys.overflow_from(np.float32)
+    sums = {
+        "half": toys.unshifted(scores, mask, np.float16).sum(),
+        "single": toys.unshifted(scores, mask, np.float32).sum(),
+    }
+    broken = " and ".join(name for name, total in sums.items() if not abs(total - 1) < 0.05)
+    found = "This row stays below both."
+    if broken:
+        why = "0 ÷ 0 is not a number" if most < 0 else "a number ÷ ∞ is 0, and ∞ ÷ ∞ is not a number"
+        found = f"So this row breaks in {broken} precision: {why}."
+    return (
+        f"Subtracting one number from all scores changes no weight, because it cancels. With m = "
+        f"{labels.number(most)}, the largest score of this row, every power lies between 0 and e⁰ = 1. "
+        f"Without it, the largest power here would be exp({labels.number(most)}) = {np.exp(most):.4g}. A "
+        f"power is infinite from a score of {half:.2f} in half precision (float16), and from {single:.2f} in "
+        f"single precision (float32). {found}"
+    )
 
 
-# --- the sum of the values ----------------------------------------------------------------------------------
-
-
-def weighted_sum(look: Look, outcome: Outcome | None) -> Contents:
+def weighted_sum(look: Look) -> Contents:
     """The values, each times its weight."""
-    value, weight, output = look.view.value[look.key], look.view.weights[0, look.key], look.output
+    value, weight = look.view.value[look.key], look.view.weights[0, look.key]
+    symbols, outcome, output = look.symbols, look.outcome, look.view.output[0]
     text = (
         f"Every value is multiplied by its weight, and the results are added. {look.key_name} gives "
         f"{percent(float(weight))} of its value. Point at a number to see what it adds to "
-        f"{look.symbols.result_words}."
+        f"{symbols.result_words}."
     )
-    rows = [
-        Strip(f"v of {look.key_label}", value),
-        Strip(f"{weight:.2f} × v", weight * value),
-        Strip(f"{look.symbols.output}, all keys", output, length(output), True),
-    ]
-    other, apart = [], []
+    rows = [Strip(f"v of {look.key_label}", value), Strip(f"{weight:.2f} × v", weight * value)]
+    rows.append(noted(f"{symbols.output}, all keys", output, True))
+    quantity, apart = "values", list[SlotPicture]()
     if outcome is not None:
-        strip = Strip(outcome.named(look.symbols), outcome.output, length(outcome.output))
+        strip = noted(f"{outcome.letter or symbols.output}, what if", outcome.output)
         if len(outcome.output) == len(output):
-            other = [strip]
+            rows, quantity = [*rows, strip], f"values · lower strip: {BADGE}"
         else:
-            apart = [strips_figure("other sum", [strip], BADGE, computed=False)]
-    quantity = f"values{lower(outcome if other else None, 'strip')}"
-    drawn = [strips_figure("sum", [*rows, *other], quantity, joint=True), *apart]
+            apart = [look.strips("other sum", [strip], BADGE, computed=False)]
     factors: np.ndarray = look.view.weights[0, look.keys, None]
-    values = keys_figure(look, "values", look.view.value, factors, ("v", "weight"))
-    return Contents({"text": text}, {"figures": (*drawn, values)})
+    keys = look.of_keys("values", look.view.value, factors, ("v", "weight"))
+    return Contents([SUMMED], text, [look.strips("sum", rows, quantity, True), *apart, keys])
 
 
-# --- all heads, and back into the stream --------------------------------------------------------------------
-
-
-def joined(look: Look) -> tuple[str, ...]:
-    """All heads, the output matrix, and the sum with the stream."""
-    config = look.opened.translation.config
-    reads = "stream" if look.view.norm == "post" else "read"
-    total = r"\mathrm{sum} = \mathrm{stream} + \mathrm{update}"
-    after = rf"\mathrm{{{reads}}}' = \mathrm{{{config.norm_name}}}(\mathrm{{sum}})"
-    return *formulas.joined(look.symbols, config.biases), total, after
-
-
-def all_heads(look: Look, _outcome: Outcome | None) -> Contents:
+def all_heads(look: Look) -> Contents:
     """What each head adds, and what becomes of the stream."""
-    inside, (_, d_k, heads, _), own = look.inside, look.sizes, look.view.head
+    inside, symbols, (_, d_k, heads), own = look.inside, look.symbols, look.sizes, look.view.head
     config, post = look.opened.translation.config, look.view.norm == "post"
+    everything, bias = r"\mathrm{all}", r" + \text{bias}" * config.biases
+    latex = [
+        r"\mathrm{all} = \mathrm{Concat}(OUTPUT_1, \dots, OUTPUT_h)",
+        rf"\mathrm{{update}} = {symbols.times(everything, 'W^O')}{bias}",
+        r"\mathrm{sum} = \mathrm{stream} + \mathrm{update}",
+        rf"\mathrm{{{'stream' if post else 'read'}}}' = \mathrm{{{config.norm_name}}}(\mathrm{{sum}})",
+    ]
     lengths = np.linalg.norm(inside.contributions, axis=1)
     before, after = np.linalg.norm(inside.stream), np.linalg.norm(inside.added)
     following = config.stacks[look.site.query_side].after(look.site.sublayer(look.view.layer))
-    reader = NEXT[following.name] if following else "whatever follows"
+    assert following is not None  # every layer ends with its feed-forward network
+    reader = following.name.replace("_attention", "-attention").replace("feed_", "the feed-")
+    reader += " network" * (following.name == "feed_forward")
     reads = f"a {config.norm_name} follows, and {reader} reads its result" if post else ""
     text = (
         f"The {heads} heads of the layer give {d_k} numbers each; side by side, they pass the output matrix. "
         f"That is the same as a sum of what each head adds. Head {labels.count(own)} adds a vector of length "
         f"{lengths[own]:.2f}; the longest comes from head {labels.count(int(np.argmax(lengths)))} "
         f"({lengths.max():.2f}).\n\nThe update is added to the stream, whose length changes from "
-        f"{before:.2f} to "
-        f"{after:.2f}; next, {reads or f'{reader} reads {config.norm_name}(sum)'}."
+        f"{before:.2f} to {after:.2f}; next, {reads or f'{reader} reads {config.norm_name}(sum)'}."
     )
     added = [noted(f"head {labels.count(i)}", each, i == own) for i, each in enumerate(inside.contributions)]
     added += [noted("bias", inside.w_o.bias)] * config.biases + [noted("= update", inside.update)]
     stream = [noted("stream", inside.stream), noted("+ update", inside.update), noted("= sum", inside.added)]
     stream += [noted(config.norm_name, inside.next_stream)] * post
     together = [Strip("all heads' outputs", inside.outputs.reshape(-1))]
-    figures = {
-        "joined": (strips_figure("together", together, f"{heads} × {d_k} numbers"),),
-        "matrices": (output_matrix(look),),
-        "figures": (strips_figure("heads", added, "what each head adds", joint=True),),
-        "stream": (strips_figure("stream", stream, "vectors", joint=True),),
-    }
-    return Contents({"text": text}, figures)
+    matrix, turned, head = inside.w_o.weight, symbols.columns, labels.count(own)
+    part = f"{symbols.matrix('O')}, the {'columns' if turned else 'rows'} of head {head}"
+    figures = [
+        look.strips("together", together, f"{heads} × {d_k} numbers"),
+        look.figure(
+            "output matrix",
+            matrices_spec([(part + " (drawn on its side)" * turned, matrix)], 150),
+            "this head's part of the output matrix",
+            f"The part of the output matrix that head {head} goes through",
+            signed(largest(matrix), "amber negative, purple positive"),
+        ),
+        look.strips("heads", added, "what each head adds", True),
+        look.strips("stream", stream, "vectors", True),
+    ]
+    asides = {"Two heads are seven matrices": (seven_matrices(*look.sizes), "")}
+    return Contents(latex, text, figures, asides=asides)
 
 
-def output_matrix(look: Look) -> Figure:
-    """This head's part of W^O."""
-    weight, turned, head = look.inside.w_o.weight, look.symbols.columns, labels.count(look.view.head)
-    part = f"{look.symbols.matrix('O')}, the {'columns' if turned else 'rows'} of head {head}"
-    return Figure(
-        "output matrix",
-        matrices_spec([(part + " (drawn on its side)" * turned, weight)], 150),
-        "this head's part of the output matrix",
-        f"The part of the output matrix that head {head} goes through",
-        (signed(largest(weight), "amber negative, purple positive"),),
-        step=False,
+def seven_matrices(d_model: int, d_k: int, heads: int) -> str:
+    """Two heads as seven matrices, with real numbers, and the count for a layer of this model."""
+    toy = toys.two_heads()
+    first, last = (head.weights[1] for head in toy.heads)
+    words, width, inner_width = toys.WORDS, toy.x.shape[1], heads * d_k
+    names, written = [f"W_{i}^{each}" for i in (1, 2) for each in "QKV"] + ["W^O"], list[str]()
+    for name, matrix in zip(names, toy.matrices, strict=True):
+        rows = r" \\ ".join(" & ".join(map(str, row)) for row in matrix.tolist())
+        written.append(rf"{name} = \begin{{pmatrix}} {rows} \end{{pmatrix}}")
+    lines = [r"\quad ".join(written[start : start + 3]) for start in (0, 3, 6)]
+    square = f"{d_model}²" if inner_width == d_model else f"{d_model} · {inner_width}"
+    return (
+        f"Two toy heads, set by hand: the tokens are {', '.join(f'“{word}”' for word in words)}, and their "
+        f"four numbers say noun, verb, first and last. The verb asks two questions at once. Head 1 finds "
+        f"“{words[int(first.argmax())]}” (weight {first.max():.3f}), head 2 finds "
+        f"“{words[int(last.argmax())]}” ({last.max():.3f}). One head would have to share its weight of 1 "
+        "between them.\n\n"
+        + "\n\n".join(f"$${line}$$" for line in lines)
+        + f"\n\n{len(names) - 1} matrices of {width} × {width // 2} and one of {width} × {width}: "
+        f"{len(names)} matrices, {toy.numbers} numbers. One head of width {width} needs four matrices, and "
+        f"also 4 · {width}² = {4 * width**2} numbers: more heads need no more numbers. The verb's output is "
+        f"({', '.join(labels.number(each) for each in toy.output[1])}): it carries the marks of both nouns."
+        f"\n\nThis layer has {heads} heads: 3 · {heads} + 1 = {3 * heads + 1} matrices with 4 · {square} = "
+        f"{4 * d_model * inner_width:,} numbers, without any biases."
     )
 
 
-def seven(look: Look) -> None:
-    """Two heads as seven matrices."""
-    with explained("Two heads are seven matrices"):
-        asides.seven_matrices(look.sizes[0], look.sizes[2], look.sizes[1])
+class Step(NamedTuple):
+    """One step of the derivation."""
+
+    title: str  # its heading
+    short: str  # its name in the switch
+    contents: Callable[[Look], Contents]
 
 
 STEPS = {
-    "path": Step("The whole path", "the path", summed, path),
-    "projections": Step(
-        "From the stream to query, key, value",
-        "q, k, v",
-        projected,
-        projections,
-        ("read", "matrices", "figures"),
-        outside,
-    ),
-    "products": Step("Query against keys", "q·k", product, products),
-    "weights": Step("Scores and weights", "weights", softmax, scores, more=why_scores),
-    "sum": Step("Weighted sum of values", "sum of values", summed, weighted_sum),
-    "heads": Step(
-        "All heads, and back into the stream",
-        "all heads",
-        joined,
-        all_heads,
-        ("joined", "matrices", "figures", "stream"),
-        seven,
-    ),
+    "path": Step("The whole path", "the path", path),
+    "projections": Step("From the stream to query, key, value", "q, k, v", projections),
+    "products": Step("Query against keys", "q·k", products),
+    "weights": Step("Scores and weights", "weights", weights),
+    "sum": Step("Weighted sum of values", "sum of values", weighted_sum),
+    "heads": Step("All heads, and back into the stream", "all heads", all_heads),
 }
 """The steps by their names in the address, in order."""
 CHANGED = ("weights", "sum")

@@ -1,9 +1,11 @@
-"""The switches of "Inside a head": the other arithmetic, its number, and what the two change."""
+"""Other arithmetic on the vectors of one query: its table, its switches, and the difference that it makes."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import streamlit as st
@@ -12,186 +14,267 @@ from explorer.app.address import session
 from explorer.app.address.kinds import Kind, UnreadableError
 from explorer.app.address.state import own
 from explorer.app.controls import inform, options, pickers
-from explorer.app.controls.slots import slot
-from explorer.app.sections.inside.arithmetic import (
-    ARITHMETIC,
-    BADGE,
-    RADII,
-    TEMPERATURES,
-    Outcome,
-    offered,
-    usual,
-)
-from explorer.app.sections.inside.look import Contents, Figure, Look
+from explorer.app.controls.slots import SlotPicture
+from explorer.app.sections.inside.look import BADGE, Contents, Look, Outcome
 from explorer.app.server import per_run
 from explorer.figures.base import labels
-from explorer.figures.pages.inside import saturation_spec
-from explorer.lenses.inside.inside import InsideHead
-from explorer.lenses.what_if import arithmetic as what_if
+from explorer.figures.pages.inside import LedgerRow, saturation_spec
+from explorer.lenses.what_if import arithmetic as toys
+from explorer.lenses.what_if.arithmetic import Doubles
 
-WhatIf = tuple[str, float | None]
-WHAT_IFS: dict[str, tuple[float, float] | None] = {
-    **dict.fromkeys(("no-projections", "inputs", "no-scale", "additive", "bilinear", "hard")),
-    "temperature": (0.05, 20.0),
-    "local": (0.0, 1024.0),
-    "local-best": (0.0, 1024.0),
-    "local-predicted": (1.0, 1024.0),
-    "pair": (1.0, 256.0),
-}
-"""Alternative arithmetic, with the range of its number; None if it takes no number."""
 WHAT_IF = "what-if"
 """Names the slots of the switches."""
 _FACTORS = np.geomspace(1 / 8, 8, 61)
-_OWN = "the model's arithmetic"
 
 
-def _read_what_if(value: str) -> WhatIf:
-    if value in WHAT_IFS:
+class Arithmetic(NamedTuple):
+    """One way to compute weights."""
+
+    label: str  # its name in the list of choices
+    formula: str  # LaTeX, as `Notation.latex` takes it
+    text: str  # what it changes, in one or two sentences
+    compute: Callable[[Look, float], Outcome]  # gets its number
+    ends: tuple[float, float] | None = None  # of its number in an address; None if it takes none
+    usual: tuple[float, ...] = ()  # the numbers that are offered, the first one first
+    written: str = ""  # how a number is called
+
+
+def _scored(look: Look, scores: Doubles, placed: bool = True, factor: float | None = None) -> Outcome:
+    """The softmax of other scores, to which positions add what they add here, if they are to be placed."""
+    if placed and look.inside.bias is not None:
+        scores, factor = scores + look.inside.bias, None
+    weights = toys.softmax(scores, look.view.mask[0])
+    line = LedgerRow("what if: score", scores, masked=True, what_if=True)
+    return _weighed(look, weights)._replace(rows=(line, _line(weights)), factor=factor)
+
+
+def _weighed(look: Look, weights: Doubles, note: str = "") -> Outcome:
+    return Outcome(weights, toys.taken(weights, look.view.value), (_line(weights),), note=note)
+
+
+def _line(weights: Doubles) -> LedgerRow:
+    return LedgerRow("what if: weight", weights, share=True, masked=True, what_if=True)
+
+
+def _inputs(look: Look, _number: float) -> Outcome:
+    found = _scored(look, toys.plain_products(look.inside.read, look.inside.sources), False)
+    return found._replace(output=toys.taken(found.weights, look.inside.sources), letter="y")
+
+
+def _local(look: Look, radius: float, predicted: bool = False) -> Outcome:
+    view, mask, centre = look.view, look.view.mask[0], float(look.inside.row)
+    if predicted:
+        centre = toys.predicted_centre(view.query[0], len(mask))
+    weights = toys.softmax(view.scores[0], toys.local_mask(mask, centre, int(radius)))
+    if not predicted:
+        return _weighed(look, weights, f"The centre here is position {labels.count(look.inside.row)}.")
+    weights = toys.bell(weights, centre, int(radius))
+    here = f"The centre here is p = {centre + 1:.2f}, with {len(mask)} keys counted from 1. "
+    return _weighed(look, weights, f"{here}The weights sum to {weights.sum():.2f}.")
+
+
+def _pair(look: Look, number: float) -> Outcome:
+    inside = look.inside
+    other = per_run.inside(look.opened, look.kind, (look.view.layer, int(number) - 1), inside.row)
+    scores = toys.joined((inside.products, other.products), look.sizes[1])
+    if inside.bias is not None and other.bias is not None:
+        scores = scores + (inside.bias + other.bias) / np.sqrt(2)
+    found = _scored(look, scores, False)
+    line = LedgerRow(f"weights of head {number:g}", other.view.weights[0], share=True, masked=True)
+    return found._replace(rows=(line, *found.rows))
+
+
+ARITHMETIC = {
+    "no-projections": Arithmetic(
+        "scores without W_Q and W_K",
+        r"SCORE_j = \frac{OWN \cdot SOURCE_j}{\sqrt{d_{model}}}, \quad OUTPUT = \sum_j WEIGHT_j\, v_j",
+        "The inputs are compared as they are: nothing about the scores is learned, and all heads of the "
+        "layer would have the same. The values v still come from this head's third matrix. In "
+        "self-attention, a token is usually most like itself.",
+        lambda look, _: _scored(look, toys.without_projections(look.inside.read, look.inside.sources)),
+    ),
+    "inputs": Arithmetic(
+        "no projections at all",
+        r"y_i = \sum_j \mathrm{softmax}_j(OWN_i \cdot SOURCE_j)\, SOURCE_j",
+        "Attention in its simplest form: the inputs are query, key and value at once. Nothing is learned or "
+        "divided, positions add nothing, and y is as wide as the input. Only the mask is kept.",
+        _inputs,
+    ),
+    "no-scale": Arithmetic(
+        "no ÷ √d_k",
+        r"SCORE_j = q \cdot k_j",
+        "The scores grow √d_k-fold. The softmax saturates: in most rows one weight comes close to 1, and the "
+        "gradient close to 0, so training would hardly change that weight (section 3.2.1 of the paper).",
+        lambda look, _: _scored(look, look.inside.products.astype(np.float64), factor=look.inside.divisor),
+    ),
+    "temperature": Arithmetic(
+        "temperature",
+        r"WEIGHT = \mathrm{softmax}(SCORE / T)",
+        "If T is below 1, the largest score takes a larger share. If T is above 1, the weights become more "
+        "alike.",
+        lambda look, t: _scored(look, look.view.scores[0].astype(np.float64) / t, False, 1 / t),
+        (0.05, 20.0),
+        (2.0, 0.1, 0.25, 0.5, 4.0, 10.0),
+        "T = {:g}",
+    ),
+    "additive": Arithmetic(
+        "additive score",
+        r"SCORE_j = v^{\top} \tanh(W_1 q + W_2 k_j)",
+        "Bahdanau's score of 2015, here with toy weights: W₁ = W₂ = identity, and v = 1/√d_k in every "
+        "dimension. A trained model learns all three.",
+        lambda look, _: _scored(look, toys.additive(look.view.query[0], look.view.key)),
+    ),
+    "bilinear": Arithmetic(
+        "bilinear score",
+        r"SCORE_j = q \cdot W k_j",
+        "Luong's “general” score of 2015, which is not divided by √d_k. W is a toy here: diagonal, falling "
+        "evenly from 2 in the first dimension to 0 in the last. A trained model learns W.",
+        lambda look, _: _scored(look, toys.bilinear(look.view.query[0], look.view.key)),
+    ),
+    "hard": Arithmetic(
+        "hard attention",
+        r"WEIGHT_j = \begin{cases} 1 & j = \arg\max_i SCORE_i \\ 0 & \text{else} \end{cases}",
+        "The best key takes all. The gradient of an arg max is 0 almost everywhere, so gradients alone "
+        "cannot train it. REINFORCE draws a key at random and makes lucky draws more likely; Gumbel-softmax "
+        "adds noise to the scores and takes a softmax of low temperature, so that a gradient flows.",
+        lambda look, _: _weighed(look, toys.hard(look.view.scores[0], look.view.mask[0])),
+    ),
+    "local": Arithmetic(
+        "local-m: around the position",
+        r"WEIGHT_j = 0 \text{ for } |j - i| > r",
+        "Luong's monotonic window of 2015: only keys within r tokens of the query's own position i stay "
+        "visible. In cross-attention, i is the same position in the source, which fails if the translation "
+        "moves words.",
+        _local,
+        (0.0, 1024.0),
+        (1.0, 0.0, 2.0, 3.0, 5.0, 8.0),
+        "r = {:g}",
+    ),
+    "local-predicted": Arithmetic(
+        "local-p: a predicted centre",
+        r"\begin{aligned} p &= S\,\sigma\!\left(u^{\top} \tanh(W q)\right) \\ "
+        r"WEIGHT_j &= \mathrm{softmax}(SCORE)_j\; e^{-2 (j - p)^2 / r^2} \\ "
+        r"& \text{over the keys with } |j - p| \le r \end{aligned}",
+        "Luong's predictive window: the query itself says where to look among the S keys, and a bell curve "
+        "favours keys near the centre. Luong learns W and u. Here W = identity and u = 1/√d_k in every "
+        "dimension: the centre moves with the query, but it means nothing.",
+        partial(_local, predicted=True),
+        (1.0, 1024.0),
+        (1.0, 2.0, 3.0, 5.0, 8.0),
+        "r = {:g}",
+    ),
+    "pair": Arithmetic(
+        "two heads against one",
+        r"SCORE_j = \frac{[q, q'] \cdot [k_j, {k'}_j]}{\sqrt{2 d_k}}",
+        "The vectors of two heads stand side by side, as one head of twice the width. One softmax makes one "
+        "choice; two heads make two. The output shown is the half that this head's values give.",
+        _pair,
+        (1.0, 256.0),
+        written="with head {:g}",
+    ),
+}
+WhatIf = tuple[str, float | None]
+
+
+def _read(value: str) -> WhatIf:
+    if value in ARITHMETIC:
         return value, None
-    name, dash, written = value.rpartition("-")
-    low, high = WHAT_IFS.get(name) or (0.0, 0.0)
-    if not dash or not high or not math.isfinite(number := float(written)):
+    name, _, written = value.rpartition("-")
+    ends = ARITHMETIC[name].ends if name in ARITHMETIC else None
+    if ends is None or not math.isfinite(number := float(written)):
         raise UnreadableError
-    number = min(max(number, low), high)
-    if name == "temperature":
-        return name, number
-    return name, float(int(number) - (name == "pair"))
+    number = min(max(number, ends[0]), ends[1])
+    return name, number if name == "temperature" else float(int(number))
 
 
-def _write_what_if(value: WhatIf) -> str:
+def _write(value: WhatIf) -> str:
     name, number = value
-    return name if number is None else f"{name}-{number + (name == 'pair'):g}"
+    return name if number is None else f"{name}-{number:g}"
 
 
-own("what_if", Kind(_read_what_if, _write_what_if))  # a temperature, a radius, a head (from 0)
+own("what_if", Kind(_read, _write))  # a temperature, a radius, a head (from 1)
 
 
-def controls(look: Look, asked: WhatIf | None) -> None:
-    """Draws the switches, and slots for what they change."""
-    name, number = fitted(look, asked)
-    with st.container(key=f"inside-section-{WHAT_IF}"):
-        with st.container(horizontal=True, vertical_alignment="center", key="what-if"):
-            st.markdown("**What if** this head computed otherwise?", width="content")
-            others = offered(look.inside)
-            names = {"": _OWN, **{each: other.label for each, other in others.items()}}
-            pickers.choose("what_if", "Other arithmetic", names, name, _take, width=260)
-            if name:
-                _number(look, name, number)
-                st.badge(BADGE, color="gray", icon=":material/science:")
-        if name:
-            _frame(look, name, asked)
-
-
-def outcome(look: Look, asked: WhatIf | None) -> Outcome | None:
-    """Result of another arithmetic for this query; None if the model's own is chosen."""
-    name, number = fitted(look, asked)
-    return ARITHMETIC[name].compute(look.inside, number, lambda each: _partner(look, each)) if name else None
+def _offered(look: Look) -> dict[str, Arithmetic]:
+    """Those that compute something else than the model does: one that never divides cannot leave it out."""
+    return {name: each for name, each in ARITHMETIC.items() if name != "no-scale" or look.inside.divisor != 1}
 
 
 def fitted(look: Look, asked: WhatIf | None) -> tuple[str, float]:
-    """The arithmetic that a state asks for, with its number fitted to the model."""
-    if asked is None:
+    """The arithmetic that a state asks for, with its number fitted to the model; no name for the model's."""
+    name, number = asked or ("", None)
+    if name not in _offered(look):
         return "", 0.0
-    name, number = asked
-    if name not in offered(look.inside):
-        return "", 0.0
-    heads = look.sizes[2]
-    if number is None:
-        return name, usual(name, look.view.head, heads)
-    return name, min(number, heads - 1) if name == "pair" else number
+    if name == "pair":
+        heads = look.sizes[2]
+        return name, float((look.view.head + 1) % heads + 1 if number is None else min(number, heads))
+    return name, (*ARITHMETIC[name].usual, 0.0)[0] if number is None else number
 
 
-def _take(name: str) -> None:
-    session.change(what_if=(name, None) if name else None)
+def outcome(look: Look, asked: WhatIf | None) -> Outcome | None:
+    """What the arithmetic that a state asks for makes of this query; None if that is the model's own."""
+    name, number = fitted(look, asked)
+    return ARITHMETIC[name].compute(look, number) if name else None
 
 
-def _number(look: Look, name: str, number: float) -> None:
-    """Draws the control of an arithmetic's number, if it has one."""
-    heads = look.sizes[2]
-    radius: Callable[[float], str] = lambda each: f"r = {each:g}"  # noqa: E731
-    usual_numbers, written = {
-        "temperature": (TEMPERATURES, lambda each: f"T = {each:g}"),
-        "local": (RADII, radius),
-        "local-best": (RADII, radius),
-        "local-predicted": (RADII[1:], radius),
-        "pair": (range(heads), lambda each: f"with head {labels.count(int(each))}"),
-    }.get(name, ((), str))
-    if usual_numbers:
-        choices = options.numbers(usual_numbers, number, written)
-        pickers.choose(
-            f"what_if.{name}",
-            "Number",
-            choices,
-            number,
-            lambda each: session.change(what_if=(name, float(each))),
-            texts=True,
-            width=150,
-        )
-
-
-def _frame(look: Look, name: str, asked: WhatIf | None) -> None:
-    """Explains the arithmetic; its numbers are fed into the slots."""
-    heads = look.sizes[2]
-    if name == "pair" and asked is not None and (asked[1] or 0) >= heads:
+def controls(look: Look, asked: WhatIf | None) -> None:
+    """Draws the switches."""
+    name, number = fitted(look, asked)
+    with st.container(horizontal=True, vertical_alignment="center", key="what-if"):
+        st.markdown("**What if** this head computed otherwise?", width="content")
+        names = {"": "the model's arithmetic", **{key: each.label for key, each in _offered(look).items()}}
+        take = lambda chosen: session.change(what_if=(chosen, None) if chosen else None)  # noqa: E731
+        pickers.choose("what_if", "Other arithmetic", names, name, take, width=260)
+        if not name:
+            return
+        usual, written = ARITHMETIC[name].usual, ARITHMETIC[name].written
+        if written:
+            choices = options.numbers(usual or range(1, look.sizes[2] + 1), number, written.format)
+            take = lambda chosen: session.change(what_if=(name, float(chosen)))  # noqa: E731
+            pickers.choose(f"what_if.{name}", "Number", choices, number, take, texts=True, width=150)
+        st.badge(BADGE, color="gray", icon=":material/science:")
+    if name == "pair" and asked is not None and (asked[1] or 0) > (heads := look.sizes[2]):
         inform(f"This layer has {heads} heads; head {heads} is taken.")
-    left, right = st.columns([1, 2], gap="medium")
-    with left:
-        st.latex(ARITHMETIC[name].written(look.symbols))
-        slot(f"{WHAT_IF}.text")
-    with right:
-        slot(f"{WHAT_IF}.table")
-        slot(f"{WHAT_IF}.figures")
 
 
-def _partner(look: Look, head: int) -> InsideHead:
-    chosen = (look.view.layer, head)
-    return per_run.inside(look.opened, look.kind, chosen, look.inside.row)
-
-
-def told(look: Look, asked: WhatIf | None, found: Outcome | None) -> Contents | None:
-    """Difference that the other arithmetic makes for this query; None if the model's own is chosen."""
+def difference(look: Look, asked: WhatIf | None) -> Contents | None:
+    """What other arithmetic changes for this query; None if the model's own is chosen."""
+    found, (name, _) = look.outcome, fitted(look, asked)
     if found is None:
         return None
-    name, _ = fitted(look, asked)
-    nothing = "" if found.weights.any() else " **No key is that near, so every weight is 0.**"
-    text = (
-        f"{ARITHMETIC[name].text} {found.note}{nothing} This switch changes only the arithmetic of this "
-        "head; nothing after the head is computed again."
-    )
-    curve = () if found.factor is None else (_curve(look, found.factor),)
-    return Contents({"text": text, "table": _table(look, name, found)}, {"figures": curve})
-
-
-def _table(look: Look, name: str, found: Outcome) -> str:
-    mask, output = look.view.mask[0], look.output
-    own, other = (what_if.saturation(each, mask) for each in (look.view.weights[0], found.weights))
+    mask, symbols, output = look.view.mask[0], look.symbols, look.view.output[0]
+    own, other = (toys.saturation(each, mask) for each in (look.view.weights[0], found.weights))
     entropy, gradient, moved = f"{other.entropy:.2f}", f"{other.gradient:.3f}", "–"
     if name == "hard":
         gradient = "0 (arg max)"
     if name == "local-predicted":  # no softmax: the bell curve keeps the weights from summing to 1
         entropy = gradient = "–"
     if len(found.output) == len(output):
-        away = np.linalg.norm(found.output - output) / max(float(np.linalg.norm(output)), 1e-9)
-        moved = f"{away:.2f}"
-    letter, weight, score = look.symbols.output, look.symbols.weight, look.symbols.score
-    return (
+        moved = f"{np.linalg.norm(found.output - output) / max(float(np.linalg.norm(output)), 1e-9):.2f}"
+    letters = f"{symbols.weight}/∂{symbols.score}"
+    nothing = "" if found.weights.any() else " **No key is that near, so every weight is 0.**"
+    return Contents(
+        [ARITHMETIC[name].formula],
+        f"{ARITHMETIC[name].text} {found.note}{nothing} This switch changes only the arithmetic of this "
+        "head; nothing after the head is computed again.",
+        [] if found.factor is None else [_curve(look, found.factor)],
         "| | the model | what if |\n|--|--|--|\n"
         f"| largest weight | {own.largest:.2f} | {other.largest:.2f} |\n"
         f"| entropy, as a share of that of equal weights | {own.entropy:.2f} | {entropy} |\n"
-        f"| gradient of the softmax, ‖∂{weight}/∂{score}‖ | {own.gradient:.3f} | {gradient} |\n"
-        f"| {letter} moves by, as a multiple of its length | – | {moved} |"
+        f"| gradient of the softmax, ‖∂{letters}‖ | {own.gradient:.3f} | {gradient} |\n"
+        f"| {symbols.output} moves by, as a multiple of its length | – | {moved} |",
     )
 
 
-def _curve(look: Look, factor: float) -> Figure:
-    scores, mask = look.view.scores[0].astype(np.float64), look.view.mask[0]
-    found = [what_if.saturation(what_if.softmax(scores * each, mask), mask) for each in _FACTORS]
-    symbols = look.symbols
+def _curve(look: Look, factor: float) -> SlotPicture:
+    """Largest weight and gradient of the softmax as all scores grow."""
+    scores, mask, symbols = look.view.scores[0].astype(np.float64), look.view.mask[0], look.symbols
+    found = [toys.saturation(toys.softmax(scores * each, mask), mask) for each in _FACTORS]
     curves = [
         ("largest weight", np.array([each.largest for each in found])),
         (f"gradient ‖∂{symbols.weight}/∂{symbols.score}‖", np.array([each.gradient for each in found])),
     ]
-    return Figure(
+    return look.figure(
         "saturation",
         saturation_spec(_FACTORS, curves, [("the model", 1.0), ("what if", factor)]),
         f"softmax of this row's scores times a factor; {BADGE}, except at 1",

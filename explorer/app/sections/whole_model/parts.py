@@ -21,7 +21,7 @@ from explorer.figures.base.bars import percent
 from explorer.figures.base.labels import count, number, piece
 from explorer.figures.base.strips import Strip, strips
 from explorer.figures.pages.anatomy import ranked
-from explorer.lenses.inside import logit_lens, parts
+from explorer.lenses.inside import parts
 from explorer.lenses.inside.parts import NormPart
 from transformer.config import ModelConfig
 from transformer.view import Check
@@ -259,7 +259,7 @@ def inner_formula(config: ModelConfig, wide: int) -> str:
 def output(at: Inspected, to: Drawing) -> None:
     """The last linear map and the softmax."""
     model, config, pieces = at.model.model, at.model.config, at.model.config.n_target_pieces
-    (*_, last), checks = logit_lens.logit_lens(model, at.run, at.step, CANDIDATES)
+    (*_, last), checks = parts.logit_lens(model, at.run, at.step, CANDIDATES)
     scale = r"\tfrac{1}{\sqrt{d_{model}}}\," if config.scaled_output else ""
     matrix = r"E^{\top}" if model.output is None else r"W"
     st.latex(

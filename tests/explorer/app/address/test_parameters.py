@@ -35,7 +35,7 @@ EXAMPLES = {
     "language": (">>fra<<", "<2de>"),
     "links": ("mass-70", "weight-10"),
     "lesson": ("masks.3",),
-    "what_if": ("temperature-0.5", "pair-2", "local-predicted-2", "local-best-3", "hard", "no-projections"),
+    "what_if": ("temperature-0.5", "pair-2", "local-predicted-2", "local-3", "hard", "no-projections"),
     "against": ("head-1.2", "decode-beam-4", "untrained-3", "model-en-de", "forced"),
     "changes": ("ablate_cross_2_6_mean~choose_4_▁ist",),
     "off": ("1.hide_2~3.drop_3",),

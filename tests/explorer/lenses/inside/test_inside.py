@@ -1,39 +1,30 @@
+"""One query of one head, and one score: every number against torch, and every check turned red."""
+
 from __future__ import annotations
 
+import copy
 import math
 from dataclasses import replace
+from typing import get_args
 
 import numpy as np
 import pytest
 import torch
 from closed_form import CASES
-from random_models import random_model
+from forged import forged
+from random_models import random_model, random_recurrent
 
-from explorer.lenses.inside.inside import (
-    Projection,
-    audit_inside,
-    layer_norm,
-    look_inside,
-    recorded_sublayer,
-)
-from transformer import Capture, Translator
-from transformer.config import Sublayer
+from explorer.lenses.inside.inside import look_inside, product_spread, score_terms
+from transformer import Translator
+from transformer.config import AttentionKind, Score
 from transformer.run import NotCapturedError
 from transformer.translator import retrace
 
 TEXT = "one two three four five"
 KINDS = ("encoder", "decoder", "cross")
-PROOF = {
-    "sub-layer input",
-    "queries",
-    "keys",
-    "values",
-    "products",
-    "heads",
-    "sub-layer output",
-    "residual stream",
-    "same as decoded",
-}
+PROOF = {"sub-layer input", "queries", "keys", "values", "products", "heads", "sub-layer output"}
+PROOF |= {"residual stream", "same as decoded"}
+HEAD, ROW = 3, 2
 
 
 @pytest.fixture(scope="module", params=["pre", "post"])
@@ -52,128 +43,104 @@ def traced(model, decoded):
     return retrace(model, decoded)
 
 
-def opened(model, traced, kind="cross", row=2, decoded=None):
-    return look_inside(model.model, traced, (kind, 1, 3), row, decoded)
+def failed(network, traced, decoded=None, kind="cross"):
+    """The names of the checks that do not pass."""
+    audit = look_inside(network, traced, (kind, 1, HEAD), ROW, decoded).audit
+    return {check.name for check in audit.checks if not check.passed}
 
 
-def test_a_second_pass_gives_what_decoding_gave(model, decoded, traced):
-    assert traced.target_tokens == decoded.target_tokens
-    assert traced.attention.audit().passed
-    for kind in KINDS:
-        first, second = decoded.attention.layer(kind, 1), traced.attention.layer(kind, 1)
-        torch.testing.assert_close(second.output, first.output, atol=1e-5, rtol=1e-5)
-    with pytest.raises(NotCapturedError):
-        decoded.stream(Sublayer("encoder", 0, "self_attention"))
-
-
-def test_a_second_pass_of_beams_and_forced_translations_is_audited(model):
-    for translation in (model.translate(TEXT, beam_size=3, max_length=5), model.force(TEXT, "two one")):
-        assert look_inside(
-            model.model, retrace(model, translation), ("decoder", 0, 0), 1, translation
-        ).audit.passed
+def close(shown, true):
+    np.testing.assert_allclose(shown, true, atol=2e-5)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_everything_inside_a_head_is_proved(model, decoded, traced, kind):
-    inside = opened(model, traced, kind, 3, decoded)
+def test_the_numbers_are_those_of_the_formulas_and_proved(model, decoded, traced, kind):
+    """Recomputed from the model's parameters by torch, without the package's own attention."""
+    inside = look_inside(model.model, traced, (kind, 1, HEAD), ROW, decoded)
     assert inside.audit.passed
     assert {check.name for check in inside.audit.checks} >= PROOF
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_numbers_are_those_of_the_formulas(model, traced, kind):
-    """Recomputed from the model's parameters by torch, without the package's own attention."""
-    inside, head, row = opened(model, traced, kind), 3, 2
     stack = model.model.encoder if kind == "encoder" else model.model.decoder
     name = "cross_attention" if kind == "cross" else "self_attention"
-    attention = getattr(stack.layers[1], name)
+    attention, norm = getattr(stack.layers[1], name), getattr(stack.layers[1], f"{name}_residual").norm
     x, sources = torch.tensor(inside.read), torch.tensor(inside.sources)
-    q = attention.q_proj(x).view(4, 8)[head]
-    k = attention.k_proj(sources).view(-1, 4, 8)[:, head]
-    v = attention.v_proj(sources).view(-1, 4, 8)[:, head]
+    q = attention.q_proj(x).view(4, 8)[HEAD]
+    k = attention.k_proj(sources).view(-1, 4, 8)[:, HEAD]
+    v = attention.v_proj(sources).view(-1, 4, 8)[:, HEAD]
     scores = k @ q / math.sqrt(8)
-    if kind == "decoder":
-        scores[row + 1 :] = -torch.inf
-    b = scores.softmax(0) @ v
-    for shown, true in (
-        (inside.query, q),
-        (inside.key, k),
-        (inside.view.value, v),
-        (inside.outputs[head], b),
-    ):
-        np.testing.assert_allclose(shown, true, atol=2e-5)
-    update = attention.out_proj(torch.tensor(inside.outputs).reshape(-1))
-    np.testing.assert_allclose(inside.update, update, atol=2e-5)
-    np.testing.assert_allclose(inside.added, inside.stream + inside.update, atol=1e-6)
-    norm = getattr(stack.layers[1], f"{name}_residual").norm
-    leaves = inside.added if model.config.norm == "pre" else norm(torch.tensor(inside.added))
-    np.testing.assert_allclose(inside.next_stream, leaves, atol=2e-5)
-    reads = inside.stream if model.config.norm == "post" else norm(torch.tensor(inside.stream))
-    np.testing.assert_allclose(inside.read, reads, atol=2e-5)
-
-
-def test_cross_attention_reads_the_encoder_s_output(model, traced):
-    ids = torch.tensor([[*model.ids(TEXT), model.config.eos_id]])
-    np.testing.assert_allclose(opened(model, traced).sources, model.model.encode(ids)[0], atol=2e-5)
-
-
-def test_contributions_of_all_heads_and_the_bias_are_the_update(model, traced):
-    inside = opened(model, traced, "encoder")
-    np.testing.assert_allclose(inside.contributions.sum(0) + inside.w_o.bias, inside.update, atol=2e-5)
-    np.testing.assert_allclose(inside.outputs[3] @ inside.w_o.weight, inside.contributions[3], atol=2e-5)
-
-
-def nudged(array):
-    changed = np.array(array)
-    changed.flat[changed.size // 2] += 0.05
-    return changed
+    seen = scores.clone()
+    seen[ROW + 1 if kind == "decoder" else len(seen) :] = -torch.inf
+    for shown, true in ((inside.query, q), (inside.key, k), (inside.view.value, v), (inside.scaled, scores)):
+        close(shown, true)
+    close(inside.outputs[HEAD], seen.softmax(0) @ v)
+    close(inside.products / inside.divisor, scores)
+    close(inside.read @ inside.w_q.weight + inside.w_q.bias, q)
+    close(inside.w_k(inside.sources), k)
+    close(inside.w_v(inside.sources), v)
+    close(inside.update, attention.out_proj(torch.tensor(inside.outputs).reshape(-1)))
+    rows = attention.out_proj.weight.T.view(4, 8, 32)
+    close(inside.contributions, torch.einsum("hd,hdm->hm", torch.tensor(inside.outputs), rows))
+    close(inside.w_o.weight, rows[HEAD])
+    close(inside.contributions.sum(0) + inside.w_o.bias, inside.update)
+    close(inside.added, inside.stream + inside.update)
+    pre = model.config.norm == "pre"
+    close(inside.next_stream, inside.added if pre else norm(torch.tensor(inside.added)))
+    close(inside.read, norm(torch.tensor(inside.stream)) if pre else inside.stream)
+    if kind == "cross":
+        ids = torch.tensor([[*model.ids(TEXT), model.config.eos_id]])
+        close(inside.sources, model.model.encode(ids)[0])
+    assert (inside.row, inside.rule, inside.bias, inside.rotates) == (ROW, "", None, False)
 
 
 @pytest.mark.parametrize(
-    ("name", "check"),
+    ("name", "row", "red"),
     [
-        ("stream", "sub-layer input"),
-        ("read", "queries"),
-        ("sources", "keys"),
-        ("sources", "values"),
-        ("query", "queries"),
-        ("key", "keys"),
-        ("products", "products"),
-        ("outputs", "heads"),
-        ("outputs", "sub-layer output"),
-        ("contributions", "heads"),
-        ("update", "sub-layer output"),
-        ("update", "residual stream"),
-        ("added", "residual stream"),
-        ("next_stream", "residual stream"),
+        ("cross_attention.query", ROW, {"queries", "heads"}),
+        ("cross_attention.key", 0, {"keys", "heads"}),
+        ("cross_attention.value", 0, {"values", "heads"}),
+        ("cross_attention.heads", ROW, {"heads", "sub-layer output"}),
+        ("cross_attention.read", ROW, {"sub-layer input", "queries", "residual stream"}),
+        ("cross_attention.output", ROW, {"sub-layer output", "residual stream"}),
+        ("cross_attention.stream", ROW, {"residual stream"}),
     ],
 )
-def test_one_changed_number_turns_the_audit_red(model, traced, name, check):
-    inside = opened(model, traced)
-    place = recorded_sublayer(model.model, traced, inside.view.kind, 1)
-    assert all(each.passed for each in audit_inside(inside, place))
-    forged = replace(inside, **{name: nudged(getattr(inside, name))})
-    failed = {each.name for each in audit_inside(forged, place) if not each.passed}
-    assert check in failed
+def test_a_recorded_number_that_is_not_the_model_s_turns_its_checks_red(model, traced, name, row, red):
+    path = f"decoder.1.{name}"
+    changed = traced.attention.tensors[path].clone()
+    changed[..., row, 1] += 2
+    trace = forged(traced.attention, **{path.replace(".", "__"): changed})
+    assert failed(model.model, traced) == set()
+    assert failed(model.model, replace(traced, attention=trace)) & PROOF == red
 
 
 @pytest.mark.parametrize(
-    ("name", "check"), [("w_q", "queries"), ("w_k", "keys"), ("w_v", "values"), ("w_o", "heads")]
+    ("part", "red"),
+    [
+        ("q_proj", "queries"),
+        ("k_proj", "keys"),
+        ("v_proj", "values"),
+        ("out_proj", "sub-layer output"),
+        ("norm", {"pre": "sub-layer input", "post": "residual stream"}),
+    ],
 )
-@pytest.mark.parametrize("mutation", ["weight", "bias", "transposed", "another head's"])
-def test_forged_projections_turn_the_audit_red(model, traced, name, check, mutation):
-    inside = opened(model, traced)
-    place = recorded_sublayer(model.model, traced, inside.view.kind, 1)
-    honest = getattr(inside, name)
-    forged = {
-        "weight": Projection(nudged(honest.weight), honest.bias),
-        "bias": Projection(honest.weight, nudged(honest.bias)),
-        "transposed": Projection(honest.weight.T.reshape(honest.weight.shape), honest.bias),
-        "another head's": getattr(look_inside(model.model, traced, ("cross", 1, 0), 2), name),
-    }[mutation]
-    checks = audit_inside(replace(inside, **{name: forged}), place)
-    expected = "sub-layer output" if (name, mutation) == ("w_o", "bias") else check
-    assert expected in {each.name for each in checks if not each.passed}
+@pytest.mark.parametrize("parameter", ["weight", "bias"])
+def test_weights_that_did_not_make_the_run_turn_their_check_red(model, traced, part, parameter, red):
+    other = copy.deepcopy(model.model)
+    layer = other.decoder.layers[1]
+    module = layer.cross_attention_residual if part == "norm" else layer.cross_attention
+    with torch.no_grad():
+        getattr(getattr(module, part), parameter)[-1] += 0.5  # the last number or row, of the last head
+    assert (red if isinstance(red, str) else red[model.config.norm]) in failed(other, traced)
+
+
+def test_another_run_is_not_taken_for_the_decoded_one(model, traced):
+    other = model.force(TEXT, "two one two one", capture=True)
+    assert failed(model.model, traced, other, "encoder") == set()
+    assert failed(model.model, traced, other) == {"same as decoded"}
+
+
+def test_second_passes_of_beams_and_forced_translations_are_audited(model):
+    for run in (model.translate(TEXT, beam_size=3, max_length=5), model.force(TEXT, "two one")):
+        assert look_inside(model.model, retrace(model, run), ("decoder", 0, 0), 1, run).audit.passed
 
 
 @pytest.mark.parametrize("positions", ["none", "learned", "shaw", "t5", "rotary", "alibi"])
@@ -183,29 +150,17 @@ def test_rotations_and_biases_are_steps_of_their_own(tokenizer, positions):
     decoded = other.translate(TEXT, max_length=5)
     traced = retrace(other, decoded)
     for kind in KINDS:
-        inside = look_inside(other.model, traced, (kind, 1, 3), 3, decoded)
-        assert inside.audit.passed
+        inside = look_inside(other.model, traced, (kind, 1, HEAD), 3, decoded)
         own = kind != "cross"
+        adds = own and positions in {"shaw", "t5", "alibi"}
+        assert inside.audit.passed
         assert inside.rotates == (own and positions == "rotary")
-        assert (inside.bias is not None) == (own and positions in {"shaw", "t5", "alibi"})
+        assert inside.rule == (positions if adds else "")
         assert np.allclose(inside.query, inside.view.query[0], atol=1e-5) != inside.rotates
+        assert (inside.bias is not None) == adds
         if inside.bias is not None:
-            np.testing.assert_allclose(inside.scaled + inside.bias, inside.view.scores[0], atol=1e-5)
+            close(inside.scaled + inside.bias, inside.view.scores[0])
             assert np.abs(inside.bias).max() > 0
-
-
-def test_another_run_is_not_taken_for_the_decoded_one(model, traced):
-    other = model.force(TEXT, "two one two one", capture=True)
-    checks = look_inside(model.model, traced, ("encoder", 0, 0), 1, other).audit
-    assert checks.passed
-    assert not look_inside(model.model, traced, ("cross", 0, 0), 1, other).audit.passed
-
-
-def test_layer_norm_is_torch_s():
-    norm = torch.nn.LayerNorm(16)
-    torch.nn.init.normal_(norm.weight, generator=torch.Generator().manual_seed(0))
-    x = torch.randn(3, 16, generator=torch.Generator().manual_seed(1))
-    np.testing.assert_allclose(layer_norm(norm, x.numpy()), norm(x).detach(), atol=1e-6)
 
 
 def test_known_heads_are_opened_at_the_known_key(solved):
@@ -215,17 +170,47 @@ def test_known_heads_are_opened_at_the_known_key(solved):
         for head in range(2):
             for row, key in enumerate(case.keys(kind, head)):
                 inside = look_inside(solved.model, traced, (kind, 0, head), row)
-                assert inside.audit.passed
                 seen = np.where(inside.view.mask[0], inside.products, -np.inf)
+                assert inside.audit.passed
                 assert int(np.argmax(seen)) == key
                 np.testing.assert_allclose(inside.outputs[head], inside.view.value[key], atol=0.1)
 
 
-def test_without_the_residual_stream_the_error_says_what_to_do(model, decoded):
+def test_what_is_not_recorded_or_not_there_is_refused(model, decoded, traced):
     with pytest.raises(NotCapturedError, match="residual=True"):
-        opened(model, decoded)
+        look_inside(model.model, decoded, ("cross", 1, HEAD), ROW)
     with pytest.raises(NotCapturedError):
-        opened(model, model.translate(TEXT, max_length=3, capture=False))
-    assert model.translate(TEXT, max_length=3, capture=Capture(residual=True)).stream(
-        Sublayer("decoder", 1, "cross_attention")
-    )
+        look_inside(model.model, model.translate(TEXT, max_length=3, capture=False), ("cross", 1, 0), 0)
+    for which, row in ((("cross", 3, 0), 0), (("cross", 0, 4), 0), (("encoder", 0, 0), 99)):
+        with pytest.raises(IndexError):
+            look_inside(model.model, traced, which, row)
+
+
+def test_one_pair_has_no_spread(tokenizer):
+    model = Translator(random_model(vocab_size=tokenizer.vocab_size), tokenizer)
+    record = model.translate("one", max_length=1).attention.layer("decoder", 0)
+    spread = product_spread(record, 0)
+    assert (spread.products, spread.pairs, spread.d_head) == (0, 1, 8)
+
+
+@pytest.fixture(scope="module", params=[*get_args(Score), "transformer"])
+def run(request, tokenizer, translator):
+    if request.param == "transformer":
+        return translator.force("one two three four", "four two")
+    model = random_recurrent(request.param, vocab_size=tokenizer.vocab_size)
+    return Translator(model, tokenizer, name=request.param).force("one two three four five six", "six two")
+
+
+def test_the_terms_of_a_score_add_up_to_it_and_its_weight_is_the_model_s(run):
+    view = run.head(AttentionKind.CROSS, 0, 0)
+    for (query, key), score in np.ndenumerate(view.scores):
+        found = score_terms(run.attention, (AttentionKind.CROSS, 0, 0), query, key)
+        assert found.score == pytest.approx(score, abs=1e-5)
+        assert found.terms.sum() == pytest.approx(score, abs=1e-5)
+        sizes = np.abs(found.terms)[found.order]
+        assert sizes.tolist() == sorted(sizes, reverse=True)
+        if view.mask[query, key]:
+            assert found.weight == pytest.approx(view.weights[query, key], abs=1e-5)
+        local = None if view.centres is None else pytest.approx(view.centres[query])
+        assert found.centre == local
+        assert local is not None or found.factor == 1.0
