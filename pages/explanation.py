@@ -24,8 +24,7 @@ with for_pytorch("explanation"):
     from explorer.figures.base.labels import number
     from explorer.figures.maps.measures import MeasureRow, measures_map, part_bars, share_bars
     from explorer.lenses.heads.measures import SENTENCES
-    from explorer.lenses.measures.attribution import Attribution
-    from explorer.lenses.measures.comparisons import rollout
+    from explorer.lenses.measures.attribution import Attribution, rollout
     from transformer.storage.description import SURVEY_FILE
 
 own("rival", TEXT)  # the token that the written one is compared with

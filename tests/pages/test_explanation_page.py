@@ -10,11 +10,9 @@ from app_pages import array, feeds, functions, named_charts, run, words
 
 from explorer.app.server import catalogue
 from explorer.figures.base.bars import percent
-from explorer.lenses.measures.alti import alti
-from explorer.lenses.measures.attribution import attribution, by_source
+from explorer.lenses.measures.attribution import alti, attribution, by_source
 from explorer.lenses.measures.carried import carried
-from explorer.lenses.measures.effect import effect, on_difference
-from explorer.lenses.measures.words import word_effect
+from explorer.lenses.measures.effect import effect, on_difference, word_effect
 from transformer import Capture, load_translator
 
 PAGE = "pages/explanation.py"

@@ -8,13 +8,21 @@ from dataclasses import dataclass, replace
 from explorer.app.server.opened import Opened, per_run
 from explorer.app.server.per_run import retraced
 from explorer.figures.base.labels import number
-from explorer.lenses.measures.alti import Shares, alti
-from explorer.lenses.measures.attribution import Attribution, attribution, by_source
-from explorer.lenses.measures.carried import Carried, carried
-from explorer.lenses.measures.effect import WAYS, Cut, Effects, effect, on_difference
-from explorer.lenses.measures.maps import carried_map, effect_in, effect_map, from_runs, shares
+from explorer.lenses.measures.attribution import Attribution, Shares, alti, attribution, by_source
+from explorer.lenses.measures.carried import Carried, carried, carried_map, shares
+from explorer.lenses.measures.effect import (
+    WAYS,
+    Cut,
+    Effects,
+    effect,
+    effect_in,
+    effect_map,
+    from_runs,
+    on_difference,
+    source_words,
+    word_effect,
+)
 from explorer.lenses.measures.stream import Tell, UnmeasuredError, silent
-from explorer.lenses.measures.words import source_words, word_effect
 from transformer import Translation
 from transformer.config import AttentionKind, Head
 from transformer.translator import Translator

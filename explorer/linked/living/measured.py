@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -30,8 +29,11 @@ class Measuring:
         self.run: Translation | None = None
 
     def __call__(self, run: Translation, measure: str, view: HeadMap) -> HeadMap:
-        from explorer.lenses.measures.carried import carried  # PyTorch is there, as the model is
-        from explorer.lenses.measures.maps import carried_map, effect_in, effect_map, from_runs
+        from explorer.lenses.measures.carried import (
+            carried,  # PyTorch is there, as the model is
+            carried_map,
+        )
+        from explorer.lenses.measures.effect import effect_in, effect_map
         from transformer.translator import retrace
 
         if self.run is not run:
@@ -39,9 +41,7 @@ class Measuring:
         model, again, at = self.model, self.again, (view.kind, view.layer, view.head)
         if measure == "carried":
             return carried_map(view, carried(model.model, again, *at))
-        effects = effect_in(model, again, *at, view.window)
-        audit = replace(view.audit, claim=from_runs(int(view.mask.sum())))
-        return replace(effect_map(view, effects), report=audit)
+        return effect_map(view, effect_in(model, again, *at, view.window))
 
 
 def measured(

@@ -30,8 +30,11 @@ class Explaining:
         self.model = model
 
     def __call__(self, run: Translation, step: int) -> str:
-        from explorer.lenses.measures.alti import alti  # PyTorch is there, as the model is
-        from explorer.lenses.measures.attribution import attribution, by_source
+        from explorer.lenses.measures.attribution import (
+            alti,  # PyTorch is there, as the model is
+            attribution,
+            by_source,
+        )
         from explorer.lenses.measures.effect import on_difference
         from transformer.translator import retrace
 
