@@ -184,7 +184,7 @@ def prepare(looks: Iterable[HeadSelection]) -> None:
                 )
                 continue
             with waiting.progress(f"Running the model again without each of {count} cells") as tell:
-                measures.effects_of(look.opened, look.kind, look.head, look.window, tell)
+                measures.effects_of(look.opened, look.kind, look.head, look.window, tell=tell)
 
 
 def shares(opened: Opened, now: State) -> None:

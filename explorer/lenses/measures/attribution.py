@@ -55,6 +55,14 @@ class Attribution:
     keys: dict[AttentionKind, Array]
     audit: AuditReport  # whether the parts sum to the total
 
+    def largest(self, count: int) -> list[tuple[str, float]]:
+        """The largest parts, from what spoke most for the logit to what spoke most against; others as one."""
+        order = np.argsort(-np.abs(self.values), kind="stable").tolist()
+        shown = sorted(order[:count], key=lambda at: -self.values[at])
+        found = [(str(self.writers[at]), float(self.values[at])) for at in shown]
+        rest = float(self.values[order[count:]].sum())
+        return [*found, (f"{len(order) - count} others", rest)] if len(order) > count else found
+
 
 def attribution(
     model: Network, run: Translation, step: int, token: int, against: int | None = None
