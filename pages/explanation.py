@@ -7,12 +7,14 @@ from explorer.app.shell.page import open_sentence_page, with_model
 from explorer.app.shell.waiting import for_pytorch
 
 with for_pytorch("explanation"):
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
+    from functools import partial
     from typing import Any
 
     import numpy as np
     import streamlit as st
 
+    from explorer import lenses
     from explorer.app.address import State, session
     from explorer.app.address.kinds import TEXT
     from explorer.app.address.state import own
@@ -26,7 +28,6 @@ with for_pytorch("explanation"):
     from explorer.figures.base.bars import percent
     from explorer.figures.maps.measures import MeasureRow, measures_map, part_bars, share_bars
     from explorer.lenses.heads.measures import SENTENCES
-    from explorer.lenses.measures.attribution import rollout
     from transformer.storage.description import SURVEY_FILE
 
 own("rival", TEXT)  # the token that the written one is compared with
@@ -77,7 +78,6 @@ NEEDS = 0.05  # nats from which on a token is said to rest on a word
 SINK, SHORT = 0.3, 0.5  # weight on a sink, and the share of the median that its value is shorter than
 NARROW, TOKENS, BARS = 8, 24, 14
 """Most keys without scrolling, tokens of a map, parts with a bar of their own."""
-Fold = Callable[[Opened, State, int], None]
 Keys = np.ndarray  # a number of each key; an effect is not a number where nothing could be taken away
 STRETCH = 3  # fewest steps in a row with a low share of the source that make a warning
 
@@ -94,19 +94,19 @@ def show(opened: Opened) -> None:
         with st.container(width=205):
             pickers.row_picker(opened, kind, cells_of(opened, now)[kind][0])
     step = min(now.step or 0, len(opened.translation.steps) - 1)
+    measures.check_length(opened)
     if now.lesson is None:
         answer(opened, step)
     one_row(opened, now, kind, step)
     if now.lesson is not None:  # lessons ask about the row, which so is in the window
         answer(opened, step)
-    folded: dict[str, tuple[str, Fold]] = {"Why this token, and not another?": ("why", reasons)}
+    folded = [("why", "Why this token, and not another?", partial(reasons, opened, now, step))]
     if "decoder" in opened.kinds:
-        folded["How much comes from the source?"] = "shares", sources
-    for title, (name, draw) in folded.items():
-        box = st.expander(title, now.view == name, key=f"fold.{name}", on_change="rerun")
-        if box.open:
-            with box:
-                draw(opened, now, step)
+        folded.append(("shares", "How much comes from the source?", partial(sources, opened, step)))
+    for name, title, draw in folded:
+        with st.expander(title, now.view == name, key=f"fold.{name}", on_change="rerun") as box:
+            if box.open:
+                draw()
     with st.expander("What was found elsewhere"):
         st.markdown(ELSEWHERE)
 
@@ -134,8 +134,9 @@ def rows_panel(
 def answer(opened: Opened, step: int) -> None:
     """The source words that the token of a step rests on."""
     with waiting.progress("Running the model again without each word") as tell:
-        words, effects = measures.source_effects(opened, step, tell=tell)
-    token, names = captions.quote(opened.translation.target_tokens[step]), labels.names(words)
+        effects = measures.of_run(opened, lenses.word_effect, tell=tell)[step]
+    token = captions.quote(opened.translation.target_tokens[step])
+    names = labels.names(tuple(each.text for each in lenses.source_words(opened.translation)))
     say(rests_on(names, effects, token))
     panel(
         "words",
@@ -144,7 +145,7 @@ def answer(opened: Opened, step: int) -> None:
         lambda: [["word", "Δ log p"], *zip(names, effects.tolist(), strict=True)],
         seeing=WORDS,
         formula=EFFECT,
-        audit=measures.audited(opened, len(words)),
+        audit=measures.audited(opened, len(names)),
         derived=True,
     )
 
@@ -169,11 +170,12 @@ def signed(value: float) -> str:
 
 def one_row(opened: Opened, now: State, kind: str, step: int) -> None:
     """Weight, what was carried, and effect of the keys of one query of one head."""
-    head, row = getattr(now, kind), cells_of(opened, now)[kind][0]
+    run, head, row = opened.translation, getattr(now, kind), cells_of(opened, now)[kind][0]
     with waiting.progress("Running the model again without each key") as tell:
-        weights, carried, effects = measures.explained(opened, kind, head, row, step, tell=tell)
-    sides = opened.translation.labels(kind)
-    token = captions.quote(opened.translation.target_tokens[step if kind == "encoder" else row])
+        which = kind, *head, "hidden", step if kind == "encoder" else None, (row,)
+        effects = measures.of_run(opened, lenses.effect, *which, tell=tell)[row]
+    weights, carried = run.weights(kind, *head)[row], measures.of_run(opened, lenses.carried, kind, *head)
+    sides, token = run.labels(kind), captions.quote(run.target_tokens[step if kind == "encoder" else row])
     columns = labels.names(sides.keys)
     say(differ(weights, carried.values, carried.norms[row], effects, columns, token))
     verb, tokens = ("of", sides.queries) if sides.predicted is None else ("that predicts", sides.predicted)
@@ -230,7 +232,10 @@ def reasons(opened: Opened, now: State, step: int) -> None:
         offered = {each: f"and not {labels.piece(each)}" for each in rivals}
         pickers.choose("rival", "The other token", offered, rival.token, texts=True)
     with waiting.progress("Splitting the logits") as tell:
-        parts, source, effects = measures.reasons(opened, step, rival.token_id, tell=tell)
+        effects = measures.of_run(opened, lenses.on_difference, step, rival.token_id, tell=tell)
+    asked = step, written.token_id, rival.token_id
+    parts: lenses.Attribution = measures.of_run(opened, lenses.attribution, *asked)
+    source = measures.of_run(opened, lenses.by_source, *asked)
     (a, share), (b, other) = (
         (captions.quote(each.token), percent(float(np.exp(each.log_prob)))) for each in (written, rival)
     )
@@ -252,33 +257,30 @@ def reasons(opened: Opened, now: State, step: int) -> None:
         audit=measures.audited(opened),
         derived=True,
     )
-    rows = [MeasureRow("part, read there", source, True)]
-    if effects is not None:
-        rows.append(MeasureRow("effect on it", effects, True))
-        most, needs = int(np.abs(source).argmax()), int(effects.argmin())
-        st.markdown(
-            f"By source position, the largest part is read at {word(run.source_tokens[most])} "
-            f"({signed(source[most])}); the difference falls most without {word(run.source_tokens[needs])} "
-            f"({signed(effects[needs])})."
-        )
+    most, needs = int(np.abs(source).argmax()), int(effects.argmin())
+    st.markdown(
+        f"By source position, the largest part is read at {word(run.source_tokens[most])} "
+        f"({signed(source[most])}); the difference falls most without {word(run.source_tokens[needs])} "
+        f"({signed(effects[needs])})."
+    )
     rows_panel(
         "tokens.cross",
-        rows,
+        [MeasureRow("part, read there", source, True), MeasureRow("effect on it", effects, True)],
         labels.names(run.source_tokens),
         f"{pair}, by source position · {run.model}",
         seeing=BY_SOURCE,
-        audit=measures.audited(opened, 0 if effects is None else len(effects)),
+        audit=measures.audited(opened, len(effects)),
     )
 
 
 # --- How much comes from the source? ------------------------------------------------------------------------
 
 
-def sources(opened: Opened, _now: State, step: int) -> None:
+def sources(opened: Opened, step: int) -> None:
     """How much of every prediction comes from the source, and from which token."""
-    run, shares = opened.translation, measures.sources(opened)
+    run, shares = opened.translation, measures.of_run(opened, lenses.alti)
     steps, columns = labels.names(run.target_tokens), labels.names(run.source_tokens)
-    source, rolled = shares.source.sum(1), rollout(run)[0].sum(1)
+    source, rolled = shares.source.sum(1), lenses.rollout(run)[0].sum(1)
     usual = measured.described(opened.source, SURVEY_FILE).get("usual")
     st.markdown(
         f"**{plain(steps[step])}**: {percent(float(source[step]))} from the source. {leaning(steps, source)}"

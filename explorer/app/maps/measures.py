@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from inspect import signature
+from typing import Any
 
 from explorer import lenses
 from explorer.app.server.opened import Opened, per_run
@@ -14,7 +16,6 @@ from explorer.lenses.measures.effect import WAYS, effect_in, effect_map, from_ru
 from explorer.lenses.measures.stream import Tell, UnmeasuredError, silent
 from transformer import Translation
 from transformer.config import AttentionKind, Head
-from transformer.translator import Translator
 from transformer.view import Array, AuditReport, HeadMap, Window
 
 MOST_CELLS_OF_MAP = 400
@@ -24,49 +25,38 @@ MOST_TOKENS = 128
 
 
 @per_run(64)
+def of_run(opened: Opened, lens: Callable[..., Any], *arguments: Any, tell: Tell | None = None) -> Any:
+    """A measure of ``explorer.lenses`` for a run, made once and then kept; raises as the measure."""
+    translator = opened.source.translator()
+    first = translator if "translator" in signature(lens).parameters else translator.model
+    return lens(first, retraced(opened), *arguments, **({"tell": tell} if tell else {}))
+
+
+@per_run(64)
 def audited(opened: Opened, runs: int = 0) -> AuditReport:
     """The audit of the run behind numbers that are drawn; says from how many further runs effects are."""
     return replace(retraced(opened).audit(), claim=from_runs(runs) if runs else "")
 
 
-def _traced(opened: Opened) -> tuple[Translator, Translation]:
-    """The model, and the run with its residual stream."""
-    return opened.source.translator(), retraced(opened)
+def check_length(opened: Opened) -> None:
+    """UnmeasuredError if a run is too long to run again without each of its tokens."""
+    longest = max(len(opened.translation.source_tokens), len(opened.translation.target_tokens))
+    if longest > MOST_TOKENS:
+        raise UnmeasuredError(
+            f"The model runs again without each token, for at most {MOST_TOKENS} tokens a side; here are "
+            f"{longest:,}. Choose a shorter text."
+        )
 
 
 def whole_carried(opened: Opened, kind: str, chosen: Head) -> Array:
     """(queries, keys) what each key of a head carried, as shares of each row's sum."""
-    return shares(_carried(opened, kind, chosen).norms)
+    return shares(of_run(opened, lenses.carried, kind, *chosen).norms)
 
 
-@per_run(256)
-def _carried(opened: Opened, kind: str, chosen: Head) -> lenses.Carried:
-    model, run = _traced(opened)
-    return lenses.carried(model.model, run, kind, *chosen)
-
-
-@per_run(256)
-def effects_of(opened: Opened, kind: str, chosen: Head, window: Window, *, tell: Tell) -> Array:
-    """(queries, keys) of a window of a head: effect of each cell, in nats; measured once and then kept."""
-    return effect_in(*_traced(opened), kind, *chosen, window, tell)
-
-
-def in_place(opened: Opened, view: HeadMap, measure: str) -> HeadMap:
-    """A map with a measure for its weights; the map itself if it has too many cells for it."""
-    return IN_PLACE[measure](opened, view)
-
-
-def _effects_in_place(opened: Opened, view: HeadMap) -> HeadMap:
-    if view.mask.sum() > MOST_CELLS_OF_MAP:
-        return view
-    return effect_map(view, effects_of(opened, view.kind, (view.layer, view.head), view.window, tell=silent))
-
-
-IN_PLACE: dict[str, Callable[[Opened, HeadMap], HeadMap]] = {
-    "carried": lambda opened, view: carried_map(view, _carried(opened, view.kind, (view.layer, view.head))),
-    "effect": _effects_in_place,
-}
-"""What the switch of the maps offers beside weights, and the map of it."""
+def effects_of(opened: Opened, kind: str, chosen: Head, window: Window, tell: Tell = silent) -> Array:
+    """(queries, keys) of a window of a head: effect of each cell, in nats."""
+    found: Array = of_run(opened, effect_in, kind, *chosen, window, tell=tell)
+    return found
 
 
 def count(run: Translation, kind: str, chosen: Head, window: Window) -> int:
@@ -74,17 +64,39 @@ def count(run: Translation, kind: str, chosen: Head, window: Window) -> int:
     return int(run.mask(kind, *chosen)[window.queries, window.keys].sum())
 
 
+def in_place(opened: Opened, view: HeadMap, name: str) -> HeadMap:
+    """A map with a measure for its weights; the map itself if it has too many cells for it."""
+    return IN_PLACE[name](opened, view)
+
+
+def _carried_in_place(opened: Opened, view: HeadMap) -> HeadMap:
+    return carried_map(view, of_run(opened, lenses.carried, view.kind, view.layer, view.head))
+
+
+def _effects_in_place(opened: Opened, view: HeadMap) -> HeadMap:
+    if view.mask.sum() > MOST_CELLS_OF_MAP:
+        return view
+    return effect_map(view, effects_of(opened, view.kind, (view.layer, view.head), view.window))
+
+
+IN_PLACE: dict[str, Callable[[Opened, HeadMap], HeadMap]] = {
+    "carried": _carried_in_place,
+    "effect": _effects_in_place,
+}
+"""What the switch of the maps offers beside weights, and the map of it."""
+
+
 def of_cell(
     opened: Opened, kind: str, chosen: Head, place: tuple[int, int], step: int
 ) -> list[tuple[str, str, str]]:
     """Every measure of one cell, about the token of a step: name, number, unit."""
-    (row, key), (model, run) = place, _traced(opened)
-    head, own = run.head(kind, *chosen), _carried(opened, kind, chosen)
+    (row, key), run = place, retraced(opened)
+    head, own = run.head(kind, *chosen), of_run(opened, lenses.carried, kind, *chosen)
     if not head.mask[row, key]:
         return [("weight", "0", "masked: the query may not see the key")]
     names = {"hidden": "key hidden", "zeroed": "value zeroed", "mean": "mean value"}
     cuts = [(lenses.Cut(AttentionKind(kind), (key,), way, *chosen, row),) for way in WAYS]
-    found = lenses.Effects(model, run).of(cuts)[:, step].tolist()
+    found = lenses.Effects(opened.source.translator(), run).of(cuts)[:, step].tolist()
     return [
         ("score q·k", number(float(head.scores[row, key]), ".3f"), "÷ √d_k"),
         ("weight", f"{head.weights[row, key]:.3f}", "share of the row"),
@@ -97,61 +109,3 @@ def of_cell(
             for way, each in zip(WAYS, found, strict=True)
         ),
     ]
-
-
-@per_run(16)
-def explained(
-    opened: Opened, kind: str, chosen: Head, row: int, step: int, *, tell: Tell
-) -> tuple[Array, lenses.Carried, Array]:
-    """Of one query of a head: (keys,) weights, what the head carried, and (keys,) effects in nats.
-
-    The encoder's effects are about the token of a step, others about the one that the query predicts.
-    UnmeasuredError if the measures are not defined for the model or the run, or the run is too long.
-    """
-    model, run = _short(opened)
-    which = step if kind == AttentionKind.ENCODER else None
-    effects = lenses.effect(model, run, kind, *chosen, "hidden", which, [row], tell)[row]
-    return run.weights(kind, *chosen)[row], lenses.carried(model.model, run, kind, *chosen), effects
-
-
-@per_run(16)
-def source_effects(opened: Opened, step: int, *, tell: Tell) -> tuple[tuple[str, ...], Array]:
-    """The source words, and (words,) Δ log p of a step's token without each; raises as ``explained``."""
-    model, run = _short(opened)
-    words = tuple(word.text for word in lenses.source_words(run))
-    return words, lenses.word_effect(model, run, "cross", "hidden", None, tell)[step]
-
-
-def _short(opened: Opened) -> tuple[Translator, Translation]:
-    run = opened.translation
-    longest = max(len(run.source_tokens), len(run.target_tokens))
-    if longest > MOST_TOKENS:
-        raise UnmeasuredError(
-            f"The model runs again without each token, for at most {MOST_TOKENS} tokens a side; here are "
-            f"{longest:,}. Choose a shorter text."
-        )
-    return _traced(opened)
-
-
-@per_run(32)
-def reasons(
-    opened: Opened, step: int, against: int, *, tell: Tell
-) -> tuple[lenses.Attribution, Array, Array | None]:
-    """Why the token of a step, and not another: what wrote the difference of logits; and by source token:
-
-    (source,) what is read through each, and the change of the difference without each; None for a long run.
-    """
-    model, run = _traced(opened)
-    pair, short = (run.steps[step].token_id, against), len(run.source_tokens) <= MOST_TOKENS
-    return (
-        lenses.attribution(model.model, run, step, *pair),
-        lenses.by_source(model.model, run, step, *pair),
-        lenses.on_difference(model, run, step, against, tell) if short else None,
-    )
-
-
-@per_run(32)
-def sources(opened: Opened) -> lenses.Shares:
-    """Shares of source and prefix in every step; raises as ``explained``."""
-    model, run = _traced(opened)
-    return lenses.alti(model.model, run)
