@@ -102,10 +102,12 @@ def test_the_parts_of_a_difference_of_logits_sum_to_it(traced):
     rival = [each for each in written.alternatives if each.token_id != written.token_id][1]
     pair = written.token_id, rival.token_id
     found = lenses.attribution(model.model, translation, 1, *pair)
-    drawn = named_charts(opened(view="why", rival=rival.token))
+    at = opened(view="why", rival=rival.token)
+    drawn, largest = named_charts(at), found.largest(14)
+    assert f"**{largest[0][0]}** spoke most for it" in words(at)
     bars = array(drawn["parts"]["data"][0]["x"])
     assert bars.sum() == pytest.approx(found.total, abs=1e-3)
-    assert bars.tolist() == pytest.approx([value for _, value in found.largest(14)], abs=1e-5)
+    assert bars.tolist() == pytest.approx([value for _, value in largest], abs=1e-5)
     effects = lenses.on_difference(model, translation, 1, rival.token_id)
     rows = [lenses.by_source(model.model, translation, 1, *pair), effects]
     np.testing.assert_allclose(numbers(drawn["tokens.cross"]), rows, atol=0.006)

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -30,7 +31,7 @@ from explorer.lenses.inside.weights import exact, multi_head, output_rows
 from explorer.lenses.measures import stream
 from explorer.lenses.measures.stream import Writer, recorded, value_biases, values_written
 from transformer.config import AttentionKind, Side
-from transformer.hooks import Edit, Hooks
+from transformer.hooks import At, Hooks
 from transformer.layers import shift
 from transformer.model import Network, Transformer
 from transformer.run import Translation
@@ -38,10 +39,6 @@ from transformer.translator import Translator
 from transformer.view import Array, AuditReport, read_only
 
 # --- Logits -------------------------------------------------------------------------------------------------
-
-_SUMS = "The parts sum to the logits that the model computed: that proves their total, not who wrote which."
-LIMIT = 1e-4
-"""Share of the largest part by which the parts may miss the logit."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +81,7 @@ def attribution(
         writers,
         read_only(numbers.float()),
         {kind: read_only(torch.stack(layers).float()) for kind, layers in keys.items()},
-        stream.summed("parts sum to the logit", missed, LIMIT, _SUMS),
+        stream.summed("parts sum to the logit", missed, 1e-4),
     )
 
 
@@ -142,9 +139,6 @@ def _read(
 
 # --- Source and prefix --------------------------------------------------------------------------------------
 
-BLOCK_LIMIT = 1e-3
-"""Share of the longest output by which Σ T + biases may miss it."""
-_BLOCKS = "In every block, the parts and the biases sum to what the model wrote: that proves their total."
 AT_ONCE = 2**20
 """Numbers of a chunk of rows: memory does not grow with the square of the length."""
 
@@ -176,9 +170,7 @@ def alti(model: Network, run: Translation) -> Shares:
                 blocks.setdefault(each.kind, []).append(mixed)
                 worst = max(worst, missed)
     source, prefix = multiplied(run, blocks)
-    audit = stream.summed(
-        "transformed vectors and biases sum to what each block wrote", worst, BLOCK_LIMIT, _BLOCKS
-    )
+    audit = stream.summed("transformed vectors and biases sum to what each block wrote", worst, 1e-3)
     own = {kind: tuple(each.float().numpy() for each in layers) for kind, layers in blocks.items()}
     return Shares(source, prefix, audit, own)
 
@@ -267,9 +259,6 @@ POINTS = 256
 near zero, where LayerNorm magnifies everything, they lie closest."""
 MOST_TOKENS = 1024
 """Tokens of a pass: points × the longer of source and prefix."""
-SUM_LIMIT = 0.05
-"""Share of the largest of the two ends by which the sum may miss their difference."""
-_COMPLETE = "The gradients sum to the change of the logits from embeddings of zeros: a total, not its parts."
 _NO_LINE = (
     "Integrated gradients begin at embeddings of zeros. There, every RMSNorm magnifies what it reads up to "
     "1/√ε times, layer by layer, so that the logits jump where no points can follow: use gradient × input."
@@ -318,8 +307,8 @@ def saliency(
     def logit(leaves: list[Tensor]) -> Tensor:
         """(points,) z_A − z_B of the last row, or z_A, with these embeddings."""
         count = len(leaves[0])
-        edits = {f"{side}.tokens": [_put(leaf)] for side, leaf in zip(own, leaves, strict=True)}
-        hooks = Hooks((), edits)
+        sides = zip(own, leaves, strict=True)
+        hooks = Hooks((), {f"{side}.tokens": [partial(_put, leaf)] for side, leaf in sides})
         src, prefix = (torch.tensor([each], device=device).expand(count, -1) for each in (ids, read))
         features = model.decode(prefix, model.encode(src, hooks=hooks), hooks=hooks)[:, -1]
         logits = model.logits(features).float()
@@ -343,10 +332,10 @@ def saliency(
         with torch.no_grad():
             zero, whole = logit(put(torch.tensor([0.0, 1.0]))).tolist()
         missed = abs(float(source.sum() + prefix.sum()) - (whole - zero)) / max(1.0, abs(zero), abs(whole))
-        audit = stream.summed("completeness", missed, SUM_LIMIT, _COMPLETE)
+        audit = stream.summed("completeness", missed, 0.05)
     return Saliency(read_only(source), read_only(prefix), audit)
 
 
-def _put(leaf: Tensor) -> Edit:
+def _put(leaf: Tensor, own: Tensor, at: At) -> Tensor:
     """Embeddings in the place of the tokens' own."""
-    return lambda own, at: leaf
+    return leaf

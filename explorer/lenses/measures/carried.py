@@ -23,11 +23,6 @@ from transformer.run import Translation
 from transformer.trace import Kind
 from transformer.view import Array, AuditReport, HeadMap, read_only
 
-_SUMS = (
-    "What the keys carried sums to what the head wrote: that proves its total, not which key carried what."
-)
-LIMIT = 1e-3
-"""Share of the longest output by which the parts may miss it."""
 _AT_ONCE = 2**22
 """Numbers of the streams that run at once."""
 
@@ -57,7 +52,7 @@ def carried(model: Network, run: Translation, kind: Kind, layer: int, head: int)
     gap = float(missed.norm(dim=-1).max() / wrote.norm(dim=-1).max().clamp(min=1e-2))
     lengths, always = own.norm(dim=-1), float((bias @ rows).norm())
     norms, values = (read_only(each.float()) for each in (weights.abs() * lengths, lengths))
-    return Carried(norms, values, always, summed("parts sum to the head's output", gap, LIMIT, _SUMS))
+    return Carried(norms, values, always, summed("parts sum to the head's output", gap, 1e-3))
 
 
 def carried_together(model: Network, run: Translation, kind: Kind, layer: int) -> Array:

@@ -60,9 +60,12 @@ def needs_step(run: Translation, step: int | None) -> None:
         raise IndexError(f"There is no step {step}; this run has {len(run.steps)}, from 0.")
 
 
-def summed(name: str, missed: float, limit: float, told: str) -> AuditReport:
-    """The audit of parts: how far they miss their total, and what that proves."""
-    return AuditReport((Check(name, missed, limit),), told=(told,), claim="sums up")
+_SUMS = "The parts sum to what the model computed: that proves their total, not which of them is whose."
+
+
+def summed(name: str, missed: float, limit: float) -> AuditReport:
+    """The audit of parts: by what share they miss their total, at most a limit, and what that proves."""
+    return AuditReport((Check(name, missed, limit),), told=(_SUMS,), claim="sums up")
 
 
 class Writer(NamedTuple):
@@ -191,11 +194,6 @@ def parts(
     return tuple(names), found if norm is None else norm.parts(found, place)
 
 
-_SUMS = "The parts sum to the score that the model computed: that proves their total, not who wrote which."
-SCORE_LIMIT = 1e-4
-"""Share of the largest part by which the parts may miss the score."""
-
-
 @dataclass(frozen=True, eq=False)
 class ScoreParts:
     """The score of one query and one key as a sum."""
@@ -233,5 +231,5 @@ def score_parts(
     )
     values = left @ right.T / attention.score.divisor(left.shape[-1])
     missed = abs(float(values.sum()) + added - score) / max(1.0, float(values.abs().max()))
-    audit = summed("parts sum to the score", missed, SCORE_LIMIT, _SUMS)
+    audit = summed("parts sum to the score", missed, 1e-4)
     return ScoreParts(score, asking[0], asked[0], read_only(values.float()), added, audit)
