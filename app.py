@@ -10,7 +10,7 @@ from explorer.app.maps import display, next_token_choice
 from explorer.app.maps.explorer import Scene, Strips, explorer
 from explorer.app.maps.looking import Looks
 from explorer.app.maps.run_export import run_export
-from explorer.app.server.opened import Opened
+from explorer.app.server.view import View
 from explorer.app.shell import better, changed, frame, paragraph, sentence
 from explorer.app.shell.lesson import strip
 from explorer.app.shell.models.model_picker import pick_model
@@ -28,7 +28,7 @@ _UNDIVIDED = r"\mathrm{softmax}\!\left(QK^{\top} + \mathrm{mask}\right)V"
 _FORMULA = r"\mathrm{softmax}\!\left(\frac{QK^{\top}}{\sqrt{d_k}} + \mathrm{mask}\right)V"
 
 
-def show(opened: Opened) -> None:
+def show(opened: View) -> None:
     """Draws the linked view of a sentence."""
 
     def below(now: State, looks: Looks) -> None:
@@ -59,7 +59,7 @@ def show(opened: Opened) -> None:
     explorer(scene)
 
 
-def _explained(opened: Opened) -> tuple[str, str]:
+def _explained(opened: View) -> tuple[str, str]:
     """Explanation and formula: that of the paper, or that of the only attention that a model has."""
     first, *others = opened.translation.config.sites.values()
     seeing = f"{_READING} {labels.signs(opened.tokens(True))}".rstrip()
@@ -71,7 +71,7 @@ def _explained(opened: Opened) -> tuple[str, str]:
     return f"One attention map. {seeing}", formula.attention(first.kind, "none", first.causal, first.score)
 
 
-def _next(opened: Opened) -> Feed:
+def _next(opened: View) -> Feed:
     offered = next_token_choice.offered(opened) if opened.source.has_model else None
     return next_feed(opened.trace, opened.translation, str(opened.asked.drawing), offered)
 

@@ -9,14 +9,14 @@ with for_pytorch("beam_search"):
 
     from explorer.app.address import session
     from explorer.app.sections.beam_search import beam, sampling
-    from explorer.app.server.opened import Opened
+    from explorer.app.server.view import View
     from explorer.app.shell import sections
     from explorer.app.shell.page import open_sentence_page, with_model
 
 _SECTIONS = (beam, sampling)
 
 
-def show(opened: Opened) -> None:
+def show(opened: View) -> None:
     now = session.current()
     if opened.asked.target is not None:
         st.caption("Your own translation plays no part here: the model looks for one itself.")

@@ -11,7 +11,7 @@ with for_pytorch("decoder_self_attention"):
     from explorer.app.controls import pickers
     from explorer.app.maps import heads
     from explorer.app.server import models
-    from explorer.app.server.opened import Opened
+    from explorer.app.server.view import View
     from explorer.app.shell import sentence
     from explorer.app.shell.models import needs
     from explorer.app.shell.page import open_sentence_page
@@ -70,7 +70,7 @@ def sentences(
     return {"decoded": decoded, "trained": trained}
 
 
-def show(opened: Opened) -> None:
+def show(opened: View) -> None:
     """Draws the page for one sentence."""
     if "decoder" not in opened.kinds:
         needs.tell_lack(opened.source, ("decoder",))

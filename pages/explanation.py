@@ -22,7 +22,7 @@ with for_pytorch("explanation"):
     from explorer.app.maps import measures
     from explorer.app.maps.looking import cells_of
     from explorer.app.server import measured
-    from explorer.app.server.opened import Opened
+    from explorer.app.server.view import View
     from explorer.app.shell import menu, waiting
     from explorer.figures.base import captions, labels, style
     from explorer.figures.base.bars import percent
@@ -83,7 +83,7 @@ STRETCH = 3  # fewest steps in a row with a low share of the source that make a 
 
 
 @part
-def show(opened: Opened) -> None:
+def show(opened: View) -> None:
     """The answer, one row of one head, and, folded, the reasons and the shares of the source."""
     now = session.current()
     kind = now.kind if now.kind in opened.kinds else "cross" if "cross" in opened.kinds else opened.kinds[0]
@@ -131,7 +131,7 @@ def rows_panel(
 # --- The words that a token rests on ------------------------------------------------------------------------
 
 
-def answer(opened: Opened, step: int) -> None:
+def answer(opened: View, step: int) -> None:
     """The source words that the token of a step rests on."""
     with waiting.progress("Running the model again without each word") as tell:
         effects = measures.of_run(opened, lenses.word_effect, tell=tell)[step]
@@ -168,7 +168,7 @@ def signed(value: float) -> str:
 # --- One row of one head ------------------------------------------------------------------------------------
 
 
-def one_row(opened: Opened, now: State, kind: str, step: int) -> None:
+def one_row(opened: View, now: State, kind: str, step: int) -> None:
     """Weight, what was carried, and effect of the keys of one query of one head."""
     run, head, row = opened.translation, getattr(now, kind), cells_of(opened, now)[kind][0]
     with waiting.progress("Running the model again without each key") as tell:
@@ -218,7 +218,7 @@ def differ(
 # --- Why this token, and not another? -----------------------------------------------------------------------
 
 
-def reasons(opened: Opened, now: State, step: int) -> None:
+def reasons(opened: View, now: State, step: int) -> None:
     """The difference of two logits, by what wrote it and by source position."""
     run, written = opened.translation, opened.translation.steps[step]
     rivals = {each.token: each for each in written.alternatives if each.token_id != written.token_id}
@@ -276,7 +276,7 @@ def reasons(opened: Opened, now: State, step: int) -> None:
 # --- How much comes from the source? ------------------------------------------------------------------------
 
 
-def sources(opened: Opened, step: int) -> None:
+def sources(opened: View, step: int) -> None:
     """How much of every prediction comes from the source, and from which token."""
     run, shares = opened.translation, measures.of_run(opened, lenses.alti)
     steps, columns = labels.names(run.target_tokens), labels.names(run.source_tokens)
@@ -343,7 +343,7 @@ def leaning(steps: list[str], source: np.ndarray) -> str:
     return f"{says}**{plain(steps[least])}** least ({shares[least]}). {apart}"
 
 
-def page(opened: Opened) -> None:
+def page(opened: View) -> None:
     """The page for one sentence, with what was measured over many."""
     show(opened)
     for study in ("faithfulness", "weight-effect", "way-back"):

@@ -24,7 +24,7 @@ with for_pytorch("inside_a_head"):
     from explorer.app.sections.inside.notation import NAMES, notation
     from explorer.app.sections.inside.steps import CHANGED, STEPS
     from explorer.app.server import models, per_run
-    from explorer.app.server.opened import Opened
+    from explorer.app.server.view import View
     from explorer.app.shell.changed import of_tokens, said
     from explorer.app.shell.fitting import fitted_here
     from explorer.app.shell.models.needs import has
@@ -81,7 +81,7 @@ def holds(change: Intervention) -> bool:
     return of_tokens(change) or change.part in ("scores", "weights", "heads")
 
 
-def show(opened: Opened) -> None:
+def show(opened: View) -> None:
     """The step of one head; nothing but a sentence for a head that is itself changed."""
     now = session.current()
     kind, name = kind_of(now), now.section or FIRST
@@ -101,7 +101,7 @@ def show(opened: Opened) -> None:
         step(opened, now, kind, name)
 
 
-def step(opened: Opened, now: State, kind: str, name: str) -> None:
+def step(opened: View, now: State, kind: str, name: str) -> None:
     """One of the steps: the frame is drawn once, what follows the cursor is fed into its slots."""
     at = looks_of(opened, now)[kind]
     look = look_at(at, now)
@@ -135,7 +135,7 @@ def go_to(name: str) -> None:
     session.change(section=name)
 
 
-def frame(opened: Opened, kind: str, name: str, look: Look) -> None:
+def frame(opened: View, kind: str, name: str, look: Look) -> None:
     """Words, formulas and export at the left, figures at the right."""
     this = STEPS[name]
     with st.container(key=f"inside-section-{name}"):
@@ -155,7 +155,7 @@ def frame(opened: Opened, kind: str, name: str, look: Look) -> None:
 
 
 @part
-def save(opened: Opened, kind: str, name: str) -> None:
+def save(opened: View, kind: str, name: str) -> None:
     """One button for the figures of a step, as they are at the moment when it is opened."""
     with export.popover(f"export.inside-{name}", 260) as is_open:
         if is_open:

@@ -10,9 +10,9 @@ from explorer.app.controls import inform, refusal, refusals
 from explorer.app.controls.pickers import choose, control, examples
 from explorer.app.sections.language_model import generation, lengths, surprisal
 from explorer.app.server import catalogue, models, runs
-from explorer.app.server.opened import Opened
 from explorer.app.server.runs import Request
 from explorer.app.server.source import Source
+from explorer.app.server.view import View
 from explorer.app.shell import changed, frame, menu, sentence, waiting
 from explorer.app.shell.fitting import fit_heads, fit_model, fit_position, noticed
 from explorer.app.shell.sections import chosen, switch
@@ -59,7 +59,7 @@ def show() -> None:
     step = section.first(run) if step is None else step
     now = session.resolve(model=source.name, prompt=text, step=step, source=None, **heads)
     note.caption(section.note(run))
-    opened = Opened(asked, run, None)
+    opened = View(asked, run, None)
     frame.show_notices(now, run.notes)
     changed.show_changes(now, opened)
     frame.end(PAGE, now, opened.tokens(True))

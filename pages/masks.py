@@ -18,7 +18,7 @@ with for_pytorch("masks"):
     from explorer.app.maps.explorer import Scene, explorer, strips_only
     from explorer.app.maps.looking import Looks, cells_of, near
     from explorer.app.server import per_run
-    from explorer.app.server.opened import Opened
+    from explorer.app.server.view import View
     from explorer.app.shell import sections
     from explorer.app.shell.changed import of_tokens
     from explorer.app.shell.page import open_sentence_page
@@ -78,7 +78,7 @@ MOST = 6  # sentences of a batch
 SIZE, CELLS = 300, 40  # px of a map, and its most rows and columns: the page holds up to nine
 
 
-def show(opened: Opened) -> None:
+def show(opened: View) -> None:
     """A sentence alone has the cursor; a batch is translated anew and has none."""
     now = session.current()
     usual = "decoder" if "decoder" in opened.kinds and now.view != "batch" else "encoder"
@@ -97,7 +97,7 @@ def show(opened: Opened) -> None:
 
 
 @part
-def batch(opened: Opened, kind: str) -> None:
+def batch(opened: View, kind: str) -> None:
     """Several sentences as one rectangle; the pictures are those of one of them."""
     now = session.current()
     text = (now.sentences or "").strip() or "\n".join((opened.translation.source_text, LONGER, SHORT))
@@ -132,7 +132,7 @@ def batch(opened: Opened, kind: str) -> None:
     pictures(entries[at], f"sentence {at + 1} of the batch", kind)
 
 
-def controls(opened: Opened, kind: str) -> None:
+def controls(opened: View, kind: str) -> None:
     """Which head is shown, and which other way of masking."""
     now, config = session.current(), opened.translation.config
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):

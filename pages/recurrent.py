@@ -20,8 +20,8 @@ with for_pytorch("recurrent"):
     from explorer.app.address.state import own
     from explorer.app.controls import inform, options, panel, part, pickers, plain, refusals, seen
     from explorer.app.server import catalogue, examples, models, runs
-    from explorer.app.server.opened import Opened
     from explorer.app.server.source import Source
+    from explorer.app.server.view import View
     from explorer.app.shell import frame, menu, paragraph, sections, waiting
     from explorer.app.shell.fitting import fit_head, fit_position, noticed
     from explorer.app.shell.models.model_picker import pick_model
@@ -86,7 +86,7 @@ PATHS = (
 class Side:
     """One of the two models with its run and its head of cross-attention."""
 
-    opened: Opened
+    opened: View
     head: Head  # from 0
 
     @property
@@ -155,12 +155,12 @@ def pieces(now: State) -> Sequence[str]:
     return ()
 
 
-def translate(now: State, source: Source) -> Opened:
+def translate(now: State, source: Source) -> View:
     """The visitor's sentence through a model, without changes; ValueError if it cannot be translated."""
     now = replace(now, changes=(), text=OPENS if now.text is None else now.text)
     asked = runs.request(now, source, examples.sentence_of(source, now))
     with waiting.Teller(source, "Translating") as teller:
-        return Opened(asked, runs.traced(asked, teller), None)
+        return View(asked, runs.traced(asked, teller), None)
 
 
 # --- two alignments -----------------------------------------------------------------------------------------

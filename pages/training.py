@@ -10,13 +10,13 @@ with for_pytorch("training"):
     from explorer.app.address import session
     from explorer.app.sections.training import history, lesson, loss, schedule, workshop
     from explorer.app.server import examples
-    from explorer.app.server.opened import Opened
+    from explorer.app.server.view import View
     from explorer.app.shell import menu, sections
     from explorer.app.shell.page import open_sentence_page, with_model
     from explorer.app.shell.sentence import own_translation
 
 
-def show(opened: Opened) -> None:
+def show(opened: View) -> None:
     now = session.current()
     if opened.asked.target is not None and now.target is None:
         st.caption("The target is a reference that a person wrote, as in training, not the model's output.")

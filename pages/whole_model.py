@@ -30,7 +30,7 @@ with for_pytorch("whole_model"):
         proof,
     )
     from explorer.app.server import catalogue, measured
-    from explorer.app.server.opened import Opened
+    from explorer.app.server.view import View
     from explorer.app.shell.changed import of_tokens
     from explorer.app.shell.page import open_sentence_page, with_model
     from explorer.figures.base import captions, labels
@@ -63,7 +63,7 @@ CHAINS = {
 }
 
 
-def show(opened: Opened) -> None:
+def show(opened: View) -> None:
     """The cursor above; the diagram with the chosen part; what belongs to the whole model."""
 
     def below(now: State, looks: Looks) -> None:
@@ -197,7 +197,7 @@ def logit_lenses(at: Inspected) -> None:
     )
 
 
-def blocks(opened: Opened) -> None:
+def blocks(opened: View) -> None:
     """A block and the whole model as chains of shapes; the two places of the norm."""
     run, config = opened.translation, opened.translation.config
     st.divider()

@@ -47,7 +47,7 @@ def squared(view):
 QUANTITY = """QUANTITIES = {
     "squared": Quantity("square", "squared weight", "squares of weights", "%{customdata[0]}", "", "", False),
 """
-DRAWN = """IN_PLACE: dict[str, Callable[[Opened, HeadMap], HeadMap]] = {
+DRAWN = """IN_PLACE: dict[str, Callable[[View, HeadMap], HeadMap]] = {
     "squared": lambda opened, view: squared(view),
 """
 PAGE = """PAGES: dict[str, Page] = {
@@ -140,7 +140,7 @@ ROWS = (
     ("explorer/figures/base/quantity.py", "QUANTITIES = {\n", QUANTITY),
     (
         "explorer/app/maps/measures.py",
-        "IN_PLACE: dict[str, Callable[[Opened, HeadMap], HeadMap]] = {\n",
+        "IN_PLACE: dict[str, Callable[[View, HeadMap], HeadMap]] = {\n",
         DRAWN,
     ),
     (

@@ -12,8 +12,8 @@ from sources import named
 from explorer import lenses
 from explorer.app.maps import measures
 from explorer.app.server import catalogue
-from explorer.app.server.opened import Opened
 from explorer.app.server.runs import Request
+from explorer.app.server.view import View
 from transformer import Capture, load_translator
 
 TEXT = "one two three"
@@ -81,7 +81,7 @@ def test_words_carry_sums_and_effects_stay_those_of_pieces():
 
 def test_a_cell_is_measured_in_every_way(traced):
     (model, translation), row, key = traced, 1, 2
-    one = Opened(Request(named("random"), TEXT, "greedy", None), translation, None)
+    one = View(Request(named("random"), TEXT, "greedy", None), translation, None)
     own = lenses.carried(model.model, translation, "cross", 1, 2)
     effects = [
         lenses.effect(*traced, "cross", 1, 2, way, rows=[row])[row, key]

@@ -15,8 +15,8 @@ from streamlit.testing.v1 import AppTest
 from explorer.app.address.state import State
 from explorer.app.maps.living import living_pages
 from explorer.app.server import examples, runs
-from explorer.app.server.opened import Opened
 from explorer.app.server.runs import Progress
+from explorer.app.server.view import View
 from transformer.hub.settings import HOSTED_VARIABLE
 
 TEXT = "One two. Three four? Five six!"
@@ -111,7 +111,7 @@ def test_what_has_no_model_is_one_run_and_so_is_a_pair_of_a_file() -> None:
 
 def test_all_sentences_are_exported_as_living_pages_with_an_index() -> None:
     asked = runs.request(State(), named("random"), SENTENCES[1])
-    opened = Opened(asked, runs.translate(asked), None)
+    opened = View(asked, runs.translate(asked), None)
     now = State(sentence=1, step=1, encoder=(0, 0), decoder=(0, 0), cross=(0, 0))
     with zipfile.ZipFile(io.BytesIO(living_pages(opened, now, SENTENCES))) as folder:
         assert sorted(folder.namelist()) == ["1.html", "2.html", "3.html", "index.html"]

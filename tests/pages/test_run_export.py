@@ -20,8 +20,8 @@ from explorer.app.address import State
 from explorer.app.maps.living import living_page
 from explorer.app.maps.run_export import KEY, PAPER, trace_file
 from explorer.app.server import runs
-from explorer.app.server.opened import Opened
 from explorer.app.server.runs import Request
+from explorer.app.server.view import View
 from explorer.figures.base.quantity import MEASURES
 from transformer import interventions as do
 from transformer import load_trace, load_translator
@@ -154,10 +154,10 @@ def test_the_living_page_of_a_changed_run_has_the_run_as_it_is_beside_it():
     text = CASES["copy"].sentence
     run, changed = (Request(named("copy"), text, "greedy", None, changes) for changes in ((), (OFF,)))
     app_pages.run()
-    opened = Opened(changed, runs.traced(changed), None)
+    opened = View(changed, runs.traced(changed), None)
     made = living_page(opened, State(step=1, encoder=(0, 0), decoder=(0, 0), cross=(0, 0))).decode()
-    assert living_pages.Opened(made).run["said"]["changes"] == [f"Changed: {OFF}."]
-    beside = living_pages.Opened(made, "-2").run
+    assert living_pages.View(made).run["said"]["changes"] == [f"Changed: {OFF}."]
+    beside = living_pages.View(made, "-2").run
     assert "changes" not in beside["said"]
     assert "measures" not in beside["kinds"]["cross"]
     assert beside["said"]["texts"][1] == runs.translate(run).text
@@ -166,10 +166,10 @@ def test_the_living_page_of_a_changed_run_has_the_run_as_it_is_beside_it():
 def test_the_living_page_has_the_measure_that_the_maps_show():
     app_pages.run()
     asked = Request(named("copy"), CASES["copy"].sentence, "greedy", None)
-    opened = Opened(asked, runs.traced(asked), None)
+    opened = View(asked, runs.traced(asked), None)
     for measure in MEASURES:
         now = State(step=1, encoder=(0, 0), decoder=(0, 0), cross=(0, 0), measure=measure)
-        made = living_pages.Opened(living_page(opened, now).decode())
+        made = living_pages.View(living_page(opened, now).decode())
         found = made.run["kinds"]["cross"].get("measures", {})
         assert [*found] == [measure] * (measure != "weight")
 

@@ -13,8 +13,8 @@ from explorer.app.address.state import keys, own
 from explorer.app.controls.options import heads, rows
 from explorer.app.controls.text import plain
 from explorer.app.server import catalogue, measured, runs
-from explorer.app.server.opened import Opened
 from explorer.app.server.source import Source
+from explorer.app.server.view import View
 from explorer.figures.base.captions import KIND_NAMES
 from transformer.config import Head
 
@@ -143,7 +143,7 @@ def kind_picker(
 
 
 def row_picker(
-    opened: Opened,  # the sentence
+    opened: View,  # the sentence
     kind: str,  # encoder, decoder or cross
     row: int,  # row of the cursor, from 0
 ) -> None:

@@ -15,7 +15,7 @@ from explorer.app.controls import inform, plain, say
 from explorer.app.controls.pickers import control, slide, switch
 from explorer.app.maps.looking import HeadSelection, lacking
 from explorer.app.server import models
-from explorer.app.server.opened import Opened
+from explorer.app.server.view import View
 from explorer.app.shell import waiting
 from explorer.figures.base import captions, labels
 from explorer.figures.base.bars import percent
@@ -157,7 +157,7 @@ def weights(view: ReadView) -> pandas.DataFrame:
 # --- what the cells say -------------------------------------------------------------------------------------
 
 
-def measure(opened: Opened, now: State) -> None:
+def measure(opened: View, now: State) -> None:
     """Draws the switch, and says why a measure that was asked for is not to be had."""
     if "cross" not in opened.kinds:
         return
@@ -187,7 +187,7 @@ def prepare(looks: Iterable[HeadSelection]) -> None:
                 measures.effects_of(look.opened, look.kind, look.head, look.window, tell=tell)
 
 
-def shares(opened: Opened, now: State) -> None:
+def shares(opened: View, now: State) -> None:
     """Draws the button that shades the translation by how much of it comes from the source."""
     if set(opened.kinds) == set(KIND_NAMES):
         cannot = lacking(opened, "effect")
@@ -203,7 +203,7 @@ def shares(opened: Opened, now: State) -> None:
         )
 
 
-def shaded(opened: Opened, now: State) -> list[Shade]:
+def shaded(opened: View, now: State) -> list[Shade]:
     """How dark each target token is; nothing if the visitor did not ask, or the model does not allow it."""
     if not now.shares or set(opened.kinds) != set(KIND_NAMES) or lacking(opened, "effect") is not None:
         return []
@@ -218,7 +218,7 @@ def shaded(opened: Opened, now: State) -> list[Shade]:
     ]
 
 
-def why(opened: Opened) -> None:
+def why(opened: View) -> None:
     """Draws a button that opens why the token of the cursor was written, and not another."""
     if "cross" not in opened.kinds:
         return

@@ -21,7 +21,7 @@ from explorer.app.controls import part
 from explorer.app.maps import component, display, next_token_choice
 from explorer.app.maps.looking import HeadSelection, Looks, looks_of
 from explorer.app.server import catalogue, measured, models, runs
-from explorer.app.server.opened import Opened
+from explorer.app.server.view import View
 from explorer.app.shell import changed
 from explorer.lenses.words.reading import Reading, read_view
 from explorer.linked import view as linked_view
@@ -70,7 +70,7 @@ class Scene:
 
     # the contents of the view, or a function that returns them if they depend on the state
     layout: Layout | Callable[[State, Looks], Layout]
-    opened: Opened  # the opened sentence
+    opened: View  # the opened sentence
     kinds: tuple[str, ...]  # the kinds of attention whose chosen head is drawn as a map
     # returns the payloads of the other figures, by name
     extra: Callable[[State, Looks], Mapping[str, Feed]] = no_more
@@ -89,7 +89,7 @@ class Scene:
     due: Callable[[], str | None] = lambda: None
     # gets the sentence, a step and a token id, and returns the values of the state with which the model
     # continues from there with that token
-    go_on: Callable[[Opened, int, int], Mapping[str, Any]] = next_token_choice.take
+    go_on: Callable[[View, int, int], Mapping[str, Any]] = next_token_choice.take
 
     def laid_out(self, now: State, looks: Looks) -> Layout:
         """The contents of the view for a state, without maps of attention that the model does not have."""

@@ -16,7 +16,7 @@ from explorer.app.maps.explorer import Scene, explorer
 from explorer.app.maps.looking import HeadSelection, Looks, audited
 from explorer.app.maps.run_export import caption_of, run_export
 from explorer.app.server import measured, per_run
-from explorer.app.server.opened import Opened
+from explorer.app.server.view import View
 from explorer.figures import lines, overview_spec, row_bars_spec, strongest
 from explorer.figures.base import captions, labels
 from explorer.figures.base.bars import percent
@@ -51,7 +51,7 @@ class KindPage:
     seeing: str  # the explanation, at most 60 words
 
 
-def show(page: KindPage, opened: Opened, fade: bool = True) -> None:
+def show(page: KindPage, opened: View, fade: bool = True) -> None:
     """Draws the page of a kind for one sentence."""
     kind, config = page.kind, opened.translation.config
 
@@ -163,7 +163,7 @@ def printed(look: HeadSelection, now: State) -> dict[str, Picture]:
 # --- all heads, as tiles ------------------------------------------------------------------------------------
 
 
-def values(opened: Opened, kind: str, statistic: str | None) -> list[list[float]] | None:
+def values(opened: View, kind: str, statistic: str | None) -> list[list[float]] | None:
     """A statistic of every head, by layer and head; None if there is none, or it is not known."""
     if statistic == SAMPLE:
         grid = opened.source.heads.get("heads", {}).get(kind) or []
@@ -173,7 +173,7 @@ def values(opened: Opened, kind: str, statistic: str | None) -> list[list[float]
     return numbers if any(value == value for layer in numbers for value in layer) else None
 
 
-def order(opened: Opened, kind: str, statistic: str | None) -> list[list[int]] | None:
+def order(opened: View, kind: str, statistic: str | None) -> list[list[int]] | None:
     """The heads of each layer by a statistic, those that stand out first; None if it is not known.
 
     Errors, entropies and distances rise, other statistics fall.
@@ -185,7 +185,7 @@ def order(opened: Opened, kind: str, statistic: str | None) -> list[list[int]] |
     return [sorted(range(len(row)), key=lambda i: (row[i] != row[i], sign * row[i])) for row in numbers]
 
 
-def measure(opened: Opened, kind: str, statistic: str | None) -> Measure | None:
+def measure(opened: View, kind: str, statistic: str | None) -> Measure | None:
     """The statistic that colours the tiles; None if it is not known."""
     numbers = values(opened, kind, statistic)
     if numbers is None:

@@ -15,7 +15,7 @@ from explorer.app.address.parameters import as_params
 from explorer.app.address.state import changed
 from explorer.app.maps.looking import lacking
 from explorer.app.server import examples, measured, runs
-from explorer.app.server.opened import Opened
+from explorer.app.server.view import View
 from explorer.linked.living.index import index
 from explorer.linked.living.known import Known
 from explorer.linked.living.measured import Measuring
@@ -23,7 +23,7 @@ from explorer.linked.living.page import written
 
 
 def living_page(
-    opened: Opened,  # the sentence, with its whole trace
+    opened: View,  # the sentence, with its whole trace
     now: State,  # whose heads and cursor the page opens at
     app: str = "",  # where this app runs
 ) -> bytes:
@@ -54,7 +54,7 @@ def living_page(
     beside = None
     if opened.asked.changes and source.has_model:
         asked = replace(opened.asked, changes=())
-        base = Opened(asked, runs.traced(asked), None)
+        base = View(asked, runs.traced(asked), None)
         beside = base.translation, replace(known, query=_query(base, now))
     at, measures = place(opened.kinds, now), _measures(opened, now)
     explained = now.view == "why" and "decoder" in opened.kinds and not opened.asked.changes
@@ -63,7 +63,7 @@ def living_page(
 
 
 def living_pages(
-    opened: Opened,  # the sentence that is shown
+    opened: View,  # the sentence that is shown
     now: State,
     sentences: Sequence[str],  # of the text, it among them
     app: str = "",  # where this app runs
@@ -77,7 +77,7 @@ def living_pages(
                 view = replace(now, target=None, changes=(), source=None)
                 asked = runs.request(view, opened.source, text)
                 run = runs.traced(asked)
-                each = Opened(asked, run, examples.example_of(opened.source, text))
+                each = View(asked, run, examples.example_of(opened.source, text))
                 view = replace(view, step=each.first_step)
             folder.writestr(f"{number}.html", living_page(each, view, app))
             listed[number] = text, each.translation.text
@@ -85,7 +85,7 @@ def living_pages(
     return file.getvalue()
 
 
-def _measures(opened: Opened, now: State) -> tuple[str, ...]:
+def _measures(opened: View, now: State) -> tuple[str, ...]:
     """The measure of the visitor's maps, if the run can be measured."""
     return () if now.measure == "weight" or lacking(opened, now.measure) else (now.measure,)
 
@@ -97,7 +97,7 @@ def where() -> str:
     return above if last in sitemap.PAGES else url
 
 
-def _query(opened: Opened, now: State) -> dict[str, str]:
+def _query(opened: View, now: State) -> dict[str, str]:
     """What an address says of the run itself."""
     asked, run = opened.asked, opened.translation
     told: dict[str, Any] = {

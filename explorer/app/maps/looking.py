@@ -13,8 +13,8 @@ import numpy as np
 
 from explorer.app.address import State
 from explorer.app.server import runs
-from explorer.app.server.opened import Opened, per_run
 from explorer.app.server.source import NEEDS_MODEL
+from explorer.app.server.view import View, per_run
 from explorer.figures import Tile
 from explorer.figures.base.quantity import QUANTITIES
 from explorer.lenses.words.reading import (
@@ -36,7 +36,7 @@ from transformer.view import AuditReport, HeadMap, HeadView, Window
 class HeadSelection:
     """The visitor's look at one kind of attention of a sentence."""
 
-    opened: Opened  # the opened sentence
+    opened: View  # the opened sentence
     kind: str  # encoder, decoder or cross
     head: Head  # layer and head, from 0
     reading: Reading  # whether words are merged, which tokens are hidden, and which token names a row
@@ -125,14 +125,14 @@ class HeadSelection:
 
 @per_run(64)
 def _tiles(
-    opened: Opened, kind: str, _reading: Reading, scale: str, _measure: str, *, look: HeadSelection
+    opened: View, kind: str, _reading: Reading, scale: str, _measure: str, *, look: HeadSelection
 ) -> list[list[Tile]]:
     layers, heads = opened.translation.config.sizes[kind]
     return [[Tile.of(*look.whole((layer, head)), scale) for head in range(heads)] for layer in range(layers)]
 
 
 @per_run(64)
-def audited(opened: Opened, kind: str) -> AuditReport:
+def audited(opened: View, kind: str) -> AuditReport:
     """The audit of every layer of a kind."""
     layers = range(opened.translation.config.sizes[kind][0])
     return opened.translation.audit(*((AttentionKind(kind), layer) for layer in layers))
@@ -154,7 +154,7 @@ Looks = Mapping[str, HeadSelection]
 """The visitor's look at each kind of attention that the model has."""
 
 
-def looks_of(opened: Opened, state: State) -> dict[str, HeadSelection]:
+def looks_of(opened: View, state: State) -> dict[str, HeadSelection]:
     """The visitor's look at each kind of attention of the run; the state must name a head of each."""
     measure = "weight" if lacking(opened, state.measure) else state.measure
     return {
@@ -173,7 +173,7 @@ def looks_of(opened: Opened, state: State) -> dict[str, HeadSelection]:
     }
 
 
-def lacking(opened: Opened, measure: str) -> str | None:
+def lacking(opened: View, measure: str) -> str | None:
     """Why the maps of a sentence cannot show a measure, in one sentence; None if they can."""
     if measure == "weight":
         return None
@@ -186,14 +186,14 @@ def lacking(opened: Opened, measure: str) -> str | None:
     return None
 
 
-def cells_of(opened: Opened, state: State) -> dict[str, tuple[int, int]]:
+def cells_of(opened: View, state: State) -> dict[str, tuple[int, int]]:
     """The row and column (from 0) of the cursor, by kind; a source not chosen follows cross-attention."""
     sites = opened.translation.config.sites
     at = {"encoder": _source(opened, state), "decoder": state.step or 0}
     return {str(kind): (at[site.query_side], at[site.key_side]) for kind, site in sites.items()}
 
 
-def _source(opened: Opened, state: State) -> int:
+def _source(opened: View, state: State) -> int:
     """The source token of the cursor, from 0; without cross-attention, nothing follows the step."""
     if state.source is not None or "cross" not in opened.kinds:
         return state.source or 0

@@ -8,8 +8,8 @@ from inspect import signature
 from typing import Any
 
 from explorer import lenses
-from explorer.app.server.opened import Opened, per_run
 from explorer.app.server.per_run import retraced
+from explorer.app.server.view import View, per_run
 from explorer.figures.base.labels import number
 from explorer.lenses.measures.carried import carried_map, shares
 from explorer.lenses.measures.effect import WAYS, effect_in, effect_map, from_runs
@@ -25,7 +25,7 @@ MOST_TOKENS = 128
 
 
 @per_run(64)
-def of_run(opened: Opened, lens: Callable[..., Any], *arguments: Any, tell: Tell | None = None) -> Any:
+def of_run(opened: View, lens: Callable[..., Any], *arguments: Any, tell: Tell | None = None) -> Any:
     """A measure of ``explorer.lenses`` for a run, made once and then kept; raises as the measure."""
     translator = opened.source.translator()
     first = translator if "translator" in signature(lens).parameters else translator.model
@@ -33,12 +33,12 @@ def of_run(opened: Opened, lens: Callable[..., Any], *arguments: Any, tell: Tell
 
 
 @per_run(64)
-def audited(opened: Opened, runs: int = 0) -> AuditReport:
+def audited(opened: View, runs: int = 0) -> AuditReport:
     """The audit of the run behind numbers that are drawn; says from how many further runs effects are."""
     return replace(retraced(opened).audit(), claim=from_runs(runs) if runs else "")
 
 
-def check_length(opened: Opened) -> None:
+def check_length(opened: View) -> None:
     """UnmeasuredError if a run is too long to run again without each of its tokens."""
     longest = max(len(opened.translation.source_tokens), len(opened.translation.target_tokens))
     if longest > MOST_TOKENS:
@@ -48,12 +48,12 @@ def check_length(opened: Opened) -> None:
         )
 
 
-def whole_carried(opened: Opened, kind: str, chosen: Head) -> Array:
+def whole_carried(opened: View, kind: str, chosen: Head) -> Array:
     """(queries, keys) what each key of a head carried, as shares of each row's sum."""
     return shares(of_run(opened, lenses.carried, kind, *chosen).norms)
 
 
-def effects_of(opened: Opened, kind: str, chosen: Head, window: Window, tell: Tell = silent) -> Array:
+def effects_of(opened: View, kind: str, chosen: Head, window: Window, tell: Tell = silent) -> Array:
     """(queries, keys) of a window of a head: effect of each cell, in nats."""
     found: Array = of_run(opened, effect_in, kind, *chosen, window, tell=tell)
     return found
@@ -64,22 +64,22 @@ def count(run: Translation, kind: str, chosen: Head, window: Window) -> int:
     return int(run.mask(kind, *chosen)[window.queries, window.keys].sum())
 
 
-def in_place(opened: Opened, view: HeadMap, name: str) -> HeadMap:
+def in_place(opened: View, view: HeadMap, name: str) -> HeadMap:
     """A map with a measure for its weights; the map itself if it has too many cells for it."""
     return IN_PLACE[name](opened, view)
 
 
-def _carried_in_place(opened: Opened, view: HeadMap) -> HeadMap:
+def _carried_in_place(opened: View, view: HeadMap) -> HeadMap:
     return carried_map(view, of_run(opened, lenses.carried, view.kind, view.layer, view.head))
 
 
-def _effects_in_place(opened: Opened, view: HeadMap) -> HeadMap:
+def _effects_in_place(opened: View, view: HeadMap) -> HeadMap:
     if view.mask.sum() > MOST_CELLS_OF_MAP:
         return view
     return effect_map(view, effects_of(opened, view.kind, (view.layer, view.head), view.window))
 
 
-IN_PLACE: dict[str, Callable[[Opened, HeadMap], HeadMap]] = {
+IN_PLACE: dict[str, Callable[[View, HeadMap], HeadMap]] = {
     "carried": _carried_in_place,
     "effect": _effects_in_place,
 }
@@ -87,7 +87,7 @@ IN_PLACE: dict[str, Callable[[Opened, HeadMap], HeadMap]] = {
 
 
 def of_cell(
-    opened: Opened, kind: str, chosen: Head, place: tuple[int, int], step: int
+    opened: View, kind: str, chosen: Head, place: tuple[int, int], step: int
 ) -> list[tuple[str, str, str]]:
     """Every measure of one cell, about the token of a step: name, number, unit."""
     (row, key), run = place, retraced(opened)

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 from explorer.app.address import session
-from explorer.app.server.opened import Opened
+from explorer.app.server.view import View
 from explorer.figures.base.bars import shown_candidates
 from transformer.interventions import Choose, Intervention, Prefix, choose, prefix
 from transformer.run import Translation
@@ -54,7 +54,7 @@ def _piece(translation: Translation, step: int, token_id: int) -> int | str:
     return piece if len(alike) == 1 else token_id
 
 
-def take(opened: Opened, step: int, token_id: int) -> dict[str, Any]:
+def take(opened: View, step: int, token_id: int) -> dict[str, Any]:
     """The state's values for continuing with a candidate; it and the token it replaces count as tried."""
     now = opened.translation.steps[step].token_id
     if token_id == now:
@@ -68,7 +68,7 @@ def take(opened: Opened, step: int, token_id: int) -> dict[str, Any]:
     }
 
 
-def offered(opened: Opened) -> tuple[list[list[int]], list[list[int]]]:
+def offered(opened: View) -> tuple[list[list[int]], list[list[int]]]:
     """The ids of the candidates of each step, and of those that the visitor has tried."""
     steps, tried = opened.translation.steps, session.tried()
     ids = [[each.token_id for each in shown_candidates(step)] for step in steps]
@@ -76,6 +76,6 @@ def offered(opened: Opened) -> tuple[list[list[int]], list[list[int]]]:
     return ids, [[each for each in row if (places[i], each) in tried] for i, row in enumerate(ids)]
 
 
-def _place(opened: Opened, step: int) -> tuple[Hashable, ...]:
+def _place(opened: View, step: int) -> tuple[Hashable, ...]:
     """A sentence with the tokens before a step."""
     return opened.asked.model, opened.asked.text, opened.translation.target_ids[:step]

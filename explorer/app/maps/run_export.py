@@ -22,7 +22,7 @@ from explorer.app.maps.explorer import Scene
 from explorer.app.maps.living import living_page, living_pages, where
 from explorer.app.maps.looking import HeadSelection, Looks, looks_of
 from explorer.app.server import examples
-from explorer.app.server.opened import Opened
+from explorer.app.server.view import View
 from explorer.app.shell import menu, waiting
 from explorer.figures import next_token
 from explorer.figures.base import captions, labels
@@ -133,7 +133,7 @@ def _frame(look: HeadSelection, feed: Mapping[str, Any], count: int) -> int | No
     return next((i for i, (start, stop) in enumerate(spans) if start <= position < stop), None)
 
 
-def _translates(opened: Opened) -> bool:
+def _translates(opened: View) -> bool:
     """Whether the model can run in a browser."""
     source = opened.source
     if source.path is None or not source.has_model or not opened.translation.source_tokens:
@@ -143,7 +143,7 @@ def _translates(opened: Opened) -> bool:
     return not why_not(source.translator(), source.path)
 
 
-def _run(opened: Opened, now: State) -> None:
+def _run(opened: View, now: State) -> None:
     """The whole run as files; NPZ holds a source and a target."""
     run, name = opened.translation, file_name(opened.asked.text, opened.translation.model)
     files: dict[str, tuple[str, str, Callable[[], bytes]]] = {}

@@ -10,10 +10,10 @@ from typing import Any
 from torch import Tensor
 
 from explorer.app.server import hosted
-from explorer.app.server.opened import Opened, per_run
 from explorer.app.server.runs import Drawing, Progress, Request, search, traced
 from explorer.app.server.source import Source, per_model
 from explorer.app.server.stores import Recent, held
+from explorer.app.server.view import View, per_run
 from explorer.lenses.heads.first_heads import Grid, grid
 from explorer.lenses.heads.statistics import HeadsOfKind
 from explorer.lenses.inside.inside import InsideHead, look_inside
@@ -40,41 +40,41 @@ rearranged = Recent[Any](64).get
 
 
 @per_run(8, held)
-def retraced(opened: Opened) -> Translation:
+def retraced(opened: View) -> Translation:
     """The same translation with its residual stream, from a second pass over the translation."""
     return retrace(opened.source.translator(), opened.translation)
 
 
-def inside(opened: Opened, kind: str, chosen: Head, row: int) -> InsideHead:
+def inside(opened: View, kind: str, chosen: Head, row: int) -> InsideHead:
     """One query (from 0) of one head (layer and head, from 0), step by step."""
     model = opened.source.translator().model
     return look_inside(model, retraced(opened), (kind, *chosen), row, opened.translation)
 
 
-def plane(opened: Opened, place: PlacedHead, row: int, pair: Pair | None, goal: str) -> Plane:
+def plane(opened: View, place: PlacedHead, row: int, pair: Pair | None, goal: str) -> Plane:
     """The plane of two keys in which a query is built, see `plane_of`; the pair is sought once."""
     return plane_of(opened.translation, place, row, _pair(opened, place, row, pair, goal), goal)
 
 
 @per_run(64)
-def _pair(opened: Opened, place: PlacedHead, row: int, pair: Pair | None, goal: str) -> Pair:
+def _pair(opened: View, place: PlacedHead, row: int, pair: Pair | None, goal: str) -> Pair:
     return plane_of(opened.translation, place, row, pair, goal).pair
 
 
-def copies(opened: Opened, place: PlacedHead, found: Plane) -> tuple[Tensor, Tensor]:
+def copies(opened: View, place: PlacedHead, found: Plane) -> tuple[Tensor, Tensor]:
     """The queries (d_head,) of two heads, one of which copies the first key of a plane, one the second."""
     return _copies(opened, place, found.row, found.pair, found=found)
 
 
 @per_run(64)
 def _copies(
-    _opened: Opened, _place: PlacedHead, _row: int, pair: Pair, *, found: Plane
+    _opened: View, _place: PlacedHead, _row: int, pair: Pair, *, found: Plane
 ) -> tuple[Tensor, Tensor]:
     return found.copying(), replace(found, pair=(pair[1], pair[0])).copying()
 
 
 @per_run(8, held)
-def untrained(opened: Opened, seed: int) -> Translation:
+def untrained(opened: View, seed: int) -> Translation:
     """The same source and target tokens through a model of the same shape with fresh weights."""
     return same_tokens(_untrained(opened.source, seed), opened.translation)
 
@@ -85,7 +85,7 @@ def _untrained(source: Source, seed: int) -> Translator:
 
 
 @per_run(64)
-def statistics(opened: Opened, kind: str) -> Grid:
+def statistics(opened: View, kind: str) -> Grid:
     """Statistics of every head of a kind over this sentence, by layer and head."""
     source = opened.source
     parts = source.load().model.output_projection if source.has_model else None
@@ -133,7 +133,7 @@ def _searched(source: Source, asked: Request, rules: SearchRules, *, progress: P
 
 
 @per_run(64, held)
-def branched(search: Opened, node: int) -> Translation:
+def branched(search: View, node: int) -> Translation:
     """The run of a node of a search's tree, from a pass over its tokens."""
     return retrace(search.source.translator(), search.translation, Capture(), node)
 
@@ -164,13 +164,13 @@ def _drawn(
 
 
 @per_run(32)
-def filtered(opened: Opened) -> tuple[FilteredStep, ...]:
+def filtered(opened: View) -> tuple[FilteredStep, ...]:
     """The distributions of the steps of a sample, before and after temperature, top-k and top-p."""
     sampling = opened.asked.drawing.sampling()
     return filtered_steps(opened.source.translator(), opened.translation, sampling)
 
 
-def lesson(opened: Opened) -> TrainingView:
+def lesson(opened: View) -> TrainingView:
     """A pair as training shows it to the model as it is, without changes."""
     return _lesson(opened.source, opened.translation.source_text, opened.translation.target_ids)
 

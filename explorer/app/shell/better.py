@@ -8,7 +8,7 @@ from explorer.app.address import session
 from explorer.app.address.kinds import BEAM
 from explorer.app.controls import part, plain
 from explorer.app.server import runs
-from explorer.app.server.opened import Opened
+from explorer.app.server.view import View
 from explorer.figures.base import labels
 from explorer.linked.view.home import HOME
 
@@ -19,13 +19,13 @@ _LONGEST = 70
 """Letters of the translation that the line shows, so that it stays one line."""
 
 
-def due(opened: Opened) -> str | None:
+def due(opened: View) -> str | None:
     """The key of the line's part, if it searches as soon as the picture is on the screen."""
     asked = _may_say(opened) and runs.unsearched(opened.asked, opened.translation, _SIZE)
     return _KEY if asked else None
 
 
-def _may_say(opened: Opened) -> bool:
+def _may_say(opened: View) -> bool:
     """Whether the line may be drawn: not while a lesson's question is open, as one of them asks this."""
     return session.silent() is None and not any(
         token.startswith("<unk") for token in opened.translation.source_tokens
@@ -33,7 +33,7 @@ def _may_say(opened: Opened) -> bool:
 
 
 @part(key=_KEY)
-def tell(opened: Opened) -> None:
+def tell(opened: View) -> None:
     """Draws the line under a greedy translation that a beam betters; nothing for any other.
 
     It searches only when the browser says that the picture is painted.

@@ -13,7 +13,7 @@ from explorer.app.address import State, session
 from explorer.app.address.change_list import Listed, listed, parted
 from explorer.app.controls import plain
 from explorer.app.server import runs
-from explorer.app.server.opened import Opened
+from explorer.app.server.view import View
 from explorer.figures.base import labels
 from explorer.linked.living.beside import OF_TOKENS, in_words
 from transformer.config import Head
@@ -26,7 +26,7 @@ _LONGEST = 90
 """Most letters of a translation on a button."""
 Holds = Callable[[Intervention], bool]
 """Whether a change holds on a page."""
-Tell = Callable[[State, Opened | None, Holds], None]
+Tell = Callable[[State, View | None, Holds], None]
 """Draws what a page says about changes; gets what `tell` gets."""
 
 
@@ -92,7 +92,7 @@ def remove(change: Intervention) -> None:
 
 def show_changes(
     now: State,  # the state
-    opened: Opened | None,  # the sentence; None if the changes were refused
+    opened: View | None,  # the sentence; None if the changes were refused
     holds: Holds = every,  # which changes hold on this page
 ) -> None:
     """Draws the line; draws nothing if nothing is changed."""
@@ -143,7 +143,7 @@ def keep_first(count: int) -> None:
     take(listed(now.changes[:count], now.off))
 
 
-def _one(number: int, change: Intervention, opened: Opened | None) -> None:
+def _one(number: int, change: Intervention, opened: View | None) -> None:
     """One change; a click removes it."""
     st.button(
         said(change, None if opened is None else opened.translation),
@@ -179,7 +179,7 @@ def _shares(was: float, now: float) -> str:
     return f"stays at {one}{labels.PER_CENT}" if one == other else f"{one} → {other}{labels.PER_CENT}"
 
 
-def _back(now: State, opened: Opened) -> None:
+def _back(now: State, opened: View) -> None:
     """What the last change did, and a button with the translation before it; a click goes back to that."""
     fewer = now.changes[:-1]
     try:

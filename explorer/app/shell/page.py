@@ -9,8 +9,8 @@ import streamlit as st
 
 from explorer.app.address import State, session
 from explorer.app.controls import inform, refusals
-from explorer.app.server.opened import Opened
 from explorer.app.server.source import NEEDS_MODEL, Source
+from explorer.app.server.view import View
 from explorer.app.shell import changed, frame, paragraph, sentence
 from explorer.app.shell.lesson import strip
 from explorer.app.shell.models import needs
@@ -28,7 +28,7 @@ def open_sentence_page(
     target: Callable[[Source, str | None], str | None] = lambda source, text: None,
     # draws the choice of the way of decoding; None if the page decides it
     way: Callable[[State], None] | None = sentence.decoding,
-) -> Opened | None:
+) -> View | None:
     """Draws the top of a page and translates its sentence.
 
     Returns:
@@ -59,8 +59,8 @@ def open_sentence_page(
 
 
 def with_model(
-    opened: Opened,  # the sentence
-    show: Callable[[Opened], None],  # draws the rest of the page
+    opened: View,  # the sentence
+    show: Callable[[View], None],  # draws the rest of the page
 ) -> None:
     """Shows results that only the model can compute; says that the model is missing for a file."""
     if opened.source.has_model:

@@ -13,9 +13,9 @@ from explorer.app.controls import options, pickers, plain, refusal
 from explorer.app.controls.pickers import choose, control
 from explorer.app.server import examples, hosted, models, runs
 from explorer.app.server.hosted import TIMES
-from explorer.app.server.opened import Opened
 from explorer.app.server.runs import Request
 from explorer.app.server.source import Source
+from explorer.app.server.view import View
 from explorer.app.shell import sampling, waiting
 from explorer.app.shell.fitting import fit_heads, fit_position, noticed
 from transformer.run import Translation
@@ -123,7 +123,7 @@ def _take_target(target: str) -> None:
     session.change(target=target.strip() or None, **session.FRESH)
 
 
-def open_sentence(source: Source, now: State) -> Opened | None:
+def open_sentence(source: Source, now: State) -> View | None:
     """Translates the sentence of the state and fits the cursor and the heads to it; None after a refusal."""
     _fit_sentence(source, now)
     text = examples.sentence_of(source, now)
@@ -137,7 +137,7 @@ def open_sentence(source: Source, now: State) -> Opened | None:
             st.button("Back to the example", icon=":material/undo:", on_click=new_text, args=(None,))
         return None
     example = None if asked.target is not None or asked.changes else examples.example_of(source, text)
-    opened = Opened(asked, translation, example)
+    opened = View(asked, translation, example)
     _fit(now, opened)
     return opened
 
@@ -160,7 +160,7 @@ def _fit_sentence(source: Source, now: State) -> None:
         session.resolve(sentence=last)
 
 
-def _fit(now: State, opened: Opened) -> None:
+def _fit(now: State, opened: View) -> None:
     translation, example, first = opened.translation, opened.example, {}
     if example is not None and examples.has_own(opened.source):
         first = {"cross": (example.claim.layer, example.claim.head)}

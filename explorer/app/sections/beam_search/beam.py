@@ -17,7 +17,7 @@ from explorer.app.maps import next_token_choice
 from explorer.app.sections.beam_search.tree import Branched, choose, outputs, picture, view
 from explorer.app.server import per_run, runs
 from explorer.app.server.hosted import Bounds
-from explorer.app.server.opened import Opened
+from explorer.app.server.view import View
 from explorer.app.shell import waiting
 from explorer.figures.base import labels
 from explorer.figures.base.bars import percent
@@ -57,7 +57,7 @@ Text = Callable[[Sequence[int]], str]
 """Ids of an output → its text."""
 
 
-def show(opened: Opened, now: State) -> None:
+def show(opened: View, now: State) -> None:
     rules, text = opened.source.translator().rules, opened.source.translator().text
     most = int(Bounds.from_environment().beam)
     beam = min(rules.beam_size if rules.beam_size > 1 else USUAL_BEAM, most)
@@ -113,7 +113,7 @@ def show(opened: Opened, now: State) -> None:
     )
     if session.silent() is not None:  # what follows names the outputs
         return
-    node(Opened(asked, search, None), tree, chosen, text)
+    node(View(asked, search, None), tree, chosen, text)
     ranking(tree, text)
 
 
@@ -222,7 +222,7 @@ def note(tree: SearchTree, place: int, text: Text) -> str:
     )
 
 
-def node(search: Opened, tree: SearchTree, chosen: int, text: Text) -> None:
+def node(search: View, tree: SearchTree, chosen: int, text: Text) -> None:
     """The chosen token: its numbers, its run, and the way to go on from it."""
     run, each, nodes = per_run.branched(search, chosen), tree.nodes[chosen], tree.nodes
     best = " · the best output" if chosen == tree.winner else ""

@@ -14,7 +14,7 @@ from explorer.app.maps.looking import Looks
 from explorer.app.sections.beam_search.tree import choose, outputs, picture, view
 from explorer.app.server import per_run, runs
 from explorer.app.server.hosted import Bounds
-from explorer.app.server.opened import Opened
+from explorer.app.server.view import View
 from explorer.app.shell import sampling, waiting
 from explorer.figures.base.bars import percent
 from explorer.figures.base.labels import count, number, piece
@@ -34,7 +34,7 @@ FORMULA = r"p_T(v) = \frac{p(v)^{1/T}}{\sum_{w} p(w)^{1/T}}"
 ALL = 0.9995  # probability from which nothing worth mentioning is left out
 
 
-def show(opened: Opened, now: State) -> None:
+def show(opened: View, now: State) -> None:
     first = now.seed
     if first is None:
         first = int(now.decode.removeprefix(SAMPLE)) if now.decode.startswith(SAMPLE) else 1
@@ -83,7 +83,7 @@ def show(opened: Opened, now: State) -> None:
 
     seed = seeds[nodes[chosen].samples[0]]
     asked = replace(asked, decode=f"{SAMPLE}{seed}", drawing=drawing)
-    sample = Opened(asked, runs.traced(asked), None)
+    sample = View(asked, runs.traced(asked), None)
     everywhere = {**session.RUN, "decode": asked.decode, "target": None}
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         st.markdown(f"##### Seed {seed}: {plain(sample.translation.text) or '◌'}", width="stretch")
@@ -135,7 +135,7 @@ def summary(draws: Draws, seeds: range, greedy: Translation) -> str:
     )
 
 
-def distribution(opened: Opened, now: State, _looks: Looks) -> None:
+def distribution(opened: View, now: State, _looks: Looks) -> None:
     """The distribution of the cursor's step, before and after temperature, top-k and top-p."""
     steps, run = per_run.filtered(opened), opened.translation
     at = min(now.step or 0, len(steps) - 1)

@@ -18,7 +18,7 @@ from explorer.app.maps import display, next_token_choice
 from explorer.app.maps.explorer import Scene, explorer
 from explorer.app.maps.looking import Looks
 from explorer.app.maps.run_export import run_export
-from explorer.app.server.opened import Opened
+from explorer.app.server.view import View
 from explorer.figures.base import labels
 from explorer.figures.pages.search import Beside, Branch, search_tree
 from explorer.linked.view import Layout, race_feed
@@ -35,7 +35,7 @@ SEEING = (
 
 
 @dataclass(frozen=True)
-class Branched(Opened):
+class Branched(View):
     """The run of a token of a tree, which no request can ask for."""
 
     place: str = ""  # what tells it from other runs of the same sentence
@@ -44,7 +44,7 @@ class Branched(Opened):
     def trace(self) -> str:
         return hashlib.sha256(f"{self.asked.trace}\0{self.place}".encode()).hexdigest()[:12]
 
-    def traced(self) -> Opened:
+    def traced(self) -> View:
         return self
 
 
@@ -115,7 +115,7 @@ def outputs(
     )
 
 
-def view(opened: Opened, beside: Callable[[State, Looks], None] | None = None) -> None:
+def view(opened: View, beside: Callable[[State, Looks], None] | None = None) -> None:
     """Draws the linked view of a run; its output may be shorter than the one that the cursor was set in."""
     run, last = opened.translation, len(opened.translation.target_tokens) - 1
     if (session.current().step or 0) > last:

@@ -15,7 +15,7 @@ from explorer.app.controls.text import data
 from explorer.app.sections.cross_attention.links import ABOVE, LEAST, LinkRules, Text, means, scores
 from explorer.app.server import examples
 from explorer.app.server.gold import LARGEST, parse, sample
-from explorer.app.server.opened import Opened
+from explorer.app.server.view import View
 from explorer.figures.base import captions, labels
 from explorer.figures.base.bars import percent
 from explorer.figures.base.labels import count
@@ -50,14 +50,14 @@ NO_FACT = (
 )
 
 
-def show(opened: Opened) -> None:
+def show(opened: View) -> None:
     with st.container(horizontal=True):
         hand_made(opened, session.current().gold)
         seen(SEEING, FORMULA)
     section(opened)
 
 
-def hand_made(opened: Opened, now: str | None) -> None:
+def hand_made(opened: View, now: str | None) -> None:
     """Pairs with links made by hand: a chosen one is forced through the model, and brings its links."""
 
     def upload(file: Any) -> None:
@@ -96,7 +96,7 @@ def hand_made(opened: Opened, now: str | None) -> None:
 
 
 @part
-def section(opened: Opened) -> None:
+def section(opened: View) -> None:
     now = session.current()
     rules = LinkRules.of(opened, now)
     controls(opened, now, rules)
@@ -116,7 +116,7 @@ def section(opened: Opened) -> None:
         word_map(opened, text, by_hand, rules, now)
 
 
-def controls(opened: Opened, now: State, rules: LinkRules) -> None:
+def controls(opened: View, now: State, rules: LinkRules) -> None:
     """Head or mean, row and rule; what is not chosen stays as it is shown."""
 
     def select(
@@ -161,7 +161,7 @@ def controls(opened: Opened, now: State, rules: LinkRules) -> None:
             st.caption("the model's best aligner; your head stays chosen elsewhere", width="content")
 
 
-def every_head(opened: Opened, text: Text, pair: GoldPair, rules: LinkRules) -> None:
+def every_head(opened: View, text: Text, pair: GoldPair, rules: LinkRules) -> None:
     """The head of the lowest error against the links made by hand, and all others."""
     if not pair.possible:
         st.markdown(
@@ -222,7 +222,7 @@ def every_head(opened: Opened, text: Text, pair: GoldPair, rules: LinkRules) -> 
     )
 
 
-def word_map(opened: Opened, text: Text, pair: GoldPair, rules: LinkRules, now: State) -> None:
+def word_map(opened: View, text: Text, pair: GoldPair, rules: LinkRules, now: State) -> None:
     """The weights between words with both kinds of links; a click draws a link or takes it away."""
     run, sizes = opened.translation, (len(text.target), len(text.source))
     words, (found,) = rules.align(rules.weights(opened), text)
@@ -295,7 +295,7 @@ def suggestion(name: str, text: Text, found: Links, pair: GoldPair) -> str:
     )
 
 
-def trust(opened: Opened, rules: LinkRules) -> str:
+def trust(opened: View, rules: LinkRules) -> str:
     """Reliability of the head's suggestions, as its model's `heads.json` says."""
     facts, fact = opened.source.heads, "aer_read" if rules.reading else "aer"
     grid = facts.get("heads", {}).get("cross")

@@ -12,7 +12,7 @@ from explorer.app.address import State
 from explorer.app.address.kinds import HandLinks, Kind, UnreadableError, one_of, read_position
 from explorer.app.address.state import own
 from explorer.app.server import runs
-from explorer.app.server.opened import Opened
+from explorer.app.server.view import View
 from explorer.figures.base import labels
 from explorer.lenses.words.alignment import (
     AlignmentScore,
@@ -69,7 +69,7 @@ class LinkRules:
     best: bool | None  # whether this is the model's best aligner; None if `heads.json` names none
 
     @classmethod
-    def of(cls, opened: Opened, now: State) -> LinkRules:
+    def of(cls, opened: View, now: State) -> LinkRules:
         """The choice of a state, which must name a head, fitted to the model."""
         assert now.cross is not None
         named, last = now.rule or "strongest", opened.translation.config.sizes["cross"][0] - 1
@@ -99,7 +99,7 @@ class LinkRules:
         """The head, or the mean, for use inside a sentence."""
         return labels.head_phrase(*self.head) if self.mean is None else mean_name(self.mean)
 
-    def weights(self, opened: Opened) -> np.ndarray:
+    def weights(self, opened: View) -> np.ndarray:
         """(queries, keys) of the head or the mean."""
         if self.mean is None:
             return layer_weights(opened, self.head[0])[self.head[1]]
@@ -112,7 +112,7 @@ class LinkRules:
         words = word_weights(weights, text.source, text.target, rows=rows)  # type: ignore[arg-type]
         return words, link_words(words.reshape(-1, *words.shape[-2:]), self.rule, self.least)
 
-    def audit(self, opened: Opened) -> AuditReport:
+    def audit(self, opened: View) -> AuditReport:
         """The checks of the layers behind the map."""
         first, last = self.mean or (self.head[0], self.head[0])
         return opened.translation.audit(*((AttentionKind.CROSS, i) for i in range(first, last + 1)))
@@ -126,7 +126,7 @@ class Text:
     target: list[Group]
 
     @classmethod
-    def of(cls, opened: Opened, gold: str | None) -> Text:
+    def of(cls, opened: View, gold: str | None) -> Text:
         """Words as people read them; in a pair with links made by hand (`gold`), as they were typed."""
         asked, run = opened.asked, opened.translation
         if gold and asked.target is not None and asked.source.has_model:
@@ -148,21 +148,21 @@ def mean_name(ends: tuple[int, int]) -> str:
     return f"the mean over all heads of layer{f' {first}' if first == last else f's {first} to {last}'}"
 
 
-def means(opened: Opened) -> dict[Layers, str]:
+def means(opened: View) -> dict[Layers, str]:
     """What a visitor can choose instead of one head."""
     layers = range(opened.translation.config.sizes["cross"][0])
     ends = [(first, last) for first in layers for last in layers if first <= last]
     return {None: "this head alone"} | {each: mean_name(each).removeprefix("the ") for each in ends}
 
 
-def layer_weights(opened: Opened, layer: int) -> np.ndarray:
+def layer_weights(opened: View, layer: int) -> np.ndarray:
     """(heads, queries, keys) of cross-attention."""
     assert opened.translation.attention is not None
     return opened.translation.attention.weights("cross", layer)
 
 
 def scores(
-    opened: Opened, text: Text, pair: GoldPair, rules: LinkRules
+    opened: View, text: Text, pair: GoldPair, rules: LinkRules
 ) -> dict[tuple[int, int | None], AlignmentScore]:
     """Every head against links made by hand, by layer and head; the mean of a layer has head None."""
     rates: dict[tuple[int, int | None], AlignmentScore] = {}

@@ -17,7 +17,7 @@ from explorer.app.maps.looking import cells_of
 from explorer.app.sections.inside.arithmetic import BADGE
 from explorer.app.sections.inside.look import length
 from explorer.app.server import per_run
-from explorer.app.server.opened import Opened
+from explorer.app.server.view import View
 from explorer.app.shell.lesson import strip
 from explorer.figures.base import captions, labels
 from explorer.figures.base.strips import Strip, strips
@@ -51,7 +51,7 @@ _WHY = (
 
 
 @part
-def show(opened: Opened, kind: str) -> None:
+def show(opened: View, kind: str) -> None:
     """Draws the section."""
     now = session.current()
     head: Head = getattr(now, kind)
@@ -81,7 +81,7 @@ def _take(pair: tuple[int, int]) -> None:
     session.change(two=pair, **usual)
 
 
-def _built(opened: Opened, kind: str, now: State, found: Plane, names: list[str]) -> None:
+def _built(opened: View, kind: str, now: State, found: Plane, names: list[str]) -> None:
     i, j = found.pair
     query = found.query(now.a, now.b, now.length)
     weights, scores = found.weights(query), found.scores(query).numpy()
@@ -148,9 +148,7 @@ def _number(name: str, label: str, value: float) -> None:
         st.number_input(label, low, high, value, 0.01, label_visibility="collapsed", width=96, **typed)
 
 
-def _grade(
-    opened: Opened, kind: str, now: State, found: Plane, weights: Array, names: tuple[str, str]
-) -> None:
+def _grade(opened: View, kind: str, now: State, found: Plane, weights: Array, names: tuple[str, str]) -> None:
     """Says what is asked for, what the query gives, and what the best one of the plane would give."""
     first, second = (float(weights[key]) for key in found.pair)
     best, at = found.best(now.goal)

@@ -12,7 +12,7 @@ from explorer.app.controls import export, plain
 from explorer.app.controls.slots import Legend, SlotPicture, signed
 from explorer.app.controls.text import alt
 from explorer.app.sections.inside.notation import Notation
-from explorer.app.server.opened import Opened
+from explorer.app.server.view import View
 from explorer.figures.base import captions, labels, style
 from explorer.figures.base.strips import Strip, largest, strips_spec, vectors_spec
 from explorer.lenses.inside.inside import InsideHead
@@ -27,7 +27,7 @@ ONE_SCALE = "amber negative, purple positive, one scale for all"
 class Look:
     """Subject of the sections."""
 
-    opened: Opened  # the sentence
+    opened: View  # the sentence
     inside: InsideHead  # the query of the head, with all its keys
     key: int  # the key under inspection, from 0
     start: int  # the first key that is drawn

@@ -17,7 +17,7 @@ from explorer.app.maps import display, heads
 from explorer.app.maps.explorer import Scene, Strips, explorer
 from explorer.app.maps.looking import Looks
 from explorer.app.maps.run_export import run_export
-from explorer.app.server.opened import Opened
+from explorer.app.server.view import View
 from explorer.figures.base import labels
 from explorer.figures.base.bars import shown_candidates
 from explorer.linked import view as linked_view
@@ -57,14 +57,14 @@ def note(run: Translation) -> str:
     return f"The {given} given (underlined); the model writes {wrote} after them, one by one."
 
 
-def show(opened: Opened) -> None:
+def show(opened: View) -> None:
     run = opened.translation
     way = f"{run.method}, {opened.asked.drawing}" if run.method.startswith(SAMPLE) else run.method
     view(opened, f"decoding: {way}", Strips(given=run.given))
 
 
 def view(
-    opened: Opened,
+    opened: View,
     caption: str,  # what a reader should know about the candidates
     strips: Strips,
     more: Mapping[str, Feed] = MappingProxyType({}),  # figures in the place of all heads and of the row
@@ -100,7 +100,7 @@ def view(
     explorer(scene)
 
 
-def take(opened: Opened, step: int, token_id: int) -> dict[str, Any]:
+def take(opened: View, step: int, token_id: int) -> dict[str, Any]:
     """The state's values for continuing with a candidate; it and the token it replaces count as tried."""
     run, writer = opened.translation, opened.source.writer()
     if token_id == run.steps[step].token_id:
@@ -114,7 +114,7 @@ def take(opened: Opened, step: int, token_id: int) -> dict[str, Any]:
     return {**session.FRESH, "prompt": prompt, "step": len(ids) - 1}
 
 
-def offered(opened: Opened) -> tuple[list[list[int | None]], list[list[int]]]:
+def offered(opened: View) -> tuple[list[list[int | None]], list[list[int]]]:
     """Ids of each step's candidates, None for what nobody can type; and of those that were tried."""
     ids, tried = list[list[int | None]](), list[list[int]]()
     for i, step in enumerate(opened.translation.steps):
@@ -131,5 +131,5 @@ def _typed(candidate: DecodeStep | Any) -> bool:
     return bool(text) and not labels.is_special(text) and not BYTE.fullmatch(text)
 
 
-def _before(opened: Opened, step: int) -> tuple[Hashable, ...]:
+def _before(opened: View, step: int) -> tuple[Hashable, ...]:
     return opened.asked.model, opened.translation.target_ids[:step]

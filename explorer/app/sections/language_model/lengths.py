@@ -15,7 +15,7 @@ from explorer.app.maps import display
 from explorer.app.maps.explorer import Scene, Strips, explorer, no_more
 from explorer.app.maps.looking import Looks
 from explorer.app.sections.language_model.generation import KIND, SIDES
-from explorer.app.server.opened import Opened
+from explorer.app.server.view import View
 from explorer.figures.base import labels
 from explorer.figures.base.bars import percent
 from explorer.figures.base.labels import count, number
@@ -52,7 +52,7 @@ def note(run: Translation) -> str:
     )
 
 
-def show(opened: Opened) -> None:
+def show(opened: View) -> None:
     run = opened.translation
 
     def above(now: State, looks: Looks) -> None:

@@ -10,7 +10,7 @@ import streamlit as st
 from explorer.app.controls import Table, export, plain, seen
 from explorer.app.maps.explorer import Strips
 from explorer.app.sections.language_model.generation import view
-from explorer.app.server.opened import Opened
+from explorer.app.server.view import View
 from explorer.figures.base import labels
 from explorer.figures.base.bars import percent
 from explorer.figures.base.labels import piece
@@ -70,7 +70,7 @@ def cost(run: Translation) -> str:
     )
 
 
-def show(opened: Opened) -> None:
+def show(opened: View) -> None:
     run = opened.translation
     named = zip(labels.names(run.target_tokens), run.surprisals, strict=True)
     st.markdown(cost(run))

@@ -16,10 +16,10 @@ from explorer.app.maps.looking import near
 from explorer.app.sections.positions import STACKS, fitted, stack_switch
 from explorer.app.server import catalogue, measured, models
 from explorer.app.server.catalogue import twin_title as title
-from explorer.app.server.opened import Opened
 from explorer.app.server.per_run import rearranged
 from explorer.app.server.runs import Request, translate
 from explorer.app.server.source import Source
+from explorer.app.server.view import View
 from explorer.app.shell import frame
 from explorer.figures import heatmap
 from explorer.figures.base import captions, labels
@@ -48,7 +48,7 @@ Runs = dict[str, Translation]
 
 
 @part
-def show(opened: Opened) -> None:
+def show(opened: View) -> None:
     """All pictures of the section, in order."""
     now, text = session.current(), opened.asked.text
     notices = st.empty()

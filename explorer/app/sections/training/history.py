@@ -7,7 +7,7 @@ import streamlit as st
 from explorer.app.address import State, session
 from explorer.app.controls import Table, inform, panel
 from explorer.app.server import measured
-from explorer.app.server.opened import Opened
+from explorer.app.server.view import View
 from explorer.app.shell import menu
 from explorer.figures.base import style
 from explorer.figures.base.labels import number
@@ -22,7 +22,7 @@ SEEING = (
 NONE = "This model comes without a log of its training, so there is no history to draw."
 
 
-def show(opened: Opened, _now: State) -> None:
+def show(opened: View, _now: State) -> None:
     run = measured.beside(opened.source, read_history)
     if run is None:
         inform(NONE)

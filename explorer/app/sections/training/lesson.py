@@ -10,7 +10,7 @@ import streamlit as st
 from explorer.app.address import State, session
 from explorer.app.controls import Table, panel, pickers, say, word
 from explorer.app.server import per_run
-from explorer.app.server.opened import Opened
+from explorer.app.server.view import View
 from explorer.app.shell.models import needs
 from explorer.figures.base.labels import count, number
 from explorer.figures.pages.distributions import small
@@ -38,7 +38,7 @@ MASK = (
 )
 
 
-def show(opened: Opened, now: State) -> None:
+def show(opened: View, now: State) -> None:
     lesson, model = per_run.lesson(opened), opened.translation.model
     columns = [Column(each.read, each.token, each.loss, each.guess, each.share) for each in lesson.positions]
     chosen = min(now.step or 0, len(columns) - 1)

@@ -11,7 +11,7 @@ from explorer.app.address.kinds import decimal
 from explorer.app.address.state import own
 from explorer.app.controls import Table, panel, pickers, seen, word
 from explorer.app.server import per_run
-from explorer.app.server.opened import Opened
+from explorer.app.server.view import View
 from explorer.figures.base.bars import percent
 from explorer.figures.base.labels import count, number, piece
 from explorer.figures.pages.distributions import Piece, against_target, gradient_bars, small
@@ -35,7 +35,7 @@ SEEING = (
 )
 
 
-def show(opened: Opened, now: State) -> None:
+def show(opened: View, now: State) -> None:
     lesson, epsilon, model = per_run.lesson(opened), now.smoothing, opened.translation.model
     place = min(now.step or 0, len(lesson.positions) - 1)
     names = {i: f"{count(i)}: {piece(each.token)}" for i, each in enumerate(lesson.positions)}

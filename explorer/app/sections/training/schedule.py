@@ -8,7 +8,7 @@ from explorer.app.address import State, session
 from explorer.app.address.kinds import whole
 from explorer.app.address.state import own
 from explorer.app.controls import panel, pickers, plain, power
-from explorer.app.server.opened import Opened
+from explorer.app.server.view import View
 from explorer.app.shell import menu
 from explorer.figures.base import style
 from explorer.figures.base.bars import percent
@@ -31,7 +31,7 @@ SEEING = (
 POINTS, WARMUPS = 240, 5  # places at which a line is drawn; fewest warm-ups that the picture reaches
 
 
-def show(opened: Opened, now: State) -> None:
+def show(opened: View, now: State) -> None:
     model = opened.source.translator()
     paper, own = paper_options(now.warmup), stated_options(model.card)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):

@@ -12,7 +12,7 @@ from explorer.app.address.change_list import Listed
 from explorer.app.controls import part, pickers, plain
 from explorer.app.sections.what_if.forms import GROUPS, Sort, one, unchanged
 from explorer.app.server import runs
-from explorer.app.server.opened import Opened
+from explorer.app.server.view import View
 from explorer.app.shell import changed
 from explorer.figures.base import labels
 from transformer import interventions as do
@@ -27,7 +27,7 @@ _FORCED = (
 )
 
 
-def tell(now: State, opened: Opened | None, _holds: changed.Holds) -> None:
+def tell(now: State, opened: View | None, _holds: changed.Holds) -> None:
     """Draws the list in place of the line that other pages draw; nothing if nothing is changed."""
     items = changed.all_of(now)
     if now.target is not None:
@@ -51,7 +51,7 @@ def tell(now: State, opened: Opened | None, _holds: changed.Holds) -> None:
             st.button("Remove all", type="tertiary", on_click=changed.take, args=((),), key="changed.none")
 
 
-def _one(number: int, item: Listed, items: tuple[Listed, ...], opened: Opened | None) -> None:
+def _one(number: int, item: Listed, items: tuple[Listed, ...], opened: View | None) -> None:
     said = changed.said(item.change, None if opened is None else opened.translation)
     before, after = items[:number], items[number + 1 :]
 
@@ -78,13 +78,13 @@ def lifts(change: Intervention) -> bool:
     return isinstance(change, Mask) and change.kind is AttentionKind.DECODER and do.lifts(change)
 
 
-def target_for(opened: Opened, change: Intervention) -> str | None:
+def target_for(opened: View, change: Intervention) -> str | None:
     """The translation that the model must read with a change: one that lifts the causal mask needs one."""
     own = opened.asked.target
     return unchanged(opened).text if own is None and lifts(change) else own
 
 
-def add(opened: Opened) -> None:
+def add(opened: View) -> None:
     """Lets the visitor hide a word of the source with a click, or choose another change and add it."""
     words = labels.names(opened.translation.source_tokens)[:_MOST]
     hidden = [at for at in range(len(words)) if do.hide(at) in session.current().changes]
@@ -113,7 +113,7 @@ def _hide(chosen: list[int]) -> None:
 
 
 @part
-def _others(opened: Opened) -> None:
+def _others(opened: View) -> None:
     group = st.segmented_control(
         "or change something else", list(GROUPS), width="stretch", key="what-if.group"
     )

@@ -25,7 +25,7 @@ from explorer.app.controls import options, panel, part, pickers, plain, seen
 from explorer.app.maps import measures
 from explorer.app.maps.looking import cells_of, lacking
 from explorer.app.server import catalogue, models, per_run, runs
-from explorer.app.server.opened import Opened
+from explorer.app.server.view import View
 from explorer.app.shell import fitting
 from explorer.figures import heatmap
 from explorer.figures.base import captions, labels
@@ -117,7 +117,7 @@ class Side:
     run: Translation  # the translation that the side shows
     kind: str  # encoder, decoder or cross
     head: Head  # layer and head, from 0
-    opened: Opened | None = None  # the sentence, if what its keys carried can be measured
+    opened: View | None = None  # the sentence, if what its keys carried can be measured
     is_uniform: bool = False  # whether the weights are 1 / visible keys instead of those of the head
     measure: str = "weight"  # what the cells say: `weight` or `carried`
     words: bool = False  # whether the map is read by words
@@ -177,7 +177,7 @@ class Side:
 # --- with what the selection is compared --------------------------------------------------------------------
 
 
-def decoded(opened: Opened, way: str) -> str:
+def decoded(opened: View, way: str) -> str:
     """Output of a way of decoding; the translation on the screen if this run cannot be decoded again."""
     try:
         return runs.translate(replace(opened.asked, decode=way, target=None)).text
@@ -185,20 +185,20 @@ def decoded(opened: Opened, way: str) -> str:
         return opened.translation.text
 
 
-def other_decoding(opened: Opened) -> str:
+def other_decoding(opened: View) -> str:
     """A way of decoding that writes another translation; if none of those tried does, merely another way."""
     ways = [way for way in TRIED if way != opened.asked.decode]
     return next((way for way in ways if decoded(opened, way) != opened.translation.text), ways[0])
 
 
-def usual_text(opened: Opened, mode: str) -> str:
+def usual_text(opened: View, mode: str) -> str:
     """The text to start from: another translation of the sentence, or a sentence that differs in a word."""
     if mode == "forced":
         return decoded(opened, other_decoding(opened))
     return OTHER_SENTENCE if opened.example is None else opened.example.other
 
 
-def first_value(opened: Opened, kind: str, head: Head, mode: str) -> Any:
+def first_value(opened: View, kind: str, head: Head, mode: str) -> Any:
     """The value with which a way of comparing opens: a seed, the next head, another decoding or model."""
     if mode == "untrained":
         return 1
@@ -210,12 +210,12 @@ def first_value(opened: Opened, kind: str, head: Head, mode: str) -> Any:
     return next((name for name in names if name != opened.asked.model), opened.asked.model if names else None)
 
 
-def against_of(opened: Opened, now: State) -> Against:
+def against_of(opened: View, now: State) -> Against:
     """The comparison of a state; an example opens with its other sentence, another text with the control."""
     return now.against or (("uniform", None) if opened.example is None else ("sentence", None))
 
 
-def second_side(own: Side, opened: Opened, mode: str, value: Any, text: str | None) -> tuple[str, Side]:
+def second_side(own: Side, opened: View, mode: str, value: Any, text: str | None) -> tuple[str, Side]:
     """The name of side A, and side B; ValueError, in a sentence, if B cannot be made."""
     here, method, asked = labels.head_phrase(*own.head), opened.translation.method, opened.asked
     if mode == "uniform":
@@ -241,10 +241,10 @@ def second_side(own: Side, opened: Opened, mode: str, value: Any, text: str | No
     asked = replace(asked, source=source, **more)  # type: ignore[arg-type]
     run = runs.translate(asked)
     head = fitting.fit_head(own.kind, own.head, source.sizes[own.kind], own.head)[0]
-    return names[0], Side(names[1], run, own.kind, head, Opened(asked, run, None))
+    return names[0], Side(names[1], run, own.kind, head, View(asked, run, None))
 
 
-def sides(opened: Opened, now: State, kind: str) -> tuple[Side, Side]:
+def sides(opened: View, now: State, kind: str) -> tuple[Side, Side]:
     """Both sides, in the measure that both can show; raises as `second_side`."""
     own = Side("", opened.translation, kind, getattr(now, kind), opened)
     mode, value = against_of(opened, now)
@@ -270,7 +270,7 @@ def unmeasured(pair: tuple[Side, Side], measure: str) -> str | None:
     return next((why for why in reasons if why), None)
 
 
-def notes(opened: Opened, now: State, other: Side) -> Iterator[str]:
+def notes(opened: View, now: State, other: Side) -> Iterator[str]:
     """Remarks on side B: a cut, the same as A, another head than asked for."""
     own, run, (mode, value) = opened.translation, other.run, against_of(opened, now)
     yield from (f"B: {each}" for each in (run.notes if run is not own else ()))
@@ -298,7 +298,7 @@ def notes(opened: Opened, now: State, other: Side) -> Iterator[str]:
 
 
 @part
-def show(opened: Opened) -> None:
+def show(opened: View) -> None:
     """Both maps, their difference, and what there is to notice."""
     now = session.current()
     kind = opened.source.kind(now.kind)
@@ -322,7 +322,7 @@ def show(opened: Opened) -> None:
         difference_of(pair, both, names, (row, column))
 
 
-def controls(opened: Opened, now: State, kind: str, row: int) -> None:
+def controls(opened: View, now: State, kind: str, row: int) -> None:
     """What is compared with what, and what the cells say."""
     mode, value = against = against_of(opened, now)
     head = getattr(now, kind)
@@ -356,7 +356,7 @@ def controls(opened: Opened, now: State, kind: str, row: int) -> None:
         seen(SEEING, FORMULA)
 
 
-def detail(opened: Opened, kind: str, now: State, mode: str, value: Any) -> None:
+def detail(opened: View, kind: str, now: State, mode: str, value: Any) -> None:
     """The second control: a head, a model, a way of decoding, a text or a seed."""
     name = f"against.{mode}"
     if mode in ("forced", "sentence"):

@@ -13,7 +13,7 @@ import streamlit as st
 
 from explorer.app.address import session
 from explorer.app.server import runs
-from explorer.app.server.opened import Opened
+from explorer.app.server.view import View
 from explorer.figures.base import labels
 from explorer.figures.base.captions import KIND_NAMES
 from explorer.lenses.what_if.two_runs import align_tokens, in_both
@@ -37,7 +37,7 @@ class Sort(NamedTuple):
     label: str  # its name in the list
     # draws its controls; returns the change that they say, or None if something is missing. Raises ValueError
     # if there is no such change; the message says why.
-    choose: Callable[[Opened], Intervention | None]
+    choose: Callable[[View], Intervention | None]
     says: str  # what it does, in one sentence
 
 
@@ -66,7 +66,7 @@ def listed(tokens: Iterable[str]) -> dict[int, str]:
     return {i: f"{labels.count(i)} · {name}" for i, name in enumerate(tokens)}
 
 
-def unchanged(opened: Opened) -> Translation:
+def unchanged(opened: View) -> Translation:
     """The run without changes, whose source is the text as typed."""
     return runs.translate(replace(opened.asked, changes=()))
 
@@ -89,18 +89,18 @@ def cell(of_kind: str) -> tuple[int, int] | None:
 # --- a control for each field -------------------------------------------------------------------------------
 
 
-def _kind(opened: Opened, _given: Given) -> Any:
+def _kind(opened: View, _given: Given) -> Any:
     names = {kind: KIND_NAMES[kind] for kind in opened.kinds[::-1]}
     return one("Attention", names, 230, session.current().kind or "cross")
 
 
-def _layer(opened: Opened, given: Given) -> Any:
+def _layer(opened: View, given: Given) -> Any:
     config, kind = opened.translation.config, given.get("kind")
     layers = config.sizes[kind][0] if kind else config.stacks[given["side"]].n_layers
     return one("Layer", counted("layer", layers), 110, getattr(session.current(), kind)[0] if kind else 0)
 
 
-def _head(opened: Opened, given: Given, every: bool = False) -> Any:
+def _head(opened: View, given: Given, every: bool = False) -> Any:
     heads, shown = (
         opened.translation.config.sizes[given["kind"]][1],
         getattr(session.current(), given["kind"]),
@@ -108,12 +108,12 @@ def _head(opened: Opened, given: Given, every: bool = False) -> Any:
     return one("Head", counted("head", heads, every), 130 if every else 110, shown[1])
 
 
-def _heads(opened: Opened, given: Given) -> int | None:
+def _heads(opened: View, given: Given) -> int | None:
     chosen = _head(opened, given, every=True)
     return None if chosen == EVERY else chosen
 
 
-def _by(opened: Opened, given: Given) -> Any:
+def _by(opened: View, given: Given) -> Any:
     ways = {"zero": "zero", "mean": "its mean output", "uniform": "equal weights"}
     ways |= {"previous": "the previous token", "first": "the first token"}
     if opened.source.translator().means is None:
@@ -123,12 +123,12 @@ def _by(opened: Opened, given: Given) -> Any:
     return one("What it gives instead", ways)
 
 
-def _sublayer(opened: Opened, given: Given) -> Any:
+def _sublayer(opened: View, given: Given) -> Any:
     parts = opened.translation.config.stacks[given["side"]].sublayers
     return one("Sub-layer", {part: PARTS[part] for part in parts}, 220)
 
 
-CONTROLS: dict[str, Callable[[Opened, Given], Any]] = {
+CONTROLS: dict[str, Callable[[View, Given], Any]] = {
     "kind": _kind,
     "layer": _layer,
     "head": _heads,
@@ -143,7 +143,7 @@ CONTROLS: dict[str, Callable[[Opened, Given], Any]] = {
 """What asks for a field."""
 
 
-def ask(opened: Opened, *names: str) -> Given:
+def ask(opened: View, *names: str) -> Given:
     """Asks for some fields."""
     given: Given = {}
     for name in names:
@@ -151,13 +151,13 @@ def ask(opened: Opened, *names: str) -> Given:
     return given
 
 
-def form(sort: Any) -> Callable[[Opened], Intervention]:
+def form(sort: Any) -> Callable[[View], Intervention]:
     """Asks for every field of a change that has a control; the others keep their default."""
     names = [name for name in sort.fields if name in CONTROLS]
     return lambda opened: sort(**ask(opened, *names))
 
 
-def _typed(opened: Opened) -> dict[int, str]:
+def _typed(opened: View) -> dict[int, str]:
     """The source tokens as typed, without the end."""
     return dict(enumerate(labels.names(unchanged(opened).source_tokens[:-1])))
 
@@ -165,7 +165,7 @@ def _typed(opened: Opened) -> dict[int, str]:
 # --- what depends on the run --------------------------------------------------------------------------------
 
 
-def edit(opened: Opened) -> Intervention | None:
+def edit(opened: View) -> Intervention | None:
     """Another source token: a word as one piece, which begins a word if the piece before it did."""
     at = one("Source token", _typed(opened))
     with st.container(width=180):
@@ -183,7 +183,7 @@ def edit(opened: Opened) -> Intervention | None:
     return None
 
 
-def choose(opened: Opened) -> Intervention:
+def choose(opened: View) -> Intervention:
     """One of the candidates of a step, by its id if another one is written alike."""
     run = opened.translation
     step = one("Step", listed(labels.pieces(run.target_tokens)))
@@ -193,7 +193,7 @@ def choose(opened: Opened) -> Intervention:
     return do.choose(step, token.token if len(alike) == 1 else token.token_id)
 
 
-def forbid(opened: Opened) -> Intervention:
+def forbid(opened: View) -> Intervention:
     """A token of the translation, at one step or anywhere."""
     tokens = opened.translation.target_tokens
     token = one("Token", {each: labels.piece(each) for each in tokens})
@@ -202,7 +202,7 @@ def forbid(opened: Opened) -> Intervention:
     return do.forbid(token, None if step == EVERY else step)
 
 
-def row(opened: Opened) -> Intervention:
+def row(opened: View) -> Intervention:
     """A weight of one row of a head; the page says what it is now."""
     run = opened.traced().translation
     kind, layer, head = ask(opened, "kind", "layer", "one head").values()
@@ -235,7 +235,7 @@ OFFERED["decoder"] = "cell key self past lift next seen shown"
 """Ways of each kind; only the decoder's mask hides anything that could be allowed."""
 
 
-def mask(opened: Opened) -> Intervention:
+def mask(opened: View) -> Intervention:
     """A change of the masks of a kind, in one layer or in all."""
     kind = _kind(opened, {})
     _, what, cells = MASKS[one("Mask", {way: MASKS[way][0] for way in OFFERED[kind].split()}, 260)]
@@ -249,7 +249,7 @@ def mask(opened: Opened) -> Intervention:
     return do.mask(kind, **{what: cells}, layer=None if layer == EVERY else layer)
 
 
-def norm(opened: Opened) -> Intervention:
+def norm(opened: View) -> Intervention:
     """A norm that is left out: of a sub-layer, or with pre-norm at the end of a stack."""
     side, config = ask(opened, "side")["side"], opened.translation.config
     places = [(each.layer, each.name) for each in config.stacks[side].passed()]
@@ -275,7 +275,7 @@ ENDS = {
 }
 
 
-def patch(opened: Opened) -> Intervention | None:
+def patch(opened: View) -> Intervention | None:
     """What a place of the model holds for another sentence is put into this run."""
     with st.container(width=320):
         asked = st.text_input("The other sentence", placeholder="The dog is …", max_chars=LONGEST)

@@ -15,8 +15,8 @@ from explorer.app.controls import panel, pickers, plain, seen
 from explorer.app.sections.what_if import changes, experiments
 from explorer.app.sections.what_if.forms import cell, tokens_of
 from explorer.app.server import runs
-from explorer.app.server.opened import Opened, forced, per_run
 from explorer.app.server.stores import held
+from explorer.app.server.view import View, forced, per_run
 from explorer.app.shell import changed
 from explorer.figures.base import labels, style
 from explorer.figures.base.bars import percent
@@ -45,7 +45,7 @@ Runs = tuple[Translation, Translation]
 SEED, WIDE, CELLS, CANDIDATES = 0, 340, 40, 8
 
 
-def show(opened: Opened) -> None:
+def show(opened: View) -> None:
     """The controls that add a change, and what the changes did; without changes, questions to start from."""
     changes.add(opened)
     base = runs.translate(replace(opened.asked, changes=()))
@@ -74,7 +74,7 @@ def show(opened: Opened) -> None:
 
 
 @per_run(16, lambda both: held(both.base) + held(both.changed))
-def compared(_opened: Opened, _base: int, _other: int, *, pair: Runs) -> RunDifference:
+def compared(_opened: View, _base: int, _other: int, *, pair: Runs) -> RunDifference:
     """The difference of two runs, which their ids tell apart; kept."""
     return compare_runs(*pair)
 
@@ -164,7 +164,7 @@ def candidates(both: RunDifference) -> None:
     st.caption(f"KL(as it is ‖ changed) = {nats(step.kl)}")
 
 
-def control(opened: Opened, base: Translation) -> None:
+def control(opened: View, base: Translation) -> None:
     """The effect of the last change of heads among those of other heads, if there is one."""
     of_heads = [each for each in opened.asked.changes if each.part in ("scores", "weights", "heads")]
     if not of_heads:
@@ -193,7 +193,7 @@ def control(opened: Opened, base: Translation) -> None:
 
 
 @per_run(64)
-def _beside(opened: Opened, base_ids: tuple[int, ...], change: Intervention) -> RandomHeads:
+def _beside(opened: View, base_ids: tuple[int, ...], change: Intervention) -> RandomHeads:
     others = [each for each in opened.asked.changes if each != change]
     return random_heads(opened.source.translator(), opened.asked.text, base_ids, change, others, seed=SEED)
 
@@ -201,7 +201,7 @@ def _beside(opened: Opened, base_ids: tuple[int, ...], change: Intervention) -> 
 # --- the attention ------------------------------------------------------------------------------------------
 
 
-def maps(opened: Opened, both: RunDifference) -> None:
+def maps(opened: View, both: RunDifference) -> None:
     """The largest difference of every head, and the map of differences of one."""
     now = session.current()
     kind = opened.source.kind(now.kind)

@@ -10,7 +10,7 @@ from explorer.app.address.state import own
 from explorer.app.controls import plain
 from explorer.app.maps.looking import cells_of
 from explorer.app.server import per_run
-from explorer.app.server.opened import Opened
+from explorer.app.server.view import View
 from explorer.figures.base import captions, labels
 from explorer.figures.pages.anatomy import Box
 from transformer import Translation, Translator
@@ -45,7 +45,7 @@ SUBLAYERS = {  # by the name in a config: how parts name it, what it is called, 
 class Inspected:
     """A part of the model, and the token that passes through it."""
 
-    opened: Opened  # the sentence
+    opened: View  # the sentence
     model: Translator
     run: Translation  # with the residual stream
     part: str
@@ -102,7 +102,7 @@ def named(run: Translation) -> str:
     return f"{run.model} ({captions.norm_name(run.config.norm)})"
 
 
-def look(opened: Opened, now: State) -> tuple[Inspected, tuple[str, ...]]:
+def look(opened: View, now: State) -> tuple[Inspected, tuple[str, ...]]:
     """The part of a state, and sentences on what the visitor asked for and the model lacks."""
     model, cells = opened.source.translator(), cells_of(opened, now)
     known, notes = parts(model.config), list[str]()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from explorer.app.controls import plain
-from explorer.app.server.opened import Opened
+from explorer.app.server.view import View
 from explorer.figures.base import captions, labels
 from transformer.model import count_parameters
 from transformer.storage.card import Score, paragraph, scores
@@ -47,7 +47,7 @@ READING = """
 """
 
 
-def table(opened: Opened) -> None:
+def table(opened: View) -> None:
     """This model and the paper's two, and a short list of further reading."""
     run, model = opened.translation, opened.source.translator()
     config, of = run.config, run.config.stacks

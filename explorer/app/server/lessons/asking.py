@@ -11,9 +11,9 @@ from explorer.app.address.parameters import parse
 from explorer.app.address.state import State
 from explorer.app.server import catalogue, examples, models, runs
 from explorer.app.server.lessons.files import CHECKS, Lesson, LessonError, Step, read
-from explorer.app.server.opened import Opened, per_run
 from explorer.app.server.source import Source
 from explorer.app.server.stores import Recent
+from explorer.app.server.view import View, per_run
 from explorer.figures.base import labels
 from explorer.lenses.what_if.questions import Measured, Question, Viewpoint
 from transformer.config import Head
@@ -35,7 +35,7 @@ def place(
     return Viewpoint(step, min(source, len(run.source_tokens) - 1), heads)
 
 
-def answer(opened: Opened, question: Question, at: Viewpoint) -> Measured:
+def answer(opened: View, question: Question, at: Viewpoint) -> Measured:
     """The question with its answer.
 
     UnmeasuredError if it cannot be asked here; the message says why.
@@ -45,7 +45,7 @@ def answer(opened: Opened, question: Question, at: Viewpoint) -> Measured:
 
 @per_run(256)
 def _answer(
-    opened: Opened,
+    opened: View,
     question: Question,
     _step: int,
     _source: int,
@@ -59,14 +59,14 @@ def _answer(
     return measure(question, opened.translation, at, model, labels.piece)
 
 
-def open_view(now: State, needs: Sequence[str]) -> tuple[Opened, State]:
+def open_view(now: State, needs: Sequence[str]) -> tuple[View, State]:
     """The sentence that a view names, or the first example, and the place where it opens; heads are named.
 
     Without a model, it is the first one that has the kinds of attention that are needed.
     """
     source = models.find(now.model) if now.model else _fitting(needs)
     asked = runs.request(now, source, examples.sentence_of(source, now))
-    found = Opened(asked, runs.traced(asked), None)
+    found = View(asked, runs.traced(asked), None)
     heads: dict[str, Any] = {
         kind: getattr(now, kind) or runs.default_head(source, kind) for kind in source.sizes
     }

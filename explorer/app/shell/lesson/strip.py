@@ -20,7 +20,7 @@ from explorer.app.controls import part, plain, refusal
 from explorer.app.server import catalogue, models
 from explorer.app.server.lessons import asking
 from explorer.app.server.lessons.files import CHECKS, FACTS, Lesson, Step, every, find
-from explorer.app.server.opened import Opened
+from explorer.app.server.view import View
 from explorer.app.shell import menu
 from explorer.app.shell.models import needs
 from explorer.figures.base import labels
@@ -195,7 +195,7 @@ def _leave() -> None:
     session.change(lesson=None)
 
 
-def ask(opened: Opened) -> None:
+def ask(opened: View) -> None:
     """Asks the step's question about the sentence that is shown, at the cursor of this run of the page.
 
     Until it is answered, the page is silent: see `explorer.app.controls.silence`.
@@ -215,7 +215,7 @@ def ask(opened: Opened) -> None:
             _question(opened, question, where, step)
 
 
-def _noted(opened: Opened, found: Measured, step: tuple[str, int]) -> dict[str, Any] | None:
+def _noted(opened: View, found: Measured, step: tuple[str, int]) -> dict[str, Any] | None:
     """What is noted of the visitor's answer to this very question."""
     noted: dict[str, Any] | None = session.lesson_notes().get(step[0], {}).get(step[1])
     same = noted is not None and (noted["asked"], noted["sentence"]) == (found.asks, opened.asked.text)
@@ -223,7 +223,7 @@ def _noted(opened: Opened, found: Measured, step: tuple[str, int]) -> dict[str, 
 
 
 def built(
-    opened: Opened,
+    opened: View,
     kind: str,  # the attention in which a query was built
     goal: str,  # the goal that it reaches
     chose: str,  # the query in words
@@ -250,7 +250,7 @@ def _ended(name: str) -> bool:
 
 
 @part
-def _question(opened: Opened, question: Question, at: Viewpoint, step: tuple[str, int]) -> None:
+def _question(opened: View, question: Question, at: Viewpoint, step: tuple[str, int]) -> None:
     """Draws a question, and after a choice its answer."""
     try:
         found = asking.answer(opened, question, at)
@@ -301,7 +301,7 @@ def _numbers(found: Measured) -> str:
     return f":gray[Measured: {text}]" if text else ""
 
 
-def _choose(opened: Opened, found: Measured, choice: int, step: tuple[str, int], at: Viewpoint) -> None:
+def _choose(opened: View, found: Measured, choice: int, step: tuple[str, int], at: Viewpoint) -> None:
     now = session.current()
     if asking.place(opened.translation, now) == at:
         session.keep()
@@ -311,9 +311,7 @@ def _choose(opened: Opened, found: Measured, choice: int, step: tuple[str, int],
     _note(opened, found, step, option.name, choice == found.best, found.reason(choice))
 
 
-def _note(
-    opened: Opened, found: Measured, step: tuple[str, int], chose: str, right: bool, reason: str
-) -> None:
+def _note(opened: View, found: Measured, step: tuple[str, int], chose: str, right: bool, reason: str) -> None:
     session.lesson_notes().setdefault(step[0], {})[step[1]] = {
         "sentence": opened.asked.text,
         "model": opened.asked.model,

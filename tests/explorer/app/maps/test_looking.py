@@ -10,8 +10,8 @@ from sources import named
 from explorer.app.address.state import State
 from explorer.app.maps.looking import HeadSelection, audited, cells_of, looks_of, reading_of
 from explorer.app.server import runs
-from explorer.app.server.opened import Opened
 from explorer.app.server.runs import Request
+from explorer.app.server.view import View
 from explorer.linked.view import Cursor
 from transformer import AttentionKind, Translator
 from transformer.text.tokenizer import Tokenizer
@@ -20,24 +20,24 @@ HEADS = State(encoder=(0, 0), decoder=(0, 0), cross=(0, 0))
 
 
 @pytest.fixture
-def opened(solved: Translator) -> Opened:
+def opened(solved: Translator) -> View:
     text = "one two three"
-    return Opened(Request(named("solved"), text, "greedy", None), solved.translate(text), None)
+    return View(Request(named("solved"), text, "greedy", None), solved.translate(text), None)
 
 
-def test_without_a_chosen_source_token_the_source_follows_cross_attention(opened: Opened):
+def test_without_a_chosen_source_token_the_source_follows_cross_attention(opened: View):
     follow = runs.followed(opened.translation, (0, 0))
     for step, source in enumerate(follow):
         cells = cells_of(opened, replace(HEADS, step=step))
         assert cells == {"encoder": (source, source), "decoder": (step, step), "cross": (step, source)}
 
 
-def test_a_chosen_source_token_stays_while_the_step_moves(opened: Opened):
+def test_a_chosen_source_token_stays_while_the_step_moves(opened: View):
     for step in range(len(opened.translation.target_tokens)):
         assert cells_of(opened, replace(HEADS, step=step, source=2))["cross"] == (step, 2)
 
 
-def test_every_kind_gets_what_the_state_asks_for(opened: Opened):
+def test_every_kind_gets_what_the_state_asks_for(opened: View):
     asked = replace(HEADS, step=1, source=0, scale="log", window=40, words=True, hide=("special",))
     looks = looks_of(opened, asked)
     assert list(looks) == ["encoder", "decoder", "cross"]
@@ -57,7 +57,7 @@ def test_rows_are_renamed_in_the_decoder_only():
     ]
 
 
-def test_the_window_holds_the_cell_and_the_tokens_name_its_rows(opened: Opened):
+def test_the_window_holds_the_cell_and_the_tokens_name_its_rows(opened: View):
     for look in looks_of(opened, replace(HEADS, step=0)).values():
         view, (row, column) = look.read(), look.cell
         assert view.rows[row].start == row
@@ -66,7 +66,7 @@ def test_the_window_holds_the_cell_and_the_tokens_name_its_rows(opened: Opened):
         assert look.lengths == tuple(map(len, look.tokens)) == view.weights.shape
 
 
-def test_nothing_below_a_page_can_change_what_is_looked_at(opened: Opened):
+def test_nothing_below_a_page_can_change_what_is_looked_at(opened: View):
     look = looks_of(opened, HEADS)["cross"]
     for field in fields(HeadSelection):
         with pytest.raises(AttributeError):
@@ -76,7 +76,7 @@ def test_nothing_below_a_page_can_change_what_is_looked_at(opened: Opened):
 def test_a_run_without_a_source_is_looked_at_in_the_decoder_alone(tokenizer: Tokenizer):
     model = random_language_model(vocab_size=tokenizer.vocab_size)
     run = Translator(model, tokenizer, name="writer").force("one two three")
-    opened = Opened(Request(named("writer"), "", "greedy", "one two three"), run, None)
+    opened = View(Request(named("writer"), "", "greedy", "one two three"), run, None)
     looks = looks_of(opened, State(decoder=(1, 0), step=2))
     assert tuple(looks) == opened.kinds == ("decoder",)
     look = looks["decoder"]
@@ -88,15 +88,15 @@ def test_a_run_without_a_source_is_looked_at_in_the_decoder_alone(tokenizer: Tok
 
 
 @pytest.fixture
-def tall(translator: Translator) -> Opened:
+def tall(translator: Translator) -> View:
     """A run whose tiles are pooled."""
     text = " ".join(["one two three four five six seven"] * 6)
-    return Opened(
+    return View(
         Request(named("random"), text, "greedy", None), translator.translate(text, max_length=40), None
     )
 
 
-def test_the_badge_of_the_tiles_covers_every_layer_of_their_kind(tall: Opened):
+def test_the_badge_of_the_tiles_covers_every_layer_of_their_kind(tall: View):
     trace = tall.translation.attention
     layers = trace.layers[AttentionKind.ENCODER]
     wrong = (layers[0], replace(layers[1], output=layers[1].output.roll(1, 1)), *layers[2:])

@@ -9,20 +9,20 @@ from forged import forged
 from sources import named
 
 from explorer.app.sections.cross_attention.links import LinkRules
-from explorer.app.server.opened import Opened
 from explorer.app.server.runs import Request
+from explorer.app.server.view import View
 from transformer import AttentionKind, Translator
 
 
 @pytest.fixture
-def opened(translator: Translator) -> Opened:
+def opened(translator: Translator) -> View:
     text = "one two three four five"
-    return Opened(
+    return View(
         Request(named("random"), text, "greedy", None), translator.force(text, "two one four three"), None
     )
 
 
-def test_the_badge_of_a_mean_covers_its_layers(opened: Opened):
+def test_the_badge_of_a_mean_covers_its_layers(opened: View):
     trace, choice = opened.translation.attention, LinkRules((1, 2), (0, 2), False, "strongest", 0.0, None)
     layers = trace.layers[AttentionKind.CROSS]
     wrong = (*layers[:2], replace(layers[2], output=layers[2].output.roll(1, 1)))

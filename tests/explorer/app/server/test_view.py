@@ -14,9 +14,9 @@ from closed_form import CASES
 from sources import named
 
 from explorer.app.server import models, runs
-from explorer.app.server.opened import Opened, per_run
 from explorer.app.server.runs import Request
 from explorer.app.server.source import Source, per_model
+from explorer.app.server.view import View, per_run
 from explorer.lenses.words.alignment import Aligner
 from explorer.linked.view import EXAMPLE
 from explorer.linked.view.examples import Claim, Example
@@ -35,9 +35,9 @@ def first_head(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(runs, "aligner", lambda name: Aligner(((0, 0),), "predicted"))
 
 
-def opened(models: dict[str, Path], example: Example | None = None) -> Opened:
+def opened(models: dict[str, Path], example: Example | None = None) -> View:
     translation = load_translator(models["shift"]).translate(CASE.sentence)
-    return Opened(Request(named("shift"), CASE.sentence, "greedy", None), translation, example)
+    return View(Request(named("shift"), CASE.sentence, "greedy", None), translation, example)
 
 
 def test_an_own_sentence_opens_on_a_word_and_its_glosses_name_the_head(closed_form_models):
@@ -69,7 +69,7 @@ def test_a_value_of_a_run_is_made_once_for_each_run_and_each_position_not_for_wh
     made: list[tuple[str, int]] = []
 
     @per_run(4)
-    def value(opened: Opened, layer: int, *, tell: Callable[[], object]) -> int:
+    def value(opened: View, layer: int, *, tell: Callable[[], object]) -> int:
         tell()
         made.append((opened.asked.text, layer))
         return layer

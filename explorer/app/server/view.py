@@ -18,7 +18,7 @@ from transformer.run import Translation
 
 
 @dataclass(frozen=True)
-class Opened:
+class View:
     """A sentence that is ready to be shown."""
 
     asked: Request  # the request that identifies the translation
@@ -46,7 +46,7 @@ class Opened:
         offered = [each.token for step in run.steps * candidates for each in step.alternatives]
         return [*run.source_tokens, *run.target_tokens, *offered]
 
-    def traced(self) -> Opened:
+    def traced(self) -> View:
         """The same sentence with the whole trace of its translation; waits for the model."""
         return replace(self, translation=runs.traced(self.asked))
 
@@ -74,13 +74,13 @@ class Opened:
 def per_run(
     entries: int,  # most values that are kept
     size: Size = None,  # the bytes of a value, if they are bounded, too
-) -> Decorator[Opened]:
+) -> Decorator[View]:
     """Keeps what a function of a sentence and of hashable values returns, for the same run of it."""
     return remembered(lambda opened: (opened.asked, id(opened.translation)), entries, size)
 
 
 @per_run(64)
-def word_alignment(opened: Opened) -> WordAlignment:
+def word_alignment(opened: View) -> WordAlignment:
     """Glosses by the best aligner, and the step at which the head that opens first agrees with it."""
     if AttentionKind.CROSS not in opened.translation.config.sites:
         return WordAlignment()
@@ -88,7 +88,7 @@ def word_alignment(opened: Opened) -> WordAlignment:
     return tell(opened.translation, runs.aligner(source), runs.default_head(source, "cross"))
 
 
-def forced(opened: Opened, base: Translation) -> Translation | None:
+def forced(opened: View, base: Translation) -> Translation | None:
     """The changed model on the translation of another run; None if a change contradicts that translation."""
     with suppress(InterventionError):
         return _forced(opened, base.target_ids)
@@ -96,6 +96,6 @@ def forced(opened: Opened, base: Translation) -> Translation | None:
 
 
 @per_run(16, held)
-def _forced(opened: Opened, target: tuple[int, ...]) -> Translation:
+def _forced(opened: View, target: tuple[int, ...]) -> Translation:
     asked = opened.asked
     return opened.source.translator().force(asked.text, target, interventions=asked.changes)
