@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import plotly.graph_objects as go
@@ -40,16 +39,16 @@ def first_map(kind: str, moved: int) -> go.Figure:
 def app_map(kind: str, tokens: int, step: int) -> go.Figure:
     """A map of the app, with the rows after the step faded and the row of the step ringed."""
     from explorer.figures import heatmap
+    from transformer.config import AttentionKind
+    from transformer.view import AuditReport, HeadMap, Window
 
     names = tuple(f"▁word{i}" for i in range(tokens))
     mask = np.tri(tokens, dtype=bool) if kind == "decoder" else np.ones((tokens, tokens), bool)
     weights = np.random.default_rng(1).random((tokens, tokens), np.float32) * mask
     weights /= weights.sum(1, keepdims=True)
-    tokens_of = {"query_tokens": names, "key_tokens": names, "predicted_tokens": names}
-    window = SimpleNamespace(query_start=0, query_stop=tokens, key_start=0, key_stop=tokens)
-    view = SimpleNamespace(
-        kind=kind, layer=0, head=0, weights=weights, scores=weights, mask=mask, window=window, **tokens_of
-    )
+    window, audit = Window(0, tokens, 0, tokens), AuditReport(())
+    sides = names, None if kind == "encoder" else names, names
+    view = HeadMap(AttentionKind(kind), 0, 0, "", "pre", *sides, window, weights, mask, weights, audit)
     figure = heatmap(view)
     later = np.ones_like(weights[step + 1 :])
     figure.add_trace(go.Heatmap(z=later, y0=step + 1, dy=1, opacity=0.25, showscale=False, hoverinfo="skip"))

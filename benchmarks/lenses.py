@@ -23,12 +23,10 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.interleave import interleaved, report
-from explorer.lenses.measures.alti import alti
-from explorer.lenses.measures.attribution import attribution
+from explorer.lenses.measures.attribution import alti, attribution, saliency
 from explorer.lenses.measures.carried import carried
 from explorer.lenses.measures.effect import Cut, Effects, effect
-from explorer.lenses.measures.gradients import saliency
-from explorer.lenses.measures.score_parts import score_parts
+from explorer.lenses.measures.stream import score_parts
 from transformer import Capture, Translator, load_translator
 from transformer.config import AttentionKind
 

@@ -19,7 +19,7 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
 
-from explorer.lenses.measures.gradients import saliency
+from explorer.lenses.measures.attribution import saliency
 from transformer import Capture, load_translator
 
 STEP, POINTS = 2, 1000

@@ -7,9 +7,14 @@ from explorer.app.shell.page import open_sentence_page, with_model
 from explorer.app.shell.waiting import for_pytorch
 
 with for_pytorch("explanation"):
+    from collections.abc import Sequence
+    from functools import partial
+    from typing import Any
+
     import numpy as np
     import streamlit as st
 
+    from explorer import lenses
     from explorer.app.address import State, session
     from explorer.app.address.kinds import TEXT
     from explorer.app.address.state import own
@@ -21,48 +26,40 @@ with for_pytorch("explanation"):
     from explorer.app.shell import menu, waiting
     from explorer.figures.base import captions, labels, style
     from explorer.figures.base.bars import percent
-    from explorer.figures.base.labels import number
     from explorer.figures.maps.measures import MeasureRow, measures_map, part_bars, share_bars
     from explorer.lenses.heads.measures import SENTENCES
-    from explorer.lenses.measures.attribution import Attribution
-    from explorer.lenses.measures.comparisons import rollout
     from transformer.storage.description import SURVEY_FILE
 
 own("rival", TEXT)  # the token that the written one is compared with
 WORDS = (
-    "All pieces of a source word are hidden (their scores are −∞) from every head of every layer of "
-    "cross-attention, and the model runs again. Below zero: the token became less probable, so it rests on "
-    "the word. Effects of several words do not add up, and a hidden word is still in what the encoder "
-    "wrote for its neighbours."
+    "All pieces of a source word are hidden (their scores are −∞) from every head of cross-attention, and "
+    "the model runs again. Below zero: the token became less probable, so it rests on the word. Effects do "
+    "not add up, and a hidden word is still in what the encoder wrote for its neighbours."
 )
 EFFECT = r"\Delta \log p = \log p(y_t \mid \text{without } j) - \log p(y_t)"
 ROW = (
     "**Weight**: the share of the key's value in the head's sum. **Carried**: the length of what the key "
-    "added, weight × ‖x W_V W_O‖; a large weight on a small value carries little. **Effect**: Δ log p of "
-    "the token if this key is hidden from this head and this query alone, by running the model again; "
-    "other heads may do the same work. **b_V**, the bias of the values, reaches every query whole, "
-    "whatever it looks at: its own column."
+    "added; a large weight on a small value carries little. **Effect**: Δ log p if this key is hidden from "
+    "this head and this query alone; other heads may do the same work. **b_V**, the bias of the values, "
+    "reaches every query whole: its own column."
 )
 CARRIED = r"\lVert \alpha_{ij}\, x_j W_V W_O \rVert"
 PARTS = (
-    "The decoder's last stream is a sum: the token that was read, its position, every head, every "
-    "feed-forward network, and biases. With the σ of every norm held fixed, the difference of two logits "
-    "is the sum of such parts. It is the direct path only: what a later layer makes of what a head wrote "
-    "counts for that layer."
+    "The decoder's last stream is a sum of what was read, every head, every feed-forward network, and "
+    "biases. With the σ of every norm held fixed, so is the difference of two logits. It is the direct path "
+    "only: what a later layer makes of what a head wrote counts for that layer."
 )
-DIRECT = r"z_A - z_B = \sum_w \mathrm{part}_w \cdot (W_A - W_B) + b"
-SCALED = r"z_A - z_B = \sum_w \mathrm{part}_w \cdot (W_A - W_B) / \sqrt{d_{model}}"
+DIRECT = r"z_A - z_B = \sum_w \mathrm{part}_w \cdot (W_A - W_B)"
 BY_SOURCE = (
     "*Part*: what all heads of cross-attention add through the token on the direct path, in nats, without "
-    "b_V. *Effect*: how the same difference of logits changes if the position is hidden from all heads of "
-    "cross-attention, by running again. A part is no effect: without a token, the model attends elsewhere."
+    "b_V. *Effect*: how the same difference of logits changes if the token is hidden from all of them. A "
+    "part is no effect: without a token, the model attends elsewhere."
 )
 SHARES = (
     "ALTI+ follows what each block wrote back to its inputs. An input's share is how much nearer it brings "
-    "the block's output; shares of the layers are multiplied. The residual of cross-attention is the "
-    "decoder's own stream, so it counts as prefix. Shares sum to 1 because they are made to, which proves "
-    "nothing. Rollout is an assumption (half of each layer is residual), not the model: it is the same at "
-    "every step."
+    "the block's output; shares of the layers are multiplied. The residual of cross-attention counts as "
+    "prefix. Shares sum to 1 because they are made to, which proves nothing. Rollout assumes that half of "
+    "each layer is residual: it is the same at every step."
 )
 ALTI = (
     r"c_{ij} = \max\!\left(0,\ \lVert y_i \rVert_1 - \lVert y_i - T_i(x_j) \rVert_1\right), \qquad "
@@ -70,17 +67,18 @@ ALTI = (
 )
 ELSEWHERE = (
     "Jain & Wallace (2019), on recurrent classifiers: weights correlate weakly with gradients, and other "
-    "weights often give the same prediction. Wiegreffe & Pinter (2019): such weights are found per "
-    "example; a model trained to use them does worse. Moradi et al. (2019), on recurrent translation: with "
-    "other weights, 68 % of the function words stay, but only 21 % of the content words. Kobayashi et al. "
-    "(2020): large weights often lie on small values. Ferrando & Costa-jussà (2021): weights align words "
-    "badly, but say largely which tokens a prediction used."
+    "weights often give the same prediction. Wiegreffe & Pinter (2019): a model trained to use such weights "
+    "does worse. Moradi et al. (2019), on recurrent translation: with other weights, 68 % of the function "
+    "words stay, but only 21 % of the content words. Kobayashi et al. (2020): large weights often lie on "
+    "small values. Ferrando & Costa-jussà (2021): weights align words badly, but say largely which tokens a "
+    "prediction used."
 )
 BIAS = "b_V (always)"
 NEEDS = 0.05  # nats from which on a token is said to rest on a word
 SINK, SHORT = 0.3, 0.5  # weight on a sink, and the share of the median that its value is shorter than
 NARROW, TOKENS, BARS = 8, 24, 14
 """Most keys without scrolling, tokens of a map, parts with a bar of their own."""
+Keys = np.ndarray  # a number of each key; an effect is not a number where nothing could be taken away
 STRETCH = 3  # fewest steps in a row with a low share of the source that make a warning
 
 
@@ -88,8 +86,7 @@ STRETCH = 3  # fewest steps in a row with a low share of the source that make a 
 def show(opened: View) -> None:
     """The answer, one row of one head, and, folded, the reasons and the shares of the source."""
     now = session.current()
-    usual = "cross" if "cross" in opened.kinds else opened.kinds[0]
-    kind = now.kind if now.kind in opened.kinds else usual
+    kind = now.kind if now.kind in opened.kinds else "cross" if "cross" in opened.kinds else opened.kinds[0]
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="heads"):
         pickers.kind_picker(kind, opened.kinds)
         with st.container(width=220):
@@ -97,31 +94,49 @@ def show(opened: View) -> None:
         with st.container(width=205):
             pickers.row_picker(opened, kind, cells_of(opened, now)[kind][0])
     step = min(now.step or 0, len(opened.translation.steps) - 1)
+    measures.check_length(opened)
     if now.lesson is None:
         answer(opened, step)
     one_row(opened, now, kind, step)
     if now.lesson is not None:  # lessons ask about the row, which so is in the window
         answer(opened, step)
-    folded = {
-        "Why this token, and not another?": ("why", reasons),
-        "How much comes from the source?": ("shares", sources),
-    }
-    for title, (name, draw) in folded.items():
-        if name == "shares" and "decoder" not in opened.kinds:
-            continue
-        box = st.expander(title, now.view == name, key=f"fold.{name}", on_change="rerun")
-        if box.open:
-            with box:
-                draw(opened, now, step)
+    folded = [("why", "Why this token, and not another?", partial(reasons, opened, now, step))]
+    if "decoder" in opened.kinds:
+        folded.append(("shares", "How much comes from the source?", partial(sources, opened, step)))
+    for name, title, draw in folded:
+        with st.expander(title, now.view == name, key=f"fold.{name}", on_change="rerun") as box:
+            if box.open:
+                draw()
     with st.expander("What was found elsewhere"):
         st.markdown(ELSEWHERE)
+
+
+def rows_panel(
+    name: str, rows: Sequence[MeasureRow], columns: list[str], caption: str, most: int = 10**6, **more: Any
+) -> None:
+    """Measures of tokens as a map, of the first of them if there are too many."""
+    shown = [MeasureRow(row.name, row.values[:most], row.signed) for row in rows[:most]]
+    panel(
+        name,
+        lambda ink: measures_map(shown, columns[:most], ink),
+        caption,
+        lambda: [["row", *columns], *([row.name, *map(float, row.values)] for row in rows)],
+        derived=True,
+        inked=True,
+        scrolls=160 + 40 * len(columns[:most]) if len(columns) > NARROW else False,
+        **more,
+    )
+
+
+# --- The words that a token rests on ------------------------------------------------------------------------
 
 
 def answer(opened: View, step: int) -> None:
     """The source words that the token of a step rests on."""
     with waiting.progress("Running the model again without each word") as tell:
-        words, effects = measures.source_effects(opened, step, tell=tell)
-    token, names = captions.quote(opened.translation.target_tokens[step]), labels.names(words)
+        effects = measures.of_run(opened, lenses.word_effect, tell=tell)[step]
+    token = captions.quote(opened.translation.target_tokens[step])
+    names = labels.names(tuple(each.text for each in lenses.source_words(opened.translation)))
     say(rests_on(names, effects, token))
     panel(
         "words",
@@ -130,65 +145,61 @@ def answer(opened: View, step: int) -> None:
         lambda: [["word", "Δ log p"], *zip(names, effects.tolist(), strict=True)],
         seeing=WORDS,
         formula=EFFECT,
-        audit=measures.audited(opened, len(words)),
+        audit=measures.audited(opened, len(names)),
         derived=True,
     )
 
 
 def rests_on(words: list[str], effects: np.ndarray, token: str) -> str:
     """The words without which a token is less probable by at least ``NEEDS``."""
-    first, *others = np.argsort(effects, kind="stable")[:2].tolist()
-    if effects[first] > -NEEDS:
+    needed = [at for at in np.argsort(effects, kind="stable")[:2].tolist() if effects[at] <= -NEEDS]
+    if not needed:
         return f"“{plain(token)}” rests on no single source word: none of them costs it {NEEDS} nats."
-    needed = f"**“{plain(token)}” rests on “{plain(words[first])}”**: without it "
-    needed += f"{number(float(effects[first]), '+.2f')} nats"
-    if others and effects[others[0]] <= -NEEDS:
-        return f"{needed}; next “{plain(words[others[0]])}”, {number(float(effects[others[0]]), '+.2f')}."
-    return f"{needed}; no other word costs it {NEEDS} nats."
+    first, *others = ((plain(words[at]), signed(effects[at])) for at in needed)
+    rest = f"next “{others[0][0]}”, {others[0][1]}" if others else f"no other word costs it {NEEDS} nats"
+    return f"**“{plain(token)}” rests on “{first[0]}”**: without it {first[1]} nats; {rest}."
+
+
+def signed(value: float) -> str:
+    """A number with its sign."""
+    return labels.number(float(value), "+.2f")
+
+
+# --- One row of one head ------------------------------------------------------------------------------------
 
 
 def one_row(opened: View, now: State, kind: str, step: int) -> None:
     """Weight, what was carried, and effect of the keys of one query of one head."""
-    head, row = getattr(now, kind), cells_of(opened, now)[kind][0]
+    run, head, row = opened.translation, getattr(now, kind), cells_of(opened, now)[kind][0]
     with waiting.progress("Running the model again without each key") as tell:
-        weights, carried, effects = measures.explained(opened, kind, head, row, step, tell=tell)
-    sides = opened.translation.labels(kind)
-    token = captions.quote(opened.translation.target_tokens[step if kind == "encoder" else row])
+        which = kind, *head, "hidden", step if kind == "encoder" else None, (row,)
+        effects = measures.of_run(opened, lenses.effect, *which, tell=tell)[row]
+    weights, carried = run.weights(kind, *head)[row], measures.of_run(opened, lenses.carried, kind, *head)
+    sides, token = run.labels(kind), captions.quote(run.target_tokens[step if kind == "encoder" else row])
     columns = labels.names(sides.keys)
     say(differ(weights, carried.values, carried.norms[row], effects, columns, token))
-    rows = [
-        MeasureRow("weight", np.append(weights, np.nan)),
-        MeasureRow("carried", np.append(carried.norms[row], carried.bias)),
-        MeasureRow("effect, Δ log p", np.append(effects, np.nan), True),
-    ]
     verb, tokens = ("of", sides.queries) if sides.predicted is None else ("that predicts", sides.predicted)
     query = f"row {labels.count(row)}, {verb} “{captions.quote(tokens[row])}”"
-    shown = [*columns, BIAS]
-    panel(
+    rows_panel(
         "measures",
-        lambda ink: measures_map(rows, shown, ink),
+        [
+            MeasureRow("weight", np.append(weights, np.nan)),
+            MeasureRow("carried", np.append(carried.norms[row], carried.bias)),
+            MeasureRow("effect, Δ log p", np.append(effects, np.nan), True),
+        ],
+        [*columns, BIAS],
         f"{captions.KIND_NAMES[kind]} · {labels.head_phrase(*head)} · {query} · effect on “{token}” in "
-        "nats · "
-        f"{opened.asked.model}",
-        lambda: [["measure", *shown], *([each.name, *map(float, each.values)] for each in rows)],
+        f"nats · {opened.asked.model}",
         seeing=ROW,
         formula=rf"{CARRIED}, \qquad {EFFECT}",
         audit=measures.audited(opened, len(effects)),
-        derived=True,
-        inked=True,
-        scrolls=160 + 40 * len(columns) if len(columns) > NARROW else False,
     )
 
 
 def differ(
-    weights: np.ndarray,  # (keys,)
-    lengths: np.ndarray,  # (keys,) of the values
-    norms: np.ndarray,  # (keys,) of what was carried
-    effects: np.ndarray,  # (keys,) in nats; not a number where nothing could be taken away
-    columns: list[str],
-    token: str,
+    weights: Keys, lengths: Keys, norms: Keys, effects: Keys, columns: Sequence[str], token: str
 ) -> str:
-    """Where weight, what was carried, and effect are largest."""
+    """Where weight, what was carried, and effect are largest; lengths are those of the values."""
     if not np.isfinite(effects).any():
         return "This query sees one key only, so nothing can be taken away from it."
     keys, written = [f"**{plain(each)}**" for each in columns], f"“{plain(token)}”"
@@ -201,102 +212,82 @@ def differ(
     )
     if effects[needed] > -NEEDS:
         return f"{says} Without any single key of it, {written} stays about as probable."
-    effect = number(float(effects[needed]), "+.2f")
-    return f"{says} {written} loses most without {keys[needed]}: {effect} nats."
+    return f"{says} {written} loses most without {keys[needed]}: {signed(effects[needed])} nats."
+
+
+# --- Why this token, and not another? -----------------------------------------------------------------------
 
 
 def reasons(opened: View, now: State, step: int) -> None:
     """The difference of two logits, by what wrote it and by source position."""
-    written = opened.translation.steps[step]
+    run, written = opened.translation, opened.translation.steps[step]
     rivals = {each.token: each for each in written.alternatives if each.token_id != written.token_id}
     if not rivals:
         inform("No other token was recorded at this step.")
         return
     rival = rivals.get(now.rival or "", next(iter(rivals.values())))
     if now.rival is not None and now.rival not in rivals:
-        named, taken = (plain(labels.piece(each)) for each in (now.rival, rival.token))
-        st.caption(f"“{named}” is no other token of this step, so “{taken}” is taken.")
+        st.caption(f"{word(now.rival)} is no other token of this step, so {word(rival.token)} is taken.")
     with st.container(width=220):
         offered = {each: f"and not {labels.piece(each)}" for each in rivals}
         pickers.choose("rival", "The other token", offered, rival.token, texts=True)
     with waiting.progress("Splitting the logits") as tell:
-        split = measures.reasons(opened, step, rival.token_id, tell=tell)
-    parts, quoted = split.attribution, [captions.quote(each.token) for each in (written, rival)]
-    pair = f"z(“{quoted[0]}”) − z(“{quoted[1]}”) at step {labels.count(step)}"
-    shares = [percent(float(np.exp(each.log_prob))) for each in (written, rival)]
-    helped, hurt = (int(index(parts.values)) for index in (np.argmax, np.argmin))
-    st.markdown(
-        f"“{plain(quoted[0])}” has {shares[0]}, “{plain(quoted[1])}” {shares[1]}: its logit is "
-        f"{number(parts.total, '+.2f')} nats higher. On the direct path, **{parts.writers[helped]}** spoke "
-        "most "
-        f"for it ({number(float(parts.values[helped]), '+.2f')}), and **{parts.writers[hurt]}** most "
-        "against it "
-        f"({number(float(parts.values[hurt]), '+.2f')})."
+        effects = measures.of_run(opened, lenses.on_difference, step, rival.token_id, tell=tell)
+    asked = step, written.token_id, rival.token_id
+    parts: lenses.Attribution = measures.of_run(opened, lenses.attribution, *asked)
+    source = measures.of_run(opened, lenses.by_source, *asked)
+    (a, share), (b, other) = (
+        (captions.quote(each.token), percent(float(np.exp(each.log_prob)))) for each in (written, rival)
     )
-    names, values = largest(parts)
+    pair = f"z(“{a}”) − z(“{b}”) at step {labels.count(step)}"
+    helped, hurt = parts.values.argmax(), parts.values.argmin()
+    st.markdown(
+        f"“{plain(a)}” has {share}, “{plain(b)}” {other}: its logit is {signed(parts.total)} nats higher. "
+        f"On the direct path, **{parts.writers[helped]}** spoke most for it ({signed(parts.values[helped])}),"
+        f" and **{parts.writers[hurt]}** most against it ({signed(parts.values[hurt])})."
+    )
+    names, values = zip(*parts.largest(BARS), strict=True)
     panel(
         "parts",
-        lambda: part_bars(names, values),
+        lambda: part_bars(names, np.array(values)),
         f"Parts of {pair}, direct paths, σ of every norm fixed · {opened.asked.model}",
         lambda: [["part", "nats"], *zip(map(str, parts.writers), parts.values.tolist(), strict=True)],
         seeing=PARTS,
-        formula=SCALED if opened.translation.config.scaled_output else DIRECT,
+        formula=DIRECT + (r" / \sqrt{d_{model}}" if run.config.scaled_output else " + b"),
         audit=measures.audited(opened),
         derived=True,
     )
-    by_source(opened, split, pair)
-
-
-def largest(parts: Attribution) -> tuple[list[str], np.ndarray]:
-    """The largest parts in their order, and the others as one."""
-    order = np.argsort(-np.abs(parts.values), kind="stable")
-    shown = sorted(order[:BARS], key=lambda at: -parts.values[at])
-    names, values = [str(parts.writers[at]) for at in shown], [float(parts.values[at]) for at in shown]
-    if len(order) > BARS:
-        names.append(f"{len(order) - BARS} others")
-        values.append(float(parts.values[order[BARS:]].sum()))
-    return names, np.array(values)
-
-
-def by_source(opened: View, split: measures.Reasons, pair: str) -> None:
-    """What was read at each source position, beside the effect of hiding it on the same difference."""
-    run, names = opened.translation, labels.names(opened.translation.source_tokens)
-    rows = [MeasureRow("part, read there", split.source, True)]
-    if split.effects is not None:
-        rows.append(MeasureRow("effect on it", split.effects, True))
-        most, needs = int(np.abs(split.source).argmax()), int(split.effects.argmin())
-        st.markdown(
-            f"By source position, the largest part is read at {word(run.source_tokens[most])} "
-            f"({number(float(split.source[most]), '+.2f')}); the difference falls most without "
-            f"{word(run.source_tokens[needs])} ({number(float(split.effects[needs]), '+.2f')})."
-        )
-    panel(
+    most, needs = int(np.abs(source).argmax()), int(effects.argmin())
+    st.markdown(
+        f"By source position, the largest part is read at {word(run.source_tokens[most])} "
+        f"({signed(source[most])}); the difference falls most without {word(run.source_tokens[needs])} "
+        f"({signed(effects[needs])})."
+    )
+    rows_panel(
         "tokens.cross",
-        lambda ink: measures_map(rows, names, ink),
+        [MeasureRow("part, read there", source, True), MeasureRow("effect on it", effects, True)],
+        labels.names(run.source_tokens),
         f"{pair}, by source position · {run.model}",
-        lambda: [["measure", *names], *([row.name, *map(float, row.values)] for row in rows)],
         seeing=BY_SOURCE,
-        audit=measures.audited(opened, 0 if split.effects is None else len(split.effects)),
-        derived=True,
-        inked=True,
-        scrolls=160 + 40 * len(names) if len(names) > NARROW else False,
+        audit=measures.audited(opened, len(effects)),
     )
 
 
-def sources(opened: View, _now: State, step: int) -> None:
+# --- How much comes from the source? ------------------------------------------------------------------------
+
+
+def sources(opened: View, step: int) -> None:
     """How much of every prediction comes from the source, and from which token."""
-    run, shares = opened.translation, measures.sources(opened)
+    run, shares = opened.translation, measures.of_run(opened, lenses.alti)
     steps, columns = labels.names(run.target_tokens), labels.names(run.source_tokens)
-    source, rolled = shares.source.sum(1), rollout(run)[0].sum(1)
+    source, rolled = shares.source.sum(1), lenses.rollout(run)[0].sum(1)
     usual = measured.described(opened.source, SURVEY_FILE).get("usual")
     st.markdown(
         f"**{plain(steps[step])}**: {percent(float(source[step]))} from the source. {leaning(steps, source)}"
     )
     if usual:
-        st.markdown(
-            f"Usual for this model: {percent(usual[0])} to {percent(usual[2])} (nine of ten steps of "
-            f"{SENTENCES} sentences)."
-        )
+        low, high = percent(usual[0]), percent(usual[2])
+        st.markdown(f"Usual for this model: {low} to {high} (nine of ten steps of {SENTENCES} sentences).")
         if alone := detached(steps, source, usual[0]):
             st.warning(plain(alone), icon=":material/link_off:")
     panel(
@@ -309,61 +300,47 @@ def sources(opened: View, _now: State, step: int) -> None:
         audit=measures.audited(opened),
         derived=True,
     )
-    rows = [
-        MeasureRow(name, each[:TOKENS]) for name, each in zip(steps[:TOKENS], shares.source, strict=False)
-    ]
     cut = f", the first {TOKENS} tokens" if max(len(columns), len(steps)) > TOKENS else ""
-    panel(
+    rows_panel(
         "source tokens",
-        lambda ink: measures_map(rows, columns[:TOKENS], ink),
+        [MeasureRow(name, each) for name, each in zip(steps, shares.source, strict=False)],
+        columns,
         f"Shares of the source tokens in each prediction (rows){cut}, each row coloured by its largest · "
         f"{run.model}",
-        lambda: [
-            ["step", *columns],
-            *([n, *each] for n, each in zip(steps, shares.source.tolist(), strict=True)),
-        ],
+        TOKENS,
         audit=measures.audited(opened),
-        derived=True,
-        inked=True,
-        scrolls=160 + 40 * len(columns[:TOKENS]),
     )
 
 
 def detached(steps: list[str], source: np.ndarray, low: float) -> str:
     """A warning if the source's share stays low for a whole stretch (Dale et al. 2022); empty if not."""
-    below = [*(source[1 : len(source) - (steps[-1] == "</s>")] < low), False]
-    longest, start = (0, 0), 0
-    for at, is_below in enumerate(below):
-        if not is_below:
-            longest, start = max(longest, (at - start, start)), at + 1
-    length, first = longest
-    if length < STRETCH:
+    longest, start = range(0), 1
+    for at in range(1, len(source) - (steps[-1] == "</s>")):
+        start = at + 1 if source[at] >= low else start
+        longest = max(longest, range(start, at + 1), key=len)
+    if len(longest) < STRETCH:
         return ""
     return (
-        f"From “{steps[1 + first]}” to “{steps[first + length]}”, {length} steps, the source's share stays "
-        "below "
-        f"{percent(low)}, as it does in one step of twenty: here the decoder may write detached from the "
-        "source."
+        f"From “{steps[longest[0]]}” to “{steps[longest[-1]]}”, {len(longest)} steps, the source's share "
+        f"stays below {percent(low)}, as it does in one step of twenty: here the decoder may write detached "
+        "from the source."
     )
 
 
 def leaning(steps: list[str], source: np.ndarray) -> str:
     """Which words lean on the source most and least; the first step and the end are cases of their own."""
-    ends = steps[-1] == "</s>" and len(source) > 1
-    apart = [f"the first step, which has no prefix but a start, has {percent(float(source[0]))}"]
-    apart += [f"`</s>`, which ends the sentence, {percent(float(source[-1]))}"] * ends
+    ends, shares = steps[-1] == "</s>" and len(source) > 1, [percent(each) for each in source.tolist()]
+    apart = f"Apart from these, the first step, which has no prefix but a start, has {shares[0]}"
+    apart += f" and `</s>`, which ends the sentence, {shares[-1]}." if ends else "."
     inner = source[1 : len(source) - ends]
-    said = f"Apart from these, {' and '.join(apart)}."
     if not len(inner):
-        return said
+        return apart
     most, least = 1 + int(inner.argmax()), 1 + int(inner.argmin())
-    between = f"this is **{plain(steps[most])}**"
-    if len(inner) > 1:
-        between = (
-            f"**{plain(steps[most])}** leans on it most ({percent(float(source[most]))}), "
-            f"**{plain(steps[least])}** least ({percent(float(source[least]))})"
-        )
-    return f"Between the first step and the end, it is **{percent(float(inner.mean()))}**: {between}. {said}"
+    says = f"Between the first step and the end, it is **{percent(float(inner.mean()))}**: "
+    if most == least:
+        return f"{says}this is **{plain(steps[most])}**. {apart}"
+    says += f"**{plain(steps[most])}** leans on it most ({shares[most]}), "
+    return f"{says}**{plain(steps[least])}** least ({shares[least]}). {apart}"
 
 
 def page(opened: View) -> None:

@@ -268,7 +268,7 @@ def test_what_decides_a_kept_value_is_given_by_its_place():
     }
     assert len(kept) > 20
     assert not [found for path in files(APP) for found in by_keyword(path.read_text(), kept)]
-    assert [*by_keyword("a.reasons(opened, 1, against=2, tell=print)", kept)] == ["reasons(against)"]
+    assert [*by_keyword("a.of_run(opened, 1, against=2, tell=print)", kept)] == ["of_run(against)"]
 
 
 def test_a_part_that_has_a_clock_always_has_it():

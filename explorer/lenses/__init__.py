@@ -17,16 +17,27 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from explorer.lenses.measures.alti import Shares, alti
-    from explorer.lenses.measures.attribution import Attribution, attribution, by_source
-    from explorer.lenses.measures.carried import Carried, carried, carried_together
-    from explorer.lenses.measures.comparisons import rollout, value_zeroing
-    from explorer.lenses.measures.effect import Cut, Effects, effect, on_difference
-    from explorer.lenses.measures.gradients import Saliency, saliency
-    from explorer.lenses.measures.rewired import rewired
-    from explorer.lenses.measures.score_parts import ScoreParts, score_parts
-    from explorer.lenses.measures.stream import UnmeasuredError, Writer
-    from explorer.lenses.measures.words import source_words, word_effect
+    from explorer.lenses.measures.attribution import (
+        Attribution,
+        Saliency,
+        Shares,
+        alti,
+        attribution,
+        by_source,
+        rollout,
+        saliency,
+    )
+    from explorer.lenses.measures.carried import Carried, carried, carried_together, value_zeroing
+    from explorer.lenses.measures.effect import (
+        Cut,
+        Effects,
+        effect,
+        on_difference,
+        rewired,
+        source_words,
+        word_effect,
+    )
+    from explorer.lenses.measures.stream import ScoreParts, UnmeasuredError, Writer, score_parts
     from explorer.lenses.what_if.two_runs import compare_runs
 
 __all__ = [
@@ -57,16 +68,14 @@ __all__ = [
 ]
 
 _MODULES = {
-    "measures.alti": ("Shares", "alti"),
-    "measures.attribution": ("Attribution", "attribution", "by_source"),
-    "measures.carried": ("Carried", "carried", "carried_together"),
-    "measures.comparisons": ("rollout", "value_zeroing"),
-    "measures.effect": ("Cut", "Effects", "effect", "on_difference"),
-    "measures.gradients": ("Saliency", "saliency"),
-    "measures.rewired": ("rewired",),
-    "measures.score_parts": ("ScoreParts", "score_parts"),
-    "measures.stream": ("UnmeasuredError", "Writer"),
-    "measures.words": ("source_words", "word_effect"),
+    "measures.attribution": (
+        *("Attribution", "Saliency", "Shares", "alti", "attribution", "by_source", "rollout", "saliency"),
+    ),
+    "measures.carried": ("Carried", "carried", "carried_together", "value_zeroing"),
+    "measures.effect": (
+        *("Cut", "Effects", "effect", "on_difference", "rewired", "source_words", "word_effect"),
+    ),
+    "measures.stream": ("ScoreParts", "UnmeasuredError", "Writer", "score_parts"),
     "what_if.two_runs": ("compare_runs",),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}

@@ -9,20 +9,15 @@ import pytest
 from app_pages import array, feeds, run, said, words
 from sources import named
 
+from explorer import lenses
 from explorer.app.maps import measures
 from explorer.app.server import catalogue
 from explorer.app.server.runs import Request
 from explorer.app.server.view import View
-from explorer.lenses.measures.carried import carried
-from explorer.lenses.measures.effect import effect
 from transformer import Capture, load_translator
 
 TEXT = "one two three"
-KINDS = {
-    "encoder": "pages/encoder_self_attention.py",
-    "decoder": "pages/decoder_self_attention.py",
-    "cross": "pages/cross_attention.py",
-}
+KINDS = ("encoder", "decoder", "cross")
 
 
 @pytest.fixture
@@ -32,22 +27,20 @@ def traced():
 
 
 def opened(kind: str, measure: str, **more: str):
-    return run(KINDS[kind], model="random", text=TEXT, measure=measure, **{kind: "2.3"}, **more)
+    page = f"pages/{kind}_{'' if kind == 'cross' else 'self_'}attention.py"
+    return run(page, model="random", text=TEXT, measure=measure, **{kind: "2.3"}, **more)
 
 
 def cells(feed) -> np.ndarray:
-    spec = json.loads(feed["figure"])
-    return array(spec["data"][0]["customdata"])
+    return array(json.loads(feed["figure"])["data"][0]["customdata"])
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_maps_show_what_was_carried(kind, traced):
-    translator, translation = traced
     feed = feeds(opened(kind, "carried"))[kind]
-    norms = carried(translator.model, translation, kind, 1, 2).norms
-    found = cells(feed)
-    np.testing.assert_allclose(found[..., 1], norms, rtol=1e-4, atol=1e-6)
-    np.testing.assert_allclose(found[..., 0].sum(1), 1, atol=1e-5)
+    norms = lenses.carried(traced[0].model, traced[1], kind, 1, 2).norms
+    np.testing.assert_allclose(cells(feed)[..., 1], norms, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(cells(feed)[..., 0], norms / norms.sum(1, keepdims=True), atol=1e-5)
     assert feed["quantity"] == feed["legend"]["title"] == "share carried"
     assert "what keys carried" in feed["caption"]
     assert "carries most from" in "".join(feed["sentences"][0])
@@ -56,61 +49,59 @@ def test_maps_show_what_was_carried(kind, traced):
 
 @pytest.mark.parametrize("kind", ["decoder", "cross"])
 def test_maps_show_what_happens_without_each_key(kind, traced):
-    translator, translation = traced
     feed = feeds(opened(kind, "effect"))[kind]
-    expected = np.nan_to_num(effect(translator, translation, kind, 1, 2))
+    expected = np.nan_to_num(lenses.effect(*traced, kind, 1, 2))
     np.testing.assert_allclose(cells(feed)[..., 1], expected, atol=1e-4)
     assert "by running again" in feed["caption"]
-    assert "notes" in feed
-    assert not feed["notes"]
+    assert feed["notes"] == {}
 
 
-def test_too_many_cells_are_not_measured(monkeypatch):
+def test_maps_that_cannot_be_measured_show_weights_and_say_why(monkeypatch):
+    changed = opened("cross", "carried", changes="ablate_cross_1_1")
+    assert "in a run without changes" in words(changed)
     monkeypatch.setattr(measures, "MOST_CELLS_OF_MAP", 3)
-    at = opened("cross", "effect")
-    assert "effects are measured for at most 3. It shows weights" in said(at)
-    assert feeds(at)["cross"]["quantity"] == "weight"
+    large = opened("cross", "effect")
+    assert "effects are measured for at most 3. It shows weights" in said(large)
+    assert [feeds(at)["cross"]["quantity"] for at in (changed, large)] == ["weight"] * 2
 
 
 def test_all_three_maps_of_the_home_page_follow():
-    at = run(model="random", text=TEXT, measure="effect")
-    found = {kind: feeds(at)[kind]["quantity"] for kind in KINDS}
-    assert set(found.values()) == {"share of the largest effect"}
-    assert "Σ|Δ log p| of all tokens" in feeds(at)["encoder"]["caption"]
-
-
-@pytest.mark.parametrize("more", [{"changes": "ablate_cross_1_1"}])
-def test_a_changed_run_shows_weights_and_says_why(more):
-    at = opened("cross", "carried", **more)
-    assert feeds(at)["cross"]["quantity"] == "weight"
-    assert "in a run without changes" in words(at)
+    found = feeds(run(model="random", text=TEXT, measure="effect"))
+    assert {found[kind]["quantity"] for kind in KINDS} == {"share of the largest effect"}
+    assert "Σ|Δ log p| of all tokens" in found["encoder"]["caption"]
 
 
 def test_words_carry_sums_and_effects_stay_those_of_pieces():
-    sums = cells(feeds(opened("cross", "carried", words="yes"))["cross"])
+    sums, pieces = (
+        cells(feeds(opened("cross", each, words="yes"))["cross"]) for each in ("carried", "effect")
+    )
     np.testing.assert_allclose(sums[..., 0].sum(1), 1, atol=1e-5)
-    assert sums.shape[-1] == 1
-    feed = feeds(opened("cross", "effect", words="yes"))["cross"]
-    assert cells(feed).shape[-1] == 2
+    assert (sums.shape[-1], pieces.shape[-1]) == (1, 2)
 
 
 def test_a_cell_is_measured_in_every_way(traced):
-    translator, translation = traced
-    row, key = 1, 2
+    (model, translation), row, key = traced, 1, 2
     one = View(Request(named("random"), TEXT, "greedy", None), translation, None)
-    told = measures.of_cell(one, "cross", (1, 2), (row, key), row)
-    found = {name: value for name, value, _ in told}
-    assert found["weight"] == f"{translation.weights('cross', 1, 2)[row, key]:.3f}"
-    own = carried(translator.model, translation, "cross", 1, 2)
-    assert found["carried, ‖α x W_V W_O‖"] == f"{own.norms[row, key]:.3f}"
-    lost = effect(translator, translation, "cross", 1, 2, "zeroed", rows=[row])[row, key]
-    assert float(found["Δ log p, value zeroed"].replace("−", "-")) == pytest.approx(float(lost), abs=6e-4)
+    own = lenses.carried(model.model, translation, "cross", 1, 2)
+    effects = [
+        lenses.effect(*traced, "cross", 1, 2, way, rows=[row])[row, key]
+        for way in ("hidden", "zeroed", "mean")
+    ]
+    expected = [
+        translation.attention.scores("cross", 1, 2)[row, key],
+        translation.weights("cross", 1, 2)[row, key],
+        *(own.values[key], own.norms[row, key], own.bias, own.norms[row, key] / own.norms[row].sum()),
+        *effects,
+    ]
+    lines = measures.of_cell(one, "cross", (1, 2), (row, key), row)
+    assert [float(each.replace("−", "-")) for _, each, _ in lines] == pytest.approx(expected, abs=6e-4)
+    masked = measures.of_cell(one, "decoder", (1, 2), (0, 1), 0)
+    assert masked == [("weight", "0", "masked: the query may not see the key")]
 
 
 def test_a_click_opens_why_the_token_of_the_cursor_was_written():
     at = run(model="random", text=TEXT, step="3")
-    button = next(each for each in at.button if each.label == "Why this token?")
-    button.click().run()
+    next(each for each in at.button if each.label == "Why this token?").click().run()
     assert not at.exception
     assert "<h1>Explanation</h1>" in "".join(each.proto.body for each in at.get("html"))
     assert "at step 3" in words(at)

@@ -184,7 +184,7 @@ def prepare(looks: Iterable[HeadSelection]) -> None:
                 )
                 continue
             with waiting.progress(f"Running the model again without each of {count} cells") as tell:
-                measures.effects_of(look.opened, look.kind, look.head, look.window, tell)
+                measures.effects_of(look.opened, look.kind, look.head, look.window, tell=tell)
 
 
 def shares(opened: View, now: State) -> None:
@@ -207,9 +207,11 @@ def shaded(opened: View, now: State) -> list[Shade]:
     """How dark each target token is; nothing if the visitor did not ask, or the model does not allow it."""
     if not now.shares or set(opened.kinds) != set(KIND_NAMES) or lacking(opened, "effect") is not None:
         return []
+    from explorer import lenses
     from explorer.app.maps import measures  # PyTorch comes with it
 
-    parts = [(share, percent(share)) for share in measures.sources(opened).source.sum(1).tolist()]
+    found = measures.of_run(opened, lenses.alti).source.sum(1).tolist()
+    parts = [(share, percent(share)) for share in found]
     return [
         Shade(share=share, text=f"{said} from the {_SOURCE}", number=Gloss(text=said, origin=_SOURCE))
         for share, said in parts

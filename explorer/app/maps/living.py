@@ -18,8 +18,8 @@ from explorer.app.server import examples, measured, runs
 from explorer.app.server.view import View
 from explorer.linked.living.index import index
 from explorer.linked.living.known import Known
+from explorer.linked.living.measured import Measuring
 from explorer.linked.living.page import written
-from explorer.linked.living.why import Explaining
 
 
 def living_page(
@@ -38,7 +38,7 @@ def living_page(
         sha256 = model_digest(source.load().model)
         of_model = {
             "measure": lambda _run, measure, view: in_place(opened, view, measure),
-            "why": Explaining(source.load()),
+            "why": Measuring(source.load()).why,
         }
     known = Known(
         sha256,

@@ -3,32 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from inspect import signature
+from typing import Any
 
+from explorer import lenses
 from explorer.app.server.per_run import retraced
 from explorer.app.server.view import View, per_run
 from explorer.figures.base.labels import number
-from explorer.lenses.measures.alti import Shares, alti
-from explorer.lenses.measures.attribution import Attribution, attribution, by_source
-from explorer.lenses.measures.carried import Carried, carried
-from explorer.lenses.measures.effect import WAYS, Cut, Effects, effect, on_difference
-from explorer.lenses.measures.maps import carried_map, effect_in, effect_map, from_runs, shares
+from explorer.lenses.measures.carried import carried_map, shares
+from explorer.lenses.measures.effect import WAYS, effect_in, effect_map, from_runs
 from explorer.lenses.measures.stream import Tell, UnmeasuredError, silent
-from explorer.lenses.measures.words import source_words, word_effect
 from transformer import Translation
 from transformer.config import AttentionKind, Head
-from transformer.translator import Translator
 from transformer.view import Array, AuditReport, HeadMap, Window
-
-
-@dataclass(frozen=True, eq=False)
-class Reasons:
-    """Why one token and not another."""
-
-    attribution: Attribution
-    source: Array  # (source,) what is read through each source token, in nats
-    effects: Array | None  # (source,) change of the difference without each; None for a long run
-
 
 MOST_CELLS_OF_MAP = 400
 """Cells of a map whose effect is measured at most: some seconds, with a bar."""
@@ -36,22 +24,59 @@ MOST_TOKENS = 128
 """Longest side of a run that is explained by taking each token away: two minutes with `en-pt`."""
 
 
-def in_place(opened: View, view: HeadMap, measure: str) -> HeadMap:
+@per_run(64)
+def of_run(opened: View, lens: Callable[..., Any], *arguments: Any, tell: Tell | None = None) -> Any:
+    """A measure of ``explorer.lenses`` for a run, made once and then kept; raises as the measure."""
+    translator = opened.source.translator()
+    first = translator if "translator" in signature(lens).parameters else translator.model
+    return lens(first, retraced(opened), *arguments, **({"tell": tell} if tell else {}))
+
+
+@per_run(64)
+def audited(opened: View, runs: int = 0) -> AuditReport:
+    """The audit of the run behind numbers that are drawn; says from how many further runs effects are."""
+    return replace(retraced(opened).audit(), claim=from_runs(runs) if runs else "")
+
+
+def check_length(opened: View) -> None:
+    """UnmeasuredError if a run is too long to run again without each of its tokens."""
+    longest = max(len(opened.translation.source_tokens), len(opened.translation.target_tokens))
+    if longest > MOST_TOKENS:
+        raise UnmeasuredError(
+            f"The model runs again without each token, for at most {MOST_TOKENS} tokens a side; here are "
+            f"{longest:,}. Choose a shorter text."
+        )
+
+
+def whole_carried(opened: View, kind: str, chosen: Head) -> Array:
+    """(queries, keys) what each key of a head carried, as shares of each row's sum."""
+    return shares(of_run(opened, lenses.carried, kind, *chosen).norms)
+
+
+def effects_of(opened: View, kind: str, chosen: Head, window: Window, tell: Tell = silent) -> Array:
+    """(queries, keys) of a window of a head: effect of each cell, in nats."""
+    found: Array = of_run(opened, effect_in, kind, *chosen, window, tell=tell)
+    return found
+
+
+def count(run: Translation, kind: str, chosen: Head, window: Window) -> int:
+    """Visible cells of a head in a window."""
+    return int(run.mask(kind, *chosen)[window.queries, window.keys].sum())
+
+
+def in_place(opened: View, view: HeadMap, name: str) -> HeadMap:
     """A map with a measure for its weights; the map itself if it has too many cells for it."""
-    return IN_PLACE[measure](opened, view)
+    return IN_PLACE[name](opened, view)
 
 
 def _carried_in_place(opened: View, view: HeadMap) -> HeadMap:
-    return carried_map(view, _carried(opened, str(view.kind), (view.layer, view.head)))
+    return carried_map(view, of_run(opened, lenses.carried, view.kind, view.layer, view.head))
 
 
 def _effects_in_place(opened: View, view: HeadMap) -> HeadMap:
-    kind, chosen = str(view.kind), (view.layer, view.head)
-    runs = count(opened.translation, kind, chosen, view.window)
-    if runs > MOST_CELLS_OF_MAP:
+    if view.mask.sum() > MOST_CELLS_OF_MAP:
         return view
-    found = effect_map(view, effects_of(opened, kind, chosen, view.window))
-    return replace(found, report=replace(view.audit, claim=from_runs(runs)))
+    return effect_map(view, effects_of(opened, view.kind, (view.layer, view.head), view.window))
 
 
 IN_PLACE: dict[str, Callable[[View, HeadMap], HeadMap]] = {
@@ -61,118 +86,26 @@ IN_PLACE: dict[str, Callable[[View, HeadMap], HeadMap]] = {
 """What the switch of the maps offers beside weights, and the map of it."""
 
 
-@per_run(64)
-def audited(opened: View, runs: int = 0) -> AuditReport:
-    """The audit of the run behind numbers that are drawn; says from how many further runs effects are."""
-    return replace(retraced(opened).audit(), claim=from_runs(runs) if runs else "")
-
-
-def _traced(opened: View) -> tuple[Translator, Translation]:
-    """The model, and the run with its residual stream."""
-    return opened.source.translator(), retraced(opened)
-
-
-def whole_carried(opened: View, kind: str, chosen: Head) -> Array:
-    """(queries, keys) what each key of a head carried, as shares of each row's sum."""
-    return shares(_carried(opened, str(kind), chosen).norms)
-
-
-@per_run(256)
-def _carried(opened: View, kind: str, chosen: Head) -> Carried:
-    model, run = _traced(opened)
-    return carried(model.model, run, kind, *chosen)
-
-
-def effects_of(opened: View, kind: str, chosen: Head, window: Window, tell: Tell = silent) -> Array:
-    """(queries, keys) of a window of a head: effect of each cell, in nats; measured once and then kept."""
-    return _effects(opened, str(kind), chosen, window, tell=tell)
-
-
-@per_run(256)
-def _effects(opened: View, kind: str, chosen: Head, window: Window, *, tell: Tell) -> Array:
-    return effect_in(*_traced(opened), kind, *chosen, window, tell=tell)
-
-
-def count(run: Translation, kind: str, chosen: Head, window: Window) -> int:
-    """Visible cells of a head in a window."""
-    return int(run.mask(kind, *chosen)[window.queries, window.keys].sum())
-
-
 def of_cell(
     opened: View, kind: str, chosen: Head, place: tuple[int, int], step: int
 ) -> list[tuple[str, str, str]]:
     """Every measure of one cell, about the token of a step: name, number, unit."""
     (row, key), run = place, retraced(opened)
-    head, own = run.head(kind, *chosen), _carried(opened, str(kind), chosen)
+    head, own = run.head(kind, *chosen), of_run(opened, lenses.carried, kind, *chosen)
     if not head.mask[row, key]:
         return [("weight", "0", "masked: the query may not see the key")]
-    told = [
+    names = {"hidden": "key hidden", "zeroed": "value zeroed", "mean": "mean value"}
+    cuts = [(lenses.Cut(AttentionKind(kind), (key,), way, *chosen, row),) for way in WAYS]
+    found = lenses.Effects(opened.source.translator(), run).of(cuts)[:, step].tolist()
+    return [
         ("score q·k", number(float(head.scores[row, key]), ".3f"), "÷ √d_k"),
         ("weight", f"{head.weights[row, key]:.3f}", "share of the row"),
         ("length of its value, ‖x W_V W_O‖", f"{own.values[key]:.3f}", "length"),
         ("carried, ‖α x W_V W_O‖", f"{own.norms[row, key]:.3f}", "length"),
         ("‖b_V W_O‖, which every query gets", f"{own.bias:.3f}", "length"),
         ("share carried", f"{shares(own.norms)[row, key]:.3f}", "share of the row"),
+        *(
+            (f"Δ log p, {names[way]}", number(each, "+.3f") if each == each else "no other key", "nats")
+            for way, each in zip(WAYS, found, strict=True)
+        ),
     ]
-    made = Effects(opened.source.translator(), run)
-    ways = {"hidden": "Δ log p, key hidden", "zeroed": "Δ log p, value zeroed", "mean": "Δ log p, mean value"}
-    cuts = [Cut(AttentionKind(kind), (key,), way, *chosen, row) for way in WAYS]
-    found = made.of([(cut,) for cut in cuts])[:, step].tolist()
-    said = [number(each, "+.3f") if each == each else "no other key" for each in found]
-    return told + [(ways[way], each, "nats") for way, each in zip(WAYS, said, strict=True)]
-
-
-@per_run(16)
-def explained(
-    opened: View, kind: str, chosen: Head, row: int, step: int, *, tell: Tell
-) -> tuple[Array, Carried, Array]:
-    """Of one query of a head: (keys,) weights, what the head carried, and (keys,) effects in nats.
-
-    The encoder's effects are about the token of a step, others about the one that the query predicts.
-
-    Raises:
-        UnmeasuredError: The measures are not defined for the model or the run, or the run is too long.
-    """
-    _check_length(opened)
-    model, run = _traced(opened)
-    which = step if kind == AttentionKind.ENCODER else None
-    effects = effect(model, run, kind, *chosen, "hidden", which, [row], tell)[row]
-    return run.weights(kind, *chosen)[row], carried(model.model, run, kind, *chosen), effects
-
-
-@per_run(16)
-def source_effects(opened: View, step: int, *, tell: Tell) -> tuple[tuple[str, ...], Array]:
-    """The source words, and (words,) Δ log p of a step's token without each; raises as ``explained``."""
-    _check_length(opened)
-    model, run = _traced(opened)
-    words = tuple(word.text for word in source_words(run))
-    return words, word_effect(model, run, "cross", "hidden", None, tell)[step]
-
-
-def _check_length(opened: View) -> None:
-    longest = max(len(opened.translation.source_tokens), len(opened.translation.target_tokens))
-    if longest > MOST_TOKENS:
-        raise UnmeasuredError(
-            f"The model runs again without each token, for at most {MOST_TOKENS} tokens a side; here are "
-            f"{longest:,}. Choose a shorter text."
-        )
-
-
-@per_run(32)
-def reasons(opened: View, step: int, against: int, *, tell: Tell) -> Reasons:
-    """Why the token of a step, and not another; raises as ``explained``, but for the length."""
-    model, run = _traced(opened)
-    pair = run.steps[step].token_id, against
-    short = len(run.source_tokens) <= MOST_TOKENS
-    return Reasons(
-        attribution(model.model, run, step, *pair),
-        by_source(model.model, run, step, *pair),
-        on_difference(model, run, step, against, tell) if short else None,
-    )
-
-
-@per_run(32)
-def sources(opened: View) -> Shares:
-    """Shares of source and prefix in every step; raises as ``explained``."""
-    model, run = _traced(opened)
-    return alti(model.model, run)

@@ -28,7 +28,7 @@ from explorer.lenses.heads.measures import SENTENCES, SORTED, UNITS
 from explorer.lenses.heads.roles import Means
 from explorer.lenses.heads.statistics import HeadsOfKind, Sums, added, means
 from explorer.lenses.heads.survey import FAR, MOST, SHOWN, Line, Profile, Survey, as_line
-from explorer.lenses.measures.alti import alti
+from explorer.lenses.measures.attribution import alti
 from explorer.lenses.what_if.rearranged import swapped_order, words_of
 from explorer.lenses.words.gold_links import CrossAlignments, trace_of
 from explorer.lenses.words.groups import reading_groups

@@ -1,27 +1,44 @@
-"""Direct logit attribution: a logit, or the difference of two, as a sum over what wrote the decoder's stream.
+"""What the decoder predicts from: a logit by what wrote it, and shares of source and prefix.
 
-z_A − z_B = Σ_w part_w · (W_A − W_B) + biases (Elhage et al. 2021, "logit attribution"), with the σ of every
-LayerNorm held fixed. It says the direct path only, nothing of what later layers make of what a writer wrote.
+A logit, or the difference of two, is a sum over what wrote the decoder's last stream: z_A − z_B =
+Σ_w part_w · (W_A − W_B) + biases (Elhage et al. 2021, "logit attribution"), with the σ of every norm held
+fixed. That is the direct path only: what a later layer makes of a writer counts for the later layer.
+
+ALTI and ALTI+ (Ferrando et al. 2022 a, b) follow blocks instead. Each writes a vector that is a sum over its
+inputs, Σ_j T_i(x_j) + biases: the values that the heads weigh, and the residual. An input's share is how much
+nearer it brings the sum, by L1 distances: max(0, ‖y_i‖₁ − ‖y_i − T_i(x_j)‖₁), divided by their sum. Shares of
+the layers are multiplied. With pre-norm the norm stands inside T, at each key. Feed-forward networks and the
+encoder's final norm act on each token by itself and mix none; biases get no share. The residual of
+cross-attention is the decoder's own stream, so it counts as prefix.
+
+Contrastive gradients (Yin and Neubig 2022) of z_A − z_B by the token embeddings: gradient × input says what a
+small change would do; integrated gradients (Sundararajan et al. 2017) follow the line from embeddings of
+zeros, and their sum is the difference between its ends, which is audited ("completeness").
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from explorer.lenses.inside.weights import exact
-from explorer.lenses.measures.direct import direct, without_biases
-from explorer.lenses.measures.stream import Writer, recorded
-from transformer.config import AttentionKind
-from transformer.model import Network
+from explorer.lenses.inside.parts import embedding_trace
+from explorer.lenses.inside.weights import exact, multi_head, output_rows
+from explorer.lenses.measures import stream
+from explorer.lenses.measures.stream import Writer, recorded, value_biases, values_written
+from transformer.config import AttentionKind, Side
+from transformer.hooks import At, Hooks
+from transformer.layers import shift
+from transformer.model import Network, Transformer
 from transformer.run import Translation
-from transformer.view import Array, AuditReport, Check, read_only
+from transformer.translator import Translator
+from transformer.view import Array, AuditReport, read_only
 
-_SUMS = "The parts sum to the logits that the model computed: that proves their total, not who wrote which."
-LIMIT = 1e-4
-"""Share of the largest part by which the parts may miss the logit."""
+# --- Logits -------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,94 +52,290 @@ class Attribution:
     keys: dict[AttentionKind, Array]
     audit: AuditReport  # whether the parts sum to the total
 
-    @property
-    def heads(self) -> dict[AttentionKind, Array]:
-        """By kind, (layers, heads)."""
-        return {kind: split.sum(-1) for kind, split in self.keys.items()}
+    def largest(self, count: int) -> list[tuple[str, float]]:
+        """The largest parts, from what spoke most for the logit to what spoke most against; others as one."""
+        order = np.argsort(-np.abs(self.values), kind="stable").tolist()
+        shown = sorted(order[:count], key=lambda at: -self.values[at])
+        found = [(str(self.writers[at]), float(self.values[at])) for at in shown]
+        rest = float(self.values[order[count:]].sum())
+        return [*found, (f"{len(order) - count} others", rest)] if len(order) > count else found
 
 
 def attribution(
-    model: Network,
-    run: Translation,  # made with ``capture=Capture(residual=True)``, without changes
-    step: int,  # the row of the decoder, from 0
-    token: int,  # id of the token whose logit is split
-    against: int | None = None,  # id of the token whose logit is subtracted; None for none
+    model: Network, run: Translation, step: int, token: int, against: int | None = None
 ) -> Attribution:
-    """Splits the logit of a token at a step, or the difference of two, over what wrote the decoder's stream.
+    """Splits z_A at a step, or z_A − z_B, over what wrote the decoder's stream, σ held fixed (direct path).
 
-    z_A − z_B = Σ_w part_w · (W_A − W_B) + biases, with the σ of every LayerNorm held fixed (Elhage et al.
-    2021). The direct path only: what a later layer makes of a writer counts for the later layer.
-
-    Returns:
-        Parts in nats (writers,), and those of heads by key (layers, heads, keys); they sum to the logit.
-
-    Raises:
-        NotCapturedError: The residual stream was not recorded.
-        UnmeasuredError: The model is no Transformer, or something was changed in the run.
-        IndexError: There is no such step or token.
+    Returns parts in nats (writers,), and those of heads by key (layers, heads, keys); they sum to the logit.
+    NotCapturedError and UnmeasuredError as ``recorded``; IndexError if there is no such step or token.
     """
-    recorded(run)
-    direction, total = asked(model, run, step, token, against)
-    found = direct(model, run, "decoder", direction[None], [step])
-    numbers = [float(each) for each in found.values]
-    numbers[0] += _bias(model, token, against)
-    keys: dict[AttentionKind, list[Tensor]] = {}
-    for (kind, _), split in reversed(found.keys.items()):
-        keys.setdefault(kind, []).append(split[:, 0])
-    largest = max(1.0, *map(abs, numbers))
-    check = Check("parts sum to the logit", abs(sum(numbers) - total) / largest, LIMIT)
+    direction, total, bias = _asked(model, run, step, token, against)
+    writers, wrote = stream.parts(model, run, "decoder", step)
+    numbers, keys = wrote @ direction, dict[AttentionKind, list[Tensor]]()
+    numbers[0] += bias
+    for kind, layer, here, weights in _read(model, run, step, direction):
+        keys.setdefault(kind, []).insert(0, weights * (values_written(model, run, kind, layer) @ here))
+    missed = abs(float(numbers.sum()) - total) / max(1.0, float(numbers.abs().max()))
     return Attribution(
         total,
-        tuple(found.writers),
-        read_only(torch.tensor(numbers, dtype=torch.float32)),
-        {kind: read_only(torch.stack(split).float()) for kind, split in keys.items()},
-        AuditReport((check,), told=(_SUMS,), claim="sums up"),
+        writers,
+        read_only(numbers.float()),
+        {kind: read_only(torch.stack(layers).float()) for kind, layers in keys.items()},
+        stream.summed("parts sum to the logit", missed, 1e-4),
     )
 
 
 def by_source(model: Network, run: Translation, step: int, token: int, against: int | None = None) -> Array:
-    """What all heads of cross-attention add to a logit through each source token; arguments as `attribution`.
+    """What all heads of cross-attention add to z_A, or z_A − z_B, through each source token (direct path).
 
-    On the direct path, without b_V, which every query gets whatever it reads (Elhage et al. 2021).
-
-    Returns:
-        (source,) parts in nats.
-
-    Raises:
-        NotCapturedError: The residual stream was not recorded.
-        UnmeasuredError: The model is no Transformer, or something was changed in the run.
-        IndexError: There is no such step or token.
+    Without b_V, which every query gets whatever it reads. Returns (source,) parts in nats; NotCapturedError,
+    UnmeasuredError and IndexError as ``attribution``.
     """
-    recorded(run)
-    direction, _ = asked(model, run, step, token, against)
-    split = without_biases(model, run, direct(model, run, "decoder", direction[None], [step]), [step])
-    heads = [parts[:, 0].sum(0) for (kind, _), parts in split.items() if kind is AttentionKind.CROSS]
-    return read_only(torch.stack(heads).sum(0).float())
+    direction, _, _ = _asked(model, run, step, token, against)
+    found = torch.zeros(len(run.source_tokens), dtype=torch.float64)
+    for kind, layer, here, weights in _read(model, run, step, direction):
+        if kind is AttentionKind.CROSS:
+            values = values_written(model, run, kind, layer, value_biases(model, kind, layer))
+            found += (weights * (values @ here)).sum(0)
+    return read_only(found.float())
 
 
-def asked(
+def _asked(
     model: Network, run: Translation, step: int, token: int, against: int | None
-) -> tuple[Tensor, float]:
-    """The direction of the output matrix (d_model,), float64, and the logit as the model computes it."""
-    weight, _ = model.projection
-    asked = [token] if against is None else [token, against]
-    if not all(0 <= each < len(weight) for each in asked):
-        raise IndexError(f"There is no target token {max(asked)}; there are {len(weight):,}, from 0.")
-    if not 0 <= step < len(run.steps):
-        raise IndexError(f"There is no step {step}; this run has {len(run.steps)}, from 0.")
+) -> tuple[Tensor, float, float]:
+    """A direction of the output matrix (d_model,), the logit as the model computes it, and its bias."""
+    recorded(run)
+    weight, bias = model.projection
+    ids = [token] if against is None else [token, against]
+    if not all(0 <= each < len(weight) for each in ids):
+        raise IndexError(f"There is no target token {max(ids)}; there are {len(weight):,}, from 0.")
+    stream.needs_step(run, step)
     last = run.stream(model.config.stacks["decoder"].ends()[-1]).stream[step]
     decoder = model.stack("decoder")
     with torch.inference_mode():
-        stream = decoder.final_norm(last.to(device=weight.device, dtype=decoder.dtype))
-        logits = model.logits(stream).double().cpu()
-    rows = exact(weight[asked]) * model.config.output_scale
-    if against is None:
-        return rows[0], float(logits[token])
-    return rows[0] - rows[1], float(logits[token] - logits[against])
+        read = decoder.final_norm(last.to(device=weight.device, dtype=decoder.dtype))
+        logits = model.logits(read)[ids].double().cpu()
+    signs = torch.tensor([1.0, -1.0], dtype=torch.float64)[: len(ids)]
+    constant = 0.0 if bias is None else float(signs @ exact(bias[ids]))
+    return signs @ exact(weight[ids]) * model.config.output_scale, float(signs @ logits), constant
 
 
-def _bias(model: Network, token: int, against: int | None) -> float:
-    _, bias = model.projection
-    if bias is None:
-        return 0.0
-    return float(bias[token]) - (0.0 if against is None else float(bias[against]))
+def _read(
+    model: Network, run: Translation, step: int, direction: Tensor
+) -> Iterator[tuple[AttentionKind, int, Tensor, Tensor]]:
+    """Of the decoder's attention, from its end: kind, layer, the direction there, (heads, keys) weights.
+
+    What a direction reads at the end of the stack, another reads before every norm on the way (`pulled`).
+    """
+    norm = stream.final_norm(model, run, "decoder")
+    for each in reversed(stream.written(model, run, "decoder")):
+        for passed in (norm, each.norm):
+            direction = direction if passed is None else passed.pulled(direction, step)
+        norm = None
+        if each.kind is not None:
+            weights = recorded(run).weights(each.kind, each.sublayer.layer)[:, step]
+            yield each.kind, each.sublayer.layer, direction, torch.as_tensor(weights).double()
+
+
+# --- Source and prefix --------------------------------------------------------------------------------------
+
+AT_ONCE = 2**20
+"""Numbers of a chunk of rows: memory does not grow with the square of the length."""
+
+
+@dataclass(frozen=True, eq=False)
+class Shares:
+    """Shares of what was read, for every step; those of a step sum to 1."""
+
+    source: Array  # (steps, source) shares of the source tokens
+    prefix: Array  # (steps, steps) shares of the tokens that the decoder read
+    audit: AuditReport  # whether Σ_j T_i(x_j) + biases is what each block wrote
+    # by kind and layer, (queries, inputs) shares within a block; ``source`` and ``prefix`` are products
+    blocks: dict[AttentionKind, tuple[Array, ...]]
+
+
+def alti(model: Network, run: Translation) -> Shares:
+    """Shares of the source tokens and of the tokens already written in the stream that predicts each token.
+
+    Returns (steps, source) and (steps, steps) shares, with the audit of every block. NotCapturedError and
+    UnmeasuredError as ``recorded``; the latter also if the decoder has no self-attention.
+    """
+    recorded(run)
+    stream.needs_source_and_prefix(run)
+    worst, blocks = 0.0, dict[AttentionKind, list[Tensor]]()
+    for side in ("encoder", "decoder"):
+        for each in stream.written(model, run, side):
+            if each.kind is not None:
+                mixed, missed = _mixed(model, run, each, each.kind)
+                blocks.setdefault(each.kind, []).append(mixed)
+                worst = max(worst, missed)
+    source, prefix = multiplied(run, blocks)
+    audit = stream.summed("transformed vectors and biases sum to what each block wrote", worst, 1e-3)
+    own = {kind: tuple(each.float().numpy() for each in layers) for kind, layers in blocks.items()}
+    return Shares(source, prefix, audit, own)
+
+
+def multiplied(run: Translation, blocks: Mapping[AttentionKind, Sequence[Tensor]]) -> tuple[Array, Array]:
+    """(steps, source) and (steps, steps) shares: those within blocks, multiplied through the layers.
+
+    A block is (queries, inputs) of a layer; in cross-attention, the residual is the first input.
+    """
+    encoder, kinds = torch.eye(len(run.source_tokens)).double(), (AttentionKind.DECODER, AttentionKind.CROSS)
+    for block in blocks[AttentionKind.ENCODER]:
+        encoder = block @ encoder
+    prefix = torch.eye(len(run.decoder_input_tokens)).double()
+    source = torch.zeros(len(prefix), len(encoder)).double()
+    for own, cross in zip(*(blocks[kind] for kind in kinds), strict=True):
+        source, prefix = (cross[:, :1] * (own @ each) for each in (source, prefix))
+        source = source + cross[:, 1:] @ encoder
+    return source.float().numpy(), prefix.float().numpy()
+
+
+def _mixed(
+    model: Network, run: Translation, each: stream.SublayerUpdate, kind: AttentionKind
+) -> tuple[Tensor, float]:
+    """(queries, inputs) shares of a block's inputs: its keys; in cross-attention first the residual.
+
+    And by what share of the longest output the parts miss it.
+    """
+    layer, across = each.sublayer.layer, kind is AttentionKind.CROSS
+    weights = torch.as_tensor(recorded(run).weights(kind, layer)).double()
+    attention, (rows, bias) = multi_head(model, kind, layer), output_rows(model, kind, layer)
+    always = value_biases(model, kind, layer)  # what every value holds; with pre-norm also of β
+    if each.norm is None and not across:
+        beta = exact(attention.v_proj.weight) @ exact(shift(model.residual(each.sublayer).norm))
+        always = always + beta.view_as(always)
+    heads = values_written(model, run, kind, layer, always)  # (heads, keys, d_model)
+    residual, wrote = each.record.before.double(), each.record.stream.double()
+    constant = torch.einsum("hqk,hd->qd", weights, (always @ rows)[:, 0]) + bias
+    found, worst, size = [], 0.0, max(1, AT_ONCE // heads[0].numel())
+    for start in range(0, len(residual), size):
+        here = slice(start, start + size)
+        own, whole, rest = residual[here], wrote[here], constant[here]
+        count = torch.arange(len(own))
+        at = torch.zeros_like(count) if across else count + start  # the place of the residual
+        moved = torch.einsum("hqk,hkd->qkd", weights[:, here], heads)
+        if across:
+            moved = torch.cat([torch.zeros_like(own)[:, None], moved], 1)
+        moved[count, at] += own
+        if (norm := each.norm) is not None:
+            spread = norm.spread[here]
+            moved = norm.gain * norm.centred(moved) / spread[:, None]
+            rest = norm.gain * norm.centred(rest) / spread + norm.shift
+        missed = (moved.sum(1) + rest - whole).norm(dim=-1)
+        worst = max(worst, float((missed / whole.norm(dim=-1).clamp(min=1e-6)).max()))
+        near = whole.abs().sum(-1, keepdim=True) - (whole[:, None] - moved).abs().sum(-1)
+        near = near.clamp(min=0)
+        alone = near.sum(-1) == 0  # a block that nothing brings nearer is given to its residual
+        near[alone, at[alone]] = 1.0
+        found.append(near / near.sum(-1, keepdim=True))
+    return torch.cat(found), worst
+
+
+def rollout(run: Translation) -> tuple[Array, Array]:
+    """Attention rollout (Abnar and Zuidema 2020): ½ for the residual of every block, ½ by mean weights.
+
+    The half is an assumption. As every row of weights sums to 1, the source gets 1 − 2⁻ᴸ of every step of a
+    decoder with L layers, whatever the sentence is: this cannot say how much the source mattered. Returns
+    (steps, source) and (steps, steps) float32 shares; NotCapturedError and UnmeasuredError as ``alti``.
+    """
+    trace = recorded(run)
+    stream.needs_source_and_prefix(run)
+    blocks: dict[AttentionKind, list[Tensor]] = {}
+    for kind, site in run.config.sites.items():
+        for layer in range(site.n_layers):
+            mean = torch.as_tensor(trace.weights(kind, layer).mean(0)).double() / 2
+            half = torch.full((len(mean), 1), 0.5).double()
+            across = kind is AttentionKind.CROSS
+            whole = torch.cat([half, mean], 1) if across else mean + torch.eye(len(mean)).double() / 2
+            blocks.setdefault(kind, []).append(whole)
+    return multiplied(run, blocks)
+
+
+# --- Gradients ----------------------------------------------------------------------------------------------
+
+POINTS = 256
+"""Points of the line at which gradients are taken, by Gauss and Legendre in the third root of its length:
+near zero, where LayerNorm magnifies everything, they lie closest."""
+MOST_TOKENS = 1024
+"""Tokens of a pass: points × the longer of source and prefix."""
+_NO_LINE = (
+    "Integrated gradients begin at embeddings of zeros. There, every RMSNorm magnifies what it reads up to "
+    "1/√ε times, layer by layer, so that the logits jump where no points can follow: use gradient × input."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Saliency:
+    """Contributions of tokens to a difference of logits, by gradients; in nats."""
+
+    source: Array  # (source,)
+    prefix: Array  # (step + 1,) the decoder's input up to the step, with the start token
+    audit: AuditReport  # completeness; without checks for gradient × input, which promises no sum
+
+
+def saliency(
+    translator: Translator,
+    run: Translation,
+    step: int,
+    token: int,
+    against: int | None = None,
+    integrated: bool = True,
+) -> Saliency:
+    """Contributions of source and prefix to z_A at a step, or z_A − z_B: integrated gradients, or × input.
+
+    Returns (source,) and (step + 1,) contributions in nats. NotCapturedError and UnmeasuredError as
+    ``recorded``; the latter also if they are integrated through RMSNorm; IndexError if there is no such step.
+    """
+    recorded(run)
+    if integrated and run.config.norm_by == "rms":  # without β, nothing is left at zeros
+        raise stream.UnmeasuredError(_NO_LINE)
+    stream.needs_step(run, step)
+    model, device = translator.model, translator.device
+    assert isinstance(model, Transformer)
+    ids = [*translator.ids(run.source_text), translator.config.eos_id]
+    read = [translator.config.bos_id, *run.target_ids[:step]]
+    own: dict[Side, Tensor] = {
+        "encoder": embedding_trace(run, "encoder").tokens,
+        "decoder": embedding_trace(run, "decoder").tokens[: step + 1],
+    }
+
+    def put(shares: Tensor) -> list[Tensor]:
+        """(points, length, d_model) shares of both sides' embeddings."""
+        return [(shares[:, None, None] * each).to(device) for each in own.values()]
+
+    def logit(leaves: list[Tensor]) -> Tensor:
+        """(points,) z_A − z_B of the last row, or z_A, with these embeddings."""
+        count = len(leaves[0])
+        sides = zip(own, leaves, strict=True)
+        hooks = Hooks((), {f"{side}.tokens": [partial(_put, leaf)] for side, leaf in sides})
+        src, prefix = (torch.tensor([each], device=device).expand(count, -1) for each in (ids, read))
+        features = model.decode(prefix, model.encode(src, hooks=hooks), hooks=hooks)[:, -1]
+        logits = model.logits(features).float()
+        return logits[:, token] - (0 if against is None else logits[:, against])
+
+    shares, weights = torch.ones(1), torch.ones(1)
+    if integrated:
+        nodes, sizes = np.polynomial.legendre.leggauss(POINTS)
+        root = (nodes + 1) / 2
+        shares, weights = (torch.tensor(each).float() for each in (root**3, 1.5 * sizes * root**2))
+    source, prefix = (torch.zeros(len(each)) for each in own.values())
+    points = max(1, MOST_TOKENS // max(map(len, own.values())))
+    for some, by in zip(torch.split(shares, points), torch.split(weights, points), strict=True):
+        leaves = [each.requires_grad_() for each in put(some)]
+        with torch.enable_grad():
+            slopes = torch.autograd.grad(logit(leaves).sum(), leaves)
+        for total, slope, tokens in zip((source, prefix), slopes, own.values(), strict=True):
+            total += by @ (slope.cpu() * tokens).sum(-1)
+    audit = AuditReport(())
+    if integrated:
+        with torch.no_grad():
+            zero, whole = logit(put(torch.tensor([0.0, 1.0]))).tolist()
+        missed = abs(float(source.sum() + prefix.sum()) - (whole - zero)) / max(1.0, abs(zero), abs(whole))
+        audit = stream.summed("completeness", missed, 0.05)
+    return Saliency(read_only(source), read_only(prefix), audit)
+
+
+def _put(leaf: Tensor, own: Tensor, at: At) -> Tensor:
+    """Embeddings in the place of the tokens' own."""
+    return leaf

@@ -3,31 +3,43 @@
 Four questions with four answers. *hidden*: the key's score is −∞, and the other keys share its weight.
 *zeroed*: its weight stays, its value is 0. *mean*: its value is the mean of the values that the query sees.
 *left out*: the source word is not in the text, so that other tokens move (``left_out``). Effects do not add.
+*Rewired*, the values stay and a head has other weights.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, TypeVar, get_args
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from explorer.lenses.measures.passes import forced_passes
-from explorer.lenses.measures.stream import Tell, UnmeasuredError, recorded, silent
+from explorer.lenses.measures.stream import Tell, UnmeasuredError, needs_step, recorded, silent
+from explorer.lenses.words.groups import reading_groups
+from transformer.batches import token_log_probs
 from transformer.config import AttentionKind, ModelConfig
-from transformer.hooks import At, Edit
-from transformer.model import Transformer
+from transformer.hooks import At, Edit, Hooks
+from transformer.model import EncoderDecoder
 from transformer.run import Translation
+from transformer.text.words import Group
+from transformer.trace import Kind
 from transformer.translator import Translator
-from transformer.view import Array
+from transformer.view import Array, HeadMap, Window
 
 Way = Literal["hidden", "zeroed", "mean"]
 WAYS: tuple[Way, ...] = get_args(Way)
+Step = int | Literal["all"] | None
 AT_ONCE = 1024
 """Tokens of a pass: few enough that progress is told, and somebody who waits can leave, within a second."""
+ON_ALL = "effect_on_all"
+"""Measure of the encoder's cells: Σ_t |Δ log p(y_t)|, because none of its queries predicts a token."""
+LEAST = 0.1
+"""Effect in nats that is drawn in full colour at least, so that a map of small effects stays pale."""
+T = TypeVar("T")
+Edits = Mapping[str, Sequence[Edit]]
 
 
 class Cut(NamedTuple):
@@ -41,20 +53,19 @@ class Cut(NamedTuple):
     query: int | None = None  # for this query, from 0; None for all
 
 
-def cut_edits(runs: Sequence[Sequence[Cut]], config: ModelConfig) -> dict[str, list[Edit]]:
+Rows = Sequence[tuple[int, Cut]]  # cuts, each with its row of a batch
+
+
+def _cut_edits(runs: Sequence[Sequence[Cut]], config: ModelConfig) -> Edits:
     """Edits that take keys away in each row of a batch, in its own places.
 
     A query that sees no key any more gets no number.
     """
     edits: dict[str, list[Edit]] = {}
+    every = [(row, cut) for row, several in enumerate(runs) for cut in several]
     for kind, site in config.sites.items():
         for layer in range(site.n_layers):
-            cuts = [
-                (row, cut)
-                for row, several in enumerate(runs)
-                for cut in several
-                if cut.kind is kind and cut.layer in (None, layer)
-            ]
+            cuts = [(row, cut) for row, cut in every if cut.kind is kind and cut.layer in (None, layer)]
             if cuts:
                 path = site.sublayer(layer).path
                 edits[f"{path}.scores"] = [partial(_hidden, cuts)]
@@ -62,23 +73,22 @@ def cut_edits(runs: Sequence[Sequence[Cut]], config: ModelConfig) -> dict[str, l
     return edits
 
 
-def _cells(cuts: Sequence[tuple[int, Cut]], way: Way, like: Tensor) -> Tensor:
+def _taken(cuts: Rows, way: Way, like: Tensor) -> Tensor:
     """(rows, heads, queries, keys) bool: what is taken away in this way."""
     taken = torch.zeros_like(like, dtype=torch.bool)
     for row, cut in cuts:
         if cut.way == way:
-            heads = slice(None) if cut.head is None else slice(cut.head, cut.head + 1)
-            queries = slice(None) if cut.query is None else slice(cut.query, cut.query + 1)
+            heads, queries = (slice(at, None if at is None else at + 1) for at in (cut.head, cut.query))
             taken[row, heads, queries, list(cut.keys)] = True
     return taken
 
 
-def _hidden(cuts: Sequence[tuple[int, Cut]], scores: Tensor, at: At) -> Tensor:
-    return scores.masked_fill(_cells(cuts, "hidden", scores), -torch.inf)
+def _hidden(cuts: Rows, scores: Tensor, at: At) -> Tensor:
+    return scores.masked_fill(_taken(cuts, "hidden", scores), -torch.inf)
 
 
-def _without(cuts: Sequence[tuple[int, Cut]], weights: Tensor, at: At) -> Tensor:
-    zeroed, mean = (_cells(cuts, way, weights) for way in ("zeroed", "mean"))
+def _without(cuts: Rows, weights: Tensor, at: At) -> Tensor:
+    zeroed, mean = (_taken(cuts, way, weights) for way in ("zeroed", "mean"))
     rest = weights.masked_fill(zeroed | mean, 0.0)
     if not bool(mean.any()):
         return rest
@@ -90,41 +100,47 @@ def _without(cuts: Sequence[tuple[int, Cut]], weights: Tensor, at: At) -> Tensor
 class Effects:
     """Effects in one run: Δ log p of its tokens, in nats, negative if the token needed what was taken."""
 
-    def __init__(
-        self,
-        translator: Translator,
-        run: Translation,
-        target: Sequence[int] = (),  # ids that are scored in the place of the run's own
-    ) -> None:
-        """Prepares forced passes.
-
-        Raises:
-            UnmeasuredError: The model is no Transformer, or something was changed in the run.
-        """
+    def __init__(self, translator: Translator, run: Translation, target: Sequence[int] = ()) -> None:
+        """Of a target's ids, or the run's own; UnmeasuredError as ``recorded``."""
         recorded(run)
-        assert isinstance(translator.model, Transformer)
-        self._model, self._run = translator.model, run
+        assert isinstance(translator.model, EncoderDecoder)
+        self._model, self._target = translator.model, target or run.target_ids
         self._source = [*translator.ids(run.source_text), translator.config.eos_id]
-        self._target = target or run.target_ids
-        (base,) = self._passes([()])
-        self.base = base[0]
-        """(target,) float32: log-probability of every token without a cut, in nats."""
+        ((self.base,),) = self._passes(self._source, [()], lambda _: {})
+        """(target,) float32: log-probability of every token without a change, in nats."""
 
-    def _passes(self, runs: Sequence[Sequence[Cut]]) -> Iterator[Tensor]:
-        edits = partial(cut_edits, config=self._model.config)
-        return forced_passes(self._model, self._source, self._target, runs, edits, AT_ONCE)
+    @torch.inference_mode()
+    def _passes(
+        self, source: Sequence[int], runs: Sequence[T], edits: Callable[[Sequence[T]], Edits]
+    ) -> Iterator[Tensor]:
+        """(runs of a pass, target) log-probabilities, pass by pass; each takes as many rows as fit."""
+        model, device = self._model, self._model.embedding.weight.device
+        src, target = (torch.tensor([ids], device=device) for ids in (source, self._target))
+        read = torch.tensor([[model.config.bos_id, *self._target[:-1]]], device=device)
+        unchanged, rows = model.encode(src), max(1, AT_ONCE // max(len(source), len(self._target)))
+        for start in range(0, len(runs), rows):
+            part = runs[start : start + rows]
+            hooks, count = Hooks((), edits(part)), len(part)
+            memory = unchanged.expand(count, -1, -1)
+            if any(name.startswith("encoder.") for name in hooks.edits):
+                memory = model.encode(src.expand(count, -1), hooks=hooks)
+            features = model.decode(read.expand(count, -1), memory, hooks=hooks).flatten(0, 1)
+            found = token_log_probs(model, features, target.expand(count, -1).flatten())
+            yield found.view(count, -1).cpu()
 
-    def of(self, cuts: Iterable[Sequence[Cut]], tell: Tell = silent) -> Tensor:
-        """(runs, target) Δ log p of every token, float32."""
-        runs, found = list(cuts), [torch.zeros(0, len(self.base))]
-        for part in self.parts(runs):
-            found.append(part)
+    def changed(
+        self, runs: Sequence[T], edits: Callable[[Sequence[T]], Edits], tell: Tell = silent
+    ) -> Tensor:
+        """(runs, target) Δ log p of every token, float32; `edits` are those of some runs, each a row."""
+        found = [torch.zeros(0, len(self.base))]
+        for part in self._passes(self._source, runs, edits):
+            found.append(part - self.base)
             tell(sum(map(len, found)) / len(runs))
         return torch.cat(found)
 
-    def parts(self, cuts: Sequence[Sequence[Cut]]) -> Iterator[Tensor]:
-        """As ``of``, in parts of as many runs as fit a pass."""
-        yield from (part - self.base for part in self._passes(cuts))
+    def of(self, cuts: Iterable[Sequence[Cut]], tell: Tell = silent) -> Tensor:
+        """(runs, target) Δ log p of every token, float32, without what each run's cuts take away."""
+        return self.changed(list(cuts), partial(_cut_edits, config=self._model.config), tell)
 
     def left_out(self, positions: Iterable[int]) -> Tensor:
         """(target,) Δ log p of the same translation, if some source tokens are not in the text."""
@@ -132,26 +148,17 @@ class Effects:
         kept = [each for place, each in enumerate(self._source) if place not in gone]
         if len(kept) < 2:
             raise UnmeasuredError("Without these tokens, no source is left.")
-        (without,) = forced_passes(self._model, kept, self._run.target_ids, [()], lambda _: {})
+        (without,) = self._passes(kept, [()], lambda _: {})
         return without[0] - self.base
 
 
 def on_difference(
-    translator: Translator,
-    run: Translation,
-    step: int,  # from 0
-    against: int,  # id of the other token
-    tell: Tell = silent,  # hears what share is done
+    translator: Translator, run: Translation, step: int, against: int, tell: Tell = silent
 ) -> Array:
     """Change of z_A − z_B at a step, each source token hidden from all heads of cross-attention.
 
     A is the token of the step. z_A − z_B = log p_A − log p_B, so the two effects on log p are subtracted.
-
-    Returns:
-        (source,) float32, in nats.
-
-    Raises:
-        UnmeasuredError: The model is no Transformer, or something was changed in the run.
+    Returns (source,) float32, in nats; UnmeasuredError as ``Effects``.
     """
     cuts = [(Cut(AttentionKind.CROSS, (key,)),) for key in range(len(run.source_tokens))]
     other = (*run.target_ids[:step], against, *run.target_ids[step + 1 :])
@@ -160,62 +167,123 @@ def on_difference(
     return np.asarray(first - second, np.float32)
 
 
-def cells(
-    run: Translation,
-    kind: AttentionKind | str,
-    layer: int,
-    head: int | None,  # None for all heads of the layer
-    way: Way = "hidden",
-    rows: Iterable[int] | None = None,  # queries, from 0; None for all
-) -> list[Cut]:
-    """A cut for every cell of a head that the mask does not hide."""
-    kind = AttentionKind(kind)
-    mask = recorded(run).layer(kind, layer, head).mask().numpy()
-    queries = range(len(mask)) if rows is None else rows
-    return [
-        Cut(kind, (int(key),), way, layer, head, query)
-        for query in queries
-        for key in np.flatnonzero(mask[query])
-    ]
-
-
 def effect(
     translator: Translator,
     run: Translation,
-    kind: AttentionKind | str,
+    kind: Kind,
     layer: int,
     head: int | None,  # None for all heads of the layer
     way: Way = "hidden",
-    step: int
-    | None = None,  # the step whose token is asked for, from 0; None: the one that the query predicts
+    step: Step = None,  # whose token is asked for; None: the one that the query predicts; "all": Σ |Δ log p|
     rows: Iterable[int] | None = None,  # queries, from 0; None for all
-    tell: Tell = silent,  # hears what share is done
+    tell: Tell = silent,
+    keys: range | None = None,  # None for all
 ) -> Array:
-    """Δ log p of a token without each cell of a head, by running again for each.
+    """Δ log p = log p(y | without the cell) − log p(y) for each cell of a head, by running again for each.
 
-    Δ log p = log p(y | without the cell) − log p(y): below zero, the token needed the key. Effects of several
-    cells do not add up, and other heads may do the same work.
-
-    Returns:
-        (queries, keys) float32, in nats; not a number where the mask hides, where no key would be left, and
-        in rows that were not asked for.
-
-    Raises:
-        UnmeasuredError: The encoder's cells were asked about without a step; and as ``Effects``.
-        IndexError: There is no such head or step.
+    Below zero, the token needed the key. Effects of several cells do not add up, and other heads may do the
+    same work. Returns (queries, keys) float32, in nats; not a number where the mask hides, where no key would
+    be left, and in cells that were not asked for. UnmeasuredError as ``Effects``, and if cells of the encoder
+    were asked about without a step; IndexError if there is no such head or step.
     """
     kind = AttentionKind(kind)
     if step is None and kind is AttentionKind.ENCODER:
         raise UnmeasuredError(
             "A query of the encoder predicts no token: name the step whose token is asked for."
         )
-    if step is not None and not 0 <= step < len(run.steps):
-        raise IndexError(f"There is no step {step}; this run has {len(run.steps)}, from 0.")
-    cuts = cells(run, kind, layer, head, way, rows)
-    found = Effects(translator, run).of([(cut,) for cut in cuts], tell)
-    shape = recorded(run).layer(kind, layer).shape[1:]
-    made = np.full(shape, np.nan, dtype=np.float32)
-    for cut, row in zip(cuts, found, strict=True):
-        assert cut.query is not None
-        made[cut.query, cut.keys[0]] = float(row[cut.query if step is None else step])
-    return made
+    if step != "all":
+        needs_step(run, step)
+    mask = recorded(run).layer(kind, layer, head).mask().numpy()
+    queries = range(len(mask)) if rows is None else rows
+    cells = [(query, key) for query in queries for key in np.flatnonzero(mask[query]).tolist()]
+    cells = [(query, key) for query, key in cells if keys is None or key in keys]
+    cuts = [(Cut(kind, (key,), way, layer, head, query),) for query, key in cells]
+    found = np.full(mask.shape, np.nan, dtype=np.float32)
+    for (query, key), moved in zip(cells, Effects(translator, run).of(cuts, tell), strict=True):
+        asked = moved.abs().sum() if step == "all" else moved[query if step is None else step]
+        found[query, key] = float(asked)
+    return found
+
+
+def effect_in(
+    translator: Translator,
+    run: Translation,
+    kind: Kind,
+    layer: int,
+    head: int,
+    window: Window,
+    tell: Tell = silent,
+) -> Array:
+    """(queries, keys) the effects of a window's cells; the encoder's are Σ_t |Δ log p(y_t)| of all tokens."""
+    rows, keys = range(window.query_start, window.query_stop), range(window.key_start, window.key_stop)
+    step: Step = "all" if AttentionKind(kind) is AttentionKind.ENCODER else None
+    found = effect(translator, run, kind, layer, head, "hidden", step, rows, tell, keys)
+    return found[window.queries, window.keys]
+
+
+def effect_map(view: HeadMap, effects: Array) -> HeadMap:
+    """A map, or a window of one, with shares of the largest effect for its weights (``effect_in``)."""
+    known: Array = np.nan_to_num(np.abs(effects))
+    measure = ON_ALL if view.predicted_tokens is None else "effect"
+    strength: Array = known / np.float32(max(float(known.max(initial=0.0)), LEAST))
+    report = replace(view.audit, claim=from_runs(int(view.mask.sum())))
+    return replace(view, weights=strength, measure=measure, measured=effects, report=report)
+
+
+def from_runs(count: int) -> str:
+    """What the badge of effects says: from how many further runs they are."""
+    return f"from {count:,} run{'s' * (count != 1)}"
+
+
+def source_words(run: Translation) -> tuple[Group, ...]:
+    """The source as words; the last is `</s>`."""
+    last = len(run.source_tokens) - 1
+    return *reading_groups(run.source_tokens[:last]), Group(last, last + 1, run.source_tokens[last])
+
+
+def word_effect(
+    translator: Translator,
+    run: Translation,
+    kind: Kind = "cross",
+    way: Way = "hidden",
+    layer: int | None = None,  # from 0; None for every layer
+    tell: Tell = silent,
+) -> Array:
+    """Δ log p of every token without each source word: all its pieces, for every query, in every head.
+
+    The word stays in the text, so that no other token moves; "encoder" takes it from the other words of the
+    source. Returns (steps, words) float32, in nats, below zero if the token needed the word; the words are
+    those of ``source_words``. UnmeasuredError as ``Effects``, and if the kind has no source words;
+    IndexError if there is no such layer.
+    """
+    trace, kind = recorded(run), AttentionKind(kind)
+    if kind is AttentionKind.DECODER:
+        raise UnmeasuredError("Source words are keys of the encoder and of cross-attention only.")
+    if layer is not None:
+        trace.layer(kind, layer)
+    cuts = [(Cut(kind, tuple(word.indices), way, layer),) for word in source_words(run)]
+    return np.asarray(Effects(translator, run).of(cuts, tell).T, np.float32)
+
+
+def rewired(
+    translator: Translator, run: Translation, kind: Kind, layer: int, head: int, maps: Array
+) -> Array:
+    """Δ log p of every token with other weights (runs, queries, keys) of a head, one run for each map.
+
+    The values stay (after Jain and Wallace 2019 and Wiegreffe and Pinter 2019, who did it to recurrent
+    classifiers). If a token does not become less probable, the head's own weights were not needed for it;
+    what other heads make of the change is counted in. Returns (runs, steps) float32, in nats.
+    UnmeasuredError as ``Effects``; IndexError if there is no such head.
+    """
+    record = recorded(run).layer(kind, layer, head)
+    outputs = torch.as_tensor(np.asarray(maps, dtype=np.float32)) @ record.value[head].float()
+
+    def edits(runs: Sequence[Tensor]) -> Edits:
+        def edit(own: Tensor, at: At) -> Tensor:
+            changed = own.clone()
+            changed[:, head] = torch.stack([*runs]).to(own)
+            return changed
+
+        return {f"{run.config.sites[AttentionKind(kind)].sublayer(layer).path}.heads": [edit]}
+
+    return np.asarray(Effects(translator, run).changed([*outputs], edits), np.float32)

@@ -1,7 +1,8 @@
-"""Who wrote a residual stream: its parts, and what a direction of its end is at every place before it.
+"""Who wrote a residual stream, and why two of its vectors have the score that they have.
 
-Every LayerNorm on the way divides by the σ that it had in the run, held fixed; with that, each is a linear
-map plus β, so that the parts of a stream sum to it exactly (Elhage et al. 2021; Ferrando et al. 2022, 3.1).
+Every norm on the way divides by the σ that it had in the run, held fixed; with that, each is a linear map
+plus β, so that the parts of a stream sum to it exactly (Elhage et al. 2021; Ferrando et al. 2022, 3.1). A
+score q·k / √d_k is bilinear, so it splits over pairs of such parts ("QK circuit").
 """
 
 from __future__ import annotations
@@ -14,16 +15,15 @@ import torch
 from torch import Tensor, nn
 
 from explorer.lenses.inside.parts import embedding_trace
-from explorer.lenses.inside.weights import exact, output_rows
+from explorer.lenses.inside.weights import exact, multi_head, output_rows, projected, rotated
 from transformer.config import AttentionKind, RecurrentConfig, Side, Sublayer
 from transformer.layers import StreamNorm, shift, spread
 from transformer.model import Network
 from transformer.run import NotCapturedError, Translation
-from transformer.trace import AttentionTrace, ResidualTrace
+from transformer.trace import AttentionTrace, Kind, ResidualTrace
+from transformer.view import Array, AuditReport, Check, read_only
 
 TOKEN, POSITION, BIASES = "token", "position", "biases"
-
-
 Tell = Callable[[float], object]
 """Hears what share of a measurement is done; it may raise, to end it."""
 
@@ -36,21 +36,36 @@ class UnmeasuredError(ValueError):
     """A measure is not defined for a run or a model; the message says why in one sentence."""
 
 
-def transformer_run(run: Translation) -> None:
-    """Refuses the run of a recurrent model; UnmeasuredError if the model is no Transformer."""
+def recorded(run: Translation) -> AttentionTrace:
+    """The trace of a run; NotCapturedError if absent, UnmeasuredError if changed or no Transformer's."""
     if isinstance(run.config, RecurrentConfig):
         reason = "a recurrent model has no sub-layers that write to a stream"
         raise UnmeasuredError(f"This measure needs a Transformer: {reason}.")
-
-
-def recorded(run: Translation) -> AttentionTrace:
-    """The trace of a run; NotCapturedError if absent, UnmeasuredError if changed or no Transformer's."""
-    transformer_run(run)
     if run.attention is None:
         raise NotCapturedError("Attention was not recorded; translate with capture=Capture(residual=True).")
     if run.interventions:
         raise UnmeasuredError("This measure takes a run without changes: remove them first.")
     return run.attention
+
+
+def needs_source_and_prefix(run: Translation) -> None:
+    """UnmeasuredError if a run lacks one of the three kinds of attention."""
+    if set(run.config.sites) != set(AttentionKind):
+        raise UnmeasuredError("These shares need an encoder and a decoder with self-attention.")
+
+
+def needs_step(run: Translation, step: int | None) -> None:
+    """IndexError if a run has no such step, from 0."""
+    if step is not None and not 0 <= step < len(run.steps):
+        raise IndexError(f"There is no step {step}; this run has {len(run.steps)}, from 0.")
+
+
+_SUMS = "The parts sum to what the model computed: that proves their total, not which of them is whose."
+
+
+def summed(name: str, missed: float, limit: float) -> AuditReport:
+    """The audit of parts: by what share they miss their total, at most a limit, and what that proves."""
+    return AuditReport((Check(name, missed, limit),), told=(_SUMS,), claim="sums up")
 
 
 class Writer(NamedTuple):
@@ -72,7 +87,7 @@ class FixedNorm:
     gain: Tensor  # γ (d_model,)
     shift: Tensor  # β (d_model,)
     spread: Tensor  # √(σ² + ε) (length, 1)
-    centres: bool = True  # whether it takes the mean
+    centres: bool  # whether it takes the mean
 
     @classmethod
     def of(cls, norm: nn.Module, entered: Tensor) -> FixedNorm:
@@ -85,13 +100,15 @@ class FixedNorm:
         """(…, d_model) without its mean, if the norm takes it."""
         return part - part.mean(-1, keepdim=True) if self.centres else part
 
-    def __call__(self, part: Tensor) -> Tensor:
-        """(…, length, d_model): a part of what entered, as a part of what leaves."""
-        return self.gain * self.centred(part) / self.spread
+    def parts(self, parts: Tensor, place: int) -> Tensor:
+        """(writers, d_model) parts of what entered at a place, the biases first, as parts of what leaves."""
+        found = self.gain * self.centred(parts) / self.spread[place]
+        found[0] += self.shift
+        return found
 
-    def pulled(self, directions: Tensor, places: list[int]) -> Tensor:
-        """(n, d_model) directions after the norm, as those before it that read the same number."""
-        return self.centred(self.gain * directions) / self.spread[places]
+    def pulled(self, direction: Tensor, place: int) -> Tensor:
+        """(d_model,) a direction after the norm, as the one before it that reads the same number."""
+        return self.centred(self.gain * direction) / self.spread[place]
 
 
 class SublayerUpdate(NamedTuple):
@@ -110,8 +127,7 @@ def written(model: Network, run: Translation, side: Side) -> tuple[SublayerUpdat
     found = []
     for sublayer in model.config.stacks[side].passed():
         record, residual = run.stream(sublayer), model.residual(sublayer)
-        after = not residual.pre_norm
-        norm = FixedNorm.of(residual.norm, record.before + record.output) if after else None
+        norm = None if residual.pre_norm else FixedNorm.of(residual.norm, record.before + record.output)
         found.append(SublayerUpdate(sublayer, kinds.get((side, sublayer.name)), record, norm))
     return tuple(found)
 
@@ -129,54 +145,91 @@ def final_norm(model: Network, run: Translation, side: Side) -> FixedNorm | None
     return FixedNorm.of(norm, last) if isinstance(norm, StreamNorm) else None
 
 
-def values_written(model: Network, run: Translation, kind: AttentionKind, layer: int) -> Tensor:
-    """(heads, keys, d_model) v W_O of every key, float64: what a key would write with a weight of 1."""
-    rows, _ = output_rows(model, kind, layer)
-    return recorded(run).layer(kind, layer).value.double() @ rows
+def value_biases(model: Network, kind: AttentionKind, layer: int) -> Tensor:
+    """(heads, 1, d_head) b_V, which every query gets whatever it reads, since weights sum to 1; float64."""
+    attention = multi_head(model, kind, layer)
+    return exact(shift(attention.v_proj)).view(attention.n_heads, 1, -1)
+
+
+def values_written(
+    model: Network, run: Translation, kind: AttentionKind, layer: int, without: Tensor | float = 0.0
+) -> Tensor:
+    """(heads, keys, d_model) v W_O of every key, float64: what a key would write with a weight of 1.
+
+    ``without`` (heads, 1, d_head) is taken from the values before, such as ``value_biases``.
+    """
+    return (recorded(run).layer(kind, layer).value.double() - without) @ output_rows(model, kind, layer)[0]
 
 
 def parts(
-    model: Network, run: Translation, side: Side, reader: Sublayer | None = None
+    model: Network, run: Translation, side: Side, place: int, reader: Sublayer | None = None
 ) -> tuple[tuple[Writer, ...], Tensor]:
-    """The writers of what a sub-layer reads, or, without one, of what leaves the stack; and their parts.
+    """The writers of what a sub-layer reads at a place, or, without one, of what leaves the stack.
 
-    The parts, (writers, length, d_model) float64, sum to what is read.
+    And their parts, (writers, d_model) float64, which sum to what is read.
     """
     embedded = embedding_trace(run, side)
-    names = [Writer(BIASES), Writer(TOKEN)]
-    found = [torch.zeros_like(embedded.tokens).double(), embedded.tokens.double()]
-    if embedded.positions is not None:
-        names.append(Writer(POSITION))
-        found.append(embedded.positions.double())
-    stacked, norm = torch.stack(found), first_norm(run, side)
-    if norm is not None:
-        stacked = norm(stacked)
-        stacked[0] += norm.shift
-    norm = None
+    added = {TOKEN: embedded.tokens} | ({} if embedded.positions is None else {POSITION: embedded.positions})
+    names = [Writer(BIASES), *map(Writer, added)]
+    found = torch.stack([torch.zeros_like(embedded.tokens[place]), *(each[place] for each in added.values())])
+    found, norm = found.double(), first_norm(run, side)
+    found = found if norm is None else norm.parts(found, place)
     for each in written(model, run, side):
+        name, layer, update = each.sublayer.name, each.sublayer.layer, each.record.output[[place]].double()
         if each.sublayer == reader:
             residual = model.residual(each.sublayer)
-            norm = None if each.norm is not None else FixedNorm.of(residual.norm, each.record.before)
+            norm = FixedNorm.of(residual.norm, each.record.before) if residual.pre_norm else None
             break
-        names_new, new, bias = _update(model, run, each)
-        stacked, names = torch.cat([stacked, new]), [*names, *names_new]
-        stacked[0] += bias
-        if each.norm is not None:
-            stacked = each.norm(stacked)
-            stacked[0] += each.norm.shift
+        if each.kind is None:
+            names.append(Writer(name, layer))
+        else:
+            rows, bias = output_rows(model, each.kind, layer)
+            heads = recorded(run).layer(each.kind, layer).output[:, place].double()
+            update, found[0] = torch.einsum("hd,hdm->hm", heads, rows), found[0] + bias
+            names += [Writer(name, layer, head) for head in range(len(rows))]
+        found = torch.cat([found, update])
+        found = found if each.norm is None else each.norm.parts(found, place)
     else:
         norm = final_norm(model, run, side)
-    if norm is not None:
-        stacked = norm(stacked)
-        stacked[0] += norm.shift
-    return tuple(names), stacked
+    return tuple(names), found if norm is None else norm.parts(found, place)
 
 
-def _update(model: Network, run: Translation, each: SublayerUpdate) -> tuple[list[Writer], Tensor, Tensor]:
-    """The update of a sub-layer: by head, and its bias; or as a whole."""
-    name, layer, update = each.sublayer.name, each.sublayer.layer, each.record.output.double()
-    if each.kind is None:
-        return [Writer(name, layer)], update[None], torch.zeros_like(update)
-    rows, bias = output_rows(model, each.kind, layer)
-    new = recorded(run).layer(each.kind, layer).output.double() @ rows
-    return [Writer(name, layer, head) for head in range(len(new))], new, bias.expand_as(update)
+@dataclass(frozen=True, eq=False)
+class ScoreParts:
+    """The score of one query and one key as a sum."""
+
+    score: float  # as the model computed it, with the bias of positions, before the mask
+    queries: tuple[Writer, ...]  # who wrote the stream of the query
+    keys: tuple[Writer, ...]  # who wrote the stream of the key
+    values: Array  # (queries, keys) float32; with ``bias`` they sum to the score
+    bias: float  # what the positional encoding adds to the scaled product
+    audit: AuditReport  # whether the parts sum to the score
+
+
+def score_parts(
+    model: Network, run: Translation, which: tuple[Kind, int, int], query: int, key: int
+) -> ScoreParts:
+    """Splits one score q·k / √d_k over pairs of what wrote the two streams (Elhage et al. 2021, "QK").
+
+    A rotation acts on each part before the product; a model that does not divide by √d_k has parts of q·k.
+    Returns (queries' writers, keys' writers) parts, without unit; with the bias of positions they sum to the
+    score. NotCapturedError and UnmeasuredError as ``recorded``; IndexError if there is no such cell.
+    """
+    kind, layer, head = AttentionKind(which[0]), which[1], which[2]
+    by_position, scores, _, _ = recorded(run).map(kind, layer, head)
+    if not (0 <= query < scores.shape[0] and 0 <= key < scores.shape[1]):
+        raise IndexError(f"There is no cell ({query}, {key}); this head has {scores.shape}.")
+    score, added = float(scores[query, key]), 0.0 if by_position is None else float(by_position[query, key])
+    attention, site = multi_head(model, kind, layer), model.config.sites[kind]
+    sublayer, own = site.sublayer(layer), site.own_keys
+    asking = parts(model, run, site.query_side, query, sublayer)
+    asked = parts(model, run, site.key_side, key, sublayer if own else None)
+    positions = model.stack(site.query_side).positions if own else None
+    left, right = (
+        rotated(positions, projected(linear, found[:, None], attention.n_heads, head), at)[:, 0]
+        for linear, (_, found), at in ((attention.q_proj, asking, query), (attention.k_proj, asked, key))
+    )
+    values = left @ right.T / attention.score.divisor(left.shape[-1])
+    missed = abs(float(values.sum()) + added - score) / max(1.0, float(values.abs().max()))
+    audit = summed("parts sum to the score", missed, 1e-4)
+    return ScoreParts(score, asking[0], asked[0], read_only(values.float()), added, audit)

@@ -12,8 +12,7 @@ from urllib.parse import urlencode
 from explorer.lenses.heads.survey import surveyed
 from explorer.lenses.words.alignment import Aligner
 from explorer.lenses.words.languages import languages_in_words, languages_of
-from explorer.linked.living.measured import Measure, Measuring
-from explorer.linked.living.why import Explaining, Why
+from explorer.linked.living.measured import Measure, Measuring, Why
 from explorer.linked.view import Gloss
 from explorer.linked.view.examples import Example, read_examples
 from transformer.config import Head
@@ -70,7 +69,8 @@ class Known:
             found = replace(found, languages=languages, examples=_examples(Path(directory)))
         if model is None:
             return found
-        return replace(found, measure=Measuring(model), why=Explaining(model))
+        measuring = Measuring(model)
+        return replace(found, measure=measuring.map, why=measuring.why)
 
 
 def _examples(directory: Path) -> Sequence[Example]:

@@ -1,15 +1,17 @@
-"""Maps of a page with a measure for their weights: what keys carried, or did without each."""
+"""What a page measures with the model: maps of what keys carried or did, and why a token was written."""
 
 from __future__ import annotations
 
+import html
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from explorer.figures import to_json
+from explorer.figures.base import labels
+from explorer.figures.base.captions import badge, quote
 from explorer.figures.base.quantity import MEASURES
 from explorer.lenses.words.reading import Reading, ReadView, read_view
 from explorer.linked.living import packed
@@ -19,29 +21,76 @@ from transformer.view import HeadMap
 
 Measure = Callable[[Translation, str, HeadMap], HeadMap]
 """Gets a run, the name of a measure and a whole map; returns the map with its numbers, and their audit."""
-ASKED, MOST = MEASURES[1:], 128
+Why = Callable[[Translation, int], str]
+"""Gets a run and a step, from 0; returns HTML that says why its token was written."""
+ASKED, MOST, WRITERS = MEASURES[1:], 128, 14
+"""Measures beside the weight, most tokens a side, writers in a table of their own row."""
+_SAYS = (
+    "The difference of logits is the sum of what wrote the decoder's last stream, on the direct path, with "
+    "the σ of every norm held fixed; a part read in cross-attention belongs to a source token. A part is no "
+    "effect."
+)
 
 
 class Measuring:
-    """Measures maps of runs of a translator; a second pass over each run has what that needs."""
+    """Measures runs of a translator; a second pass over each run has what that needs."""
 
     def __init__(self, model: Any) -> None:
         self.model = model
         self.run: Translation | None = None
 
-    def __call__(self, run: Translation, measure: str, view: HeadMap) -> HeadMap:
-        from explorer.lenses.measures.carried import carried  # PyTorch is there, as the model is
-        from explorer.lenses.measures.maps import carried_map, effect_in, effect_map, from_runs
-        from transformer.translator import retrace
+    def _again(self, run: Translation) -> Translation:
+        from transformer.translator import retrace  # PyTorch is there, as the model is
 
         if self.run is not run:
             self.run, self.again = run, retrace(self.model, run)
-        model, again, at = self.model, self.again, (view.kind, view.layer, view.head)
+        return self.again
+
+    def map(self, run: Translation, measure: str, view: HeadMap) -> HeadMap:
+        """A ``Measure``."""
+        from explorer.lenses.measures.carried import carried, carried_map
+        from explorer.lenses.measures.effect import effect_in, effect_map
+
+        again, at = self._again(run), (view.kind, view.layer, view.head)
         if measure == "carried":
-            return carried_map(view, carried(model.model, again, *at))
-        effects = effect_in(model, again, *at, view.window)
-        audit = replace(view.audit, claim=from_runs(int(view.mask.sum())))
-        return replace(effect_map(view, effects), report=audit)
+            return carried_map(view, carried(self.model.model, again, *at))
+        return effect_map(view, effect_in(self.model, again, *at, view.window))
+
+    def why(self, run: Translation, step: int) -> str:
+        """A ``Why``: the difference of two logits, in words and as tables."""
+        from explorer.lenses.measures.attribution import alti, attribution, by_source
+        from explorer.lenses.measures.effect import on_difference
+
+        again, model = self._again(run), self.model.model
+        written = again.steps[step]
+        rival = next((each for each in written.alternatives if each.token_id != written.token_id), None)
+        pair = written.token_id, None if rival is None else rival.token_id
+        found = attribution(model, again, step, *pair)
+        columns = {"part read there": by_source(model, again, step, *pair)}
+        if rival is not None:
+            columns["difference without it"] = on_difference(self.model, again, step, rival.token_id)
+        columns["share (ALTI+)"] = alti(model, again).source[step]
+        sources = labels.names(run.source_tokens)
+        most = sources[int(np.argmax(np.abs(columns["part read there"])))]
+        logit = f"“{quote(written.token)}”" + ("" if rival is None else f" over “{quote(rival.token)}”")
+        says = f"{logit} by {found.total:.2f}; the largest part through cross-attention was read at “{most}”."
+        by_token = zip(sources, *(each.tolist() for each in columns.values()), strict=True)
+        return (
+            f'<details class="living-why" open><summary>Why “{html.escape(quote(written.token))}”, step '
+            f"{labels.count(step)}?</summary>\n<p>{html.escape(says)} {_SAYS}</p>\n"
+            f"{_table(('source token', *columns), by_token)}\n"
+            f"{_table(('what wrote the last stream', 'nats'), found.largest(WRITERS))}\n"
+            f"<p>{html.escape(str(badge(again.audit(), derived=True)['text']))}</p></details>"
+        )
+
+
+def _table(names: Iterable[str], rows: Iterable[tuple[str, *tuple[float, ...]]]) -> str:
+    head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
+    body = "".join(
+        f"<tr><td>{html.escape(name)}</td>{''.join(f'<td>{value:+.3f}</td>' for value in values)}</tr>"
+        for name, *values in rows
+    )
+    return f"<table><tr>{head}</tr>{body}</table>"
 
 
 def measured(

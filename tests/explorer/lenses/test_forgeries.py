@@ -22,7 +22,8 @@ from explorer.lenses.heads import statistics
 from explorer.lenses.heads.roles import strengths
 from explorer.lenses.heads.surveyor import Profiler
 from explorer.lenses.inside import inside, parts
-from explorer.lenses.measures import maps
+from explorer.lenses.measures import effect as effects_of_keys
+from explorer.lenses.measures.carried import carried_map
 from transformer import Window, interventions
 from transformer.config import AttentionKind
 
@@ -59,14 +60,14 @@ def effect(b: Bench, kind: str, head: int, way: Any) -> Doubles:
 
 def effect_map(b: Bench, kind: str, head: int = HEAD) -> Doubles:
     window = Window(1, 3, 0, len(b.run.labels(kind).keys))
-    found = maps.effect_in(b.translator, b.run, kind, LAYER, head, window)
-    view = maps.effect_map(b.run.map(kind, LAYER, head, window), found)
+    found = effects_of_keys.effect_in(b.translator, b.run, kind, LAYER, head, window)
+    view = effects_of_keys.effect_map(b.run.map(kind, LAYER, head, window), found)
     return np.stack([view.measured, view.weights])
 
 
 def saliency(b: Bench, integrated: bool) -> Doubles:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("explorer.lenses.measures.gradients.POINTS", POINTS)
+        patch.setattr("explorer.lenses.measures.attribution.POINTS", POINTS)
         found = lenses.saliency(b.translator, b.run, STEP, b.token, b.rival, integrated)
     return np.concatenate([found.source, found.prefix])
 
@@ -219,9 +220,7 @@ TABLE: dict[str, Row] = {
     ),
     "shares carried": Row(
         lambda b, k: (
-            maps.carried_map(
-                b.run.map(k, LAYER, HEAD), lenses.carried(b.model, b.run, k, LAYER, HEAD)
-            ).weights
+            carried_map(b.run.map(k, LAYER, HEAD), lenses.carried(b.model, b.run, k, LAYER, HEAD)).weights
         ),
         lambda b, k: second.carried(b, k)[:-2] / second.carried(b, k)[:-2].sum(1, keepdims=True),
         ORDER,

@@ -17,7 +17,7 @@ from parity import Pair, check_beam, check_forward, check_greedy, largest, logit
 from explorer.lenses import alti, attribution, carried, score_parts
 from explorer.lenses.inside.inside import look_inside
 from explorer.lenses.inside.parts import logit_lens
-from explorer.lenses.measures.gradients import saliency
+from explorer.lenses.measures.attribution import saliency
 from transformer import AttentionKind, Capture, load_translator
 from transformer.exports.npz import load_trace, save_trace
 from transformer.storage.files import CheckpointError

@@ -27,7 +27,7 @@ from explorer.lenses.heads.survey import (
     write_survey,
 )
 from explorer.lenses.heads.surveyor import LEAST, Surveyor
-from explorer.lenses.measures.alti import alti
+from explorer.lenses.measures.attribution import alti
 from explorer.lenses.measures.stream import values_written
 from explorer.lenses.words.groups import reading_groups
 from explorer.lenses.words.links import GoldPair

@@ -12,7 +12,7 @@ from t5_models import PREFIX, reference, reference_tokenizer, write_t5
 
 from explorer.lenses.inside.inside import look_inside
 from explorer.lenses.inside.parts import feed_forward_part, final_norm_part, logit_lens, norm_part
-from explorer.lenses.measures.gradients import saliency
+from explorer.lenses.measures.attribution import saliency
 from explorer.lenses.measures.stream import UnmeasuredError
 from transformer import AttentionKind, Capture, load_translator
 from transformer.config import Sublayer
