@@ -84,6 +84,7 @@ def show(opened: View) -> None:
         )
     elif now.section == BUILD:
         build.show(opened, kind)
+        export.page_export()
     else:
         step(opened, now, kind)
 

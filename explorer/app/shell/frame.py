@@ -154,9 +154,9 @@ _DARK = "<style>:is(.heatmaplayer image, .cbfills, .lv-mark i) { filter: brightn
 
 _OWN_EXPORT = (
     *(sitemap.HOME, sitemap.LESSONS, "paper", "glossary", "open_file", "language_model"),
-    *("encoder_self_attention", "decoder_self_attention", "cross_attention"),
+    *("encoder_self_attention", "decoder_self_attention", "cross_attention", "inside_a_head"),
 )
-"""Pages without a picture but that of a linked view, which has its export below it."""
+"""Pages without a picture but that of a linked view, or of a step, which has its export below it."""
 _ONE_PICTURE = (("cross_attention", "alignment"), ("language_model", "surprisal"))
 """Their sections with pictures of their own."""
 
