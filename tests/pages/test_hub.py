@@ -60,6 +60,7 @@ def hub(
 
 def run(page: str = "app.py", **params: str) -> AppTest:
     at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
+    at.session_state["hub.popover"] = True
     for name, value in {"model": "copy", "text": "one two", **params}.items():
         at.query_params[name] = value
     if page != "app.py":

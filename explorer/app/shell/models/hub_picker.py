@@ -48,8 +48,10 @@ def _panel() -> None:
     question = hub_models.question()
     if question.download is not None:
         session.rerun()
-    with st.popover("Models on the Hub", icon=":material/cloud_download:", type="tertiary"):
-        _form(question)
+    icon, key = ":material/cloud_download:", "hub.popover"
+    with st.popover("Models on the Hub", icon=icon, type="tertiary", key=key, on_change="rerun") as place:
+        if place.open:  # free memory is read and the Hub is asked only then
+            _form(question)
 
 
 def _form(question: HubQuestion) -> None:
