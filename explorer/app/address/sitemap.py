@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 TRANSLATE = "translate"
@@ -272,6 +273,7 @@ DOORS = (
 """The menu from its top."""
 
 
+@cache
 def script(name: str) -> str:
     """The script of a page, or of a section's page."""
     page = name.partition("/")[0]
@@ -283,12 +285,14 @@ def page_of(path: str | Path) -> str:
     return Path(path).stem
 
 
+@cache
 def place(name: str) -> Entry:
     """A page, or a section of one: `training`, `training/loss`."""
     page, _, view = name.partition("/")
     return PAGES[page].sections[view] if view else PAGES[page]
 
 
+@cache
 def at(
     page: str,  # as in `PAGES`
     view: str | None,  # the value of `view` in the address
@@ -300,6 +304,7 @@ def at(
     return f"{page}/{view if view in sections else next(iter(sections))}"
 
 
+@cache
 def title(name: str) -> str:
     """A place as a link calls it: `Training: loss`."""
     page, _, view = name.partition("/")
@@ -308,6 +313,7 @@ def title(name: str) -> str:
     return PAGES[page].name + (f": {place(name).name}" if view else "")
 
 
+@cache
 def heading(name: str) -> tuple[str, str]:
     """Heading and line of purpose of a place: those of the page, or of a section with a door of its own."""
     page, found = PAGES[name.partition("/")[0]], place(name)
@@ -320,6 +326,7 @@ WRITES = "Watch a Transformer write what your text asks for, and see what it rea
 """What the first page is for with a model that does not translate."""
 
 
+@cache
 def draws(name: str) -> str:
     """Whose pictures a place shows, if not those of the model that is chosen in the menu."""
     return place(name).draws or PAGES[name.partition("/")[0]].draws
@@ -330,6 +337,7 @@ def switched(page: str) -> dict[str, Entry]:
     return {view: each for view, each in PAGES[page].sections.items() if f"{page}/{view}" not in RESEARCH}
 
 
+@cache
 def after(name: str) -> str:
     """The place that a reader would want after another one: the next section, then the next page."""
     page, _, view = name.partition("/")
@@ -341,6 +349,7 @@ def after(name: str) -> str:
     return place(name).next or PAGES[page].next
 
 
+@cache
 def beside(page: str) -> tuple[str, ...]:
     """The pages that are looked at together with a page, itself among them; empty if there is no other."""
     entries = (entry for door in DOORS for entry in door.entries if entry is not RESEARCH)

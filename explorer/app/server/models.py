@@ -18,7 +18,7 @@ from explorer.app.server.stores import Key, Model, Recent, Residents, once
 from explorer.app.server.writer import load_writer
 from explorer.lenses.words.languages import languages_in_words, languages_of
 from transformer import devices
-from transformer.config import ModelConfig
+from transformer.config import Head, ModelConfig
 from transformer.families.registry import config_in, described
 from transformer.hub.files import hub_title, size
 from transformer.storage.card import Header
@@ -41,7 +41,7 @@ class ModelHandle(Source):
     path: Path  # its directory
     changed: int  # when a file of the directory was last changed, in nanoseconds
 
-    @property
+    @cached_property
     def key(self) -> Key:
         """Key that tells the model from others, and from itself before a change."""
         return self.name, str(self.path), self.changed
@@ -56,9 +56,13 @@ class ModelHandle(Source):
         """Description by the files; None if only the loaded model knows."""
         return described(self.path)
 
-    @property
+    @cached_property
     def config(self) -> ModelConfig:
         return self._told.config
+
+    @cached_property
+    def sizes(self) -> dict[str, Head]:
+        return self.config.sizes
 
     @property
     def heads(self) -> dict[str, Any]:
@@ -84,7 +88,7 @@ class ModelHandle(Source):
         """The header of its card."""
         return read_header(self.path)
 
-    @property
+    @cached_property
     def guided(self) -> str:
         return self.header.guided_alignment
 
@@ -115,7 +119,7 @@ class ModelHandle(Source):
         needs = size(self.needs) if self.needs >= LARGE else ""
         return " · ".join(filter(None, (model, needs, owner)))
 
-    @property
+    @cached_property
     def named_by_languages(self) -> bool:
         """Whether its name is nothing but the codes of its languages."""
         return self.name == "-".join(self.codes)
