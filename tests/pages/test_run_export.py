@@ -156,8 +156,8 @@ def test_the_living_page_of_a_changed_run_has_the_run_as_it_is_beside_it():
     app_pages.run()
     opened = View(changed, runs.traced(changed), None)
     made = living_page(opened, State(step=1, encoder=(0, 0), decoder=(0, 0), cross=(0, 0))).decode()
-    assert living_pages.View(made).run["said"]["changes"] == [f"Changed: {OFF}."]
-    beside = living_pages.View(made, "-2").run
+    assert living_pages.Opened(made).run["said"]["changes"] == [f"Changed: {OFF}."]
+    beside = living_pages.Opened(made, "-2").run
     assert "changes" not in beside["said"]
     assert "measures" not in beside["kinds"]["cross"]
     assert beside["said"]["texts"][1] == runs.translate(run).text
@@ -169,7 +169,7 @@ def test_the_living_page_has_the_measure_that_the_maps_show():
     opened = View(asked, runs.traced(asked), None)
     for measure in MEASURES:
         now = State(step=1, encoder=(0, 0), decoder=(0, 0), cross=(0, 0), measure=measure)
-        made = living_pages.View(living_page(opened, now).decode())
+        made = living_pages.Opened(living_page(opened, now).decode())
         found = made.run["kinds"]["cross"].get("measures", {})
         assert [*found] == [measure] * (measure != "weight")
 
