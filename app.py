@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from explorer.app.address import State, session
+from explorer.app.address.sitemap import Page
 from explorer.app.controls import formula, seen
 from explorer.app.maps import display, next_token_choice
 from explorer.app.maps.explorer import Scene, Strips, explorer
@@ -17,6 +18,17 @@ from explorer.app.shell.models.model_picker import pick_model
 from explorer.figures.base import labels
 from explorer.linked.view import Feed
 from explorer.linked.view.home import HOME, LARGEST, TOUR, next_feed
+
+PAGE = Page(
+    "Translate",
+    "Watch a Transformer translate, and see what it reads at every step.",
+    group="Explore",
+    follows="glossary",
+    icon=":material/translate:",
+    export=False,
+    title="Attention explorer",
+)
+
 
 _READING = (
     "A row is a query, a column is a key. The fuller the colour, "

@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 from explorer.app.address import session
+from explorer.app.address.sitemap import Page, Section
 from explorer.app.shell import sections
 from explorer.app.shell.page import open_sentence_page
 from explorer.app.shell.waiting import for_pytorch
+
+PAGE = Page(
+    "Cross-attention",
+    "Every target token reads the source through the encoder's output.",
+    group="Explore",
+    follows="app",
+    icon=":material/compare_arrows:",
+    export=False,
+    sections={
+        "attention": Section("attention"),
+        "alignment": Section("word alignment", export=True),
+    },
+)
 
 with for_pytorch("cross_attention"):
     from explorer.app.maps import heads
     from explorer.app.sections.cross_attention import alignment
 
-PAGE = heads.KindPage(
+KIND = heads.KindPage(
     kind="cross",
     strips=("source", "target"),
     cursor="step",
@@ -37,4 +51,4 @@ opened = open_sentence_page(
 if opened is not None and session.current().view == "alignment":
     alignment.show(opened)
 elif opened is not None:
-    heads.show(PAGE, opened)
+    heads.show(KIND, opened)

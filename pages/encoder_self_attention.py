@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from explorer.app.address.sitemap import Page
 from explorer.app.shell.page import open_sentence_page
 from explorer.app.shell.waiting import for_pytorch
+
+PAGE = Page(
+    "Encoder self-attention",
+    "Every source token reads every source token, once, before the first step.",
+    group="Explore",
+    follows="cross_attention",
+    icon=":material/input:",
+    export=False,
+    beside="cross_attention",
+)
 
 with for_pytorch("encoder_self_attention"):
     from explorer.app.maps import heads
 
-PAGE = heads.KindPage(
+KIND = heads.KindPage(
     kind="encoder",
     strips=("source",),
     cursor="source",
@@ -22,4 +33,4 @@ PAGE = heads.KindPage(
 
 opened = open_sentence_page("encoder_self_attention", kinds=("encoder",))
 if opened is not None:
-    heads.show(PAGE, opened)
+    heads.show(KIND, opened)

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from explorer.app.address.sitemap import Page
 from explorer.app.shell.changed import none
 from explorer.app.shell.page import open_sentence_page, with_model
 from explorer.app.shell.waiting import for_pytorch
+
+PAGE = Page(
+    "Explanation",
+    "Which words a token rests on; a weight, what it carried and what it did are three numbers.",
+    group="Explore",
+    follows="what_if",
+    icon=":material/balance:",
+    ways={"why": "why this token?", "shares": "from the source?"},
+)
 
 with for_pytorch("explanation"):
     from collections.abc import Sequence

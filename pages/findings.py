@@ -8,6 +8,7 @@ from itertools import groupby
 import streamlit as st
 
 from explorer.app.address.kinds import TEXT
+from explorer.app.address.sitemap import Page
 from explorer.app.address.state import own
 from explorer.app.controls import command, inform, panel, plain
 from explorer.app.controls.text import data
@@ -16,6 +17,15 @@ from explorer.app.server.studies import Chart, Study
 from explorer.app.shell import menu
 from explorer.app.shell.page import open_plain_page
 from explorer.figures.pages.study import draw, number
+
+PAGE = Page(
+    "Findings",
+    "What was measured over many sentences and models, each question with its answer.",
+    group="Research",
+    follows="language_model",
+    icon=":material/biotech:",
+)
+
 
 own("study", TEXT)  # the document that is shown; None for the list
 _STYLE = """<style>

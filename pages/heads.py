@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
+from explorer.app.address.sitemap import Page
 from explorer.app.shell.waiting import for_pytorch
+
+PAGE = Page(
+    "Heads over sentences",
+    "What each head does over hundreds of sentences: role, examples, statistics.",
+    group="Explore",
+    follows="masks",
+    icon=":material/library_books:",
+    beside="cross_attention",
+)
 
 with for_pytorch("heads"):
     from functools import partial
@@ -41,13 +51,13 @@ _OWN = (
 def show() -> None:
     now = frame.open_page("heads")
     frame.heading("heads", now)
-    frame.end("heads", now)
     source = pick_model(now)
     now = session.current()
     own, run = session.own_sentences(), None
     with refusals():
         if source is not None and not needs.tell_lack(source, ("encoder", "cross")):
             run = run_of(source, None if own is None else own[1], now.language)
+    frame.end("heads", now, refused=run is None)
     if source is None or run is None:
         frame.show_notices(now)
         return
@@ -102,7 +112,7 @@ def _asked(run: Job[Survey]) -> bool:
 def _reading(run: Job[Survey]) -> None:
     """Draws the progress, twice a second; the end of it draws the whole page again.
 
-    Findings hold fragments, so no part with a clock draws them (see ``sections.training.live.saving``).
+    Findings hold fragments, so no part with a clock draws them.
     """
     if not (_asked(run) and stays(run)):
         session.rerun()

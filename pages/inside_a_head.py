@@ -5,8 +5,18 @@ The linked view's fragment runs at every step of the cursor. It feeds the slots,
 
 from __future__ import annotations
 
+from explorer.app.address.sitemap import Page
 from explorer.app.shell.page import open_sentence_page, with_model
 from explorer.app.shell.waiting import for_pytorch
+
+PAGE = Page(
+    "Inside a head",
+    "One query of one head, step by step, with the model's own numbers.",
+    group="Explore",
+    follows="heads",
+    icon=":material/function:",
+    export=False,
+)
 
 with for_pytorch("inside_a_head"):
     from dataclasses import replace

@@ -6,6 +6,7 @@ import streamlit as st
 
 from explorer.app.address import State, session
 from explorer.app.address.kinds import SAMPLE
+from explorer.app.address.sitemap import Page, Section
 from explorer.app.controls import inform, refusal, refusals
 from explorer.app.controls.pickers import choose, control, examples
 from explorer.app.sections.language_model import generation, lengths, surprisal
@@ -19,23 +20,44 @@ from explorer.app.shell.sections import chosen, switch
 from transformer.run import Translation
 from transformer.text.typed import clean
 
-PAGE = "language_model"
+PAGE = Page(
+    "Language model",
+    "A causal Transformer without an encoder continues your text.",
+    group="Models",
+    follows="recurrent",
+    icon=":material/notes:",
+    export=False,
+    sort="language",
+    sections={
+        "generation": Section("generation", "The model continues your text, one token at a time."),
+        "surprisal": Section(
+            "surprisal",
+            "The model reads your text: how many bits does each token cost, given those before it?",
+            export=True,
+        ),
+        "lengths": Section(
+            "every position predicts", "Every position predicts its next token from what came before."
+        ),
+    },
+)
+
+
 MISSING = "There is no language model here: put the directory of one under `models/language/`."
 SECTIONS = {"generation": generation, "surprisal": surprisal, "lengths": lengths}
 
 
 def show() -> None:
-    now = frame.open_page(PAGE)
+    now = frame.open_page("language_model")
     section = chosen(SECTIONS, now)
     reads = section is not generation  # a whole text, and writes nothing
-    frame.heading(PAGE, now)
+    frame.heading("language_model", now)
     source = pick_model(now)
     if source is None:
         frame.show_notices(session.current())
         inform(MISSING)
         return
     own = now.prompt is not None and now.prompt not in section.EXAMPLES.values()
-    switch(PAGE, now, lambda _: {**session.RUN, "prompt": now.prompt if own else None})
+    switch("language_model", now, lambda _: {**session.RUN, "prompt": now.prompt if own else None})
     text = next(iter(section.EXAMPLES.values())) if now.prompt is None else now.prompt
     text_box(text, now, reads)
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="examples"):
@@ -51,7 +73,7 @@ def show() -> None:
     if run is None:
         frame.show_notices(session.current())
         changed.show_changes(session.current(), None)
-        frame.end(PAGE, now)
+        frame.end("language_model", now, refused=True)
         return
     now = session.current()
     heads = noticed(fit_heads(now, source))
@@ -62,7 +84,7 @@ def show() -> None:
     opened = View(asked, run, None)
     frame.show_notices(now, run.notes)
     changed.show_changes(now, opened)
-    frame.end(PAGE, now, opened.tokens(True))
+    frame.end("language_model", now, opened.tokens(True))
     with refusals():
         section.show(opened)
         for study in (f"{source.name}/induction", f"{source.name}/words", "pretraining"):

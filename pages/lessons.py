@@ -7,6 +7,7 @@ from typing import Any
 import streamlit as st
 
 from explorer.app.address import session, sitemap
+from explorer.app.address.sitemap import Page
 from explorer.app.controls import part, pickers, plain
 from explorer.app.server import cells
 from explorer.app.server.lessons import progress
@@ -15,6 +16,15 @@ from explorer.app.server.lessons.table import table
 from explorer.app.shell.lesson.strip import link
 from explorer.app.shell.page import open_plain_page
 from explorer.figures.base import labels
+
+PAGE = Page(
+    "Lessons",
+    "A path from a first map to what a head does, and how you know.",
+    group="Learn",
+    icon=":material/school:",
+    export=False,
+)
+
 
 _PURPOSE = (
     "Every lesson runs in the app itself, on your sentence and your model; the answers to its questions are "

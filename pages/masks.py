@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
+from explorer.app.address.sitemap import Page, Section
 from explorer.app.shell.waiting import for_pytorch
+
+PAGE = Page(
+    "Masks",
+    "The keys that a query may not see, why they get −∞, and what would leak otherwise.",
+    group="Explore",
+    follows="decoder_self_attention",
+    icon=":material/grid_off:",
+    sections={
+        "alone": Section("your sentence alone"),
+        "batch": Section("in a batch"),
+    },
+)
 
 with for_pytorch("masks"):
     from dataclasses import replace

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
+from explorer.app.address.sitemap import Page
 from explorer.app.shell.waiting import for_pytorch
+
+PAGE = Page(
+    "Open a file",
+    "Runs that you saved as NPZ under “Export”, shown again and checked, with or without their model.",
+    group="Research",
+    follows="findings",
+    icon=":material/folder_open:",
+    export=False,
+)
 
 with for_pytorch("open_file"):
     from collections.abc import Iterable

@@ -2,7 +2,21 @@
 
 from __future__ import annotations
 
+from explorer.app.address.sitemap import Page, Section
 from explorer.app.shell.waiting import for_pytorch
+
+PAGE = Page(
+    "Recurrent",
+    "The same sentence through a recurrent network with attention and through a Transformer.",
+    group="Research",
+    follows="training",
+    icon=":material/replay:",
+    draws="recurrent twins, English → German, and the Transformer that they are compared with",
+    sections={
+        "maps": Section("two alignments"),
+        "path": Section("path length", "How many steps lie between two tokens of your sentence."),
+    },
+)
 
 with for_pytorch("recurrent"):
     from collections.abc import Sequence

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+from explorer.app.address.sitemap import Page
 from explorer.app.shell.waiting import for_pytorch
+
+PAGE = Page(
+    "The whole model",
+    "The running model as a diagram: what each part does to the token at the cursor.",
+    group="Models",
+    follows="inside_a_head",
+    icon=":material/account_tree:",
+)
 
 with for_pytorch("whole_model"):
     from functools import partial

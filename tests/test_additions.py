@@ -50,30 +50,20 @@ QUANTITY = """QUANTITIES = {
 DRAWN = """IN_PLACE: dict[str, Callable[[View, HeadMap], HeadMap]] = {
     "squared": lambda opened, view: squared(view),
 """
-PAGE = """PAGES: dict[str, Page] = {
-    "extra": Page(
-        "An extra page",
-        "It says one thing.",
-        "lessons",
-        sections={"one": Entry("first", ""), "two": Entry("second", "It says another.", file="other")},
-    ),
-"""
-DOOR = """DOORS = (
-    Door("More", "what was added", (("extra",),)),
-"""
-SCRIPT = """from explorer.app.address import session
-from explorer.app.shell import sections
+SCRIPT = """import streamlit as st
+
+from explorer.app.address import session
+from explorer.app.address.kinds import one_of
+from explorer.app.address.sitemap import Page
+from explorer.app.address.state import own
 from explorer.app.shell.page import open_sentence_page
-from explorer.app.sections.extra import one, other
+
+PAGE = Page("An extra page", "It says one thing.", group="Learn", follows="glossary", icon=":material/add:")
+own("loudness", one_of("low", "high"), "low")
 
 opened = open_sentence_page("extra")
 if opened is not None:
-    sections.draw("extra", (one, other), session.current(), opened)
-"""
-SECTION = """import streamlit as st
-
-def show(opened):
-    st.markdown(f"{name}: {opened.translation.text}")
+    st.markdown(f"Extra, {session.current().loudness}: {opened.translation.text}")
 """
 ASKED = """
 import sys
@@ -112,13 +102,11 @@ print("measured:", lenses.squared.__doc__)
 at = opened("cross_attention", measure="squared")
 print("switch:", choices(at, "Cells say"))
 print("map:", "squares of weights" in str([each.proto for each in at.get("bidi_component")]))
-at = opened("extra")
-print("page:", [each.value for each in at.markdown if each.value.startswith("Extra: ")])
-print("sections:", choices(at, "View"))
-at = opened("extra", view="two")
-print("another:", [each.value for each in at.markdown if each.value.startswith("Another: ")])
-print("said:", "It says another." in [each.value for each in at.caption])
+at = opened("extra", loudness="high")
+print("page:", [each.value for each in at.markdown if each.value.startswith("Extra, ")])
 print("menu:", [each.proto.label for each in at.get("page_link") if each.proto.page == "extra"])
+at = opened("glossary")
+print("next:", [each.proto.label for each in at.get("page_link") if each.proto.label.startswith("Next")])
 """
 ROWS = (
     ("explorer/app/address/encodings.py", ")\nENCODINGS =", ENCODING),
@@ -148,8 +136,6 @@ ROWS = (
         "from explorer.lenses.measures.stream",
         "from explorer.lenses.measures.squared import squared\nfrom explorer.lenses.measures.stream",
     ),
-    ("explorer/app/address/sitemap.py", "PAGES: dict[str, Page] = {\n", PAGE),
-    ("explorer/app/address/sitemap.py", "DOORS = (\n", DOOR),
 )
 """Rows of what is added: file, the place where it goes, and what stands there then."""
 
@@ -173,10 +159,6 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> str:
         path.write_text(text.replace(row, new, 1))
     (copy / "explorer/lenses/measures/squared.py").write_text(MEASURE)
     (copy / "pages/extra.py").write_text(SCRIPT)
-    (copy / "explorer/app/sections/extra").mkdir()
-    for file, name in (("__init__", ""), ("one", "Extra"), ("other", "Another")):
-        text = SECTION.replace("{name}", name) if name else ""
-        (copy / f"explorer/app/sections/extra/{file}.py").write_text(text)
     parts = []
     for command in (["-c", ASKED],):
         path = f"{copy}:{ROOT / 'tests' / 'support'}"
@@ -206,9 +188,7 @@ def test_a_measure_is_a_file_and_its_rows(said: str) -> None:
     assert "map: True" in said
 
 
-def test_a_page_is_a_script_and_an_entry_and_so_are_its_sections(said: str) -> None:
-    assert "page: ['Extra: " in said
+def test_a_page_is_one_file(said: str) -> None:
+    assert "page: ['Extra, high: " in said
     assert "menu: ['An extra page']" in said
-    assert "sections: ['first', 'second']" in said
-    assert "another: ['Another: " in said
-    assert "said: True" in said
+    assert "next: ['Next: An extra page']" in said

@@ -43,7 +43,7 @@ VIEWS: dict[str, tuple[dict[str, str], ...]] = {
 }
 """What else is judged of a page besides what it opens with."""
 WHOLE = {
-    door.name: [name for entry in door.entries for name in entry if "/" not in name] for door in sitemap.DOORS
+    group.name: [name for entry in sitemap.entries(group.name) for name in entry] for group in sitemap.GROUPS
 }
 """The pages behind each door of the menu."""
 GROUNDS = {"light": "rgb(255, 255, 255)", "dark": "rgb(18, 22, 28)"}

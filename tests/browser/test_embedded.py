@@ -27,6 +27,6 @@ def test_the_app_works_in_a_frame_and_stays_embedded(newcomer: Callable[..., Vis
     assert frame.query_selector(".stAppToolbar") is None
     assert frame.evaluate("location.search").count("embed=true") == 1
     frame.click(".st-key-menu a[href^='cross_attention']")
-    until(f"document.title.startsWith({sitemap.heading('cross_attention')[0]!r})")
+    until(f"document.title.startsWith({sitemap.PAGES['cross_attention'].name!r})")
     until("document.querySelector('.lv')?.dataset.ready === 'true'")
     until("location.search.includes('embed=true') && location.search.includes('step=3')")

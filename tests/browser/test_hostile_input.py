@@ -100,4 +100,4 @@ def test_texts_that_cannot_be_translated_get_a_sentence(visitor: Visitor) -> Non
         alert.first.wait_for(timeout=PATIENCE)
     assert visitor.page.locator(".stException").count() == 0
     links = "document.querySelectorAll('[data-testid=stSidebar] a').length"
-    visitor.until(f"{links} >= {len(sitemap.DOORS)}")
+    visitor.until(f"{links} >= {len(sitemap.GROUPS)}")

@@ -21,7 +21,7 @@ def arrived(visitor: Visitor, page: str) -> str:
     visitor.until(
         "([name, title]) => location.pathname === `/${name}` && !location.search.includes('keep=')"
         " && document.title.startsWith(title)",
-        [name, sitemap.heading(sitemap.at(page, None))[0]],
+        [name, sitemap.PAGES[page].title or sitemap.PAGES[page].name],
     )
     return str(visitor.page.evaluate("location.pathname + location.search"))
 

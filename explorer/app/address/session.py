@@ -13,10 +13,11 @@ from typing import Any
 from uuid import uuid4
 
 import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from explorer.app.address.parameters import KEEP, as_params, carried, parse
 from explorer.app.address.sitemap import TRANSLATE
-from explorer.app.address.state import State, changed, elsewhere, keys, places, texts
+from explorer.app.address.state import State, UnservedError, changed, elsewhere, keys, places, texts
 from explorer.linked.view.events import Cursor, CursorRange, picked_candidate, picked_head, presented, reduce
 from transformer.config import Head
 
@@ -53,6 +54,12 @@ CARRIED = (
 """Values that a lesson keeps from step to step; all others are as a step's view gives them."""
 
 
+def need_app() -> None:
+    """Ends the script of a page that no app serves, see `state.declare`."""
+    if get_script_run_ctx(suppress_warning=True) is None:
+        raise UnservedError
+
+
 def adopt(
     sort: str = TRANSLATE,  # the sort of models that the page shows
 ) -> None:
@@ -62,6 +69,7 @@ def adopt(
     none reads the address. On a page of models of another sort, the menu opens the place where the visitor
     left that sort. A link of a lesson keeps less, see `_at_step`.
     """
+    need_app()
     params, place = _address(), _place(sort)
     unwritten = st.session_state.pop("unwritten", False)
     if params == st.session_state.get("written") and place is None:
@@ -81,7 +89,7 @@ def adopt(
         state = replace(state, model=FORMER)
     before = current()
     if not carried(before) and "text" not in params:
-        state = changed(state, **{name: getattr(before, name) for name in texts()})
+        state = changed(state, **{name: getattr(before, name) for name in texts()}, sentence=state.sentence)
     st.session_state["state"] = state
     st.session_state["written"] = params
     if by_menu:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import runpy
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
 from typing import Any
 
 from explorer.app.address.change_list import CHANGES, SWITCHED_OFF, Off
@@ -57,6 +60,16 @@ DECLARED: dict[str, Key] = {}
 def own(name: str, kind: Kind, default: Any = None, place: bool = False, long: bool = False) -> None:
     """Declares a value that one page alone reads, as `State.NAME`; the page calls this before it opens."""
     DECLARED[name] = Key(kind, default, place, long)
+
+
+class UnservedError(Exception):
+    """A page's script has come to the line that opens it, where no app serves it."""
+
+
+def declare(script: Path) -> None:
+    """Lets a page declare its values outside the app: runs its script up to the line that opens the page."""
+    with suppress(UnservedError):
+        runpy.run_path(str(script))
 
 
 def shared(kind: Kind, default: Any = None, place: bool = False, long: bool = False) -> Any:

@@ -152,20 +152,12 @@ _DARK = "<style>:is(.heatmaplayer image, .cbfills, .lv-mark i) { filter: brightn
 """On a dark page the hues reach two thirds of the lightness of a light one; this gives the rest back."""
 
 
-_OWN_EXPORT = (
-    *(sitemap.HOME, sitemap.LESSONS, "paper", "glossary", "open_file", "language_model"),
-    *("encoder_self_attention", "decoder_self_attention", "cross_attention", "inside_a_head"),
-)
-"""Pages without a picture but that of a linked view, or of a step, which has its export below it."""
-_ONE_PICTURE = (("cross_attention", "alignment"), ("language_model", "surprisal"))
-"""Their sections with pictures of their own."""
-
-
 def open_page(
     page: str,  # the name of the page, as `sitemap` has it
     declared: bool = True,  # whether it has said which values of an address are its own; else none is read
 ) -> State:
     """The first line of every page: reads the address and sets up the page."""
+    session.need_app()
     stores.begin()
     queue.begin()
     jobs.begin()
@@ -175,8 +167,9 @@ def open_page(
     now = session.current()
     told = {"characters": len(now.text or ""), "changes": len(now.changes), "decode": now.decode}
     hosted.log("page", page=page, section=now.view, **told)
+    entry = sitemap.PAGES[page]
     st.set_page_config(
-        page_title=f"{sitemap.heading(sitemap.at(page, now.view))[0]} · {sitemap.PAGES[sitemap.HOME].title}",
+        page_title=f"{entry.title or entry.name} · {sitemap.PAGES[sitemap.HOME].title}",
         page_icon=_ICON,
         layout="wide",
         initial_sidebar_state=240,
@@ -194,13 +187,12 @@ def open_page(
 
 def heading(page: str, now: State) -> None:
     """Draws the heading, what the page is for, and links to the pages that are looked at with it."""
-    title, told = sitemap.heading(sitemap.at(page, now.view))
-    source = models.known(now.model)
-    if page == sitemap.HOME and source is not None and source.task == "write":
-        told = sitemap.WRITES
+    entry, source = sitemap.PAGES[page], models.known(now.model)
+    writes = page == sitemap.HOME and source is not None and source.task == "write"
+    purpose = sitemap.WRITES if writes else entry.purpose
     with st.container(horizontal=True, vertical_alignment="center", key="heading"):
-        said = f'<p title="{told}">{told}</p>'
-        st.html(f'<div class="headline"><h1>{title}</h1>{said}</div>', width="stretch")
+        said = f'<p title="{purpose}">{purpose}</p>'
+        st.html(f'<div class="headline"><h1>{entry.title or entry.name}</h1>{said}</div>', width="stretch")
         with st.container(horizontal=True, width="content", gap="xxsmall", key="beside"):
             for other in sitemap.beside(page):
                 label = sitemap.PAGES[other].name.removesuffix(" self-attention")
@@ -215,12 +207,13 @@ def end(
     page: str,  # as in `open_page`
     now: State,
     tokens: Iterable[str] = (),  # the pieces that the page shows, whose signs are then explained
+    refused: bool = False,  # whether the page shows only why it has nothing to show
 ) -> None:
     """Draws the end of the page, wherever it is called: what to look at next, and what the signs mean."""
     with st.container(key="end"):
         with st.container(horizontal=True, vertical_alignment="center"):
             following(sitemap.at(page, now.view))
-            if (page, now.view) in _ONE_PICTURE or page not in _OWN_EXPORT:
+            if not refused and sitemap.exports(sitemap.at(page, now.view)):
                 page_export()
         if signs := labels.signs(tokens):
             st.caption(signs)

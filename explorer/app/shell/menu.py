@@ -71,17 +71,16 @@ def finding(
 def draw() -> None:
     """Draws the menu; it is the same in every run, so only a full run of a page draws it."""
     with st.container(key="menu"):
-        for door in sitemap.DOORS:
-            if door.folded:
-                with st.expander(door.name, icon=":material/biotech:", type="compact"):
-                    for entry in door.entries:
-                        for name in entry:
-                            link(name)
+        for group in sitemap.GROUPS:
+            pages = [entry[0] for entry in sitemap.entries(group.name)]
+            if group.folded:
+                with st.expander(group.name, icon=":material/biotech:", type="compact"):
+                    for name in pages:
+                        link(name)
                 continue
-            st.caption(f"**{door.name}** · {door.told}")
-            for entry in door.entries:
-                name, icon = sitemap.TOGETHER.get(entry[0], ("", sitemap.PAGES[entry[0]].icon))
-                link(entry[0], name, icon)
+            st.caption(f"**{group.name}** · {group.description}")
+            for name in pages:
+                link(name, *sitemap.ENTRIES.get(name, ("", sitemap.PAGES[name].icon)))
         with st.container(key="inside-links"):  # clicked by the maps (`acts.js`)
             for kind in KINDS:
                 link("inside_a_head", f"Inside: {kind}", kind=kind)

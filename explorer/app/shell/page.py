@@ -54,7 +54,8 @@ def open_sentence_page(
     tell(now, opened, changes)
     if opened is not None:
         strip.ask(opened)
-    frame.end(page, now, () if opened is None else opened.tokens(page == "beam_search"))
+    tokens = () if opened is None else opened.tokens(page == "beam_search")
+    frame.end(page, now, tokens, refused=opened is None)
     return opened
 
 

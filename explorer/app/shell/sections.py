@@ -1,4 +1,4 @@
-"""Sections of a page: their names and sentences stand in `sitemap`; the `show` of a file draws each."""
+"""Sections of a page: their names and sentences are declared by the page; the `show` of a file draws each."""
 
 from __future__ import annotations
 
@@ -18,11 +18,10 @@ Fresh = Callable[[str], Mapping[str, Any]]
 
 def of(
     page: str,  # the name of the page, as `sitemap` has it
-    *files: ModuleType,  # those that draw its sections, each named like its section
+    *files: ModuleType,  # those that draw its sections, in the order in which the page declares them
 ) -> dict[str, Callable[..., None]]:
-    """What draws each section of a page: the `show` of its file; KeyError if one has none."""
-    shows = {file.__name__.rpartition(".")[2]: file.show for file in files}
-    return {view: shows[each.file or view] for view, each in sitemap.PAGES[page].sections.items()}
+    """What draws each section of a page: the `show` of its file; ValueError if one has none."""
+    return {view: file.show for view, file in zip(sitemap.PAGES[page].sections, files, strict=True)}
 
 
 def chosen(
@@ -37,18 +36,16 @@ def switch(
     page: str,  # as in `of`
     now: State,
     fresh: Fresh = lambda view: {},
-    told: dict[str, str] | None = None,  # the sentences, if they depend on what is shown
+    purposes: dict[str, str] | None = None,  # the sentences, if they depend on what is shown
     usual: str | None = None,  # the section that an address without one opens; None for the first
 ) -> None:
-    """Draws the switch between the sections; a section with a door of its own stands alone."""
-    offered = sitemap.switched(page)
-    if sitemap.at(page, now.view) in sitemap.RESEARCH or len(offered) < 2:
-        return
-    said = {view: each.told for view, each in offered.items()}
-    with st.container(key="sections"):
-        pickers.variants(
-            {view: each.name for view, each in offered.items()}, now.view, told or said, fresh, usual
-        )
+    """Draws the switch between the sections, if the page has several."""
+    declared = sitemap.PAGES[page].sections
+    if declared:
+        names = {view: each.name for view, each in declared.items()}
+        purposes = purposes or {view: each.purpose for view, each in declared.items()}
+        with st.container(key="sections"):
+            pickers.variants(names, now.view, purposes, fresh, usual)
 
 
 def draw(

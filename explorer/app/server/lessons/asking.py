@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from explorer.app.address.parameters import parse
-from explorer.app.address.state import State
+from explorer.app.address.state import State, declare, keys
 from explorer.app.server import catalogue, examples, models, runs
-from explorer.app.server.lessons.files import CHECKS, Lesson, LessonError, Step, read
+from explorer.app.server.lessons.files import CHECKS, ROOT, Lesson, LessonError, Step, read
 from explorer.app.server.source import Source
 from explorer.app.server.stores import Recent
 from explorer.app.server.view import View, per_run
@@ -110,7 +110,21 @@ def check(path: Path) -> list[tuple[int, str]]:
         lesson = read(path)
     except LessonError as error:
         return list(error.found)
-    return [(step.line, wrong) for step in lesson.steps if (wrong := unanswered(lesson, step)) is not None]
+    models.loading().wait()
+    return [
+        (step.line, wrong)
+        for step in lesson.steps
+        for wrong in (*unreadable(step), unanswered(lesson, step))
+        if wrong is not None
+    ]
+
+
+def unreadable(step: Step) -> list[str]:
+    """What nobody reads of a step's address: it is neither a value of all pages nor one of this page."""
+    declare(ROOT / step.page)
+    _, wrong = parse({name: [value] for name, value in step.params.items()})
+    names = [name for name, value in step.params.items() if name in wrong or name not in keys()]
+    return [f"the address's {name}={step.params[name]} cannot be read." for name in names]
 
 
 def unanswered(lesson: Lesson, step: Step) -> str | None:

@@ -13,7 +13,6 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from explorer.app.address.kinds import LESSON
-from explorer.app.address.parameters import parse
 from explorer.lenses.what_if.questions import KINDS as ATTENTION
 from explorer.lenses.what_if.questions import Question
 from transformer.config import ModelConfig
@@ -203,9 +202,8 @@ class _Reader:
         is_page = not split.netloc and _PATH.fullmatch(path) and (ROOT / script).is_file()
         script = script if self.need(is_page, f"there is no page {path!r:.60}.", *at) else "app.py"
         params = parse_qs(split.query, keep_blank_values=True)
-        # what a page alone reads is known once it was opened, and is read then
-        for name in [*parse(params)[1], *({"lesson"} & set(params))]:
-            self.need(False, f"the address's {name}={params[name][-1]} cannot be read.", *at)
+        # only the page itself knows what it reads: `asking.check` lets it say so
+        self.need("lesson" not in params, "a step opens no other lesson.", *at)
         return script, {name: values[-1] for name, values in params.items()}
 
     def question(self, given: Any, *at: Any) -> Question | None:

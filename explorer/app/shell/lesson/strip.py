@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from contextvars import ContextVar
+from pathlib import Path
 from typing import Any
 
 import streamlit as st
@@ -149,7 +150,7 @@ def _open(now: State) -> tuple[Lesson | None, int]:
 
 def _moved(step: Step, now: State, page: str) -> bool:
     """Whether something other than the step's own view is shown."""
-    if sitemap.page_of(step.page) != page:
+    if Path(step.page).stem != page:
         return True
     asked, _ = parse({name: [value] for name, value in step.params.items()})
     return any(getattr(asked, name) != getattr(now, name) for name in step.params)

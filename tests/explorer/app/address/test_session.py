@@ -59,6 +59,24 @@ def test_a_head_that_is_switched_off_makes_the_model_run_again():
     assert after("there", off=["cross", 1, 2])[0] == "False None greedy 1"
 
 
+def _page_with_a_text_too_long_for_an_address() -> None:
+    import streamlit as st
+
+    from explorer.app.address import session
+    from explorer.app.address.state import State
+
+    st.session_state.setdefault("state", State(text="a b. " * 2_000, target="c"))
+    session.adopt()
+    now = session.current()
+    st.text(f"{now.text == 'a b. ' * 2_000} {now.sentence} {now.target}")
+
+
+def test_a_link_without_the_text_that_was_too_long_for_it_keeps_its_sentence():
+    at = AppTest.from_function(_page_with_a_text_too_long_for_an_address)
+    at.query_params["sentence"] = "3"
+    assert at.run().text[0].value == "True 2 c"
+
+
 def _page_that_runs_again() -> None:
     import streamlit as st
     from streamlit.runtime.scriptrunner_utils.script_requests import RerunData

@@ -1,4 +1,4 @@
-"""Doors: every page and section has a name, a door and a place to go on to."""
+"""The map of the app: every page and section has a name, an entry in the menu and a place to go on to."""
 
 from __future__ import annotations
 
@@ -11,14 +11,37 @@ from explorer.app.address import sitemap
 
 ROOT = Path(__file__).resolve().parents[4]
 PLACES = tuple(sitemap.places())
-BEHIND = [name for door in sitemap.DOORS for entry in door.entries for name in entry]
+MENU = [entry for group in sitemap.GROUPS for entry in sitemap.entries(group.name)]
 
 
-def test_every_script_is_a_page_and_every_page_stands_behind_one_door():
+def test_every_script_is_a_page_and_stands_once_in_the_menu():
     scripts = {path.relative_to(ROOT).as_posix() for path in (ROOT / "pages").glob("*.py")} | {"app.py"}
     assert {sitemap.script(name) for name in sitemap.PAGES} == scripts
-    assert sorted(name for name in BEHIND if "/" not in name) == sorted(sitemap.PAGES)
-    assert {name for name in BEHIND if "/" in name} == {name for name in sitemap.RESEARCH if "/" in name}
+    assert sorted(name for entry in MENU for name in entry) == sorted(sitemap.PAGES)
+
+
+def test_a_page_stands_after_the_one_that_it_follows_and_before_those_that_followed_it(tmp_path: Path):
+    pages = {"b": "a", "a": "", "d": "b", "c": "a"}
+    for name, follows in pages.items():
+        text = (
+            f"import nothing\nPAGE = Page({name!r}, 'x', group='g', icon='i', follows={follows!r})\n1 / 0\n"
+        )
+        (tmp_path / f"{name}.py").write_text(text)
+    declared = {name: sitemap.declared(tmp_path / f"{name}.py") for name in pages}
+    assert [*sitemap.in_order(declared)] == ["a", "c", "b", "d"]
+    assert declared["b"] == sitemap.Page("b", "x", "g", "i", "a")
+    (tmp_path / "none.py").write_text("x = 1")
+    with pytest.raises(ValueError, match=r"^none.py declares no page\.$"):
+        sitemap.declared(tmp_path / "none.py")
+
+
+def test_pages_that_are_looked_at_together_are_one_entry_of_the_menu():
+    heads = ("cross_attention", "encoder_self_attention", "decoder_self_attention", "heads")
+    assert [entry for entry in MENU if len(entry) > 1] == [heads]
+    assert [*sitemap.ENTRIES] == [heads[0]]
+    assert [name for name in sitemap.PAGES if sitemap.beside(name) == heads] == sorted(
+        heads, key=[*sitemap.PAGES].index
+    )
 
 
 def test_only_the_page_of_language_models_shows_none_that_translate():
@@ -43,7 +66,9 @@ def test_who_follows_the_links_from_home_sees_every_page():
 
 
 def test_every_page_says_what_it_is_for_in_a_line():
-    assert all(page.told.endswith((".", "?")) and len(page.told) <= 110 for page in sitemap.PAGES.values())
+    assert all(
+        page.purpose.endswith((".", "?")) and len(page.purpose) <= 110 for page in sitemap.PAGES.values()
+    )
 
 
 def test_every_word_of_the_glossary_has_two_sentences_and_a_place():

@@ -139,8 +139,7 @@ def test_what_is_no_lesson_is_refused(tmp_path: Path, change: dict, says: str):
         ({"view": "http://[::1"}, "is no address"),
         ({"text": "half \ud800"}, "lone surrogate"),
         ({"question": {"quantity": "\udc00"}}, "lone surrogate"),
-        ({"view": "masks?scale=cubic"}, "scale=cubic"),
-        ({"view": "masks?lesson=masks.1"}, "lesson=masks.1"),
+        ({"view": "masks?lesson=masks.1"}, "opens no other lesson"),
         ({"question": {"quantity": "beauty"}}, "beauty"),
         ({"question": {"kind": "cross"}}, "quantity"),
         ({"question": {"quantity": "masked", "answer": 1}}, "'answer' is unknown"),
@@ -229,6 +228,29 @@ def test_the_command_names_what_no_page_could_show_and_goes_on_with_the_next_fil
     first, second = capsys.readouterr().out.splitlines()
     assert first == f"{tmp_path}/\ufffd.json:2: this text has half of a character, a lone surrogate."
     assert second.startswith(f"{bad}:")
+
+
+def test_the_command_names_what_a_page_cannot_read_even_if_only_that_page_reads_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    right = [
+        "inside_a_head?section=build&a=2",
+        "masks?mask=zero",
+        "training?view=loss&smoothing=0.2",
+        "?step=2",
+    ]
+    wrong = {
+        "inside_a_head?two=zz": "two=zz",
+        "masks?mask=zz": "mask=zz",
+        "?nonsense=1": "nonsense=1",
+        "masks?scale=cubic&step=two": "scale=cubic step=two",
+    }
+    steps = [{"view": view, "text": "Look."} for view in (*right, *wrong)]
+    path = write(tmp_path / "mine.json", {**LESSON, "steps": steps})
+    assert main(["lesson", "check", str(path)]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    says = [f"the address's {each} cannot be read." for each in " ".join(wrong.values()).split()]
+    assert [line.partition(" ")[2] for line in lines] == says
 
 
 def test_the_command_ends_quietly_when_nobody_reads_and_when_it_is_interrupted(
