@@ -190,12 +190,6 @@ def imported() -> dict[str, Any]:
     return files
 
 
-def pictures() -> dict[str, tuple[State, Any]]:
-    """What the page on the screen has drawn, by name, each with the state that it was drawn for."""
-    drawn: dict[str, tuple[State, Any]] = st.session_state.setdefault("pictures", {})
-    return drawn
-
-
 def visitor() -> str:
     """A name for this session, so that shared work knows who is waiting for it."""
     name: str = st.session_state.setdefault("visitor", uuid4().hex)

@@ -20,6 +20,7 @@ from explorer.app.address.parameters import as_params, carried
 from explorer.app.address.state import State
 from explorer.app.controls.parts import part
 from explorer.app.server import catalogue, cells, examples, models
+from explorer.app.server.stores import Recent
 from explorer.figures.base import labels
 from explorer.figures.base.captions import badge
 from explorer.figures.maps.export import printed
@@ -104,19 +105,29 @@ class Picture:
         return [f"{self.caption}{verdict}", provenance(now)]
 
 
+_PAGES = Recent[dict[str, tuple[State, Picture]]](32)
+"""The pictures of the pages drawn last, by visitor: each holds the arrays that it shows."""
+
+
+def pictures() -> dict[str, tuple[State, Picture]]:
+    """What the visitor's page has drawn, by name, each with the state that it was drawn for."""
+    return _PAGES.get(session.visitor(), dict)
+
+
 def collect(name: str, picture: Picture) -> None:
     """Puts a picture that the page has drawn, by a name unique on the page, into the page's export."""
-    session.pictures()[name] = session.current(), picture
+    pictures()[name] = session.current(), picture
 
 
 @part
 def page_export() -> None:
     """Draws one export button for all pictures of a page."""
     with popover("export.page", 300) as opened:
-        if opened and not session.pictures():
-            st.caption("Nothing is drawn here that could be saved.")
+        if opened and not (drawn := pictures()):
+            st.caption(f"This page has no picture, or {_PAGES.entries} others were drawn since: the server keeps no more.")
+            if st.button("Draw this page again"):
+                session.rerun()
         elif opened:
-            drawn = session.pictures()
             titles = [picture.title or picture.caption for _, picture in drawn.values()]
             told = {
                 name: f"{i} · {labels.shorten(title, 60)}"

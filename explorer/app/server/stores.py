@@ -42,7 +42,7 @@ class Recent(Generic[V]):
         entries: int,  # most values kept
         size: Size = None,  # if given, the store keeps at most `MOST_BYTES`
     ) -> None:
-        self._entries, self._size, self._lock = entries, size, threading.Lock()
+        self.entries, self._size, self._lock = entries, size, threading.Lock()
         self._values = OrderedDict[Hashable, tuple[V, int]]()
         _stores.add(self)
 
@@ -61,7 +61,7 @@ class Recent(Generic[V]):
 
     def _full(self) -> bool:
         return (
-            len(self._values) > self._entries or sum(size for _, size in self._values.values()) > MOST_BYTES
+            len(self._values) > self.entries or sum(size for _, size in self._values.values()) > MOST_BYTES
         )
 
     def drop(self, model: str) -> None:

@@ -11,7 +11,7 @@ import streamlit as st
 from explorer.app.address import State, session, sitemap
 from explorer.app.address.parameters import carried
 from explorer.app.controls import inform, plain
-from explorer.app.controls.export import page_export
+from explorer.app.controls.export import page_export, pictures
 from explorer.app.server import hosted, jobs, models, queue, stores, visits
 from explorer.app.shell import menu
 from explorer.app.shell.lesson import strip
@@ -161,7 +161,7 @@ def open_page(
     stores.begin()
     queue.begin()
     jobs.begin()
-    session.pictures().clear()
+    pictures().clear()
     if declared:
         session.adopt(sitemap.PAGES[page].sort)
     now = session.current()

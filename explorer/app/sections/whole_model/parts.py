@@ -9,7 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 import streamlit as st
 
-from explorer.app.address import State, session
+from explorer.app.address import State
 from explorer.app.address.parameters import link
 from explorer.app.controls import chart, export, plain
 from explorer.app.controls.panels import says
@@ -74,8 +74,8 @@ def show(at: Inspected, now: State) -> None:
     st.markdown(f"##### {at.title}")
     st.html(LEGEND)
     drawing, what = Drawing(at), at.part.rpartition("-")[2]
-    for name in [each for each in session.pictures() if each.startswith("anatomy-part ")]:
-        del session.pictures()[name]  # of the part before
+    for name in [each for each in export.pictures() if each.startswith("anatomy-part ")]:
+        del export.pictures()[name]  # of the part before
     if what in ("attention", "cross"):
         attention(at, drawing, now)
     else:

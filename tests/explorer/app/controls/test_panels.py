@@ -61,6 +61,27 @@ def test_all_figures_of_a_page_are_saved_under_one_button():
     assert json.loads(json.loads(sent.proto.json)["figure"])["layout"]["title"]["text"].startswith("other")
 
 
+def _only_the_export() -> None:
+    from explorer.app.controls import export
+
+    if export.st.session_state.get("drawn") is None:
+        export.st.session_state["drawn"] = export.collect("bars", export.Picture(dict, "2 * 3")) or True
+    export.page_export()
+
+
+def test_the_pictures_of_the_pages_drawn_last_are_kept_and_older_ones_are_drawn_again():
+    first = AppTest.from_function(_only_the_export).run()
+    second = AppTest.from_function(_only_the_export).run()
+    for _ in range(31):
+        AppTest.from_function(_only_the_export).run()
+    for at in (second, first):
+        at.session_state["export.page"] = True
+        at.run()
+    assert [each.label for each in first.button] == ["Draw this page again"]
+    assert "or 32 others were drawn since" in first.caption[0].value
+    assert [each.options for each in second.selectbox] == [["1 · 2 * 3"]]
+
+
 @pytest.mark.parametrize(("scrolls", "rule"), [(True, "max-width: 900px"), (480, "min-width: 480px")])
 def test_a_wide_figure_keeps_its_width_in_a_frame_that_scrolls(scrolls, rule):
     assert rule in page(scrolls=scrolls).get("html")[0].proto.body
