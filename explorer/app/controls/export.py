@@ -124,7 +124,7 @@ def page_export() -> None:
     """Draws one export button for all pictures of a page."""
     with popover("export.page", 300) as opened:
         if opened and not (drawn := pictures()):
-            st.caption(f"This page has no picture, or {_PAGES.entries} others were drawn since: the server keeps no more.")
+            st.caption(f"No picture is kept: the page has none, or {_PAGES.entries} others were drawn since.")
             if st.button("Draw this page again"):
                 session.rerun()
         elif opened:

@@ -60,9 +60,7 @@ class Recent(Generic[V]):
         return value
 
     def _full(self) -> bool:
-        return (
-            len(self._values) > self.entries or sum(size for _, size in self._values.values()) > MOST_BYTES
-        )
+        return len(self._values) > self.entries or sum(size for _, size in self._values.values()) > MOST_BYTES
 
     def drop(self, model: str) -> None:
         """Forgets what was made with a model: keys that begin with the model's name or a request for it."""
