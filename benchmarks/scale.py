@@ -234,11 +234,11 @@ def memory(process: int) -> float:
 def print_memory(model: Translator, sizes: tuple[int, ...]) -> None:
     """Prints the bytes that one kept translation holds."""
     from explorer.app.server.stores import MOST_BYTES as MOST_KEPT
-    from explorer.app.server.stores import held
+    from explorer.app.server.stores import bytes_of
 
     for tokens in sizes:
         run = model.force(text_of(model, SOURCE, tokens), text_of(model, TARGET, tokens))
-        each = held(run)
+        each = bytes_of(run)
         print(
             f"{'one translation kept':<34} {tokens:>5} + {tokens} tokens: {each / 2**20:6.1f} MiB, "
             f"{each / (2 * tokens) / 1000:.1f} kB a token; at most {MOST_KEPT / 2**20:.0f} MiB are kept",

@@ -63,7 +63,7 @@ def controls(now: State) -> None:
 
 
 def sentences(
-    given: bool,  # whether the target is the visitor's own translation instead of the model's
+    forced: bool,  # whether the target is the visitor's own translation instead of the model's
 ) -> dict[str, str]:
     """Sentence about each way of drawing."""
     decoded = (
@@ -74,7 +74,7 @@ def sentences(
         "As trained: all rows at once under the mask (teacher forcing). In training the decoder reads a "
     )
     trained += "reference translation. "
-    if given:
+    if forced:
         decoded += " Your translation is read token by token, as if the model had chosen it."
         trained += "Here your own translation is the reference."
     else:

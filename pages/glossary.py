@@ -44,11 +44,11 @@ def show() -> None:
         inform(plain(f"No word of the glossary, and no explanation, has “{asked}”."))
 
 
-def matches(asked: str, word: str, entry: Mapping[str, Any]) -> bool:
+def matches(query: str, word: str, entry: Mapping[str, Any]) -> bool:
     """Whether a word, one of its forms or its explanation has what is looked for, however it is joined."""
     forms = [word, *entry["written"], *entry.get("also", ()), entry["told"]]
     return (
-        _letters(asked) in _letters(" ".join(forms)) if _letters(asked) else asked.strip() in " ".join(forms)
+        _letters(query) in _letters(" ".join(forms)) if _letters(query) else query.strip() in " ".join(forms)
     )
 
 
@@ -59,7 +59,7 @@ def _letters(text: str) -> str:
 
 def _entry(
     word: str,
-    told: str,
+    text: str,
     see: str,
     written: list[str],
     on: Sequence[str] = (),  # the pages that mean it so (`words.js`)
@@ -71,7 +71,7 @@ def _entry(
     query = f"?view={view}" if view else ""
     others = [each for each in (*written, *also) if each.lower() != word.lower()]
     forms = f"<br><small>{escape(', '.join(others))}</small>" if others else ""
-    explained = _CODE.sub(r"<code>\1</code>", escape(told))
+    explained = _CODE.sub(r"<code>\1</code>", escape(text))
     return (
         f"<dt>{escape(word)}{forms}</dt><dd>{explained} "
         f'<a data-see="{see}" href="{path}{query}">{escape(sitemap.title(see))}</a></dd>'

@@ -67,7 +67,7 @@ def show() -> None:
         _own_file(source)
         menu.finding(f"{source.name}/importance")
     frame.show_notices(now)
-    if _asked(run) and stays(run):
+    if _wanted(run) and stays(run):
         part(_reading, run_every=_TICK)(run)
     else:
         part(_body)(source, run)
@@ -78,7 +78,7 @@ def _kind(has: Any) -> str:
     return asked if asked in kinds else kinds[-1]
 
 
-def _found(survey: Survey) -> Found:
+def _view(survey: Survey) -> Found:
     """A survey, and what the visitor chose to see of it."""
     own = session.own_sentences()
     kind = AttentionKind(_kind(survey.means))
@@ -104,7 +104,7 @@ def _own_file(source: Source) -> None:
             st.button("Back to the sample", on_click=session.keep_sentences, args=("", ()))
 
 
-def _asked(run: Job[Survey]) -> bool:
+def _wanted(run: Job[Survey]) -> bool:
     """Whether the page reads sentences for this visitor; a file of one's own asks for it."""
     return session.own_sentences() is not None or run.asked(session.visitor())
 
@@ -114,14 +114,14 @@ def _reading(run: Job[Survey]) -> None:
 
     Findings hold fragments, so no part with a clock draws them.
     """
-    if not (_asked(run) and stays(run)):
+    if not (_wanted(run) and stays(run)):
         session.rerun()
     with st.container(horizontal=True, vertical_alignment="center"):
         text = run.place or f"Reading sentence {run.done} of {run.total}"
         st.progress(min(1.0, run.done / max(1, run.total)), text)
         st.button("Stop", key="heads.stop", on_click=run.leave, args=(session.visitor(),))
     if (survey := run.result()) is not None:
-        found = _found(survey)
+        found = _view(survey)
         panel(
             "heads.partial",
             partial(all_heads.grid, found),
@@ -134,7 +134,7 @@ def _reading(run: Job[Survey]) -> None:
 
 def _body(source: Source, run: Job[Survey]) -> None:
     """Draws what depends on the controls: a survey read here, complete or stopped, or the model's own."""
-    if not _asked(run):
+    if not _wanted(run):
         return _unasked(source, run)
     if stays(run):
         session.rerun()
@@ -147,7 +147,7 @@ def _body(source: Source, run: Job[Survey]) -> None:
             st.caption(stopped, width="content")
             st.button("Continue", on_click=run.go_on, args=(session.visitor(),))
     if survey is not None:
-        all_heads.show(_found(survey), source)
+        all_heads.show(_view(survey), source)
     return None
 
 
@@ -159,7 +159,7 @@ def _unasked(source: Source, run: Job[Survey]) -> None:
     with refusals():
         known, damaged = shipped(source), False
     if known is not None:
-        all_heads.show(_found(known), source)
+        all_heads.show(_view(known), source)
     elif not damaged:
         reads = f"let the model read {run.total} sentences of {named(source)} here."
         inform(f"No statistics came with this model. To measure them, {reads}")

@@ -150,18 +150,18 @@ def contents(look: Look, now: State) -> dict[str, Contents]:
     return {**above, now.section: STEPS[now.section].contents(look)}
 
 
-def frame(name: str, shown: Contents, look: Look) -> None:
+def frame(name: str, contents: Contents, look: Look) -> None:
     """Words, formulas and export at the left, figures at the right."""
     with st.container(key=f"inside-section-{name}"):
         left, right = st.columns([1, 2], gap="medium")
         with left:
             if name in STEPS:
                 st.markdown(f"##### {[*STEPS].index(name) + 1} · {STEPS[name].title}")
-            for latex in shown.latex:
+            for latex in contents.latex:
                 st.latex(look.symbols.latex(latex))
             slot(f"{name}.text")
             with st.container(horizontal=True, gap="small", key=f"inside-more-{name}"):
-                for title, (fixed, follows) in shown.asides.items():
+                for title, (fixed, follows) in contents.asides.items():
                     with st.popover(title, type="tertiary", icon=":material/help:"):
                         st.markdown(look.symbols.latex(fixed))
                         if follows:
@@ -169,7 +169,7 @@ def frame(name: str, shown: Contents, look: Look) -> None:
                 if name in STEPS:
                     save(look.opened, look.kind)
         with right:
-            for place in ["table"] * bool(shown.table) + [each.name for each in shown.figures]:
+            for place in ["table"] * bool(contents.table) + [each.name for each in contents.figures]:
                 slot(f"{name}.{place}")
 
 

@@ -127,11 +127,11 @@ def text_box(text: str, now: State, reads: bool) -> None:
     button.button(does, type="primary", width="stretch", on_click=session.keep)
 
 
-def read(asked: Request) -> Translation | None:
+def read(request: Request) -> Translation | None:
     """The run that is asked for; None if it was refused, and the page has said why."""
     try:
-        with waiting.Teller(asked.source, "Writing" if asked.target is None else "Reading") as teller:
-            return runs.traced(asked, teller)
+        with waiting.Teller(request.source, "Writing" if request.target is None else "Reading") as teller:
+            return runs.traced(request, teller)
     except (ValueError, OSError) as error:
         st.error(refusal(error), icon=":material/error:")
         return None

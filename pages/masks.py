@@ -215,34 +215,34 @@ def pictures(
         column.markdown(text)
 
 
-def masked(found: Leak, cells: int) -> str:
+def masked(leaked: Leak, cells: int) -> str:
     """How many cells of a map are masked, and whether its rows sum to 1."""
-    if not found.cells:
+    if not leaked.cells:
         return f"None of the {cells} cells is masked: a sentence alone has no padding."
-    small, unequal = found.zeros - found.cells, int(found.unequal.sum())
+    small, unequal = leaked.zeros - leaked.cells, int(leaked.unequal.sum())
     besides = f" ({small} of them not masked: weights too small for a 32-bit number)" * bool(small)
     sums = f"{unequal} of the rows do not sum" if unequal else "every row sums"
     return (
-        f"**{found.cells} of {cells} cells are masked, and {found.zeros} of {cells} weights are exactly 0**"
+        f"**{leaked.cells} of {cells} cells are masked, and {leaked.zeros} of {cells} weights are exactly 0**"
         f"{besides}; {sums} to 1."
     )
 
 
-def leaks(found: Leak, rows: tuple[str, ...], cursor: int) -> str:
+def leaks(leaked: Leak, rows: tuple[str, ...], cursor: int) -> str:
     """What a way of masking does to the rows of tokens; rows of `<pad>` do not count."""
-    if not found.cells:
+    if not leaked.cells:
         return "Nothing is masked, so every way of masking gives the same weights."
     tokens = [i for i, token in enumerate(rows) if token != PAD]
     of = f"{len(tokens)} row{'s' * (len(tokens) != 1)}{' of tokens' * (len(tokens) != len(rows))}"
-    short = int(found.unequal[tokens].sum())
-    values, verb = (found.sums, "sums to") if short else (found.masked, "loses")
+    short = int(leaked.unequal[tokens].sum())
+    values, verb = (leaked.sums, "sums to") if short else (leaked.masked, "loses")
     places = {cursor: "the row of the cursor", tokens[0]: "the first row", tokens[-1]: "the last row"}
     each = ", ".join(
         f"{places[i]} ({plain(captions.quote(rows[i]))}) {verb} **{values[i]:.2f}**" for i in sorted(places)
     )
     if short:
         return f"**{short} of {of} no longer sum to 1**: {each}."
-    share = percent(float(found.masked[tokens].mean()))
+    share = percent(float(leaked.masked[tokens].mean()))
     return (
         f"**{share} of the weight leaks** to masked keys, on average over {of}: {each}. "
         "Every row still sums to 1."

@@ -58,7 +58,7 @@ def in_batches(
     return [values[place] for place in range(len(requests))]
 
 
-def _asked(translator: Translator, texts: Sequence[str], **options: int | None) -> list[Request]:
+def _requests(translator: Translator, texts: Sequence[str], **options: int | None) -> list[Request]:
     """ValueError if the model continues texts instead of translating them."""
     if translator.continues:
         raise ValueError("This model continues texts one at a time; only translations are made in batches.")
@@ -77,7 +77,7 @@ def hypotheses(
     def searched(group: list[Request]) -> tuple[Hypothesis, ...]:
         return finish(group[0].search(begin(group)[0], [each.limit for each in group]))
 
-    wanted = _asked(translator, texts, beam_size=beam_size, max_length=max_length)
+    wanted = _requests(translator, texts, beam_size=beam_size, max_length=max_length)
     rows = max((each.beam_size for each in wanted), default=1)
     return in_batches(translator, wanted, searched, rows, workers)
 
@@ -142,7 +142,7 @@ def run_batch(translator: Translator, texts: Sequence[str]) -> tuple[Translation
 
     InputError if a text is empty or too long, or the texts ask for several languages.
     """
-    wanted, runs = _asked(translator, texts, beam_size=1), list[Translation]()
+    wanted, runs = _requests(translator, texts, beam_size=1), list[Translation]()
     if len({each.rules for each in wanted}) > 1:
         raise InputError("The texts of a batch ask for several languages; let all of them ask for one.")
     if not wanted:

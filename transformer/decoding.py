@@ -368,12 +368,12 @@ def decode(
         step += 1
 
 
-def candidates_of(distribution: Tensor, own: Tensor, left: Tensor) -> tuple[Candidates, ...]:
+def candidates_of(distribution: Tensor, logits: Tensor, left: Tensor) -> tuple[Candidates, ...]:
     """The most probable tokens of each row, from the model's distribution, what its own rules leave of it,
     and what a request leaves of that: (rows, pieces) each."""
     values, ids = largest(distribution, min(ALTERNATIVES, distribution.shape[-1]))
     none = torch.zeros_like(ids, dtype=torch.bool)
-    parts = (none if part is distribution else part.gather(1, ids).isneginf() for part in (own, left))
+    parts = (none if part is distribution else part.gather(1, ids).isneginf() for part in (logits, left))
     rows = zip(*(part.tolist() for part in (ids, values, *parts)), strict=True)
     return tuple(Candidates(tuple(i), tuple(v), tuple(e), b[0]) for i, v, e, b in rows)
 

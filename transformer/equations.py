@@ -19,9 +19,9 @@ HeadChange = tuple[do.Intervention, Array | None]
 """A change of one head, and what it puts in."""
 
 
-def masked_textbook(own: BoolArray, masks: Sequence[do.Intervention], first: int) -> BoolArray:
+def masked_textbook(model_mask: BoolArray, masks: Sequence[do.Intervention], first: int) -> BoolArray:
     """(queries, keys): a mask after its changes, cell by cell; ``first`` is the first query's position."""
-    mask = own.copy()
+    mask = model_mask.copy()
     for change in masks:
         if change.part == "mask":
             mask[_cells(change.allow, mask.shape, first)] = True
@@ -63,15 +63,15 @@ def scored_textbook(
     products: Array,  # q·k
     bias: Array | None,  # what positions add to q·k / √d_k
     divided: bool,  # whether the bias is itself divided by √d_k (Shaw et al. 2018, equation 4)
-    own: float,  # what the model divides q·k by: √d_k, or 1 if its rule does not divide
+    model_divisor: float,  # what the model divides q·k by: √d_k, or 1 if its rule does not divide
     changes: Sequence[HeadChange],  # what is changed in the head
 ) -> Array:
     """(queries, keys): one head's scores after its changes."""
     unscaled = any(isinstance(change, do.Unscaled) for change, _ in changes)
-    divisor = 1.0 if unscaled else own
+    divisor = 1.0 if unscaled else model_divisor
     scores: Array = products / np.float32(divisor)
     if bias is not None:
-        scores = scores + (bias * np.float32(own / divisor) if divided else bias)
+        scores = scores + (bias * np.float32(model_divisor / divisor) if divided else bias)
     for change, _ in changes:
         if isinstance(change, do.Temperature):
             scores = scores / np.float32(change.temperature)
@@ -93,7 +93,7 @@ def weighed_textbook(
                 weights[row] = _pattern(change.by, weights[row], mask[row], row + first)
         elif isinstance(change, do.SetRow):
             for row in _acted((change.query,), first, len(weights)):
-                weights[row] = _given(change, weights[row], mask[row])
+                weights[row] = _replaced(change, weights[row], mask[row])
     return weights
 
 
@@ -102,22 +102,22 @@ def _acted(rows: Sequence[int] | None, first: int, count: int) -> list[int]:
     return [row for row in range(count) if rows is None or row + first in rows]
 
 
-def _pattern(by: str, own: Array, mask: BoolArray, query: int) -> Array:
+def _pattern(by: str, weights: Array, mask: BoolArray, query: int) -> Array:
     """(keys,): a row of a fixed pattern; its own weights if the key is hidden or does not exist."""
     if by == "uniform":
         return (mask / max(1, int(mask.sum()))).astype(np.float32)
     key = query - 1 if by == "previous" else 0
     if key < 0 or not mask[key]:
-        return own
-    return (np.arange(len(own)) == key).astype(np.float32)
+        return weights
+    return (np.arange(len(weights)) == key).astype(np.float32)
 
 
-def _given(change: do.Intervention, own: Array, mask: BoolArray) -> Array:
+def _replaced(change: do.Intervention, weights: Array, mask: BoolArray) -> Array:
     """(keys,): the weights given, and the rest in the proportions of the head's own."""
     given = dict(change.given)
-    free = np.array([key not in given and bool(mask[key]) for key in range(len(own))])
+    free = np.array([key not in given and bool(mask[key]) for key in range(len(weights))])
     left = max(0.0, 1.0 - sum(given.values()))
-    share = own.astype(np.float64) * free
+    share = weights.astype(np.float64) * free
     share = share if share.sum() > 0 else free.astype(np.float64)
     row = share * (left / max(float(share.sum()), 1e-30))
     for key, weight in given.items():
@@ -125,9 +125,9 @@ def _given(change: do.Intervention, own: Array, mask: BoolArray) -> Array:
     return row.astype(np.float32)
 
 
-def put_textbook(own: Array, changes: Sequence[HeadChange]) -> Array:
+def put_textbook(weights: Array, changes: Sequence[HeadChange]) -> Array:
     """(queries, d_head): one head's output after its changes, from row 0 on."""
-    output = own.copy()
+    output = weights.copy()
     for change, material in changes:
         if isinstance(change, do.Patch):
             output = patched_textbook(output, change, material)
@@ -139,11 +139,11 @@ def put_textbook(own: Array, changes: Sequence[HeadChange]) -> Array:
     return output
 
 
-def patched_textbook(own: Array, change: do.Intervention, material: Array | None) -> Array:
+def patched_textbook(original: Array, change: do.Intervention, material: Array | None) -> Array:
     """(positions, width): a place after a patch, position by position."""
     if material is None:
-        return np.full_like(own, np.nan)
-    after = own.copy()
+        return np.full_like(original, np.nan)
+    after = original.copy()
     for row, (here, _) in enumerate(change.pairs(len(material))):
         if here < len(after):
             after[here] = material[row]

@@ -23,13 +23,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 def check_lessons(files: Annotated[tuple[Path, ...], "FILE", "lessons, see docs/lessons.md"]) -> int:
     """Say what is wrong with lessons, with line numbers."""
     from explorer.app.server.lessons.asking import check  # loads PyTorch
-    from explorer.app.server.lessons.files import shown
+    from explorer.app.server.lessons.files import printable
 
     wrong = False
     for path in files:
         for line, text in check(path):
             wrong = True
-            print(f"{shown(path)}:{line}: {text}", flush=True)
+            print(f"{printable(path)}:{line}: {text}", flush=True)
     if not wrong:
         print(f"{len(files)} lesson{'s' * (len(files) != 1)}: nothing is wrong.", flush=True)
     return int(wrong)

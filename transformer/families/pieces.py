@@ -29,10 +29,10 @@ _HEAD_BYTES = 2**20
 """Added tokens stand before the pieces of a ``tokenizer.json``: so far into the file they are looked for."""
 
 
-def pieces_by_id(ids: Mapping[str, int], size: int, shown: Callable[[str], str]) -> list[str]:
+def pieces_by_id(ids: Mapping[str, int], size: int, spelling: Callable[[str], str]) -> list[str]:
     """The piece of each id, as a page can show it."""
     names = dict.fromkeys(range(size), "") | {number: piece for piece, number in ids.items()}
-    return [shown(names[number]) or f"<unused {number}>" for number in range(size)]
+    return [spelling(names[number]) or f"<unused {number}>" for number in range(size)]
 
 
 class SentencePieces(Pieces):

@@ -43,7 +43,7 @@ def edits(changes: Sequence[Change], config: ModelConfig) -> dict[str, list[Edit
     return {name: [partial(_edit, config, *each) for each in acting] for name, acting in by_name.items()}
 
 
-def _edit(config: ModelConfig, change: Change, heads: Sequence[int], own: Any, at: At) -> Any:
+def _edit(config: ModelConfig, change: Change, heads: Sequence[int], original: Any, at: At) -> Any:
     """A value after a change; of (…, heads, queries, width) some rows of some heads."""
     value, material = change.value, change.material
     match value:
@@ -52,15 +52,15 @@ def _edit(config: ModelConfig, change: Change, heads: Sequence[int], own: Any, a
         case do.DropNorm():
             return nn.Identity()
         case do.DropSublayer():
-            return torch.zeros_like(own)
+            return torch.zeros_like(original)
         case do.Patch() if not heads:
-            return _patched(value, own, at.first, material)
-    rows, keys = (torch.arange(count, device=own.device) for count in own.shape[-2:])
+            return _patched(value, original, at.first, material)
+    rows, keys = (torch.arange(count, device=original.device) for count in original.shape[-2:])
     rows = rows[:, None] + at.first
     if value.part == "mask":
-        return do.allows(value, rows, keys, own)
-    mask = torch.ones_like(own, dtype=torch.bool) if at.mask is None else at.mask.expand_as(own)
-    new, visible, named = own[..., heads, :, :], mask[..., heads, :, :], getattr(value, "rows", None)
+        return do.allows(value, rows, keys, original)
+    mask = torch.ones_like(original, dtype=torch.bool) if at.mask is None else at.mask.expand_as(original)
+    new, visible, named = original[..., heads, :, :], mask[..., heads, :, :], getattr(value, "rows", None)
     acting = rows >= 0 if named is None else torch.isin(rows, rows.new_tensor(named))
     match value:
         case do.Patch():
@@ -78,38 +78,38 @@ def _edit(config: ModelConfig, change: Change, heads: Sequence[int], own: Any, a
             new = torch.zeros_like(new) if material is None else material[:, None].to(new).expand_as(new)
         case do.Ablate(by=by):
             sees = {"uniform": visible, "previous": keys == rows - 1, "first": keys == 0}[by] & visible
-            new = (sees / sees.sum(-1, keepdim=True).clamp_min(1)).to(own.dtype)
+            new = (sees / sees.sum(-1, keepdim=True).clamp_min(1)).to(original.dtype)
             acting = acting & sees.any(-1, keepdim=True)
-    changed = own.clone()
-    changed[..., heads, :, :] = new.where(acting, own[..., heads, :, :])
+    changed = original.clone()
+    changed[..., heads, :, :] = new.where(acting, original[..., heads, :, :])
     return changed
 
 
-def _shared(value: do.Intervention, own: Tensor, visible: Tensor) -> Tensor:
+def _shared(value: do.Intervention, original: Tensor, visible: Tensor) -> Tensor:
     """A row (…, heads, keys): what is given, and the rest shared by the other visible keys."""
     keys, weights = map(list, zip(*value.given, strict=True))
-    given, others = torch.zeros_like(own, dtype=torch.double), visible.clone()
+    given, others = torch.zeros_like(original, dtype=torch.double), visible.clone()
     given[..., keys] = given.new_tensor(weights)
     others[..., keys] = False
     if bool((given * ~visible).any()):
         raise do.InterventionError(
             f"Query {value.query + 1} of {do.SITES[value.kind]} cannot attend to a key that is hidden."
         )
-    left, rest = max(0.0, 1.0 - sum(weights)), own.double() * others
+    left, rest = max(0.0, 1.0 - sum(weights)), original.double() * others
     rest = rest.where(rest.sum(-1, keepdim=True) > 0, others.double())
     total = rest.sum(-1, keepdim=True)
     if left > do.SUM_LIMIT and not bool(total.gt(0).all()):
         raise do.InterventionError(
             f"The weights of query {value.query + 1} sum to {1 - left:g}, and no other key can take the rest."
         )
-    return (given + rest * (left / total.clamp_min(1e-30))).to(own.dtype)
+    return (given + rest * (left / total.clamp_min(1e-30))).to(original.dtype)
 
 
-def _patched(value: do.Intervention, own: Tensor, first: int, material: Tensor | None) -> Tensor:
+def _patched(value: do.Intervention, original: Tensor, first: int, material: Tensor | None) -> Tensor:
     """A place (…, positions, width) with what another run held there; ``first`` is its first position."""
     assert material is not None
     to = [here - first for here, _ in value.pairs(len(material))]
-    rows = [row for row, at in enumerate(to) if 0 <= at < own.shape[-2]]
-    after = own.clone()
-    after[..., [to[row] for row in rows], :] = material[rows].to(own)
+    rows = [row for row, at in enumerate(to) if 0 <= at < original.shape[-2]]
+    after = original.clone()
+    after[..., [to[row] for row in rows], :] = material[rows].to(original)
     return after

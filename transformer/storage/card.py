@@ -87,10 +87,10 @@ def parse(card: str) -> dict[str, Any]:
     return found or {}
 
 
-def wrong_fields(found: dict[str, Any]) -> list[str]:
+def wrong_fields(fields: dict[str, Any]) -> list[str]:
     """Names of fields that are of another kind, or longer, than readers take them to be."""
-    texts = [name for name, most in _TEXTS.items() if not _is_text(found.get(name, ""), most)]
-    lists = [_items(found.get(name, ())) for name in _LISTS]
+    texts = [name for name, most in _TEXTS.items() if not _is_text(fields.get(name, ""), most)]
+    lists = [_items(fields.get(name, ())) for name in _LISTS]
     return texts + [
         name
         for name, items in zip(_LISTS, lists, strict=True)

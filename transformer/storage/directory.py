@@ -212,9 +212,9 @@ def empty_model(directory: Path, config: ModelConfig) -> Network:
         raise CheckpointError(f"{directory / CONFIG_FILE} describes no usable model: {error}") from error
 
 
-def check_sizes(path: Path, config: ModelConfig, found: dict[str, tuple[int, ...]]) -> None:
+def check_sizes(path: Path, config: ModelConfig, shapes: dict[str, tuple[int, ...]]) -> None:
     """CheckpointError, before memory is allocated, if a config is far larger than the weights' shapes."""
-    held, described = sum(map(math.prod, found.values())), parameter_count(config)
+    held, described = sum(map(math.prod, shapes.values())), parameter_count(config)
     if described > 4 * held + 10_000_000:
         raise CheckpointError(
             f"{path} holds {held:,} numbers, but config.json describes a model of about {described:,}; "

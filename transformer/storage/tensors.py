@@ -127,25 +127,25 @@ def _view(path: Path, tensor: Tensor) -> StoredTensor:
     return StoredTensor(path, tuple(tensor.shape), tensor.nbytes, tensor.data_ptr(), held)
 
 
-def check_names(directory: Path, wanted: set[str], found: set[str]) -> None:
+def check_names(directory: Path, wanted: set[str], names: set[str]) -> None:
     """CheckpointError if a weight is missing, or there is one that no model of this config has."""
-    if missing := sorted(wanted - found):
+    if missing := sorted(wanted - names):
         raise CheckpointError(
             f"The weights in {directory} lack {len(missing)} that config.json asks for; "
             f"the first is {missing[0]}."
         )
-    if extra := sorted(found - wanted):
+    if extra := sorted(names - wanted):
         raise CheckpointError(
             f"The weights in {directory} include {len(extra)} that config.json does not describe, "
             f"such as {extra[0]!r:.80}."
         )
 
 
-def check_shape(path: Path, name: str, found: tuple[int, ...], wanted: tuple[int, ...]) -> None:
+def check_shape(path: Path, name: str, shape: tuple[int, ...], wanted: tuple[int, ...]) -> None:
     """CheckpointError if a weight of a file has another shape than its model."""
-    if found != wanted:
+    if shape != wanted:
         raise CheckpointError(
-            f"{path}: the weight {name} has the shape {found!s:.80}, but config.json asks for {wanted}; "
+            f"{path}: the weight {name} has the shape {shape!s:.80}, but config.json asks for {wanted}; "
             "the files belong to different models."
         )
 

@@ -50,9 +50,9 @@ def part(
     A part runs again without the page around it, so nothing outside can catch what it raises.
     """
 
-    def made(function: Draw[P]) -> Draw[P]:
+    def decorated(function: Draw[P]) -> Draw[P]:
         @wraps(function)
-        def told(*args: P.args, **kwargs: P.kwargs) -> None:
+        def drawn(*args: P.args, **kwargs: P.kwargs) -> None:
             stores.begin()
             try:
                 with refusals():
@@ -60,6 +60,6 @@ def part(
             finally:
                 memory.used()
 
-        return st.fragment(told, key=key, run_every=run_every)
+        return st.fragment(drawn, key=key, run_every=run_every)
 
-    return made if draw is None else made(draw)
+    return decorated if draw is None else decorated(draw)

@@ -33,9 +33,9 @@ def calls(look: HeadSelection) -> str:
     )
 
 
-def _place(asked: Request) -> str:
+def _place(request: Request) -> str:
     """Where the model lies, from the folder of the project if it is in there."""
-    path = asked.source.path
+    path = request.source.path
     if path is None:
-        return asked.model
+        return request.model
     return str(path.relative_to(catalogue.ROOT) if path.is_relative_to(catalogue.ROOT) else path)

@@ -111,16 +111,16 @@ def lines(look: HeadSelection, now: State) -> None:
         )
 
 
-def kept(asked: str) -> tuple[float | None, float]:
+def link_rule(rule: str) -> tuple[float | None, float]:
     """Which links are drawn: the share of each row that they carry (None: any), and the smallest weight."""
-    name, _, number = asked.partition("-")
+    name, _, number = rule.partition("-")
     share = int(number) / 100
     return (share, 0.0) if name == "mass" else (None, share)
 
 
 def links_name(links: str) -> str:
     """Describes the links that the value `links` of a state keeps."""
-    share, least = kept(links)
+    share, least = link_rule(links)
     if share is None:
         return f"the links of at least {least:.2f}"
     return f"the links that carry {links.partition('-')[2]}{labels.PER_CENT} of each row"

@@ -231,7 +231,7 @@ def _strips(scene: Scene, looks: Looks) -> Feed:
         tour=tour,
         claim=_claim(scene),
         sides=strips.sides,
-        given=strips.given,
+        n_given=strips.given,
         shades=strips.shades,
     )
 

@@ -123,7 +123,7 @@ def feeds(look: HeadSelection, now: State, fade: bool) -> dict[str, Feed]:
 
     drawn: dict[str, Feed] = {"overview": tiles_feed(look, now), "row": row}
     if now.show == "lines":
-        views, (share, least) = _with_others(look, now, view), display.kept(now.links)
+        views, (share, least) = _with_others(look, now, view), display.link_rule(now.links)
         told, each = display.links_name(now.links), [links(view, share, least) for view in views]
         feed = linked_view.lines_feed(trace, views, each, told, whole=look.lengths)
         drawn["lines"] = {**off(feed), "fade": fade and kind != "encoder"}
@@ -150,7 +150,9 @@ def printed(look: HeadSelection, now: State) -> dict[str, Picture]:
         heads = ", ".join(labels.head_name(each.layer, each.head) for each in views)
         told = f"{caption} · {heads} · {display.links_name(now.links)}, thickness = {quantity(view).share}"
         return {
-            "lines": Picture(lambda: lines(views, *display.kept(now.links)), told, view.audit, view.derived)
+            "lines": Picture(
+                lambda: lines(views, *display.link_rule(now.links)), told, view.audit, view.derived
+            )
         }
     row = look.cell[0]
     at = next((i for i, group in enumerate(view.rows) if group.start <= row < group.stop), None)

@@ -58,7 +58,7 @@ class ModelHandle(Source):
 
     @cached_property
     def config(self) -> ModelConfig:
-        return self._told.config
+        return self._description.config
 
     @cached_property
     def sizes(self) -> dict[str, Head]:
@@ -66,10 +66,10 @@ class ModelHandle(Source):
 
     @property
     def heads(self) -> dict[str, Any]:
-        return self._told.heads or {}
+        return self._description.heads or {}
 
     @property
-    def _told(self) -> Description | Model:
+    def _description(self) -> Description | Model:
         return self.description or self.load()
 
     @property

@@ -12,7 +12,7 @@ from torch import Tensor
 from explorer.app.server import hosted
 from explorer.app.server.runs import Drawing, Progress, Request, search, traced
 from explorer.app.server.source import Source, per_model
-from explorer.app.server.stores import Recent, held
+from explorer.app.server.stores import Recent, bytes_of
 from explorer.app.server.view import View, per_run
 from explorer.lenses.heads.first_heads import Grid, grid
 from explorer.lenses.heads.statistics import HeadsOfKind
@@ -39,7 +39,7 @@ rearranged = Recent[Any](64).get
 """What a twin computes of a shifted or changed sentence, by key, made once and then kept."""
 
 
-@per_run(8, held)
+@per_run(8, bytes_of)
 def retraced(opened: View) -> Translation:
     """The same translation with its residual stream, from a second pass over the translation."""
     return retrace(opened.source.translator(), opened.translation)
@@ -61,19 +61,19 @@ def _pair(opened: View, place: PlacedHead, row: int, pair: Pair | None, goal: st
     return plane_of(opened.translation, place, row, pair, goal).pair
 
 
-def copies(opened: View, place: PlacedHead, found: Plane) -> tuple[Tensor, Tensor]:
+def copies(opened: View, place: PlacedHead, plane: Plane) -> tuple[Tensor, Tensor]:
     """The queries (d_head,) of two heads, one of which copies the first key of a plane, one the second."""
-    return _copies(opened, place, found.row, found.pair, found=found)
+    return _copies(opened, place, plane.row, plane.pair, plane=plane)
 
 
 @per_run(64)
 def _copies(
-    _opened: View, _place: PlacedHead, _row: int, pair: Pair, *, found: Plane
+    _opened: View, _place: PlacedHead, _row: int, pair: Pair, *, plane: Plane
 ) -> tuple[Tensor, Tensor]:
-    return found.copying(), replace(found, pair=(pair[1], pair[0])).copying()
+    return plane.copying(), replace(plane, pair=(pair[1], pair[0])).copying()
 
 
-@per_run(8, held)
+@per_run(8, bytes_of)
 def untrained(opened: View, seed: int) -> Translation:
     """The same source and target tokens through a model of the same shape with fresh weights."""
     return same_tokens(_untrained(opened.source, seed), opened.translation)
@@ -110,38 +110,38 @@ def _batch(source: Source, texts: tuple[str, ...]) -> tuple[Translation, ...]:
     return run_batch(source.translator(), texts)
 
 
-def searched(asked: Request, rules: SearchRules, progress: Progress) -> Translation:
+def searched(request: Request, rules: SearchRules, progress: Progress) -> Translation:
     """A beam search, by the model's rules or with another score, with its tree and what greedy search writes.
 
     ValueError if the text cannot be translated, or a change does not hold in a search.
     """
-    if rules == asked.source.translator().rules:
-        found = traced(asked, progress)
+    if rules == request.source.translator().rules:
+        found = traced(request, progress)
     else:
-        hosted.check_texts(asked.text)
-        hosted.check_search(asked.decode)
-        found = _searched(asked.source, asked, rules, progress=progress)
+        hosted.check_texts(request.text)
+        hosted.check_search(request.decode)
+        found = _searched(request.source, request, rules, progress=progress)
     assert found.tree is not None
     for count, piece in enumerate(found.tree.stream_greedy(), start=1):
         progress.wrote(count, piece)
     return found
 
 
-@per_model(16, held)
-def _searched(source: Source, asked: Request, rules: SearchRules, *, progress: Progress) -> Translation:
-    return search(source.translator(), asked, rules, progress)
+@per_model(16, bytes_of)
+def _searched(source: Source, request: Request, rules: SearchRules, *, progress: Progress) -> Translation:
+    return search(source.translator(), request, rules, progress)
 
 
-@per_run(64, held)
+@per_run(64, bytes_of)
 def branched(search: View, node: int) -> Translation:
     """The run of a node of a search's tree, from a pass over its tokens."""
     return retrace(search.source.translator(), search.translation, Capture(), node)
 
 
-def drawn(asked: Request, drawing: Drawing, seeds: range, tell: Tell) -> Draws:
+def drawn(request: Request, drawing: Drawing, seeds: range, tell: Tell) -> Draws:
     """Samples of a text, drawn one after the other; raises as ``searched``."""
     hosted.check_draws(len(seeds))
-    return _drawn(asked.source, asked.text, asked.changes, drawing, seeds, tell=tell)
+    return _drawn(request.source, request.text, request.changes, drawing, seeds, tell=tell)
 
 
 @per_model(32)
@@ -154,13 +154,13 @@ def _drawn(
     *,
     tell: Tell,
 ) -> Draws:
-    def told() -> Iterator[int]:
+    def steps_done() -> Iterator[int]:
         for done, seed in enumerate(seeds):
             tell(done / len(seeds))
             yield seed
 
     translate = partial(source.translator().translate, text, interventions=changes)
-    return draw(translate, drawing.sampling(), told())
+    return draw(translate, drawing.sampling(), steps_done())
 
 
 @per_run(32)

@@ -141,8 +141,8 @@ def begin() -> None:
         return
 
     @wraps(run)
-    def queued(runner: ScriptRunner, asked: Any) -> None:
+    def queued(runner: ScriptRunner, request: Any) -> None:
         with pages.turn(runner, browser=session.cookie()):
-            run(runner, asked)
+            run(runner, request)
 
     ScriptRunner._run_script = queued  # type: ignore[method-assign, assignment]

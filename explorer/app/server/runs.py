@@ -20,7 +20,7 @@ from explorer.app.server import examples, hosted, imported, measured, models
 from explorer.app.server.imported import Imported
 from explorer.app.server.queue import turns
 from explorer.app.server.source import Source, per_model
-from explorer.app.server.stores import Model, Recent, held
+from explorer.app.server.stores import Model, Recent, bytes_of
 from explorer.lenses.words.alignment import Aligner
 from explorer.linked import view as linked_view
 from transformer.config import AttentionKind, Head
@@ -35,7 +35,7 @@ if TYPE_CHECKING:  # the first picture is drawn without PyTorch
 TEMPERATURE = 0.8
 LONG_SEARCH = 2_000
 """Hypotheses × most tokens of the output up to which a search starts at once."""
-_runs = Recent[Translation](64, held)
+_runs = Recent[Translation](64, bytes_of)
 _texts = Recent[str](4096)
 _bettered = Recent["Bettered | None"](256)
 _followed: WeakKeyDictionary[Translation, dict[Head, Sequence[int]]] = WeakKeyDictionary()
@@ -123,66 +123,66 @@ class Yielding(Progress):
 NOBODY = Progress()
 
 
-def translate(asked: Request, progress: Progress = NOBODY) -> Translation:
+def translate(request: Request, progress: Progress = NOBODY) -> Translation:
     """The translation, decoded once and then kept; before PyTorch is there, the bundled one of the example.
 
     ValueError if the text cannot be translated; the message says why.
     """
-    if asked.source.has_model and not models.loading().done and (shipped := _shipped(asked)) is not None:
+    if request.source.has_model and not models.loading().done and (shipped := _shipped(request)) is not None:
         return shipped
-    return traced(asked, progress)
+    return traced(request, progress)
 
 
-def traced(asked: Request, progress: Progress = NOBODY) -> Translation:
+def traced(request: Request, progress: Progress = NOBODY) -> Translation:
     """The translation with its whole trace, which only a model or a file has; further as `translate`."""
-    hosted.check_texts(asked.text, asked.target)
-    hosted.check_search(asked.decode)
-    if isinstance(asked.source, Imported):
-        return imported.run_of(asked.source, asked.text, asked.decode, asked.target, asked.changes)
-    if not asked.source.resident:
+    hosted.check_texts(request.text, request.target)
+    hosted.check_search(request.decode)
+    if isinstance(request.source, Imported):
+        return imported.run_of(request.source, request.text, request.decode, request.target, request.changes)
+    if not request.source.resident:
         progress.loads()
-    model = asked.source.load()
+    model = request.source.load()
 
     def make() -> Translation:
         start = time.perf_counter()
-        made = _decode(model, asked, progress)
+        made = _decode(model, request, progress)
         took = round(1000 * (time.perf_counter() - start))
-        hosted.log("translated", model=asked.model, tokens=len(made.target_tokens), ms=took)
+        hosted.log("translated", model=request.model, tokens=len(made.target_tokens), ms=took)
         return made
 
-    return _runs.get((asked, id(model)), make)
+    return _runs.get((request, id(model)), make)
 
 
-def text_of(asked: Request, progress: Progress | None = None) -> str | None:
+def text_of(request: Request, progress: Progress | None = None) -> str | None:
     """The translation without its trace; None if it is not known, and no progress lets it be made."""
-    hosted.check_texts(asked.text)
-    hosted.check_search(asked.decode)
-    model = asked.source.load()
-    if (key := (asked, id(model))) in _runs:
-        return traced(asked).text
+    hosted.check_texts(request.text)
+    hosted.check_search(request.decode)
+    model = request.source.load()
+    if (key := (request, id(model))) in _runs:
+        return traced(request).text
     if progress is None and key not in _texts:
         return None
-    return _texts.get(key, lambda: _decode(model, asked, progress or NOBODY, capture=False).text)
+    return _texts.get(key, lambda: _decode(model, request, progress or NOBODY, capture=False).text)
 
 
-def _shipped(asked: Request) -> Translation | None:
+def _shipped(request: Request) -> Translation | None:
     """The run that is bundled with the model; None if it is not what is asked for."""
-    if asked != Request(asked.source, examples.examples(asked.source)[0].text, "greedy", None):
+    if request != Request(request.source, examples.examples(request.source)[0].text, "greedy", None):
         return None
-    return measured.beside(asked.source, measured.first)
+    return measured.beside(request.source, measured.first)
 
 
-def _decode(model: Model, asked: Request, progress: Progress, capture: bool = True) -> Translation:
-    if asked.target is not None:
-        return model.force(asked.text, asked.target, interventions=asked.changes)
-    beam_size = int(asked.decode.removeprefix(BEAM)) if asked.decode.startswith(BEAM) else 1
+def _decode(model: Model, request: Request, progress: Progress, capture: bool = True) -> Translation:
+    if request.target is not None:
+        return model.force(request.text, request.target, interventions=request.changes)
+    beam_size = int(request.decode.removeprefix(BEAM)) if request.decode.startswith(BEAM) else 1
     if beam_size > 1 and capture and isinstance(model, transformer.Translator):
-        return search(model, asked, model.rules, progress)
+        return search(model, request, model.rules, progress)
     sample = None
-    if asked.decode.startswith(SAMPLE):
-        sample = asked.drawing.sampling(int(asked.decode.removeprefix(SAMPLE)))
+    if request.decode.startswith(SAMPLE):
+        sample = request.drawing.sampling(int(request.decode.removeprefix(SAMPLE)))
     steps = model.stream(
-        asked.text, beam_size=beam_size, sample=sample, capture=capture, interventions=asked.changes
+        request.text, beam_size=beam_size, sample=sample, capture=capture, interventions=request.changes
     )
     return _last(steps, progress)
 
@@ -196,19 +196,19 @@ class Bettered(NamedTuple):
 
 
 def by_beam(
-    asked: Request, greedy: Translation, size: int, progress: Progress | None = None
+    request: Request, greedy: Translation, size: int, progress: Progress | None = None
 ) -> Bettered | None:
     """What a beam finds beyond a greedy translation, searched once; None if nothing.
 
     Without a progress, nothing is searched: None, too, if it is not known.
     """
-    key = _beam_key(asked, greedy, size)
+    key = _beam_key(request, greedy, size)
     if key is None or (progress is None and key not in _bettered):
         return None
 
     def make() -> Bettered | None:
-        model = asked.source.translator()
-        found = _last(model.stream(asked.text, beam_size=size, capture=False), progress or NOBODY)
+        model = request.source.translator()
+        found = _last(model.stream(request.text, beam_size=size, capture=False), progress or NOBODY)
         score, least = (
             model.rules.score(sum(step.log_prob for step in run.steps), len(run.steps))
             for run in (found, greedy)
@@ -219,44 +219,44 @@ def by_beam(
     return _bettered.get(key, make)
 
 
-def unsearched(asked: Request, greedy: Translation, size: int) -> bool:
+def unsearched(request: Request, greedy: Translation, size: int) -> bool:
     """Whether `by_beam` would search."""
-    key = _beam_key(asked, greedy, size)
+    key = _beam_key(request, greedy, size)
     return key is not None and key not in _bettered
 
 
-def _beam_key(asked: Request, greedy: Translation, size: int) -> Hashable | None:
+def _beam_key(request: Request, greedy: Translation, size: int) -> Hashable | None:
     """The key of what a beam finds; None if nobody searches for it.
 
     Only a model in memory is asked: nothing waits for this. A hosted server does not search unasked: it would
     spend on it what visitors wait for.
     """
-    usual = asked == Request(asked.source, asked.text, "greedy", None)
+    usual = request == Request(request.source, request.text, "greedy", None)
     long = size * len(greedy.target_tokens) > LONG_SEARCH
-    if long or not usual or is_hosted() or not asked.source.resident:
+    if long or not usual or is_hosted() or not request.source.resident:
         return None
-    model = asked.source.load()
-    return (asked, id(model), size) if isinstance(model, transformer.Translator) else None
+    model = request.source.load()
+    return (request, id(model), size) if isinstance(model, transformer.Translator) else None
 
 
 def search(
     model: transformer.Translator,  # the translator
-    asked: Request,  # a request without a target, decoded with a beam
+    request: Request,  # a request without a target, decoded with a beam
     rules: SearchRules,  # the model's, or with another score
     progress: Progress = NOBODY,  # hears how far it has come
 ) -> Translation:
     """A beam search with its tree; `progress` ends it by raising, as Streamlit does once the visitor left."""
-    beam_size = int(asked.decode.removeprefix(BEAM))
+    beam_size = int(request.decode.removeprefix(BEAM))
     from transformer import requests  # PyTorch is there, as the model is
 
-    limit = requests.Request(model, asked.text, interventions=asked.changes).limit
+    limit = requests.Request(model, request.text, interventions=request.changes).limit
     with ExitStack() as turn:
         if beam_size * limit > LONG_SEARCH:
             turn.enter_context(turns.turn(object(), progress.waits, session.browser()))
         stream = model.stream(
-            asked.text,
+            request.text,
             beam_size=beam_size,
-            interventions=asked.changes,
+            interventions=request.changes,
             length_penalty=rules.length_penalty,
             tree=True,
             length_offset=rules.length_offset,
@@ -272,19 +272,19 @@ def _last(stream: Iterator[DecodeStep | Translation], progress: Progress) -> Tra
     raise AssertionError("a stream ends with the translation")
 
 
-def refusal(asked: Request) -> str | None:
+def refusal(request: Request) -> str | None:
     """Why a changed run cannot be made, in one sentence; None if its first step can."""
-    return _refusal(asked.source, asked)
+    return _refusal(request.source, request)
 
 
 @per_model(256)
-def _refusal(source: Source, asked: Request) -> str | None:
+def _refusal(source: Source, request: Request) -> str | None:
     model = source.load()
     try:
-        if asked.target is not None:
-            model.force(asked.text, asked.target, capture=False, interventions=asked.changes)
+        if request.target is not None:
+            model.force(request.text, request.target, capture=False, interventions=request.changes)
         else:
-            next(model.stream(asked.text, beam_size=1, capture=False, interventions=asked.changes))
+            next(model.stream(request.text, beam_size=1, capture=False, interventions=request.changes))
     except ValueError as error:
         return str(error)
     return None

@@ -92,9 +92,9 @@ class Source(ABC):
         """Number of layers and heads by kind."""
         return self.config.sizes
 
-    def kind(self, asked: str | None) -> str:
+    def kind(self, wanted: str | None) -> str:
         """The kind of attention asked for; cross-attention if it is none of the model's."""
-        return asked if asked in self.sizes else "cross"
+        return wanted if wanted in self.sizes else "cross"
 
     @property
     def task(self) -> str:

@@ -93,16 +93,16 @@ def begin() -> None:
 
 def once(key: Hashable, make: Callable[[], V]) -> V:
     """A value that is looked up once per run of a page or a part; outside of them, each time."""
-    found = _looked_up.get()
-    if found is None:
+    remember = _looked_up.get()
+    if remember is None:
         return make()
-    if key not in found:
-        found[key] = make()
-    value: V = found[key]
+    if key not in remember:
+        remember[key] = make()
+    value: V = remember[key]
     return value
 
 
-def held(translation: Translation) -> int:
+def bytes_of(translation: Translation) -> int:
     """Bytes that a translation holds in memory: the trace, the residual stream, the tree of a search."""
     trace = translation.attention
     if trace is None:
@@ -133,10 +133,10 @@ def remembered(
         store = Recent[V](entries, size)
 
         @wraps(make)
-        def found(subject: S, /, *of: P.args, **listens: P.kwargs) -> V:
+        def remember(subject: S, /, *of: P.args, **listens: P.kwargs) -> V:
             return store.get((*key(subject), *of), lambda: make(subject, *of, **listens))
 
-        return found
+        return remember
 
     return decorate
 

@@ -64,9 +64,9 @@ def fitting() -> tuple[Suggested, ...]:
     return tuple(_spread(allowed))
 
 
-def _spread(found: list[Suggested]) -> list[Suggested]:
+def _spread(models: list[Suggested]) -> list[Suggested]:
     """At most ``MOST``, from the smallest to the largest."""
-    if len(found) <= MOST:
-        return found
-    places = sorted({round(at * (len(found) - 1) / (MOST - 1)) for at in range(MOST)})
-    return [found[at] for at in places]
+    if len(models) <= MOST:
+        return models
+    places = sorted({round(at * (len(models) - 1) / (MOST - 1)) for at in range(MOST)})
+    return [models[at] for at in places]

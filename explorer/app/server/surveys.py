@@ -12,7 +12,7 @@ from explorer.app.server import examples, gold, measured
 from explorer.app.server.jobs import Job, JobError, Tell
 from explorer.app.server.queue import FairQueue, turns
 from explorer.app.server.source import Source, per_model
-from explorer.app.server.stores import Recent, held
+from explorer.app.server.stores import Recent, bytes_of
 from explorer.lenses.heads.survey import Line, Survey, survey_of
 from explorer.lenses.heads.surveyor import Surveyor
 from explorer.lenses.words import samples
@@ -67,32 +67,32 @@ def _beside(directory: Path) -> Survey | None:
 
 def run_of(
     source: Source,  # the model
-    own: tuple[Line, ...] | None,  # the lines of the visitor's file, or None
+    typed: tuple[Line, ...] | None,  # the lines of the visitor's file, or None
     language: str | None,  # the target language of a model that must be told one
 ) -> Job[Survey]:
     """The survey of a visitor's own sentences, or of the sample; new if nobody has asked for it yet.
 
     KeyError if the model does not translate.
     """
-    translator, lines = source.translator(), _lines(source, own, language)
+    translator, lines = source.translator(), _lines(source, typed, language)
     pairs = [] if examples.task_pairs(source) or source.pieces else gold.sample(source)
     key = (source.name, id(translator), lines)
     return _surveys.get(key, lambda: survey_job(translator, lines, pairs))
 
 
-def _lines(source: Source, own: tuple[Line, ...] | None, language: str | None) -> tuple[Line, ...]:
-    lines = sample_of(source) if own is None else own
+def _lines(source: Source, typed: tuple[Line, ...] | None, language: str | None) -> tuple[Line, ...]:
+    lines = sample_of(source) if typed is None else typed
     if not source.pieces:
         return lines
     return tuple(replace(each, source=source.addressed(each.source, language)) for each in lines)
 
 
-def runs_of(source: Source, own: tuple[Line, ...] | None, language: str | None) -> list[Translation]:
+def runs_of(source: Source, typed: tuple[Line, ...] | None, language: str | None) -> list[Translation]:
     """Runs of the first `RUN` of these sentences that the model can read, with their residual streams."""
-    return _sample_runs(source, _lines(source, own, language)[:RUN])
+    return _sample_runs(source, _lines(source, typed, language)[:RUN])
 
 
-@per_model(2, lambda found: sum(map(held, found)))
+@per_model(2, lambda found: sum(map(bytes_of, found)))
 def _sample_runs(source: Source, lines: tuple[Line, ...]) -> list[Translation]:
     found = []
     for line in lines:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from explorer.app.server import runs
 from explorer.app.server.runs import Request
 from explorer.app.server.source import Source
-from explorer.app.server.stores import Decorator, Size, held, remembered
+from explorer.app.server.stores import Decorator, Size, bytes_of, remembered
 from explorer.linked.view import Gloss, WordAlignment, glossed, tell
 from explorer.linked.view.examples import Example, claim_step
 from explorer.linked.view.glosses import meant
@@ -95,7 +95,7 @@ def forced(opened: View, base: Translation) -> Translation | None:
     return None
 
 
-@per_run(16, held)
+@per_run(16, bytes_of)
 def _forced(opened: View, target: tuple[int, ...]) -> Translation:
     asked = opened.asked
     return opened.source.translator().force(asked.text, target, interventions=asked.changes)

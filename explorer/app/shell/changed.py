@@ -45,7 +45,7 @@ def of_tokens(change: Intervention) -> bool:
     return isinstance(change, OF_TOKENS)
 
 
-def held(now: State, holds: Holds) -> State:
+def with_held_changes(now: State, holds: Holds) -> State:
     """The state with the changes that hold on a page."""
     return replace(now, changes=tuple(filter(holds, now.changes)))
 

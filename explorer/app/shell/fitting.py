@@ -19,32 +19,32 @@ T = TypeVar("T")
 
 
 def fit_model(
-    asked: str | None,  # the name in the state, or None
+    wanted: str | None,  # the name in the state, or None
     names: Iterable[str],  # the models there are, the default first
 ) -> tuple[str, list[str]]:
     """The model to open, and a sentence if it is not the one asked for; a path is not a name."""
     known = list(names)
-    if asked in known:
-        return str(asked), []
+    if wanted in known:
+        return str(wanted), []
     notes = []
-    if asked is not None:
+    if wanted is not None:
         notes = [f"The model that the address names is not here, so {known[0]} is shown."]
-    if asked is not None and asked.startswith(FILE):
+    if wanted is not None and wanted.startswith(FILE):
         notes = [f"The file that the address names is not open, so {known[0]} is shown. Open the file again."]
     return known[0], notes
 
 
 def fit_head(
     kind: str,  # encoder, decoder or cross
-    asked: Head | None,  # layer and head in the state (from 0), or None
+    wanted: Head | None,  # layer and head in the state (from 0), or None
     size: Head,  # number of layers and of heads
     default: Head,  # the head that opens first
 ) -> tuple[Head, list[str]]:
     """The head to open, and a sentence if the model lacks the head asked for."""
-    if asked is None:
+    if wanted is None:
         return default, []
-    nearest = min(asked[0], size[0] - 1), min(asked[1], size[1] - 1)
-    if nearest == asked:
+    nearest = min(wanted[0], size[0] - 1), min(wanted[1], size[1] - 1)
+    if nearest == wanted:
         return nearest, []
     layers = f"{size[0]} layer{'s' * (size[0] > 1)} of {size[1]} head{'s' * (size[1] > 1)}"
     return nearest, [f"This model has {layers}; {kind} shows {labels.head_phrase(*nearest)}."]
@@ -64,16 +64,16 @@ def fit_heads(
     return chosen, notes
 
 
-def fit_position(what: str, asked: int | None, length: int) -> tuple[int | None, list[str]]:
+def fit_position(what: str, wanted: int | None, length: int) -> tuple[int | None, list[str]]:
     """A position inside the sentence (from 0), and a notice if it was outside; None stays None."""
-    if asked is None or asked < length:
-        return asked, []
+    if wanted is None or wanted < length:
+        return wanted, []
     return length - 1, [f"This sentence has {length} {what}{'s' * (length > 1)}; {what} {length} is shown."]
 
 
-def fitted_here(what: str, asked: int | None, length: int) -> int | None:
+def fitted_here(what: str, wanted: int | None, length: int) -> int | None:
     """`fit_position` in a part of a page, which says there itself that something else is shown."""
-    found, notes = fit_position(what, asked, length)
+    found, notes = fit_position(what, wanted, length)
     for note in notes:
         st.caption(plain(note))
     return found

@@ -52,9 +52,9 @@ def draw(
     page: str,  # as in `of`
     files: Sequence[ModuleType],  # as in `of`
     now: State,
-    *given: Any,  # what a section gets
+    *arguments: Any,  # what a section gets
 ) -> None:
     """Draws the switch and the section that an address names; what that refuses is said in a sentence."""
     switch(page, now)
     with refusals():
-        chosen(of(page, *files), now)(*given)
+        chosen(of(page, *files), now)(*arguments)

@@ -142,10 +142,10 @@ def open_sentence(source: Source, now: State) -> View | None:
     return opened
 
 
-def _translate(asked: Request) -> Translation:
-    does = "Translating" if asked.source.task == "translate" else "Writing"
-    with waiting.Teller(asked.source, does) as teller:
-        return runs.translate(asked, teller)
+def _translate(request: Request) -> Translation:
+    does = "Translating" if request.source.task == "translate" else "Writing"
+    with waiting.Teller(request.source, does) as teller:
+        return runs.translate(request, teller)
 
 
 def _fit_sentence(source: Source, now: State) -> None:

@@ -34,7 +34,7 @@ def alignment_map(
     weights: np.ndarray,  # (target words, source words) from 0 to 1
     source: Sequence[str],  # words of the columns
     target: Sequence[str],  # words of the rows
-    found: Collection[Pair],  # (source word, target word) links that attention implies, drawn as dots
+    links: Collection[Pair],  # (source word, target word) links that attention implies, drawn as dots
     sure: Collection[Pair],  # links made by hand, drawn as squares
     possible: Collection[Pair],  # links that an alignment may or may not have, drawn as dotted squares
     titles: tuple[str, str],  # titles of the rows and of the columns
@@ -55,7 +55,7 @@ def alignment_map(
     layout["shapes"] = [_square(pair, "dot") for pair in others] + [
         _square(pair, "solid") for pair in sorted(sure)
     ]
-    x, y = (np.array([pair[at] for pair in sorted(found)], np.float32) for at in (0, 1))
+    x, y = (np.array([pair[at] for pair in sorted(links)], np.float32) for at in (0, 1))
     line = {"width": 1, "color": "rgba(0,0,0,.5)"}
     dot = {"symbol": "circle", "size": 0.42 * side, "color": FOUND, "line": line}
     traces = [cells | legend(), plot.points(x, y, name="link of attention", marker=dot, **plot.SEEN)]
@@ -66,7 +66,7 @@ def alignment_map(
     pairs = [(i, j) for j in range(len(target)) for i in range(len(source))]
     across, down = (np.array([pair[at] for pair in pairs], np.uint8) for at in (0, 1))
     data = [(i, j, round(float(weights[j, i]), 3)) for i, j in pairs]
-    marks = {"found": found, "sure": sure, "possible": possible}
+    marks = {"found": links, "sure": sure, "possible": possible}
     told = {"hovertext": None} | _hover(source, target, marks, pairs)
     traces.append(plot.targets(across, down, data, (), 0.95 * side) | told)
     return style.figure(style.spec(traces, layout))

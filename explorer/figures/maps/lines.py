@@ -112,14 +112,14 @@ def looks(views: Sequence[HeadMap]) -> Sequence[tuple[str, str]]:
     return SEVERAL if len(views) > 1 else ((style.HUES[views[0].kind], "solid"),)
 
 
-def _traces(found: Sequence[WeightLine], view: HeadMap, hue: str, dash: str, opacity: float) -> list[Spec]:
+def _traces(lines: Sequence[WeightLine], view: HeadMap, hue: str, dash: str, opacity: float) -> list[Spec]:
     """One trace per thickness, and one of invisible points at the middles of the lines for the hover text."""
-    if not found:
+    if not lines:
         return []
-    levels = [max(1, round(link.weight * WIDTHS)) for link in found]
+    levels = [max(1, round(link.weight * WIDTHS)) for link in lines]
     name, traces = labels.head_name(view.layer, view.head), []
     for level in sorted(set(levels)):
-        group = [link for link, its in zip(found, levels, strict=True) if its == level]
+        group = [link for link, its in zip(lines, levels, strict=True) if its == level]
         x = np.tile(np.array([0, 1, np.nan], np.float32), len(group))
         y = np.array([[link.query, link.key, np.nan] for link in group], np.float32).ravel()
         line = {"color": hue, "width": WIDEST * level / WIDTHS, "dash": dash}
@@ -128,11 +128,11 @@ def _traces(found: Sequence[WeightLine], view: HeadMap, hue: str, dash: str, opa
         traces.append(plot.points(x, y, "lines", line=line, **more))
     rows, keys = cell_names(view)
     unseen = plot.points(
-        np.full(len(found), 0.5, np.float32),
-        np.array([(link.query + link.key) / 2 for link in found], np.float32),
+        np.full(len(lines), 0.5, np.float32),
+        np.array([(link.query + link.key) / 2 for link in lines], np.float32),
         marker={"opacity": 0, "size": 10},
-        text=[labels.escape(f"{rows[link.query]}, {keys[link.key]}") for link in found],
-        customdata=np.array([link.weight for link in found], np.float32),
+        text=[labels.escape(f"{rows[link.query]}, {keys[link.key]}") for link in lines],
+        customdata=np.array([link.weight for link in lines], np.float32),
         hovertemplate=f"{name} · %{{text}}<br>{quantity(view).share} %{{customdata:.3f}}<extra></extra>",
         showlegend=False,
     )

@@ -120,7 +120,7 @@ def overview_spec(
     down = _axis([f"L{labels.count(i)}" for i in range(len(ys))], ys, rows + gap, gap)
     side = (width - 40) / len(xs)
     across, along = zip(*places.values(), strict=True)
-    told = [plot.hover(_told(*place, (notes or {}).get(place))) for place in places]
+    told = [plot.hover(_hover(*place, (notes or {}).get(place))) for place in places]
     return plot.spec(
         [
             plot.heat(canvas, (0, 255), style.scale(kind), hoverinfo="skip"),
@@ -136,7 +136,7 @@ def overview_spec(
     )
 
 
-def _told(layer: int, head: int, note: str | None) -> str:
+def _hover(layer: int, head: int, note: str | None) -> str:
     name = f"layer {labels.count(layer)}, head {labels.count(head)}"
     return f"{name}\n{note}" if note else name
 

@@ -114,6 +114,6 @@ def shows(name: str, means: Means, kind: AttentionKind) -> Floats:
     return (1 / np.maximum(best, 1e-6)).astype(np.float32)
 
 
-def keeps(name: str, shown: Floats) -> NDArray[np.bool_]:
+def keeps(name: str, values: Floats) -> NDArray[np.bool_]:
     """True where the strength is enough for the role; a mixed head must stay below every threshold."""
-    return shown > 1 if name == MIXED else shown >= 1
+    return values > 1 if name == MIXED else values >= 1

@@ -40,7 +40,7 @@ def row_statistics(
     weights: Floats,  # (layers, heads, queries, keys)
     mask: Bools,  # (layers, queries, keys), True = may attend
     tokens: Sequence[str],  # the pieces of the keys
-    own: bool,  # whether the rows are the same pieces
+    same_pieces: bool,  # whether the rows are the same pieces
     function_words: frozenset[str] = SOURCE_LANGUAGES,
 ) -> dict[str, Floats]:
     """The `STATISTICS` of every row that follow from the maps alone: (layers, heads, queries) each.
@@ -64,7 +64,7 @@ def row_statistics(
     text = np.flatnonzero(~np.array(columns["special_mass"]))
     if len(text) and mask[..., text[-1]].all():
         found["last"] = best == text[-1]
-    if own:
+    if same_pieces:
         groups = reading_groups(tokens)
         words = np.repeat(range(len(groups)), [len(each.indices) for each in groups])
         found["same_word"] = words[best] == words

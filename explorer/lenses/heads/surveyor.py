@@ -102,7 +102,7 @@ class Profiler:
     def profile(
         self,
         means: dict[str, Array],  # the statistics over all rows
-        kept: Array,  # as in `Profile`
+        shares: Array,  # as in `Profile`
         orders: Mapping[str, Array],  # by name of `SORTED`, (sentences, layers, heads); NaN: left out
     ) -> Profile:
         """The profile of the sentences so far; sentences that orders name beyond them have no marked row."""
@@ -121,7 +121,7 @@ class Profiler:
             )
         lists = np.stack(places), np.stack(told)
         ordered = sentences, values, marked
-        return Profile(means, kept, bars[:, :-1], bars[:, -1], *ordered, *lists, vocabulary, counts)
+        return Profile(means, shares, bars[:, :-1], bars[:, -1], *ordered, *lists, vocabulary, counts)
 
     def _ranked(self, name: str, values: Array | None) -> tuple[Array, Array, Array]:
         """Sentences, values and rows (layers, heads, SHOWN) of evenly spaced ranks of one order."""
@@ -325,13 +325,13 @@ class Surveyor:
         if kind is CROSS and self._aligned:
             over |= self._alignments.errors()
         by_line = _stacked([means(sums[kind]) for _, sums in self._found])
-        shown, kept = self._shown(kind, over, by_line)
+        shown, kept = self._role_strength(kind, over, by_line)
         short = np.array([len(line.source.split()) < SHORTEST_EXAMPLE for line in lines])[:, None, None]
         orders = {name: each for name, each in by_line.items() if name in SORTED} | {"role": shown}
         left = {name: np.where(short[: len(each)], np.float32(np.nan), each) for name, each in orders.items()}
         return profiler.profile(over, kept, left)
 
-    def _shown(self, kind: AttentionKind, over: Means, by_line: Means) -> tuple[Array, Array]:
+    def _role_strength(self, kind: AttentionKind, over: Means, by_line: Means) -> tuple[Array, Array]:
         """How strongly each sentence (of the role alignment, each gold pair) shows the role of each head,
         (sentences and pairs, layers, heads); and the share of them that show it, (layers, heads)."""
         names, many = roles.assign(over, kind), len(self._found)

@@ -69,7 +69,7 @@ def attribution(
     Returns parts in nats (writers,), and those of heads by key (layers, heads, keys); they sum to the logit.
     NotCapturedError and UnmeasuredError as ``recorded``; IndexError if there is no such step or token.
     """
-    direction, total, bias = _asked(model, run, step, token, against)
+    direction, total, bias = _direction(model, run, step, token, against)
     writers, wrote = stream.parts(model, run, "decoder", step)
     numbers, keys = wrote @ direction, dict[AttentionKind, list[Tensor]]()
     numbers[0] += bias
@@ -91,7 +91,7 @@ def by_source(model: Network, run: Translation, step: int, token: int, against: 
     Without b_V, which every query gets whatever it reads. Returns (source,) parts in nats; NotCapturedError,
     UnmeasuredError and IndexError as ``attribution``.
     """
-    direction, _, _ = _asked(model, run, step, token, against)
+    direction, _, _ = _direction(model, run, step, token, against)
     found = torch.zeros(len(run.source_tokens), dtype=torch.float64)
     for kind, layer, here, weights in _read(model, run, step, direction):
         if kind is AttentionKind.CROSS:
@@ -100,7 +100,7 @@ def by_source(model: Network, run: Translation, step: int, token: int, against: 
     return read_only(found.float())
 
 
-def _asked(
+def _direction(
     model: Network, run: Translation, step: int, token: int, against: int | None
 ) -> tuple[Tensor, float, float]:
     """A direction of the output matrix (d_model,), the logit as the model computes it, and its bias."""
@@ -192,21 +192,21 @@ def multiplied(run: Translation, blocks: Mapping[AttentionKind, Sequence[Tensor]
 
 
 def _mixed(
-    model: Network, run: Translation, each: stream.SublayerUpdate, kind: AttentionKind
+    model: Network, run: Translation, update: stream.SublayerUpdate, kind: AttentionKind
 ) -> tuple[Tensor, float]:
     """(queries, inputs) shares of a block's inputs: its keys; in cross-attention first the residual.
 
     And by what share of the longest output the parts miss it.
     """
-    layer, across = each.sublayer.layer, kind is AttentionKind.CROSS
+    layer, across = update.sublayer.layer, kind is AttentionKind.CROSS
     weights = torch.as_tensor(recorded(run).weights(kind, layer)).double()
     attention, (rows, bias) = multi_head(model, kind, layer), output_rows(model, kind, layer)
     always = value_biases(model, kind, layer)  # what every value holds; with pre-norm also of β
-    if each.norm is None and not across:
-        beta = exact(attention.v_proj.weight) @ exact(shift(model.residual(each.sublayer).norm))
+    if update.norm is None and not across:
+        beta = exact(attention.v_proj.weight) @ exact(shift(model.residual(update.sublayer).norm))
         always = always + beta.view_as(always)
     heads = values_written(model, run, kind, layer, always)  # (heads, keys, d_model)
-    residual, wrote = each.record.before.double(), each.record.stream.double()
+    residual, wrote = update.record.before.double(), update.record.stream.double()
     constant = torch.einsum("hqk,hd->qd", weights, (always @ rows)[:, 0]) + bias
     found, worst, size = [], 0.0, max(1, AT_ONCE // heads[0].numel())
     for start in range(0, len(residual), size):
@@ -218,7 +218,7 @@ def _mixed(
         if across:
             moved = torch.cat([torch.zeros_like(own)[:, None], moved], 1)
         moved[count, at] += own
-        if (norm := each.norm) is not None:
+        if (norm := update.norm) is not None:
             spread = norm.spread[here]
             moved = norm.gain * norm.centred(moved) / spread[:, None]
             rest = norm.gain * norm.centred(rest) / spread + norm.shift
@@ -336,6 +336,6 @@ def saliency(
     return Saliency(read_only(source), read_only(prefix), audit)
 
 
-def _put(leaf: Tensor, own: Tensor, at: At) -> Tensor:
+def _put(leaf: Tensor, original: Tensor, at: At) -> Tensor:
     """Embeddings in the place of the tokens' own."""
     return leaf

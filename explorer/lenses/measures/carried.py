@@ -74,12 +74,16 @@ def shares(norms: Array) -> Array:
     return np.divide(norms, total, out=np.zeros_like(norms), where=total > 0)
 
 
-def carried_map(view: HeadMap, found: Carried) -> HeadMap:
+def carried_map(view: HeadMap, carried: Carried) -> HeadMap:
     """A map, or a window of one, with shares of what was carried for its weights (``carried``)."""
     part = view.window.queries, view.window.keys
-    checks = view.audit.joined(replace(found.audit, claim=view.audit.claim))
+    checks = view.audit.joined(replace(carried.audit, claim=view.audit.claim))
     return replace(
-        view, weights=shares(found.norms)[part], measure="carried", measured=found.norms[part], report=checks
+        view,
+        weights=shares(carried.norms)[part],
+        measure="carried",
+        measured=carried.norms[part],
+        report=checks,
     )
 
 
@@ -101,9 +105,9 @@ def value_zeroing(model: Network, run: Translation, kind: Kind, layer: int) -> A
     entered = blocks[0].record.before[None].to(device=device, dtype=stack.dtype)
     found, at_once = [], max(1, _AT_ONCE // entered.numel())
 
-    def zeroed(own: Tensor, at: At) -> Tensor:
+    def zeroed(original: Tensor, at: At) -> Tensor:
         """Takes from row r of a batch the value of key ``first`` + r, in every head."""
-        value, rows = own.clone(), torch.arange(len(own))
+        value, rows = original.clone(), torch.arange(len(original))
         value[rows, :, rows + first] = 0
         return value
 

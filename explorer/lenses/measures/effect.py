@@ -279,9 +279,9 @@ def rewired(
     outputs = torch.as_tensor(np.asarray(maps, dtype=np.float32)) @ record.value[head].float()
 
     def edits(runs: Sequence[Tensor]) -> Edits:
-        def edit(own: Tensor, at: At) -> Tensor:
-            changed = own.clone()
-            changed[:, head] = torch.stack([*runs]).to(own)
+        def edit(original: Tensor, at: At) -> Tensor:
+            changed = original.clone()
+            changed[:, head] = torch.stack([*runs]).to(original)
             return changed
 
         return {f"{run.config.sites[AttentionKind(kind)].sublayer(layer).path}.heads": [edit]}

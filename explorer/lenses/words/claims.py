@@ -39,18 +39,18 @@ def heads_that_show(run: Translation, target: str, source: str, least: float) ->
     return sorted(found, key=lambda shown: -shown.weight)
 
 
-def shared_heads(found: Sequence[Sequence[ClaimHead]]) -> list[ClaimHead | None]:
+def shared_heads(claim_heads: Sequence[Sequence[ClaimHead]]) -> list[ClaimHead | None]:
     """One head for each claim, so that as many claims as possible are shown by the same head.
 
     Per claim, the head that shows most of the claims (of several such heads, the one with the largest sum of
     weights); if it does not show this claim, the claim's own best head; None if no head shows it.
     """
     merits: dict[tuple[int, int], tuple[int, float]] = {}
-    for shown in (each for heads in found for each in heads):
+    for shown in (each for heads in claim_heads for each in heads):
         count, total = merits.get((shown.layer, shown.head), (0, 0.0))
         merits[shown.layer, shown.head] = count + 1, total + shown.weight
     most = max(merits, key=lambda place: merits[place], default=None)
     return [
         next((each for each in heads if (each.layer, each.head) == most), heads[0] if heads else None)
-        for heads in found
+        for heads in claim_heads
     ]

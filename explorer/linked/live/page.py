@@ -88,7 +88,7 @@ def live(directory: str | Path, texts: Sequence[str] = (), *, folder: bool = Fal
         "references": [_reference(model, run) for run in references],
         "off": _OFF,
     }
-    files = [] if folder else [_held(name, (path / name).read_bytes()) for name in (WEIGHTS, PIECES)]
+    files = [] if folder else [_embedded(name, (path / name).read_bytes()) for name in (WEIGHTS, PIECES)]
     connect = "connect-src 'self'; " * folder
     policy = POLICY.replace("script-src 'unsafe-inline'", "script-src 'unsafe-inline' 'wasm-unsafe-eval'")
     return _FRAME.format(
@@ -172,7 +172,7 @@ def _proof(model: Translator, known: Known) -> str:
     return f"{model.name} · weights SHA-256 {known.sha256} · {version} · {today}"
 
 
-def _held(name: str, content: bytes) -> str:
+def _embedded(name: str, content: bytes) -> str:
     """A file as a part of the page that no browser shows."""
     zipped = base64.b64encode(zlib.compress(content, 9)).decode()
     return f'<script type="text/plain" id="{name}">{zipped}</script>'

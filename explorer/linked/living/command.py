@@ -66,10 +66,10 @@ def page(
     if beside_model:
         other, theirs = _opened(beside_model, beam, device)
 
-    def make(own: str) -> tuple[Translation, str]:
-        first, second = run(own, edits), None
+    def make(folder: str) -> tuple[Translation, str]:
+        first, second = run(folder, edits), None
         if other_text or beside_model or edits:
-            second = other(other_text or own, ()), theirs
+            second = other(other_text or folder, ()), theirs
         return first, written(first, known, place, heads, second, measure or (), why or ())
 
     if text is None:

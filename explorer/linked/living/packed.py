@@ -36,16 +36,16 @@ def cells(
     return found, (away + _MIDDLE).astype(np.uint8)
 
 
-def _near(found: Bytes) -> NDArray[np.int64]:
+def _near(content: Bytes) -> NDArray[np.int64]:
     """Thousandths of the weight that a level stands for."""
-    return (1000 * (np.maximum(found, 1).astype(np.int64) - 1) + 127) // 254
+    return (1000 * (np.maximum(content, 1).astype(np.int64) - 1) + 127) // 254
 
 
 def scores(
-    found: np.ndarray,  # (layers, heads, queries, keys) scores before the mask
+    raw: np.ndarray,  # (layers, heads, queries, keys) scores before the mask
 ) -> tuple[Bytes, Bytes] | None:
     """Hundredths of scores as low and high bytes; None if one of them is too large or no number."""
-    hundredths = np.rint(100 * found.astype(np.float64)) + _ZERO
+    hundredths = np.rint(100 * raw.astype(np.float64)) + _ZERO
     if not ((hundredths >= 0) & (hundredths < 2 * _ZERO)).all():
         return None
     whole = hundredths.astype(np.uint16)

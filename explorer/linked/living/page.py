@@ -132,9 +132,9 @@ def written(
     )
 
 
-def _script(name: str, data: str, place: str, title: str, shown: str) -> str:
+def _script(name: str, data: str, place: str, title: str, content: str) -> str:
     """The data of a run, with the hash of all that is shown: title, place, the texts of the page, numbers."""
-    hashed = "\n".join((_one_space(title), place, _one_space(shown), data))
+    hashed = "\n".join((_one_space(title), place, _one_space(content), data))
     digest = hashlib.sha256(hashed.encode()).hexdigest()
     attributes = f'id="{name}" data-sha256="{digest}" data-place="{safe(place)}"'
     return f'<script type="text/plain" {attributes}>{data}</script>'
@@ -179,7 +179,7 @@ def side(
         said["changes"] = [f"Changed: {in_words(each, run)}." for each in run.interventions]
     spec = {"view": f"{HOME.view}{number}", **pair}
     values = {
-        **_shown(run, known, kinds, spec),
+        **_content(run, known, kinds, spec),
         "app": address(run, known.app, known.query),
         "said": said,
         "kinds": {name: kind.values for name, kind in kinds.items()},
@@ -245,7 +245,7 @@ def _named(text: str, sizes: Mapping[str, Head], strict: bool = True) -> dict[st
     return found
 
 
-def _shown(
+def _content(
     run: Translation,
     known: Known,
     kinds: Mapping[str, AttentionMaps],
@@ -277,7 +277,7 @@ def _shown(
         glosses=glosses,
         tour=tour,
         sides=SIDES if run.source_tokens else {**SIDES, "target": "text"},
-        given=getattr(run, "given", 0),  # of a prompt
+        n_given=getattr(run, "given", 0),  # of a prompt
     )
     return {
         "spec": {

@@ -82,10 +82,10 @@ def _module(folder: Path, name: str, replaced: dict[str, str]) -> tuple[str, lis
         raise JoinError(f"There is no script {name}.") from error
     needs: list[str] = []
 
-    def taken(found: re.Match[str]) -> str:
-        wanted = _resolved(name, found[2])
+    def taken(match: re.Match[str]) -> str:
+        wanted = _resolved(name, match[2])
         needs.append(replaced.get(wanted, wanted))
-        names = [" : ".join(each.split(" as ")) for each in _names(found[1])]
+        names = [" : ".join(each.split(" as ")) for each in _names(match[1])]
         return f'const {{ {", ".join(names)} }} = modules["{needs[-1]}"];'
 
     body, exports = _IMPORT.sub(taken, source), _EXPORT.findall(source)

@@ -50,16 +50,16 @@ def read_examples(path: Path) -> tuple[Example, ...]:
     return found
 
 
-def _example(each: Mapping[str, Any]) -> Example:
-    claim, gloss = Claim(**each["claim"]), dict(each["gloss"])
-    texts = [each["label"], each["text"], each["other"], claim.text, claim.target, claim.source]
+def _example(values: Mapping[str, Any]) -> Example:
+    claim, gloss = Claim(**values["claim"]), dict(values["gloss"])
+    texts = [values["label"], values["text"], values["other"], claim.text, claim.target, claim.source]
     numbers = [claim.layer, claim.head, claim.least, claim.weight]
     if not all(isinstance(text, str) for text in [*texts, *gloss, *gloss.values()]):
         raise TypeError
     if not all(isinstance(number, int | float) for number in numbers):
         raise TypeError
     label, text, other, *_ = texts
-    return Example(label, text, other, claim, gloss, each.get("reference"))
+    return Example(label, text, other, claim, gloss, values.get("reference"))
 
 
 def claim_step(example: Example, target_tokens: Sequence[str]) -> int | None:

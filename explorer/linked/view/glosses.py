@@ -73,9 +73,9 @@ def meant(run: Translation, example: Example) -> dict[int, Gloss]:
     }
 
 
-def legend(found: Mapping[int, Gloss]) -> str:
+def legend(glosses: Mapping[int, Gloss]) -> str:
     """What the words under a translation are, in a sentence; empty if there are none."""
-    origins = dict.fromkeys(each["origin"] for each in found.values())
+    origins = dict.fromkeys(each["origin"] for each in glosses.values())
     heads = [f"source words by the {origin}" for origin in origins if origin != EXAMPLE]
     english = ["English words of the example"] * (EXAMPLE in origins)
     return f"Under the words: {', else '.join([*english, *heads])}." if origins else ""

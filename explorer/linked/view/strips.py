@@ -44,14 +44,14 @@ SIDES = {"source": "source", "target": "target"}
 
 
 def shaded(
-    shown: Sequence[dict[str, Any]],  # the chips
+    chips: Sequence[dict[str, Any]],  # the chips
     shades: Sequence[Shade],  # one for each token; none leaves the chips as they are
 ) -> list[dict[str, Any]]:
     """Chips with the shade of their darkest token, and its number in the place of a gloss."""
     if not shades:
-        return list(shown)
+        return list(chips)
     found = []
-    for chip in shown:
+    for chip in chips:
         own = shades[chip["first"] : chip["last"] + 1]
         darkest = max(own, key=lambda each: each["share"])
         title = " + ".join(each["text"] for each in own)
@@ -71,7 +71,7 @@ def strips_feed(
     tour: Sequence[Mapping[str, Any]] = (),  # stops of the tour: `{"plot", "text", "step"}`
     claim: Mapping[str, Any] | None = None,  # what an example shows, and at which step: `{"step", "text"}`
     sides: Mapping[str, str] = SIDES,  # names of the strips
-    given: int = 0,  # how many of the target tokens were given to the model, and not written by it
+    n_given: int = 0,  # how many of the target tokens were given to the model, and not written by it
     shades: Sequence[Shade] = (),  # how dark each target token is; none if the strip is not shaded
 ) -> Feed:
     """The strips: source and target chips, and the token names used in titles."""
@@ -83,7 +83,7 @@ def strips_feed(
         "source": chips(source),
         "target": shaded(chips(predicts, glosses), shades),
         "sides": dict(sides),
-        "given": given,
+        "given": n_given,
         "direction": {"source": direction(source), "target": direction(predicts)},
         "names": {name: [captions.quote(token) for token in tokens] for name, tokens in shown.items()},
         "follow": list(follow),

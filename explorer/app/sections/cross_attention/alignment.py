@@ -281,13 +281,13 @@ def word_map(opened: View, text: Text, pair: GoldPair, rules: LinkRules, now: St
         st.button("Clear the links made by hand", "alignment.clear", type="tertiary", on_click=clear)
 
 
-def suggestion(name: str, text: Text, found: Links, pair: GoldPair) -> str:
+def suggestion(name: str, text: Text, links: Links, pair: GoldPair) -> str:
     """What the rule links, and how much of it links made by hand confirm."""
-    told = f"{name[0].upper()}{name[1:]} suggests **{links_of(len(found))} between words**"
-    told += (f": {listed(text, found, NAMED)}" if found else "") + "." * (len(found) <= NAMED)
+    told = f"{name[0].upper()}{name[1:]} suggests **{links_of(len(links))} between words**"
+    told += (f": {listed(text, links, NAMED)}" if links else "") + "." * (len(links) <= NAMED)
     if not pair.possible:
         return told
-    rate, sure = score([found], [pair]), links_of(len(pair.sure), "sure ")
+    rate, sure = score([links], [pair]), links_of(len(pair.sure), "sure ")
     return (
         f"{told} Against {sure} made by hand: **AER {percent(rate.aer)}**, precision "
         f"{percent(rate.precision)}, recall {percent(rate.recall)}."
@@ -316,8 +316,8 @@ def links_of(count: int, sort: str = "") -> str:
     return f"{count} {sort}link{'s' * (count != 1)}"
 
 
-def listed(text: Text, found: Links, most: int) -> str:
-    pairs = sorted(found, key=lambda link: link[::-1])
+def listed(text: Text, links: Links, most: int) -> str:
+    pairs = sorted(links, key=lambda link: link[::-1])
     told = [plain(f"“{text.target[j].text}” – “{text.source[i].text}”") for i, j in pairs[:most]]
     return ", ".join(told) + ", …" * (len(pairs) > most)
 

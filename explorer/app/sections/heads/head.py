@@ -133,9 +133,9 @@ def written(value: SupportsFloat, statistic: Statistic) -> str:
     return percent(float(value)) if shares else labels.number(float(value), ".2f")
 
 
-def link_to(found: Found, line: Line, label: str, row: int | None, source: int | None = None) -> None:
+def link_to(view: Found, line: Line, label: str, row: int | None, source: int | None = None) -> None:
     """Links to a sentence in the view of the kind, which runs it as it was run here, at a row of the head."""
-    kind = str(found.kind)
+    kind = str(view.kind)
     values = {"text": line.source, "sentence": examples.whole(line.source), "target": line.target}
     values |= {"step": None, "source": row} if kind == "encoder" else {"step": row, "source": source}
     st.page_link(
@@ -143,35 +143,35 @@ def link_to(found: Found, line: Line, label: str, row: int | None, source: int |
         label=plain(label),
         help=plain(line.target or "translated greedily"),
         icon=":material/open_in_new:",
-        query_params=link(found.now, decode="greedy", **{kind: found.head}, **values),
+        query_params=link(view.now, decode="greedy", **{kind: view.head}, **values),
     )
 
 
-def show(found: Found, source: Source) -> None:
+def show(view: Found, source: Source) -> None:
     """The chosen head: its role, one of three facets, and, folded, what is measured on a few sentences."""
-    name = str(found.roles[found.head])
+    name = str(view.roles[view.head])
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.markdown(f"##### {labels.head_name(*found.head)} · {found.role(found.head)}", width="content")
+        st.markdown(f"##### {labels.head_name(*view.head)} · {view.role(view.head)}", width="content")
         with st.container(width=220):
-            pickers.head_picker(found.kind, found.head, source)
-    kept = found.keeping(found.head, "**")
+            pickers.head_picker(view.kind, view.head, source)
+    kept = view.keeping(view.head, "**")
     if name == MIXED:
         st.markdown(f"It reaches the threshold of no role; taken one by one, {kept} show no role either.")
     else:
         definition = role(name).definition.replace("<", "\\<")
         st.markdown(f"{definition} Taken one by one, {kept} show it.")
-    facet = found.now.facet if found.now.facet in FACETS else "tokens"
+    facet = view.now.facet if view.now.facet in FACETS else "tokens"
     pickers.switch("facet", "What to see of the head", {name: name for name in FACETS}, facet)
-    if found.survey.brief and facet != "distances":
+    if view.survey.brief and facet != "distances":
         inform("The file of this model has statistics alone: let the model read the sentences here, below.")
     else:
-        FACETS[facet](found)
+        FACETS[facet](view)
     for name, (title, draw) in FOLDED.items():
-        fold = st.expander(title, found.now.facet == name, key=f"fold.{name}", on_change="rerun")
+        fold = st.expander(title, view.now.facet == name, key=f"fold.{name}", on_change="rerun")
         if fold.open:
             with fold:
                 try:
-                    draw(found, source)
+                    draw(view, source)
                 except UnmeasuredError as error:
                     inform(plain(str(error)))
 
@@ -179,8 +179,8 @@ def show(found: Found, source: Source) -> None:
 # --- facets -------------------------------------------------------------------------------------------------
 
 
-def _tokens(found: Found) -> None:
-    now = found.now
+def _tokens(view: Found) -> None:
+    now = view.now
     with st.container(horizontal=True):
         pickers.switch("unit", "Units", {unit: unit for unit in UNITS}, now.unit)
         orders = {"weight": "by weight", "lift": "by lift"}
@@ -189,33 +189,33 @@ def _tokens(found: Found) -> None:
     def table(by: str, names: str, first: Callable[[Token], str]) -> None:
         rows = [
             f"| {plain(labels.display(each.text))} | {first(each)} | {each.ratio:.1f} times | {each.seen} |"
-            for each in found.survey.tokens(found.kind, *found.head, now.unit, by)
+            for each in view.survey.tokens(view.kind, *view.head, now.unit, by)
         ]
         heading = [f"| | {names} | seen |", "|---|---:|---:|---:|"]
         st.markdown("\n".join([*heading, *rows]) if rows else "None was seen three times.")
 
     st.markdown("**Keys that take most weight**")
     table(now.keys_by, "share of the weight | lift", lambda each: f"{100 * each.value:.1f}\u00a0%")
-    st.markdown(f"**Queries that are most selective** (rows that {_ROWS[found.kind]} the {now.unit[:-1]})")
+    st.markdown(f"**Queries that are most selective** (rows that {_ROWS[view.kind]} the {now.unit[:-1]})")
     table("selective", "selectivity | to the head's mean", lambda each: f"{each.value:.2f}")
     st.caption(_LISTS)
 
 
-def _distances(found: Found) -> None:
-    profile = found.survey.profiles[found.kind]
-    shares, chance = profile.distances[found.head], profile.chance[found.head[0]]
+def _distances(view: Found) -> None:
+    profile = view.survey.profiles[view.kind]
+    shares, chance = profile.distances[view.head], profile.chance[view.head[0]]
     most = int(np.argmax(shares - chance))
     away = f"{abs(most - FAR)} {'before' if most > FAR else 'after'}** the query"
     st.markdown(
         f"Most above even weights: keys **{away if most != FAR else 'at the same position**'}, with "
         f"{percent(float(shares[most]))} of the weight instead of {percent(float(chance[most]))}."
-        f"{_moved(found)}"
+        f"{_moved(view)}"
     )
     panel(
-        f"distances-{found.kind}",
-        lambda: distance_bars(shares, chance, str(found.kind)),
-        f"{found.named()} · weight by distance, over {found.survey.sentences} sentences; the last bars hold "
-        f"{FAR} and more; line: even weights over the visible keys · {found.survey.model}",
+        f"distances-{view.kind}",
+        lambda: distance_bars(shares, chance, str(view.kind)),
+        f"{view.named()} · weight by distance, over {view.survey.sentences} sentences; the last bars hold "
+        f"{FAR} and more; line: even weights over the visible keys · {view.survey.model}",
         lambda: [
             ["query - key", "share", "even"],
             *([at - FAR, *map(float, pair)] for at, pair in enumerate(zip(shares, chance, strict=True))),
@@ -224,18 +224,18 @@ def _distances(found: Found) -> None:
     )
 
 
-def _moved(found: Found) -> str:
+def _moved(view: Found) -> str:
     """What two exchanged words do to the pattern, in a sentence."""
-    means = {name: float(each[found.head]) for name, each in found.survey.means[found.kind].items()}
+    means = {name: float(each[view.head]) for name, each in view.survey.means[view.kind].items()}
     if "stays" not in means:
         return ""
     stays, follows = means["stays"], means["follows"]
-    where = "columns" if found.kind is AttentionKind.CROSS else "rows and columns"
+    where = "columns" if view.kind is AttentionKind.CROSS else "rows and columns"
     told = (
         f" When two words change places, {percent(stays)} of the weight in their {where} stays in place, and "
         f"{percent(follows)} goes along with them"
     )
-    if found.kind is AttentionKind.DECODER:
+    if view.kind is AttentionKind.DECODER:
         return f"{told}; where it can go is for the mask to decide."
     if "stays_error" not in means:
         return f"{told}."
@@ -244,32 +244,32 @@ def _moved(found: Found) -> str:
     return f"{told}: it looks more **by {'position' if stays > follows else 'meaning'}**."
 
 
-def _sentences(found: Found) -> None:
-    names = {"role": "strength of its role"} | {name: each.label for name, each in found.known.items()}
+def _sentences(view: Found) -> None:
+    names = {"role": "strength of its role"} | {name: each.label for name, each in view.known.items()}
     names = {name: names[name] for name in SORTED if name in names}
-    order = found.now.sorted_by if found.now.sorted_by in names else "role"
+    order = view.now.sorted_by if view.now.sorted_by in names else "role"
     pickers.choose("sorted_by", "Order of the sentences", names, order, labelled=True)
-    fifths = found.survey.fifths(found.kind, *found.head, order)
+    fifths = view.survey.fifths(view.kind, *view.head, order)
     for title, sentences in zip(_FIFTHS, fifths, strict=True):
         if sentences:
             st.caption(title)
         for each in sentences:
-            texts = (labels.shorten(each.line.source, 60), _value(found, order, each))
-            link_to(found, each.line, " · ".join(filter(None, texts)), each.row)
+            texts = (labels.shorten(each.line.source, 60), _value(view, order, each))
+            link_to(view, each.line, " · ".join(filter(None, texts)), each.row)
     if not any(fifths):
         inform("No sentence of five words or more has a value.")
     st.caption("Each opens at the row of this head with the largest value; below the middle, the smallest.")
 
 
-def _value(found: Found, order: str, example: SurveyExample) -> str:
+def _value(view: Found, order: str, example: SurveyExample) -> str:
     """The value that orders a sentence, in its unit."""
-    name = str(found.roles[found.head])
+    name = str(view.roles[view.head])
     if order != "role":
-        return written(example.value, found.known[order])
+        return written(example.value, view.known[order])
     if name == MIXED:
         return ""
     if name == ALIGNMENT:
-        diagonal = float(found.survey.means[found.kind]["aer_diagonal"].flat[0])
+        diagonal = float(view.survey.means[view.kind]["aer_diagonal"].flat[0])
         return f"error {percent(round(role(name).threshold / example.value * diagonal, 3))}"
     value = role(name).threshold * example.value
     return percent(value) if role(name).share else f"{value:.2f} times"
@@ -292,10 +292,10 @@ class _Point(NamedTuple):
     y: float
 
 
-def _runs(found: Found, source: Source) -> list[Translation]:
+def _runs(view: Found, source: Source) -> list[Translation]:
     own = session.own_sentences()
     with st.spinner("Running a few dozen sentences"):
-        return runs_of(source, None if own is None else own[1], found.now.language)
+        return runs_of(source, None if own is None else own[1], view.now.language)
 
 
 def _of_side(drawn: Points, runs: list[Translation], kind: AttentionKind, side: int) -> list[_Point]:
@@ -316,10 +316,10 @@ def _pieces(run: Translation, kind: AttentionKind, side: int) -> tuple[str, ...]
     return run.labels(kind).keys if side else rows_of(run.labels(kind), kind)
 
 
-def _compares(found: Found, source: Source) -> None:
+def _compares(view: Found, source: Source) -> None:
     """Queries and keys of the head as points."""
-    runs, kind, by = _runs(found, source), found.kind, found.now.colour_by
-    drawn = points(source.translator().model, runs, (kind, *found.head))
+    runs, kind, by = _runs(view, source), view.kind, view.now.colour_by
+    drawn = points(source.translator().model, runs, (kind, *view.head))
     sides = [_of_side(drawn, runs, kind, side) for side in (0, 1)]
     st.markdown(
         f"These two directions of the balanced basis hold **{percent(drawn.share)}** of the variance of q·k "
@@ -327,7 +327,7 @@ def _compares(found: Found, source: Source) -> None:
     )
     names = {"side": "by side", "position": "by position", "class": "by class of token"}
     pickers.switch("colour_by", "Colour of the points", names, by)
-    chosen = next((each for side in sides for each in side if each.at == found.now.point), None)
+    chosen = next((each for side in sides for each in side if each.at == view.now.point), None)
     marks, texts = list[Marks](), list[tuple[float, float, str]]()
     for side, most, colour in zip(sides, (4, 6), (style.HUES[str(kind)], "#999999"), strict=True):
         key = int(side is sides[1])
@@ -347,8 +347,8 @@ def _compares(found: Found, source: Source) -> None:
     panel(
         f"points-{kind}",
         lambda: plane(marks, (first, second), chosen and chosen[-2:], texts, ends, even=True),
-        f"{found.named()} · {len(sides[0])} queries (diamonds) and {len(sides[1])} keys (circles) of "
-        f"{len(runs)} sentences · {found.survey.model}",
+        f"{view.named()} · {len(sides[0])} queries (diamonds) and {len(sides[1])} keys (circles) of "
+        f"{len(runs)} sentences · {view.survey.model}",
         lambda: [
             ["side", "sentence", "position", "token", "x", "y"],
             *(
@@ -370,7 +370,7 @@ def _compares(found: Found, source: Source) -> None:
     st.markdown(f"As a {('query', 'key')[key]}: {' '.join(pieces)}")
     row = None if key and kind is AttentionKind.CROSS else chosen.position
     read = chosen.position if key and run.config.sites[kind].key_side == "encoder" else None
-    link_to(found, Line(run.source_text, run.text), labels.shorten(run.source_text, 60), row, read)
+    link_to(view, Line(run.source_text, run.text), labels.shorten(run.source_text, 60), row, read)
 
 
 def _marks(those: list[_Point], name: str, colour: str, key: int, shaded: bool) -> Marks:
@@ -392,11 +392,11 @@ def _sunk(
     return sink(source.translator(), runs, place, tell)
 
 
-def _rests(found: Found, source: Source) -> None:
+def _rests(view: Found, source: Source) -> None:
     """What the token costs on which the head rests."""
-    runs = _runs(found, source)
+    runs = _runs(view, source)
     bar = st.progress(0.0, "Running the sentences without this key")
-    place, which = (found.kind, *found.head), tuple(map(id, runs))
+    place, which = (view.kind, *view.head), tuple(map(id, runs))
     seen = _sunk(source, place, which, runs=runs, tell=lambda share: bar.progress(share))
     bar.empty()
     dims = ", ".join(str(labels.count(each)) for each in seen.outliers[:6])

@@ -130,11 +130,11 @@ def _number(name: str, label: str, value: float) -> None:
         st.number_input(label, low, high, value, 0.01, label_visibility="collapsed", width=96, **typed)
 
 
-def _grade(opened: View, kind: str, now: State, found: Plane, weights: Array, names: Sequence[str]) -> None:
+def _grade(opened: View, kind: str, now: State, plane: Plane, weights: Array, names: Sequence[str]) -> None:
     """Says what is asked for, what the query gives, and what the best one of the plane would give."""
-    first, second = (float(weights[key]) for key in found.pair)
-    one, other = (f"“{plain(names[key])}”" for key in found.pair)
-    best, at = found.best(now.goal)
+    first, second = (float(weights[key]) for key in plane.pair)
+    one, other = (f"“{plain(names[key])}”" for key in plane.pair)
+    best, at = plane.best(now.goal)
     done, able = short_of(now.goal, first, second) <= 0, short_of(now.goal, best, best) <= 0
     if now.goal == "copy":
         asked, gives, most = f"{one} gets at least {COPY}", f"{first:.3f}", f"gives it {best:.2f}"
@@ -142,8 +142,8 @@ def _grade(opened: View, kind: str, now: State, found: Plane, weights: Array, na
         asked, gives = f"{one} and {other} get {HALF} ± {NEAR} each", f"{first:.3f} and {second:.3f}"
         most = f"gives each at least {best:.2f}"
     if not able:
-        others = found.weights(found.query(*at))
-        others[[*found.pair][: 1 if now.goal == "copy" else 2]] = 0
+        others = plane.weights(plane.query(*at))
+        others[[*plane.pair][: 1 if now.goal == "copy" else 2]] = 0
         rival = plain(names[int(others.argmax())])
         most += f", with {others.max():.2f} on “{rival}”, which scores high where they do: choose other keys"
     verdict = ":material/check: **Reached.**" if done else ":gray[Not yet.]"
@@ -152,13 +152,13 @@ def _grade(opened: View, kind: str, now: State, found: Plane, weights: Array, na
         f":gray[The best query of this plane {most}.]"
     )
     if done:
-        at_keys = " and ".join(str(labels.count(key)) for key in found.pair)
+        at_keys = " and ".join(str(labels.count(key)) for key in plane.pair)
         a, b = labels.number(now.a, "g"), labels.number(now.b, "g")
         chose = f"a = {a}, b = {b}, l = {now.length:g}, keys {at_keys}"
         strip.built(opened, kind, now.goal, chose, f"Weight: {gives}.")
 
 
-def _disturb(now: State, found: Plane, names: tuple[str, str], copies: tuple[Tensor, Tensor]) -> None:
+def _disturb(now: State, plane: Plane, names: tuple[str, str], copies: tuple[Tensor, Tensor]) -> None:
     """Moves the keys a little, and measures what becomes of the weights, for queries of several lengths."""
     st.markdown("##### Disturb the keys")
     left, right = st.columns(_WIDTHS, gap="medium")
@@ -167,15 +167,15 @@ def _disturb(now: State, found: Plane, names: tuple[str, str], copies: tuple[Ten
         pickers.slide("disturbance", label, now.disturbance)
         seen(_WHY, title="Why one head averages badly")
     queries: dict[str, Sequence[Tensor]] = {
-        f"your query{said}": [found.query(now.a, now.b, now.length * factor)]
+        f"your query{said}": [plane.query(now.a, now.b, now.length * factor)]
         for factor, said in ((0.5, ", half as long"), (1, ""), (2, ", twice as long"))
     }
     queries["two heads, each copying one key"] = copies
-    pair = [*found.pair]
+    pair = [*plane.pair]
     lines = [f"| | length of q | weight of {names[0]} | of {names[1]} | change |", "|--|--|--|--|--|"]
     for said, heads in queries.items():
-        own = np.mean([found.weights(each) for each in heads], axis=0)[pair]
-        moved = np.mean([found.disturbed(each, now.disturbance / 100) for each in heads], axis=0)[:, pair]
+        own = np.mean([plane.weights(each) for each in heads], axis=0)[pair]
+        moved = np.mean([plane.disturbed(each, now.disturbance / 100) for each in heads], axis=0)[:, pair]
         change = labels.telling(float(np.abs(moved - own).max(1).mean()))
         size = " · ".join(f"{float(each.norm()):.1f}" for each in heads)
         lines.append(f"| {said} | {size} | {own[0]:.2f} | {own[1]:.2f} | {change} |")

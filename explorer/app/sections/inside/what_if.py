@@ -200,9 +200,9 @@ def _offered(look: Look) -> dict[str, Arithmetic]:
     return {name: each for name, each in ARITHMETIC.items() if name != "no-scale" or look.inside.divisor != 1}
 
 
-def fitted(look: Look, asked: WhatIf | None) -> tuple[str, float]:
+def fitted(look: Look, change: WhatIf | None) -> tuple[str, float]:
     """The arithmetic that a state asks for, with its number fitted to the model; no name for the model's."""
-    name, number = asked or ("", None)
+    name, number = change or ("", None)
     if name not in _offered(look):
         return "", 0.0
     if name == "pair":
@@ -211,15 +211,15 @@ def fitted(look: Look, asked: WhatIf | None) -> tuple[str, float]:
     return name, (*ARITHMETIC[name].usual, 0.0)[0] if number is None else number
 
 
-def outcome(look: Look, asked: WhatIf | None) -> Outcome | None:
+def outcome(look: Look, change: WhatIf | None) -> Outcome | None:
     """What the arithmetic that a state asks for makes of this query; None if that is the model's own."""
-    name, number = fitted(look, asked)
+    name, number = fitted(look, change)
     return ARITHMETIC[name].compute(look, number) if name else None
 
 
-def controls(look: Look, asked: WhatIf | None) -> None:
+def controls(look: Look, change: WhatIf | None) -> None:
     """Draws the switches."""
-    name, number = fitted(look, asked)
+    name, number = fitted(look, change)
     with st.container(horizontal=True, vertical_alignment="center", key="what-if"):
         st.markdown("**What if** this head computed otherwise?", width="content")
         names = {"": "the model's arithmetic", **{key: each.label for key, each in _offered(look).items()}}
@@ -233,13 +233,13 @@ def controls(look: Look, asked: WhatIf | None) -> None:
             take = lambda chosen: session.change(what_if=(name, float(chosen)))  # noqa: E731
             pickers.choose(f"what_if.{name}", "Number", choices, number, take, texts=True, width=150)
         st.badge(BADGE, color="gray", icon=":material/science:")
-    if name == "pair" and asked is not None and (asked[1] or 0) > (heads := look.sizes[2]):
+    if name == "pair" and change is not None and (change[1] or 0) > (heads := look.sizes[2]):
         inform(f"This layer has {heads} heads; head {heads} is taken.")
 
 
-def difference(look: Look, asked: WhatIf | None) -> Contents | None:
+def difference(look: Look, change: WhatIf | None) -> Contents | None:
     """What other arithmetic changes for this query; None if the model's own is chosen."""
-    found, (name, _) = look.outcome, fitted(look, asked)
+    found, (name, _) = look.outcome, fitted(look, change)
     if found is None:
         return None
     mask, symbols, output = look.view.mask[0], look.symbols, look.view.output[0]

@@ -29,11 +29,11 @@ USUAL = "sinusoidal"
 draw = partial(panel, sentence=False)
 
 
-def fitted(what: str, asked: int, most: int) -> int:
+def fitted(what: str, wanted: int, most: int) -> int:
     """The place (from 0) that is shown; a notice says so if there is none as far as the one asked for."""
-    if asked > most:
-        session.notice(f"There is no {what} {asked + 1:,} here, so {most + 1:,} is shown.")
-    return min(asked, most)
+    if wanted > most:
+        session.notice(f"There is no {what} {wanted + 1:,} here, so {most + 1:,} is shown.")
+    return min(wanted, most)
 
 
 def stack_switch(now: State, section: str) -> Side:

@@ -131,11 +131,11 @@ def spread(values: dict[str, np.ndarray], digits: int) -> tuple[dict[str, Interv
     return cells, "; ".join(f"{title(name)}: {each.value:.{digits}f}" for name, each in cells.items())
 
 
-def twin_heads(runs: Runs, kind: str, asked: Head | None) -> dict[str, Head]:
+def twin_heads(runs: Runs, kind: str, wanted: Head | None) -> dict[str, Head]:
     """The head of each twin: the one asked for, or the one with the most weight on the previous token."""
-    if asked is not None:
+    if wanted is not None:
         layers, heads = next(iter(runs.values())).config.sizes[kind]
-        layer, head = map(fitted, ("layer", "head"), asked, (layers - 1, heads - 1))
+        layer, head = map(fitted, ("layer", "head"), wanted, (layers - 1, heads - 1))
         return dict.fromkeys(runs, (layer, head))
     chosen = {}
     for name, run in runs.items():
@@ -146,17 +146,17 @@ def twin_heads(runs: Runs, kind: str, asked: Head | None) -> dict[str, Head]:
     return chosen
 
 
-def twin_maps(runs: Runs, kind: str, asked: Head | None) -> None:
+def twin_maps(runs: Runs, kind: str, wanted: Head | None) -> None:
     """One head of each twin side by side, and how far those heads look."""
     words, picker = st.columns([1, 2], vertical_alignment="center")
     words.markdown(f"**One head of the {STACKS[kind]} in each twin**")
     layers, count = next(iter(runs.values())).config.sizes[kind]
-    chosen = twin_heads(runs, kind, asked)
+    chosen = twin_heads(runs, kind, wanted)
     names: dict[Head | None, str] = {None: "each twin's previous-token head"}
     for place in itertools.product(range(layers), range(count)):
         names[place] = f"{labels.head_phrase(*place)} of every twin"
     with picker:
-        now = None if asked is None else next(iter(chosen.values()))
+        now = None if wanted is None else next(iter(chosen.values()))
         pickers.choose("positions.twin_head", "Head", names, now, "twin_head")
     with st.container(horizontal=True, gap="small"):
         for name, run in runs.items():
@@ -190,7 +190,7 @@ def profile(trace: AttentionTrace, kind: str, head: Head) -> np.ndarray:
     return sums / queries
 
 
-def swap(text: str, runs: Runs, asked: tuple[int, int] | None) -> None:
+def swap(text: str, runs: Runs, wanted: tuple[int, int] | None) -> None:
     """Exchanges two words, and shows which encoders and translations notice."""
     st.markdown("##### Exchange two words: which encodings notice?")
     tokens = next(iter(runs.values())).source_tokens
@@ -199,7 +199,7 @@ def swap(text: str, runs: Runs, asked: tuple[int, int] | None) -> None:
         inform("The sentence needs two words.")
         return
     last = len(words) - 1
-    one, other = (fitted("word", each, last) for each in asked or (min(1, last), min(5, last)))
+    one, other = (fitted("word", each, last) for each in wanted or (min(1, last), min(5, last)))
     if one == other:
         one = 0 if other else 1
     left, right = st.columns(2, gap="large")
@@ -231,7 +231,7 @@ def swap(text: str, runs: Runs, asked: tuple[int, int] | None) -> None:
     right.dataframe(rows, hide_index=True, width="stretch")
 
 
-def move(text: str, runs: Runs, offset: int, asked: Head | None) -> None:
+def move(text: str, runs: Runs, offset: int, wanted: Head | None) -> None:
     """Lets the sentence start later, and shows which twins change their weights."""
     left, right = st.columns(2, gap="large")
     with left:
@@ -270,7 +270,7 @@ def move(text: str, runs: Runs, offset: int, asked: Head | None) -> None:
     if not offset:
         return
     st.markdown("**One head of the encoder in each twin: moved (A) − in place (B)**")
-    heads, tokens = twin_heads(runs, "encoder", asked), next(iter(runs.values())).source_tokens
+    heads, tokens = twin_heads(runs, "encoder", wanted), next(iter(runs.values())).source_tokens
     shown = slice(*window_around(len(tokens), 0, CELLS))
     end = scale_end(max(float(gaps[name][heads[name]].max()) for name in moved))
     with st.container(horizontal=True, gap="small"):

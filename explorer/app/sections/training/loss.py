@@ -82,12 +82,12 @@ def table(at: SmoothedPosition) -> Table:
     return [("token", "p", "q", "q without smoothing", "p - q", "p - q without smoothing"), *rows]
 
 
-def sentence(each: Position, place: int, at: SmoothedPosition) -> str:
+def sentence(position: Position, place: int, at: SmoothedPosition) -> str:
     """Loss of a position under a smoothing, and where it pushes the right piece."""
     right = at.entries[at.right]
     told = (
-        f"At position {count(place)}, the model gives the right piece, {word(each.token)}, "
-        f"**{small(math.exp(-each.loss))}**: −log p is {number(at.bare_loss)} nats. "
+        f"At position {count(place)}, the model gives the right piece, {word(position.token)}, "
+        f"**{small(math.exp(-position.loss))}**: −log p is {number(at.bare_loss)} nats. "
     )
     if not at.epsilon:
         return f"{told}Without smoothing, that is the loss; it would be 0 only at {percent(1)}."

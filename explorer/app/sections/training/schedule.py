@@ -86,14 +86,15 @@ def paper_schedule(paper: TrainingOptions, width: int) -> str:
     )
 
 
-def own_schedule(name: str, own: TrainingOptions, width: int) -> str:
+def own_schedule(name: str, options: TrainingOptions, width: int) -> str:
     """Training of a model, from the command on its card."""
-    peak = learning_rate(own, min(own.warmup, own.steps), width)
+    peak = learning_rate(options, min(options.warmup, options.steps), width)
     falls = {
-        "constant": f", the same rate up to step {own.steps - own.decay_steps:,}, then straight down to 0",
+        "constant": f", the same rate up to step {options.steps - options.decay_steps:,}, "
+        "then straight down to 0",
         "linear": ", then straight down to 0 at the last step",
-    }.get(own.schedule, ", then down with 1/√step")
+    }.get(options.schedule, ", then down with 1/√step")
     return (
-        f"{plain(name)} itself was trained for {own.steps:,} steps: up to ${power(peak)}$ by step "
-        f"{own.warmup:,}{falls} (from the training command on its card)."
+        f"{plain(name)} itself was trained for {options.steps:,} steps: up to ${power(peak)}$ by step "
+        f"{options.warmup:,}{falls} (from the training command on its card)."
     )

@@ -44,7 +44,7 @@ def show(source: Source) -> None:
                     )
 
 
-def asked(now: State) -> Experiment | None:
+def held_experiment(now: State) -> Experiment | None:
     """The experiment whose changes a state holds; None if it holds no experiment's."""
     source = models.known(now.model)
     text, written = examples.sentence_of(source, now), do.write_text(now.changes)

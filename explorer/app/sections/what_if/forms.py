@@ -89,42 +89,42 @@ def cell(of_kind: str) -> tuple[int, int] | None:
 # --- a control for each field -------------------------------------------------------------------------------
 
 
-def _kind(opened: View, _given: Given) -> Any:
+def _kind(opened: View, _context: Given) -> Any:
     names = {kind: KIND_NAMES[kind] for kind in opened.kinds[::-1]}
     return one("Attention", names, 230, session.current().kind or "cross")
 
 
-def _layer(opened: View, given: Given) -> Any:
-    config, kind = opened.translation.config, given.get("kind")
-    layers = config.sizes[kind][0] if kind else config.stacks[given["side"]].n_layers
+def _layer(opened: View, context: Given) -> Any:
+    config, kind = opened.translation.config, context.get("kind")
+    layers = config.sizes[kind][0] if kind else config.stacks[context["side"]].n_layers
     return one("Layer", counted("layer", layers), 110, getattr(session.current(), kind)[0] if kind else 0)
 
 
-def _head(opened: View, given: Given, every: bool = False) -> Any:
+def _head(opened: View, context: Given, every: bool = False) -> Any:
     heads, shown = (
-        opened.translation.config.sizes[given["kind"]][1],
-        getattr(session.current(), given["kind"]),
+        opened.translation.config.sizes[context["kind"]][1],
+        getattr(session.current(), context["kind"]),
     )
     return one("Head", counted("head", heads, every), 130 if every else 110, shown[1])
 
 
-def _heads(opened: View, given: Given) -> int | None:
-    chosen = _head(opened, given, every=True)
+def _heads(opened: View, context: Given) -> int | None:
+    chosen = _head(opened, context, every=True)
     return None if chosen == EVERY else chosen
 
 
-def _by(opened: View, given: Given) -> Any:
+def _by(opened: View, context: Given) -> Any:
     ways = {"zero": "zero", "mean": "its mean output", "uniform": "equal weights"}
     ways |= {"previous": "the previous token", "first": "the first token"}
     if opened.source.translator().means is None:
         del ways["mean"]
-    if given["kind"] == "cross":
+    if context["kind"] == "cross":
         del ways["previous"]
     return one("What it gives instead", ways)
 
 
-def _sublayer(opened: View, given: Given) -> Any:
-    parts = opened.translation.config.stacks[given["side"]].sublayers
+def _sublayer(opened: View, context: Given) -> Any:
+    parts = opened.translation.config.stacks[context["side"]].sublayers
     return one("Sub-layer", {part: PARTS[part] for part in parts}, 220)
 
 

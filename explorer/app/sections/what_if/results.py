@@ -15,7 +15,7 @@ from explorer.app.controls import panel, pickers, plain, seen
 from explorer.app.sections.what_if import changes, experiments
 from explorer.app.sections.what_if.forms import cell, tokens_of
 from explorer.app.server import runs
-from explorer.app.server.stores import held
+from explorer.app.server.stores import bytes_of
 from explorer.app.server.view import View, forced, per_run
 from explorer.app.shell import changed
 from explorer.figures.base import labels, style
@@ -55,7 +55,7 @@ def show(opened: View) -> None:
         return
     new = opened.traced().translation
     free = compared(opened, id(base), id(new), pair=(base, new))
-    asked = experiments.asked(session.current())
+    asked = experiments.held_experiment(session.current())
     if asked is not None:
         st.markdown(f"##### {plain(asked.question)}")
     st.markdown(outcome(free))
@@ -73,7 +73,7 @@ def show(opened: View) -> None:
     seen(SEEING, FORMULA)
 
 
-@per_run(16, lambda both: held(both.base) + held(both.changed))
+@per_run(16, lambda both: bytes_of(both.base) + bytes_of(both.changed))
 def compared(_opened: View, _base: int, _other: int, *, pair: Runs) -> RunDifference:
     """The difference of two runs, which their ids tell apart; kept."""
     return compare_runs(*pair)

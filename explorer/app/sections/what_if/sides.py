@@ -181,18 +181,18 @@ def against_of(opened: View, now: State) -> Against:
     return now.against or (("uniform", None) if opened.example is None else ("sentence", None))
 
 
-def second_side(own: Side, opened: View, mode: str, value: Any, text: str | None) -> tuple[str, Side]:
+def second_side(first: Side, opened: View, mode: str, value: Any, text: str | None) -> tuple[str, Side]:
     """The name of side A, and side B; ValueError, in a sentence, if B cannot be made."""
-    here, method, asked = labels.head_phrase(*own.head), opened.translation.method, opened.asked
+    here, method, asked = labels.head_phrase(*first.head), opened.translation.method, opened.asked
     if mode == "uniform":
-        return here, replace(own, name="uniform attention", is_uniform=True)
+        return here, replace(first, name="uniform attention", is_uniform=True)
     if mode == "head":
-        other = fitting.fit_head(own.kind, value, opened.source.sizes[own.kind], value)[0]
-        return here, replace(own, name=labels.head_phrase(*other), head=other)
+        other = fitting.fit_head(first.kind, value, opened.source.sizes[first.kind], value)[0]
+        return here, replace(first, name=labels.head_phrase(*other), head=other)
     if mode == "untrained":
         twin = per_run.untrained(opened, value)
         name = f"untrained twin, seed {value}"
-        return f"{asked.model}, trained", replace(own, name=name, run=twin, opened=None)
+        return f"{asked.model}, trained", replace(first, name=name, run=twin, opened=None)
     if mode == "model" and value not in catalogue.available():
         raise ValueError("The address names a model that is not available; choose a model from the list.")
     typed = clean(text or usual_text(opened, mode)) if mode in ("forced", "sentence") else ""
@@ -206,8 +206,8 @@ def second_side(own: Side, opened: View, mode: str, value: Any, text: str | None
     source = models.find(str(value)) if mode == "model" else asked.source
     asked = replace(asked, source=source, **more)  # type: ignore[arg-type]
     run = runs.translate(asked)
-    head = fitting.fit_head(own.kind, own.head, source.sizes[own.kind], own.head)[0]
-    return names[0], Side(names[1], run, own.kind, head, View(asked, run, None))
+    head = fitting.fit_head(first.kind, first.head, source.sizes[first.kind], first.head)[0]
+    return names[0], Side(names[1], run, first.kind, head, View(asked, run, None))
 
 
 def sides(opened: View, now: State, kind: str) -> tuple[Side, Side]:

@@ -43,18 +43,18 @@ class Drawing:
         self.at = at
 
     def _draw(
-        self, name: str, make: Callable[[], go.Figure], told: str, alt: str, checks: tuple[Check, ...]
+        self, name: str, make: Callable[[], go.Figure], caption: str, alt: str, checks: tuple[Check, ...]
     ) -> None:
         chart(f"anatomy.{name}", make(), alt)
         audit = self.at.audit(checks)
-        picture = export.Picture(make, self.at.caption(told), audit)
+        picture = export.Picture(make, self.at.caption(caption), audit)
         export.collect(f"anatomy-part {name}", picture)
         says(picture, proof(audit))
 
     def vectors(
-        self, name: str, rows: list[Strip], checks: tuple[Check, ...], told: str = MAPS, **more: object
+        self, name: str, rows: list[Strip], checks: tuple[Check, ...], caption: str = MAPS, **more: object
     ) -> None:
-        self._draw(name, partial(strips, rows, **more), told, alt(rows), checks)  # type: ignore[arg-type]
+        self._draw(name, partial(strips, rows, **more), caption, alt(rows), checks)  # type: ignore[arg-type]
 
     def bars(
         self,
@@ -63,11 +63,11 @@ class Drawing:
         values: np.ndarray,
         written: Sequence[str],
         what: str,
-        told: str,
+        caption: str,
         checks: tuple[Check, ...],
     ) -> None:
         make = partial(ranked, names, values, written, what)
-        self._draw(name, make, told, f"{told}: {', '.join(names)}", checks)
+        self._draw(name, make, caption, f"{caption}: {', '.join(names)}", checks)
 
 
 def show(at: Inspected, now: State) -> None:

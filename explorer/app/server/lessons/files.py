@@ -40,13 +40,13 @@ _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[][{},:\n]|[^][{},:"\s]+')
 class LessonError(ValueError):
     """A file is no lesson."""
 
-    def __init__(self, path: Path, found: Sequence[tuple[int, str]]) -> None:
-        self.found = found
+    def __init__(self, path: Path, wrong: Sequence[tuple[int, str]]) -> None:
+        self.found = wrong
         """Lines of the file, from 1, and what is wrong there."""
-        super().__init__(f"{shown(path.name)}, line {found[0][0]}: {found[0][1]}")
+        super().__init__(f"{printable(path.name)}, line {wrong[0][0]}: {wrong[0][1]}")
 
 
-def shown(path: str | Path) -> str:
+def printable(path: str | Path) -> str:
     """A path as any page or terminal can show it, whatever its bytes are."""
     return os.fsencode(path).decode("utf-8", "replace")
 
@@ -140,14 +140,14 @@ class _Reader:
             says = "this text has half of a character, a lone surrogate."
             self.need(without_surrogates(value) == value, says, *at)
 
-    def known(self, given: Any, names: Sequence[str], *at: Any) -> dict[str, Any]:
+    def known(self, content: Any, names: Sequence[str], *at: Any) -> dict[str, Any]:
         """An object, if it is one; names of its fields that nobody knows are noted."""
-        if not self.need(isinstance(given, dict), "this must be an object.", *at):
+        if not self.need(isinstance(content, dict), "this must be an object.", *at):
             return {}
-        for name in given:
+        for name in content:
             says = f"{name!r:.40} is unknown; known are {', '.join(names)}."
             self.need(name in names, says, *at, name)
-        return {name: value for name, value in given.items() if name in names}
+        return {name: value for name, value in content.items() if name in names}
 
     def text(self, value: Any, name: str, *at: Any) -> str:
         """A text of a limited length."""
@@ -155,13 +155,13 @@ class _Reader:
         fits = isinstance(value, str) and (value.strip() or name == "view") and len(value) <= most
         return value if self.need(fits, f"{name} must be a text of at most {most:,} characters.", *at) else ""
 
-    def lesson(self, name: str, given: Any) -> Lesson:
+    def lesson(self, name: str, value: Any) -> Lesson:
         """A whole lesson."""
         try:
             LESSON.read(f"{name}.1")
         except ValueError:
             self.need(False, "a lesson's file is called by lower-case letters, digits and hyphens.")
-        known = self.known(given, ("title", "minutes", "purpose", "needs", "first_hour", "steps"))
+        known = self.known(value, ("title", "minutes", "purpose", "needs", "first_hour", "steps"))
         title, purpose = (self.text(known.get(each), each, each) for each in ("title", "purpose"))
         minutes, hour, needs = known.get("minutes"), known.get("first_hour"), known.get("needs") or []
         counts = isinstance(minutes, int) and not isinstance(minutes, bool) and 1 <= minutes <= 60
@@ -178,9 +178,9 @@ class _Reader:
             name, title, minutes or 1, purpose, tuple(needs if listed else ()), bool(hour), tuple(read)
         )
 
-    def step(self, given: Any, *at: Any) -> Step:
+    def step(self, value: Any, *at: Any) -> Step:
         """One step."""
-        known = self.known(given, ("text", "otherwise", "view", "question"), *at)
+        known = self.known(value, ("text", "otherwise", "view", "question"), *at)
         text, view = (self.text(known.get(each), each, *at, each) for each in ("text", "view"))
         others = self.known(known.get("otherwise", {}), tuple(FACTS), *at, "otherwise")
         others = {fact: self.text(each, "text", *at, "otherwise", fact) for fact, each in others.items()}
@@ -206,9 +206,9 @@ class _Reader:
         self.need("lesson" not in params, "a step opens no other lesson.", *at)
         return script, {name: values[-1] for name, values in params.items()}
 
-    def question(self, given: Any, *at: Any) -> Question | None:
+    def question(self, value: Any, *at: Any) -> Question | None:
         """A question about a measured quantity."""
-        known = self.known(given, [each.name for each in fields(Question)], *at)
+        known = self.known(value, [each.name for each in fields(Question)], *at)
         values: dict[str, Any] = {
             name: tuple(each) if isinstance(each, list) else each for name, each in known.items()
         }
@@ -267,7 +267,7 @@ def every() -> tuple[dict[str, Lesson], list[str]]:
             continue
         if lesson.name in (*found, *CHECKS):
             taken = f"another lesson is called {lesson.name}, so this one is left out."
-            wrong.append(f"{shown(path.name)}: {taken}")
+            wrong.append(f"{printable(path.name)}: {taken}")
         else:
             found[lesson.name] = lesson
     return found, wrong

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from explorer.app.server.lessons import progress
-from explorer.app.server.lessons.files import CHECKS, Lesson, checks, every, shown
+from explorer.app.server.lessons.files import CHECKS, Lesson, checks, every, printable
 from explorer.figures.base import labels
 
 MOST_STUDENTS = 500
@@ -91,7 +91,7 @@ def _hardest(students: Sequence[tuple[str, progress.Notes]], known: dict[str, Le
 def of_folder(folder: Path) -> Table:
     """The table of the JSON files of a folder; OSError if it cannot be read."""
     paths = sorted(path for path in folder.iterdir() if path.suffix == ".json")
-    return table((shown(path.name), _content(path)) for path in paths)
+    return table((printable(path.name), _content(path)) for path in paths)
 
 
 def _content(path: Path) -> bytes | None:

@@ -194,9 +194,9 @@ class TrainingRun:
         """Whether it ends within some seconds."""
         return self._ended.wait(seconds)
 
-    def ended(self, told: str) -> None:
+    def ended(self, outcome: str) -> None:
         """Says how a run ended whose process is gone."""
-        self.told, self.paused = told, False
+        self.told, self.paused = outcome, False
         self._ended.set()
 
     def _say(self, line: bytes) -> bool:

@@ -216,10 +216,10 @@ def ask(opened: View) -> None:
             _question(opened, question, where, step)
 
 
-def _noted(opened: View, found: Measured, step: tuple[str, int]) -> dict[str, Any] | None:
+def _noted(opened: View, measured: Measured, step: tuple[str, int]) -> dict[str, Any] | None:
     """What is noted of the visitor's answer to this very question."""
     noted: dict[str, Any] | None = session.lesson_notes().get(step[0], {}).get(step[1])
-    same = noted is not None and (noted["asked"], noted["sentence"]) == (found.asks, opened.asked.text)
+    same = noted is not None and (noted["asked"], noted["sentence"]) == (measured.asks, opened.asked.text)
     return noted if same else None
 
 
@@ -295,28 +295,30 @@ def _question(opened: View, question: Question, at: Viewpoint, step: tuple[str, 
         st.markdown(f"{mark} {plain(found.reason(chosen))} {_numbers(found)}")
 
 
-def _numbers(found: Measured) -> str:
+def _numbers(measured: Measured) -> str:
     """All that was measured."""
-    shown = (f"{plain(each.name)} {plain(each.shown)}" for each in found.options if each.shown)
+    shown = (f"{plain(each.name)} {plain(each.shown)}" for each in measured.options if each.shown)
     text = " · ".join(shown)
     return f":gray[Measured: {text}]" if text else ""
 
 
-def _choose(opened: View, found: Measured, choice: int, step: tuple[str, int], at: Viewpoint) -> None:
+def _choose(opened: View, measured: Measured, choice: int, step: tuple[str, int], at: Viewpoint) -> None:
     now = session.current()
     if asking.place(opened.translation, now) == at:
         session.keep()
     else:  # the cursor has moved on, and comes back to what was asked
         session.change(step=at.step, source=at.source, **at.heads)
-    option = found.options[choice]
-    _note(opened, found, step, option.name, choice == found.best, found.reason(choice))
+    option = measured.options[choice]
+    _note(opened, measured, step, option.name, choice == measured.best, measured.reason(choice))
 
 
-def _note(opened: View, found: Measured, step: tuple[str, int], chose: str, right: bool, reason: str) -> None:
+def _note(
+    opened: View, measured: Measured, step: tuple[str, int], chose: str, right: bool, reason: str
+) -> None:
     session.lesson_notes().setdefault(step[0], {})[step[1]] = {
         "sentence": opened.asked.text,
         "model": opened.asked.model,
-        "asked": found.asks,
+        "asked": measured.asks,
         "chose": chose,
         "right": right,
         "reason": reason,

@@ -58,30 +58,31 @@ def pick_model(now: State, page: str = sitemap.HOME) -> Source | None:
     return source
 
 
-def _fitted(names: list[str], asked: str | None) -> str:
-    name, notes = fit_model(asked, names)
-    if notes and asked is not None and is_name(asked):
-        question().suggest(asked)
+def _fitted(names: list[str], wanted: str | None) -> str:
+    name, notes = fit_model(wanted, names)
+    if notes and wanted is not None and is_name(wanted):
+        question().suggest(wanted)
         notes = [
-            f"{asked} is not on this machine, so {name} is shown. Download {asked} from the Hub, on the left."
+            f"{wanted} is not on this machine, so {name} is shown. "
+            f"Download {wanted} from the Hub, on the left."
         ]
     for note in notes:
         session.notice(note)
-    if name != asked:
+    if name != wanted:
         session.resolve(model=name)
     return name
 
 
-def _about(found: ModelHandle) -> tuple[str, str]:
+def _about(source: ModelHandle) -> tuple[str, str]:
     """What a model is good at, as far as its card says so; and its size, its licence, where it runs."""
-    card = found.header
+    card = source.header
     if not card.license or not card.good_at:
-        return card.trouble, found.runs
+        return card.trouble, source.runs
     licence = card.license_name or card.license.upper().replace("-", " ")
-    languages = "" if found.named_by_languages else found.languages
-    nbytes = (found.path / WEIGHTS_FILE).stat().st_size
+    languages = "" if source.named_by_languages else source.languages
+    nbytes = (source.path / WEIGHTS_FILE).stat().st_size
     told = " · ".join(filter(None, (languages, card.good_at, card.trouble)))
-    return told, f"{size(nbytes)} on disk · {licence} · {found.runs}"
+    return told, f"{size(nbytes)} on disk · {licence} · {source.runs}"
 
 
 def take_model(name: str) -> None:

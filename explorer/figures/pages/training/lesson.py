@@ -115,26 +115,28 @@ def _pitch(count: int) -> float:
     return min(_WIDEST, max(_NARROWEST, _ROOM / max(count, 1)))
 
 
-def _columns(data: list[Spec], shown: range, y: Spec, height: int, **more: object) -> go.Figure:
+def _columns(data: list[Spec], visible: range, y: Spec, height: int, **more: object) -> go.Figure:
     """A picture with one column per position."""
-    count = max(len(shown), 4)
+    count = max(len(visible), 4)
     numbers = plot.named_axis(
-        [str(labels.count(i)) for i in shown], 10, side="top", anchor="free", position=1
+        [str(labels.count(i)) for i in visible], 10, side="top", anchor="free", position=1
     )
     across = numbers | {"range": [-0.5, count - 0.5]}
-    width = round(_LEFT + _RIGHT + _pitch(len(shown)) * count)
+    width = round(_LEFT + _RIGHT + _pitch(len(visible)) * count)
     around = (_LEFT, 28, _RIGHT, 8)
     return plot.figure(data, across, y, height, around, width=width, hovermode="closest", **more)
 
 
-def _written(tokens: dict[int, str], y: int, shown: range, colour: str | None, notes: dict[int, str]) -> Spec:
-    room = (_pitch(len(shown)) - 6) / _FONT
+def _written(
+    tokens: dict[int, str], y: int, visible: range, colour: str | None, notes: dict[int, str]
+) -> Spec:
+    room = (_pitch(len(visible)) - 6) / _FONT
     whole = {i: labels.piece(token) for i, token in tokens.items()}
     font = {} if colour is None else {"color": colour}
     same = {"textfont": font} if font else {}
     told = [notes.get(i, f"step {labels.count(i)}: {labels.escape(text)}") for i, text in whole.items()]
     return plot.points(
-        [i - shown.start for i in tokens],
+        [i - visible.start for i in tokens],
         [y] * len(tokens),
         "text",
         text=[labels.escape(labels.fitted(text, room)) for text in whole.values()],
@@ -147,11 +149,11 @@ def _written(tokens: dict[int, str], y: int, shown: range, colour: str | None, n
     )
 
 
-def _note(position: int, each: Column) -> str:
-    read, token, guess = (labels.escape(labels.piece(t)) for t in (each.read, each.token, each.guess))
-    share = labels.escape(percent(min(1.0, math.exp(-each.loss))))
+def _note(position: int, column: Column) -> str:
+    read, token, guess = (labels.escape(labels.piece(t)) for t in (column.read, column.token, column.guess))
+    share = labels.escape(percent(min(1.0, math.exp(-column.loss))))
     return (
         f"position {labels.count(position)}: reads {read}, is to predict {token}<br>"
-        f"loss {labels.number(each.loss)} nats (probability {share})<br>"
-        f"best guess {guess} ({labels.escape(percent(each.share))})"
+        f"loss {labels.number(column.loss)} nats (probability {share})<br>"
+        f"best guess {guess} ({labels.escape(percent(column.share))})"
     )

@@ -6,7 +6,7 @@ import pytest
 
 from explorer.app.maps.run_export import trace_file
 from explorer.app.server import imported, memory, stores
-from explorer.app.server.stores import NoRoomError, Recent, Residents, held
+from explorer.app.server.stores import NoRoomError, Recent, Residents, bytes_of
 from transformer import Capture
 
 
@@ -30,8 +30,8 @@ def test_a_store_is_bounded_by_bytes_but_keeps_the_newest(monkeypatch: pytest.Mo
 def test_what_a_translation_holds_counts_the_residual_stream_too(translator):
     plain = translator.translate("one two three")
     full = translator.translate("one two three", capture=Capture(residual=True))
-    assert plain.attention.nbytes < held(plain) < held(full)
-    assert held(translator.translate("one", capture=False)) == 0
+    assert plain.attention.nbytes < bytes_of(plain) < bytes_of(full)
+    assert bytes_of(translator.translate("one", capture=False)) == 0
 
 
 def test_a_file_that_holds_too_much_for_a_visit_is_refused(translator, monkeypatch: pytest.MonkeyPatch):
