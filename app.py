@@ -85,7 +85,7 @@ def _explained(opened: View) -> tuple[str, str]:
 
 def _next(opened: View) -> Feed:
     offered = next_token_choice.offered(opened) if opened.source.has_model else None
-    return next_feed(opened.trace, opened.translation, str(opened.asked.drawing), offered)
+    return next_feed(opened.trace, opened.translation, str(opened.request.drawing), offered)
 
 
 now = frame.open_page("app")

@@ -18,18 +18,18 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from explorer.linked.live.page import LiveError, live
-    from explorer.linked.living.notebook import Shown, show
+    from explorer.linked.living.notebook import FramedPage, show
     from explorer.linked.living.page import PageError, page
 
 _HOMES = {
     "LiveError": "live.page",
     "PageError": "living.page",
-    "Shown": "living.notebook",
+    "FramedPage": "living.notebook",
     "live": "live.page",
     "page": "living.page",
     "show": "living.notebook",
 }
-__all__ = ["LiveError", "PageError", "Shown", "live", "page", "show"]
+__all__ = ["FramedPage", "LiveError", "PageError", "live", "page", "show"]
 
 
 def __getattr__(name: str) -> object:

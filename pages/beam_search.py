@@ -39,7 +39,7 @@ _SECTIONS = (beam, sampling)
 
 def show(opened: View) -> None:
     now = session.current()
-    if opened.asked.target is not None:
+    if opened.request.target is not None:
         st.caption("Your own translation plays no part here: the model looks for one itself.")
     sections.draw("beam_search", _SECTIONS, now, opened, now)
 

@@ -27,7 +27,7 @@ with for_pytorch("explanation"):
     from explorer import lenses
     from explorer.app.address import State, session
     from explorer.app.address.kinds import TEXT
-    from explorer.app.address.state import own
+    from explorer.app.address.state import page_value
     from explorer.app.controls import inform, panel, part, pickers, plain, say, word
     from explorer.app.maps import measures
     from explorer.app.maps.looking import cells_of
@@ -40,7 +40,7 @@ with for_pytorch("explanation"):
     from explorer.lenses.heads.measures import SENTENCES
     from transformer.storage.description import SURVEY_FILE
 
-own("rival", TEXT)  # the token that the written one is compared with
+page_value("rival", TEXT)  # the token that the written one is compared with
 WORDS = (
     "All pieces of a source word are hidden (their scores are −∞) from every head of cross-attention, and "
     "the model runs again. Below zero: the token became less probable, so it rests on the word. Effects do "
@@ -151,7 +151,7 @@ def answer(opened: View, step: int) -> None:
     panel(
         "words",
         lambda: part_bars(names, effects),
-        f"Δ log p of “{token}”, in nats, without each source word · {opened.asked.model}",
+        f"Δ log p of “{token}”, in nats, without each source word · {opened.request.model}",
         lambda: [["word", "Δ log p"], *zip(names, effects.tolist(), strict=True)],
         seeing=WORDS,
         formula=EFFECT,
@@ -199,7 +199,7 @@ def one_row(opened: View, now: State, kind: str, step: int) -> None:
         ],
         [*columns, BIAS],
         f"{captions.KIND_NAMES[kind]} · {labels.head_phrase(*head)} · {query} · effect on “{token}” in "
-        f"nats · {opened.asked.model}",
+        f"nats · {opened.request.model}",
         seeing=ROW,
         formula=rf"{CARRIED}, \qquad {EFFECT}",
         audit=measures.audited(opened, len(effects)),
@@ -260,7 +260,7 @@ def reasons(opened: View, now: State, step: int) -> None:
     panel(
         "parts",
         lambda: part_bars(names, np.array(values)),
-        f"Parts of {pair}, direct paths, σ of every norm fixed · {opened.asked.model}",
+        f"Parts of {pair}, direct paths, σ of every norm fixed · {opened.request.model}",
         lambda: [["part", "nats"], *zip(map(str, parts.writers), parts.values.tolist(), strict=True)],
         seeing=PARTS,
         formula=DIRECT + (r" / \sqrt{d_{model}}" if run.config.scaled_output else " + b"),
@@ -357,7 +357,7 @@ def page(opened: View) -> None:
     """The page for one sentence, with what was measured over many."""
     show(opened)
     for study in ("faithfulness", "weight-effect", "way-back"):
-        menu.finding(f"{opened.asked.model}/{study}")
+        menu.finding(f"{opened.request.model}/{study}")
 
 
 opened = open_sentence_page("explanation", changes=none, kinds=("encoder", "cross"))

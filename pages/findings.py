@@ -9,7 +9,7 @@ import streamlit as st
 
 from explorer.app.address.kinds import TEXT
 from explorer.app.address.sitemap import Page
-from explorer.app.address.state import own
+from explorer.app.address.state import page_value
 from explorer.app.controls import command, inform, panel, plain
 from explorer.app.controls.text import data
 from explorer.app.server import studies
@@ -27,7 +27,7 @@ PAGE = Page(
 )
 
 
-own("study", TEXT)  # the document that is shown; None for the list
+page_value("study", TEXT)  # the document that is shown; None for the list
 _STYLE = """<style>
 .st-key-studies [data-testid="stPageLink"] a { background: none; padding-inline: 0; }
 .st-key-studies h5 { padding-bottom: .6rem; }
@@ -79,7 +79,7 @@ def _document(study: Study) -> None:
                     _chart(f"study {drawn}", chart, series)
     st.caption(plain(data(" ".join(filter(None, (study.method, study.sources))))))
     with st.popover("How it was measured", type="tertiary", icon=":material/help:"):
-        for date, line in study.made:
+        for date, line in study.commands:
             st.caption(date)
             st.code(command(line), language="sh", wrap_lines=True)
         st.caption(study.program)

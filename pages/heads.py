@@ -23,7 +23,7 @@ with for_pytorch("heads"):
     from explorer.app.address import session
     from explorer.app.controls import inform, panel, part, pickers, plain, refusal, refusals
     from explorer.app.sections.heads import all_heads
-    from explorer.app.sections.heads.head import Found
+    from explorer.app.sections.heads.head import SurveyView
     from explorer.app.server import measured
     from explorer.app.server.jobs import Job, stays
     from explorer.app.server.source import Source
@@ -78,11 +78,11 @@ def _kind(has: Any) -> str:
     return asked if asked in kinds else kinds[-1]
 
 
-def _view(survey: Survey) -> Found:
+def _view(survey: Survey) -> SurveyView:
     """A survey, and what the visitor chose to see of it."""
     own = session.own_sentences()
     kind = AttentionKind(_kind(survey.means))
-    return Found(survey, kind, session.current(), None if own is None else own[0])
+    return SurveyView(survey, kind, session.current(), None if own is None else own[0])
 
 
 def _own_file(source: Source) -> None:
@@ -106,7 +106,7 @@ def _own_file(source: Source) -> None:
 
 def _wanted(run: Job[Survey]) -> bool:
     """Whether the page reads sentences for this visitor; a file of one's own asks for it."""
-    return session.own_sentences() is not None or run.asked(session.visitor())
+    return session.own_sentences() is not None or run.wanted_by(session.visitor())
 
 
 def _reading(run: Job[Survey]) -> None:

@@ -27,7 +27,7 @@ with for_pytorch("inside_a_head"):
 
     from explorer.app.address import State, session
     from explorer.app.address.kinds import POSITION, one_of
-    from explorer.app.address.state import own
+    from explorer.app.address.state import page_value
     from explorer.app.controls import export, hushed, inform, options, part, pickers, seen
     from explorer.app.controls.slots import Content, feed, slot
     from explorer.app.maps.explorer import Scene, explorer, strips_only
@@ -47,9 +47,9 @@ with for_pytorch("inside_a_head"):
 
 KINDS = ("encoder", "decoder", "cross")
 FIRST, BUILD = "products", "build"
-own("key", POSITION)  # that is shown in self-attention
-own("section", one_of(*STEPS, BUILD), FIRST)
-own("notation", one_of(*NAMES), "paper")  # whose symbols are written
+page_value("key", POSITION)  # that is shown in self-attention
+page_value("section", one_of(*STEPS, BUILD), FIRST)
+page_value("notation", one_of(*NAMES), "paper")  # whose symbols are written
 SEEING = (
     "One query of one head: all that the head reads from the residual stream, and all that happens until its "
     "result is added back. Purple is positive, amber is negative, clear is zero; point at a cell to see its "

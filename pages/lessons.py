@@ -197,7 +197,7 @@ def _class() -> None:
         if not files:
             return
         found = table((file.name, file.getvalue()) for file in files)
-        st.markdown(plain(found.told))
+        st.markdown(plain(found.summary))
         columns = dict(zip(found.head, zip(*found.rows, strict=True), strict=True)) if found.rows else {}
         if columns:
             st.dataframe(columns, hide_index=True)

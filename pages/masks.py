@@ -26,7 +26,7 @@ with for_pytorch("masks"):
 
     from explorer.app.address import State, session
     from explorer.app.address.kinds import POSITION, TEXT, one_of
-    from explorer.app.address.state import own
+    from explorer.app.address.state import page_value
     from explorer.app.controls import formula, head_panel, options, panel, part, pickers, plain, say, seen
     from explorer.app.maps.explorer import Scene, explorer, strips_only
     from explorer.app.maps.looking import Looks, cells_of, near
@@ -45,9 +45,9 @@ with for_pytorch("masks"):
     from transformer.config import AttentionKind
     from transformer.text.words import PAD
 
-own("mask", one_of("none", "zero", "after"))  # another mask to try
-own("sentences", TEXT, long=True)  # the batch, one sentence per line
-own("member", POSITION)  # the sentence of the batch that is shown
+page_value("mask", one_of("none", "zero", "after"))  # another mask to try
+page_value("sentences", TEXT, long=True)  # the batch, one sentence per line
+page_value("member", POSITION)  # the sentence of the batch that is shown
 SEEING = (
     "The left map shows the scores before any mask, the middle map the mask, a rule that knows only "
     "positions and padding, and the right map the weights after mask and softmax. Below, another way of "

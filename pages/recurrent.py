@@ -31,7 +31,7 @@ with for_pytorch("recurrent"):
     from explorer.app.address import State, session
     from explorer.app.address.kinds import one_of
     from explorer.app.address.parameters import link
-    from explorer.app.address.state import own
+    from explorer.app.address.state import page_value
     from explorer.app.controls import inform, options, panel, part, pickers, plain, refusals, seen
     from explorer.app.server import catalogue, examples, models, runs
     from explorer.app.server.source import Source
@@ -52,7 +52,7 @@ with for_pytorch("recurrent"):
     from transformer.config import SCORE_RULES, AttentionKind, Head, RecurrentConfig, TransformerConfig
     from transformer.view import HeadView
 
-own("score", one_of(*SCORE_RULES))  # of the recurrent twin; None lets the page choose
+page_value("score", one_of(*SCORE_RULES))  # of the recurrent twin; None lets the page choose
 REFERENCE = f"{catalogue.TWINS}/sinusoidal"  # of the same data, pieces and training steps as the twins
 NAMES = {"additive": "additive", "bilinear": "bilinear", "dot": "dot product", "local": "local-p"}
 OPENS = "Yesterday I bought a new book."  # which all twins translate well
@@ -237,7 +237,7 @@ def alignment(side: Side, row: int | None) -> None:
         f"cross {name}",
         partial(alignment_map, view),
         f"{captions.place(view)} · {side.name} · weights, colour from 0 to 1"
-        f"{captions.window_note(view.window, lengths)} · {side.opened.asked.model}",
+        f"{captions.window_note(view.window, lengths)} · {side.opened.request.model}",
         audit=view.audit,
         width="content",
         scrolls=True,

@@ -48,7 +48,7 @@ with for_pytorch("training"):
 
 def show(opened: View) -> None:
     now = session.current()
-    if opened.asked.target is not None and now.target is None:
+    if opened.request.target is not None and now.target is None:
         st.caption("The target is a reference that a person wrote, as in training, not the model's output.")
     sections.draw("training", (lesson, loss, schedule, history, workshop), now, opened, now)
     for study in ("adam", "residuals", "cost"):

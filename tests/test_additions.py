@@ -55,11 +55,11 @@ SCRIPT = """import streamlit as st
 from explorer.app.address import session
 from explorer.app.address.kinds import one_of
 from explorer.app.address.sitemap import Page
-from explorer.app.address.state import own
+from explorer.app.address.state import page_value
 from explorer.app.shell.page import open_sentence_page
 
 PAGE = Page("An extra page", "It says one thing.", group="Learn", follows="glossary", icon=":material/add:")
-own("loudness", one_of("low", "high"), "low")
+page_value("loudness", one_of("low", "high"), "low")
 
 opened = open_sentence_page("extra")
 if opened is not None:

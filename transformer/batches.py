@@ -52,7 +52,7 @@ def in_batches(
             requests[i].model = translator.model  # which may have left its GPU
         return compute([requests[i] for i in places])
 
-    work = workers.each(lambda group: list(translator.computed(lambda: of_batch(group))), groups)
+    work = workers.shared_map(lambda group: list(translator.computed(lambda: of_batch(group))), groups)
     for places, done in zip(groups, work, strict=True):
         values |= dict(zip(places, done, strict=True))
     return [values[place] for place in range(len(requests))]

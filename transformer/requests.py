@@ -314,7 +314,7 @@ class Request:
             functions=tuple(self.functions),
             distributions=lambda: self._passed(ids)[0],  # of the request, which holds nothing recorded
             prompt=None if self.source_ids else self.text if self.output is None else text,
-            given=self.given,
+            n_given=self.given,
         )
 
     def _notes(

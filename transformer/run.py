@@ -75,7 +75,7 @@ class Translation:
     # what a beam search looked at; None unless it was made with ``tree=True``
     tree: SearchTree | None = field(default=None, repr=False)
     prompt: str | None = None  # how a language model's text begins; None of a model that translates
-    given: int = 0  # number of target tokens that were given: those of the prompt, or of a forced output
+    n_given: int = 0  # number of target tokens that were given: those of the prompt, or of a forced output
 
     @property
     def surprisals(self) -> tuple[float, ...]:

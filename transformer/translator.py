@@ -296,7 +296,7 @@ def retrace(
     request = Request(translator, translation.source_text, output, **options)
     again = request.replayed(ids, log_probs, translation.method)
     if node is not None:
-        return replace(again, notes=translator.notes, prompt=translation.prompt, given=translation.given)
+        return replace(again, notes=translator.notes, prompt=translation.prompt, n_given=translation.n_given)
     # a batch's padding is left out
     names = ("source_tokens", "decoder_input_tokens", "target_tokens", "attention")
     return replace(translation, **{name: getattr(again, name) for name in names})

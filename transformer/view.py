@@ -64,17 +64,17 @@ class AuditReport:
     checks: tuple[Check, ...]  # the checks
     # what was changed in the run, one sentence each; the checks hold for the changed run
     changes: tuple[str, ...] = ()
-    told: tuple[str, ...] = ()  # what the checks of a derived picture prove, one sentence each
+    proofs: tuple[str, ...] = ()  # what the checks of a derived picture prove, one sentence each
     unmade: tuple[str, ...] = ()  # what could not be checked
     claim: str = ""  # what the badge says instead of "verified", such as "sums up"
 
     def joined(self, other: AuditReport) -> AuditReport:
         """Both reports as one; the claim is the other's, if it makes one."""
-        changes, told, unmade = (
+        changes, proofs, unmade = (
             tuple(dict.fromkeys(getattr(self, name) + getattr(other, name)))
-            for name in ("changes", "told", "unmade")
+            for name in ("changes", "proofs", "unmade")
         )
-        return AuditReport(self.checks + other.checks, changes, told, unmade, other.claim or self.claim)
+        return AuditReport(self.checks + other.checks, changes, proofs, unmade, other.claim or self.claim)
 
     @property
     def imported(self) -> bool:

@@ -59,7 +59,7 @@ def table(
             for line in lines:
                 cells = (str(cell).ljust(width) for cell, width in zip(line, widths, strict=True))
                 print("  ".join(cells).rstrip())
-        print(found.told, flush=True)
+        print(found.summary, flush=True)
     for text in found.wrong:
         print(text, file=sys.stderr, flush=True)
     return int(bool(found.wrong))

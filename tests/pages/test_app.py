@@ -65,7 +65,11 @@ def declared(page: str) -> set[str]:
     """The values that a page alone reads, as its files declare them."""
     folder = {"inside_a_head": "inside"}.get(Path(page).stem, Path(page).stem)
     files = [ROOT / page, *(ROOT / "explorer/app/sections" / folder).glob("*.py")]
-    return {name for file in files for name in re.findall(r'^ *own\("(\w+)"', file.read_text(), re.MULTILINE)}
+    return {
+        name
+        for file in files
+        for name in re.findall(r'^ *page_value\("(\w+)"', file.read_text(), re.MULTILINE)
+    }
 
 
 def test_every_value_of_an_address_is_shared_or_declared_by_one_page():

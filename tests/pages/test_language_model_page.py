@@ -40,11 +40,11 @@ def test_the_model_goes_on_with_the_prompt_and_the_strip_says_what_was_given(gen
     at = opened()
     found = generator.generate(PROMPT, max_length=len(generator.ids(PROMPT)) + MORE)
     carried, told = feeds(at), view(at)
-    assert carried["strips"]["given"] == found.given == len(generator.ids(PROMPT))
+    assert carried["strips"]["given"] == found.n_given == len(generator.ids(PROMPT))
     assert carried["strips"]["steps"] == len(found.target_tokens)
     assert told["strips"] == ["target"]
-    assert told["step"] == found.given
-    assert f"The {found.given} tokens of the prompt are given" in words(at)
+    assert told["step"] == found.n_given
+    assert f"The {found.n_given} tokens of the prompt are given" in words(at)
 
 
 def test_the_map_and_the_tiles_are_those_of_the_run(generator: Translator):

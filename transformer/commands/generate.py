@@ -38,7 +38,7 @@ def generate(
     def answer(text: str) -> Answer:
         run = generator.generate(text, capture=False, **options)
         log_probs = [round(value, 5) for value in run.log_probs]
-        values: Json = {"text": run.text, "prompt": run.prompt, "given": run.given}
+        values: Json = {"text": run.text, "prompt": run.prompt, "given": run.n_given}
         return values | {"tokens": run.target_tokens, "log_probs": log_probs}, run.text, run.notes
 
     return answer_lines(prompts, answer, partial(model.write, generator))

@@ -174,8 +174,8 @@ def train(
             return Exported(Tokenizer.train(chain(words, sentences), size, at_most))
 
         exported = workers.agree(vocabulary)
-        data = encode_pairs(train_pairs, exported.tokenizer, weights).within(max_length)
-        valid = encode_pairs(valid_pairs, exported.tokenizer).within(max_length)
+        data = encode_pairs(train_pairs, exported.tokenizer, weights).up_to(max_length)
+        valid = encode_pairs(valid_pairs, exported.tokenizer).up_to(max_length)
         if not len(data) or not len(valid):
             raise DataError(f"No pair has at most {max_length} tokens per side; raise --max-length.")
         if workers.first and len(data) < len(train_pairs):

@@ -49,7 +49,7 @@ class StoredTensor:
     shape: tuple[int, ...]  # shape of the tensor
     nbytes: int  # bytes that its numbers take in the file
     storage: int | None  # equal for two names of the same tensor in one file; None if unknown
-    held: Tensor | None = None  # the tensor itself, if its file cannot be mapped and had to be read whole
+    loaded: Tensor | None = None  # the tensor itself, if its file cannot be mapped and had to be read whole
     called: str = ""  # its name in the file, if it has another one here
 
 
@@ -161,7 +161,7 @@ def read_tensors(stored: Mapping[str, StoredTensor]) -> Iterator[tuple[str, Tens
             with _opened(path, stored) as tensor:
                 for name in group:
                     each = stored[name]
-                    yield name, tensor(each.called or name) if each.held is None else each.held
+                    yield name, tensor(each.called or name) if each.loaded is None else each.loaded
 
 
 def _groups(names: list[str], stored: Mapping[str, StoredTensor]) -> Iterator[list[str]]:
@@ -184,7 +184,7 @@ def _opened(path: Path, stored: Mapping[str, StoredTensor]) -> Iterator[Callable
         with opened(path) as file:
             yield file.get_tensor
     else:
-        whole = any(each.held is not None for each in stored.values() if each.path == path)
+        whole = any(each.loaded is not None for each in stored.values() if each.path == path)
         yield ({} if whole else _unpickled(path)).__getitem__
 
 

@@ -65,7 +65,7 @@ class EncodedPairs:
         """Length of the longest sequence in tokens, with `</s>`."""
         return max(map(self.length, range(len(self))), default=1)
 
-    def within(self, max_tokens: int) -> EncodedPairs:
+    def up_to(self, max_tokens: int) -> EncodedPairs:
         """The pairs whose sides have at most `max_tokens` tokens each, with `</s>`."""
         rows = [row for row in range(len(self)) if self.length(row) <= max_tokens]
         weights = None if self.weights is None else array("f", (self.weights[row] for row in rows))

@@ -71,7 +71,7 @@ class Workers:
                 raise each
         return results
 
-    def each(self, work: Callable[[Item], T], items: Iterable[Item]) -> Iterator[T]:
+    def shared_map(self, work: Callable[[Item], T], items: Iterable[Item]) -> Iterator[T]:
         """Results of `work` for each item, in their order, in every process; each process does its share."""
         if self.world == 1:
             return map(work, items)

@@ -55,7 +55,7 @@ CARRIED = (
 
 
 def need_app() -> None:
-    """Ends the script of a page that no app serves, see `state.declare`."""
+    """Ends the script of a page that no app serves, see `state.run_declarations`."""
     if get_script_run_ctx(suppress_warning=True) is None:
         raise UnservedError
 
@@ -103,7 +103,7 @@ def adopt(
 
 def _at_step(named: Mapping[str, Any], place: Mapping[str, Any]) -> State:
     """The state with which a step of a lesson opens: what it names, and the visitor's sentence and cursor."""
-    now = {**vars(current()), **dict(current().own), **place}
+    now = {**vars(current()), **dict(current().page_values), **place}
     kept = {name: now[name] for name in CARRIED if name in now}
     if named.get("model", kept["model"]) != kept["model"]:
         kept |= {name: None for name in places() if name in CARRIED}

@@ -57,7 +57,7 @@ DECLARED: dict[str, Key] = {}
 """The values that one page alone reads, as the pages that were opened so far declare them."""
 
 
-def own(name: str, kind: Kind, default: Any = None, place: bool = False, long: bool = False) -> None:
+def page_value(name: str, kind: Kind, default: Any = None, place: bool = False, long: bool = False) -> None:
     """Declares a value that one page alone reads, as `State.NAME`; the page calls this before it opens."""
     DECLARED[name] = Key(kind, default, place, long)
 
@@ -66,7 +66,7 @@ class UnservedError(Exception):
     """A page's script has come to the line that opens it, where no app serves it."""
 
 
-def declare(script: Path) -> None:
+def run_declarations(script: Path) -> None:
     """Lets a page declare its values outside the app: runs its script up to the line that opens the page."""
     with suppress(UnservedError):
         runpy.run_path(str(script))
@@ -127,13 +127,15 @@ class State:
     # what the probabilities of these tokens must reach together; None for all tokens
     top_p: float | None = shared(decimal(0.05, 1.0, 0.05))
     prompt: str | None = shared(LINE, place=True, long=True)  # the text of a language model
-    own: tuple[tuple[str, Any], ...] = ()  # what the page reads alone, by name, if it is not the usual value
+    page_values: tuple[
+        tuple[str, Any], ...
+    ] = ()  # what the page reads alone, by name, if it is not the usual value
 
     def __getattr__(self, name: str) -> Any:
         """A value that the page on the screen has declared; AttributeError if none has."""
         if name not in DECLARED:
             raise AttributeError(name)
-        return dict(self.own).get(name, DECLARED[name].default)
+        return dict(self.page_values).get(name, DECLARED[name].default)
 
 
 SHARED: dict[str, Key] = {each.name: each.metadata["key"] for each in fields(State) if each.metadata}
@@ -160,16 +162,16 @@ def texts() -> tuple[str, ...]:
 
 def elsewhere(state: State) -> State:
     """The state with which another page opens: values that one page alone reads are left out."""
-    return replace(state, own=(), view=None, kind=None)
+    return replace(state, page_values=(), view=None, kind=None)
 
 
 def changed(state: State, **values: Any) -> State:
     """The state with other values; another text opens at its first sentence."""
     fresh = {"sentence": None} if values.get("text", state.text) != state.text else {}
-    page = dict(state.own) | {name: value for name, value in values.items() if name in DECLARED}
+    page = dict(state.page_values) | {name: value for name, value in values.items() if name in DECLARED}
     every = {name: value for name, value in values.items() if name not in DECLARED}
     held = tuple((name, page[name]) for name in sorted(page) if page[name] != DECLARED[name].default)
     none = [name for name, value in every.items() if name not in SHARED and value is None]
     for name in none:  # of a page that nobody has opened yet
         del every[name]
-    return replace(state, own=held, **{**fresh, **every})
+    return replace(state, page_values=held, **{**fresh, **every})

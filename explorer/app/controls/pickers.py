@@ -9,7 +9,7 @@ import streamlit as st
 
 from explorer.app.address import session
 from explorer.app.address.kinds import POSITION, TEXT
-from explorer.app.address.state import keys, own
+from explorer.app.address.state import keys, page_value
 from explorer.app.controls.options import heads, rows
 from explorer.app.controls.text import plain
 from explorer.app.server import catalogue, measured, runs
@@ -159,7 +159,7 @@ def row_picker(
     choose(f"row.{kind}", "Row of the cursor", names, row, lambda i: session.change(**{moved: i}), texts=True)
 
 
-own("first", POSITION)
+page_value("first", POSITION)
 
 
 def window(

@@ -11,7 +11,7 @@ from transformer.interventions import write_text
 
 def calls(look: HeadSelection) -> str:
     """A few lines that translate in the same way and give the same head."""
-    asked, (layer, head) = look.opened.asked, look.head
+    asked, (layer, head) = look.opened.request, look.head
     given, names = [repr(asked.text)], ["load_translator"]
     if asked.target is not None:
         given.append(repr(asked.target))

@@ -10,7 +10,7 @@ import streamlit as st
 from explorer.app.address import State, session
 from explorer.app.address.kinds import HEADS, HIDEABLE
 from explorer.app.address.parameters import link
-from explorer.app.address.state import SHARED, own
+from explorer.app.address.state import SHARED, page_value
 from explorer.app.controls import inform, plain, say
 from explorer.app.controls.pickers import control, slide, switch
 from explorer.app.maps.looking import HeadSelection, lacking
@@ -27,7 +27,7 @@ from explorer.linked.view import Gloss, Shade
 if TYPE_CHECKING:
     import pandas  # type: ignore[import-untyped]
 
-own("more", HEADS)  # further heads of the same kind, drawn as lines together with the chosen head
+page_value("more", HEADS)  # further heads of the same kind, drawn as lines together with the chosen head
 SHOWS = {"matrix": "matrix", "lines": "lines", "strongest": "strongest keys"}
 _HIDE = {"special": "Hide special tokens", "punctuation": "Hide punctuation"}
 _SCALES = {"linear": "linear", "sqrt": "square root", "log": "logarithmic"}

@@ -16,7 +16,7 @@ import streamlit as st
 
 from explorer.app.address import State, session
 from explorer.app.address.kinds import YES
-from explorer.app.address.state import own
+from explorer.app.address.state import page_value
 from explorer.app.controls import part
 from explorer.app.maps import component, display, next_token_choice
 from explorer.app.maps.looking import HeadSelection, Looks, looks_of
@@ -29,7 +29,7 @@ from explorer.linked.view import CursorRange, Feed, Layout, Shade
 from explorer.linked.view.home import head_map
 from transformer.config import AttentionKind
 
-own("present", YES, False)  # whether the view fills the window, in large type
+page_value("present", YES, False)  # whether the view fills the window, in large type
 _KEY = "explorer"
 
 
@@ -38,7 +38,7 @@ class Strips:
     """Marks that the token strips of a view show beside the tokens."""
 
     sides: Mapping[str, str] = field(default_factory=lambda: linked_view.SIDES)  # names of the strips
-    given: int = 0  # how many of the target tokens were given to the model, and not written by it
+    n_given: int = 0  # how many of the target tokens were given to the model, and not written by it
     shades: Sequence[Shade] = ()  # how dark each target token is; none if the strip is not shaded
 
 
@@ -231,7 +231,7 @@ def _strips(scene: Scene, looks: Looks) -> Feed:
         tour=tour,
         claim=_claim(scene),
         sides=strips.sides,
-        n_given=strips.given,
+        n_given=strips.n_given,
         shades=strips.shades,
     )
 

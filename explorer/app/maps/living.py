@@ -52,12 +52,12 @@ def living_page(
         **of_model,
     )
     beside = None
-    if opened.asked.changes and source.has_model:
-        asked = replace(opened.asked, changes=())
+    if opened.request.changes and source.has_model:
+        asked = replace(opened.request, changes=())
         base = View(asked, runs.traced(asked), None)
         beside = base.translation, replace(known, query=_query(base, now))
     at, measures = place(opened.kinds, now), _measures(opened, now)
-    explained = now.view == "why" and "decoder" in opened.kinds and not opened.asked.changes
+    explained = now.view == "why" and "decoder" in opened.kinds and not opened.request.changes
     why = [(now.step or 0) + 1] if explained else []
     return written(run, known, at, beside=beside, measures=measures, why=why).encode()
 
@@ -99,7 +99,7 @@ def where() -> str:
 
 def _query(opened: View, now: State) -> dict[str, str]:
     """What an address says of the run itself."""
-    asked, run = opened.asked, opened.translation
+    asked, run = opened.request, opened.translation
     told: dict[str, Any] = {
         name: getattr(now, name) for name in ("language", "temperature", "top_k", "top_p")
     }

@@ -181,7 +181,7 @@ def lacking(opened: View, measure: str) -> str | None:
         return NEEDS_MODEL
     if not isinstance(opened.translation.config, TransformerConfig) or "cross" not in opened.kinds:
         return "What keys carried and did is measured in Transformers that translate; the maps show weights."
-    if opened.asked.changes:
+    if opened.request.changes:
         return "What keys carried and did is measured in a run without changes; the maps show weights."
     return None
 

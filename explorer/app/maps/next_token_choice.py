@@ -78,4 +78,4 @@ def offered(opened: View) -> tuple[list[list[int]], list[list[int]]]:
 
 def _place(opened: View, step: int) -> tuple[Hashable, ...]:
     """A sentence with the tokens before a step."""
-    return opened.asked.model, opened.asked.text, opened.translation.target_ids[:step]
+    return opened.request.model, opened.request.text, opened.translation.target_ids[:step]

@@ -145,7 +145,7 @@ def _translates(opened: View) -> bool:
 
 def _run(opened: View, now: State) -> None:
     """The whole run as files; NPZ holds a source and a target."""
-    run, name = opened.translation, file_name(opened.asked.text, opened.translation.model)
+    run, name = opened.translation, file_name(opened.request.text, opened.translation.model)
     files: dict[str, tuple[str, str, Callable[[], bytes]]] = {}
     if run.source_tokens:
         known = opened.source.has_model

@@ -58,7 +58,7 @@ class Job(Generic[Result]):
         """Notes that a visitor wants the result."""
         self._asked.add(visitor)
 
-    def asked(self, visitor: str) -> bool:
+    def wanted_by(self, visitor: str) -> bool:
         """Whether a visitor wanted the result, or it is complete because somebody else did."""
         return visitor in self._asked or self.complete
 

@@ -166,7 +166,7 @@ def _drawn(
 @per_run(32)
 def filtered(opened: View) -> tuple[FilteredStep, ...]:
     """The distributions of the steps of a sample, before and after temperature, top-k and top-p."""
-    sampling = opened.asked.drawing.sampling()
+    sampling = opened.request.drawing.sampling()
     return filtered_steps(opened.source.translator(), opened.translation, sampling)
 
 

@@ -41,7 +41,7 @@ class Study:
     parts: Sequence[str | Chart]  # paragraphs in Markdown and charts, in order; each number stands in a chart
     method: str  # what was done, in a few sentences
     sources: str  # papers
-    made: Sequence[tuple[str, str]]  # dates and commands of the measurements
+    commands: Sequence[tuple[str, str]]  # dates and commands of the measurements
     program: str  # where the program is that measured
 
 

@@ -30,7 +30,7 @@ class Suggested(NamedTuple):
         return 4_000_000 * self.millions
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """Its sizes and its licence."""
         return f"{self.millions} million parameters, {self.nbytes / 1e9:.1f} GB · {self.licence}"
 

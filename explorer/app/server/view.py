@@ -21,19 +21,19 @@ from transformer.run import Translation
 class View:
     """A sentence that is ready to be shown."""
 
-    asked: Request  # the request that identifies the translation
+    request: Request  # the request that identifies the translation
     translation: Translation  # the translation with its trace
     example: Example | None  # the example with this sentence, or None
 
     @property
     def source(self) -> Source:
         """The model, or the open file."""
-        return self.asked.source
+        return self.request.source
 
     @property
     def trace(self) -> str:
         """The short name on which figures, events and the view agree."""
-        return self.asked.trace
+        return self.request.trace
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -48,7 +48,7 @@ class View:
 
     def traced(self) -> View:
         """The same sentence with the whole trace of its translation; waits for the model."""
-        return replace(self, translation=runs.traced(self.asked))
+        return replace(self, translation=runs.traced(self.request))
 
     @property
     def first_step(self) -> int:
@@ -76,7 +76,7 @@ def per_run(
     size: Size = None,  # the bytes of a value, if they are bounded, too
 ) -> Decorator[View]:
     """Keeps what a function of a sentence and of hashable values returns, for the same run of it."""
-    return remembered(lambda opened: (opened.asked, id(opened.translation)), entries, size)
+    return remembered(lambda opened: (opened.request, id(opened.translation)), entries, size)
 
 
 @per_run(64)
@@ -97,5 +97,5 @@ def forced(opened: View, base: Translation) -> Translation | None:
 
 @per_run(16, bytes_of)
 def _forced(opened: View, target: tuple[int, ...]) -> Translation:
-    asked = opened.asked
+    asked = opened.request
     return opened.source.translator().force(asked.text, target, interventions=asked.changes)

@@ -21,7 +21,7 @@ _LONGEST = 70
 
 def due(opened: View) -> str | None:
     """The key of the line's part, if it searches as soon as the picture is on the screen."""
-    asked = _may_say(opened) and runs.unsearched(opened.asked, opened.translation, _SIZE)
+    asked = _may_say(opened) and runs.unsearched(opened.request, opened.translation, _SIZE)
     return _KEY if asked else None
 
 
@@ -41,7 +41,7 @@ def tell(opened: View) -> None:
     if not _may_say(opened):
         return
     painted = session.sent(session.view_key(HOME.view)).get("painted")
-    found = runs.by_beam(opened.asked, opened.translation, _SIZE, runs.Yielding() if painted else None)
+    found = runs.by_beam(opened.request, opened.translation, _SIZE, runs.Yielding() if painted else None)
     if found is None:
         return
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="better"):

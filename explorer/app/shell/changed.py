@@ -183,7 +183,7 @@ def _back(now: State, opened: View) -> None:
     """What the last change did, and a button with the translation before it; a click goes back to that."""
     fewer = now.changes[:-1]
     try:
-        before = runs.translate(replace(opened.asked, changes=fewer))
+        before = runs.translate(replace(opened.request, changes=fewer))
     except ValueError:  # what is left does not hold without the last change
         return
     st.caption(verdict(before, opened.translation), width="content")

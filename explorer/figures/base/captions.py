@@ -199,7 +199,7 @@ def _behind(audit: AuditReport) -> list[str]:
     else:
         placed = " A second pass found every layer, head and step in its place." * audit.placed
         basis = "" if rows is None else f"Recomputed from what the model recorded.{placed}"
-    texts = [basis, *audit.told]
+    texts = [basis, *audit.proofs]
     if rows is not None and outputs is not None:
         texts.append(
             f"Largest row-sum error {labels.scientific(rows)}; "

@@ -77,7 +77,7 @@ def write_links(model: TranslatorOptions, data: str, options: LinkOptions) -> in
             return symmetrised(one, other, options.combine or "grow-diag")
 
         def answers(pairs: list[SentencePair]) -> Iterator[tuple[Json, str]]:
-            for ordered in map(sorted, workers.each(links, pairs)):
+            for ordered in map(sorted, workers.shared_map(links, pairs)):
                 yield {"links": ordered}, " ".join(f"{i}-{j}" for i, j in ordered)
 
         write = partial(model.write, translator)

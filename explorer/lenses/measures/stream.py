@@ -65,7 +65,7 @@ _SUMS = "The parts sum to what the model computed: that proves their total, not 
 
 def summed(name: str, missed: float, limit: float) -> AuditReport:
     """The audit of parts: by what share they miss their total, at most a limit, and what that proves."""
-    return AuditReport((Check(name, missed, limit),), told=(_SUMS,), claim="sums up")
+    return AuditReport((Check(name, missed, limit),), proofs=(_SUMS,), claim="sums up")
 
 
 class Writer(NamedTuple):

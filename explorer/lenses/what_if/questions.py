@@ -76,7 +76,7 @@ class Option(NamedTuple):
 
     name: str  # what it is called
     value: float  # what was measured of it
-    shown: str = ""  # that number as people read it, with its unit; empty for a rule
+    label: str = ""  # that number as people read it, with its unit; empty for a rule
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class Measured:
         return float("inf") if self.why else min(apart, default=0.0)
 
     @property
-    def asked(self) -> bool:
+    def has_margin(self) -> bool:
         """True if the best exceeds the second by twice what rounding hides."""
         return self.margin >= 2 * ROUNDING
 
@@ -108,9 +108,9 @@ class Measured:
         if self.why:
             return self.why
         if choice != self.best:
-            return f"You chose {chosen.name}: {chosen.shown}. The answer is {best.name}: {best.shown}."
+            return f"You chose {chosen.name}: {chosen.label}. The answer is {best.name}: {best.label}."
         second = min(self._others(choice), key=lambda each: abs(each.value - best.value))
-        return f"{best.name}: {best.shown}. The nearest other one is {second.name}: {second.shown}."
+        return f"{best.name}: {best.label}. The nearest other one is {second.name}: {second.label}."
 
 
 def number(value: float, form: str = ".2f") -> str:

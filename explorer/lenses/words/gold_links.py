@@ -124,7 +124,7 @@ def align_gold(translator: Translator, gold: Sequence[GoldPair], workers: Worker
     """The word alignments of all gold pairs, with their targets forced."""
     collected = CrossAlignments(translator.config)
 
-    found_links = workers.each(partial(collected.links, translator), gold)
+    found_links = workers.shared_map(partial(collected.links, translator), gold)
     for found, pair in zip(found_links, gold, strict=True):
         collected.take(found, pair)
     return collected

@@ -42,17 +42,17 @@ class Axis:
 
     # the pieces of each row or column, in the order of the text; positions count from the start of the text
     groups: tuple[Group, ...]
-    shown: BoolArray  # (groups,) bool, False for hidden groups
+    in_view: BoolArray  # (groups,) bool, False for hidden groups
 
     @property
     def visible(self) -> tuple[Group, ...]:
         """The groups that are drawn."""
-        return tuple(group for group, shown in zip(self.groups, self.shown, strict=True) if shown)
+        return tuple(group for group, shown in zip(self.groups, self.in_view, strict=True) if shown)
 
     def moved(self, by: int) -> Axis:
         """The same axis with all positions shifted by ``by``."""
         moved = tuple(Group(each.start + by, each.stop + by, each.text) for each in self.groups)
-        return Axis(moved, self.shown)
+        return Axis(moved, self.in_view)
 
 
 @dataclass(frozen=True, repr=False)
@@ -80,7 +80,7 @@ def read_view(view: HeadMap, reading: Reading) -> ReadView:
     weights, mask, hidden = read_map(view.weights, view.mask, rows, columns)
 
     def cells(numbers: Array | None) -> Array | None:
-        return None if reading.words or numbers is None else numbers[np.ix_(rows.shown, columns.shown)]
+        return None if reading.words or numbers is None else numbers[np.ix_(rows.in_view, columns.in_view)]
 
     own = {each.name: getattr(view, each.name) for each in fields(HeadMap)}
     read = {
@@ -99,7 +99,9 @@ def read_view(view: HeadMap, reading: Reading) -> ReadView:
         rows=rows.moved(view.window.query_start).visible,
         columns=columns.moved(view.window.key_start).visible,
         named=named,
-        derived=view.measure != "weight" or reading.words or not (rows.shown.all() and columns.shown.all()),
+        derived=view.measure != "weight"
+        or reading.words
+        or not (rows.in_view.all() and columns.in_view.all()),
     )
 
 
@@ -134,8 +136,8 @@ def read_map(weights: Array, mask: BoolArray, rows: Axis, columns: Axis) -> tupl
     sizes = np.array([len(group.indices) for group in rows.groups], dtype=np.float32)
     merged = _sums(weights, rows, columns) / sizes[:, None]
     seen = _sums(mask.astype(np.float32), rows, columns) > 0
-    cells = np.ix_(rows.shown, columns.shown)
-    hidden: Array = merged[np.ix_(rows.shown, ~columns.shown)].sum(-1)
+    cells = np.ix_(rows.in_view, columns.in_view)
+    hidden: Array = merged[np.ix_(rows.in_view, ~columns.in_view)].sum(-1)
     return merged[cells], seen[cells], hidden
 
 

@@ -18,7 +18,7 @@ _UNTRUSTED = "This view runs scripts, so a notebook shows it only if it is trust
 
 
 @dataclass(frozen=True, repr=False)
-class Shown:
+class FramedPage:
     """A page that a notebook shows in a frame of its own, so that cells have independent cursors."""
 
     page: str  # the HTML file
@@ -33,7 +33,7 @@ class Shown:
         )
 
     def __repr__(self) -> str:
-        return f"Shown({len(self.page):,} characters of HTML)"
+        return f"FramedPage({len(self.page):,} characters of HTML)"
 
 
 def show(
@@ -48,7 +48,7 @@ def show(
     beside_model: Translator | None = None,
     beside_directory: str | Path | None = None,
     height: int = 720,
-) -> Shown:
+) -> FramedPage:
     """The linked view of a run for a notebook; arguments and errors as in ``page``, ``height`` in px."""
     other = {
         "measures": measures,
@@ -56,4 +56,4 @@ def show(
         "beside_model": beside_model,
         "beside_directory": beside_directory,
     }
-    return Shown(page(run, model, directory=directory, place=place, heads=heads, **other), height)  # type: ignore[arg-type]
+    return FramedPage(page(run, model, directory=directory, place=place, heads=heads, **other), height)  # type: ignore[arg-type]

@@ -277,7 +277,7 @@ def _content(
         glosses=glosses,
         tour=tour,
         sides=SIDES if run.source_tokens else {**SIDES, "target": "text"},
-        n_given=getattr(run, "given", 0),  # of a prompt
+        n_given=getattr(run, "n_given", 0),  # of a prompt
     )
     return {
         "spec": {

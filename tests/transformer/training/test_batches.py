@@ -79,14 +79,14 @@ def test_long_pairs_are_left_out_and_the_longest_is_known(tokenizer: Tokenizer) 
     pairs = [SentencePair(*pair) for pair in number_pairs(50)]
     data = encode_pairs(pairs, tokenizer)
     assert data.longest == 1 + max(map(len, [*data.source, *data.target]))
-    shorter = data.within(data.longest - 1)
+    shorter = data.up_to(data.longest - 1)
     assert 0 < len(shorter) < len(data)
     assert shorter.longest < data.longest
 
 
 def test_an_epoch_has_each_pair_as_often_as_its_weight_says(tokenizer: Tokenizer) -> None:
     pairs = [SentencePair(*pair) for pair in number_pairs(200)]
-    data = encode_pairs(pairs, tokenizer, [2.0] * 50 + [0.5] * 100 + [1.0] * 50).within(1000)
+    data = encode_pairs(pairs, tokenizer, [2.0] * 50 + [0.5] * 100 + [1.0] * 50).up_to(1000)
 
     def epoch(number: int) -> list[int]:
         return sorted(row for batch in epoch_order(data, 120, 1, number) for row in batch)

@@ -11,7 +11,7 @@ import streamlit as st
 
 from explorer.app.address import State, session
 from explorer.app.address.kinds import BEAM, decimal, numbers
-from explorer.app.address.state import own
+from explorer.app.address.state import page_value
 from explorer.app.controls import pickers, plain, say
 from explorer.app.maps import next_token_choice
 from explorer.app.sections.beam_search.tree import Branched, choose, outputs, picture, view
@@ -27,8 +27,8 @@ from transformer.beam import SearchTree
 from transformer.decoding import NodeState, SearchRules
 
 PENALTIES, OFFSETS = decimal(0.0, 2.0, 0.1), numbers(0, 5)
-own("penalty", PENALTIES)  # α of the score; None for the model's own
-own("length_offset", OFFSETS)  # k of the score, see `SearchRules`; None for the model's own
+page_value("penalty", PENALTIES)  # α of the score; None for the model's own
+page_value("length_offset", OFFSETS)  # k of the score, see `SearchRules`; None for the model's own
 USUAL_BEAM = 4
 NEAR = 5  # steps around the chosen one that the list of tokens reaches
 OPENING = 3  # steps of a tree that are drawn while a lesson asks where it ends
@@ -65,7 +65,7 @@ def show(opened: View, now: State) -> None:
         beam = int(now.decode.removeprefix(BEAM))
     scored = rules.with_penalty(now.penalty, now.length_offset)
     settings(beam, max(beam, most), scored, rules)
-    asked = replace(opened.asked, target=None, decode=f"{BEAM}{beam}", drawing=runs.USUAL)
+    asked = replace(opened.request, target=None, decode=f"{BEAM}{beam}", drawing=runs.USUAL)
     with waiting.Teller(asked.source, f"Searching with {beam} hypotheses") as teller:
         search = per_run.searched(asked, scored, teller)
     tree, chosen = search.tree, now.node
@@ -234,7 +234,7 @@ def node(search: View, tree: SearchTree, chosen: int, text: Text) -> None:
     def go_on() -> None:
         step = len(run.steps) - 1
         changes = next_token_choice.changes(run, step, run.steps[step].token_id)
-        also = {"changes": changes, "target": None, "step": step, "decode": search.asked.decode}
+        also = {"changes": changes, "target": None, "step": step, "decode": search.request.decode}
         session.change(**session.RUN | also)
 
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
@@ -246,7 +246,7 @@ def node(search: View, tree: SearchTree, chosen: int, text: Text) -> None:
         if not each.ended:
             icon, does = ":material/alt_route:", "Keeps these tokens, and continues the search from there"
             st.button("Continue from here", "search.continue", does, icon=icon, on_click=go_on)
-    view(Branched(search.asked, run, None, f"{score_name(tree.rules)}\0{chosen}"))
+    view(Branched(search.request, run, None, f"{score_name(tree.rules)}\0{chosen}"))
 
 
 def ranking(tree: SearchTree, text: Text) -> None:

@@ -8,7 +8,7 @@ import streamlit as st
 
 from explorer.app.address import State, session
 from explorer.app.address.kinds import LARGEST_SEED, MOST_DRAWS, SAMPLE, whole
-from explorer.app.address.state import own
+from explorer.app.address.state import page_value
 from explorer.app.controls import panel, pickers, plain
 from explorer.app.maps.looking import Looks
 from explorer.app.sections.beam_search.tree import choose, outputs, picture, view
@@ -23,8 +23,8 @@ from explorer.figures.pages.search import KEPT, STEPS, WON, Branch
 from transformer.run import Translation
 from transformer.sampling import Draws
 
-own("draws", whole(1, MOST_DRAWS), 8)  # how many samples
-own("seed", whole(0, LARGEST_SEED))  # of the first of them; None for that of `decode`
+page_value("draws", whole(1, MOST_DRAWS), 8)  # how many samples
+page_value("seed", whole(0, LARGEST_SEED))  # of the first of them; None for that of `decode`
 SEEING = (
     "Each draw follows one output. At each step, temperature T reshapes the distribution; top-k keeps the k "
     "most probable tokens, top-p the fewest whose probabilities reach p. One token is drawn from what is "
@@ -40,7 +40,7 @@ def show(opened: View, now: State) -> None:
         first = int(now.decode.removeprefix(SAMPLE)) if now.decode.startswith(SAMPLE) else 1
     seeds, drawing = range(first, first + now.draws), runs.drawing_of(now)
     settings(now, seeds)
-    asked = replace(opened.asked, target=None)
+    asked = replace(opened.request, target=None)
     with waiting.progress(f"Drawing {now.draws} samples", stop="sampling.stop") as tell:
         draws = per_run.drawn(asked, drawing, seeds, tell)
     greedy = runs.translate(replace(asked, decode="greedy", drawing=runs.USUAL))
@@ -153,6 +153,6 @@ def distribution(opened: View, now: State, _looks: Looks) -> None:
             next(i for i, each in enumerate(step.tokens) if each.token_id == drawn.token_id),
         ),
         f"Step {count(at)}, which drew “{piece(drawn.token)}”: the distribution before and after "
-        f"{opened.asked.drawing}; {left} · {run.model}",
+        f"{opened.request.drawing}; {left} · {run.model}",
         beside=(1.5, 1),
     )

@@ -12,7 +12,7 @@ import streamlit as st
 
 from explorer.app.address import State, session
 from explorer.app.address.kinds import POSITION
-from explorer.app.address.state import own
+from explorer.app.address.state import page_value
 from explorer.app.controls import Table, panel, seen
 from explorer.app.maps import display, next_token_choice
 from explorer.app.maps.explorer import Scene, explorer
@@ -26,7 +26,7 @@ from transformer.beam import TokenTree
 from transformer.decoding import Node
 from transformer.run import Translation
 
-own("node", POSITION)  # the token of the tree that is chosen
+page_value("node", POSITION)  # the token of the tree that is chosen
 LAYOUT = Layout("search", "home", ("source", "target"), ("cross", "encoder", "decoder", "next"), "cross")
 SEEING = (
     "The attention of the chosen output, as far as it had come: one pass over its tokens, which the audit "
@@ -42,7 +42,7 @@ class Branched(View):
 
     @property
     def trace(self) -> str:
-        return hashlib.sha256(f"{self.asked.trace}\0{self.place}".encode()).hexdigest()[:12]
+        return hashlib.sha256(f"{self.request.trace}\0{self.place}".encode()).hexdigest()[:12]
 
     def traced(self) -> View:
         return self

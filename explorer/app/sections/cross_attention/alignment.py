@@ -249,7 +249,7 @@ def word_map(opened: View, text: Text, pair: GoldPair, rules: LinkRules, now: St
     caption = (
         f"Cross-attention between words · {rules.name} · {reading} · {RULES[rules.rule]}{least}{window} · "
         f"dots: links of attention, squares: {by_hand} · weights, colour from 0 to 1 · "
-        f"{opened.asked.model} · {badge['text']}"
+        f"{opened.request.model} · {badge['text']}"
     )
 
     def draw() -> go.Figure:

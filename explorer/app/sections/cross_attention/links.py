@@ -10,7 +10,7 @@ import numpy as np
 
 from explorer.app.address import State
 from explorer.app.address.kinds import HandLinks, Kind, UnreadableError, one_of, read_position
-from explorer.app.address.state import own
+from explorer.app.address.state import page_value
 from explorer.app.server import runs
 from explorer.app.server.view import View
 from explorer.figures.base import labels
@@ -50,11 +50,11 @@ def _read_rule(value: str) -> str:
     return f"{ABOVE}{min(max(share, 0.01), 1):.2f}"
 
 
-own("aligner", one_of(OWN))  # that the visitor chose the head, mean or row; None for the model's best
-own(
+page_value("aligner", one_of(OWN))  # that the visitor chose the head, mean or row; None for the model's best
+page_value(
     "mean", Kind(_read_layers, lambda ends: f"{ends[0] + 1}-{ends[1] + 1}")
 )  # layers of a mean over all heads
-own("rule", Kind(_read_rule))  # `mutual`, `above-0.3`; None for each word's strongest link
+page_value("rule", Kind(_read_rule))  # `mutual`, `above-0.3`; None for each word's strongest link
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ class Text:
     @classmethod
     def of(cls, opened: View, gold: str | None) -> Text:
         """Words as people read them; in a pair with links made by hand (`gold`), as they were typed."""
-        asked, run = opened.asked, opened.translation
+        asked, run = opened.request, opened.translation
         if gold and asked.target is not None and asked.source.has_model:
             model = asked.source.translator()
             target = model.cut(asked.target, "target").groups()

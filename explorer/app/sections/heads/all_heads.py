@@ -12,7 +12,7 @@ import streamlit as st
 from explorer.app.address import session
 from explorer.app.controls import panel, pickers, plain
 from explorer.app.sections.heads import head
-from explorer.app.sections.heads.head import Found, written
+from explorer.app.sections.heads.head import SurveyView, written
 from explorer.app.server import models
 from explorer.app.server.source import Source
 from explorer.app.server.surveys import named
@@ -31,7 +31,7 @@ _SEEING = (
 )
 
 
-def show(view: Found, source: Source) -> None:
+def show(view: SurveyView, source: Source) -> None:
     """Draws everything for one kind."""
     st.markdown(_sentence(view))
     left, right = st.columns([1.25, 1], gap="medium")
@@ -54,7 +54,7 @@ def show(view: Found, source: Source) -> None:
         )
 
 
-def grid(view: Found, color: str | None = None) -> go.Figure:
+def grid(view: SurveyView, color: str | None = None) -> go.Figure:
     """The map of all heads by the chosen statistic, with a frame around the chosen head."""
     cells = [[Cell(0.0, "", "", "")] * view.roles.shape[1] for _ in view.roles]
     for place, value in np.ndenumerate(view.values(view.statistic)):
@@ -63,14 +63,14 @@ def grid(view: Found, color: str | None = None) -> go.Figure:
     return head_grid(cells, view.kind, view.head, color, view.statistic.falling)
 
 
-def _note(view: Found, place: tuple[int, ...], *statistics: Statistic) -> str:
+def _note(view: SurveyView, place: tuple[int, ...], *statistics: Statistic) -> str:
     """The hover text of a head."""
     lines = [f"{each.label}: {written(view.values(each)[place], each)}" for each in statistics]
     layer, number = place
     return "\n".join([labels.head_phrase(layer, number), *lines, f"role: {view.role((layer, number))}"])
 
 
-def _points(view: Found, across: Statistic, up: Statistic) -> go.Figure:
+def _points(view: SurveyView, across: Statistic, up: Statistic) -> go.Figure:
     """All heads in the plane of two statistics, shaded by the chosen one."""
     x, y, shade = (view.values(each) for each in (across, up, view.statistic))
     places = [*np.ndindex(x.shape)]
@@ -82,7 +82,7 @@ def _points(view: Found, across: Statistic, up: Statistic) -> go.Figure:
     return plane([marks], titles, ring, ends=(low, high), falling=view.statistic.falling)
 
 
-def _sentence(view: Found) -> str:
+def _sentence(view: SurveyView) -> str:
     survey, counts = view.survey, Counter(view.roles.ravel().tolist())
     mixed = counts.pop(MIXED, 0)
     heads = f"the {view.roles.size} heads of {KIND_NAMES[view.kind].lower()}"
@@ -98,7 +98,7 @@ def _sentence(view: Found) -> str:
     )
 
 
-def _map(view: Found) -> None:
+def _map(view: SurveyView) -> None:
     kind, statistic, now = str(view.kind), view.statistic, view.now
     names = {each.name: each.label for each in view.known.values()}
     as_points = now.heads_as == "points"
@@ -123,7 +123,7 @@ def _map(view: Found) -> None:
     )
 
 
-def caption(view: Found) -> str:
+def caption(view: SurveyView) -> str:
     """Caption of the map: kind, statistic, scale, sentences, model."""
     survey, values = view.survey, view.values(view.statistic)
     low, high = (written(each, view.statistic) for each in (values.min(), values.max()))
@@ -139,7 +139,7 @@ def caption(view: Found) -> str:
     )
 
 
-def _roles(view: Found, guided: str) -> None:
+def _roles(view: SurveyView, guided: str) -> None:
     survey = view.survey
     counts = {kind: Counter(survey.roles(kind).ravel().tolist()) for kind in survey.means}
     table = [(each.name, each.definition, each.kinds) for each in ROLES]

@@ -13,7 +13,7 @@ import streamlit as st
 from explorer.app.address import State, session
 from explorer.app.address.kinds import HEAD, one_of
 from explorer.app.address.parameters import link
-from explorer.app.address.state import own
+from explorer.app.address.state import page_value
 from explorer.app.controls import inform, panel, pickers, plain
 from explorer.app.server import examples
 from explorer.app.server.source import Source, per_model
@@ -35,18 +35,18 @@ from transformer.config import AttentionKind, Head, PlacedHead
 from transformer.text.words import is_punctuation, is_special, readable
 
 _NAMES = (*(each.name for each in (*STATISTICS, *PROFILED)), "aer", "aer_read", "keeps")
-own("statistic", one_of(*_NAMES))  # that colours the heads, as named in `heads.json`
-own(
+page_value("statistic", one_of(*_NAMES))  # that colours the heads, as named in `heads.json`
+page_value(
     "facet", one_of("tokens", "distances", "sentences", "points", "sink"), "tokens"
 )  # what is shown of the chosen head
-own("unit", one_of(*UNITS), "words")  # whether its lists hold words or pieces
-own("keys_by", one_of("weight", "lift"), "weight")  # what orders its list of keys
-own("sorted_by", one_of(*SORTED), "role")  # what orders its sentences
-own("colour_by", one_of("side", "position", "class"), "side")  # what colours its queries and keys
-own("point", HEAD)  # one of them: 0 for a query, 1 for a key, and its number
-own("heads_as", one_of("tiles", "points"), "tiles")  # how all heads are drawn
-own("across", one_of(*_NAMES))  # the statistic from left to right, of points
-own("up", one_of(*_NAMES))  # the statistic upwards
+page_value("unit", one_of(*UNITS), "words")  # whether its lists hold words or pieces
+page_value("keys_by", one_of("weight", "lift"), "weight")  # what orders its list of keys
+page_value("sorted_by", one_of(*SORTED), "role")  # what orders its sentences
+page_value("colour_by", one_of("side", "position", "class"), "side")  # what colours its queries and keys
+page_value("point", HEAD)  # one of them: 0 for a query, 1 for a key, and its number
+page_value("heads_as", one_of("tiles", "points"), "tiles")  # how all heads are drawn
+page_value("across", one_of(*_NAMES))  # the statistic from left to right, of points
+page_value("up", one_of(*_NAMES))  # the statistic upwards
 
 PAGES = {kind: f"pages/{kind}_self_attention.py" for kind in ("encoder", "decoder")}
 PAGES["cross"] = "pages/cross_attention.py"
@@ -66,7 +66,7 @@ _PLANE = (
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class SurveyView:
     """Results of a survey, and the visitor's choices among them."""
 
     survey: Survey  # statistics of every head over the sentences
@@ -133,7 +133,7 @@ def written(value: SupportsFloat, statistic: Statistic) -> str:
     return percent(float(value)) if shares else labels.number(float(value), ".2f")
 
 
-def link_to(view: Found, line: Line, label: str, row: int | None, source: int | None = None) -> None:
+def link_to(view: SurveyView, line: Line, label: str, row: int | None, source: int | None = None) -> None:
     """Links to a sentence in the view of the kind, which runs it as it was run here, at a row of the head."""
     kind = str(view.kind)
     values = {"text": line.source, "sentence": examples.whole(line.source), "target": line.target}
@@ -147,7 +147,7 @@ def link_to(view: Found, line: Line, label: str, row: int | None, source: int | 
     )
 
 
-def show(view: Found, source: Source) -> None:
+def show(view: SurveyView, source: Source) -> None:
     """The chosen head: its role, one of three facets, and, folded, what is measured on a few sentences."""
     name = str(view.roles[view.head])
     with st.container(horizontal=True, vertical_alignment="center"):
@@ -179,7 +179,7 @@ def show(view: Found, source: Source) -> None:
 # --- facets -------------------------------------------------------------------------------------------------
 
 
-def _tokens(view: Found) -> None:
+def _tokens(view: SurveyView) -> None:
     now = view.now
     with st.container(horizontal=True):
         pickers.switch("unit", "Units", {unit: unit for unit in UNITS}, now.unit)
@@ -201,7 +201,7 @@ def _tokens(view: Found) -> None:
     st.caption(_LISTS)
 
 
-def _distances(view: Found) -> None:
+def _distances(view: SurveyView) -> None:
     profile = view.survey.profiles[view.kind]
     shares, chance = profile.distances[view.head], profile.chance[view.head[0]]
     most = int(np.argmax(shares - chance))
@@ -224,7 +224,7 @@ def _distances(view: Found) -> None:
     )
 
 
-def _moved(view: Found) -> str:
+def _moved(view: SurveyView) -> str:
     """What two exchanged words do to the pattern, in a sentence."""
     means = {name: float(each[view.head]) for name, each in view.survey.means[view.kind].items()}
     if "stays" not in means:
@@ -244,7 +244,7 @@ def _moved(view: Found) -> str:
     return f"{told}: it looks more **by {'position' if stays > follows else 'meaning'}**."
 
 
-def _sentences(view: Found) -> None:
+def _sentences(view: SurveyView) -> None:
     names = {"role": "strength of its role"} | {name: each.label for name, each in view.known.items()}
     names = {name: names[name] for name in SORTED if name in names}
     order = view.now.sorted_by if view.now.sorted_by in names else "role"
@@ -261,7 +261,7 @@ def _sentences(view: Found) -> None:
     st.caption("Each opens at the row of this head with the largest value; below the middle, the smallest.")
 
 
-def _value(view: Found, order: str, example: SurveyExample) -> str:
+def _value(view: SurveyView, order: str, example: SurveyExample) -> str:
     """The value that orders a sentence, in its unit."""
     name = str(view.roles[view.head])
     if order != "role":
@@ -292,7 +292,7 @@ class _Point(NamedTuple):
     y: float
 
 
-def _runs(view: Found, source: Source) -> list[Translation]:
+def _runs(view: SurveyView, source: Source) -> list[Translation]:
     own = session.own_sentences()
     with st.spinner("Running a few dozen sentences"):
         return runs_of(source, None if own is None else own[1], view.now.language)
@@ -316,7 +316,7 @@ def _pieces(run: Translation, kind: AttentionKind, side: int) -> tuple[str, ...]
     return run.labels(kind).keys if side else rows_of(run.labels(kind), kind)
 
 
-def _compares(view: Found, source: Source) -> None:
+def _compares(view: SurveyView, source: Source) -> None:
     """Queries and keys of the head as points."""
     runs, kind, by = _runs(view, source), view.kind, view.now.colour_by
     drawn = points(source.translator().model, runs, (kind, *view.head))
@@ -392,7 +392,7 @@ def _sunk(
     return sink(source.translator(), runs, place, tell)
 
 
-def _rests(view: Found, source: Source) -> None:
+def _rests(view: SurveyView, source: Source) -> None:
     """What the token costs on which the head rests."""
     runs = _runs(view, source)
     bar = st.progress(0.0, "Running the sentences without this key")

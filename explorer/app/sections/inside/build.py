@@ -13,7 +13,7 @@ from torch import Tensor
 
 from explorer.app.address import State, session
 from explorer.app.address.kinds import HEAD, decimal, one_of, whole
-from explorer.app.address.state import keys, own
+from explorer.app.address.state import keys, page_value
 from explorer.app.controls import options, panel, part, pickers, plain, seen
 from explorer.app.maps.looking import cells_of
 from explorer.app.sections.inside.look import BADGE, noted
@@ -27,12 +27,12 @@ from explorer.lenses.what_if.build import COPY, DRAWS, HALF, NEAR, SAFE, Plane, 
 from transformer.config import AttentionKind, Head
 from transformer.view import Array
 
-own("goal", one_of("copy", "average"), "copy")  # what a built query is to do with one key, or with two
-own("two", HEAD)  # the two keys (from 0) in whose plane it lies; None lets the app choose
-own("a", decimal(-10.0, 10.0), 1.0)  # it is length · (a k̂ + b k̂'), with the two keys as unit vectors
-own("b", decimal(-10.0, 10.0), 0.0)
-own("length", decimal(0.0, 10.0), 1.0)
-own("disturbance", whole(0, 10), 3)  # by how many per cent of its length each key is moved
+page_value("goal", one_of("copy", "average"), "copy")  # what a built query is to do with one key, or with two
+page_value("two", HEAD)  # the two keys (from 0) in whose plane it lies; None lets the app choose
+page_value("a", decimal(-10.0, 10.0), 1.0)  # it is length · (a k̂ + b k̂'), with the two keys as unit vectors
+page_value("b", decimal(-10.0, 10.0), 0.0)
+page_value("length", decimal(0.0, 10.0), 1.0)
+page_value("disturbance", whole(0, 10), 3)  # by how many per cent of its length each key is moved
 _GOALS = {"copy": "copy one key", "average": "average two keys"}
 _WIDTHS = (1, 1.9)
 _SEEING = (

@@ -12,7 +12,7 @@ import streamlit as st
 
 from explorer.app.address import session
 from explorer.app.address.kinds import Kind, UnreadableError
-from explorer.app.address.state import own
+from explorer.app.address.state import page_value
 from explorer.app.controls import inform, options, pickers
 from explorer.app.controls.slots import SlotPicture
 from explorer.app.sections.inside.look import BADGE, Contents, Look, Outcome
@@ -192,7 +192,7 @@ def _write(value: WhatIf) -> str:
     return name if number is None else f"{name}-{number:g}"
 
 
-own("what_if", Kind(_read, _write))  # a temperature, a radius, a head (from 1)
+page_value("what_if", Kind(_read, _write))  # a temperature, a radius, a head (from 1)
 
 
 def _offered(look: Look) -> dict[str, Arithmetic]:

@@ -44,23 +44,23 @@ BYTE = re.compile("<0x[0-9A-F]{2}>")
 
 def first(run: Translation) -> int:
     """The step that opens first: that of the first token that the model wrote."""
-    return min(run.given, len(run.target_tokens) - 1)
+    return min(run.n_given, len(run.target_tokens) - 1)
 
 
 def note(run: Translation) -> str:
     """Numbers of tokens given, and of those that the model wrote."""
-    written = len(run.target_tokens) - run.given
+    written = len(run.target_tokens) - run.n_given
     wrote = f"{written} token{'s' * (written != 1)}"
-    if not run.given:
+    if not run.n_given:
         return f"Nothing is given: the model reads `<s>` alone and writes {wrote}."
-    given = "1 token of the prompt is" if run.given == 1 else f"{run.given} tokens of the prompt are"
+    given = "1 token of the prompt is" if run.n_given == 1 else f"{run.n_given} tokens of the prompt are"
     return f"The {given} given (underlined); the model writes {wrote} after them, one by one."
 
 
 def show(opened: View) -> None:
     run = opened.translation
-    way = f"{run.method}, {opened.asked.drawing}" if run.method.startswith(SAMPLE) else run.method
-    view(opened, f"decoding: {way}", Strips(given=run.given))
+    way = f"{run.method}, {opened.request.drawing}" if run.method.startswith(SAMPLE) else run.method
+    view(opened, f"decoding: {way}", Strips(n_given=run.n_given))
 
 
 def view(
@@ -132,4 +132,4 @@ def _typed(candidate: DecodeStep | Any) -> bool:
 
 
 def _before(opened: View, step: int) -> tuple[Hashable, ...]:
-    return opened.asked.model, opened.translation.target_ids[:step]
+    return opened.request.model, opened.translation.target_ids[:step]

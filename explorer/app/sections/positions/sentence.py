@@ -50,7 +50,7 @@ Runs = dict[str, Translation]
 @part
 def show(opened: View) -> None:
     """All pictures of the section, in order."""
-    now, text = session.current(), opened.asked.text
+    now, text = session.current(), opened.request.text
     notices = st.empty()
     if runs := translations(text):
         side = stack_switch(now, "sentence")

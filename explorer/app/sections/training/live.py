@@ -6,7 +6,7 @@ import streamlit as st
 
 from explorer.app.address import session
 from explorer.app.address.kinds import HEAD
-from explorer.app.address.state import own
+from explorer.app.address.state import page_value
 from explorer.app.controls import chart, panel, plain
 from explorer.app.server.workshop.plan import OWN, Plan
 from explorer.app.server.workshop.run import KIND, Curves, PairLook, TrainingRun, look
@@ -20,7 +20,7 @@ from transformer.training.progress import duration
 from transformer.training.toys import TOYS
 from transformer.view import HeadView, Window
 
-own("born", HEAD)  # the head that is shown; None for the one whose rows differ most
+page_value("born", HEAD)  # the head that is shown; None for the one whose rows differ most
 MAP, TILES = 400, 320  # px of the map, and of the tiles of all heads
 SEEING = (
     "A new model learns a small task in a process of its own. Now and then it is measured on pairs it never "
@@ -37,8 +37,8 @@ def sizes(plan: Plan) -> str:
 
 def progress(run: TrainingRun, curves: Curves) -> str:
     state = "paused at step" if run.paused else "step"
-    at = f"{state} {curves.step:,} of {run.asked.plan.steps:,} · {duration(curves.seconds)}"
-    return f"{sizes(run.asked.plan)} · {at if run.paused or curves.step else 'starting'}"
+    at = f"{state} {curves.step:,} of {run.order.plan.steps:,} · {duration(curves.seconds)}"
+    return f"{sizes(run.order.plan)} · {at if run.paused or curves.step else 'starting'}"
 
 
 def show_run(run: TrainingRun) -> None:
@@ -55,7 +55,7 @@ def show_run(run: TrainingRun) -> None:
         panel(
             "training run",
             lambda: panels(parts(curves), "step"),
-            f"Loss per token and share of exact matches against the step · {sizes(run.asked.plan)}",
+            f"Loss per token and share of exact matches against the step · {sizes(run.order.plan)}",
             lambda: [
                 ("quantity", "step", "value"),
                 *((name, *point) for name, of in named.items() for point in of),
@@ -101,7 +101,7 @@ def caption(view: HeadView) -> str:
 
 def maps(run: TrainingRun, at: PairLook) -> None:
     """What the model writes of a pair that it never saw, one head of cross-attention, and all of them."""
-    pair, view = run.asked.shown, view_of(at)
+    pair, view = run.order.example, view_of(at)
     right = f"the right output is “{plain(pair.target)}”."
     wrote = f"“{plain(at.written)}”, {'which is right.' if at.written == pair.target else f'but {right}'}"
     st.markdown(

@@ -8,7 +8,7 @@ import streamlit as st
 
 from explorer.app.address import State, session
 from explorer.app.address.kinds import decimal
-from explorer.app.address.state import own
+from explorer.app.address.state import page_value
 from explorer.app.controls import Table, panel, pickers, seen, word
 from explorer.app.server import per_run
 from explorer.app.server.view import View
@@ -18,7 +18,7 @@ from explorer.figures.pages.distributions import Piece, against_target, gradient
 from explorer.lenses.targets.lesson import Position
 from explorer.lenses.targets.smoothing import SmoothedPosition, smoothed
 
-own("smoothing", decimal(0.0, 0.5), 0.1)  # ε; the paper's at first
+page_value("smoothing", decimal(0.0, 0.5), 0.1)  # ε; the paper's at first
 FORMULA = (
     r"\begin{aligned} L &= (1-\varepsilon)\,(-\log p_y) + "
     r"\varepsilon \cdot \frac{1}{V} \sum_{k=1}^{V} -\log p_k \\[4pt] "

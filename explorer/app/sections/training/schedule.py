@@ -6,7 +6,7 @@ import streamlit as st
 
 from explorer.app.address import State, session
 from explorer.app.address.kinds import whole
-from explorer.app.address.state import own
+from explorer.app.address.state import page_value
 from explorer.app.controls import panel, pickers, plain, power
 from explorer.app.server.view import View
 from explorer.app.shell import menu
@@ -16,8 +16,8 @@ from explorer.figures.pages.training.curves import Curve, curves
 from explorer.lenses.targets.stated import stated_options
 from transformer.training.options import TrainingOptions, learning_rate
 
-own("width", whole(32, 2048, step=16), 512)  # d_model
-own("warmup", whole(100, 20_000, step=100), 4000)  # steps
+page_value("width", whole(32, 2048, step=16), 512)  # d_model
+page_value("warmup", whole(100, 20_000, step=100), 4000)  # steps
 FORMULA = (
     r"\begin{aligned} lrate &= d_{model}^{-0.5} \cdot "
     r"\min\!\left(step^{-0.5},\right. \\ &\qquad\quad \left. step \cdot warmup^{-1.5}\right) \\[4pt] "

@@ -57,7 +57,7 @@ def going(run: TrainingRun) -> None:
     """A run that is going on, once a second; its end draws the whole page again."""
     if run.told or workshop().run is not run:
         session.rerun()
-    curves, total = run.curves(), run.asked.plan.steps
+    curves, total = run.curves(), run.order.plan.steps
     st.progress(min(1.0, curves.step / total), plain(live.progress(run, curves)))
     if not workshop().controls(session.browser()):
         st.caption("Another visitor began this run and controls it; you can watch.")
@@ -75,14 +75,14 @@ def ended(run: TrainingRun | None) -> None:
     """What the last run left, and the form for another."""
     if run is not None:
         left = "" if run.has_model else " Nothing is left of it."
-        st.markdown(f"**{plain(live.sizes(run.asked.plan))}.** {plain(run.told)}{left}")
+        st.markdown(f"**{plain(live.sizes(run.order.plan))}.** {plain(run.told)}{left}")
         if run.has_model:
             keep(run)
             live.show_run(run)
             st.divider()
     why = closed()
     if why is None:
-        form(Plan() if run is None else run.asked.plan)
+        form(Plan() if run is None else run.order.plan)
     else:
         inform(plain(why))
 
@@ -152,7 +152,7 @@ def keep(run: TrainingRun) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         with st.container(width=260):
             told = "Letters, digits, - and _. All visitors of this server will find the model."
-            usual = f"my-{run.asked.plan.task}"
+            usual = f"my-{run.order.plan.task}"
             name = st.text_input("Name of the model", usual, 40, key="here.name", help=told).strip()
         kept = pressed("Keep", ":material/save:")
     if not kept:
@@ -166,5 +166,5 @@ def keep(run: TrainingRun) -> None:
     session.notice(
         f"{name} is kept. It is now the chosen model: every page in the menu opens it with this sentence."
     )
-    text, none = run.asked.shown.source, dict.fromkeys(("target", "encoder", "decoder", "cross", "born"))
+    text, none = run.order.example.source, dict.fromkeys(("target", "encoder", "decoder", "cross", "born"))
     session.rerun(model=name, text=text, sentence=examples.whole(text), **none, **session.FRESH)

@@ -80,7 +80,7 @@ def lifts(change: Intervention) -> bool:
 
 def target_for(opened: View, change: Intervention) -> str | None:
     """The translation that the model must read with a change: one that lifts the causal mask needs one."""
-    own = opened.asked.target
+    own = opened.request.target
     return unchanged(opened).text if own is None and lifts(change) else own
 
 
@@ -120,14 +120,14 @@ def _others(opened: View) -> None:
     if group is None:
         return
     sorts: dict[int, Sort] = dict(enumerate(GROUPS[group]))
-    change, problem, target = None, None, opened.asked.target
+    change, problem, target = None, None, opened.request.target
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="what-if-add"):
         sort = sorts[one("Change", {i: each.label for i, each in sorts.items()}, 290)]
         try:
             if (change := sort.choose(opened)) is not None:
                 target = target_for(opened, change)
-                others = (each for each in opened.asked.changes if each != change)
-                problem = runs.refusal(replace(opened.asked, changes=(*others, change), target=target))
+                others = (each for each in opened.request.changes if each != change)
+                problem = runs.refusal(replace(opened.request, changes=(*others, change), target=target))
         except ValueError as error:
             problem = str(error)
         unready = change is None or problem is not None
@@ -135,7 +135,7 @@ def _others(opened: View) -> None:
     if problem is not None:
         st.warning(plain(problem), icon=":material/error:")
     else:
-        st.caption(sort.says if target == opened.asked.target else _FORCED)
+        st.caption(sort.says if target == opened.request.target else _FORCED)
     if wanted and change is not None:
         changed.add(change, target=target)
         session.rerun()

@@ -27,7 +27,7 @@ LONGEST = 300
 """Most letters of the other sentence, which the address carries."""
 EVERY = -1
 """The choice of every head, layer or step."""
-Given = dict[str, Any]
+FieldContext = dict[str, Any]
 """What was chosen for the fields before."""
 
 
@@ -68,7 +68,7 @@ def listed(tokens: Iterable[str]) -> dict[int, str]:
 
 def unchanged(opened: View) -> Translation:
     """The run without changes, whose source is the text as typed."""
-    return runs.translate(replace(opened.asked, changes=()))
+    return runs.translate(replace(opened.request, changes=()))
 
 
 def tokens_of(run: Translation, kind: str) -> tuple[list[str], list[str]]:
@@ -89,18 +89,18 @@ def cell(of_kind: str) -> tuple[int, int] | None:
 # --- a control for each field -------------------------------------------------------------------------------
 
 
-def _kind(opened: View, _context: Given) -> Any:
+def _kind(opened: View, _context: FieldContext) -> Any:
     names = {kind: KIND_NAMES[kind] for kind in opened.kinds[::-1]}
     return one("Attention", names, 230, session.current().kind or "cross")
 
 
-def _layer(opened: View, context: Given) -> Any:
+def _layer(opened: View, context: FieldContext) -> Any:
     config, kind = opened.translation.config, context.get("kind")
     layers = config.sizes[kind][0] if kind else config.stacks[context["side"]].n_layers
     return one("Layer", counted("layer", layers), 110, getattr(session.current(), kind)[0] if kind else 0)
 
 
-def _head(opened: View, context: Given, every: bool = False) -> Any:
+def _head(opened: View, context: FieldContext, every: bool = False) -> Any:
     heads, shown = (
         opened.translation.config.sizes[context["kind"]][1],
         getattr(session.current(), context["kind"]),
@@ -108,12 +108,12 @@ def _head(opened: View, context: Given, every: bool = False) -> Any:
     return one("Head", counted("head", heads, every), 130 if every else 110, shown[1])
 
 
-def _heads(opened: View, context: Given) -> int | None:
+def _heads(opened: View, context: FieldContext) -> int | None:
     chosen = _head(opened, context, every=True)
     return None if chosen == EVERY else chosen
 
 
-def _by(opened: View, context: Given) -> Any:
+def _by(opened: View, context: FieldContext) -> Any:
     ways = {"zero": "zero", "mean": "its mean output", "uniform": "equal weights"}
     ways |= {"previous": "the previous token", "first": "the first token"}
     if opened.source.translator().means is None:
@@ -123,12 +123,12 @@ def _by(opened: View, context: Given) -> Any:
     return one("What it gives instead", ways)
 
 
-def _sublayer(opened: View, context: Given) -> Any:
+def _sublayer(opened: View, context: FieldContext) -> Any:
     parts = opened.translation.config.stacks[context["side"]].sublayers
     return one("Sub-layer", {part: PARTS[part] for part in parts}, 220)
 
 
-CONTROLS: dict[str, Callable[[View, Given], Any]] = {
+CONTROLS: dict[str, Callable[[View, FieldContext], Any]] = {
     "kind": _kind,
     "layer": _layer,
     "head": _heads,
@@ -143,9 +143,9 @@ CONTROLS: dict[str, Callable[[View, Given], Any]] = {
 """What asks for a field."""
 
 
-def ask(opened: View, *names: str) -> Given:
+def ask(opened: View, *names: str) -> FieldContext:
     """Asks for some fields."""
-    given: Given = {}
+    given: FieldContext = {}
     for name in names:
         given[name] = CONTROLS[name](opened, given)
     return given
@@ -284,7 +284,7 @@ def patch(opened: View) -> Intervention | None:
     if not (typed := clean(asked).strip()):
         return None
     text = opened.source.addressed(typed, session.current().language)
-    other = runs.translate(replace(opened.asked, text=text, target=None, changes=()))
+    other = runs.translate(replace(opened.request, text=text, target=None, changes=()))
     side: Side = "encoder" if place.startswith("encoder") else "decoder"
     here, there = opened.translation.tokens(side), other.tokens(side)
     pairs = in_both(align_tokens(here, there))

@@ -48,8 +48,8 @@ SEED, WIDE, CELLS, CANDIDATES = 0, 340, 40, 8
 def show(opened: View) -> None:
     """The controls that add a change, and what the changes did; without changes, questions to start from."""
     changes.add(opened)
-    base = runs.translate(replace(opened.asked, changes=()))
-    if not opened.asked.changes:
+    base = runs.translate(replace(opened.request, changes=()))
+    if not opened.request.changes:
         st.markdown(f":gray[as it is:] {plain(base.text)}")
         experiments.show(opened.source)
         return
@@ -166,7 +166,7 @@ def candidates(both: RunDifference) -> None:
 
 def control(opened: View, base: Translation) -> None:
     """The effect of the last change of heads among those of other heads, if there is one."""
-    of_heads = [each for each in opened.asked.changes if each.part in ("scores", "weights", "heads")]
+    of_heads = [each for each in opened.request.changes if each.part in ("scores", "weights", "heads")]
     if not of_heads:
         return
     st.markdown("##### The same change at other heads")
@@ -176,7 +176,7 @@ def control(opened: View, base: Translation) -> None:
     except InterventionError as error:
         st.caption(plain(f"There is no control: {error}"))
         return
-    count, rest = len(beside.controls), len(opened.asked.changes) - 1
+    count, rest = len(beside.controls), len(opened.request.changes) - 1
     effects = [beside.effect, *beside.effects.tolist()]
     rows = list(zip(map(str, (beside.change, *beside.controls)), effects, strict=True))
     said = [f"{each}: {labels.number(by, '+.3f')} nats" for each, by in rows]
@@ -194,8 +194,8 @@ def control(opened: View, base: Translation) -> None:
 
 @per_run(64)
 def _beside(opened: View, base_ids: tuple[int, ...], change: Intervention) -> RandomHeads:
-    others = [each for each in opened.asked.changes if each != change]
-    return random_heads(opened.source.translator(), opened.asked.text, base_ids, change, others, seed=SEED)
+    others = [each for each in opened.request.changes if each != change]
+    return random_heads(opened.source.translator(), opened.request.text, base_ids, change, others, seed=SEED)
 
 
 # --- the attention ------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from explorer.app.address.kinds import (
     read_position,
     write_head,
 )
-from explorer.app.address.state import own
+from explorer.app.address.state import page_value
 from explorer.app.maps import measures
 from explorer.app.maps.looking import lacking
 from explorer.app.server import catalogue, models, per_run, runs
@@ -71,8 +71,8 @@ def _write_against(against: Against) -> str:
     return f"{name}-{write_head(detail) if name == 'head' else detail}"
 
 
-own("against", Kind(_read_against, _write_against))
-own("other", LINE, long=True)  # the other sentence or translation
+page_value("against", Kind(_read_against, _write_against))
+page_value("other", LINE, long=True)  # the other sentence or translation
 
 
 @dataclass(frozen=True)
@@ -146,14 +146,14 @@ class Side:
 def decoded(opened: View, way: str) -> str:
     """Output of a way of decoding; the translation on the screen if this run cannot be decoded again."""
     try:
-        return runs.translate(replace(opened.asked, decode=way, target=None)).text
+        return runs.translate(replace(opened.request, decode=way, target=None)).text
     except ValueError:
         return opened.translation.text
 
 
 def other_decoding(opened: View) -> str:
     """A way of decoding that writes another translation; if none of those tried does, merely another way."""
-    ways = [way for way in TRIED if way != opened.asked.decode]
+    ways = [way for way in TRIED if way != opened.request.decode]
     return next((way for way in ways if decoded(opened, way) != opened.translation.text), ways[0])
 
 
@@ -173,7 +173,9 @@ def first_value(opened: View, kind: str, head: Head, mode: str) -> Any:
     if mode == "decode":
         return other_decoding(opened)
     names = catalogue.available() if mode == "model" else ()
-    return next((name for name in names if name != opened.asked.model), opened.asked.model if names else None)
+    return next(
+        (name for name in names if name != opened.request.model), opened.request.model if names else None
+    )
 
 
 def against_of(opened: View, now: State) -> Against:
@@ -183,7 +185,7 @@ def against_of(opened: View, now: State) -> Against:
 
 def second_side(first: Side, opened: View, mode: str, value: Any, text: str | None) -> tuple[str, Side]:
     """The name of side A, and side B; ValueError, in a sentence, if B cannot be made."""
-    here, method, asked = labels.head_phrase(*first.head), opened.translation.method, opened.asked
+    here, method, asked = labels.head_phrase(*first.head), opened.translation.method, opened.request
     if mode == "uniform":
         return here, replace(first, name="uniform attention", is_uniform=True)
     if mode == "head":
@@ -247,7 +249,7 @@ def notes(opened: View, now: State, other: Side) -> Iterator[str]:
             yield "The encoder reads the source alone, and A and B have the same one: nothing can differ."
         elif run.text == own.text:
             yield "A and B are the same translation."
-    elif mode == "model" and value == opened.asked.model:
+    elif mode == "model" and value == opened.request.model:
         yield "A and B are the same model, so nothing can differ."
     elif mode == "sentence" and run.source_text == own.source_text:
         yield "A and B are the same sentence."

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from explorer.app.address import State
 from explorer.app.address.kinds import POSITION, one_of
-from explorer.app.address.state import own
+from explorer.app.address.state import page_value
 from explorer.app.controls import plain
 from explorer.app.maps.looking import cells_of
 from explorer.app.server import per_run
@@ -30,8 +30,8 @@ PARTS = (
 )
 """Every part that a model can have."""
 
-own("part", one_of(*PARTS))
-own("layer", POSITION)  # of the part
+page_value("part", one_of(*PARTS))
+page_value("layer", POSITION)  # of the part
 SUBLAYERS = {  # by the name in a config: how parts name it, what it is called, its kind of attention
     ("encoder", "self_attention"): ("attention", "self-attention", "encoder"),
     ("encoder", "feed_forward"): ("forward", "feed-forward", None),

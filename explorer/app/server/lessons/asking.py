@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from explorer.app.address.parameters import parse
-from explorer.app.address.state import State, declare, keys
+from explorer.app.address.state import State, keys, run_declarations
 from explorer.app.server import catalogue, examples, models, runs
 from explorer.app.server.lessons.files import CHECKS, ROOT, Lesson, LessonError, Step, read
 from explorer.app.server.source import Source
@@ -97,7 +97,7 @@ def of_check(source: Source, lesson: Lesson, step: Step) -> dict[str, Any]:
             heads = {kind: getattr(at, kind) for kind in run.kinds}
             taken = {"text": text, "step": at.step, "source": at.source, **heads}
             assert step.question is not None
-            if answer(run, step.question, place(run.translation, at)).asked:
+            if answer(run, step.question, place(run.translation, at)).has_margin:
                 break
         return taken
 
@@ -121,7 +121,7 @@ def check(path: Path) -> list[tuple[int, str]]:
 
 def unreadable(step: Step) -> list[str]:
     """What nobody reads of a step's address: it is neither a value of all pages nor one of this page."""
-    declare(ROOT / step.page)
+    run_declarations(ROOT / step.page)
     _, wrong = parse({name: [value] for name, value in step.params.items()})
     names = [name for name, value in step.params.items() if name in wrong or name not in keys()]
     return [f"the address's {name}={step.params[name]} cannot be read." for name in names]
@@ -139,6 +139,6 @@ def unanswered(lesson: Lesson, step: Step) -> str | None:
         return f"the question cannot be asked: there is no model {now.model!r:.60} that translates."
     except (ValueError, OSError) as error:
         return f"the question cannot be asked: {error}"
-    if found.asked:
+    if found.has_margin:
         return None
     return f"the question has no margin: the best is {found.margin:.2f} from the next one."

@@ -26,7 +26,7 @@ class Table:
     wrong: tuple[str, ...]  # a sentence for each file, or part of one, that cannot be read
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """How many files were read, and which step was hardest."""
         count = len(self.rows)
         return f"{count} file{'s' * (count != 1)} read. {self.hardest}".strip()

@@ -83,11 +83,11 @@ class TrainingOrder:
     """A plan, and the held-out pair whose maps are shown."""
 
     plan: Plan
-    shown: SentencePair
+    example: SentencePair
 
     def write(self, folder: Path) -> None:
         """Keeps it beside the run, for a server that starts again."""
-        pair = {"source": self.shown.source, "target": self.shown.target}
+        pair = {"source": self.example.source, "target": self.example.target}
         write_json(folder / PLAN_FILE, {"plan": asdict(self.plan), "shown": pair})
 
     @classmethod

@@ -110,11 +110,11 @@ class TrainingRun:
 
     def __init__(
         self,
-        asked: TrainingOrder,  # what it is for
+        order: TrainingOrder,  # what it is for
         folder: Path,  # its folder
         owner: str = "",  # the visitor who began it; empty if nobody knows
     ) -> None:
-        self.asked, self.folder, self.owner = asked, folder, owner
+        self.order, self.folder, self.owner = order, folder, owner
         self.told, self.paused, self.began = "", False, time.monotonic()
         self.curves = Log(folder / RUN / LOG_FILE).curves
         self._process: subprocess.Popen[bytes] | None = None
@@ -142,7 +142,7 @@ class TrainingRun:
     ) -> None:
         """Starts the process and the thread that watches it; OSError if it cannot be started."""
         path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
-        arguments = self.asked.plan.arguments(RUN)
+        arguments = self.order.plan.arguments(RUN)
         with (self.folder / _ERRORS).open("wb") as errors:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "transformer", *arguments, "--obey-input"],
@@ -230,7 +230,7 @@ class TrainingRun:
 
     def _verdict(self, status: int) -> str:
         if status == 0:
-            return f"Finished all {self.asked.plan.steps:,} steps."
+            return f"Finished all {self.order.plan.steps:,} steps."
         kept = "its last checkpoint is kept" if self.has_model else "it had not saved a checkpoint before"
         if status < 0:
             return f"Its process was ended from outside (signal {-status}); {kept}."
@@ -297,9 +297,9 @@ def _look(directory: str, changed: int, _run: TrainingRun) -> PairLook:
     checkpoint = load_checkpoint(_run.directory)
     with safe_open(_run.directory / WEIGHTS_FILE, framework="pt") as file:
         step = int((file.metadata() or {}).get("step", 0))
-    name = f"{_run.asked.plan.task}, step {step:,}"
+    name = f"{_run.order.plan.task}, step {step:,}"
     model = Translator(checkpoint.translating, checkpoint.tokenizer, name=name)
-    pair, config = _run.asked.shown, checkpoint.translating.config
+    pair, config = _run.order.example, checkpoint.translating.config
     forced = model.force(pair.source, pair.target)
     heads = list(product(range(config.stacks["decoder"].n_layers), range(config.n_heads)))
     telling = max(heads, key=lambda head: difference(forced.weights(AttentionKind.CROSS, *head)))

@@ -64,7 +64,7 @@ class Workshop:
         with self._lock, _refusing("The run cannot begin"):
             self._make_room(limits.disk_mb)
             run.folder.mkdir(parents=True)
-            run.asked.write(run.folder)
+            run.order.write(run.folder)
             if pairs is not None:
                 pairs.write(run.folder)
             run.begin(limits, self._used)

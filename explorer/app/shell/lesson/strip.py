@@ -210,7 +210,7 @@ def ask(opened: View) -> None:
             found = asking.answer(opened, question, where)
             is_open = lesson.is_check or _noted(opened, found, step) is None
             # what is built is graded by what is drawn, so there the page keeps nothing back
-            if found.asked and is_open and question.quantity != BUILD:
+            if found.has_margin and is_open and question.quantity != BUILD:
                 session.silence([each.name for each in found.options])
         with place:
             _question(opened, question, where, step)
@@ -219,7 +219,7 @@ def ask(opened: View) -> None:
 def _noted(opened: View, measured: Measured, step: tuple[str, int]) -> dict[str, Any] | None:
     """What is noted of the visitor's answer to this very question."""
     noted: dict[str, Any] | None = session.lesson_notes().get(step[0], {}).get(step[1])
-    same = noted is not None and (noted["asked"], noted["sentence"]) == (measured.asks, opened.asked.text)
+    same = noted is not None and (noted["asked"], noted["sentence"]) == (measured.asks, opened.request.text)
     return noted if same else None
 
 
@@ -258,7 +258,7 @@ def _question(opened: View, question: Question, at: Viewpoint, step: tuple[str, 
     except ValueError as error:
         st.markdown(f"*Nothing is asked here.* {refusal(error)}")
         return
-    if not found.asked:
+    if not found.has_margin:
         first = found.options[found.best]
         st.markdown(
             f"*{plain(found.asks)}* Here the first two are too close to ask: the nearest one to "
@@ -297,7 +297,7 @@ def _question(opened: View, question: Question, at: Viewpoint, step: tuple[str, 
 
 def _numbers(measured: Measured) -> str:
     """All that was measured."""
-    shown = (f"{plain(each.name)} {plain(each.shown)}" for each in measured.options if each.shown)
+    shown = (f"{plain(each.name)} {plain(each.label)}" for each in measured.options if each.label)
     text = " · ".join(shown)
     return f":gray[Measured: {text}]" if text else ""
 
@@ -316,8 +316,8 @@ def _note(
     opened: View, measured: Measured, step: tuple[str, int], chose: str, right: bool, reason: str
 ) -> None:
     session.lesson_notes().setdefault(step[0], {})[step[1]] = {
-        "sentence": opened.asked.text,
-        "model": opened.asked.model,
+        "sentence": opened.request.text,
+        "model": opened.request.model,
         "asked": measured.asks,
         "chose": chose,
         "right": right,

@@ -90,7 +90,7 @@ def _suggest() -> None:
         for each in found:
             key = f"hub.suggested.{each.name}"
             st.button(each.name, type="tertiary", on_click=_ask, args=(each.name,), key=key)
-            st.caption(plain(f"{each.does} · {each.told}"))
+            st.caption(plain(f"{each.does} · {each.description}"))
 
 
 def _answer(question: HubQuestion) -> None:

@@ -9,7 +9,7 @@ from properties import PROPERTY, garbled
 
 from explorer.app.address.kinds import HEAD, LINE, POSITION, TEXT
 from explorer.app.address.parameters import as_params, carried, parse
-from explorer.app.address.state import State, changed, elsewhere, keys, own
+from explorer.app.address.state import State, changed, elsewhere, keys, page_value
 
 for module in (
     "beam_search.beam",
@@ -20,7 +20,7 @@ for module in (
     "inside.what_if",
 ):
     import_module(f"explorer.app.sections.{module}")
-own("swap", HEAD)
+page_value("swap", HEAD)
 KINDS = {name: key.kind for name, key in keys().items()}
 EXAMPLES = {
     **dict.fromkeys(("encoder", "decoder", "cross", "point", "two", "swap"), ("3.12",)),
@@ -99,7 +99,7 @@ def test_another_text_opens_at_its_first_sentence():
 
 def test_a_value_of_one_page_is_left_there():
     now = changed(State(step=2, view="loss"), two=(0, 1), a=2.0, length=1.0)
-    assert (now.two, now.a, now.b, now.own) == ((0, 1), 2.0, 0.0, (("a", 2.0), ("two", (0, 1))))
+    assert (now.two, now.a, now.b, now.page_values) == ((0, 1), 2.0, 0.0, (("a", 2.0), ("two", (0, 1))))
     assert elsewhere(now) == State(step=2)
     assert as_params(now) == {"step": "3", "view": "loss", "two": "1.2", "a": "2"}
     with pytest.raises(AttributeError):

@@ -23,8 +23,8 @@ def test_a_document_can_be_read_and_says_where_its_numbers_come_from(name: str) 
         r"The program is in the history: commit 97108b2d, `python -m lab (\S+)`\.", study.program
     )
     assert program is not None
-    assert all(re.fullmatch(r"2026-11-\d\d", date) for date, _ in study.made)
-    assert any(program[1] in command for _, command in study.made)
+    assert all(re.fullmatch(r"2026-11-\d\d", date) for date, _ in study.commands)
+    assert any(program[1] in command for _, command in study.commands)
 
 
 def test_a_document_that_nobody_shipped_is_not_there() -> None:

@@ -60,5 +60,5 @@ def test_of_many_some_of_every_size_are_shown(monkeypatch: pytest.MonkeyPatch):
     found = suggested.fitting()
     assert len(found) == suggested.MOST
     assert found[-1].name == "facebook/nllb-200-distilled-600M"
-    assert "CC BY-NC 4.0, not for commercial use" in found[-1].told
+    assert "CC BY-NC 4.0, not for commercial use" in found[-1].description
     assert [each.millions for each in found] == sorted(each.millions for each in found)

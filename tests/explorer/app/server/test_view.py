@@ -71,7 +71,7 @@ def test_a_value_of_a_run_is_made_once_for_each_run_and_each_position_not_for_wh
     @per_run(4)
     def value(opened: View, layer: int, *, tell: Callable[[], object]) -> int:
         tell()
-        made.append((opened.asked.text, layer))
+        made.append((opened.request.text, layer))
         return layer
 
     own, heard = opened(closed_form_models), list[str]()

@@ -129,7 +129,7 @@ def test_a_query_is_asked_for_where_one_reaches_the_goal(
         one, other = (keys[key] / np.linalg.norm(keys[key]) for key in plane.pair)
         found = softmax(keys @ (a * one + b * other) / np.sqrt(keys.shape[1]))[[*plane.pair]]
         if found[0] >= 0.95 - 1e-3 if goal == "copy" else found.min() >= 0.48 - 1e-3:
-            assert measure(Question("build", kind, goal=goal), run, at).asked
+            assert measure(Question("build", kind, goal=goal), run, at).has_margin
         else:
             with pytest.raises(UnmeasuredError, match="choose another head"):
                 measure(Question("build", kind, goal=goal), run, at)
@@ -143,7 +143,7 @@ def test_a_candidate_is_named_by_its_probability(run: Translation, place: Viewpo
     assert answer(found)[1] == pytest.approx(log_probs[rank - 1], abs=1e-3)
     listed = sorted(values(found).values(), reverse=True)
     assert listed == pytest.approx(log_probs[rank - 1 : rank + 3], abs=1e-3)
-    shown = [float(each.shown.removesuffix(" %")) / 100 for each in found.options]
+    shown = [float(each.label.removesuffix(" %")) / 100 for each in found.options]
     assert shown == pytest.approx(np.exp([each.value for each in found.options]), rel=6e-3, abs=1e-8)
 
 
@@ -163,8 +163,8 @@ def test_a_mask_is_that_of_the_kind_and_what_it_hides_is_counted(run: Translatio
     )
     hidden, every = (measure(Question("visible", kind), run, place) for kind in ("decoder", "cross"))
     assert (answer(hidden), answer(every)) == ((str(keys - 4), 1), ("0", 1))
-    assert hidden.asked
-    assert every.asked
+    assert hidden.has_margin
+    assert every.has_margin
 
 
 def test_the_least_sure_step_is_that_of_the_smallest_probability(run: Translation, place: Viewpoint):
@@ -275,13 +275,13 @@ def test_every_question_has_an_answer_on_several_sentences(model: Translator):
             found = measure(question, run, place, model)
             best, wrong = found.best, (found.best + 1) % len(found.options)
             others = [abs(each.value - answer(found)[1]) for j, each in enumerate(found.options) if j != best]
-            assert found.asked == (bool(found.why) or min(others) >= 2 * questions.ROUNDING)
+            assert found.has_margin == (bool(found.why) or min(others) >= 2 * questions.ROUNDING)
             assert 2 <= len(found.options) == len(values(found))
-            asked, close = asked + found.asked, close + (not found.asked)
+            asked, close = asked + found.has_margin, close + (not found.has_margin)
             if found.why:
                 assert found.reason(best) == found.reason(wrong) == found.why
             else:
-                right, chosen = (f"{found.options[j].name}: {found.options[j].shown}" for j in (best, wrong))
+                right, chosen = (f"{found.options[j].name}: {found.options[j].label}" for j in (best, wrong))
                 assert found.reason(wrong) == f"You chose {chosen}. The answer is {right}."
                 assert found.reason(best).startswith(f"{right}. The nearest other one is ")
     assert asked > 10 * close > 0
@@ -290,11 +290,11 @@ def test_every_question_has_an_answer_on_several_sentences(model: Translator):
 def test_a_close_race_is_not_asked_and_the_nearest_is_named():
     options = Option("a", 0.44, "0.44"), Option("b", 0.43, "0.43"), Option("c", 0.1, "0.10")
     found = Measured("Which?", options, 0)
-    assert not found.asked
-    assert replace(found, options=(Option("a", 0.46, "0.46"), *options[1:])).asked
+    assert not found.has_margin
+    assert replace(found, options=(Option("a", 0.46, "0.46"), *options[1:])).has_margin
     assert found.reason(0) == "a: 0.44. The nearest other one is b: 0.43."
-    assert not Measured("Which?", options[:1], 0).asked
-    assert Measured("Which?", (Option("a", 2 * questions.ROUNDING), Option("b", 0.0)), 0).asked
+    assert not Measured("Which?", options[:1], 0).has_margin
+    assert Measured("Which?", (Option("a", 2 * questions.ROUNDING), Option("b", 0.0)), 0).has_margin
 
 
 @pytest.mark.parametrize(

@@ -40,15 +40,17 @@ def by_hand(generator: Translator, prompt: str, count: int) -> list[int]:
 def test_the_run_of_a_node_keeps_the_prompt(generator):
     base = generator.generate(PROMPT, max_length=8, beam_size=2, tree=True)
     found = retrace(generator, base, node=base.tree.winner)
-    assert (found.prompt, found.given) == (base.prompt, base.given) == (PROMPT, len(generator.ids(PROMPT)))
+    assert (
+        (found.prompt, found.n_given) == (base.prompt, base.n_given) == (PROMPT, len(generator.ids(PROMPT)))
+    )
 
 
 @pytest.mark.parametrize("prompt", [PROMPT, ""])
 def test_greedy_takes_the_most_probable_token_after_the_prompt(generator, prompt):
     found = generator.generate(prompt, max_length=20)
     assert list(found.target_ids) == by_hand(generator, prompt, 20)
-    assert found.given == len(generator.ids(prompt))
-    assert found.target_ids[: found.given] == generator.ids(prompt)
+    assert found.n_given == len(generator.ids(prompt))
+    assert found.target_ids[: found.n_given] == generator.ids(prompt)
 
 
 def test_a_generation_is_read_like_a_translation_without_source(generator):
@@ -85,7 +87,7 @@ def test_a_beam_finds_nothing_worse_than_greedy_and_is_recorded(generator):
     beam = generator.generate(PROMPT, beam_size=8, max_length=10, length_penalty=0.0, tree=True)
     assert sum(beam.log_probs) >= sum(greedy.log_probs) - 1e-5
     assert beam.attention.audit().passed
-    assert beam.target_ids[: beam.given] == generator.ids(PROMPT)
+    assert beam.target_ids[: beam.n_given] == generator.ids(PROMPT)
     assert beam.tree is not None
 
 
@@ -182,7 +184,7 @@ def test_it_is_saved_and_opened_and_cannot_translate(generator, tmp_path):
     save_checkpoint(tmp_path / "lm", model.config, model.state_dict(), generator.tokenizer)
     opened = load_language_model(tmp_path / "lm")
     assert opened.config == model.config
-    assert opened.generate(PROMPT, max_length=6).given == 3
+    assert opened.generate(PROMPT, max_length=6).n_given == 3
     with pytest.raises(CheckpointError, match="cannot translate"):
         load_translator(tmp_path / "lm")
 

@@ -69,8 +69,8 @@ def test_damaged_files_get_a_sentence_each_and_the_others_count():
         "half.json: what it says of masks cannot be read.",
         "lost.json: this file cannot be read.",
     )
-    assert found.told.startswith("3 files read. Most got wrong:")
-    assert table([]).told == "0 files read."
+    assert found.summary.startswith("3 files read. Most got wrong:")
+    assert table([]).summary == "0 files read."
 
 
 @pytest.fixture

@@ -98,7 +98,7 @@ def test_a_killed_process_leaves_its_checkpoint_and_another_server_finds_it(
     workshop.close()
     again = Workshop(models)
     assert again.run is not None
-    assert again.run.asked == workshop.run.asked
+    assert again.run.order == workshop.run.order
     assert not again.controls("anna")
     assert "started again" in again.run.told
     again.keep("rescued")
