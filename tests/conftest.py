@@ -50,11 +50,16 @@ def pytest_report_header() -> str:
     return f"browser tests drive {CHROMIUM or 'nothing: Chromium is not on the PATH'}"
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Marks the browser tests; without Chromium they are skipped with the reason, but not in CI.
 
-    Quick tests run first, so that most failures show soon: those of functions, of pages, of a browser.
+    Quick tests run first, so that most failures show soon: those of functions, of pages, of a browser. Those
+    marked nightly run only if `-m` names them, or if they are named themselves.
     """
+    if "nightly" not in config.option.markexpr and not any("::" in argument for argument in config.args):
+        nightly = [item for item in items if item.get_closest_marker("nightly")]
+        config.hook.pytest_deselected(items=nightly)
+        items[:] = [item for item in items if item not in nightly]
     items.sort(key=lambda item: next((i for i, slow in enumerate(SLOW, start=1) if slow in item.nodeid), 0))
     skipped = CHROMIUM is None and not os.environ.get("CI")
     for item in items:

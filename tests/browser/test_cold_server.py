@@ -12,6 +12,7 @@ import waiting
 
 from .conftest import PATIENCE, Visitor, serving
 
+pytestmark = pytest.mark.nightly
 OWN = "We like music."
 STARTING = "PyTorch and the model are still loading"
 SEEN = """() => [...document.querySelectorAll('.lv [data-plot], .lv-chip, .lv-word, .stTextInput, .stButton')]

@@ -23,6 +23,7 @@ from .conftest import PATIENCE, ROOT, _free_port
 pytest.importorskip("jupyterlab", reason="JupyterLab is not installed")
 pytest.importorskip("nbconvert", reason="nbconvert is not installed")
 
+pytestmark = pytest.mark.nightly
 CELLS = (
     "from explorer import show\nfrom transformer.exports.npz import load_trace\nrun = load_trace('run.npz')",
     "show(run, place='step=1')",

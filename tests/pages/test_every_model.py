@@ -12,6 +12,7 @@ from app_pages import PAGES, run
 from bart_models import write_bart, write_mbart
 from m2m_models import write_m2m
 from marian_models import write_marian
+from nightly import thinned
 from random_models import random_language_model
 from t5_models import write_t5
 
@@ -92,7 +93,7 @@ def every_kind(app_models: Path, tokenizer: Tokenizer, tmp_path_factory: pytest.
     return folder
 
 
-@pytest.mark.parametrize(("name", "page"), [*product(MODELS, PAGES), *product(NO_NAMES, FEW)])
+@pytest.mark.parametrize(("name", "page"), thinned([*product(MODELS, PAGES), *product(NO_NAMES, FEW)], 7))
 def test_a_page_opens_with_a_model_of_any_kind(
     page: str, name: str, every_kind: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pytest
 from app_pages import LINKED, PAGES, run, view
 from inside_page import told
+from nightly import thinned
 from streamlit.testing.v1 import AppTest
 
 
@@ -42,7 +43,7 @@ def changed(known: dict[str, tuple[str, ...]], now: dict[str, tuple[str, ...]]) 
     return [name for name, texts in now.items() if known.setdefault(name, texts) != texts]
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", thinned(PAGES, 3))
 def test_a_page_follows_every_step_and_no_option_changes_under_a_widget(page: str):
     known: dict[str, tuple[str, ...]] = {}
     at: AppTest | None = None

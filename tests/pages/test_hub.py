@@ -11,6 +11,7 @@ import pytest
 from hub_server import HubServer, running_hub
 from huggingface_hub import constants
 from marian_models import write_marian
+from nightly import thinned
 from streamlit.testing.v1 import AppTest
 from waiting import until as wait_until
 
@@ -187,18 +188,21 @@ def test_a_link_to_a_model_that_is_not_here_offers_it_and_fetches_nothing(server
 
 @pytest.mark.parametrize(
     "page",
-    [
-        "app.py",
-        "pages/encoder_self_attention.py",
-        "pages/decoder_self_attention.py",
-        "pages/cross_attention.py",
-        "pages/inside_a_head.py",
-        "pages/masks.py",
-        "pages/whole_model.py",
-        "pages/what_if.py",
-        "pages/positions.py",
-        "pages/training.py",
-    ],
+    thinned(
+        [
+            "app.py",
+            "pages/encoder_self_attention.py",
+            "pages/decoder_self_attention.py",
+            "pages/cross_attention.py",
+            "pages/inside_a_head.py",
+            "pages/masks.py",
+            "pages/whole_model.py",
+            "pages/what_if.py",
+            "pages/positions.py",
+            "pages/training.py",
+        ],
+        3,
+    ),
 )
 def test_a_marian_model_of_six_layers_and_eight_heads_opens_on_every_page(page: str):
     find(NAME)

@@ -6,6 +6,7 @@ import json
 
 import pytest
 from app_pages import PAGES, ROOT, feeds, run, said, words
+from nightly import thinned
 from streamlit.testing.v1 import AppTest
 
 from explorer.app.server import measured, models, surveys
@@ -65,7 +66,7 @@ def test_new_addresses_name_the_model():
     assert at.query_params["text"] == "The dog sleeps."
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", thinned(PAGES, 3))
 @pytest.mark.parametrize("name", ["en-pt"])
 def test_every_page_opens_or_says_in_a_sentence_what_the_model_lacks(name: str, page: str):
     at = run(page, model=name, text="The old house is not for sale.")

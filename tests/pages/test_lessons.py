@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl
 
 import pytest
 from app_pages import PAGES, ROOT, SENTENCE, run, said, words
+from nightly import thinned
 from streamlit.testing.v1 import AppTest
 
 from explorer.app.controls.text import plain
@@ -37,7 +38,7 @@ def follow(at: AppTest, label: str) -> AppTest:
     return at.switch_page(page).run()
 
 
-@pytest.mark.parametrize(("name", "i"), STEPS)
+@pytest.mark.parametrize(("name", "i"), thinned(STEPS, 3))
 def test_every_step_opens_its_page_with_a_picture(name: str, i: int):
     view = SHIPPED[name].steps[i]
     bundled = view.page == "pages/heads.py"

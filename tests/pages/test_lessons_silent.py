@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from app_pages import feeds, named_charts, run, slots, words
+from nightly import thinned
 from streamlit.testing.v1 import AppTest
 
 from explorer.app.server import examples, models
@@ -143,7 +144,7 @@ def opened(model: str, name: str, i: int, text: str | None = None) -> AppTest:
 
 
 @pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize(("name", "i"), ASKED)
+@pytest.mark.parametrize(("name", "i"), thinned(ASKED, 3))
 def test_nothing_singles_the_answer_of_an_open_question_out(
     name: str, i: int, model: str, monkeypatch: pytest.MonkeyPatch
 ):

@@ -13,6 +13,7 @@ import pytest
 from app_pages import PAGES, feeds, run, said, words
 from closed_form import CASES
 from damaged import FILES, TEXTS
+from nightly import thinned
 from streamlit.testing.v1 import AppTest
 
 from explorer.app.maps.run_export import trace_file
@@ -71,7 +72,7 @@ def test_the_views_of_an_imported_run_work_without_its_model(
     assert "Imported file" in said(at)
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", thinned(PAGES, 3))
 @pytest.mark.parametrize("view", [None, "batch"])
 def test_every_page_takes_an_imported_run_or_says_in_one_sentence_that_it_needs_the_model(
     translation: Translation, page: str, view: str | None, own_models: Path

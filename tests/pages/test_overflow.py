@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 from app_pages import PAGES, run, said
+from nightly import thinned
 from random_models import random_config, random_language_model
 
 from transformer.decoding import OverflowedError
@@ -41,7 +42,7 @@ def largest(own_models: Path, tokenizer: Tokenizer) -> str:
     return NAME
 
 
-@pytest.mark.parametrize(("page", "view"), VIEWS)
+@pytest.mark.parametrize(("page", "view"), thinned(VIEWS, 3))
 def test_every_page_says_in_one_sentence_that_the_numbers_overflow(
     largest: str, page: str, view: dict[str, str]
 ):

@@ -8,6 +8,7 @@ import shutil
 
 import pytest
 from app_pages import PAGES, feeds, functions, named_charts, run, view
+from nightly import thinned
 from recurrent_twins import write_recurrent
 
 from explorer.app.server import catalogue
@@ -79,7 +80,7 @@ def test_without_models_and_measurements_the_page_says_what_is_missing(view, tmp
     assert at.info
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page != PAGE])
+@pytest.mark.parametrize("page", thinned([page for page in PAGES if page != PAGE], 2))
 def test_every_page_opens_a_recurrent_model_or_says_what_it_lacks(page):
     at = run(page, model="recurrent/additive", text=TEXT)
     assert not at.exception, page

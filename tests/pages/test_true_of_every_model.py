@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from app_pages import run
+from nightly import thinned
 
 from explorer.app.address.encodings import ENCODINGS
 from transformer.config import AttentionKind, ModelConfig
@@ -71,7 +72,7 @@ def test_a_lesson_is_true_of_the_model(name: str, lesson: Path) -> None:
 
 
 @pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize(("page", "params"), PAGES, ids=lambda value: str(value))
+@pytest.mark.parametrize(("page", "params"), thinned(PAGES, 2), ids=lambda value: str(value))
 def test_a_page_is_true_of_the_model(name: str, page: str, params: dict[str, str]) -> None:
     at = run(f"pages/{page}.py", model=name, text="The old house is not for sale.", **params)
     assert not at.exception
