@@ -1,4 +1,4 @@
-"""Takes the README's pictures again; or every page, wide and on a phone, light and dark, to look at.
+"""Takes the README's picture again; or every page, wide and on a phone, light and dark, to look at.
 
     python benchmarks/screenshots.py [--pages DIR] [--only cross inside]
 
@@ -39,7 +39,7 @@ PAGES = {
     "heads": "heads",
     "open": "open_file",
 }
-SINGLE = {"home": ("", (1400, 900), 1400), "inside_a_head": ("inside_a_head", (1280, 970), 1000)}
+SINGLE = {"home": ("", (1400, 900), 1400)}
 """Pictures of one view: the page, the window, and the width in px."""
 VIEWS = [(size, scheme) for size in ((1400, 900), (390, 844)) for scheme in ("light", "dark")]
 HEIGHT, GAP = 480, 10

@@ -21,7 +21,15 @@ MODEL = ROOT / "assets" / "models" / "en-de"
 
 def test_the_readme_has_snippets_and_is_short() -> None:
     assert SNIPPETS
-    assert len(TEXTS[0].splitlines()) <= 180
+    assert len(TEXTS[0].splitlines()) <= 150
+    assert max(len(text.splitlines()) for text in TEXTS) <= 200
+
+
+def test_the_readme_counts_the_lines_of_the_paper_s_model() -> None:
+    model, rest = TEXTS[0].split("The paper's model is ")[1].split("\n\n")[0].split(" lines of ")
+    files = re.findall(r"\((transformer/\w+\.py)\)", rest)
+    lines = sum(len((ROOT / path).read_text().splitlines()) for path in files)
+    assert (len(files), model) == (4, f"{lines:,}")
 
 
 def test_every_file_that_the_texts_link_to_is_there() -> None:
