@@ -58,4 +58,4 @@ def study(name: str) -> Study:
     """A document; KeyError if there is none of that name."""
     values = read_json(known()[name])
     parts = [part if isinstance(part, str) else Chart(**part) for part in values.pop("parts")]
-    return Study(parts=parts, **values)
+    return Study(parts=parts, commands=values.pop("made"), **values)
