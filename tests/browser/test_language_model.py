@@ -101,6 +101,7 @@ def test_a_link_of_the_menu_to_other_models_leaves_the_place_in_this_text_out(vi
     assert "step" not in link("Language model")
 
 
+@pytest.mark.nightly
 def test_the_page_fits_a_phone(visitor: Visitor) -> None:
     visitor.page.set_viewport_size({"width": 390, "height": 844})
     for view in ("generation", "surprisal", "lengths"):

@@ -6,6 +6,7 @@ import re
 from urllib.parse import urlencode
 
 import pytest
+from nightly import thinned
 
 from explorer.app.server.lessons.files import every, find
 
@@ -94,7 +95,7 @@ FIRST = {
 }
 
 
-@pytest.mark.parametrize(("name", "i"), FIRST.items())
+@pytest.mark.parametrize(("name", "i"), thinned(FIRST.items(), 3))
 def test_the_picture_that_is_asked_about_lies_in_the_window(visitor: Visitor, name: str, i: int) -> None:
     lesson = find(name)
     assert lesson is not None

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from urllib.parse import urlencode
 
+import pytest
+
 from .conftest import PATIENCE, Visitor, case_link, playwright_api
 
 MAPS = ".stMain .js-plotly-plot .heatmaplayer image"
@@ -111,6 +113,7 @@ def test_a_comparison_follows_its_control_and_its_link(visitor: Visitor) -> None
     visitor.page.wait_for_selector("text=difference of the two maps above", timeout=PATIENCE)
 
 
+@pytest.mark.nightly
 def test_hostile_texts_never_run_and_the_pages_fit_a_phone(visitor: Visitor) -> None:
     visitor.page.set_viewport_size({"width": 390, "height": 844})
     for path, more in VIEWS.items():
@@ -126,6 +129,7 @@ LABELS = """[...document.querySelectorAll('.stMain .js-plotly-plot')].slice(0, 3
   [...plot.querySelectorAll('.ytick text')].map(label => label.textContent).join(' '))"""
 
 
+@pytest.mark.nightly
 def test_two_visitors_see_only_their_own_sentences_and_comparisons(newcomer: Callable[..., Visitor]) -> None:
     first, second = newcomer(), newcomer()
     link = {"model": "copy", "text": "one two three stop", "kind": "encoder", "step": "1", "source": "1"}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from .conftest import Visitor, case_link
 
 PLOTS = "document.querySelectorAll('.stMain .js-plotly-plot .main-svg').length > 0"
@@ -23,6 +25,7 @@ def test_choosing_another_encoding_is_in_the_address_and_back_undoes_it(visitor:
     assert "encoding" not in visitor.params()
 
 
+@pytest.mark.nightly
 def test_a_sentence_in_all_twins_fits_a_phone(visitor: Visitor) -> None:
     visitor.page.set_viewport_size({"width": 390, "height": 844})
     link = "&".join(f"{name}={value.replace(' ', '+')}" for name, value in case_link("copy").items())

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from transformer import load_translator
 
 from .conftest import PATIENCE, Visitor
@@ -61,6 +63,7 @@ def test_a_deep_link_opens_the_samples_with_their_settings(visitor: Visitor) -> 
     assert line in visitor.page.inner_text(".stMain")
 
 
+@pytest.mark.nightly
 def test_on_a_phone_a_wide_tree_scrolls_in_its_own_frame(visitor: Visitor) -> None:
     visitor.page.set_viewport_size({"width": 390, "height": 844})
     opened(visitor, decode="beam-8")

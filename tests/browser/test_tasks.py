@@ -8,6 +8,8 @@ import pytest
 
 from .conftest import PATIENCE, Visitor, box_of, case_link
 
+pytestmark = pytest.mark.nightly
+
 
 @dataclass
 class Hand:

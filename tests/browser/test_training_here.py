@@ -15,6 +15,8 @@ from transformer.text.pairs import SentencePair
 
 from .conftest import PATIENCE, Visitor
 
+pytestmark = pytest.mark.nightly
+
 NAME = "from-the-browser"
 POINTS = """least => {
   const all = [...document.querySelectorAll(".js-plotly-plot")].flatMap((each) => each._fullData ?? []);

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
 from closed_form import CASES, KNOWN
 
 from .conftest import Visitor, box_of, case_link
@@ -151,6 +152,7 @@ def test_a_click_on_the_whole_matrix_moves_the_window(visitor: Visitor) -> None:
     whole(visitor)
 
 
+@pytest.mark.nightly
 def test_on_a_phone_a_large_map_scrolls_under_its_labels(newcomer: Callable[..., Visitor]) -> None:
     visitor = newcomer(has_touch=True, color_scheme="dark")
     visitor.page.set_viewport_size({"width": 390, "height": 844})

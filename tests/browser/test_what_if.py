@@ -73,6 +73,7 @@ def test_a_link_with_three_changes_shows_counts_and_exports_them(visitor: Visito
     assert visitor.hover_text("cross", 1, 0) == hover
 
 
+@pytest.mark.nightly
 def test_two_visitors_with_different_changes_never_see_each_other_s(
     newcomer: Callable[..., Visitor],
 ) -> None:

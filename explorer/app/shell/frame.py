@@ -59,7 +59,7 @@ _STYLE = """
 :is(.st-key-better, [class*="st-key-change"]) button { min-height: 0; padding-block: 0; }
 :is(.st-key-better, [class*="st-key-change"]) button { position: relative; z-index: 1; }
 [class*="st-key-what-if-"] [data-testid="stButtonGroup"] button { flex-grow: 0; }
-:is(.st-key-studies, [class*="st-key-experiment-"]) a :is(div, span, p) { white-space: normal; }
+.stMainBlockContainer [data-testid="stPageLink"] a :is(div, span, p) { white-space: normal; }
 [data-testid="stCaptionContainer"][data-testid] { opacity: .75; }
 :is([data-testid="stBaseButton-primary"]:not(:disabled), .stMultiSelect [data-tag])[class] {
   --letters: clamp(0, 999 * (128 - r), 255);
