@@ -19,7 +19,7 @@ from explorer.figures.base import style
 from explorer.figures.maps import paper
 from explorer.figures.maps.paper import INCH, Form, families, sheet
 
-ROOT = Path(__file__).resolve().parents[4]
+ROOT = Path(__file__).resolve().parents[3]
 TEXT = re.compile(r'<text style="font-size: ([\d.]+)px[^>]*? x="([\d.-]+)" y="([\d.-]+)"[^>]*>([^<]*)</text>')
 JAPANESE, ARABIC = ("▁猫", "は", "とても", "疲れた", "</s>"), ("▁القطة", "▁الصغيرة", "▁متعبة", "</s>")
 NOWHERE = "\U0010ffff"
@@ -72,12 +72,16 @@ def test_cells_have_the_colours_of_their_weights_and_masked_ones_are_hatched(
     assert ("hatched: masked" in drawn) == ("pattern id" in drawn) == (not heads[0].mask.all())
 
 
-@pytest.mark.parametrize(("width", "letters"), [(6.0, 6.0), (17.0, 12.0)])
-def test_the_file_and_its_texts_are_as_large_as_asked(width: float, letters: float) -> None:
-    data, height, _ = sheet([cross()], Form("pdf", width, letters))
-    box = re.search(rb"/MediaBox \[ ?0 0 ([\d.]+) ([\d.]+)", data)
-    assert [float(side) / 72 * INCH for side in box.groups()] == pytest.approx([width, height], abs=0.01)
-    assert {size for size, _, _ in texts(svg([cross()], width=width, letters=letters)).values()} == {letters}
+def test_file_and_texts_are_as_large_as_asked_and_the_file_says_what_it_shows() -> None:
+    about = "Cross-attention · verified", "?text=a&b=<c>\u202e"
+    for width, letters in ((6.0, 6.0), (17.0, 12.0)):
+        data, height, _ = sheet([cross()], Form("pdf", width, letters), about)
+        box = re.search(rb"/MediaBox \[ ?0 0 ([\d.]+) ([\d.]+)", data)
+        assert [float(side) / 72 * INCH for side in box.groups()] == pytest.approx([width, height], abs=0.01)
+        drawn = sheet([cross()], Form("svg", width, letters), about)[0]
+        assert {size for size, _, _ in texts(drawn.decode()).values()} == {letters}
+        assert b"?text=a&amp;b=&lt;c&gt;" in drawn
+        assert "?text=a&b=<c>".encode("utf-16-be") in data
 
 
 @pytest.mark.parametrize(("count", "width"), [(5, 8.5), (30, 8.5), (64, 17.0)])
@@ -97,7 +101,8 @@ def test_all_labels_are_apart_and_large_enough_to_read(count: int, width: float)
 )
 def test_nothing_is_cut_off_at_the_edges(heads: list[View]) -> None:
     width = 8.5 if len(heads) < 3 else 17
-    with Image.open(io.BytesIO(sheet(heads, Form("png", width))[0])) as image:
+    with Image.open(io.BytesIO(sheet(heads, Form("png", width), ["a", "?b\u202e"])[0])) as image:
+        assert image.info["Description"] == "a\n?bU+202E"
         assert image.width == pytest.approx(width / INCH * 300, abs=1)
         pixels = np.asarray(image.convert("L"))
     assert min(edge.min() for edge in (pixels[:, 0], pixels[:, -1], pixels[0], pixels[-1])) == 255
@@ -149,15 +154,6 @@ def test_fonts_are_embedded_and_what_a_reader_should_know_is_noted(
     data, _, notes = sheet([decoder_view(count)], Form(width=6))
     assert (b"/Type3" in data, b"/FontFile2" in data) == (file == "a.otf", file == "a.ttf")
     assert [note[: len(start)] for note, start in zip(notes, words, strict=True)] == words
-
-
-def test_the_file_says_what_it_shows_and_where_it_comes_from() -> None:
-    about = "Cross-attention · verified", "?text=a&b=<c>\u202e"
-    files = {file: sheet([cross()], Form(file), about)[0] for file in ("pdf", "svg", "png")}
-    with Image.open(io.BytesIO(files["png"])) as image:
-        assert image.info["Description"] == "Cross-attention · verified\n?text=a&b=<c>U+202E"
-    assert b"?text=a&amp;b=&lt;c&gt;" in files["svg"]
-    assert "?text=a&b=<c>".encode("utf-16-be") in files["pdf"]
 
 
 @pytest.mark.parametrize(
