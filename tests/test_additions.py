@@ -177,38 +177,37 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> str:
     for file, name in (("__init__", ""), ("one", "Extra"), ("other", "Another")):
         text = SECTION.replace("{name}", name) if name else ""
         (copy / f"explorer/app/sections/extra/{file}.py").write_text(text)
-    parts = []
-    for command in (["-c", ASKED],):
-        path = f"{copy}:{ROOT / 'tests' / 'support'}"
-        done = subprocess.run(
-            [sys.executable, *command],
-            cwd=copy,
-            env={"PATH": "", "HOME": str(copy), "PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
-        assert done.returncode == 0, done.stderr[-3000:]
-        parts.append(done.stdout)
-    return "\n".join(parts)
+    path = f"{copy}:{ROOT / 'tests' / 'support'}"
+    env = {"PATH": "", "HOME": str(copy), "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", ASKED]
+    done = subprocess.run(command, cwd=copy, env=env, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
 
 
-def test_an_encoding_is_a_row_and_a_class(said: str) -> None:
-    assert "explained: True True" in said
-    assert "drawn: ['table-decoder', 'table-encoder']" in said
-    assert "chosen: True True" in said
-    assert "twin: counted steps, seed 2 steps" in said
-
-
-def test_a_measure_is_a_file_and_its_rows(said: str) -> None:
-    assert "measured: A map whose numbers are the squares" in said
-    assert "switch: ['square', 'weight', 'carried', 'effect']" in said
-    assert "map: True" in said
-
-
-def test_a_page_is_a_script_and_an_entry_and_so_are_its_sections(said: str) -> None:
-    assert "page: ['Extra: " in said
-    assert "menu: ['An extra page']" in said
-    assert "sections: ['first', 'second']" in said
-    assert "another: ['Another: " in said
-    assert "said: True" in said
+@pytest.mark.parametrize(
+    "lines",
+    [
+        (
+            "explained: True True",
+            "drawn: ['table-decoder', 'table-encoder']",
+            "chosen: True True",
+            "twin: counted steps, seed 2 steps",
+        ),
+        (
+            "measured: A map whose numbers are the squares",
+            "switch: ['square', 'weight', 'carried', 'effect']",
+            "map: True",
+        ),
+        (
+            "page: ['Extra: ",
+            "menu: ['An extra page']",
+            "sections: ['first', 'second']",
+            "another: ['Another: ",
+            "said: True",
+        ),
+    ],
+    ids=["an encoding is a row and a class", "a measure a file and rows", "a page a script and an entry"],
+)
+def test_what_is_added_in_its_places_is_known_everywhere(said: str, lines: tuple[str, ...]) -> None:
+    assert [line for line in lines if line not in said] == []

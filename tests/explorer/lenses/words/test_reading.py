@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from closed_form import CASES, KNOWN
 
+from explorer.lenses.words import languages, samples
 from explorer.lenses.words.claims import ClaimHead, heads_that_show, shared_heads
 from explorer.lenses.words.function_words import TARGET_LANGUAGES
 from explorer.lenses.words.groups import find_word, reading_groups
@@ -182,6 +183,32 @@ def test_marks_are_punctuation_emoji_are_not_and_a_word_is_found_across_its_piec
     pieces = ("▁Die", "▁Mäu", "se", ",", "▁die", "</s>")
     found = [find_word(pieces, word) for word in ("Mäuse", "die", "Mäu", "Katze")]
     assert found == [(1, 2), (4, 4), None, None]
+
+
+@pytest.mark.parametrize(
+    ("piece", "name"),
+    [
+        ("deu_Latn", "German"),
+        ("__de__", "German"),
+        ("<2de>", "German"),
+        ("zho_Hant", "Chinese (traditional)"),
+        ("ace_Arab", "Acehnese (Arabic script)"),
+        ("xx", "xx"),
+    ],
+)
+def test_a_piece_of_a_language_has_its_name(piece: str, name: str) -> None:
+    assert languages.language_name(piece) == name
+
+
+def test_the_languages_of_a_card_choose_the_sample(tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_text("---\nlanguage: [de]\n---\n")
+    models = [MODEL.parent / "en-pt", MODEL, tmp_path]
+    codes = [languages.languages_of(each) for each in models]
+    assert codes == [("en", "pt"), ("en", "de"), None]
+    words = [languages.languages_in_words(each or ()) for each in codes]
+    assert words == ["English → Portuguese", "English → German", ""]
+    used = [samples.sample_of(each).alignments for each in (*models, None)]
+    assert used == ["alignments-en-pt.tsv", *["alignments.tsv"] * 3]
 
 
 # --- the telling step and glosses ---------------------------------------------------------------------------
