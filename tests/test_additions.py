@@ -127,22 +127,14 @@ ROWS = (
         "ENCODINGS = {\n",
         'ENCODINGS = {\n    "steps": Encoding("embeddings", False),\n',
     ),
-    (
-        "transformer/encodings.py",
-        "REGISTRY: dict[str, type[PositionalEncoding]] = {\n",
-        CLASS,
-    ),
+    ("transformer/encodings.py", "REGISTRY: dict[str, type[PositionalEncoding]] = {\n", CLASS),
     (
         "explorer/lenses/__init__.py",
         "_MODULES = {\n",
         '_MODULES = {\n    "measures.squared": ("squared",),\n',
     ),
     ("explorer/figures/base/quantity.py", "QUANTITIES = {\n", QUANTITY),
-    (
-        "explorer/app/maps/measures.py",
-        "IN_PLACE: dict[str, Callable[[View, HeadMap], HeadMap]] = {\n",
-        DRAWN,
-    ),
+    ("explorer/app/maps/measures.py", "IN_PLACE: dict[str, Callable[[View, HeadMap], HeadMap]] = {\n", DRAWN),
     (
         "explorer/app/maps/measures.py",
         "from explorer.lenses.measures.stream",

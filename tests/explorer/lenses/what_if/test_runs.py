@@ -23,8 +23,8 @@ from explorer.lenses.what_if.controls import (
 from explorer.lenses.what_if.experiments import EXPERIMENTS, Bench, Experiment
 from explorer.lenses.what_if.rearranged import encode_moved, swap_words, swapped_order, words_of
 from explorer.lenses.what_if.two_runs import Map, align_tokens, difference, uniform_weights
-from transformer import load_trace, save_trace
 from transformer import interventions as do
+from transformer import load_trace, save_trace
 from transformer.config import RELATIVE
 from transformer.encodings import REGISTRY
 from transformer.run import NotCapturedError
@@ -42,10 +42,7 @@ def ready(tokenizer):
 @pytest.mark.parametrize(
     ("change", "controls"),
     [
-        (
-            do.ablate("cross", 1, 2, by="mean"),
-            [do.ablate("cross", 1, head, by="mean") for head in (0, 1, 3)],
-        ),
+        (do.ablate("cross", 1, 2, by="mean"), [do.ablate("cross", 1, head, by="mean") for head in (0, 1, 3)]),
         (
             do.set_row("decoder", 2, 0, 3, {1: 0.5}),
             [do.set_row("decoder", 2, head, 3, {1: 0.5}) for head in (1, 2, 3)],
