@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from living_pages import Opened
 
 from explorer.__main__ import main
+from explorer.linked.live.page import why_not
 from explorer.linked.living.scripts import ENTRY, REPLACED, JoinError, joined, script, static, style
 from transformer import interventions as do
 from transformer import load_translator
+from transformer.decoding import FREE
 
 
 def write(folder: Path, **modules: str) -> Path:
@@ -142,3 +146,36 @@ def test_another_text_or_model_or_the_unchanged_run_stands_beside(closed_form_mo
 def test_one_text_or_a_file_is_needed(words: list[str], tmp_path: Path, capsys):
     assert main(["page", *words, "--model", "none", "--output", str(tmp_path / "run.html")]) == 2
     assert "one text, or a file" in capsys.readouterr().err
+
+
+def test_a_page_that_translates_is_one_file_or_a_folder_with_the_model_beside_it(
+    closed_form_models, tmp_path, capsys
+):
+    command = ["live", "one two", "--model", str(closed_form_models["copy"]), "--output"]
+    file, folder = tmp_path / "live.html", tmp_path / "web"
+    assert main([*command, str(file)]) == 0
+    assert main([*command, str(folder), "--folder"]) == 0
+    sizes = [path.stat().st_size / 1e6 for path in (file, folder / "index.html")]
+    lines = [f"{file}: {sizes[0]:.1f} MB", f"{folder}: {sizes[1]:.1f} MB, and the model beside it"]
+    assert capsys.readouterr().out.splitlines() == lines
+    assert {path.name for path in folder.iterdir()} == {"index.html", "model.safetensors", "tokenizer.model"}
+    assert sizes[0] > sizes[1]
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({}, ""),
+        ({"rules": replace(FREE, no_repeat=2)}, "of another family"),
+        ({"tokenizer": object()}, "of another family"),
+        ({"config": None}, "recurrent"),
+    ],
+)
+def test_what_a_browser_cannot_run_is_no_model_of_this_package(closed_form_models, changes, reason: str):
+    path = closed_form_models["copy"]
+    model = load_translator(path)
+    parts = {name: getattr(model, name) for name in ("config", "rules", "tokenizer")}
+    said = why_not(SimpleNamespace(**parts | changes), path)  # type: ignore[arg-type]
+    assert reason in said
+    assert bool(said) == bool(reason)
+    assert "another family" in why_not(model, path.parent), "its files are not there"

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
 import pytest
 
 from explorer.figures import next_token_spec
-from explorer.figures.base import labels
+from explorer.figures.base import labels, style
 from explorer.figures.maps.heatmap import MASKED, heatmap
 from explorer.figures.maps.strongest import SHOWN
 from explorer.lenses.words.reading import Reading, ReadView, read_view
@@ -25,7 +26,7 @@ from explorer.linked.view import (
     window_around,
 )
 from explorer.linked.view.feeds import Draw, bars_feed, is_off, lines_feed, map_feed, strongest_feed
-from explorer.linked.view.strips import chips, direction
+from explorer.linked.view.strips import chips, direction, shaded
 from transformer import Translator
 from transformer import interventions as do
 
@@ -110,6 +111,21 @@ def test_chips_join_the_bytes_of_a_character_have_gaps_before_words_and_indices_
     assert [direction(["▁שלום", "</s>"]), direction(["▁hello"])] == ["rtl", "ltr"]
 
 
+def test_a_chip_has_the_shade_and_the_number_of_its_darkest_token_and_tells_of_all():
+    made = chips(("▁a", "<0xC3>", "<0xA9>"))
+    shades = [
+        {"share": 0.25, "text": "one"},
+        {"share": 0.5, "text": "two", "number": "2"},
+        {"share": 0.75, "text": "three", "number": "3"},
+    ]
+    found = shaded(made, shades)  # type: ignore[arg-type]
+    assert [(each["text"], each["shade"], each["gloss"], each["title"]) for each in found] == [
+        ("a", 0.25, None, "one"),
+        ("‿é", 0.75, "3", "two + three"),
+    ]
+    assert shaded(made, []) == made
+
+
 # --- feeds --------------------------------------------------------------------------------------------------
 
 
@@ -126,6 +142,10 @@ def test_a_feed_says_how_it_is_drawn_and_every_way_has_its_class_in_the_script(v
     table = re.search(r"const CLASSES = \{(.*?)\};", script.read_text(encoding="utf-8"), re.S)
     assert table is not None
     assert {*re.findall(r"(\w+):", table[1])} == {*get_args(Draw)} - {"strips"}
+    both = lines_feed("abc", [view, replace(view, head=1, weights=view.weights[::-1])], [[], []], "all links")
+    assert both["values"] == style.packed(view.weights)
+    assert both["title"] == f"{feeds[1]['title']} with L1 H2"
+    assert both["caption"] == f"{feeds[1]['caption'].partition(' · ,')[0]} · all links, thickness = weight"
     assert feeds[2]["listed"] == SHOWN, "lists on the screen are as long as printed ones"
 
 
