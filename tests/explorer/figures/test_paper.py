@@ -30,7 +30,7 @@ def cross(seed: int = 0, **more: object) -> View:
     return view("cross", ("<s>", "▁a", "▁b"), ("▁x", "▁y", "▁z", "</s>"), seed, **more)
 
 
-LONG, MANY = ("▁" + "W" * 200, "▁a"), [cross(head=i) for i in range(12)]
+LONG, MANY = ("▁" + "W" * 200, "▁a"), [cross(head=i) for i in range(6)]
 KINDS = [view(kind, ("▁a", "▁b"), ("▁a", "▁b")) for kind in style.HUES]
 
 
@@ -52,8 +52,14 @@ def test_each_letter_has_a_font_or_is_named_as_missing(text: str) -> None:
     assert (NOWHERE in missing) == (NOWHERE in text)
 
 
-@pytest.mark.parametrize("scale", style.SCALES)
-@pytest.mark.parametrize("heads", [[decoder_view(6)], [cross(i, head=i) for i in range(5)]])
+@pytest.mark.parametrize(
+    ("heads", "scale"),
+    [
+        ([decoder_view(6)], "linear"),
+        ([decoder_view(4)], "log"),
+        ([cross(i, head=i) for i in range(3)], "sqrt"),
+    ],
+)
 def test_cells_have_the_colours_of_their_weights_and_masked_ones_are_hatched(
     heads: list[View], scale: str
 ) -> None:
@@ -84,7 +90,7 @@ def test_file_and_texts_are_as_large_as_asked_and_the_file_says_what_it_shows() 
         assert "?text=a&b=<c>".encode("utf-16-be") in data
 
 
-@pytest.mark.parametrize(("count", "width"), [(5, 8.5), (30, 8.5), (64, 17.0)])
+@pytest.mark.parametrize(("count", "width"), [(5, 8.5), (64, 17.0)])
 def test_all_labels_are_apart_and_large_enough_to_read(count: int, width: float) -> None:
     names = {"&lt;s&gt;", *(f"w{i}" for i in range(count - 1))}
     drawn = TEXT.findall(svg([decoder_view(count)], width=width))

@@ -1,4 +1,4 @@
-"""One query of one head, one score, the parts of a model at one token: against torch, every check turned red."""
+"""One query of one head, one score, the parts of a model at one token: against torch, checks turned red."""
 
 from __future__ import annotations
 
