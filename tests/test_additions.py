@@ -115,22 +115,14 @@ ROWS = (
         "ENCODINGS = {\n",
         'ENCODINGS = {\n    "steps": Encoding("embeddings", False),\n',
     ),
-    (
-        "transformer/encodings.py",
-        "REGISTRY: dict[str, type[PositionalEncoding]] = {\n",
-        CLASS,
-    ),
+    ("transformer/encodings.py", "REGISTRY: dict[str, type[PositionalEncoding]] = {\n", CLASS),
     (
         "explorer/lenses/__init__.py",
         "_MODULES = {\n",
         '_MODULES = {\n    "measures.squared": ("squared",),\n',
     ),
     ("explorer/figures/base/quantity.py", "QUANTITIES = {\n", QUANTITY),
-    (
-        "explorer/app/maps/measures.py",
-        "IN_PLACE: dict[str, Callable[[View, HeadMap], HeadMap]] = {\n",
-        DRAWN,
-    ),
+    ("explorer/app/maps/measures.py", "IN_PLACE: dict[str, Callable[[View, HeadMap], HeadMap]] = {\n", DRAWN),
     (
         "explorer/app/maps/measures.py",
         "from explorer.lenses.measures.stream",
@@ -159,36 +151,35 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> str:
         path.write_text(text.replace(row, new, 1))
     (copy / "explorer/lenses/measures/squared.py").write_text(MEASURE)
     (copy / "pages/extra.py").write_text(SCRIPT)
-    parts = []
-    for command in (["-c", ASKED],):
-        path = f"{copy}:{ROOT / 'tests' / 'support'}"
-        done = subprocess.run(
-            [sys.executable, *command],
-            cwd=copy,
-            env={"PATH": "", "HOME": str(copy), "PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
-        assert done.returncode == 0, done.stderr[-3000:]
-        parts.append(done.stdout)
-    return "\n".join(parts)
+    path = f"{copy}:{ROOT / 'tests' / 'support'}"
+    env = {"PATH": "", "HOME": str(copy), "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", ASKED]
+    done = subprocess.run(command, cwd=copy, env=env, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
 
 
-def test_an_encoding_is_a_row_and_a_class(said: str) -> None:
-    assert "explained: True True" in said
-    assert "drawn: ['table-decoder', 'table-encoder']" in said
-    assert "chosen: True True" in said
-    assert "twin: counted steps, seed 2 steps" in said
-
-
-def test_a_measure_is_a_file_and_its_rows(said: str) -> None:
-    assert "measured: A map whose numbers are the squares" in said
-    assert "switch: ['square', 'weight', 'carried', 'effect']" in said
-    assert "map: True" in said
-
-
-def test_a_page_is_one_file(said: str) -> None:
-    assert "page: ['Extra, high: " in said
-    assert "menu: ['An extra page']" in said
-    assert "next: ['Next: An extra page']" in said
+@pytest.mark.parametrize(
+    "lines",
+    [
+        (
+            "explained: True True",
+            "drawn: ['table-decoder', 'table-encoder']",
+            "chosen: True True",
+            "twin: counted steps, seed 2 steps",
+        ),
+        (
+            "measured: A map whose numbers are the squares",
+            "switch: ['square', 'weight', 'carried', 'effect']",
+            "map: True",
+        ),
+        (
+            "page: ['Extra, high: ",
+            "menu: ['An extra page']",
+            "next: ['Next: An extra page']",
+        ),
+    ],
+    ids=["an encoding is a row and a class", "a measure a file and rows", "a page one file"],
+)
+def test_what_is_added_in_its_places_is_known_everywhere(said: str, lines: tuple[str, ...]) -> None:
+    assert [line for line in lines if line not in said] == []

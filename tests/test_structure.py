@@ -175,16 +175,13 @@ def rooms() -> list[Path]:
     )
 
 
-def test_every_room_says_what_it_is_for():
+def test_every_folder_with_python_is_a_package_and_every_room_says_what_it_is_for():
+    for folder in {path.parent for package in ROOMS for path in files(package)}:
+        assert (folder / "__init__.py").exists(), folder
     for room in rooms():
         text = ast.get_docstring(parse((room / "__init__.py").read_text()))
         assert text, room
         assert len(text.splitlines()[0]) > 10, room
-
-
-def test_every_folder_with_python_is_a_package():
-    folders = {path.parent for package in ROOMS for path in files(package)}
-    assert not [folder for folder in folders if not (folder / "__init__.py").exists()]
 
 
 def private(name: str) -> bool:
@@ -222,11 +219,8 @@ def stored(node: ast.AST) -> bool:
 def test_no_private_name_crosses_a_file():
     found = {name: list(reached(source)) for name, source in SOURCES.items()}
     assert not {name: reaching for name, reaching in found.items() if reaching}
-
-
-@pytest.mark.parametrize("line", ["from a import _b", "import a\na._b", "def f(a):\n    return a._b()"])
-def test_a_private_name_that_crosses_a_file_would_be_found(line):
-    assert list(reached(line))
+    for line in ("from a import _b", "import a\na._b", "def f(a):\n    return a._b()"):
+        assert list(reached(line)), f"{line} would not be found"
 
 
 def mentions(words: set[str], folders: tuple[str, ...]) -> set[str]:
@@ -240,10 +234,21 @@ def mentions(words: set[str], folders: tuple[str, ...]) -> set[str]:
     return found
 
 
-def test_only_the_server_keeps_what_visitors_share():
-    kept = mentions({"cache_resource", "cache_data"}, (APP, "pages", "app.py"))
-    assert kept
-    assert not {path for path in kept if not path.startswith("explorer/app/server/")}
+@pytest.mark.parametrize(
+    ("words", "place"),
+    [
+        (
+            {"cache_resource", "cache_data"},
+            "explorer/app/server/",
+        ),  # only the server keeps what visitors share
+        ({"fragment", "dialog"}, "explorer/app/controls/parts.py"),  # the door that says what a part refuses
+        ({"session_state"}, "explorer/app/address/session.py"),  # only one file knows the session
+    ],
+)
+def test_what_has_one_place_in_the_app_is_nowhere_else(words: set[str], place: str):
+    found = mentions(words, (APP, "pages", "app.py"))
+    assert found
+    assert not {path for path in found if not path.startswith(place)}
 
 
 def by_keyword(source: str, names: dict[str, set[str]]) -> Iterator[str]:
@@ -279,14 +284,6 @@ def test_a_part_that_has_a_clock_always_has_it():
     assert not [rest for rest in given if " if " in rest or "None" in rest]
 
 
-def test_every_fragment_goes_through_the_door_that_says_what_it_refuses():
-    assert mentions({"fragment", "dialog"}, (APP, "pages", "app.py")) == {"explorer/app/controls/parts.py"}
-
-
-def test_only_one_file_knows_the_session():
-    assert mentions({"session_state"}, (APP, "pages", "app.py")) == {"explorer/app/address/session.py"}
-
-
 def forward_classes(source: str) -> list[ast.ClassDef]:
     """Classes with a ``forward``: modules of torch."""
     classes = [node for node in ast.walk(parse(source)) if isinstance(node, ast.ClassDef)]
@@ -311,32 +308,16 @@ def _written(node: ast.AST) -> str | None:
 
 
 def test_forward_writes_no_attribute_of_any_module():
-    found = {path: list(written_attributes(path.read_text())) for path in files("transformer")}
-    assert not {path: written for path, written in found.items() if written}
-
-
-def test_the_model_s_modules_are_among_those_checked():
-    found = {node.name for path in files("transformer") for node in forward_classes(path.read_text())}
+    sources = [path.read_text() for path in files("transformer")]
+    assert not [written for source in sources for written in written_attributes(source)]
+    found = {node.name for source in sources for node in forward_classes(source)}
     assert {"MultiHeadAttention", "FeedForward", "Residual", "Layer", "LayerStack"} <= found
     assert {"EncoderDecoder", "LanguageModel", "CrossAttention", "PieceTable"} <= found
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "self.weights = x",
-        "self.weights[0] = x",
-        "self.count += 1",
-        "self.a, b = x",
-        "self.layer.weights: int = 1",
-        "setattr(self, 'a', x)",
-        "object.__setattr__(self, 'a', x)",
-        "self.register_buffer('a', x)",
-        "del self.a",
-    ],
-)
-def test_a_forward_that_writes_an_attribute_would_be_found(line):
-    assert list(written_attributes(f"class A:\n    def forward(self, x):\n        {line}\n"))
+    for line in ("self.weights = x", "self.weights[0] = x", "self.count += 1", "self.a, b = x",
+                 "self.layer.weights: int = 1", "setattr(self, 'a', x)", "object.__setattr__(self, 'a', x)",
+                 "self.register_buffer('a', x)", "del self.a"):  # fmt: skip
+        would = written_attributes(f"class A:\n    def forward(self, x):\n        {line}\n")
+        assert list(would), f"{line} would not be found"
 
 
 def test_every_file_is_called_by_its_subject():

@@ -15,13 +15,10 @@ from random_models import random_recurrent
 from explorer import lenses
 from explorer.lenses.measures.effect import effect_in
 from transformer import Capture
-from transformer.run import Translation
 from transformer.translator import Translator
 from transformer.view import Window
 
-FUNCTIONS = [name for name in lenses.__all__ if name[0].islower()]
-Ask = Callable[[Translator, Translation], object]
-ASKS: dict[str, Ask] = {
+ASKS: dict[str, Callable[..., object]] = {
     "alti": lambda model, run: lenses.alti(model.model, run),
     "attribution": lambda model, run: lenses.attribution(model.model, run, 0, 5),
     "carried": lambda model, run: lenses.carried(model.model, run, "cross", 0, 0),
@@ -36,57 +33,38 @@ ASKS: dict[str, Ask] = {
     "on_difference": lambda model, run: lenses.on_difference(model, run, 0, 5),
     "word_effect": lambda model, run: lenses.word_effect(model, run),
 }
-"""Every measure of a run; ``source_words`` groups tokens."""
-OTHERS: dict[str, Ask] = {
+OTHERS: dict[str, Callable[..., object]] = {
     "Effects": lenses.Effects,
     "effect_in": lambda model, run: effect_in(model, run, "cross", 0, 0, Window(0, 1, 0, 1)),
 }
 
 
-@pytest.fixture(scope="module", params=["dot", "additive", "local"])
-def recurrent(request: pytest.FixtureRequest, translator: Translator) -> tuple[Translator, Translation]:
-    network = random_recurrent(request.param, vocab_size=translator.config.vocab_size)
+@pytest.mark.parametrize("score", ["dot", "additive", "local"])
+def test_every_measure_refuses_a_recurrent_model_in_one_sentence(score: str, translator: Translator):
+    network = random_recurrent(score, vocab_size=translator.config.vocab_size)
     model = Translator(network, translator.tokenizer, name="recurrent")
-    return model, model.force("one two three", "two one", capture=Capture(residual=True))
+    run = model.force("one two three", "two one", capture=Capture(residual=True))
+    measures = {name for name in lenses.__all__ if name[0].islower()}
+    assert measures - {"source_words", "compare_runs"} == {*ASKS}
+    for ask in (ASKS | OTHERS).values():
+        with pytest.raises(lenses.UnmeasuredError, match=r"^This measure needs a Transformer[^.]*\.$"):
+            ask(model, run)
 
 
-def test_every_measure_is_asked():
-    assert set(ASKS) == set(FUNCTIONS) - {"source_words", "compare_runs"}
-
-
-@pytest.mark.parametrize("name", [*ASKS, *OTHERS])
-def test_a_recurrent_model_is_refused_in_one_sentence(name: str, recurrent: tuple[Translator, Translation]):
-    with pytest.raises(lenses.UnmeasuredError) as caught:
-        (ASKS | OTHERS)[name](*recurrent)
-    assert str(caught.value).startswith("This measure needs a Transformer")
-    assert str(caught.value).count(".") == 1
-
-
-@pytest.mark.parametrize("name", lenses.__all__)
-def test_every_name_is_the_one_of_its_module_and_says_what_it_is(name: str):
-    value = getattr(lenses, name)
-    assert value.__name__ == name
-    assert name in dir(lenses)
-    assert inspect.getdoc(value)
-
-
-@pytest.mark.parametrize("name", ASKS)
-def test_a_measure_says_what_it_raises_and_returns(name: str):
-    told = inspect.getdoc(getattr(lenses, name)) or ""
-    assert "Error" in told
-    assert "Returns" in told
-
-
-def test_the_names_for_type_checkers_are_the_ones_at_run_time():
+def test_every_name_is_the_one_of_its_module_and_a_measure_says_what_it_raises_and_returns():
     guarded = next(
-        node for node in ast.walk(ast.parse(inspect.getsource(lenses))) if isinstance(node, ast.If)
+        each for each in ast.walk(ast.parse(inspect.getsource(lenses))) if isinstance(each, ast.If)
     )
-    told = {alias.name: node.module for node in guarded.body for alias in node.names}
-    assert {name: getattr(lenses, name).__module__ for name in told} == told
-    assert sorted(told) == sorted(lenses.__all__)
-
-
-def test_a_name_that_does_not_exist_is_an_attribute_error():
+    modules = {alias.name: each.module for each in guarded.body for alias in each.names}
+    values = {name: getattr(lenses, name) for name in lenses.__all__}
+    assert {name: (value.__name__, value.__module__) for name, value in values.items()} == {
+        name: (name, module) for name, module in modules.items()
+    }
+    assert {*lenses.__all__} <= {*dir(lenses)}
+    for name, value in values.items():
+        words = inspect.getdoc(value) or ""
+        assert words, name
+        assert name not in ASKS or ("Error" in words and "Returns" in words), name
     with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
         _ = lenses.Nothing
 

@@ -1,43 +1,57 @@
-"""The app's stores: bounded by number and by bytes."""
+"""What the app keeps, and when it lets go: stores, models in memory, garbage, freed memory."""
 
 from __future__ import annotations
 
+import gc
+import os
+import platform
+import subprocess
+import sys
+import tomllib
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
+from waiting import until
 
 from explorer.app.maps.run_export import trace_file
 from explorer.app.server import imported, memory, stores
-from explorer.app.server.stores import NoRoomError, Recent, Residents, bytes_of
+from explorer.app.server.memory import Collector
+from explorer.app.server.stores import NoRoomError, Recent, Residents, held
 from transformer import Capture
 
 
-def test_a_store_keeps_the_values_used_last():
+def test_a_store_keeps_the_values_used_last_as_many_as_fit_and_always_the_newest(monkeypatch):
     store = Recent[str](2)
     for key in ("a", "b", "a", "c"):
         assert store.get(key, lambda key=key: key.upper()) == key.upper()
     assert [key in store for key in "abc"] == [True, False, True]
-
-
-def test_a_store_is_bounded_by_bytes_but_keeps_the_newest(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(stores, "MOST_BYTES", 100)
-    store = Recent[bytes](10, len)
-    for key, size in (("a", 40), ("b", 40), ("c", 40), ("d", 500)):
-        store.get(key, lambda size=size: bytes(size))
-    assert [key in store for key in "abcd"] == [False, False, False, True]
-    store.get("e", lambda: bytes(60))
-    assert "d" not in store
+    sized = Recent[bytes](10, len)
+    steps = [
+        ("a", 40, "a"),
+        ("b", 40, "ab"),
+        ("a", 40, "ab"),
+        ("c", 40, "ac"),
+        ("d", 500, "d"),
+        ("e", 60, "e"),
+    ]
+    for key, size, there in steps:
+        sized.get(key, lambda size=size: bytes(size))
+        assert [each for each in "abcde" if each in sized] == [*there]
 
 
-def test_what_a_translation_holds_counts_the_residual_stream_too(translator):
+def test_what_a_run_holds_counts_the_residual_stream_and_a_file_that_holds_too_much_is_refused(
+    translator, monkeypatch: pytest.MonkeyPatch
+):
     plain = translator.translate("one two three")
     full = translator.translate("one two three", capture=Capture(residual=True))
-    assert plain.attention.nbytes < bytes_of(plain) < bytes_of(full)
-    assert bytes_of(translator.translate("one", capture=False)) == 0
-
-
-def test_a_file_that_holds_too_much_for_a_visit_is_refused(translator, monkeypatch: pytest.MonkeyPatch):
+    assert plain.attention.nbytes < held(plain) < held(full)
+    assert held(translator.translate("one", capture=False)) == 0
     monkeypatch.setattr(imported, "LARGEST", 1000)
     with pytest.raises(ValueError, match="the limit for one visit"):
-        imported.open_file("run.npz", trace_file(translator.translate("one two"), None))
+        imported.open_file("run.npz", trace_file(plain, None))
 
 
 class Model:
@@ -48,43 +62,38 @@ def resident(residents: Residents, name: str, needed: int = 0) -> Model:
     return residents.get((name, name, 0), needed, Model)
 
 
-def names(residents: Residents, *asked: str) -> list[str]:
-    return [name for name in asked if (name, name, 0) in residents]
+def names(residents: Residents) -> list[str]:
+    return [name for name in "abc" if (name, name, 0) in residents]
 
 
-def test_the_model_used_longest_ago_leaves_with_all_that_was_made_with_it():
+def test_the_model_used_longest_ago_leaves_with_all_that_was_made_with_it_but_not_in_use():
     residents, store = Residents(2), Recent[str](10)
     for name in ("a", "b"):
         resident(residents, name)
         store.get((name, 1), lambda: "made")
     resident(residents, "a")
     resident(residents, "c")
-    assert names(residents, "a", "b", "c") == ["a", "c"]
+    assert names(residents) == ["a", "c"]
     assert [(name, 1) in store for name in "ab"] == [True, False]
-
-
-def test_a_model_in_use_is_never_loaded_twice_and_leaves_only_after_its_use():
     residents = Residents(1)
     used = resident(residents, "a")
     resident(residents, "b")
-    assert names(residents, "a", "b") == ["a", "b"]
+    assert names(residents) == ["a", "b"]
     assert resident(residents, "a") is used
     del used
     resident(residents, "b")
-    assert names(residents, "a", "b") == ["b"]
+    assert names(residents) == ["b"]
 
 
-def test_models_leave_where_memory_is_short_and_one_that_never_fits_is_refused(
-    monkeypatch: pytest.MonkeyPatch,
-):
+def test_models_leave_where_memory_is_short_and_one_that_never_fits_is_refused(monkeypatch):
     residents = Residents(4)
-    monkeypatch.setattr(memory, "available", lambda: 100 - 60 * len(names(residents, "a", "b")))
-    resident(residents, "a", 60)
-    resident(residents, "b", 60)
-    assert names(residents, "a", "b") == ["b"]
+    monkeypatch.setattr(memory, "available", lambda: 100 - 60 * len(names(residents)))
+    for name in ("a", "b"):
+        resident(residents, name, 60)
+        assert names(residents) == [name]
     with pytest.raises(NoRoomError, match="c needs 200 bytes of memory, but only 100 bytes is free"):
         resident(residents, "c", 200)
-    assert names(residents, "a", "b", "c") == []
+    assert names(residents) == []
 
 
 def test_free_memory_is_what_the_machine_and_the_container_leave(tmp_path, monkeypatch: pytest.MonkeyPatch):
@@ -92,14 +101,88 @@ def test_free_memory_is_what_the_machine_and_the_container_leave(tmp_path, monke
     monkeypatch.setattr(memory, "_MEMINFO", tmp_path / "meminfo")
     monkeypatch.setattr(memory, "_GROUP", tmp_path)
     assert memory.available() == 2_048_000
-    for name, text in {
-        "max": "1000000",
-        "current": "700000",
-        "stat": "anon 5\ninactive_file 100000\n",
-    }.items():
+    group = {"max": "1000000", "current": "700000", "stat": "anon 5\ninactive_file 100000\n"}
+    for name, text in group.items():
         (tmp_path / f"memory.{name}").write_text(text)
     assert memory.available() == 400_000
     (tmp_path / "memory.max").write_text("max\n")
     assert memory.available() == 2_048_000
     (tmp_path / "meminfo").unlink()
     assert memory.available() == memory.UNKNOWN
+
+
+# --- garbage ------------------------------------------------------------------------------------------------
+
+
+class Knot:
+    """An object in a circle, which only a collection finds."""
+
+    def __init__(self) -> None:
+        self.me = self
+
+
+@pytest.fixture
+def by_hand() -> Iterator[None]:
+    """Python itself does not collect."""
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.usefixtures("by_hand")
+def test_garbage_goes_once_nobody_uses_the_server_or_after_a_while_but_not_while_it_is_used():
+    collector = Collector(quiet=0.01)
+    for _ in range(3):
+        gone = weakref.ref(Knot())
+        assert gone() is not None
+        collector.used()
+        until(lambda gone=gone: gone() is None)
+    busy = Collector(quiet=60)
+    there = weakref.ref(Knot())
+    for _ in range(100):
+        busy.used()
+    assert there() is not None
+    Collector(quiet=60, latest=0.01).used()
+    until(lambda: there() is None)
+    config = Path(__file__).parents[4] / ".streamlit" / "config.toml"
+    runner = tomllib.loads(config.read_text(encoding="utf-8"))["runner"]
+    assert runner["postScriptGC"] is False, "Streamlit collects nothing itself"
+
+
+_FREES = """
+import os, sys
+from threading import Barrier, Thread
+import numpy as np
+from explorer.app.server.memory import give_back
+
+def held():
+    return int(open("/proc/self/statm").read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+def work(kept):
+    together.wait()
+    for _ in range(20):
+        tensors = [np.ones(2**18) for _ in range(20)]  # 40 MiB
+        kept.append(np.ones(2**12))
+
+if "give back" in sys.argv:
+    give_back()
+np.ones(2**21)  # 16 MiB: once they are freed, glibc keeps what is smaller
+before, kept, together = held(), [], Barrier(4)
+threads = [Thread(target=work, args=(kept,)) for _ in range(4)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print(held() - before)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="about glibc")
+def test_what_many_threads_freed_goes_back_to_the_system() -> None:
+    own = {name: value for name, value in os.environ.items() if not name.startswith(("MALLOC_", "GLIBC_"))}
+
+    def left(*arguments: str) -> float:
+        command = [sys.executable, "-c", _FREES, *arguments]
+        return float(subprocess.run(command, capture_output=True, text=True, check=True, env=own).stdout)
+
+    assert left("give back") < 12 < 30 < left()

@@ -1,227 +1,247 @@
+"""Links between words: from attention, of two directions joined, in gold files; their error counted again."""
+
 from __future__ import annotations
+
+import random
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 from closed_form import CASES
+from hypothesis import given
+from hypothesis import strategies as st
 
-from explorer.lenses.words.alignment import (
-    attention_links,
-    diagonal,
-    link_words,
-    merge_words,
-    score,
-    text_words,
-    word_weights,
-)
+from explorer.lenses.words.alignment import diagonal, link_words, score, text_words, word_weights
 from explorer.lenses.words.groups import reading_groups
-from explorer.lenses.words.links import GoldPair, Links
-from transformer.text.words import word_groups
+from explorer.lenses.words.links import GoldPair, Links, read_gold
+from explorer.lenses.words.symmetry import WAYS, Way, symmetrised
+from transformer.text.pairs import DataError, read_pairs
+from transformer.text.words import Group, word_groups
 from transformer.translator import Translator
 
-SOURCE = ("▁a", "▁b", "b", "▁c", "</s>")
-TARGET = ("▁x", "x", "▁y", "</s>")
-WORD_GROUPS = tuple(text_words(word_groups(tokens)) for tokens in (SOURCE, TARGET))
+FOLDER = Path(__file__).parents[4] / "assets" / "sample"
+SENTENCES = read_pairs(FOLDER / "tatoeba-en-de.tsv.gz")
+GOLD = read_gold(FOLDER / "alignments.tsv")
 
 
-def gold(sure: set[tuple[int, int]], possible: set[tuple[int, int]] = frozenset()) -> GoldPair:  # type: ignore[assignment]
-    return GoldPair(("a", "b", "c"), ("x", "y"), frozenset(sure), frozenset(sure | possible))
+def links(text: str) -> Links:
+    return frozenset((int(link[0]), int(link[2])) for link in text.split())
 
 
-def test_error_rate_counted_by_hand() -> None:
-    # A = {00, 11, 21}, S = {00, 20}, P = S + {11}: |A∩S| = 1, |A∩P| = 2, |A| = 3, |S| = 2
-    found = score([frozenset({(0, 0), (1, 1), (2, 1)})], [gold({(0, 0), (2, 0)}, {(1, 1)})])
-    assert found.aer == pytest.approx(1 - (1 + 2) / (3 + 2))
-    assert found.precision == pytest.approx(2 / 3)
-    assert found.recall == pytest.approx(1 / 2)
-    assert found.links == 3
+def pair(sure: Links, possible: Links, size: tuple[int, int] = (5, 4)) -> GoldPair:
+    return GoldPair(("a",) * size[0], ("x",) * size[1], sure, sure | possible)
 
 
-def test_error_rate_is_counted_over_all_pairs_together() -> None:
-    # first pair: all right (1 of 1); second: 0 of 1 found, 2 sure
-    found = score([frozenset({(0, 0)}), frozenset({(2, 1)})], [gold({(0, 0)}), gold({(0, 0), (1, 1)})])
-    assert found.aer == pytest.approx(1 - (1 + 1) / (2 + 3))
+# --- the error ----------------------------------------------------------------------------------------------
+
+CELLS = st.frozensets(st.tuples(st.integers(0, 4), st.integers(0, 3)), max_size=9)
 
 
-def test_the_sure_links_themselves_have_no_error() -> None:
-    pair = gold({(0, 0), (2, 1)}, {(1, 1)})
-    assert score([pair.sure], [pair]).aer == 0
-
-
-def test_as_many_alignments_as_pairs_are_needed() -> None:
-    with pytest.raises(ValueError, match="argument"):
-        score([], [gold({(0, 0)})])
-
-
-def test_the_diagonal_links_relative_places() -> None:
-    assert diagonal(GoldPair(("a",) * 4, ("x",) * 2, frozenset(), frozenset())) == {(1, 0), (3, 1)}
-    assert diagonal(gold(set())) == {(0, 0), (2, 1)}
-
-
-def test_merged_words_sum_over_keys_and_average_over_queries() -> None:
-    weights = np.array(
-        [[0.1, 0.2, 0.3, 0.4, 0.0], [0.5, 0.1, 0.1, 0.1, 0.2], [0, 0, 0, 0, 1]], dtype=np.float32
+@given(st.lists(st.tuples(CELLS, CELLS, CELLS), min_size=1, max_size=3))
+def test_the_error_counts_the_links_of_all_pairs_together(texts: list[tuple[Links, Links, Links]]) -> None:
+    scored = score([links for links, _, _ in texts], [pair(sure, more) for _, sure, more in texts])
+    count = sum(len(found) for found, _, _ in texts)
+    sure = sum(link in found for found, sure, _ in texts for link in sure)
+    possible = sum(link in sure or link in more for found, sure, more in texts for link in found)
+    wanted = sum(len(sure) for _, sure, _ in texts)
+    error = 1 - (sure + possible) / (count + wanted or 1)
+    assert (scored.aer, scored.precision, scored.recall, scored.links) == pytest.approx(
+        (error, possible / (count or 1), sure / (wanted or 1), count)
     )
-    merged = merge_words(weights, word_groups(TARGET[:3]), word_groups(SOURCE))
-    assert merged == pytest.approx(np.array([[0.3, 0.35, 0.25, 0.1], [0, 0, 0, 1]]))
-    assert merged.sum(-1) == pytest.approx(1)
-
-
-def test_each_target_word_takes_its_strongest_source_word() -> None:
-    weights = np.array([[[0.1, 0.7, 0.2], [0.6, 0.3, 0.1]]], dtype=np.float32)
-    assert link_words(weights) == [{(1, 0), (0, 1)}]
-
-
-def peaked(columns: list[int]) -> np.ndarray:
-    weights = np.full((1, len(columns), len(SOURCE)), 0.01, dtype=np.float32)
-    weights[0, range(len(columns)), columns] = 0.96
-    return weights
-
-
-def test_the_row_that_predicts_a_word_decides_its_link() -> None:
-    weights = peaked([3, 3, 0, 4])  # rows predict ▁x x ▁y </s>
-    assert attention_links(weights, *WORD_GROUPS, rows="predicted") == [{(2, 0), (0, 1)}]
-
-
-def test_the_row_that_reads_a_word_is_one_later() -> None:
-    weights = peaked([4, 3, 3, 0])  # rows read <s> ▁x x ▁y
-    assert attention_links(weights, *WORD_GROUPS, rows="read") == [{(2, 0), (0, 1)}]
-
-
-def test_attention_on_the_end_of_the_source_links_nothing_to_it() -> None:
-    weights = peaked([4, 4, 4, 4])
-    weights[0, :, 1] = 0.02
-    assert attention_links(weights, *WORD_GROUPS, rows="predicted") == [{(1, 0), (1, 1)}]
-
-
-WORDS = np.array([[[0.6, 0.3, 0.1], [0.5, 0.1, 0.4], [0.0, 0.0, 0.0]]], dtype=np.float32)
-
-
-def test_mutual_links_are_those_that_both_directions_choose() -> None:
-    assert link_words(WORDS) == [{(0, 0), (0, 1)}]
-    assert link_words(WORDS, "mutual") == [{(0, 0)}]
-
-
-def test_a_threshold_links_every_pair_that_reaches_it() -> None:
-    assert link_words(WORDS, "above", 0.4) == [{(0, 0), (0, 1), (2, 1)}]
-    assert link_words(WORDS, "above", 0.0) == [{(i, j) for i in range(3) for j in range(2)}]
-
-
-def test_the_last_word_of_a_cut_translation_has_no_row_that_reads_it() -> None:
-    groups = word_groups(("▁x", "▁y"))
-    weights = np.array([[[0.9, 0.1], [0.2, 0.8]]], dtype=np.float32)
-    merged = word_weights(weights, word_groups(("▁a", "▁b")), groups, rows="read")
-    assert merged.tolist() == [[weights[0, 1].tolist(), [0, 0]]]
-    assert link_words(merged) == [{(1, 0)}]
-
-
-def drawn(seed: int) -> tuple[Links, GoldPair]:
-    """Random links over 5 x 4 words: some found, some sure, some possible."""
-    generator = np.random.default_rng(seed)
-    cells = [(i, j) for i in range(5) for j in range(4)]
-    found, sure, possible = (
-        frozenset(cell for cell in cells if generator.random() < share) for share in (0.3, 0.2, 0.2)
-    )
-    return found, GoldPair(("a",) * 5, ("x",) * 4, sure, sure | possible)
-
-
-@pytest.mark.parametrize("seed", range(30))
-def test_scores_follow_their_definition(seed: int) -> None:
-    found, pair = drawn(seed)
-    sure = sum(link in found for link in pair.sure)
-    possible = sum(link in pair.possible for link in found)
-    scored = score([found], [pair])
-    if found and pair.sure:
-        assert scored.aer == pytest.approx(1 - (sure + possible) / (len(found) + len(pair.sure)))
-        assert scored.precision == pytest.approx(possible / len(found))
-        assert scored.recall == pytest.approx(sure / len(pair.sure))
-    assert 0 <= scored.aer <= 1
-
-
-BOTH = {(0, 0), (1, 1)}
-HAND_COUNTED = {
-    # what is found, sure, possible besides: AER, precision, recall, counted on paper
-    "all sure links, nothing else": (BOTH, BOTH, set(), 0, 1, 1),
-    "a possible link more costs nothing": (BOTH | {(2, 1)}, BOTH, {(2, 1)}, 0, 1, 1),
-    "a possible link left out costs nothing": (BOTH, BOTH, {(2, 1)}, 0, 1, 1),
-    "a wrong link more": (BOTH | {(2, 0)}, BOTH, {(2, 1)}, 1 - 4 / 5, 2 / 3, 1),
-    "a sure link left out": ({(0, 0)}, BOTH, {(2, 1)}, 1 - 2 / 3, 1, 1 / 2),
-    "possible links only": ({(2, 1)}, BOTH, {(2, 1)}, 1 - 1 / 3, 1, 0),
-    "nothing right": ({(2, 0)}, BOTH, {(2, 1)}, 1, 0, 0),
-    "nothing found": (set(), BOTH, {(2, 1)}, 1, 0, 0),
-}
 
 
 @pytest.mark.parametrize(
-    ("found", "sure", "possible", "aer", "precision", "recall"), HAND_COUNTED.values(), ids=HAND_COUNTED
+    ("found", "aer", "precision", "recall"),
+    [
+        ("0-0 1-1 2-1", 0, 1, 1),  # all sure links; a possible one more costs nothing
+        ("0-0 1-1 2-0", 1 - 4 / 5, 2 / 3, 1),  # a wrong link more
+        ("0-0", 1 - 2 / 3, 1, 1 / 2),  # a sure link left out
+        ("2-1", 1 - 1 / 3, 1, 0),  # a possible link alone
+        ("", 1, 0, 0),
+    ],
 )
-def test_small_cases_counted_by_hand(
-    found: set[tuple[int, int]],
-    sure: set[tuple[int, int]],
-    possible: set[tuple[int, int]],
-    aer: float,
-    precision: float,
-    recall: float,
-) -> None:
-    scored = score([frozenset(found)], [gold(sure, possible)])
+def test_small_cases_counted_by_hand(found: str, aer: float, precision: float, recall: float) -> None:
+    scored = score([links(found)], [pair(links("0-0 1-1"), links("2-1"))])
     assert (scored.aer, scored.precision, scored.recall) == pytest.approx((aer, precision, recall))
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_a_wrong_link_never_helps_and_a_sure_one_never_harms(seed: int) -> None:
-    found, pair = drawn(seed)
-    before = score([found], [pair]).aer
-    for link in {(i, j) for i in range(5) for j in range(4)} - found:
-        after = score([found | {link}], [pair]).aer
-        if link in pair.sure:
-            assert after <= before + 1e-12
-        elif link not in pair.possible:
-            assert after >= before - 1e-12
+def test_the_diagonal_links_relative_places_and_each_pair_needs_an_alignment() -> None:
+    none = frozenset[tuple[int, int]]()
+    assert [diagonal(pair(none, none, size)) for size in ((4, 2), (3, 2))] == [
+        links("1-0 3-1"),
+        links("0-0 2-1"),
+    ]
+    with pytest.raises(ValueError, match="argument"):
+        score([], [pair(none, none)])
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_the_error_over_many_pairs_is_that_of_their_links_together(seed: int) -> None:
-    texts = [drawn(10 * seed + i) for i in range(4)]
-    together = score([found for found, _ in texts], [pair for _, pair in texts])
+# --- from attention -----------------------------------------------------------------------------------------
 
-    def shifted(links: Links, by: int) -> set[tuple[int, int]]:
-        return {(i + 5 * by, j + 4 * by) for i, j in links}
-
-    found = frozenset().union(*(shifted(each, i) for i, (each, _) in enumerate(texts)))
-    sure, possible = (
-        frozenset().union(*(shifted(getattr(pair, kind), i) for i, (_, pair) in enumerate(texts)))
-        for kind in ("sure", "possible")
-    )
-    assert score([found], [GoldPair(("a",) * 20, ("x",) * 16, sure, possible)]) == together
+SOURCE = ("▁a", "▁b", "b", "b", "▁c", "</s>")
+TARGET = ("▁x", "x", "▁y", "▁z", "z", "z")
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_with_sure_links_only_the_error_is_one_less_f(seed: int) -> None:
-    found, pair = drawn(seed)
-    scored = score([found], [GoldPair(pair.source, pair.target, pair.sure, pair.sure)])
-    both = scored.precision + scored.recall
-    f = 2 * scored.precision * scored.recall / both if both else 0
-    assert scored.aer == pytest.approx(1 - f)
+def cell(weights: np.ndarray, query: Group, key: Group) -> float:
+    """The mean over the pieces of a query word of the sum over those of a key word."""
+    return float(np.mean([weights[row, list(key.indices)].sum() for row in query.indices]))
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_merging_keeps_the_sum_of_rows_and_the_links_of_single_pieces(seed: int) -> None:
-    weights = np.random.default_rng(seed).dirichlet(np.ones(5), size=(2, 4)).astype(np.float32)
-    merged = merge_words(weights, word_groups(TARGET), word_groups(SOURCE))
-    assert merged.sum(-1) == pytest.approx(1)
-    single = [f"▁{i}" for i in range(5)], [f"▁{i}" for i in range(4)]
-    alone = word_weights(weights, word_groups(single[0]), word_groups(single[1]), rows="predicted")
-    assert (alone == weights).all()
+@pytest.mark.parametrize("seed", range(6))
+def test_weights_of_words_are_sums_over_keys_and_means_over_queries_and_links_are_picked_from_them(seed: int):
+    weights = np.random.default_rng(seed).dirichlet(np.ones(6), size=(2, 6)).astype(np.float32)
+    sides = word_groups(SOURCE), word_groups(TARGET)
+    assert [each.text for each in text_words(sides[0])] == ["a", "bbb", "c"]
+    assert word_weights(weights, sides[0], sides[1], rows="predicted").sum(-1) == pytest.approx(1)
+    source = text_words(sides[0])
+    for rows, later in (("predicted", 0), ("read", 1)):
+        merged = word_weights(weights, source, sides[1], rows=rows)  # type: ignore[arg-type]
+        read = np.concatenate([weights[:, later:], np.zeros((2, later, 6))], axis=1)
+        expected = np.array([[[cell(head, j, i) for i in source] for j in sides[1]] for head in read])
+        assert merged == pytest.approx(expected, abs=1e-6)
+        best = [{(int(row.argmax()), j) for j, row in enumerate(head)} for head in expected]
+        back = [{(i, int(column.argmax())) for i, column in enumerate(head.T)} for head in expected]
+        assert link_words(merged) == best
+        assert link_words(merged, "mutual") == [one & other for one, other in zip(best, back, strict=True)]
+        above = [{(int(i), int(j)) for j, i in np.argwhere(head >= 0.3)} for head in expected]
+        assert link_words(merged, "above", 0.3) == above
+
+
+def test_a_word_without_weight_has_no_link_and_a_threshold_is_reached_by_equality() -> None:
+    weights = np.array([[[0.5, 0.25, 0.25], [0.5, 0.125, 0.375], [0, 0, 0]]], np.float32)
+    assert link_words(weights) == [links("0-0 0-1")]
+    assert link_words(weights, "mutual") == [links("0-0")]
+    assert link_words(weights, "above", 0.375) == [links("0-0 0-1 2-1")]
+    assert link_words(weights, "above", 0.0) == [{(i, j) for i in range(3) for j in range(2)}]
 
 
 @pytest.mark.parametrize("rule", ["strongest", "mutual", "above"])
 def test_the_head_that_translates_has_no_error_against_its_known_links(solved: Translator, rule: str) -> None:
     case = CASES[solved.name]
-    translation = solved.translate(case.sentence)
     source, target = (text_words(reading_groups(t)) for t in (case.source_tokens, case.target_tokens))
-    assert translation.attention is not None
-    weights = translation.attention.weights("cross", 0)
-    links = link_words(word_weights(weights, source, target, rows="predicted"), rule, 0.5)  # type: ignore[arg-type]
+    weights = solved.translate(case.sentence).attention.weights("cross", 0)
+    found = link_words(word_weights(weights, source, target, rows="predicted"), rule, 0.5)  # type: ignore[arg-type]
     known = frozenset((key, row) for row, key in enumerate(case.keys("cross", 0)[: len(target)]))
-    pair = GoldPair(("",) * len(source), ("",) * len(target), known, known)
-    assert score([links[0]], [pair]).aer == 0
-    assert score([links[1]], [pair]).aer > 0
+    gold = pair(known, known, (len(source), len(target)))
+    assert score([found[0]], [gold]).aer == 0 < score([found[1]], [gold]).aer
+
+
+# --- two directions joined ----------------------------------------------------------------------------------
+
+FOUR = "0-0 1-1 1-2 2-1"
+BY_HAND = {  # forward, backward, and what each way makes of them
+    "each side has a neighbour": (
+        "0-0 1-1 2-1", "0-0 1-1 1-2", dict.fromkeys(WAYS, FOUR) | {"intersection": "0-0 1-1"}
+    ),
+    # 1-0 touches 0-0, but both of its words are linked; 4-4 and 4-0 touch nothing
+    "linked words and far ones": (
+        "0-0 1-1 1-0 4-4",
+        "0-0 1-1 4-0",
+        {
+            "union": "0-0 1-0 1-1 4-0 4-4",
+            "grow-diag": "0-0 1-1",
+            "grow-diag-final": "0-0 1-1 4-4",  # then neither word of 4-0 is free
+            "grow-diag-final-and": "0-0 1-1 4-4",
+        },
+    ),
+    "the forward direction first": (  # the same turned round: 4-0 has one free word, 4-4 then another
+        "0-0 1-1 4-0",
+        "0-0 1-1 1-0 4-4",
+        {"grow-diag-final": "0-0 1-1 4-0 4-4", "grow-diag-final-and": "0-0 1-1 4-4"},
+    ),
+    "a chain of diagonals": ("1-1 2-2", "1-1 3-3", {"intersection": "1-1", "grow-diag": "1-1 2-2 3-3"}),
+    "sides before corners": ("1-1 0-1 0-0", "1-1 1-0", {"grow-diag": "0-1 1-0 1-1"}),
+    "nothing in common": ("0-1", "1-0", {"grow-diag": "", "grow-diag-final-and": "0-1 1-0"}),
+    "no links": ("", "", dict.fromkeys(WAYS, "")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BY_HAND)
+def test_small_cases_of_two_directions_are_those_worked_out_by_hand(case: str) -> None:
+    forward, backward, expected = BY_HAND[case]
+    made = {way: symmetrised(links(forward), links(backward), way) for way in expected}  # type: ignore[arg-type]
+    assert made == {way: links(found) for way, found in expected.items()}
+
+
+def by_matrix(forward: Links, backward: Links, way: Way, size: int) -> Links:
+    """The pseudo-code of Koehn et al. (2005) on tables [target word, source word] with a border of zeros."""
+    tables = [np.zeros((size + 2, size + 2), bool) for _ in range(2)]
+    for table, found in zip(tables, (forward, backward), strict=True):
+        for f, e in found:
+            table[e + 1, f + 1] = True
+    union = tables[0] | tables[1]
+    made = union if way == "union" else tables[0] & tables[1]
+    changed = way not in ("intersection", "union")
+    while changed:
+        changed = False
+        for e, f in np.ndindex(size + 2, size + 2):
+            if not made[e, f]:
+                continue
+            for de, df in ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1)):
+                e_new, f_new = e + de, f + df
+                free = not made[e_new].any() or not made[:, f_new].any()
+                if free and union[e_new, f_new]:
+                    made[e_new, f_new] = changed = True
+    if "final" in way:
+        for table in tables:
+            for e, f in np.argwhere(table):
+                free = not made[e].any(), not made[:, f].any()
+                made[e, f] |= all(free) if way.endswith("and") else any(free)
+    return frozenset((int(f) - 1, int(e) - 1) for e, f in np.argwhere(made))
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_random_links_are_joined_as_by_the_paper_s_tables(way: Way) -> None:
+    draw = random.Random(7)
+    sizes = set()
+    for _ in range(200):
+        size = draw.randint(1, 7)
+        forward = frozenset((draw.randrange(size), j) for j in range(size) if draw.random() < 0.9)
+        backward = frozenset((i, draw.randrange(size)) for i in range(size) if draw.random() < 0.9)
+        found = symmetrised(forward, backward, way)
+        assert found == by_matrix(forward, backward, way, size)
+        sizes.add(len(found))
+    assert len(sizes) > 2
+
+
+# --- files --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("", None),
+        ("a\tb", "found 2 columns"),
+        ("a\tb\t0:0", "'0:0' is not a link"),
+        ("a\tb\t0-1", "points outside the sentence"),
+        ("a\tb\t1p0", "points outside the sentence"),
+        ("\tb\t0-0", "the source is empty"),
+        ("a\t\t0-0", "the target is empty"),
+    ],
+)
+def test_sure_and_possible_links_are_read_and_a_bad_line_is_named(
+    tmp_path: Path, line: str, message: str | None
+):
+    path = tmp_path / "gold.tsv"
+    path.write_text(f"a b c\tx y\t0-0 2p1\n{line}\n", encoding="utf-8")
+    if message is None:
+        assert read_gold(path) == [GoldPair(("a", "b", "c"), ("x", "y"), links("0-0"), links("0-0 2-1"))]
+        path.write_text("\n", encoding="utf-8")
+    with pytest.raises(DataError, match=rf"gold\.tsv:2: .*{message}" if message else "the file is empty"):
+        read_gold(path)
+
+
+def test_the_sample_is_small_its_sentences_differ_and_its_links_leave_only_commas_alone() -> None:
+    assert len({each.source for each in SENTENCES}) == len(SENTENCES) <= 500
+    assert "CC BY 2.0 FR" in (FOLDER / "ATTRIBUTION.txt").read_text(encoding="utf-8")
+    texts = {
+        tuple(tuple(re.findall(r"\w+|[^\w\s]", side)) for side in (p.source, p.target)) for p in SENTENCES
+    }
+    for gold in GOLD:
+        assert (gold.source, gold.target) in texts
+        assert 5 <= len(gold.source) <= 12
+        for words, side in ((gold.source, 0), (gold.target, 1)):
+            linked = {link[side] for link in gold.possible}
+            assert linked <= set(range(len(words)))
+            assert {word for place, word in enumerate(words) if place not in linked} <= {","}
+    assert score(map(diagonal, GOLD), GOLD).aer > 0.35

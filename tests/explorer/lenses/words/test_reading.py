@@ -1,151 +1,156 @@
+"""Maps and sentences read in words: merged and hidden cells, the telling step, glosses and claims."""
+
 from __future__ import annotations
 
-from itertools import pairwise
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from closed_form import CASES, KNOWN
 
+from explorer.lenses.words import languages, samples
+from explorer.lenses.words.claims import ClaimHead, heads_that_show, shared_heads
+from explorer.lenses.words.function_words import TARGET_LANGUAGES
 from explorer.lenses.words.groups import find_word, reading_groups
 from explorer.lenses.words.reading import Reading, read_view, reading_window
+from explorer.lenses.words.telling import CONTENT, glosses, sort_of, telling_step, text_words
 from transformer.config import AttentionKind
-from transformer.text.words import is_punctuation
-from transformer.translator import Translator
+from transformer.text.pairs import read_pairs
+from transformer.text.words import Group, is_punctuation
+from transformer.translator import Translator, load_translator
 from transformer.view import AuditReport, HeadView, Window
 
+ROOT = Path(__file__).resolve().parents[4]
+MODEL, SAMPLE = ROOT / "assets" / "models" / "en-de", ROOT / "assets" / "sample" / "tatoeba-en-de.tsv.gz"
 WORDS = Reading(words=True)
 PARTS = ("▁die", "▁Mäu", "se", ",", "▁(", "jag", "te", ")", ".", "▁猫", "が", "▁", "<0xC3>", "<0xA9>", "</s>")
+KINDS = ("encoder", "decoder", "cross")
 
 
-def view(
-    kind: str,
-    queries: tuple[str, ...],
-    keys: tuple[str, ...],
-    predicted: tuple[str, ...] | None = None,
-    seed: int = 0,
-) -> HeadView:
-    """A head with random weights; causal in the decoder."""
-    shape = len(queries), len(keys)
+def view(kind: str, tokens: tuple[str, ...], seed: int = 0, keys: tuple[str, ...] = ()) -> HeadView:
+    """A head with random weights; causal in the decoder, which reads each token one row later."""
+    reads = tokens if kind == "encoder" else ("<s>", *tokens[:-1])
+    keys = keys or reads
+    shape = len(reads), len(keys)
     mask = np.tri(*shape, dtype=bool) if kind == "decoder" else np.ones(shape, dtype=bool)
     weights = np.random.default_rng(seed).random(shape, dtype=np.float32) * mask
     weights /= weights.sum(1, keepdims=True)
     vectors = np.zeros((max(shape), 4), np.float32)
     return HeadView(
-        kind=AttentionKind(kind), layer=0, head=1, model="m", norm="pre", query_tokens=queries,
-        predicted_tokens=predicted, key_tokens=keys, window=Window(0, shape[0], 0, shape[1]),
-        scores=np.log(np.where(mask, weights, 1)), mask=mask, weights=weights, query=vectors, key=vectors,
-        value=vectors, output=vectors, report=AuditReport(()),
+        kind=AttentionKind(kind), layer=0, head=1, model="m", norm="pre", query_tokens=reads,
+        predicted_tokens=None if kind == "encoder" else tokens, key_tokens=keys,
+        window=Window(0, shape[0], 0, shape[1]), scores=np.log(np.where(mask, weights, 1)), mask=mask,
+        weights=weights, query=vectors, key=vectors, value=vectors, output=vectors, report=AuditReport(()),
     )  # fmt: skip
 
 
-def decoder_view(tokens: tuple[str, ...], seed: int = 0) -> HeadView:
-    reads = ("<s>", *tokens[:-1])
-    return view("decoder", reads, reads, tokens, seed)
-
-
-def random_tokens(seed: int, length: int = 40) -> tuple[str, ...]:
+def random_tokens(seed: int, length: int = 30) -> tuple[str, ...]:
     draw = np.random.default_rng(seed)
     return (*(PARTS[i] for i in draw.integers(0, len(PARTS) - 1, length)), "</s>")
 
 
-def test_sub_words_are_one_row_and_one_column() -> None:
-    read = read_view(view("encoder", ("▁Mäu", "se", "▁da", "</s>"), ("▁Mäu", "se", "▁da", "</s>")), WORDS)
-    assert read.key_tokens == ("▁Mäuse", "▁da", "</s>")
-    assert read.weights.shape == (3, 3)
-    assert read.scores is None
-    assert [(group.start, group.stop) for group in read.rows] == [(0, 2), (2, 3), (3, 4)]
+# --- maps ---------------------------------------------------------------------------------------------------
 
 
-def test_weights_are_summed_over_keys_and_averaged_over_queries() -> None:
-    whole = view("cross", ("<s>", "▁a", "b"), ("▁x", "y", "</s>"), ("▁a", "b", "</s>"))
-    read = read_view(whole, WORDS)
-    expected = (whole.weights[0, :2].sum() + whole.weights[1, :2].sum()) / 2
-    assert read.weights[0, 0] == pytest.approx(expected)
-
-
-@pytest.mark.parametrize("seed", range(20))
-@pytest.mark.parametrize("kind", ["encoder", "decoder", "cross"])
-def test_rows_keep_their_sum_and_order_whatever_the_tokens(kind: str, seed: int) -> None:
-    tokens = random_tokens(seed)
-    whole = {
-        "encoder": lambda: view("encoder", tokens, tokens, None, seed),
-        "decoder": lambda: decoder_view(tokens, seed),
-        "cross": lambda: view("cross", ("<s>", *tokens[:-1]), random_tokens(seed + 99), tokens, seed),
-    }[kind]()
-    for reading in (WORDS, Reading(True, True, True), Reading(False, True, True), Reading(True, rows="read")):
-        read = read_view(whole, reading)
-        assert np.allclose(read.weights.sum(1) + read.hidden, 1, atol=1e-5)
-        for axis in (read.rows, read.columns):
-            starts = [group.start for group in axis]
-            assert starts == sorted(starts)
-            assert all(one.stop <= other.start for one, other in pairwise(axis))
-        if not (reading.hide_special or reading.hide_punctuation):
-            assert not read.hidden.any()
-            assert [i for group in read.columns for i in group.indices] == list(range(len(whole.key_tokens)))
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_a_merged_cell_is_visible_if_any_pair_of_its_pieces_is(seed: int) -> None:
-    whole = decoder_view(random_tokens(seed), seed)
-    read = read_view(whole, WORDS)
-    for i, row in enumerate(read.rows):
-        for j, column in enumerate(read.columns):
-            assert read.mask[i, j] == whole.mask[row.start : row.stop, column.start : column.stop].any()
-    assert not read.weights[~read.mask].any()
-
-
-@pytest.mark.parametrize("reading", [Reading(), WORDS], ids=["pieces", "words"])
-def test_pieces_that_are_whole_words_stay_as_they_are(reading: Reading) -> None:
-    tokens = ("▁the", "▁cat", "▁saw", "▁the", "</s>")
-    whole = view("encoder", tokens, tokens)
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "reading",
+    [
+        Reading(),
+        WORDS,
+        Reading(True, True, True),
+        Reading(False, True),
+        Reading(False, False, True),
+        Reading(True, rows="read"),
+    ],
+    ids=str,
+)
+def test_every_cell_is_a_sum_over_keys_and_a_mean_over_queries_and_nothing_is_renormalised(
+    kind: str, reading: Reading, seed: int
+) -> None:
+    keys = random_tokens(seed + 99, 20) if kind == "cross" else ()
+    whole = view(kind, random_tokens(seed), seed, keys)
     read = read_view(whole, reading)
-    assert read.key_tokens == tokens == read.query_tokens
-    assert np.array_equal(read.weights, whole.weights)
-    assert np.array_equal(read.mask, whole.mask)
-
-
-def test_only_a_plain_reading_is_the_models_own() -> None:
-    tokens = ("▁the", "▁cat", ".", "</s>")
-    plain, hiding = (
-        read_view(view("encoder", tokens, tokens), each) for each in (Reading(), Reading(False, True))
+    assert np.allclose(read.weights.sum(1) + read.hidden, 1, atol=1e-5)
+    assert (read.scores is None) == reading.words
+    assert read.derived == (read.weights.shape != whole.weights.shape or reading.words)
+    for (i, j), weight in np.ndenumerate(read.weights):
+        cells = np.ix_(read.rows[i].indices, read.columns[j].indices)
+        assert weight == pytest.approx(whole.weights[cells].sum(1).mean(), abs=1e-5)
+        assert read.mask[i, j] == whole.mask[cells].any()
+    named = (
+        whole.query_tokens
+        if kind == "encoder" or reading.rows or kind == "decoder"
+        else whole.predicted_tokens
     )
-    assert not plain.derived
-    assert plain.scores is not None
-    assert hiding.derived
-    assert hiding.scores is not None
+    for axis, tokens in ((read.rows, named), (read.columns, whole.key_tokens)):
+        parts = (
+            reading_groups(tokens)
+            if reading.words
+            else [Group(i, i + 1, t.strip("▁")) for i, t in enumerate(tokens)]
+        )
+        hides = [
+            (reading.hide_special and tokens[each.start] in ("<s>", "</s>"))
+            or (reading.hide_punctuation and is_punctuation(each.text))
+            for each in parts
+        ]
+        left = [each.indices for each, hidden in zip(parts, hides, strict=True) if not hidden]
+        assert [each.indices for each in axis] == left
 
 
-def test_hidden_tokens_leave_their_weight_named_and_nothing_renormalised() -> None:
-    tokens = ("▁the", "▁cat", ".", "</s>")
-    whole = view("encoder", tokens, tokens)
-    read = read_view(whole, Reading(False, True, True))
-    assert read.key_tokens == ("▁the", "▁cat")
-    assert np.array_equal(read.weights, whole.weights[:2, :2])
-    assert np.allclose(read.hidden, whole.weights[:2, 2:].sum(1))
+TYPED = ("▁<", "/", "s", ">", "</s>")
 
 
-def test_what_would_leave_nothing_hides_nothing() -> None:
-    tokens = ("▁...", "</s>")
-    read = read_view(view("encoder", tokens, tokens), Reading(True, True, True))
-    assert read.key_tokens == tokens
-    assert not read.derived or read.hidden.sum() == 0
+@pytest.mark.parametrize(
+    ("kind", "tokens", "reading", "rows"),
+    [
+        ("encoder", ("▁Mäu", "se", "▁da", "</s>"), WORDS, ("▁Mäuse", "▁da", "</s>")),
+        ("encoder", ("▁the", "▁cat", ".", "</s>"), Reading(False, True, True), ("▁the", "▁cat")),
+        (
+            "encoder",
+            ("▁...", "</s>"),
+            Reading(True, True, True),
+            ("▁...", "</s>"),
+        ),  # else nothing would be left
+        ("encoder", TYPED, Reading(True, True), ("▁</s>",)),  # a typed mark is no special token
+        ("cross", ("▁Mäu", "se", "</s>"), Reading(True, rows="predicted"), ("▁Mäuse", "</s>")),
+        ("cross", ("▁Mäu", "se", "</s>"), WORDS, ("▁Mäuse", "</s>")),
+        ("cross", ("▁Mäu", "se", "</s>"), Reading(True, rows="read"), ("<s>", "▁Mäuse")),
+        ("decoder", ("▁Mäu", "se", "</s>"), WORDS, ("<s>", "▁Mäuse")),
+    ],
+)
+def test_rows_are_named_by_the_words_that_are_read_or_predicted(kind, tokens, reading, rows) -> None:
+    read = read_view(view(kind, tokens), reading)
+    assert (read.predicted_tokens if read.named == "predicted" else read.query_tokens) == rows
 
 
-def test_a_typed_mark_does_not_pass_for_a_special_token() -> None:
-    tokens = ("▁<", "/", "s", ">", "</s>")
-    read = read_view(view("encoder", tokens, tokens), Reading(True, True))
-    assert len(read.key_tokens) >= 1
-    assert "</s>" not in read.key_tokens
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_known_cells_stay_known_in_words(solved: Translator, kind: str) -> None:
+    case = CASES[solved.name]
+    read = read_view(solved.translate(case.sentence).head(kind, 0, 1), WORDS)
+    assert all(read.weights[row, key] > KNOWN for row, key in enumerate(case.keys(kind, 1)))
 
 
-@pytest.mark.parametrize(("rows", "first"), [("predicted", "▁Mäuse"), ("read", "<s>"), (None, "▁Mäuse")])
-def test_cross_attention_rows_are_words_that_are_read_or_predicted(rows: str | None, first: str) -> None:
-    whole = view("cross", ("<s>", "▁Mäu", "se"), ("▁mice", "</s>"), ("▁Mäu", "se", "</s>"))
-    read = read_view(whole, Reading(True, rows=rows))  # type: ignore[arg-type]
-    named = read.predicted_tokens if read.named == "predicted" else read.query_tokens
-    assert named is not None
-    assert named[0] == first
-    assert len(read.rows) == 2
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("reading", [Reading(), WORDS, Reading(True, True, True)], ids=str)
+def test_a_window_never_cuts_a_word_and_holds_its_position(reading: Reading, seed: int) -> None:
+    tokens = random_tokens(seed, 300)
+    starts = {group.start for group in reading_groups(tokens)} | {len(tokens)}
+    for position in {*range(0, len(tokens), 5), len(tokens) - 1}:
+        first, last = reading_window(tokens, reading, position, 64)
+        assert len(read_view(view("encoder", tokens[first:last]), reading).columns) <= 64
+        assert first <= position < last or reading.changes
+        assert not reading.words or {first, last} <= starts
+
+
+@pytest.mark.parametrize(("position", "first"), [(3, 0), (4, 2), (7, 2), (8, 6), (39, 32)])
+def test_a_window_moves_by_half_of_its_size(position: int, first: int) -> None:
+    assert reading_window(("▁a",) * 40, Reading(), position, 8) == (first, first + 8)
+
+
+# --- words --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -173,46 +178,158 @@ def test_words_of_many_scripts(pieces: tuple[str, ...], texts: list[str]) -> Non
     assert [index for group in groups for index in group.indices] == list(range(len(pieces)))
 
 
-def test_emoji_and_vowel_signs_are_no_punctuation() -> None:
-    assert is_punctuation("…")
-    assert is_punctuation("«")
-    assert not any(map(is_punctuation, ("😀", "ी", "a.", "", "◦", "+")))
-
-
-@pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize(
-    "reading", [Reading(), WORDS, Reading(True, True, True)], ids=["plain", "words", "hiding"]
-)
-def test_a_window_never_cuts_a_word_and_holds_its_position(reading: Reading, seed: int) -> None:
-    tokens = random_tokens(seed, 300)
-    starts = {group.start for group in reading_groups(tokens)} | {len(tokens)}
-    for position in {*range(0, len(tokens), 3), len(tokens) - 1}:
-        first, last = reading_window(tokens, reading, position, 64)
-        read = read_view(view("encoder", ("▁q",), tokens[first:last]), reading)
-        assert len(read.columns) <= 64
-        assert first <= position < last or reading.changes
-        if reading.words:
-            assert {first, last} <= starts
-
-
-@pytest.mark.parametrize(("position", "first"), [(3, 0), (4, 2), (7, 2), (8, 6), (39, 32)])
-def test_a_window_moves_by_half_of_its_size(position: int, first: int) -> None:
-    assert reading_window(("▁a",) * 40, Reading(), position, 8) == (first, first + 8)
-
-
-@pytest.mark.parametrize("kind", ["encoder", "decoder", "cross"])
-def test_the_known_cells_stay_known_in_words(solved: Translator, kind: str) -> None:
-    case = CASES[solved.name]
-    whole = solved.translate(case.sentence).head(kind, 0, 1)
-    read = read_view(whole, WORDS)
-    assert len(read.rows) == len(whole.query_tokens)
-    for row, key in enumerate(case.keys(kind, 1)):
-        assert read.weights[row, key] > KNOWN
-
-
-def test_a_word_is_found_across_its_pieces_only_as_a_whole():
+def test_marks_are_punctuation_emoji_are_not_and_a_word_is_found_across_its_pieces_only_as_a_whole() -> None:
+    assert [each for each in ("…", "«", "😀", "ी", "a.", "", "◦", "+") if is_punctuation(each)] == ["…", "«"]
     pieces = ("▁Die", "▁Mäu", "se", ",", "▁die", "</s>")
-    assert find_word(pieces, "Mäuse") == (1, 2)
-    assert find_word(pieces, "die") == (4, 4)
-    assert find_word(pieces, "Mäu") is None
-    assert find_word(pieces, "Katze") is None
+    found = [find_word(pieces, word) for word in ("Mäuse", "die", "Mäu", "Katze")]
+    assert found == [(1, 2), (4, 4), None, None]
+
+
+@pytest.mark.parametrize(
+    ("piece", "name"),
+    [
+        ("deu_Latn", "German"),
+        ("__de__", "German"),
+        ("<2de>", "German"),
+        ("zho_Hant", "Chinese (traditional)"),
+        ("ace_Arab", "Acehnese (Arabic script)"),
+        ("xx", "xx"),
+    ],
+)
+def test_a_piece_of_a_language_has_its_name(piece: str, name: str) -> None:
+    assert languages.language_name(piece) == name
+
+
+def test_the_languages_of_a_card_choose_the_sample(tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_text("---\nlanguage: [de]\n---\n")
+    models = [MODEL.parent / "en-pt", MODEL, tmp_path]
+    codes = [languages.languages_of(each) for each in models]
+    assert codes == [("en", "pt"), ("en", "de"), None]
+    words = [languages.languages_in_words(each or ()) for each in codes]
+    assert words == ["English → Portuguese", "English → German", ""]
+    used = [samples.sample_of(each).alignments for each in (*models, None)]
+    assert used == ["alignments-en-pt.tsv", *["alignments.tsv"] * 3]
+
+
+# --- the telling step and glosses ---------------------------------------------------------------------------
+
+SOURCE = ("▁Yesterday", "▁I", "▁bought", "▁a", "▁book", ".", "</s>")
+TARGET = ("▁Gestern", "▁habe", "▁ich", "▁ein", "▁Buch", "▁ge", "kauft", ".", "</s>")
+PARTNERS = (0, 2, 1, 3, 4, 2, 2, 5, 6)
+"""The source piece that each row attends to."""
+
+
+def attention(partners: tuple[int, ...] = PARTNERS, share: float = 0.9) -> np.ndarray:
+    """Weights with a share of each row on its partner, and the rest spread evenly."""
+    weights = np.full((len(partners), len(SOURCE)), (1 - share) / (len(SOURCE) - 1), np.float32)
+    weights[range(len(partners)), partners] = share
+    return weights
+
+
+def test_the_most_telling_step_writes_a_content_word_far_from_the_diagonal_that_both_aligners_link():
+    verb = TARGET.index("▁ge")
+    elsewhere = attention((*PARTNERS[:5], 3, 3, *PARTNERS[7:]))
+    assert telling_step(attention(), SOURCE, TARGET) == verb
+    assert telling_step(attention(), SOURCE, TARGET, attention()) == verb
+    found = telling_step(attention(), SOURCE, TARGET, elsewhere)
+    assert found == telling_step(elsewhere, SOURCE, TARGET, attention()) != verb
+    unclear = attention()
+    unclear[5:7] = 1 / len(SOURCE)
+    assert telling_step(unclear, SOURCE, TARGET) in {0, 4}
+
+
+HALF = ((0.5, 0.5), (0.5, 0.5))
+DOG = ("▁dog", "</s>")
+
+
+@pytest.mark.parametrize(
+    ("weights", "source", "target", "step"),
+    [
+        (((0.4, 0.6), (1, 0), (1, 0)), DOG, ("▁Hund", ".", "</s>"), 0),  # however much the others attend
+        (((0.4, 0.6), (1, 0), (1, 0)), DOG, (".", "▁Hund", "</s>"), 1),
+        (((0.4, 0.6), (1, 0), (1, 0)), DOG, (".", "▁die", "</s>"), 1),
+        (HALF, ("▁!", "</s>"), ("▁!", "</s>"), 0),
+        (HALF, ("▁!", "</s>"), ("<unk>", "▁…"), 1),
+        (HALF[:1], ("▁!", "</s>"), ("</s>",), 0),
+        (np.zeros((0, 2)), ("▁!", "</s>"), (), 0),
+    ],
+)
+def test_a_content_word_opens_before_a_function_word_a_mark_and_a_special_token(
+    weights, source, target, step
+):
+    assert telling_step(np.array(weights, np.float32), source, target) == step
+
+
+def test_each_word_is_glossed_by_its_partner_unless_it_rests_on_the_end_or_has_a_stronger_rival():
+    every = {0: "Yesterday", 1: "bought", 2: "I", 3: "a", 4: "book", 5: "bought"}
+    assert glosses(attention(), SOURCE, TARGET) == every
+    resting = attention((0, 6, *PARTNERS[2:]))
+    assert glosses(resting, SOURCE, TARGET) == {place: word for place, word in every.items() if place != 1}
+    rivals = attention((4, *PARTNERS[1:]))
+    rivals[0, 4] = 0.8
+    assert glosses(rivals, SOURCE, TARGET) == {place: word for place, word in every.items() if place != 0}
+
+
+def test_closed_form_models_gloss_each_word_with_the_word_that_their_head_reads(solved: Translator):
+    run = solved.translate(CASES[solved.name].sentence)
+    found = glosses(run.attention.weights("cross", 0, 0), run.source_tokens, run.target_tokens)
+    known = CASES[solved.name].keys("cross", 0)
+    expected = {
+        each.start: run.source_tokens[known[each.start]].removeprefix("▁")
+        for each in text_words(run.target_tokens)
+    }
+    assert found
+    assert found.items() <= expected.items()
+
+
+def test_sentences_of_the_sample_open_on_a_content_word_wherever_there_is_one():
+    bundled = load_translator(MODEL)
+    head, content = bundled.heads["default"]["cross"], 0
+    pairs = read_pairs(SAMPLE)[:40]
+    for pair in pairs:
+        run = bundled.translate(pair.source, beam_size=1)
+        step = telling_step(run.attention.weights("cross", *head), run.source_tokens, run.target_tokens)
+        groups = reading_groups(run.target_tokens)
+        sorts = {each.start: sort_of(each.text, TARGET_LANGUAGES) for each in groups}
+        assert sorts[step] == max(sorts.values()), run.text
+        content += sorts[step] == CONTENT
+    assert content >= 0.95 * len(pairs)
+
+
+# --- claims -------------------------------------------------------------------------------------------------
+
+
+def test_the_head_that_follows_a_word_shows_it_and_no_other_nor_without_the_words_or_the_weight(
+    solved: Translator,
+):
+    case = CASES[solved.name]
+    run, target = solved.translate(case.sentence), case.translation.split()[1]
+    for head in (0, 1):
+        key = case.keys("cross", head)[1]
+        found = heads_that_show(run, target, case.source_tokens[key].removeprefix("▁"), 0.5)
+        assert [(each.layer, each.head) for each in found] == [
+            (0, other) for other in (0, 1) if case.keys("cross", other)[1] == key
+        ]
+        assert found[0].weight > 0.98
+    for words in (("Haus", "one", 0), ("eins", "house", 0), ("eins", "one", 1.1)):
+        assert heads_that_show(run, *words) == []
+
+
+def test_claims_share_a_head_wherever_one_shows_them():
+    a, b, c = ClaimHead(0, 1, 0.9), ClaimHead(2, 3, 0.7), ClaimHead(1, 1, 0.8)
+    assert shared_heads([[a, b], [b], [], [c]]) == [b, b, None, c]
+    assert shared_heads([]) == []
+
+
+@pytest.mark.parametrize(("most", "weight"), [(1, 0.8), (2, 0.8), (0, None), (3, None)])
+def test_any_piece_of_the_source_word_may_have_the_largest_weight(most: int, weight: float | None):
+    weights = np.full((1, 1, 4), 0.1)
+    weights[0, 0, most] = 0.7
+    run = SimpleNamespace(
+        target_tokens=("▁um",),
+        source_tokens=("▁a", "▁wood", "pecker", "</s>"),
+        config=SimpleNamespace(sites={AttentionKind.CROSS: SimpleNamespace(n_layers=1)}),
+        attention=SimpleNamespace(weights=lambda kind, layer: weights),
+    )
+    found = heads_that_show(run, "um", "woodpecker", 0.5)  # type: ignore[arg-type]
+    assert [each.weight for each in found] == [pytest.approx(weight)] * (weight is not None)

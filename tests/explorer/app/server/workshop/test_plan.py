@@ -1,14 +1,16 @@
-"""Plans stay within bounds; a visitor's file is read, or refused in one sentence."""
+"""Plans and files of pairs, read or refused in one sentence; the log of a run while it grows."""
 
 from __future__ import annotations
 
 import gzip
 import json
+import math
 import tempfile
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from programs import main
@@ -25,6 +27,7 @@ from explorer.app.server.workshop.plan import (
     example,
     own_pairs,
 )
+from explorer.app.server.workshop.run import POINTS, Log, difference
 from transformer.text.pairs import DataError, SentencePair
 
 LINES = [f"one {i}\teins {i}" for i in range(60)]
@@ -35,28 +38,35 @@ def content(lines: list[str]) -> bytes:
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_an_order_survives_being_written(task: str, tmp_path: Path) -> None:
+def test_an_order_survives_being_written_and_its_command_is_one_that_the_package_knows(
+    task: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     plan = Plan(task=task, length=6, width=64, heads=2, layers=1, steps=200)
     order = TrainingOrder(plan, SentencePair("a b", "b a"))
     order.write(tmp_path)
     assert TrainingOrder.read(tmp_path) == order
+    command = plan.arguments("run")
+    assert "--device" not in command, "the rule of devices holds here, too"
+    with pytest.raises(SystemExit, match="0"):
+        main([*command, "--obey-input", "--help"])
+    assert "usage" in capsys.readouterr().out
 
 
-BOUNDED = {
-    "task": ("../x",),
-    "length": (2, 5.0),
-    "width": (4096,),
-    "heads": (3,),
-    "layers": (0,),
-    "steps": (10**9, True, "100"),
-}
-
-
-@pytest.mark.parametrize("name", BOUNDED)
-def test_a_value_out_of_bounds_is_refused_by_its_name(name: str) -> None:
-    for value in BOUNDED[name]:
-        with pytest.raises(ValueError, match=f"^{name} is {value!r}; it must be "):
-            Plan(**{name: value})
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("task", "../x"),
+        ("length", 2),
+        ("length", 5.0),
+        ("width", 4096),
+        ("heads", 3),
+        ("layers", 0),
+        *(("steps", value) for value in (10**9, True, "100")),
+    ],
+)
+def test_a_value_out_of_bounds_is_refused_by_its_name(name: str, value: object) -> None:
+    with pytest.raises(ValueError, match=f"^{name} is {value!r}; it must be "):
+        Plan(**{name: value})
 
 
 @PROPERTY
@@ -69,28 +79,16 @@ def test_a_damaged_plan_is_refused_in_one_sentence_or_survives(values: dict[str,
         assert Plan(**as_file(asdict(order.plan))) == order.plan
 
 
-def test_the_command_is_one_that_the_package_knows(capsys: pytest.CaptureFixture[str]) -> None:
-    for task in TASKS:
-        command = Plan(task=task).arguments("run")
-        assert "--device" not in command, "the rule of devices holds here, too"
-        with pytest.raises(SystemExit) as ended:
-            main([*command, "--obey-input", "--help"])
-        assert ended.value.code == 0
-    capsys.readouterr()
-
-
 @pytest.mark.parametrize("packed", [False, True])
-def test_a_file_is_read_and_one_pair_in_ten_is_held_out(packed: bool) -> None:
-    name, data = ("a.tsv.gz", gzip.compress(content(LINES))) if packed else ("a.tsv", content(LINES))
-    pairs = own_pairs(name, data)
-    assert (len(pairs.train), len(pairs.valid)) == (54, 6)
+@pytest.mark.parametrize(("count", "held_out"), [(60, 6), (10_000, 200)])
+def test_a_file_is_read_and_one_pair_in_ten_is_held_out_but_at_most_200(
+    packed, count: int, held_out: int
+) -> None:
+    data = content([f"one {i}\teins {i}" for i in range(count)])
+    pairs = own_pairs("a.tsv.gz", gzip.compress(data)) if packed else own_pairs("a.tsv", data)
+    assert (len(pairs.train), len(pairs.valid)) == (count - held_out, held_out)
     assert not {pair.source for pair in pairs.train} & {pair.source for pair in pairs.valid}
     assert example(Plan(task=OWN), pairs) in pairs.valid
-
-
-def test_many_pairs_hold_out_two_hundred() -> None:
-    pairs = own_pairs("a.tsv", content([f"s {i}\tt {i}" for i in range(10_000)]))
-    assert len(pairs.valid) == 200
 
 
 @pytest.mark.parametrize(
@@ -123,6 +121,50 @@ def test_a_packed_file_that_grows_too_large_is_refused() -> None:
 
 def test_the_example_of_a_toy_is_held_out_and_as_long_as_it_may_be() -> None:
     pair = example(Plan(task="reverse", length=8), None)
-    assert isinstance(pair, SentencePair)
     assert len(pair.source.split()) == 8
     assert pair.target.split() == pair.source.split()[::-1]
+
+
+# --- the log ------------------------------------------------------------------------------------------------
+
+
+def line(step: int, **values: float) -> str:
+    usual = {"loss": 1 / step, "learning_rate": 1e-3, "gradient_norm": 1.0, "tokens": 7, "seconds": 0.5}
+    return json.dumps({"step": step, **usual, **values}) + "\n"
+
+
+def test_a_growing_log_is_read_on_and_a_half_written_line_waits(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    log = Log(path)
+    assert log.curves().step == 0
+    path.write_text(line(1) + line(2, valid_loss=3.0, valid_loss_average=2.0, exact=0.25) + line(3)[:9])
+    first = log.curves()
+    assert (first.step, first.seconds) == (2, 1.0)
+    assert (first.valid, first.exact) == (((2, 2.0),), ((2, 0.25),))
+    with path.open("a") as file:
+        file.write(line(3)[9:] + "no JSON\n[]\n" + "[" * 50_000 + "\n" + line(4))
+        file.write(line(5, loss=float("inf")) + line(6, seconds="1") + line(7, exact=10**400))
+    assert log.curves().loss == tuple((step, pytest.approx(1 / step)) for step in (1, 2, 3, 4))
+
+
+def test_a_long_log_becomes_means_of_neighbouring_steps(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text("".join(line(step) for step in range(1, 2 * POINTS + 1)))
+    means = tuple(
+        (step, pytest.approx((1 / step + 1 / (step - 1)) / 2)) for step in range(2, 2 * POINTS + 1, 2)
+    )
+    assert Log(path).curves().loss == means
+
+
+@pytest.mark.parametrize(
+    ("rows", "nats"),
+    [
+        (np.eye(5), math.log(5)),
+        (np.eye(5)[::-1], math.log(5)),
+        (np.eye(5)[[2, 2, 2]], 0),  # rows that are alike do not differ however sharp they are
+        (np.full((4, 3), 1 / 3), 0),
+        (np.array([[1, 0], [0.5, 0.5]]), 0.75 * math.log(4 / 3) + 0.25 * math.log(4) - 0.5 * math.log(2)),
+    ],
+)
+def test_rows_that_each_look_at_a_key_of_their_own_differ_most(rows: np.ndarray, nats: float) -> None:
+    assert difference(rows) == pytest.approx(nats)

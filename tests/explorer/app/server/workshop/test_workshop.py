@@ -139,31 +139,24 @@ def test_a_full_disk_ends_a_run_in_one_sentence_and_keeps_the_checkpoint_before(
     workshop.keep("before")
 
 
-def test_a_folder_that_cannot_be_written_is_one_sentence(workshop: Workshop, models: Path) -> None:
-    models.write_text("a file")
-    with pytest.raises(ValueError, match="The run cannot begin: "):
+@pytest.mark.parametrize(
+    "reason", ["The run cannot begin: ", "whoever runs it can delete some", "switched off"]
+)
+def test_without_a_folder_or_room_or_leave_nothing_begins(
+    reason: str, workshop: Workshop, models: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if reason == "switched off":
+        monkeypatch.setenv(SWITCH, "off")
+    elif reason.startswith("whoever"):
+        (models / "kept").mkdir(parents=True)
+        (models / "kept" / "trained-here").touch()
+        (models / "kept" / "large").write_bytes(b"0" * 2000)
+        monkeypatch.setenv(DISK, "0.001")
+    else:
+        models.write_text("a file")
+    with pytest.raises(ValueError, match=reason):
         workshop.start("anna", SMALL)
     assert workshop.run is None
-
-
-def test_a_server_that_keeps_too_much_begins_nothing(
-    workshop: Workshop, models: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    kept = models / "kept"
-    kept.mkdir(parents=True)
-    (kept / "trained-here").touch()
-    (kept / "large").write_bytes(b"0" * 2000)
-    monkeypatch.setenv(DISK, "0.001")
-    with pytest.raises(ValueError, match="whoever runs it can delete some"):
-        workshop.start("anna", SMALL)
-
-
-def test_a_server_that_is_switched_off_begins_nothing(
-    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(SWITCH, "off")
-    with pytest.raises(ValueError, match="switched off"):
-        workshop.start("anna", SMALL)
 
 
 SERVER = """
@@ -210,22 +203,16 @@ def left(models: Path) -> Workshop:
     return Workshop(models)
 
 
-@pytest.mark.parametrize(
-    "name", ["", ".", "..", "../x", "a/b", "a.b", "-a", "a" * 41, "ä", "a b", "a\n", "imported: x", "a\0"]
-)
-def test_a_name_that_could_be_a_path_or_hurt_is_refused(left: Workshop, name: str) -> None:
-    with pytest.raises(ValueError, match="A name has 1 to 40 letters"):
-        left.keep(name)
+HURTS = ("", ".", "..", "../x", "a/b", "a.b", "-a", "a" * 41, "ä", "a b", "a\n", "imported: x", "a\0")
+REFUSED = dict.fromkeys(HURTS, "A name has 1 to 40 letters")
+REFUSED |= dict.fromkeys(("en-de", "EN-DE", "positions", "Taken"), "already a model called")
 
 
-@pytest.mark.parametrize("name", ["en-de", "EN-DE", "positions", "Taken"])
-def test_a_name_that_is_taken_is_refused(left: Workshop, models: Path, name: str) -> None:
+def test_a_model_is_kept_under_a_good_name_that_is_not_taken(left: Workshop, models: Path) -> None:
     (models / "taken").mkdir()
-    with pytest.raises(ValueError, match="already a model called"):
-        left.keep(name)
-
-
-def test_a_model_is_kept_under_a_good_name(left: Workshop, models: Path) -> None:
+    for name, reason in REFUSED.items():
+        with pytest.raises(ValueError, match=reason):
+            left.keep(name)
     left.keep("My_copy-2")
     assert (models / "My_copy-2" / "config.json").is_file()
     assert left.run is None

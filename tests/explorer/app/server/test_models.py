@@ -1,0 +1,321 @@
+"""Which models and documents there are; what a model opens with: its examples, its first run, its words."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from app_pages import write_language_model
+from closed_form import CASES
+from sources import named
+
+from explorer.app.server import (
+    catalogue,
+    cells,
+    hub_models,
+    measured,
+    memory,
+    models,
+    runs,
+    studies,
+    suggested,
+    surveys,
+)
+from explorer.app.server.examples import examples, text_on
+from explorer.app.server.runs import Request
+from explorer.app.server.source import Source, per_model
+from explorer.app.server.view import View, per_run
+from explorer.app.server.writer import LONGEST, MORE, LongTextError, load_writer
+from explorer.figures.maps.heatmap import levels
+from explorer.lenses.words.alignment import Aligner
+from explorer.lenses.words.groups import find_word
+from explorer.lenses.words.reading import Reading, read_view
+from explorer.linked import view as linked_view
+from explorer.linked.view import EXAMPLE
+from explorer.linked.view.examples import Claim, Example, claim_step
+from transformer import load_translator
+from transformer.config import TransformerConfig
+from transformer.devices import VARIABLE
+from transformer.storage.description import parameter_count
+
+
+@pytest.fixture
+def place(
+    closed_form_models: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[str], Path]:
+    """Puts a model under a name among those of a visitor."""
+    monkeypatch.setenv("TRANSFORMER_MODELS", str(tmp_path))
+    return lambda name: shutil.copytree(closed_form_models["shift"], tmp_path / name)
+
+
+def test_a_directory_is_a_model_by_its_place_its_config_and_a_name_that_an_address_can_carry(place, tmp_path):
+    for name in (
+        "mine",
+        "imported: fake (abcdef)",
+        "two\nlines",
+        os.fsdecode(b"bytes \xff"),
+        "positions/mine",
+    ):
+        place(name)
+    for name in ("positions/writer", "recurrent/writer", "language/mine", "language/writer"):
+        path = place(name)
+        if name.endswith("writer"):
+            (path / "config.json").write_text('{"architecture": "language_model"}')
+    kinds = catalogue.available(), catalogue.language_models()
+    own = [[name for name, path in each.items() if tmp_path in path.parents] for each in kinds]
+    assert own == [["mine", "positions/mine"], ["language/writer"]]
+
+
+@pytest.mark.parametrize(
+    ("device", "text"),
+    [
+        ("", "mine runs on the CPU."),
+        ("cuda", "mine runs on a GPU, if there is one."),
+        ("tpu", "The device 'tpu' is unknown; choose auto, cpu or cuda."),
+    ],
+)
+def test_a_model_says_where_it_runs_before_and_after_it_is_loaded(device, text, place, monkeypatch):
+    place("mine")
+    monkeypatch.setenv(VARIABLE, device)
+    model = models.handle("mine")
+    assert model.runs == text
+    if not device:
+        model.load()
+        assert (model.resident, model.runs) == (True, text)
+
+
+def test_a_value_of_a_model_is_made_again_once_the_model_was_loaded_again(place):
+    path, made = place("mine"), list[str]()
+
+    @per_model(4)
+    def value(source: Source, text: str) -> str:
+        made.append(text)
+        return source.translator().translate(text).text
+
+    found = models.find("mine")
+    assert value(found, CASE.sentence) == value(found, CASE.sentence)
+    assert len(made) == 1
+    os.utime(path / "config.json", ns=(1, time.time_ns() + 10**9))
+    later = models.find("mine")
+    assert later != found
+    assert value(later, CASE.sentence)
+    assert len(made) == 2
+
+
+def test_a_language_model_reads_and_writes_at_most_so_many_tokens(tokenizer, tmp_path: Path):
+    model = load_writer(write_language_model(tmp_path, tokenizer))
+    text = "one " * (LONGEST + 1)
+    for read in (model.ids, lambda text: model.force("", text)):
+        with pytest.raises(LongTextError, match=f"tokens; this page reads at most {LONGEST}"):
+            read(text)
+    assert len(model.translate(text).target_ids) == MORE
+    (*_, run) = model.stream("one two")
+    assert len(run.target_ids) <= min(MORE + len(model.ids("one two")), model.config.max_positions)
+    assert (model.ids(""), model.heads) == ((), None)
+
+
+# --- examples -----------------------------------------------------------------------------------------------
+
+WITH_EXAMPLES = sorted(path.parent.name for path in catalogue.BUNDLED.glob("*/examples.json"))
+
+
+@pytest.mark.parametrize("name", WITH_EXAMPLES)
+def test_a_bundled_model_fulfils_what_its_examples_claim_and_every_target_word_has_a_gloss(name: str):
+    model = load_translator(catalogue.BUNDLED / name)
+    for example in examples(models.find(name)):
+        claim, run = example.claim, model.translate(example.text)
+        step, place = claim_step(example, run.target_tokens), find_word(run.source_tokens, claim.source)
+        assert None not in (step, place)
+        row = run.head("cross", claim.layer, claim.head).weights[step]
+        weight = row[place[0] : place[1] + 1].sum()
+        assert claim.least <= weight == pytest.approx(claim.weight, abs=0.01)
+        assert place[0] <= int(np.argmax(row)) <= place[1]
+        words = run.text.translate(str.maketrans("", "", ".,!?")).split()
+        assert [word for word in words if word not in example.gloss] == []
+        one, other = example.text.split(), example.other.split()
+        assert sum(a != b for a, b in zip(one, other, strict=True)) == 1
+        assert len(model.ids(example.text)) == len(model.ids(example.other))
+
+
+def test_a_model_opens_on_its_own_first_example_or_that_of_the_usual_one():
+    first = {name: examples(models.find(name)) for name in (*WITH_EXAMPLES, "positions/rotary")}
+    assert first["positions/rotary"] == first["en-de"] != first[catalogue.DEFAULT]
+    assert {name: text_on(models.find(name), None) for name in first} == {n: first[n][0].text for n in first}
+    assert text_on(None, "Own words.") == "Own words."
+    assert surveys.named(models.find(catalogue.DEFAULT)) == "Tatoeba"
+
+
+MODEL = catalogue.BUNDLED / catalogue.DEFAULT
+CLOSE = 1e-5
+
+
+def test_the_shipped_run_is_the_first_example_as_the_bundled_model_computes_it():
+    shipped = measured.first(MODEL)
+    assert shipped is not None, "The model or the example changed: run `python -m explorer survey`."
+    fresh = load_translator(MODEL).translate(examples(models.find(MODEL.name))[0].text)
+    for name in ("source_text", "text", "source_tokens", "decoder_input_tokens", "target_tokens", "method",
+                 "model", "config", "notes"):  # fmt: skip
+        assert getattr(shipped, name) == getattr(fresh, name)
+    for kind, layer in fresh.attention.places:
+        for head in range(fresh.config.n_heads):
+            here, there = shipped.map(kind, layer, head), fresh.map(kind, layer, head)
+            assert np.array_equal(here.mask, there.mask)
+            np.testing.assert_allclose(here.weights, there.weights, rtol=0, atol=CLOSE)
+            np.testing.assert_allclose(here.scores, there.scores, atol=10 * CLOSE, rtol=CLOSE)
+            one, other = (levels(each.weights, each.mask).astype(int) for each in (here, there))
+            assert np.abs(one - other).max() <= 1
+            assert [each.name for each in here.audit.checks] == [each.name for each in there.audit.checks]
+            assert here.audit.passed
+    for here, there in zip(shipped.steps, fresh.steps, strict=True):
+        ones, others = ((each, *each.alternatives) for each in (here, there))
+        assert [each.token for each in ones] == [each.token for each in others]
+        np.testing.assert_allclose([a.log_prob for a in ones], [b.log_prob for b in others], atol=10 * CLOSE)
+    for kind, head in (("encoder", (0, 0)), ("decoder", (1, 2)), ("cross", (1, 5))):
+        feeds = [
+            linked_view.map_feed("t", read_view(run.map(kind, *head), Reading())) for run in (shipped, fresh)
+        ]
+        for feed in feeds:
+            del feed["figure"], feed["badge"]
+        assert feeds[0] == feeds[1]
+
+
+def test_a_model_that_was_changed_did_not_make_the_shipped_run_and_without_the_file_there_is_none(tmp_path):
+    path = shutil.copytree(MODEL, tmp_path / "model")
+    config = (path / "config.json").read_text()
+    (path / "config.json").write_text(f"{config} ")
+    assert measured.first(path) is None
+    (path / "config.json").write_text(config)
+    (path / "first.npz").unlink()
+    assert measured.first(path) is None
+
+
+# --- what a run opens on ------------------------------------------------------------------------------------
+
+CASE = CASES["shift"]
+CLAIM = Claim("It shows.", "neun", "nine", 0, 0, 0.5, 0.9)
+HEAD = "alignment head (head 1 of layer 1, row that predicts the word)"
+
+
+@pytest.fixture
+def view_of(closed_form_models, monkeypatch: pytest.MonkeyPatch) -> Callable[..., View]:
+    monkeypatch.setattr(runs, "default_head", lambda name, kind: (0, 0))
+    monkeypatch.setattr(runs, "aligner", lambda name: Aligner(((0, 0),), "predicted"))
+    run = load_translator(closed_form_models["shift"]).translate(CASE.sentence)
+    return lambda example=None: View(Request(named("shift"), CASE.sentence, "greedy", None), run, example)
+
+
+def test_a_run_opens_on_the_claim_of_its_example_else_on_a_word_of_the_head_and_so_do_its_glosses(view_of):
+    own, place = view_of(), CASE.target_tokens.index("▁neun")
+    assert own.claimed_step is None
+    assert CASE.target_tokens[own.first_step] != "</s>"
+    assert {gloss["origin"] for gloss in own.glosses.values()} == {HEAD}
+    claimed = view_of(Example("shift", CASE.sentence, "", CLAIM, {"neun": "the number nine"}))
+    assert claimed.first_step == claimed.claimed_step == place
+    assert claimed.glosses == {**own.glosses, place: {"text": "the number nine", "origin": EXAMPLE}}
+    lost = view_of(Example("shift", CASE.sentence, "", replace(CLAIM, target="Haus", source="house"), {}))
+    assert (lost.claimed_step, lost.first_step) == (None, own.first_step)
+
+
+def test_a_value_of_a_run_is_made_once_for_each_run_and_each_position_not_for_what_listens(view_of):
+    made: list[tuple[str, int]] = []
+
+    @per_run(4)
+    def value(opened: View, layer: int, *, tell: Callable[[], object]) -> int:
+        tell()
+        made.append((opened.asked.text, layer))
+        return layer
+
+    own, heard = view_of(), list[str]()
+    assert [value(own, layer, tell=lambda: heard.append("x")) for layer in (0, 1, 0)] == [0, 1, 0]
+    assert value(own, 1, tell=pytest.fail) == 1
+    assert made == [(CASE.sentence, 0), (CASE.sentence, 1)]
+    again = replace(own, translation=replace(own.translation))
+    assert value(again, 1, tell=lambda: heard.append("y")) == 1
+    assert heard == ["x", "x", "y"]
+
+
+# --- suggested models ---------------------------------------------------------------------------------------
+
+TWELVE = {"n_encoder_layers": 12, "n_decoder_layers": 12}
+LARGE = {"d_model": 1024, "d_ff": 4096, "n_heads": 16}
+FLAN = {"vocab_size": 32128, "gated": True, "tied_embeddings": False}
+PUBLISHED: dict[str, dict[str, Any]] = {
+    "google-t5/t5-small": {"vocab_size": 32128},
+    "Helsinki-NLP/opus-mt-en-de": {"vocab_size": 58101},
+    "google/flan-t5-small": {
+        **FLAN, "d_ff": 1024, "head_width": 64, "n_heads": 6, "n_encoder_layers": 8, "n_decoder_layers": 8
+    },
+    "facebook/bart-base": {"vocab_size": 50265, "d_model": 768, "d_ff": 3072, "n_heads": 12},
+    "google/flan-t5-base": {**FLAN, "d_model": 768, "d_ff": 2048, "n_heads": 12, **TWELVE},
+    "sshleifer/distilbart-cnn-12-6": {"vocab_size": 50264, "n_encoder_layers": 12, **LARGE},
+    "facebook/bart-large-cnn": {"vocab_size": 50264, **TWELVE, **LARGE},
+    "facebook/m2m100_418M": {"vocab_size": 128112, **TWELVE, **LARGE},
+    "facebook/mbart-large-50-many-to-many-mmt": {"vocab_size": 250054, **TWELVE, **LARGE},
+    "facebook/nllb-200-distilled-600M": {"vocab_size": 256206, **TWELVE, **LARGE},
+}  # fmt: skip
+
+
+def test_parameters_of_suggested_models_follow_from_their_published_sizes():
+    usual = {"d_model": 512, "d_ff": 2048, "n_heads": 8}
+    counted = {name: parameter_count(TransformerConfig(**usual | sizes)) for name, sizes in PUBLISHED.items()}
+    assert {each.name: 1e6 * each.millions for each in suggested.MODELS} == pytest.approx(counted, abs=2e6)
+
+
+def test_only_what_fits_and_may_be_opened_is_suggested_and_of_many_some_of_every_size(monkeypatch):
+    monkeypatch.setattr(memory, "available", lambda: 500_000_000)
+    monkeypatch.setattr(hub_models, "is_allowed", lambda name: not name.startswith("google/"))
+    names = [each.name for each in suggested.fitting()]
+    assert names == ["google-t5/t5-small", "Helsinki-NLP/opus-mt-en-de"]
+    monkeypatch.setattr(memory, "available", lambda: 0)
+    assert suggested.fitting() == ()
+    monkeypatch.setattr(memory, "available", lambda: 10**12)
+    monkeypatch.setattr(hub_models, "most_bytes", lambda: 10**12)
+    monkeypatch.setattr(hub_models, "is_allowed", lambda name: True)
+    found = suggested.fitting()
+    assert len(found) == suggested.MOST
+    assert found[-1].name == "facebook/nllb-200-distilled-600M"
+    assert "CC BY-NC 4.0, not for commercial use" in found[-1].told
+    assert [each.millions for each in found] == sorted(each.millions for each in found)
+
+
+# --- documents and tables -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", studies.known())
+def test_a_document_can_be_read_and_says_where_its_numbers_come_from(name: str):
+    study = studies.study(name)
+    assert (study.question[-1], study.finding[-1]) == ("?", ".")
+    charts = [part for part in study.parts if isinstance(part, studies.Chart)]
+    assert charts
+    for chart in charts:
+        assert {len(row) for row in chart.rows} == {len(chart.columns)}, chart.caption
+        assert chart.kind == "table" or chart.alt
+    line = r"The program is in the history: commit 97108b2d, `python -m lab (\S+)`\."
+    program = re.fullmatch(line, study.program)
+    assert program is not None
+    assert all(re.fullmatch(r"2026-11-\d\d", date) for date, _ in study.made)
+    assert any(program[1] in command for _, command in study.made)
+
+
+def test_a_document_that_nobody_shipped_is_not_there():
+    with pytest.raises(KeyError):
+        studies.study("nothing/heads")
+
+
+def test_a_table_comes_back_as_it_went_in_and_a_text_that_would_be_a_formula_begins_with_an_apostrophe():
+    rows = [["token", "weight"], ["a\rb", 0.5], ["c\r\nd", 0.25], ['say "x",\n', 1]]
+    text = cells.written(rows)
+    assert text[0] == "\ufeff"
+    assert list(csv.reader(io.StringIO(text[1:], newline=""))) == [list(map(str, row)) for row in rows]
+    rows = [["=1+1", "-2", -2, "a=b", "＝1＋1", "＠a", "－2", "＋2", "\tx", "@a", "+a"]]
+    assert cells.written(rows) == "\ufeff'=1+1,'-2,-2,a=b,'＝1＋1,'＠a,'－2,'＋2,'\tx,'@a,'+a\n"

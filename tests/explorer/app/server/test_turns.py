@@ -1,0 +1,362 @@
+"""Who computes when: turns of browsers, work that visitors share, searches that end with their visitor."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+from sources import named
+from streamlit.runtime.scriptrunner.script_runner import ScriptRunner
+from streamlit.runtime.scriptrunner_utils.script_run_context import get_script_run_ctx
+from waiting import until
+
+from explorer.app.address.state import State
+from explorer.app.server import loading, models, queue, runs
+from explorer.app.server.jobs import Job, Tell
+from explorer.app.server.loading import Loading
+from explorer.app.server.queue import FairQueue, place
+from explorer.app.server.runs import USUAL, Drawing, Progress, Request, drawing_of, request
+from explorer.app.server.surveys import survey_job
+from explorer.lenses.heads.survey import Line
+from transformer import Sampling
+from transformer.decoding import SearchRules
+from transformer.translator import Translator
+
+# --- the queue ----------------------------------------------------------------------------------------------
+
+
+class Pages:
+    """Runs of a queue in threads of their own, each until it is ended; its first letter is its browser."""
+
+    def __init__(self, turns: FairQueue) -> None:
+        self.turns, self.ran, self._gates = turns, list[str](), dict[str, threading.Event]()
+
+    def _asked(self) -> int:
+        return len(self.turns._waiting) + len(self.ran)
+
+    def start(self, name: str) -> None:
+        """Returns when the run waits or computes."""
+        gate, before = self._gates.setdefault(name, threading.Event()), self._asked()
+
+        def run() -> None:
+            with self.turns.turn(name, browser=name[0]):
+                self.ran.append(name)
+                gate.wait()
+
+        threading.Thread(target=run, daemon=True).start()
+        until(lambda: self._asked() > before)
+
+    def end(self, name: str) -> None:
+        self._gates[name].set()
+
+
+@pytest.mark.parametrize(
+    ("at_once", "alone", "names", "order"),
+    [
+        (2, True, "a1 a2 a3 b1", "a1 b1 a2 a3"),  # two tabs of a browser never compute at once
+        (1, True, "a1 a2 a3 b1 c1", "a1 b1 c1 a2 a3"),  # browsers come by turns
+        (1, True, "a1 b1 b2 a2 c1", "a1 b1 c1 a2 b2"),
+        (3, True, "a1 b1 c1 d1", "a1 b1 c1 d1"),
+        (1, False, "a1 a2 a3 b1 b2", "a1 b1 a2 b2 a3"),
+    ],
+)
+def test_runs_compute_in_turn(at_once: int, alone: bool, names: str, order: str) -> None:
+    pages, expected = Pages(FairQueue(at_once, alone=alone)), order.split()
+    for name in names.split():
+        pages.start(name)
+    until(lambda: len(pages.ran) == min(at_once, len({name[0] for name in expected})))
+    for count, name in enumerate(expected, start=1):
+        until(lambda count=count: len(pages.ran) >= count)
+        pages.end(name)
+    assert pages.ran == expected
+    until(lambda: pages.turns.count() == (0, 0))
+
+
+def test_a_visitor_with_many_tabs_does_not_stand_before_the_first_work_of_others() -> None:
+    pages = Pages(FairQueue(1))
+    with pages.turns.turn("x", pytest.fail):
+        for name in ("1a", "1b", "1c", "2d", "2g"):
+            pages.start(name)
+        order = sorted(("1a", "1b", "1c", "2d", "2g"), key=pages.turns.before)  # type: ignore[arg-type]
+        assert order == ["1a", "2d", "1b", "2g", "1c"]
+    for name in order:
+        pages.end(name)
+    until(lambda: pages.ran == order)
+
+
+def test_a_turn_is_given_back_whatever_happens_and_a_run_that_only_waits_lets_others_compute() -> None:
+    two = FairQueue(2)
+    with two.turn("a", pytest.fail), two.turn("b", pytest.fail):
+        assert two.count() == (2, 0)
+        with pytest.raises(ZeroDivisionError), two.turn("c", lambda _: 1 // 0):
+            pass
+        assert two.count() == (2, 0)
+    pages = Pages(FairQueue(1, alone=True))
+    with pages.turns.paused(), pages.turns.turn("a", browser="a"):  # outside of a run nothing is paused
+        pages.start("a2")
+        pages.start("b1")
+        assert pages.ran == []
+        with pages.turns.paused():
+            until(lambda: pages.ran == ["b1"])
+        assert pages.ran == ["b1"]  # it computes, although b1 does
+    pages.end("b1")
+    until(lambda: pages.ran == ["b1", "a2"])
+    pages.end("a2")
+
+
+@pytest.mark.parametrize(("cookie", "alone"), [("one", True), ("", False)])
+def test_every_run_of_streamlit_waits_for_its_turn(cookie: str, alone: bool, monkeypatch) -> None:
+    both, gate = threading.Barrier(2, timeout=0.3 if alone else 60), list[Callable[[], object]]()
+
+    def run(runner: object, data: object) -> None:
+        try:
+            both.wait()
+            gate.append(both.reset)
+        except threading.BrokenBarrierError:
+            pass
+
+    monkeypatch.setattr(ScriptRunner, "_run_script", run)
+    monkeypatch.setattr(queue.session, "cookie", lambda: cookie)
+    queue.begin()
+    queue.begin()
+    threads = [
+        threading.Thread(target=ScriptRunner._run_script, args=(SimpleNamespace(), None)) for _ in range(2)
+    ]
+    with ExitStack() as stack:
+        for each in threads:
+            each.start()
+            stack.callback(each.join)
+    assert len(gate) == (0 if alone else 2)
+
+
+@pytest.mark.parametrize(
+    ("before", "text"),
+    [
+        (0, "First in the queue: the next free turn is yours."),
+        (1, "Second in the queue: 1 other computation is before yours."),
+        (2, "Third in the queue: 2 other computations are before yours."),
+        (11, "Number 12 in the queue: 11 other computations are before yours."),
+    ],
+)
+def test_a_place_is_one_sentence(before: int, text: str) -> None:
+    assert place(before) == text
+
+
+# --- shared work --------------------------------------------------------------------------------------------
+
+LINES = [Line("one two three")] * 12
+
+
+@pytest.fixture
+def turns() -> FairQueue:
+    return FairQueue(1)
+
+
+def turn_of_others(turns: FairQueue) -> ExitStack:
+    """A turn that others take until it is closed."""
+    taken = ExitStack()
+    taken.enter_context(turns.turn(object(), pytest.fail))
+    return taken
+
+
+def counting(
+    name: str, log: list[str], turns: FairQueue, part: Callable[[], object] = lambda: None
+) -> Job[str]:
+    """Work of two parts that notes its name in a list."""
+    left = iter((1, 2))
+
+    def work(tell: Tell) -> None:
+        for number in left:
+            log.append(name)
+            part()
+            tell(number)
+
+    return Job("counting", 2, work, lambda: name, turns)
+
+
+def test_work_is_done_in_the_order_of_asking_one_part_each_and_knows_its_place(turns: FairQueue) -> None:
+    log: list[str] = []
+    taken = turn_of_others(turns)
+    jobs = [counting(name, log, turns) for name in "abc"]
+    for number, job in enumerate(jobs):
+        assert job.wait("somebody")
+        until(lambda: turns.count() == (1, number + 1))  # noqa: B023
+    assert [job.place for job in jobs] == [place(number) for number in range(3)]
+    jobs[0].leave("somebody")
+    until(lambda: [job.place for job in jobs] == ["", place(0), place(1)])
+    taken.close()
+    until(lambda: not jobs[2].running)
+    assert log == ["b", "c", "b", "c"]
+    assert (jobs[2].place, turns.count()) == ("", (0, 0))
+
+
+def test_who_was_away_waits_again_and_work_ends_after_its_present_part_when_the_last_one_is(turns) -> None:
+    log: list[str] = []
+    taken = turn_of_others(turns)
+    job = counting("a", log, turns)
+    assert job.wait("one")
+    assert job.wait("other")
+    job.away("one")
+    assert job.running
+    job.away("other")
+    until(lambda: not job.running)
+    assert turns.count() == (1, 0)
+    taken.close()
+    assert job.wait("one")
+    until(lambda: job.done == 2)
+    job = counting("b", log, turns, lambda: job.away("one"))
+    assert job.wait("one")
+    until(lambda: not job.running)
+    assert (log, job.done) == (["a", "a", "b"], 1)
+    while job.wait("one"):  # who comes back while the work ends finds it going on
+        until(lambda: not job.running)
+    assert (log[2:], job.result(), job.complete) == (["b", "b"], "b", True)
+
+
+def test_a_survey_is_read_once_for_all_who_wait_and_stops_only_when_nobody_does(translator, turns) -> None:
+    taken = turn_of_others(turns)
+    job = survey_job(translator, LINES, (), turns)
+    assert job.wait("a")
+    assert job.wait("b")
+    job.leave("a")
+    assert not job.wait("a")
+    taken.close()
+    until(lambda: not job.wait("b"))
+    survey = job.result()
+    assert survey is not None
+    assert len(survey.lines) == job.done == job.total == 12
+    assert job.result() is survey
+
+
+def test_a_stopped_survey_goes_on_where_it_stopped(translator: Translator, turns: FairQueue) -> None:
+    taken = turn_of_others(turns)
+    job = survey_job(translator, LINES, (), turns)
+    assert job.wait("a")
+    job.leave("a")
+    taken.close()
+    until(lambda: not job.running)
+    assert job.done < 12
+    assert not job.wait("a")
+    job.go_on("a")
+    until(lambda: not job.wait("a"))
+    assert job.done == 12
+
+
+@pytest.mark.parametrize(("line", "text"), [("one " * 2000, "too long"), (None, "The survey stopped: ")])
+def test_what_no_model_can_read_ends_the_waiting_in_a_sentence(translator, turns, line, text: str) -> None:
+    job = survey_job(translator, [Line(line)], (), turns)
+    until(lambda: not job.wait("a"))
+    assert text in job.failed
+    assert (job.result(), job.complete, job.asked("a")) == (None, False, False)
+    job.ask("a")
+    assert job.asked("a")
+
+
+# --- searches -----------------------------------------------------------------------------------------------
+
+ASKED = Request(named("random"), "one two three", "beam-3", None)
+
+
+class LeftError(BaseException):
+    """How the run of a page ends when its visitor leaves."""
+
+
+class Leaving(Progress):
+    """A visitor who leaves at the third token, or as soon as there is a queue."""
+
+    heard = 0
+
+    def waits(self, before: int) -> None:
+        raise LeftError
+
+    def wrote(self, count: int, token: str) -> None:
+        self.heard = count
+        if count == 3:
+            raise LeftError
+
+
+def test_a_search_ends_with_its_visitor_and_only_a_long_one_waits(translator, turns, monkeypatch) -> None:
+    monkeypatch.setattr(runs, "turns", turns)
+    monkeypatch.setattr(runs, "LONG_SEARCH", 0)
+    visitors = [Leaving(), Leaving()]
+    with pytest.raises(LeftError):
+        runs.search(translator, ASKED, translator.rules, visitors[0])
+    assert turns.count() == (0, 0)
+    with turn_of_others(turns), pytest.raises(LeftError):
+        runs.search(translator, ASKED, translator.rules, visitors[1])
+    assert [each.heard for each in visitors] == [3, 0]
+    assert turns.count() == (0, 0)
+    assert runs.search(translator, ASKED, translator.rules).tree is not None
+    monkeypatch.setattr(runs, "LONG_SEARCH", 10_000)
+    with turn_of_others(turns):
+        assert runs.search(translator, ASKED, SearchRules(length_penalty=0.5)).tree is not None
+
+
+SAMPLED = State(text="one two", decode="sample-3", temperature=1.2, top_k=5, top_p=0.9)
+
+
+def test_how_samples_are_drawn_belongs_to_what_identifies_a_run_but_only_if_some_are() -> None:
+    def identity(**changes: object) -> Request:
+        return request(replace(SAMPLED, **changes), models.find("en-de"), "one two")
+
+    others = [
+        identity(),
+        *(identity(**each) for each in ({"temperature": 0.5}, {"top_k": None}, {"top_p": None})),
+    ]
+    assert len({*others}) == len({each.trace for each in others}) == 4
+    for decode in ("greedy", "beam-4"):
+        plain = request(State(text="one two", decode=decode), models.find("en-de"), "one two")
+        assert identity(decode=decode) == plain
+        assert plain.drawing == USUAL
+    assert drawing_of(SAMPLED).sampling(3) == Sampling(1.2, 5, 0.9, 3)
+    assert drawing_of(State(decode="sample-3")) == USUAL
+    assert str(Drawing(1.2, 1000, 0.9)) == "temperature 1.2, top-k 1,000, top-p 0.9"
+
+
+# --- loading behind the first picture -----------------------------------------------------------------------
+
+
+def test_whoever_waits_waits_for_the_one_loading_in_a_thread_without_a_page() -> None:
+    gate, threads, waited, model = threading.Event(), [], [], list[object]()
+
+    def load() -> None:
+        threads.append((threading.current_thread(), get_script_run_ctx(suppress_warning=True)))
+        gate.wait(20)
+        model.append(object())
+
+    behind = Loading(load)
+    assert (behind.begun, behind.done, threads) == (False, False, [])
+    behind.begin()
+    visitors = [
+        threading.Thread(target=lambda: (behind.wait(), waited.append(behind.done))) for _ in range(4)
+    ]
+    for visitor in visitors:
+        visitor.start()
+    assert (behind.begun, behind.done, waited) == (True, False, [])
+    gate.set()
+    for visitor in visitors:
+        visitor.join(20)
+    assert waited == [True] * 4
+    ((thread, page),) = threads
+    assert thread not in {threading.current_thread(), *visitors}
+    assert page is None
+    assert not any(each is model for each in gc.get_objects()), "it is kept out of garbage collection"
+
+
+def test_a_damaged_model_is_left_to_whoever_asks_for_it_and_a_missing_library_is_told_to_all(monkeypatch):
+    def load() -> None:
+        raise ValueError("damaged")
+
+    behind = Loading(load)
+    behind.wait()
+    assert behind.done
+    monkeypatch.setattr(loading, "LIBRARIES", ("no_such_library",))
+    behind = Loading(lambda: None)
+    for _ in range(2):
+        with pytest.raises(ImportError, match="no_such_library"):
+            behind.wait()

@@ -1,0 +1,212 @@
+"""Sentences of pages, on numbers made by hand: inside a head, of a search, of a training."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+import torch
+
+from explorer.app.controls.text import power
+from explorer.app.sections.beam_search.beam import FATES, comparison, note
+from explorer.app.sections.inside.look import NAMES, notation
+from explorer.app.sections.inside.steps import seven_matrices, why_divide, why_subtract
+from explorer.app.sections.training.lesson import losses, parted
+from explorer.app.sections.training.loss import sentence as smoothed
+from explorer.app.sections.training.schedule import own_schedule, paper_schedule
+from explorer.lenses.inside.inside import ProductSpread
+from explorer.lenses.targets.lesson import Position, TrainingView
+from explorer.lenses.targets.smoothing import SmoothedPiece, SmoothedPosition
+from transformer.beam import SearchTree
+from transformer.decoding import Node, NodeState, SearchRules
+from transformer.training.options import TrainingOptions, learning_rate
+
+# --- inside a head ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("formula", "paper", "lecture"),
+    [
+        (r"OUTPUT = \sum_j WEIGHT_j v_j", r"\mathrm{head} = \sum_j w_j v_j", r"b = \sum_j \hat\alpha_j v^j"),
+        (r"q \cdot k_j + k_{j,i}", r"q \cdot k_j + k_{j,i}", r"q \cdot k^j + k^j_i"),
+        (r"y_i = OWN_i \cdot SOURCE_j", r"y_i = x_i \cdot m_j", r"y^i = x^i \cdot a^j"),
+        (r"SCORE_j = [k_j, {k'}_j]", r"s_j = [k_j, {k'}_j]", r"\alpha_j = [k^j, {k'}^j]"),
+        (r"u^{\top} \tanh(W q) + W^O", r"u^{\top} \tanh(W q) + W^O", r"u^{\top} \tanh(W q) + W^o"),
+    ],
+)
+def test_a_formula_is_written_once_for_two_notations(formula: str, paper: str, lecture: str):
+    assert [notation(name, "cross").latex(formula) for name in ("paper", "lecture")] == [paper, lecture]
+
+
+def test_the_paper_writes_rows_and_a_lecture_columns_with_shapes_that_fit():
+    row = r"\underset{1 \times 8}{q} = \underset{1 \times 64}{x}\,\underset{64 \times 8}{W^Q} + \text{bias}"
+    matrix = r"\underset{8 \times 64}{W^q}"
+    column = rf"\underset{{8 \times 1}}{{q}} = {matrix}\,\underset{{64 \times 1}}{{a}} + \text{{bias}}"
+    symbols = [notation(name, "encoder") for name in ("paper", "lecture")]
+    assert [each.latex(each.product("q", "OWN", "Q", 64, 8)) for each in symbols] == [row, column]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("kind", ["encoder", "decoder", "cross"])
+def test_no_two_things_share_a_letter(name: str, kind: str):
+    symbols = notation(name, kind)
+    letters = {symbols.x, symbols.source, symbols.score, symbols.weight, symbols.output, "q", "k", "v"}
+    assert (symbols.x == symbols.source, len(letters)) == ((False, 8) if kind == "cross" else (True, 7))
+
+
+def test_the_reason_for_the_root_names_the_measured_variances():
+    text = why_divide(ProductSpread(products=64.0, pairs=1, query=1.5, key=0.5, d_head=16))
+    assert "√16 = 4.00" in text
+    assert "(over its 1 pair of a query and a key it may see)" in text
+    assert "variance 64.0, and 4.00 after the division. The entries of all its queries" in text
+    assert "variance 1.50, those of its keys 0.50." in text
+    undivided = why_divide(ProductSpread(64.0, 1_200, 1.5, 0.5, 16), divided=False)
+    assert "1,200 pairs" in undivided
+    assert "variance 64.0. The entries" in undivided
+
+
+@pytest.mark.parametrize(
+    ("scores", "words"),
+    [
+        ([2.0, 1.0, 0.0], "This row stays below both."),
+        ([30.0, 1.0, 0.0], "breaks in half precision: a number ÷ ∞ is 0"),
+        ([95.0, 1.0, 0.0], "breaks in half and single precision: a number ÷ ∞ is 0"),
+        ([-200.0, -300.0, -250.0], "breaks in half and single precision: 0 ÷ 0"),
+    ],
+)
+def test_a_row_is_said_to_break_exactly_if_it_does(scores: list[float], words: str):
+    text, seen = why_subtract(np.array(scores), np.ones(3, dtype=bool)), np.zeros(3, dtype=bool)
+    assert f"exp({f'{scores[0]:.2f}'.replace('-', '−')}) = {math.exp(scores[0]):.4g}" in text
+    assert words in text
+    assert "sees no key" in why_subtract(np.array(scores), seen)
+
+
+def test_two_heads_are_seven_matrices_with_their_count():
+    text = seven_matrices(512, 64, 8)
+    assert text.count("begin{pmatrix}") == 7
+    assert "Head 1 finds “cat”" in text
+    assert "head 2 finds “mouse”" in text
+    assert "3 · 8 + 1 = 25 matrices with 4 · 512² = 1,048,576 numbers" in text
+    assert "4 · 512 · 384 = 786,432" in seven_matrices(512, 64, 6)
+
+
+# --- a search -----------------------------------------------------------------------------------------------
+
+WORDS = {2: "", 3: "ja", 4: "nein"}
+FINISHED, KEPT = NodeState.FINISHED, NodeState.KEPT
+
+
+def text_of(ids: list[int]) -> str:
+    return " ".join(filter(None, (WORDS[each] for each in ids)))
+
+
+def tree(first: float, greedy: tuple[tuple[int, float], ...], penalty: float = 1.0) -> SearchTree:
+    """A search whose best output is "nein", and which also looked at "ja"; greedy search writes as given."""
+
+    def node(place: int, token_id: int, before: Node, share: float, total: float) -> Node:
+        made = Node(token_id, before.step + 1, math.log(share), math.log(total), before, place=place)
+        made.ended, made.won = made.step == 1, token_id == 4 or before.token_id == 4
+        made.token = "</s>" if made.ended else f"▁{WORDS[token_id]}"
+        made.score, made.state = made.total / (made.step + 1) ** penalty, FINISHED if made.ended else KEPT
+        return made
+
+    ja, nein = node(0, 3, Node(1), 1 - first, 1 - first), node(1, 4, Node(1), first, first)
+    nodes = (ja, nein, node(2, 2, nein, 0.9, first * 0.9), node(3, 2, ja, 0.5, (1 - first) * 0.5))
+
+    def run_greedy() -> Iterator[Node]:
+        before, total = Node(1), 1.0
+        for token_id, share in greedy:
+            total *= share
+            before = node(9, token_id, before, share, total)
+            yield before
+
+    return SearchTree(nodes, 2, SearchRules(length_penalty=penalty), run_greedy)
+
+
+SUMS = f"Σ log p is −{-math.log(0.36):.2f} against −{-math.log(0.3):.2f}."
+
+
+@pytest.mark.parametrize(
+    ("first", "greedy", "penalty", "words"),
+    [
+        (0.7, ((4, 0.7), (2, 0.9)), 1.0, "nothing better here than greedy search; second comes “ja”"),
+        (
+            0.4,
+            ((3, 0.6), (2, 0.5)),
+            1.0,
+            "They part at step 1: greedy search takes “ja” (60\u00a0%), the beam also keeps “nein” "
+            f"(40\u00a0%). The tokens after that step make up for it: {SUMS}",
+        ),
+        (0.4, ((3, 0.6),), 3.0, "less probable, but its score is better: Σ log p is −1.02 against −0.51."),
+        (0.4, ((3, 0.99), (2, 0.99)), 1.0, "fell out of the beam, although it ends with the better score"),
+        (0.4, ((4, 0.4),), 0.0, "They part at step 2, where one of them has ended."),
+    ],
+)
+def test_what_the_beam_found_beside_greedy_search_is_said(first, greedy, penalty: float, words: str):
+    assert words in comparison(tree(first, greedy, penalty), text_of)
+
+
+def test_every_fate_has_its_words_and_a_hover_text_says_the_output_so_far_and_its_numbers():
+    assert all(all(FATES[state]) for state in NodeState)
+    assert note(tree(0.4, ((3, 0.6), (2, 0.5))), 1, text_of) == (
+        "nein · step 1\nkept: the next step extends it\n"
+        "probability here 40\u00a0% (log p −0.92)\nΣ log p −0.92 · score −0.916\nnein"
+    )
+
+
+# --- training -----------------------------------------------------------------------------------------------
+
+
+def lesson(target: str, free: str) -> TrainingView:
+    """A lesson over letters; each letter is its own id."""
+    positions = tuple(
+        Position("<s>", f"▁{letter}", ord(letter), 0.5 * i, f"▁{letter}", 0.9)
+        for i, letter in enumerate(target)
+    )
+    own = tuple(f"▁{letter}" for letter in free)
+    return TrainingView(positions, torch.zeros(len(target), 2), own, tuple(map(ord, free)))
+
+
+def one(share: float, epsilon: float) -> SmoothedPosition:
+    """A position of a vocabulary of 100 pieces whose right one has this probability."""
+    target = 1 - epsilon + epsilon / 100
+    rest = SmoothedPiece("", 1 - share, 1 - target, 0.0)
+    return SmoothedPosition(epsilon, 100, 1.0, 0.5, 4.0, (SmoothedPiece("▁a", share, target, 1.0),), 0, rest)
+
+
+def schedule(name: str) -> str:
+    own = TrainingOptions(steps=5_000, warmup=300, decay_steps=1_000, schedule=name, learning_rate=0.5)
+    return own_schedule("model", own, 64)
+
+
+HALVED = TrainingOptions(schedule="inverse_sqrt", learning_rate=1.0, warmup=400)
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        (losses(lesson("abc", "abc")), "position 3, “c”, costs most: 1.00 nats"),
+        (losses(lesson("a", "a")), "The only position, “a”"),
+        (parted(lesson("axc", "abc")), "**step 2**"),
+        (parted(lesson("axc", "abc")), "the model writes “b”, the target has “x”"),
+        (parted(lesson("ab", "abc")), "the target has ended"),
+        (parted(lesson("abc", "ab")), "its own has ended"),
+        (parted(lesson("abc", "ab")), "step 3"),
+        (smoothed(lesson("a", "a").positions[0], 0, one(0.97, 0.1)), "*lowers*"),
+        (smoothed(lesson("a", "a").positions[0], 0, one(0.5, 0.1)), "raises"),
+        (paper_schedule(HALVED, 128), "at step 1,600, four times as late, it is 50\u00a0% of the peak"),
+    ],
+)
+def test_what_training_costs_and_where_both_part_is_said(said: str, words: str):
+    assert words in said
+
+
+@pytest.mark.parametrize("name", ["constant", "linear", "inverse_sqrt"])
+def test_the_peak_and_the_steps_of_every_schedule_are_said(name: str):
+    own = TrainingOptions(steps=5_000, warmup=300, decay_steps=1_000, schedule=name, learning_rate=0.5)
+    assert power(learning_rate(own, 300, 64)) in schedule(name)
+    assert re.search(r"5,000 steps.* by step 300", schedule(name))
+    assert ("4,000" in schedule(name)) == (name == "constant")

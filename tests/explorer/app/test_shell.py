@@ -1,0 +1,201 @@
+"""What stands around a page: states fitted to a model, kinds that it lacks, and long work with its bar."""
+
+from __future__ import annotations
+
+from threading import Event, Thread
+
+import pytest
+from app_pages import taken
+from streamlit.runtime.caching import clear_session_resource_cache
+from streamlit.testing.v1 import AppTest
+from waiting import until
+
+from explorer.app.server import jobs, models
+from explorer.app.server.jobs import Job
+from explorer.app.server.queue import FairQueue, turns
+from explorer.app.shell.fitting import fit_head, fit_model, fit_position
+from explorer.app.shell.models.needs import PAGES, sentence
+from explorer.app.shell.waiting import progress
+
+SESSION = "test session id"
+"""The name that AppTest gives its session."""
+GONE = "The model that the address names is not here, so en-de is shown."
+FILE = "The file that the address names is not open, so en-de is shown. Open the file again."
+
+
+@pytest.mark.parametrize(
+    ("fitted", "expected"),
+    [
+        *(
+            (fit_model(name, ["en-de", "own"]), ("en-de", [GONE]))
+            for name in ("../../etc", "/etc/passwd", "nothing", "")
+        ),
+        (fit_model("imported: a (abcdef)", ["en-de", "own"]), ("en-de", [FILE])),
+        (fit_model("own", ["en-de", "own"]), ("own", [])),
+        (fit_model(None, ["en-de", "own"]), ("en-de", [])),
+        (
+            fit_head("cross", (9, 2), (3, 8), (0, 0)),
+            ((2, 2), ["This model has 3 layers of 8 heads; cross shows head 3 of layer 3."]),
+        ),
+        (
+            fit_head("cross", (0, 2), (1, 1), (0, 0)),
+            ((0, 0), ["This model has 1 layer of 1 head; cross shows head 1 of layer 1."]),
+        ),
+        (fit_head("cross", (2, 7), (3, 8), (0, 0)), ((2, 7), [])),
+        (fit_head("cross", None, (3, 8), (1, 1)), ((1, 1), [])),
+        (fit_position("step", 40, 5), (4, ["This sentence has 5 steps; step 5 is shown."])),
+        (fit_position("step", 4, 1), (0, ["This sentence has 1 step; step 1 is shown."])),
+        (fit_position("step", 4, 5), (4, [])),
+        (fit_position("step", None, 5), (None, [])),
+    ],
+)
+def test_what_a_model_or_a_sentence_lacks_becomes_the_nearest_and_is_named(fitted: object, expected: object):
+    assert fitted == expected
+
+
+def test_a_sentence_names_what_is_missing_what_is_there_and_what_to_do():
+    told = sentence(models.find("recurrent/dot"), ["encoder", "decoder"])
+    assert "encoder self-attention and masked decoder self-attention, which recurrent/dot" in told
+    assert "its only attention is cross-attention" in told
+    assert "Choose another model" in told
+    assert {*PAGES} == {"encoder", "decoder", "cross"}
+
+
+# --- long work ----------------------------------------------------------------------------------------------
+
+
+def _page() -> None:
+    import streamlit as st
+
+    from explorer.app.shell.waiting import progress
+
+    with progress("Drawing", stop="stop") as tell:
+        if "kept" not in st.session_state:
+            tell(0.5)
+            st.stop()
+    st.markdown("done")
+
+
+def bars(at: AppTest) -> list[str]:
+    return [each.proto.text for each in at.get("progress")]
+
+
+def test_who_stops_long_work_is_told_so_and_can_go_on_and_what_is_kept_takes_no_turn():
+    at = AppTest.from_function(_page).run()
+    assert bars(at) == ["Drawing"]
+    at.button("stop").click().run()
+    assert [each.value for each in at.caption] == ["Stopped: drawing."]
+    next(each for each in at.button if each.label == "Continue").click().run()
+    assert (bars(at), [*at.caption], turns.count()) == (["Drawing"], [], (0, 0))
+    at = AppTest.from_function(_page)
+    at.session_state["kept"] = True
+    with taken():
+        at.run()
+    assert ([each.value for each in at.markdown], bars(at), [*at.button]) == (["done"], [], [])
+
+
+def test_long_work_says_its_place_and_starts_when_a_turn_is_free(monkeypatch: pytest.MonkeyPatch):
+    own, heard = FairQueue(1), []
+    other = own.turn(object(), heard.append)
+
+    def place(before: int) -> str:
+        heard.append(before)
+        other.__exit__(None, None, None)
+        return str(before)
+
+    monkeypatch.setattr("explorer.app.shell.waiting.turns", own)
+    monkeypatch.setattr("explorer.app.shell.waiting.place", place)
+    other.__enter__()
+    at = AppTest.from_function(_page).run()
+    assert heard == [0]
+    assert bars(at) == ["Drawing"]
+
+
+def test_long_work_lets_others_go_first_now_and_then(monkeypatch: pytest.MonkeyPatch):
+    own, done = FairQueue(1), []
+    monkeypatch.setattr("explorer.app.shell.waiting.turns", own)
+
+    def other() -> None:
+        with own.turn("other", lambda before: None):
+            done.append("other")
+
+    with progress("Drawing") as tell:
+        tell(0.1)
+        waiting = Thread(target=other)
+        waiting.start()
+        until(lambda: own.count() == (1, 1))
+        done.append("part")
+        tell(0.2)
+        done.append("next part")
+    waiting.join(60)
+    assert done == ["part", "other", "next part"]
+
+
+class Endless:
+    """Work that goes on as long as somebody waits for it."""
+
+    def __init__(self) -> None:
+        self.begun = Event()
+
+    def __call__(self, tell):
+        while True:
+            self.begun.set()
+            tell(1)
+
+
+def endless(work: Endless) -> Job[None]:
+    return Job("endless work", 10, work, lambda: None, FairQueue(1))
+
+
+def test_work_ends_with_the_session_of_the_last_visitor_who_waits():
+    work = Endless()
+    job = endless(work)
+
+    def page() -> None:
+        import streamlit as st
+
+        from explorer.app.server.jobs import stays
+
+        st.session_state["stays"] = stays(st.session_state["job"])
+
+    at = AppTest.from_function(page)
+    at.session_state["job"] = job
+    assert at.run().session_state["stays"]
+    assert job.wait("another visitor")
+    assert work.begun.wait(60)
+    clear_session_resource_cache(SESSION)
+    assert job.running
+    job.away("another visitor")
+    until(lambda: not job.running)
+    assert at.run().session_state["stays"]
+    assert job.running
+    other = endless(Endless())
+    at.session_state["job"] = other
+    assert at.run().session_state["stays"]
+    until(lambda: not job.running)
+    clear_session_resource_cache(SESSION)
+    until(lambda: not other.running)
+
+
+def test_work_ends_when_its_visitor_opens_another_page(monkeypatch: pytest.MonkeyPatch):
+    job, page = endless(Endless()), "heads"
+
+    def opened() -> None:
+        import streamlit as st
+
+        from explorer.app.server.jobs import begin, stays
+
+        begin()
+        if "job" in st.session_state:
+            st.session_state["stays"] = stays(st.session_state.pop("job"))
+
+    monkeypatch.setattr(jobs, "_page", lambda: page)
+    at = AppTest.from_function(opened)
+    at.session_state["job"] = job
+    assert at.run().session_state["stays"]
+    at.run()
+    assert job.running
+    page = "glossary"
+    at.run()
+    until(lambda: not job.running)
+    clear_session_resource_cache(SESSION)

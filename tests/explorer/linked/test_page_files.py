@@ -1,0 +1,181 @@
+"""The script of a page, joined from modules; and `page`, the command that writes pages."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from living_pages import Opened
+
+from explorer.__main__ import main
+from explorer.linked.live.page import why_not
+from explorer.linked.living.scripts import ENTRY, REPLACED, JoinError, joined, script, static, style
+from transformer import interventions as do
+from transformer import load_translator
+from transformer.decoding import FREE
+
+
+def write(folder: Path, **modules: str) -> Path:
+    """Scripts of a folder `a`; two underscores in a name stand for the folder's end."""
+    for name, text in modules.items():
+        path = folder / f"{name.replace('__', '/')}.js"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return folder
+
+
+def test_modules_run_once_each_after_those_that_they_need(tmp_path: Path):
+    folder = write(
+        tmp_path,
+        a__one='import {\n  two as deux,\n  three,\n} from "./two.js";\n'
+        'import { far } from "../b/far.js";\ndeux(far);\n',
+        a__two='import { far } from "../b/far.js";\nexport function two() {}\nexport const three = far;\n',
+        b__far="export class far {}\n",
+    )
+    made = joined(folder, "a/one.js", {})
+    places = [made.index(f'modules["{name}"] = ') for name in ("b/far.js", "a/two.js", "a/one.js")]
+    assert places == sorted(places)
+    assert made.count("modules[") == 3 + 3
+    assert "const { two : deux, three } = modules" in made
+    assert "return { two, three };" in made
+    assert not re.search(r"^\s*(import|export) ", made, re.M)
+    write(
+        tmp_path,
+        c__one='import { it } from "./it.js";\n',
+        c__it="import.meta\n",
+        c__own="export const it = 1;\n",
+    )
+    assert "import.meta" not in joined(folder, "c/one.js", {"c/it.js": "c/own.js"})
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('import it from "./it.js";', "import it"),
+        ('import * as it from "./it.js";', "import \\*"),
+        ('import "./it.js";', "import"),
+        ("export default 1;", "export default"),
+        ("export { it };", "export { it }"),
+        ("export let it = 1;", "export let"),
+        ('const it = await import("./it.js");', "import\\("),
+        ("const it = import.meta.url;", "import.meta"),
+        ('const it = "</SCRIPT>";', "ends a script"),
+        ('const it = "<!--";', "ends a script"),
+        ('import { it } from "./absent.js";', "no script a/absent.js"),
+        ('import { it } from "../../it.js";', "no folder of scripts"),
+        ('import { it } from "./one.js";', "circle"),
+    ],
+)
+def test_what_cannot_be_joined_is_refused(tmp_path: Path, text: str, told: str):
+    folder = write(tmp_path, a__one=text, a__it="export const it = 1;")
+    with pytest.raises(JoinError, match=told):
+        joined(folder, "a/one.js", {})
+
+
+def test_the_page_s_script_has_each_module_once_and_fetches_nothing():
+    made = script()
+    assert made == joined(static(), ENTRY, REPLACED)
+    names = re.findall(r'^modules\["(.*?)"\] = ', made, re.M)
+    assert len(names) == len(set(names)) > 25
+    assert not {*REPLACED} & {*names}
+    assert not re.search(r"\bfetch\(|XMLHttpRequest|WebSocket|localStorage|importScripts", made)
+    assert "@import" not in style()
+    assert "url(" not in style()
+
+
+# --- the command --------------------------------------------------------------------------------------------
+
+TEXTS = ("one two three", "<b>four</b>")
+
+
+def test_a_text_becomes_a_page(closed_form_models: dict[str, Path], tmp_path: Path, capsys):
+    model, path = closed_form_models["reverse"], tmp_path / "run.html"
+    command = ["page", "--model", str(model), "--output", str(path), "--device", "cpu", TEXTS[0]]
+    assert main([*command, "--place", "step=2"]) == 0
+    run = load_translator(model).translate(TEXTS[0])
+    assert capsys.readouterr().out == f"{path}: {run.text}\n"
+    opened = Opened(path.read_text(encoding="utf-8"))
+    assert opened.run["said"]["texts"] == [text for text in (run.source_text, run.text) if text]
+    assert opened.place == "step=2"
+    assert "measures" not in opened.run["kinds"]["cross"]
+    assert main([*command, "--beam-size", "2", "--measure", "carried"]) == 0
+    content = path.read_text(encoding="utf-8")
+    assert "measures" in Opened(content).run["kinds"]["cross"]
+    assert "beam-2" in content
+
+
+def test_lines_of_a_file_become_pages(closed_form_models: dict[str, Path], tmp_path: Path, capsys):
+    file, folder = tmp_path / "texts.txt", tmp_path / "pages"
+    file.write_text("\n".join((TEXTS[0], "", TEXTS[1], "one " * 300)), encoding="utf-8")
+    command = [
+        "page",
+        "--model",
+        str(closed_form_models["copy"]),
+        "--file",
+        str(file),
+        "--output",
+        str(folder),
+    ]
+    assert main(command) == 1
+    assert f"{file}:4: " in capsys.readouterr().err
+    assert {path.name for path in folder.iterdir()} == {"1.html", "3.html", "index.html"}
+    index = (folder / "index.html").read_text(encoding="utf-8")
+    assert '<a href="3.html">&lt;b&gt;four&lt;/b&gt;</a>' in index
+
+
+def test_another_text_or_model_or_the_unchanged_run_stands_beside(closed_form_models, tmp_path: Path):
+    one, other, path = closed_form_models["copy"], closed_form_models["reverse"], tmp_path / "run.html"
+    command = ["page", "--model", str(one), TEXTS[0], "--output", str(path), "--device", "cpu"]
+    ways = {
+        ("--beside", "three two"): load_translator(one).translate("three two"),
+        ("--beside-model", str(other)): load_translator(other).translate(TEXTS[0]),
+        ("--changes", do.write_text([do.ablate("cross", 0, 1)])): load_translator(one).translate(TEXTS[0]),
+    }
+    for way, run in ways.items():
+        assert main([*command, *way]) == 0
+        page = path.read_text(encoding="utf-8")
+        texts = [each for each in (run.source_text, run.text) if each]
+        assert Opened(page, "-2").run["said"]["texts"] == texts
+        assert ("gives no output" in str(Opened(page).run["said"].get("changes"))) == ("--changes" in way)
+
+
+@pytest.mark.parametrize("words", [[], ["one", "--file", "texts.txt"]])
+def test_one_text_or_a_file_is_needed(words: list[str], tmp_path: Path, capsys):
+    assert main(["page", *words, "--model", "none", "--output", str(tmp_path / "run.html")]) == 2
+    assert "one text, or a file" in capsys.readouterr().err
+
+
+def test_a_page_that_translates_is_one_file_or_a_folder_with_the_model_beside_it(
+    closed_form_models, tmp_path, capsys
+):
+    command = ["live", "one two", "--model", str(closed_form_models["copy"]), "--output"]
+    file, folder = tmp_path / "live.html", tmp_path / "web"
+    assert main([*command, str(file)]) == 0
+    assert main([*command, str(folder), "--folder"]) == 0
+    sizes = [path.stat().st_size / 1e6 for path in (file, folder / "index.html")]
+    lines = [f"{file}: {sizes[0]:.1f} MB", f"{folder}: {sizes[1]:.1f} MB, and the model beside it"]
+    assert capsys.readouterr().out.splitlines() == lines
+    assert {path.name for path in folder.iterdir()} == {"index.html", "model.safetensors", "tokenizer.model"}
+    assert sizes[0] > sizes[1]
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({}, ""),
+        ({"rules": replace(FREE, no_repeat=2)}, "of another family"),
+        ({"tokenizer": object()}, "of another family"),
+        ({"config": None}, "recurrent"),
+    ],
+)
+def test_what_a_browser_cannot_run_is_no_model_of_this_package(closed_form_models, changes, reason: str):
+    path = closed_form_models["copy"]
+    model = load_translator(path)
+    parts = {name: getattr(model, name) for name in ("config", "rules", "tokenizer")}
+    said = why_not(SimpleNamespace(**parts | changes), path)  # type: ignore[arg-type]
+    assert reason in said
+    assert bool(said) == bool(reason)
+    assert "another family" in why_not(model, path.parent), "its files are not there"
