@@ -59,7 +59,7 @@ def _letters(text: str) -> str:
 
 def _entry(
     word: str,
-    text: str,
+    told: str,
     see: str,
     written: list[str],
     on: Sequence[str] = (),  # the pages that mean it so (`words.js`)
@@ -71,7 +71,7 @@ def _entry(
     query = f"?view={view}" if view else ""
     others = [each for each in (*written, *also) if each.lower() != word.lower()]
     forms = f"<br><small>{escape(', '.join(others))}</small>" if others else ""
-    explained = _CODE.sub(r"<code>\1</code>", escape(text))
+    explained = _CODE.sub(r"<code>\1</code>", escape(told))
     return (
         f"<dt>{escape(word)}{forms}</dt><dd>{explained} "
         f'<a data-see="{see}" href="{path}{query}">{escape(sitemap.title(see))}</a></dd>'

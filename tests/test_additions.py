@@ -155,7 +155,7 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> str:
     env = {"PATH": "", "HOME": str(copy), "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-c", ASKED]
     done = subprocess.run(command, cwd=copy, env=env, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.returncode == 0, done.stderr[-9000:]
     return done.stdout
 
 

@@ -19,7 +19,7 @@ class Audit:
     imported: bool = False
     changes: tuple[str, ...] = ()
     placed: bool = True
-    told: tuple[str, ...] = ()
+    proofs: tuple[str, ...] = ()
     unmade: tuple[str, ...] = ()
     claim: str = ""
 

@@ -193,7 +193,7 @@ def test_the_copied_calls_give_the_same_run_and_head(decode: str, target, change
     monkeypatch.chdir(catalogue.ROOT)
     request = Request(named("en-de"), CAT, decode, target, changed)
     own = runs.translate(request)
-    look: Any = SimpleNamespace(opened=SimpleNamespace(asked=request), kind="cross", head=(2, 1))
+    look: Any = SimpleNamespace(opened=SimpleNamespace(request=request), kind="cross", head=(2, 1))
     code, found = calls(look), dict[str, Any]()
     exec(code, found)
     assert found["t"].target_ids == own.target_ids

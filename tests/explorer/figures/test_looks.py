@@ -58,7 +58,7 @@ ROWS = np.array([[0.9, 0.1, 0.0], [0.0, 0.2, 0.8]], dtype=np.float32)
 OTHER = np.array([[0.25, 0.25, 0.5], [0.0, 0.0, 0.0]], dtype=np.float32)
 FEW = np.array([[True, True, False], [False, False, False]])
 SIGNED = np.array([0.0, 1e-8, 0.004, -0.004, 0.25, np.nan])
-LINKS = {"found": {(0, 0), (2, 1)}, "sure": {(0, 0)}, "possible": {(0, 0), (1, 1)}}
+LINKS = {"links": {(0, 0), (2, 1)}, "sure": {(0, 0)}, "possible": {(0, 0), (1, 1)}}
 WAVE = np.array([0.5, -2.0, 1.0, 0.25])
 MASK, SIX = np.array([True] * 5 + [False]), np.array([0.05, 0.4, 0.1, 0.2, 0.25, 0.0])
 CROSS = view("cross", ("<s>", "▁a", EVIL), ("▁x", BAD[2]), predicted_tokens=("▁a", EVIL, "</s>"))

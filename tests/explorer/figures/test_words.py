@@ -288,7 +288,7 @@ CLAIM = "from a {} trace, 4 of 9 numbers computed again"
     [
         (Audit(), False, "✓ verified", f"{PLACED} {ERRORS}"),
         (Audit(placed=False), True, "✓ from a verified trace", f"{MADE} {ERRORS}"),
-        (Audit(checks=(), told=("Told.",)), False, "✓ verified", "Told."),
+        (Audit(checks=(), proofs=("Told.",)), False, "✓ verified", "Told."),
         (
             Audit(changes=("a", "b"), unmade=("c", "d")),
             False,

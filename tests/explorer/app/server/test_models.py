@@ -232,7 +232,7 @@ def test_a_value_of_a_run_is_made_once_for_each_run_and_each_position_not_for_wh
     @per_run(4)
     def value(opened: View, layer: int, *, tell: Callable[[], object]) -> int:
         tell()
-        made.append((opened.asked.text, layer))
+        made.append((opened.request.text, layer))
         return layer
 
     own, heard = view_of(), list[str]()
@@ -284,7 +284,7 @@ def test_only_what_fits_and_may_be_opened_is_suggested_and_of_many_some_of_every
     found = suggested.fitting()
     assert len(found) == suggested.MOST
     assert found[-1].name == "facebook/nllb-200-distilled-600M"
-    assert "CC BY-NC 4.0, not for commercial use" in found[-1].told
+    assert "CC BY-NC 4.0, not for commercial use" in found[-1].description
     assert [each.millions for each in found] == sorted(each.millions for each in found)
 
 
@@ -303,8 +303,8 @@ def test_a_document_can_be_read_and_says_where_its_numbers_come_from(name: str):
     line = r"The program is in the history: commit 97108b2d, `python -m lab (\S+)`\."
     program = re.fullmatch(line, study.program)
     assert program is not None
-    assert all(re.fullmatch(r"2026-11-\d\d", date) for date, _ in study.made)
-    assert any(program[1] in command for _, command in study.made)
+    assert all(re.fullmatch(r"2026-11-\d\d", date) for date, _ in study.commands)
+    assert any(program[1] in command for _, command in study.commands)
 
 
 def test_a_document_that_nobody_shipped_is_not_there():

@@ -18,7 +18,7 @@ from waiting import until
 from explorer.app.maps.run_export import trace_file
 from explorer.app.server import imported, memory, stores
 from explorer.app.server.memory import Collector
-from explorer.app.server.stores import NoRoomError, Recent, Residents, held
+from explorer.app.server.stores import NoRoomError, Recent, Residents, bytes_of
 from transformer import Capture
 
 
@@ -47,8 +47,8 @@ def test_what_a_run_holds_counts_the_residual_stream_and_a_file_that_holds_too_m
 ):
     plain = translator.translate("one two three")
     full = translator.translate("one two three", capture=Capture(residual=True))
-    assert plain.attention.nbytes < held(plain) < held(full)
-    assert held(translator.translate("one", capture=False)) == 0
+    assert plain.attention.nbytes < bytes_of(plain) < bytes_of(full)
+    assert bytes_of(translator.translate("one", capture=False)) == 0
     monkeypatch.setattr(imported, "LARGEST", 1000)
     with pytest.raises(ValueError, match="the limit for one visit"):
         imported.open_file("run.npz", trace_file(plain, None))

@@ -252,9 +252,9 @@ def test_what_no_model_can_read_ends_the_waiting_in_a_sentence(translator, turns
     job = survey_job(translator, [Line(line)], (), turns)
     until(lambda: not job.wait("a"))
     assert text in job.failed
-    assert (job.result(), job.complete, job.asked("a")) == (None, False, False)
+    assert (job.result(), job.complete, job.wanted_by("a")) == (None, False, False)
     job.ask("a")
-    assert job.asked("a")
+    assert job.wanted_by("a")
 
 
 # --- searches -----------------------------------------------------------------------------------------------
