@@ -25,7 +25,6 @@ from explorer.app.server.surveys import survey_job
 from explorer.lenses.heads.survey import Line
 from transformer import Sampling
 from transformer.decoding import SearchRules
-from transformer.translator import Translator
 
 # --- the queue ----------------------------------------------------------------------------------------------
 
