@@ -102,7 +102,7 @@ PAIRS = "patterns: 500 pairs of tatoeba-en-de{}, forced; aer: 100 pairs of a{}"
 
 
 @pytest.mark.parametrize(
-    ("form", "written", "shown"),
+    ("form", "written", "read"),
     [
         (text.plain, f"a{SIGNS}é 1", "a" + "".join(f"\\{sign}" for sign in SIGNS) + "é 1"),
         (text.command, COMMAND.format("../shared/", "/a/"), COMMAND.format("", "")),
@@ -118,8 +118,8 @@ PAIRS = "patterns: 500 pairs of tatoeba-en-de{}, forced; aer: 100 pairs of a{}"
         ),
     ],
 )
-def test_texts_are_escaped_and_say_nothing_of_the_folders_of_this_machine(form, written: str, shown: str):
-    assert form(written) == shown
+def test_texts_are_escaped_and_say_nothing_of_the_folders_of_this_machine(form, written: str, read: str):
+    assert form(written) == read
 
 
 # --- options ------------------------------------------------------------------------------------------------

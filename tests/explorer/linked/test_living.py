@@ -83,13 +83,13 @@ def holds(run: Translation) -> None:
                 view = run.head(kind, layer, head)
                 assert (weights[layer, head] == np.rint(1000 * view.weights.astype(float))).all()
                 assert np.abs(hundredths[layer, head] / 100 - view.scores).max() <= 0.0051
-                shown(opened, run, kind, (layer, head))
+                agrees(opened, run, kind, (layer, head))
     if "cross" in opened.run["kinds"]:
         told = opened.run["kinds"]["cross"]["follow"][1][0]
         assert told == followed(run.weights("cross", 1, 0))
 
 
-def shown(opened: Opened, run: Translation, kind: str, head: tuple[int, int]) -> None:
+def agrees(opened: Opened, run: Translation, kind: str, head: tuple[int, int]) -> None:
     """Compares the feed of a head with that of the app, but for the numbers of its cells."""
     view = read_view(run.map(kind, *head), Reading())
     last = len(opened.run["kinds"][kind]["own"]) - 1

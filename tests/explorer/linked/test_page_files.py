@@ -52,7 +52,7 @@ def test_modules_run_once_each_after_those_that_they_need(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reason"),
     [
         ('import it from "./it.js";', "import it"),
         ('import * as it from "./it.js";', "import \\*"),
@@ -69,9 +69,9 @@ def test_modules_run_once_each_after_those_that_they_need(tmp_path: Path):
         ('import { it } from "./one.js";', "circle"),
     ],
 )
-def test_what_cannot_be_joined_is_refused(tmp_path: Path, text: str, told: str):
+def test_what_cannot_be_joined_is_refused(tmp_path: Path, text: str, reason: str):
     folder = write(tmp_path, a__one=text, a__it="export const it = 1;")
-    with pytest.raises(JoinError, match=told):
+    with pytest.raises(JoinError, match=reason):
         joined(folder, "a/one.js", {})
 
 

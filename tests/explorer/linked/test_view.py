@@ -57,7 +57,7 @@ def test_an_event_of_this_run_moves_the_cursor_and_a_late_or_malformed_one_does_
 
 
 @pytest.mark.parametrize(
-    ("chosen", "found"),
+    ("chosen", "candidate"),
     [
         ([4, 17], (4, 17)),
         ([0, 0], (0, 0)),
@@ -67,21 +67,23 @@ def test_an_event_of_this_run_moves_the_cursor_and_a_late_or_malformed_one_does_
         ),
     ],
 )
-def test_a_candidate_is_a_step_and_a_token_of_this_translation(chosen: Any, found: tuple[int, int] | None):
-    assert picked_candidate({**EVENT, "candidate": chosen}, LIMITS) == found
+def test_a_candidate_is_a_step_and_a_token_of_this_translation(
+    chosen: Any, candidate: tuple[int, int] | None
+):
+    assert picked_candidate({**EVENT, "candidate": chosen}, LIMITS) == candidate
     assert picked_candidate({**EVENT, "candidate": chosen, "trace": "old"}, LIMITS) is None
 
 
 @pytest.mark.parametrize(
-    ("head", "found"),
+    ("head", "picked"),
     [
         (["cross", 1, 99], {"cross": (1, 7)}),
         (["cross", 9, 0], {"cross": (2, 0)}),
         *((each, {}) for each in (None, ["other", 0, 0], ["cross", 0], ["cross", "0", 0])),
     ],
 )
-def test_a_click_on_a_tile_picks_a_head_inside_the_model(head: Any, found: dict[str, tuple[int, int]]):
-    assert picked_head({**EVENT, "head": head}, LIMITS, {"cross": (3, 8)}) == found
+def test_a_click_on_a_tile_picks_a_head_inside_the_model(head: Any, picked: dict[str, tuple[int, int]]):
+    assert picked_head({**EVENT, "head": head}, LIMITS, {"cross": (3, 8)}) == picked
 
 
 @pytest.mark.parametrize("length", [1, 64, 65, 96, 97, 1024])

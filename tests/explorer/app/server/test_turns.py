@@ -25,7 +25,6 @@ from explorer.app.server.surveys import survey_job
 from explorer.lenses.heads.survey import Line
 from transformer import Sampling
 from transformer.decoding import SearchRules
-from transformer.translator import Translator
 
 # --- the queue ----------------------------------------------------------------------------------------------
 
@@ -207,6 +206,9 @@ def test_who_was_away_waits_again_and_work_ends_after_its_present_part_when_the_
     until(lambda: not job.running)
     assert turns.count() == (1, 0)
     taken.close()
+    job.leave("one")
+    assert not job.wait("one")
+    job.go_on("one")
     assert job.wait("one")
     until(lambda: job.done == 2)
     job = counting("b", log, turns, lambda: job.away("one"))
@@ -231,20 +233,6 @@ def test_a_survey_is_read_once_for_all_who_wait_and_stops_only_when_nobody_does(
     assert survey is not None
     assert len(survey.lines) == job.done == job.total == 12
     assert job.result() is survey
-
-
-def test_a_stopped_survey_goes_on_where_it_stopped(translator: Translator, turns: FairQueue) -> None:
-    taken = turn_of_others(turns)
-    job = survey_job(translator, LINES, (), turns)
-    assert job.wait("a")
-    job.leave("a")
-    taken.close()
-    until(lambda: not job.running)
-    assert job.done < 12
-    assert not job.wait("a")
-    job.go_on("a")
-    until(lambda: not job.wait("a"))
-    assert job.done == 12
 
 
 @pytest.mark.parametrize(("line", "text"), [("one " * 2000, "too long"), (None, "The survey stopped: ")])

@@ -52,8 +52,8 @@ def failed(network, traced, decoded=None, kind="cross"):
     return {check.name for check in audit.checks if not check.passed}
 
 
-def close(shown, true):
-    np.testing.assert_allclose(shown, true, atol=2e-5)
+def close(values, true):
+    np.testing.assert_allclose(values, true, atol=2e-5)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -59,7 +59,7 @@ TANH = [sum(math.tanh(a + b) for a, b in zip(QUERY, key, strict=True)) / math.sq
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("values", "expected"),
     [
         (arithmetic.plain_products(QUERY, KEY), SCORES * math.sqrt(8)),
         (arithmetic.without_projections(QUERY, KEY), SCORES),
@@ -76,8 +76,8 @@ TANH = [sum(math.tanh(a + b) for a, b in zip(QUERY, key, strict=True)) / math.sq
         (arithmetic.entropy(np.stack([SHARES, np.eye(5)[1]])), [0.75 * math.log(4 / 3) + math.log(4) / 4, 0]),
     ],
 )
-def test_other_arithmetic_is_what_its_formula_says(given, expected):
-    np.testing.assert_allclose(given, expected, atol=1e-12)
+def test_other_arithmetic_is_what_its_formula_says(values, expected):
+    np.testing.assert_allclose(values, expected, atol=1e-12)
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32])
@@ -240,10 +240,10 @@ def test_disturbed_keys_are_disturbed_by_their_share(run: Translation, share: fl
 def test_a_longer_balance_tips_more_and_two_copies_do_not(run: Translation):
     """The claim of the lessons, where a plane can both average and copy."""
 
-    def change(found: Plane, *queries) -> float:
-        pair = [*found.pair]
-        own = np.mean([found.weights(each) for each in queries], axis=0)[pair]
-        moved = np.mean([found.disturbed(each, 0.02) for each in queries], axis=0)[:, pair]
+    def change(plane: Plane, *queries) -> float:
+        pair = [*plane.pair]
+        own = np.mean([plane.weights(each) for each in queries], axis=0)[pair]
+        moved = np.mean([plane.disturbed(each, 0.02) for each in queries], axis=0)[:, pair]
         return float(np.abs(moved - own).max(1).mean())
 
     planes = [plane_of(run, (ENCODER, 0, head), 0, None, "average") for head in range(4)]

@@ -52,7 +52,7 @@ def test_the_error_counts_the_links_of_all_pairs_together(texts: list[tuple[Link
 
 
 @pytest.mark.parametrize(
-    ("found", "aer", "precision", "recall"),
+    ("text", "aer", "precision", "recall"),
     [
         ("0-0 1-1 2-1", 0, 1, 1),  # all sure links; a possible one more costs nothing
         ("0-0 1-1 2-0", 1 - 4 / 5, 2 / 3, 1),  # a wrong link more
@@ -61,8 +61,8 @@ def test_the_error_counts_the_links_of_all_pairs_together(texts: list[tuple[Link
         ("", 1, 0, 0),
     ],
 )
-def test_small_cases_counted_by_hand(found: str, aer: float, precision: float, recall: float) -> None:
-    scored = score([links(found)], [pair(links("0-0 1-1"), links("2-1"))])
+def test_small_cases_counted_by_hand(text: str, aer: float, precision: float, recall: float) -> None:
+    scored = score([links(text)], [pair(links("0-0 1-1"), links("2-1"))])
     assert (scored.aer, scored.precision, scored.recall) == pytest.approx((aer, precision, recall))
 
 
