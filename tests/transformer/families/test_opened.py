@@ -17,6 +17,7 @@ from transformer.families.bart import BART, MBART
 from transformer.families.family import Family
 from transformer.families.m2m import M2M100
 from transformer.families.marian import MARIAN
+from transformer.families.registry import needed_files
 from transformer.families.t5 import T5
 from transformer.families.weights import SINES
 
@@ -222,3 +223,26 @@ def test_an_old_pytorch_file_is_read_once_and_let_go_as_it_is_copied(monkeypatch
 def test_a_limit_beyond_the_positions_is_refused():
     with pytest.raises(ValueError, match="max_length"):
         load_translator(published("marian")).translate("cat", max_length=65)
+
+
+CONFIG, SAFE, TORCH = "config.json", "model.safetensors", "pytorch_model.bin"
+SHARDS = [f"{SAFE}.index.json", *(f"model-0000{number}-of-00002.safetensors" for number in (1, 2))]
+OPUS = [CONFIG, "source.spm", "target.spm", "vocab.json"]
+SAVED = [CONFIG, "tokenizer.json", "tokenizer_config.json"]
+LISTS: list[tuple[list[str], list[str], list[str]]] = [
+    ([*OPUS, TORCH, *SHARDS, "flax_model.msgpack"], OPUS, SHARDS),
+    ([*OPUS, TORCH], OPUS, [TORCH]),
+    ([*OPUS, TORCH, SAFE, *SHARDS], OPUS, [SAFE]),
+    ([*OPUS, SHARDS[0]], OPUS, []),
+    ([*reversed(SAVED), SAFE, "special_tokens_map.json"], SAVED, [SAFE]),
+    ([CONFIG, "merges.txt", "vocab.json", SAFE], [CONFIG, "merges.txt", "vocab.json"], [SAFE]),
+    ([*SAVED, "merges.txt", "vocab.json", SAFE], [CONFIG, "merges.txt", "vocab.json", *SAVED[1:]], [SAFE]),
+    ([*SAVED, "spiece.model", SAFE], [CONFIG, "spiece.model", "tokenizer_config.json"], [SAFE]),
+    ([CONFIG, "tokenizer.model", "README.md", "x.py"], [CONFIG, "tokenizer.model", "README.md"], [SAFE]),
+]
+"""Files of a model on the Hub; those that are needed or welcome besides weights; and those of weights."""
+
+
+@pytest.mark.parametrize(("names", "besides", "weights"), LISTS, ids=range(len(LISTS)))
+def test_safetensors_go_before_pytorch_and_one_file_before_shards(names, besides, weights):
+    assert needed_files(names) == (besides, weights)

@@ -1,4 +1,4 @@
-"""Interventions as values: text, sentence and JSON, and back; what means nothing or does not fit is refused."""
+"""Interventions as values: text, sentence, JSON, and back; what means nothing or does not fit is refused."""
 
 from __future__ import annotations
 

@@ -297,6 +297,17 @@ def test_no_module_of_the_package_can_pickle_and_what_reads_pickles_reads_number
                 assert "weights_only=True" in [ast.unparse(keyword) for keyword in node.keywords], path
 
 
+@pytest.mark.parametrize("length", range(8))
+def test_equal_content_gives_equal_bytes_with_numbers_at_a_multiple_of_eight(length: int):
+    notes = {"b": "x" * length, "a": "é"}
+    content = serialize_tensors({"w": torch.arange(3.0)}, notes)
+    assert content == serialize_tensors({"w": torch.arange(3.0)}, notes)
+    size = int.from_bytes(content[:8], "little")
+    assert (size % 8, len(content)) == (0, 8 + size + 12)
+    header = json.loads(content[8 : 8 + size])
+    assert [*header["__metadata__"].items()] == [*notes.items()]
+
+
 def restored(state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     return dict(unpacked(Path("x"), state))
 
