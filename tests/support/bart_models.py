@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,10 +10,8 @@ from typing import Any
 import sentencepiece
 import torch
 from m2m_models import pieces
-from marian_models import spread
+from marian_models import random_of, save
 from t5_models import LINES
-
-SIZES = {"d_model": 32, "ffn": 48, "heads": 4, "encoder_layers": 2, "decoder_layers": 3}
 
 
 def write_mbart(directory: Path, **options: Any) -> Path:
@@ -73,7 +70,6 @@ def _write(
     seed: int = 0,
     activation: str | None = None,
     generation: dict[str, Any] | None = None,
-    config: dict[str, Any] | None = None,
     made: dict[str, Any] | None = None,
     untied: bool = False,
     bare: bool = False,
@@ -81,37 +77,12 @@ def _write(
     shards: bool = False,
     **sizes: int,
 ) -> Path:
-    """``sizes`` replace ``SIZES``; ``made`` are entries of the model, ``config`` those of its file."""
-    shape = SIZES | sizes
-    model = of_model(
-        of_config(
-            **usual | (made or {}),
-            d_model=shape["d_model"],
-            encoder_ffn_dim=shape["ffn"],
-            decoder_ffn_dim=shape.get("decoder_ffn", shape["ffn"]),
-            encoder_attention_heads=shape["heads"],
-            decoder_attention_heads=shape["heads"],
-            encoder_layers=shape["encoder_layers"],
-            decoder_layers=shape["decoder_layers"],
-            max_position_embeddings=64,
-            activation_function=activation or default,
-            tie_word_embeddings=not untied,
-        )
-    ).eval()
-    spread(model, seed)
+    """``sizes`` replace those of Marian's; ``made`` are entries of the config."""
+    choices = usual | (made or {})
+    choices |= {"activation_function": activation or default, "tie_word_embeddings": not untied}
+    model = random_of(of_config, of_model, choices, seed, sizes)
     _spread_positions(model, seed)
-    model.generation_config.update(
-        **({"max_length": 20, "num_beams": 4} if generation is None else generation)
-    )
-    model = model.to(dtype)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        # A model saved without its output projection has no prefix, and no bias of the logits.
-        (model.model if bare else model).save_pretrained(
-            directory, max_shard_size=20_000 if shards else "5GB"
-        )
-    values = json.loads((directory / "config.json").read_text()) | (config or {})
-    (directory / "config.json").write_text(json.dumps(values))
+    save(directory, model, generation or {"max_length": 20, "num_beams": 4}, dtype, shards, bare)
     return directory
 
 
@@ -123,34 +94,3 @@ def _spread_positions(model: Any, seed: int) -> None:
             if "embed_positions" in name:
                 parameter.normal_(std=0.3, generator=generator)
                 parameter[:2] = 99.0
-
-
-def mbart_reference(directory: Path) -> Any:
-    """transformers' model of a directory, float32, with attention that returns its weights."""
-    from transformers import MBartForConditionalGeneration as Model
-
-    return Model.from_pretrained(directory, attn_implementation="eager", dtype=torch.float32).eval()
-
-
-def bart_reference(directory: Path) -> Any:
-    """As ``mbart_reference``."""
-    from transformers import BartForConditionalGeneration as Model
-
-    return Model.from_pretrained(directory, attn_implementation="eager", dtype=torch.float32).eval()
-
-
-def bart_ids(directory: Path, text: str) -> list[int]:
-    """transformers' ids of a text."""
-    from transformers import BartTokenizer
-
-    return BartTokenizer.from_pretrained(directory)(text).input_ids
-
-
-def mbart_ids(directory: Path, text: str) -> list[int]:
-    """transformers' ids of an English text."""
-    from transformers import MBart50Tokenizer
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        found = MBart50Tokenizer.from_pretrained(directory, src_lang="en_XX")
-    return found(text).input_ids

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import json
 import random
-import warnings
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import sentencepiece
 import torch
-from marian_models import spread, trained
-from safetensors.torch import load_file, save_file
+from marian_models import random_of, save, trained
 from t5_models import LINES
 
-SIZES = {"d_model": 32, "ffn": 48, "heads": 4, "encoder_layers": 2, "decoder_layers": 3}
 PAIRS = {"m2m": "__en__ __de__", "nllb": "eng_Latn deu_Latn"}
 """How a text begins that shall be translated from English into German."""
 
@@ -48,70 +45,18 @@ def write_m2m(
     seed: int = 0,
     activation: str = "relu",
     generation: dict[str, Any] | None = None,
-    config: dict[str, Any] | None = None,
-    old: bool = False,
     dtype: torch.dtype = torch.float32,
     shards: bool = False,
     **sizes: int,
 ) -> Path:
-    """Makes and saves a model; ``sizes`` replace ``SIZES``; ``old`` adds what old files hold besides."""
+    """Makes and saves a model; ``sizes`` replace those of Marian's."""
     from transformers import M2M100Config, M2M100ForConditionalGeneration
 
     directory.mkdir(parents=True, exist_ok=True)
-    shape, count = SIZES | sizes, write_vocabulary(directory, kind)
-    made = M2M100Config(
-        vocab_size=count + 3,
-        d_model=shape["d_model"],
-        encoder_ffn_dim=shape["ffn"],
-        decoder_ffn_dim=shape["ffn"],
-        encoder_attention_heads=shape["heads"],
-        decoder_attention_heads=shape["heads"],
-        encoder_layers=shape["encoder_layers"],
-        decoder_layers=shape["decoder_layers"],
-        max_position_embeddings=64,
-        activation_function=activation,
-    )
-    model = M2M100ForConditionalGeneration(made).eval()
-    model.final_logits_bias = torch.zeros(1, 1)  # asked for by ``spread``; the model has none
-    spread(model, seed)
-    del model.final_logits_bias
-    usual = {"max_length": 20, "num_beams": 4}
-    model.generation_config.update(**(usual if generation is None else generation))
-    model = model.to(dtype)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model.save_pretrained(directory, max_shard_size=20_000 if shards else "5GB")
-    values = json.loads((directory / "config.json").read_text()) | (config or {})
-    (directory / "config.json").write_text(json.dumps(values))
-    if old:
-        path = directory / "model.safetensors"
-        names = "model.encoder.version", "model.encoder.embed_positions.weights"
-        more = {name: torch.ones(1) for name in names}
-        save_file(load_file(path) | more, path, {"format": "pt"})
+    choices = {"vocab_size": write_vocabulary(directory, kind) + 3, "activation_function": activation}
+    model = random_of(M2M100Config, M2M100ForConditionalGeneration, choices, seed, sizes)
+    save(directory, model, generation or {"max_length": 20, "num_beams": 4}, dtype, shards)
     return directory
-
-
-def reference(directory: Path) -> Any:
-    """transformers' model of a directory, float32, with attention that returns its weights."""
-    from transformers import M2M100ForConditionalGeneration as Model
-
-    return Model.from_pretrained(directory, attn_implementation="eager", dtype=torch.float32).eval()
-
-
-def reference_ids(directory: Path, kind: str, text: str) -> list[int]:
-    """transformers' ids of an English text.
-
-    Without ``tokenizer.json``, transformers 5 leaves NLLB's languages out, or puts them behind ``<mask>``; in
-    the published files they stand before it. So only the text's own pieces come from there.
-    """
-    from transformers import M2M100Tokenizer, NllbTokenizer
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        if kind == "m2m":
-            return M2M100Tokenizer.from_pretrained(directory, src_lang="en")(text).input_ids
-        found = NllbTokenizer.from_pretrained(directory, src_lang="eng_Latn")
-    return [english(), *found(text).input_ids[1:]]
 
 
 def english() -> int:

@@ -88,44 +88,56 @@ def write_marian(
 
     directory.mkdir(parents=True, exist_ok=True)
     source, target = write_vocabulary(directory, separate=separate, languages=languages)
-    shape = SIZES | sizes
     pad = 2 if separate else target - 1
-    config = MarianConfig(
-        vocab_size=source,
-        decoder_vocab_size=target,
-        d_model=shape["d_model"],
-        encoder_ffn_dim=shape["ffn"],
-        decoder_ffn_dim=shape.get("decoder_ffn", shape["ffn"]),
-        encoder_attention_heads=shape["heads"],
-        decoder_attention_heads=shape["heads"],
-        encoder_layers=shape["encoder_layers"],
-        decoder_layers=shape["decoder_layers"],
-        max_position_embeddings=64,
-        activation_function=activation,
-        scale_embedding=scaled,
-        share_encoder_decoder_embeddings=not separate,
-        tie_word_embeddings=tied,
-        pad_token_id=pad,
-        decoder_start_token_id=pad,
-        eos_token_id=0,
-        forced_eos_token_id=0,
-        attn_implementation="eager",
-    )
-    model = MarianMTModel(config).eval()
-    spread(model, seed)
+    choices = {
+        "vocab_size": source,
+        "decoder_vocab_size": target,
+        "activation_function": activation,
+        "scale_embedding": scaled,
+        "share_encoder_decoder_embeddings": not separate,
+        "tie_word_embeddings": tied,
+        "pad_token_id": pad,
+        "decoder_start_token_id": pad,
+        "eos_token_id": 0,
+        "forced_eos_token_id": 0,
+    }
     rules = {"max_length": 20, "num_beams": 4, "bad_words_ids": [[pad]], "forced_eos_token_id": 0}
-    model.generation_config.update(**(rules if generation is None else generation))
-    model = model.to(dtype)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model.save_pretrained(directory, max_shard_size=20_000 if shards else "5GB")
+    rules = rules if generation is None else generation
+    model = random_of(MarianConfig, MarianMTModel, choices, seed, sizes)
+    save(directory, model, rules, dtype, shards)
     if file != "safetensors":
         _as_pytorch(directory, model, old=file == "old", shards=shards)
     return directory
 
 
+def random_of(
+    of_config: Any, of_model: Any, choices: dict[str, Any], seed: int, sizes: dict[str, int]
+) -> Any:
+    """A random model of Marian's or fairseq's relatives; ``sizes`` replace ``SIZES``."""
+    shape = SIZES | sizes
+    heads = {f"{side}_attention_heads": shape["heads"] for side in ("encoder", "decoder")}
+    layers = {name: shape[name] for name in ("d_model", "encoder_layers", "decoder_layers")}
+    widths = {"encoder_ffn_dim": shape["ffn"], "decoder_ffn_dim": shape.get("decoder_ffn", shape["ffn"])}
+    config = of_config(**choices, **heads, **layers, **widths, max_position_embeddings=64)
+    model = of_model(config).eval()
+    spread(model, seed)
+    return model
+
+
+def save(
+    directory: Path, model: Any, rules: dict[str, Any], dtype: torch.dtype, shards: bool, bare: bool = False
+) -> None:
+    """As transformers saves a model; ``bare`` without its output projection: no prefix, no bias of logits."""
+    model.generation_config.update(**rules)
+    model = model.to(dtype)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        size = 20_000 if shards else "5GB"
+        (model.model if bare else model).save_pretrained(directory, max_shard_size=size)
+
+
 def spread(model: Any, seed: int) -> None:
-    """Random values for every parameter and for the bias of the logits; positions stay what they are."""
+    """Random values for every parameter and for a bias of the logits; positions stay what they are."""
     generator = torch.Generator().manual_seed(seed)
     widths = {"q_proj.weight": 0.5, "k_proj.weight": 0.5, "proj.weight": 0.15, "fc": 0.15, "norm": 0.1}
     with torch.no_grad():
@@ -136,7 +148,8 @@ def spread(model: Any, seed: int) -> None:
             parameter.normal_(std=width, generator=generator)
             if name.endswith("layer_norm.weight"):
                 parameter.add_(1.0)
-        model.final_logits_bias.normal_(std=0.02, generator=generator)
+        if hasattr(model, "final_logits_bias"):
+            model.final_logits_bias.normal_(std=0.02, generator=generator)
 
 
 def _as_pytorch(directory: Path, model: Any, *, old: bool, shards: bool) -> None:
@@ -155,20 +168,3 @@ def _as_pytorch(directory: Path, model: Any, *, old: bool, shards: bool) -> None
         torch.save({name: state[name] for name in names if places[name] == place}, directory / place)
     index = {"metadata": {}, "weight_map": places}
     (directory / "pytorch_model.bin.index.json").write_text(json.dumps(index))
-
-
-def reference(directory: Path) -> Any:
-    """transformers' model of a directory, float32, with attention that returns its weights."""
-    from transformers import MarianMTModel
-
-    model = MarianMTModel.from_pretrained(directory, attn_implementation="eager", dtype=torch.float32)
-    return model.eval()
-
-
-def reference_tokenizer(directory: Path) -> Any:
-    """transformers' tokenizer of a directory."""
-    from transformers import MarianTokenizer
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it recommends a package that it does not use
-        return MarianTokenizer.from_pretrained(directory)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import random
-import warnings
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import sentencepiece
 import torch
-from marian_models import trained
+from marian_models import save, trained
 from safetensors.torch import load_file, save_file
 
 LINES = (
@@ -78,11 +77,7 @@ def write_t5(
     )
     model = models[kind](made).eval()
     spread(model, seed)
-    model.generation_config.update(**({"max_length": 20} if generation is None else generation))
-    model = model.to(dtype)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model.save_pretrained(directory, max_shard_size=20_000 if shards else "5GB")
+    save(directory, model, {"max_length": 20} if generation is None else generation, dtype, shards)
     values = json.loads((directory / "config.json").read_text())
     values |= config or {}
     if not tied:  # as published: transformers 5 would say that they are tied
@@ -121,18 +116,3 @@ def spread(model: Any, seed: int) -> None:
             parameter.normal_(std=width, generator=generator)
             if name.endswith("layer_norm.weight"):
                 parameter.add_(1.0)
-
-
-def reference(directory: Path) -> Any:
-    """transformers' model of a directory, float32, with attention that returns its weights."""
-    from transformers import AutoModelForSeq2SeqLM
-
-    found = AutoModelForSeq2SeqLM.from_pretrained(directory, attn_implementation="eager", dtype=torch.float32)
-    return found.eval()
-
-
-def reference_tokenizer(directory: Path) -> Any:
-    """transformers' tokenizer of a directory."""
-    from transformers import T5Tokenizer
-
-    return T5Tokenizer.from_pretrained(directory)

@@ -9,8 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from marian_models import reference, reference_tokenizer, write_marian
+from marian_models import write_marian
 from programs import main
+from published import model_of, tokenizer_of
 
 from transformer.beam import beam_search
 from transformer.decoding import DecodingState, Node, NodeState, finish, pad
@@ -120,9 +121,9 @@ def test_the_best_translations_are_the_reference_s(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], seed: int
 ) -> None:
     model = write_marian(tmp_path / "marian", seed=seed)
-    tokenizer = reference_tokenizer(model)
+    tokenizer = tokenizer_of("marian", model)
     options = {"num_beams": 4, "num_return_sequences": 4, "output_scores": True}
-    expected = reference(model).generate(
+    expected = model_of(model).generate(
         **tokenizer(TEXT, return_tensors="pt"), return_dict_in_generate=True, **options
     )
     assert (

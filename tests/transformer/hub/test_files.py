@@ -12,7 +12,7 @@ from hub_server import git_hash
 
 from transformer import load_translator
 from transformer.hub.fetch import fetch, find, look
-from transformer.hub.files import cached, cached_models, needed
+from transformer.hub.files import cached, cached_models
 from transformer.hub.settings import Hub, HubError, is_name
 from transformer.storage.directory import save_checkpoint
 
@@ -144,18 +144,3 @@ def test_a_vocabulary_that_is_a_bomb_is_refused_by_its_size(tmp_path, translator
 def test_a_card_of_any_length_is_read_up_to_its_limit(server, hub):
     change(server, README__md=b"---\na: " + b"[" * 2_000_000)
     assert len(load_translator(NAME).card) == 2**18
-
-
-def test_safetensors_go_before_pytorch_and_one_file_before_shards():
-    marian = ["config.json", "source.spm", "target.spm", "vocab.json"]
-    shards = [f"model-0000{number}-of-00002.safetensors" for number in (1, 2)]
-    shards.insert(0, "model.safetensors.index.json")
-    chosen = needed([*marian, "pytorch_model.bin", *shards, "flax_model.msgpack"], "x/y")
-    assert chosen == [*marian, *shards]
-    assert needed([*marian, "pytorch_model.bin"], "x/y")[-1] == "pytorch_model.bin"
-    saved = ["config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors"]
-    assert needed([*reversed(saved), "special_tokens_map.json"], "x/y") == saved
-    bart = ["config.json", "merges.txt", "vocab.json"]
-    assert needed([*bart, *saved], "x/y") == [*bart, *saved[1:]]
-    with pytest.raises(HubError, match=r"has no model\.safetensors"):
-        needed([*marian, "model.safetensors.index.json"], "x/y")

@@ -1,26 +1,51 @@
+"""Attention by itself: scores, masks, the fused kernel, caches and layers, against formulas and torch."""
+
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
-from random_models import random_config
-from torch import nn
+from random_models import random_config, random_ids, random_model
+from torch import Tensor, nn
 from torch.nn import functional as F
-from torch_reference import copy_attention
+from torch_reference import copy_attention, copy_layer
 
-from transformer.attention import SCALED_DOT, AttentionMask, MultiHeadAttention, attend, attention_weights
-from transformer.config import AttentionKind
-from transformer.encodings import BiasRule
-from transformer.hooks import Hooks
+from transformer import attention
+from transformer.attention import (
+    SCALED_DOT,
+    AttentionMask,
+    Cache,
+    LayerCache,
+    LocalWindow,
+    MultiHeadAttention,
+    ScoreRule,
+    attend,
+    attention_weights,
+    causal_mask,
+    padding_mask,
+    token_mask,
+)
+from transformer.audit import audit_layer
+from transformer.config import AttentionKind, Sublayer
+from transformer.encodings import REGISTRY, BiasRule, PositionalEncoding, make_positions
+from transformer.hooks import Capture, Hooks
+from transformer.layers import FeedForward, Layer
+from transformer.trace import trace_of
 
-BATCH, HEADS, QUERIES, KEYS, D_HEAD = 2, 3, 5, 7, 8
+BATCH, HEADS, QUERIES, KEYS, WIDTH = 2, 3, 5, 7, 8
+NEAR = {"atol": 1e-6, "rtol": 0}
 
 
-def tensors(queries=QUERIES, keys=KEYS):
-    generator = torch.Generator().manual_seed(1)
-    shapes = [(BATCH, HEADS, n, D_HEAD) for n in (queries, keys, keys)]
-    return tuple(torch.randn(shape, generator=generator) for shape in shapes)
+def normal(*shape: int, seed: int = 1) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
+def vectors(queries: int = QUERIES) -> list[Tensor]:
+    """Query, key and value."""
+    return [normal(BATCH, HEADS, n, WIDTH, seed=i) for i, n in enumerate((queries, KEYS, KEYS))]
+
+
+RULES = [SCALED_DOT, ScoreRule("dot"), ScoreRule("additive", normal(HEADS, WIDTH))]
 PADDING = torch.tensor([[True] * KEYS, [True] * (KEYS - 2) + [False] * 2])
 MASKS = {
     "no mask": (AttentionMask(), QUERIES),
@@ -32,75 +57,228 @@ MASKS = {
 }
 
 
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_scores_follow_their_formula_cell_by_cell(rule, monkeypatch):
+    query, key, _ = vectors()
+    scores = rule.scores(query, key)
+    for row, head, i, j in np.ndindex(BATCH, HEADS, QUERIES, KEYS):
+        q, k = query[row, head, i].double(), key[row, head, j].double()
+        products = float(q @ k) / (1 if rule.name == "dot" else WIDTH**0.5)
+        by_hand = products if rule.vector is None else float(rule.vector[head].double() @ torch.tanh(q + k))
+        assert float(scores[row, head, i, j]) == pytest.approx(by_hand, abs=1e-5)
+    torch.testing.assert_close(rule.scores(query[0, 1], key[0, 1], 1), scores[0, 1])
+    torch.testing.assert_close(rule.scores(query[:, 1:], key[:, 1:], slice(1, 3)), scores[:, 1:])
+    monkeypatch.setattr(attention, "MOST_SUMS", 1)  # in blocks of queries
+    torch.testing.assert_close(rule.scores(query, key), scores)
+
+
 @pytest.mark.parametrize(("mask", "queries"), MASKS.values(), ids=MASKS)
 @pytest.mark.parametrize("biased", [False, True])
-def test_fused_attention_equals_explicit_attention(mask, queries, biased):
-    query, key, value = tensors(queries)
-    rule = BiasRule("alibi", torch.rand(HEADS, generator=torch.Generator().manual_seed(2)))
+def test_fused_attention_equals_explicit_attention_and_torch_s(mask, queries, biased):
+    query, key, value = vectors(queries)
+    rule = BiasRule("alibi", normal(HEADS).abs())
     bias = rule.matrix(query, KEYS, mask.first_query) if biased else None
     hooks = Hooks({"scores", "weights"})
     explicit = attend(query, key, value, mask, bias, hooks=hooks, name="here")
-    torch.testing.assert_close(attend(query, key, value, mask, bias), explicit, atol=1e-6, rtol=0)
+    torch.testing.assert_close(attend(query, key, value, mask, bias), explicit, **NEAR)
     torch.testing.assert_close(hooks.values("here.weights") @ value, explicit)
-
-
-@pytest.mark.parametrize(("mask", "queries"), MASKS.values(), ids=MASKS)
-def test_explicit_attention_equals_torch_s(mask, queries):
-    query, key, value = tensors(queries)
     dense = mask.dense(queries, KEYS)
-    weights = attention_weights(SCALED_DOT.scores(query, key), dense)
-    reference = F.scaled_dot_product_attention(query, key, value, attn_mask=dense)
-    torch.testing.assert_close(weights @ value, reference, atol=1e-6, rtol=0)
+    if not biased:
+        for score in RULES:
+            weights = attention_weights(score.scores(query, key), dense)
+            torch.testing.assert_close(attend(query, key, value, mask, score=score), weights @ value)
+        reference = F.scaled_dot_product_attention(query, key, value, attn_mask=dense)
+        torch.testing.assert_close(explicit, reference, **NEAR)
+    if mask is MASKS["no mask"][0] and not biased:
+        assert torch.equal(attend(query, key, value), F.scaled_dot_product_attention(query, key, value))
 
 
-def test_rows_of_weights_sum_to_one_and_masked_weights_are_exactly_zero():
-    query, key, _ = tensors()
+def test_rows_sum_to_one_hidden_weights_are_zero_and_a_row_that_sees_no_key_is_zeros():
+    query, key, value = vectors()
     dense = AttentionMask(PADDING).dense(QUERIES, KEYS)
     weights = attention_weights(SCALED_DOT.scores(query, key), dense)
-    torch.testing.assert_close(weights.sum(-1), torch.ones(BATCH, HEADS, QUERIES), atol=1e-6, rtol=0)
-    assert weights[~dense.expand_as(weights)].eq(0.0).all()
-    assert weights[dense.expand_as(weights)].gt(0.0).all()
-
-
-def test_a_row_that_sees_no_key_gives_zeros_fused_and_explicit():
-    query, key, value = tensors()
-    nothing = torch.stack([torch.ones(KEYS, dtype=torch.bool), torch.zeros(KEYS, dtype=torch.bool)])
-    mask = AttentionMask(nothing)
+    torch.testing.assert_close(weights.sum(-1), torch.ones(BATCH, HEADS, QUERIES), **NEAR)
+    assert torch.equal(weights > 0, dense.expand_as(weights))
+    mask = AttentionMask(torch.stack([PADDING[0], ~PADDING[0]]))
     weights = attention_weights(SCALED_DOT.scores(query, key), mask.dense(QUERIES, KEYS))
     assert weights[1].eq(0.0).all()
     assert attend(query, key, value, mask)[1].eq(0.0).all()
 
 
-def test_scores_are_divided_by_the_root_of_the_head_s_width():
-    query, key, _ = tensors()
-    by_hand = sum(query[0, 1, 2, d] * key[0, 1, 3, d] for d in range(D_HEAD)) / D_HEAD**0.5
-    torch.testing.assert_close(SCALED_DOT.scores(query, key)[0, 1, 2, 3], by_hand)
+def test_masks_hide_padding_at_the_end_and_later_keys():
+    assert torch.equal(causal_mask(200, 200), torch.ones(200, 200, dtype=torch.bool).tril())
+    assert torch.equal(causal_mask(2, 5, first_query=3), causal_mask(5, 5)[3:])
+    hidden = padding_mask(torch.tensor([[5, 6, 0], [5, 6, 7]]), 0)
+    assert hidden.tolist() == [[True, True, False], [True] * 3]
+    assert padding_mask(torch.tensor([[5, 6]]), 0) is None
+    inside = torch.tensor([[5, 0, 6, 0, 0], [0, 0, 7, 0, 8]])
+    assert token_mask(inside, 0).tolist() == [[True, True, True, False, False], [True] * 5]
+    assert padding_mask(inside[1:], 0) is None
+    dense = AttentionMask(hidden, causal=True).dense(3, 3)
+    assert torch.equal(dense, causal_mask(3, 3)[None, None] & hidden[:, None, None])
+    assert AttentionMask(causal=True, first_query=4).dense(1, 5) is None
+    assert AttentionMask().dense(3, 5) is None
 
 
-def copied(config):
-    """Our attention and torch's, with the same random weights."""
-    torch.manual_seed(3)
-    own = MultiHeadAttention(config, AttentionKind.CROSS, 0)
-    reference = nn.MultiheadAttention(config.d_model, config.n_heads, batch_first=True)
+def test_a_focus_hides_what_is_far_from_its_centre_and_weighs_the_rest_by_a_gaussian():
+    centres, reach = torch.tensor([0.4, 3.7, 5.0]), 2
+    focus = LocalWindow(centres, reach)
+    weights = attention_weights(torch.zeros(3, KEYS), focus.visible(KEYS), focus)
+    for centre, row in zip(centres.tolist(), weights.tolist(), strict=True):
+        near = [key for key in range(KEYS) if abs(key - centre) <= reach]
+        gaussian = [
+            np.exp(-((key - centre) ** 2) / (2 * (reach / 2) ** 2)) / len(near) for key in range(KEYS)
+        ]
+        assert row == pytest.approx([gaussian[key] * (key in near) for key in range(KEYS)], abs=1e-6)
+    assert torch.equal(focus.of(slice(1, 3)).factors(KEYS), focus.factors(KEYS)[1:])
+
+
+def randomised(module: nn.Module) -> nn.Module:
+    generator = torch.Generator().manual_seed(4)
     with torch.no_grad():
-        for parameter in own.parameters():
-            parameter.normal_(std=0.3)
-        copy_attention(own, reference)
-    return own.eval(), reference.eval()
+        for parameter in module.parameters():
+            parameter.normal_(std=0.3, generator=generator)
+    return module.eval()
 
 
-@torch.inference_mode()
-def test_cross_attention_equals_nn_multihead_attention():
-    own, reference = copied(random_config())
-    x, memory = torch.randn(BATCH, QUERIES, 32), torch.randn(BATCH, KEYS, 32)
-    expected, _ = reference(x, memory, memory, key_padding_mask=~PADDING, need_weights=False)
-    torch.testing.assert_close(own(x, memory, mask=AttentionMask(PADDING)), expected, atol=2e-5, rtol=0)
-
-
-@torch.inference_mode()
-def test_causal_self_attention_equals_nn_multihead_attention():
-    own, reference = copied(random_config())
-    x = torch.randn(BATCH, QUERIES, 32)
+@torch.no_grad()
+def test_multi_head_attention_equals_nn_multihead_attention():
+    config = random_config()
+    own = randomised(MultiHeadAttention(config, AttentionKind.CROSS, 0))
+    reference = nn.MultiheadAttention(config.d_model, config.n_heads, batch_first=True).eval()
+    copy_attention(own, reference)
+    x, memory = normal(BATCH, QUERIES, 32), normal(BATCH, KEYS, 32, seed=2)
+    crossed, _ = reference(x, memory, memory, key_padding_mask=~PADDING, need_weights=False)
+    torch.testing.assert_close(own(x, memory, mask=AttentionMask(PADDING)), crossed, atol=2e-5, rtol=0)
     future = nn.Transformer.generate_square_subsequent_mask(QUERIES)
-    expected, _ = reference(x, x, x, attn_mask=future, is_causal=True, need_weights=False)
-    torch.testing.assert_close(own(x, mask=AttentionMask(causal=True)), expected, atol=2e-5, rtol=0)
+    causal, _ = reference(x, x, x, attn_mask=future, is_causal=True, need_weights=False)
+    torch.testing.assert_close(own(x, mask=AttentionMask(causal=True)), causal, atol=2e-5, rtol=0)
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+@pytest.mark.parametrize("activation", ["relu", "gelu"])
+@torch.no_grad()
+def test_layers_equal_torch_s(norm, activation):
+    config = random_config(norm=norm, activation=activation)
+    options = {"batch_first": True, "norm_first": norm == "pre"}
+    sizes = config.d_model, config.n_heads, config.d_ff, config.dropout, activation
+    x, memory = normal(BATCH, QUERIES, config.d_model, seed=6), normal(BATCH, KEYS, config.d_model, seed=5)
+    encoder, theirs = (
+        randomised(Layer(config, "encoder", 0)),
+        nn.TransformerEncoderLayer(*sizes, **options).eval(),
+    )
+    copy_layer(encoder, theirs)
+    output = encoder(memory, AttentionMask(PADDING), make_positions(config))
+    expected = theirs(memory, src_key_padding_mask=~PADDING)
+    torch.testing.assert_close(output[PADDING], expected[PADDING], atol=5e-5, rtol=1e-5)
+    decoder, theirs = (
+        randomised(Layer(config, "decoder", 0)),
+        nn.TransformerDecoderLayer(*sizes, **options).eval(),
+    )
+    copy_layer(decoder, theirs)
+    masks = AttentionMask(causal=True), AttentionMask(PADDING)
+    output = decoder(x, masks[0], make_positions(config), None, memory, masks[1])
+    future = nn.Transformer.generate_square_subsequent_mask(QUERIES)
+    expected = theirs(x, memory, tgt_mask=future, tgt_is_causal=True, memory_key_padding_mask=~PADDING)
+    torch.testing.assert_close(output, expected, atol=5e-5, rtol=1e-5)
+
+
+@torch.no_grad()
+def test_the_feed_forward_network_is_equation_2():
+    layer = randomised(FeedForward(random_config(), Sublayer("encoder", 0, "feed_forward")))
+    x = normal(2, 3, 32, seed=7)
+    inner = F.linear(x, layer.inner.weight, layer.inner.bias).clamp(min=0)
+    torch.testing.assert_close(layer(x), F.linear(inner, layer.outer.weight, layer.outer.bias))
+
+
+def keys_and_values(length: int, batch: int = 2, seed: int = 0) -> tuple[Tensor, Tensor]:
+    return normal(batch, 3, length, 4, seed=seed), normal(batch, 3, length, 4, seed=seed + 100)
+
+
+@pytest.mark.parametrize("lengths", [[1] * 70, [5, 60, 1, 200], [64, 1], [130]])
+def test_a_growing_cache_holds_all_that_was_appended(lengths):
+    cache = LayerCache(grows=True)
+    parts = [keys_and_values(n, seed=i) for i, n in enumerate(lengths)]
+    for part in parts:
+        whole = cache.update(lambda part=part: part)
+    for place in range(2):
+        assert torch.equal(whole[place], torch.cat([part[place] for part in parts], 2))
+    assert cache.length == sum(lengths)
+    rows, more = torch.tensor([1, 1, 0]), keys_and_values(1, batch=3, seed=999)
+    cache.select(rows)  # each goes on from its own past
+    grown = cache.update(lambda: more)
+    for place in range(2):
+        assert torch.equal(grown[place], torch.cat([whole[place][rows], more[place]], 2))
+
+
+@pytest.mark.parametrize("batch", [1, 2])
+def test_a_fixed_cache_computes_once_and_selects_rows(batch):
+    cache, calls, pair = LayerCache(grows=False), [], keys_and_values(4, batch=batch)
+    for _ in range(2):
+        assert all(map(torch.equal, cache.update(lambda: calls.append(1) or pair), pair))
+    assert calls == [1]
+    rows = torch.tensor([batch - 1, 0, 0])
+    cache.select(rows)
+    assert torch.equal(cache.update(lambda: pair)[1], pair[1][rows])
+    whole = Cache(1)
+    first = whole.cross[0].update(lambda: keys_and_values(4))
+    whole.select(torch.tensor([1, 0]), same_source=True)  # leaves cross-attention as it is
+    assert all(map(torch.equal, whole.cross[0].update(lambda: keys_and_values(9)), first))
+
+
+class Turning(PositionalEncoding):
+    """Stands for the encodings to come: turns queries and keys by their positions, and adds a bias."""
+
+    def rotate(self, x: Tensor, first: int = 0) -> Tensor:
+        angles = torch.arange(first, first + x.shape[2])[:, None] * 0.3
+        one, other = x.chunk(2, -1)
+        sine, cosine = angles.sin(), angles.cos()
+        return torch.cat([one * cosine - other * sine, one * sine + other * cosine], -1)
+
+    def bias(self, layer: int) -> BiasRule:
+        return BiasRule("alibi", torch.arange(4.0))
+
+
+@pytest.mark.parametrize("positions", ["sinusoidal", "turning"])
+@pytest.mark.parametrize("norm", ["pre", "post"])
+@pytest.mark.parametrize("chunks", [[1] * 9, [4, 1, 4]])
+def test_cached_decoding_equals_uncached_and_is_recorded_as_one_pass(monkeypatch, positions, norm, chunks):
+    monkeypatch.setitem(REGISTRY, "turning", Turning)
+    model, src, tgt = random_model(norm=norm, positions=positions), random_ids(2, 6), random_ids(2, 9, seed=1)
+    src[1, 4:] = 0
+    padding = src != 0
+    memory, cache = model.encode(src, padding), model.new_cache()
+    parts = [model.decode(part, memory, padding, cache=cache) for part in tgt.split(chunks, 1)]
+    torch.testing.assert_close(torch.cat(parts, 1), model.decode(tgt, memory, padding), atol=1e-5, rtol=0)
+    assert cache.length == 9
+    stepped, whole = (Hooks(Capture(residual=True).parts) for _ in range(2))
+    cache = Cache(model.config.n_decoder_layers)
+    for hooks in (stepped, whole):
+        memory = model.encode(src[:1], hooks=hooks)
+    for part in tgt[:1].split(chunks, 1):
+        model.decode(part, memory, cache=cache, hooks=stepped)
+    model.decode(tgt[:1], memory, hooks=whole)
+    trace, expected = (trace_of(each, model.config, lambda *_: None) for each in (stepped, whole))
+    for kind, layer in trace.places:
+        np.testing.assert_allclose(trace.weights(kind, layer), expected.weights(kind, layer), atol=1e-5)
+        np.testing.assert_allclose(trace.scores(kind, layer), expected.scores(kind, layer), atol=1e-4)
+        assert (trace.mask(kind, layer) == expected.mask(kind, layer)).all()
+        assert all(check.passed for check in audit_layer(trace.layer(kind, layer)))
+        biased = positions == "turning" and kind != AttentionKind.CROSS
+        assert (trace.layer(kind, layer).bias is not None) == biased
+    for name, value in expected.tensors.items():
+        torch.testing.assert_close(trace.tensors[name], value, atol=1e-4, rtol=0)
+
+
+def test_queries_and_keys_are_both_rotated_and_values_are_not(monkeypatch):
+    monkeypatch.setitem(REGISTRY, "turning", Turning)
+    layers = []
+    for positions in ("none", "turning"):
+        hooks, model = Hooks(Capture().parts), random_model(positions=positions)
+        model.encode(random_ids(1, 6), hooks=hooks)
+        layers.append(trace_of(hooks, model.config, lambda *_: None).layer("encoder", 0))
+    plain, turned = layers
+    rotate = Turning(random_model().config).rotate
+    torch.testing.assert_close(turned.query, rotate(plain.query[None])[0])
+    torch.testing.assert_close(turned.key, rotate(plain.key[None])[0])
+    assert torch.equal(turned.value, plain.value)

@@ -1,3 +1,5 @@
+"""Hooks: what a model calls by name, what functions may change there, and what the audit says of it."""
+
 from __future__ import annotations
 
 import gc
@@ -10,7 +12,7 @@ import torch
 from random_models import random_config, random_ids, random_model, random_recurrent
 from torch.nn import functional as F
 
-from transformer import AttentionKind, Hooks
+from transformer import Hooks
 from transformer import interventions as do
 from transformer.config import LanguageModelConfig
 from transformer.hooks import function_edits, hook_names
@@ -56,12 +58,21 @@ def test_a_model_calls_its_hooks_with_the_names_that_it_lists_in_their_order(mod
 
     model(random_ids(1, 5), random_ids(1, 4), hooks=Noting({"weights", "stream"}))
     listed = model.hook_names()
+    assert listed == hook_names(model.config)
     assert [name for name in seen if not name.endswith((".norm", ".encoding"))] == list(listed)
 
 
-def test_the_names_of_a_language_model_have_no_encoder():
-    config = LanguageModelConfig(vocab_size=20, d_model=8, n_heads=2, n_layers=1)
-    assert {name.partition(".")[0] for name in hook_names(config)} == {"decoder", "logits"}
+def test_the_names_are_those_of_the_layers_that_there_are():
+    language = LanguageModelConfig(vocab_size=20, d_model=8, n_heads=2, n_layers=1)
+    assert {name.partition(".")[0] for name in hook_names(language)} == {"decoder", "logits"}
+    config = random_config(n_encoder_layers=2, n_decoder_layers=5)
+    for site in config.sites.values():
+        named = [
+            f"{site.sublayer(layer).path}.query" in hook_names(config) for layer in range(site.n_layers + 1)
+        ]
+        assert named == [True] * site.n_layers + [False]
+    with pytest.raises(ValueError, match="whole name"):
+        Hooks(edits={"weights": [lambda own, at: own]})
 
 
 def test_what_is_asked_for_is_recorded_by_name_or_by_part():
@@ -83,15 +94,35 @@ def test_gradients_flow_through_an_edit_in_training():
     assert float(scale.grad.abs()) > 0
 
 
-def test_replaced_weights_are_used_and_stored(translator):
-    hooked = translator.translate(TEXT, max_length=8, hooks={CROSS(1, "weights"): uniform})
-    weights = hooked.attention.weights("cross", 1)
-    np.testing.assert_allclose(weights, 1 / len(hooked.source_tokens))
-    for kind, layer in hooked.attention.places:
-        rows = replaced_rows(hooked.attention.layer(kind, layer))
-        assert rows.all() if (kind, layer) == ("cross", 1) else not rows.any()
-    value = hooked.attention.layer("cross", 1).value
-    np.testing.assert_allclose(hooked.head("cross", 1, 2).output, value[2].mean(0).expand(8, -1), atol=1e-5)
+@pytest.mark.parametrize("way", ["greedy", "beam", "forced"])
+def test_replaced_weights_and_scores_are_used_and_stored_in_every_way(translator, monkeypatch, way):
+    fused, calls = F.scaled_dot_product_attention, []
+
+    def counted(*arguments, **named):
+        calls.append(1)
+        return fused(*arguments, **named)
+
+    def run(hooks):
+        calls.clear()
+        if way == "forced":
+            return translator.force(TEXT, "eins zwei", hooks=hooks), len(calls)
+        size = {"greedy": 1, "beam": 3}[way]
+        return translator.translate(TEXT, beam_size=size, max_length=8, hooks=hooks), len(calls)
+
+    monkeypatch.setattr(F, "scaled_dot_product_attention", counted)
+    plain, explicit = run({})[1], {"greedy": 16, "beam": 18, "forced": 2}[way]
+    hooked, left = run({CROSS(1, "weights"): uniform, CROSS(0, "scores"): only_first})
+    assert left == plain - explicit, "only those layers leave the fused path"
+    trace = hooked.attention
+    np.testing.assert_allclose(trace.weights("cross", 1), 1 / len(hooked.source_tokens))
+    assert (trace.weights("cross", 0)[:, :, 0] == 1.0).all()
+    for kind, layer in trace.places:
+        rows = replaced_rows(trace.layer(kind, layer))
+        assert rows.all() if (kind, layer) in (("cross", 0), ("cross", 1)) else not rows.any()
+    value = trace.layer("cross", 1).value
+    mean = value[2].mean(0).expand(len(hooked.target_tokens), -1)
+    np.testing.assert_allclose(hooked.head("cross", 1, 2).output, mean, atol=1e-5)
+    assert trace.audit().passed
 
 
 @pytest.mark.parametrize("part", ["scores", "weights"])
@@ -105,12 +136,6 @@ def test_a_function_in_16_bits_is_verified_with_the_weights_as_they_were_rounded
         TEXT, max_length=6, hooks={CROSS(0, "weights"): lambda values, first: values * 1.05}
     )
     assert {each.name for each in off.attention.audit().checks if not each.passed} == {"row sums in 16 bits"}
-
-
-def test_replaced_scores_are_used_and_stored(translator):
-    hooked = translator.translate(TEXT, max_length=8, hooks={CROSS(0, "scores"): only_first})
-    assert (hooked.attention.weights("cross", 0)[:, :, 0] == 1.0).all()
-    assert replaced_rows(hooked.attention.layer("cross", 0)).all()
 
 
 @pytest.mark.parametrize("kind", ["encoder.{}.self", "decoder.{}.self", "decoder.{}.cross"])
@@ -137,24 +162,6 @@ def test_a_hook_elsewhere_changes_the_run_and_the_audit_says_what_it_cannot_chec
     assert report.passed
     said = f"a function of yours acts at {name} (so places and the stream were not checked)"
     assert report.changes == (said,)
-
-
-@pytest.mark.parametrize("on", ["scores", "weights"])
-def test_only_the_hooked_layer_runs_explicitly(translator, monkeypatch, on):
-    fused = F.scaled_dot_product_attention
-    calls = []
-
-    def counted(*args, **kwargs):
-        calls.append(1)
-        return fused(*args, **kwargs)
-
-    monkeypatch.setattr(F, "scaled_dot_product_attention", counted)
-    translator.translate(TEXT, max_length=5)
-    plain = len(calls)
-    calls.clear()
-    translator.translate(TEXT, max_length=5, hooks={f"decoder.2.self_attention.{on}": leave})
-    assert plain == 2 + 5 * (3 + 3)
-    assert len(calls) == plain - 5
 
 
 def test_a_hook_learns_the_position_of_its_first_row_and_marks_only_the_rows_that_it_changed(translator):
@@ -210,21 +217,6 @@ def test_a_function_on_a_mask_is_recorded_drawn_and_told(translator):
     assert view.audit.changes == ("a function of yours acts at decoder.1.cross_attention.mask",)
 
 
-def test_an_edit_at_a_part_of_all_names_is_refused():
-    with pytest.raises(ValueError, match="whole name"):
-        Hooks(edits={"weights": [lambda own, at: own]})
-
-
-def test_hooks_act_in_beam_search_and_in_forced_passes(translator):
-    hooks = {CROSS(0, "weights"): uniform}
-    for hooked in (
-        translator.translate(TEXT, beam_size=3, max_length=8, hooks=hooks),
-        translator.force(TEXT, "eins zwei", hooks=hooks),
-    ):
-        np.testing.assert_allclose(hooked.attention.weights("cross", 0), 1 / 5)
-        assert hooked.attention.audit().passed
-
-
 def test_weights_that_do_not_sum_to_one_turn_the_audit_red(translator):
     hooked = translator.force(TEXT, "eins", hooks={CROSS(0, "weights"): lambda values, first: 2 * values})
     assert not hooked.attention.audit().passed
@@ -266,15 +258,6 @@ def test_a_translation_lets_its_hooks_go(translator, monkeypatch):
     assert translation.attention is not None
     assert references
     assert not any(reference() for reference in references)
-
-
-@pytest.mark.parametrize("kind", list(AttentionKind))
-def test_the_last_layer_of_a_kind_has_places_and_the_next_has_none(kind):
-    config = random_config(n_encoder_layers=2, n_decoder_layers=5)
-    site = config.sites[kind]
-    names = hook_names(config)
-    assert f"{site.sublayer(site.n_layers - 1).path}.query" in names
-    assert f"{site.sublayer(site.n_layers).path}.query" not in names
 
 
 @pytest.mark.parametrize("beam_size", [2, 3])

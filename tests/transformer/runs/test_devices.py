@@ -134,37 +134,25 @@ class Full:
             raise torch.OutOfMemoryError("CUDA out of memory")
 
 
-@pytest.mark.parametrize("passes", [1, 40])
+@pytest.mark.parametrize(("passes", "batch"), [(1, False), (40, False), (40, True)])
 def test_a_request_that_fills_the_gpu_is_answered_on_the_cpu_where_the_model_stays(
-    passes: int, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+    passes: int, batch: bool, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
 ):
-    expected = Translator(random_model(vocab_size=tokenizer.vocab_size), tokenizer).translate("one two")
     translator = Translator(random_model(vocab_size=tokenizer.vocab_size), tokenizer)
-    on_gpu, whole = translator.model, on_cpu(translator.model)
+    on_gpu, whole, texts = translator.model, on_cpu(translator.model), ["one two", "three"]
+    expected, alone = translate_all(translator, texts), translator.translate(texts[0])
     Full(on_gpu, passes)
     monkeypatch.setattr("transformer.translator.on_cpu", lambda _: whole)
     where = property(lambda self: torch.device("cuda" if self.model is on_gpu else "cpu"))
     monkeypatch.setattr(Translator, "device", where)
-    run = translator.translate("one two")
-    assert run.target_tokens == expected.target_tokens
-    assert run.log_probs == pytest.approx(expected.log_probs)
-    assert FULL in run.notes
-    assert translator.model is whole
-    assert FULL in translator.force("one two", "three").notes
-    assert len(translate_all(translator, ["one", "two"])) == 2
-
-
-def test_a_batch_that_fills_the_gpu_is_answered_on_the_cpu(
-    tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
-):
-    translator = Translator(random_model(vocab_size=tokenizer.vocab_size), tokenizer)
-    on_gpu, whole = translator.model, on_cpu(translator.model)
-    expected = translate_all(translator, ["one two", "three"])
-    Full(on_gpu, 40)
-    monkeypatch.setattr("transformer.translator.on_cpu", lambda _: whole)
-    where = property(lambda self: torch.device("cuda" if self.model is on_gpu else "cpu"))
-    monkeypatch.setattr(Translator, "device", where)
-    assert translate_all(translator, ["one two", "three"]) == expected
+    if batch:
+        assert translate_all(translator, texts) == expected
+    else:
+        run = translator.translate(texts[0])
+        assert run.target_tokens == alone.target_tokens
+        assert run.log_probs == pytest.approx(alone.log_probs)
+        assert FULL in run.notes
+        assert FULL in translator.force("one two", "three").notes
     assert (translator.model is whole, translator.notes) == (True, (FULL,))
 
 

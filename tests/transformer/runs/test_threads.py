@@ -1,86 +1,98 @@
+"""Many visitors with one model at once: each has an own run, and nobody sees another's change."""
+
 from __future__ import annotations
 
 import itertools
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from itertools import cycle, islice
+from typing import Any
 
 import numpy as np
 import pytest
+from changes import EVERY, INSIDE, TEXT, TOKENS, changeable
 from closed_form import CASES
 
-from transformer import AttentionKind, Sampling, Translation, load_translator
+from transformer import AttentionKind, Sampling, Translation, Translator, load_translator
 
+THREADS, RUNS = 8, 120
 TEXTS = ("one", "two three four", "five six eight nine ten", "one two three four five six eight nine")
-WAYS = ({}, {"beam_size": 3}, {"sample": Sampling(seed=2)})
-REQUESTS = list(itertools.product(TEXTS, WAYS))
-KINDS = list(AttentionKind)
+PLAIN = [
+    (text, options) for text in TEXTS for options in ({}, {"beam_size": 3}, {"sample": Sampling(seed=2)})
+]
+SEVERAL = [INSIDE["hide"], INSIDE["ablate by mean"], TOKENS["choose"]]
+CHANGED = [
+    (TEXT, {"interventions": changes, "max_length": 6, **way})
+    for changes in ([], SEVERAL, SEVERAL[::-1], *([change] for change in EVERY.values()))
+    for way in ({}, {"beam_size": 3})
+]
+"""One plain request, one for every sort of change, and two with several changes; greedy and in a beam."""
+Wish = tuple[str, dict[str, Any]]
 
 
-def translate(translator, request):
-    text, options = request
-    return translator.translate(text, max_length=10, **options)
+def translate(translator: Translator, request: Wish) -> Translation:
+    return translator.translate(request[0], **{"max_length": 10, **request[1]})
 
 
 @pytest.fixture(scope="module")
 def alone(translator):
     """What each request gives when nothing else runs."""
-    return [translate(translator, request) for request in REQUESTS]
+    return [translate(translator, request) for request in PLAIN]
 
 
-def assert_same(found, expected):
-    assert found.source_tokens == expected.source_tokens
-    assert found.target_tokens == expected.target_tokens
-    assert found.log_probs == expected.log_probs
-    for kind, layer in expected.attention.places:
-        np.testing.assert_array_equal(
-            found.attention.weights(kind, layer), expected.attention.weights(kind, layer)
-        )
-    assert found.attention.audit().passed
+def check_same(run: Translation, expected: Translation) -> None:
+    assert (run.source_tokens, run.target_tokens) == (expected.source_tokens, expected.target_tokens)
+    assert (run.log_probs, run.interventions) == (expected.log_probs, expected.interventions)
+    for place in expected.attention.places:
+        for read in (
+            lambda trace, place=place: trace.weights(*place),
+            lambda trace, place=place: trace.layer(*place).output,
+        ):
+            np.testing.assert_array_equal(read(run.attention), read(expected.attention))
 
 
-def test_many_threads_on_one_translator_each_get_their_own_attention(translator, alone):
-    everyone = threading.Barrier(len(REQUESTS))
+def test_threads_with_different_texts_and_changes_on_one_translator_get_their_own(tokenizer):
+    shared = changeable(tokenizer)
+    requests = [*PLAIN, *CHANGED]
+    expected = [translate(shared, request) for request in requests]
+    jobs = [*islice(cycle(range(len(requests))), RUNS)]
+    everyone = threading.Barrier(THREADS)
 
-    def run(request):
+    def work(first: int) -> list[tuple[int, Translation]]:
         everyone.wait()
-        return [translate(translator, request) for _ in range(3)]
+        return [(job, translate(shared, requests[job])) for job in jobs[first::THREADS]]
 
-    with ThreadPoolExecutor(len(REQUESTS)) as pool:
-        for results, expected in zip(pool.map(run, REQUESTS), alone, strict=True):
-            for found in results:
-                assert_same(found, expected)
+    with ThreadPoolExecutor(THREADS) as pool:
+        results = [pair for pairs in pool.map(work, range(THREADS)) for pair in pairs]
+    assert len(results) == RUNS
+    for job, run in results:
+        check_same(run, expected[job])
+    assert all(run.attention.audit().passed for _, run in results[::10])
 
 
 def test_streams_interleaved_in_one_thread_do_not_mix(translator, alone):
     streams = {
-        place: translator.stream(text, max_length=10, **options)
-        for place, (text, options) in enumerate(REQUESTS)
+        i: translator.stream(text, max_length=10, **options) for i, (text, options) in enumerate(PLAIN)
     }
     finished = {}
+    next(translator.stream(TEXTS[0], max_length=10, beam_size=3))  # which nobody goes on with
     while streams:
-        for place in list(streams):
-            item = next(streams[place])
-            if isinstance(item, Translation):
-                finished[place] = item
-                del streams[place]
-    for place, expected in enumerate(alone):
-        assert_same(finished[place], expected)
+        for i in list(streams):
+            if isinstance(item := next(streams[i]), Translation):
+                finished[i] = item
+                del streams[i]
+    for i, expected in enumerate(alone):
+        check_same(finished[i], expected)
+        assert finished[i].attention.audit().passed
 
 
 def test_a_stream_that_is_handed_from_thread_to_thread_stays_right(translator, alone):
-    text, options = REQUESTS[3]
-    stream = translator.stream(text, max_length=10, **options)
+    text, options = PLAIN[4]
+    stream, last = translator.stream(text, max_length=10, **options), None
     with ThreadPoolExecutor(4) as pool:
-        last = None
         while not isinstance(last, Translation):
             last = pool.submit(next, stream).result()
-    assert_same(last, alone[3])
-
-
-def test_an_abandoned_stream_disturbs_no_one(translator, alone):
-    for _ in range(3):
-        next(translator.stream(TEXTS[0], max_length=10, beam_size=3))
-    assert_same(translate(translator, REQUESTS[0]), alone[0])
+    check_same(last, alone[4])
 
 
 def test_one_thread_s_hook_does_not_reach_another(translator, alone):
@@ -95,31 +107,24 @@ def test_one_thread_s_hook_does_not_reach_another(translator, alone):
         hooks = {"decoder.0.cross_attention.weights": wait_inside}
         hooked = pool.submit(translator.translate, TEXTS[1], max_length=2, hooks=hooks)
         assert started.wait(30)
-        assert_same(translate(translator, REQUESTS[0]), alone[0])
+        check_same(translate(translator, PLAIN[0]), alone[0])
         done.set()
         np.testing.assert_allclose(hooked.result().attention.weights("cross", 0), 1 / 4)
 
 
-def test_reading_one_translation_from_many_threads_gives_the_same_views(translator):
-    translation = translator.translate(TEXTS[3], max_length=10)
-    places = [(kind, layer, head) for kind in KINDS for layer in range(2) for head in range(4)] * 3
-    with ThreadPoolExecutor(8) as pool:
-        views = list(pool.map(lambda place: translation.head(*place), places))
-    for (kind, layer, head), view in zip(places, views, strict=True):
-        assert view.audit.passed
-        assert (view.kind, view.layer, view.head) == (kind, layer, head)
-        np.testing.assert_array_equal(view.weights, translation.attention.weights(kind, layer, head))
-
-
-def test_known_cells_stay_known_in_every_thread(closed_form_models):
+def test_views_read_from_many_threads_are_the_run_s_and_known_cells_stay_known(
+    translator, closed_form_models
+):
+    run = translator.translate(TEXTS[3], max_length=10)
+    places = [*itertools.product(AttentionKind, range(2), range(4))] * 2
     translators = {name: load_translator(path) for name, path in closed_form_models.items()}
-    jobs = list(CASES) * 8
-
-    def run(name):
-        return translators[name].translate(CASES[name].sentence)
-
-    with ThreadPoolExecutor(12) as pool:
-        for name, translation in zip(jobs, pool.map(run, jobs), strict=True):
-            for kind, head in itertools.product(KINDS, (0, 1)):
-                found = translation.attention.weights(kind, 0, head).argmax(-1)
-                assert tuple(found) == CASES[name].keys(kind, head)
+    names = [*CASES] * 4
+    with ThreadPoolExecutor(8) as pool:
+        views = pool.map(lambda place: run.head(*place), places)
+        known = pool.map(lambda name: translators[name].translate(CASES[name].sentence), names)
+        for place, view in zip(places, views, strict=True):
+            assert (view.audit.passed, view.kind, view.layer, view.head) == (True, *place)
+            np.testing.assert_array_equal(view.weights, run.attention.weights(*place))
+        for name, each in zip(names, known, strict=True):
+            for kind, head in itertools.product(AttentionKind, (0, 1)):
+                assert tuple(each.attention.weights(kind, 0, head).argmax(-1)) == CASES[name].keys(kind, head)

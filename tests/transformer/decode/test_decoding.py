@@ -1,0 +1,318 @@
+"""Search and sampling: against all outputs, a textbook's with lists, transformers' rules, and by hand."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from random_models import random_ids, random_model
+from torch import Tensor
+
+from transformer import interventions as do
+from transformer.attention import padding_mask
+from transformer.beam import beam_search
+from transformer.decoding import (
+    BLOCK,
+    DecodingState,
+    Hypothesis,
+    Node,
+    SearchRules,
+    constrained,
+    decode,
+    finish,
+    largest,
+)
+from transformer.interventions import InterventionError
+from transformer.sampling import Sampling
+
+EOS = 2
+
+
+@pytest.fixture(scope="module", params=["pre", "post"])
+def model(request):
+    return random_model(norm=request.param, vocab_size=12, tied_embeddings=False, seed=3)
+
+
+def sources(batch: int = 4) -> Tensor:
+    ids = random_ids(batch, 7, vocab_size=12)
+    for row in range(1, batch):
+        ids[row, 7 - row :] = 0
+    return ids
+
+
+def unpadded(row: Tensor) -> Tensor:
+    return row[row != 0][None]
+
+
+def searched(model: Any, ids: Tensor, limit: Any, beam: int, *rules: SearchRules) -> list[Hypothesis]:
+    """What a beam finds, or greedy search if it has no width."""
+    state = DecodingState(model, ids)
+    return finish(beam_search(state, limit, beam, *rules) if beam else decode(state, limit))
+
+
+def log_prob(model: Any, src_ids: Tensor, token_ids: Any) -> list[float]:
+    distribution = DecodingState(model, src_ids).forced([token_ids])[0]
+    return [float(distribution[place, token]) for place, token in enumerate(token_ids)]
+
+
+DIVISORS = {0: lambda n, alpha: n**alpha, 5: lambda n, alpha: (5 + n) ** alpha / (5 + 1) ** alpha}
+"""What divides Σ log p: in most libraries, and of Wu et al. 2016, equation 14."""
+
+
+@pytest.mark.parametrize("penalty", [0.0, 0.6, 2.0])
+@pytest.mark.parametrize("offset", DIVISORS)
+def test_a_beam_as_wide_as_everything_finds_the_best_of_all_outputs(penalty, offset):
+    for seed in range(3):
+        model = random_model(vocab_size=4, seed=seed, tied_embeddings=False)
+        src_ids, scores = torch.tensor([[3, 1, 3, 2]]), {}
+        for length in (1, 2, 3):  # all that end before the limit, and all that are cut by it
+            for tokens in itertools.product(range(4), repeat=length):
+                if (tokens[-1] == EOS or length == 3) and EOS not in tokens[:-1]:
+                    total = sum(log_prob(model, src_ids, tokens))
+                    scores[tokens] = total / DIVISORS[offset](length, penalty)
+        best = max(scores, key=scores.__getitem__)
+        rules = SearchRules(length_penalty=penalty, length_offset=offset)
+        (output,) = searched(model, src_ids, 3, 64, rules)
+        assert output.token_ids == best
+        assert output.score == pytest.approx(scores[best], abs=1e-5)
+
+
+def reference_beam(model, src_ids, max_length, beam_size, penalty, divisor):
+    """Beam search as in a textbook: uncached, one sentence, lists."""
+    state, running, finished = DecodingState(model, src_ids), [((), 0.0)], []
+    for length in range(1, max_length + 1):
+        candidates = []
+        for tokens, total in running:
+            row = state.forced([[*tokens, 0]])[0, -1]
+            candidates += [((*tokens, token), total + float(p)) for token, p in enumerate(row)]
+        candidates = sorted(candidates, key=lambda candidate: -candidate[1])[: 2 * beam_size]
+        ended = [length == max_length or tokens[-1] == EOS for tokens, _ in candidates]
+        for (tokens, total), is_end in list(zip(candidates, ended, strict=True))[:beam_size]:
+            if is_end:
+                finished.append((total / divisor(length, penalty), tokens))
+        running = [pair for pair, is_end in zip(candidates, ended, strict=True) if not is_end][:beam_size]
+        finished = sorted(finished, reverse=True)[:beam_size]
+        full = len(finished) == beam_size
+        if not running or (full and running[0][1] / divisor(length, penalty) <= finished[-1][0]):
+            break
+    return finished[0]
+
+
+@pytest.mark.parametrize("beam_size", [1, 2, 5, 20])
+@pytest.mark.parametrize(("penalty", "offset"), [(0.0, 0), (1.0, 0), (0.6, 5), (2.0, 5)])
+def test_beam_search_equals_an_uncached_search_with_lists(model, beam_size, penalty, offset):
+    rules = SearchRules(length_penalty=penalty, length_offset=offset)
+    for row in sources(3):
+        src_ids = unpadded(row)
+        (output,) = searched(model, src_ids, 8, beam_size, rules)
+        score, tokens = reference_beam(model, src_ids, 8, beam_size, penalty, DIVISORS[offset])
+        assert output.token_ids == tokens
+        assert output.score == pytest.approx(score, abs=1e-5)
+
+
+@pytest.mark.parametrize("beam_size", [0, 1, 2, 4])
+def test_a_batch_decodes_as_its_sentences_alone_to_the_end_or_the_limit(model, beam_size):
+    limits = [9, 3, 6, 1]
+    together = searched(model, sources(), limits, beam_size)
+    for row, limit, output in zip(sources(), limits, together, strict=True):
+        (alone,) = searched(model, unpadded(row), limit, beam_size)
+        assert output.token_ids == alone.token_ids
+        for other in (alone.log_probs, log_prob(model, unpadded(row), output.token_ids)):
+            assert output.log_probs == pytest.approx(other, abs=1e-5)
+        length = len(output.token_ids) if beam_size else 1
+        assert output.score == pytest.approx(sum(output.log_probs) / length, abs=1e-5)
+        assert EOS not in output.token_ids[:-1]
+        assert output.token_ids[-1] == EOS or len(output.token_ids) == limit
+        if beam_size == 1:
+            (greedy,) = searched(model, unpadded(row), limit, 0)
+            assert (alone.token_ids, alone.log_probs) == (greedy.token_ids, greedy.log_probs)
+
+
+def test_the_parents_of_a_hypothesis_lead_back_through_the_steps(model):
+    *steps, last = beam_search(DecodingState(model, sources(1)), 8, 4)
+    nodes = last[0].path()
+    for place, node in enumerate(nodes):
+        if place:
+            assert steps[place - 1][node.parent_row].token_id == nodes[place - 1].token_id
+        if node.token_id in node.candidates.ids:
+            at = node.candidates.ids.index(node.token_id)
+            assert node.candidates.log_probs[at] == node.log_prob
+    node = None
+    for token in (1, 5, 6, 7):
+        node = Node(token, before=node)
+    assert [node.ending(count) for count in (0, 1, 2, 4, 9)] == [(), (7,), (6, 7), (1, 5, 6, 7), (1, 5, 6, 7)]
+
+
+def test_alternatives_are_the_best_of_the_distribution_in_order(model):
+    src_ids = sources(1)
+    steps = list(decode(DecodingState(model, src_ids), 4))
+    (distribution,) = DecodingState(model, src_ids).forced([[node.token_id for (node,) in steps]])
+    for (node,), row in zip(steps, distribution, strict=True):
+        best = row.sort(descending=True)
+        assert node.candidates.log_probs == pytest.approx(best.values[:10].tolist(), abs=1e-5)
+        assert [*node.candidates.ids] == best.indices[:10].tolist()
+        assert node.candidates.ids[0] == node.token_id
+        assert sum(row.exp()) == pytest.approx(1, abs=1e-5)
+
+
+@pytest.mark.parametrize("beam_size", [0, -1, 65])
+def test_a_beam_of_impossible_width_is_refused(model, beam_size):
+    with pytest.raises(ValueError, match="beam_size"):
+        finish(beam_search(DecodingState(model, sources(1)), 3, beam_size))
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+@pytest.mark.parametrize("limits", [3, [3, 6]])
+def test_the_last_token_before_the_limit_is_the_forced_one(model, beam_size, limits):
+    rules = SearchRules(forced_end=EOS, forbidden=((EOS,),))
+    outputs = searched(model, sources(1 if limits == 3 else 2), limits, beam_size, rules)
+    ends = [(len(each.token_ids), each.token_ids[-1]) for each in outputs]
+    assert ends == [(3, EOS), (6, EOS)][: len(outputs)]
+
+
+def test_a_request_leaves_the_shared_model_and_the_random_state_untouched(model):
+    before, stream = {name: each.clone() for name, each in model.state_dict().items()}, torch.get_rng_state()
+    places = {name: set(vars(module)) for name, module in model.named_modules()}
+    searched(model, sources(), 5, 3)
+    finish(decode(DecodingState(model, sources()), 5, Sampling(seed=1).chooser()))
+    assert all(torch.equal(before[name], tensor) for name, tensor in model.state_dict().items())
+    assert places == {name: set(vars(module)) for name, module in model.named_modules()}
+    assert torch.equal(torch.get_rng_state(), stream)
+    ids = sources()
+    torch.testing.assert_close(DecodingState(model, ids).memory, model.encode(ids, padding_mask(ids, 0)))
+
+
+@pytest.mark.parametrize("width", [1, 5, 3 * BLOCK + 7, 64 * BLOCK + 255, 65 * BLOCK, 80 * BLOCK + 1])
+@pytest.mark.parametrize("count", [1, 2, 10, 70])
+def test_the_largest_of_a_row_are_those_of_a_full_sort(width, count):
+    rows = torch.rand(3, width, generator=torch.Generator().manual_seed(width)).log()
+    rows[0, width // 3 :] = -torch.inf
+    values, places = largest(rows, min(count, width))
+    expected = rows.sort(dim=1, descending=True).values[:, :count]
+    assert torch.equal(values, expected)
+    assert torch.equal(rows.gather(1, places), expected)
+    assert all(len(set(row)) == len(row) for row in places.tolist())
+
+
+# --- rules --------------------------------------------------------------------------------------------------
+
+PIECES, START = 12, 11
+
+
+def barred(rules: SearchRules, written: list[int]) -> set[int]:
+    log_probs = torch.randn(1, PIECES).log_softmax(-1)
+    allowed, _ = rules.choices(log_probs, [(START, *written)], [False], len(written))
+    free = ~allowed.isneginf()
+    assert torch.equal(allowed[free], log_probs[free])
+    return {*torch.nonzero(~free[0]).flatten().tolist()}
+
+
+@pytest.mark.parametrize(
+    "rules", [*({"no_repeat": n} for n in (1, 2, 3, 5)), *({"min_tokens": n} for n in (0, 1, 4))], ids=str
+)
+def test_what_may_not_follow_is_what_the_reference_bars(rules):
+    from transformers import MinLengthLogitsProcessor, NoRepeatNGramLogitsProcessor
+
+    draw = random.Random(0)
+    if "no_repeat" in rules:
+        reference: Any = NoRepeatNGramLogitsProcessor(rules["no_repeat"])
+    else:
+        reference = MinLengthLogitsProcessor(rules["min_tokens"] + 1, torch.tensor([EOS]))
+    for _ in range(40):
+        written = [draw.randrange(3, 5) for _ in range(draw.randrange(24))]
+        scores = reference(torch.tensor([[START, *written]]), torch.zeros(1, PIECES))
+        theirs = {*torch.nonzero(scores[0].isneginf()).flatten().tolist()}
+        assert barred(SearchRules(end_id=EOS, **rules), written) == theirs
+
+
+def test_something_is_always_left_to_choose():
+    rules = SearchRules(no_repeat=1, min_tokens=50, end_id=EOS)
+    assert barred(rules, [each for each in range(PIECES) if each not in (EOS, START)]) == set()
+
+
+@pytest.mark.parametrize(
+    ("rules", "words"),
+    [
+        ({}, ()),
+        ({"min_tokens": 55, "no_repeat": 3}, ("no end before 55 tokens", "no 3 tokens in a row twice")),
+        ({"no_repeat": 1}, ("no token twice",)),
+    ],
+)
+def test_rules_are_in_words(rules, words):
+    assert SearchRules(**rules).in_words == words
+
+
+@pytest.mark.parametrize(
+    ("rules", "change"),
+    [
+        ({"forced_start": 5}, do.forbid(5)),
+        ({"forced_start": 5}, do.forbid(5, step=0)),
+        ({"forced_end": 2}, do.forbid(2)),
+    ],
+)
+def test_a_token_that_the_model_s_rules_write_cannot_be_forbidden(rules, change):
+    with pytest.raises(InterventionError, match=r"own rules put this token into every output"):
+        constrained(SearchRules(**rules), [change], int, 2)
+
+
+# --- sampling -----------------------------------------------------------------------------------------------
+
+SHARES = np.array([0.5, 0.25, 0.15, 0.1])
+DISTRIBUTION = torch.tensor(SHARES).float().log()[None]
+FILTERED: list[tuple[dict[str, Any], Any]] = [
+    ({}, SHARES),
+    ({"temperature": 0.5}, SHARES**2),
+    ({"temperature": 0.001}, [1, 0, 0, 0]),
+    ({"temperature": 1e6}, [1, 1, 1, 1]),
+    *(({"top_k": k}, SHARES * (np.arange(4) < k)) for k in (1, 2, 4, 99)),
+    *(
+        ({"top_p": p}, SHARES * (np.arange(4) < n))
+        for p, n in ((0.01, 1), (0.49, 1), (0.6, 2), (0.85, 3), (1.0, 4))
+    ),
+    ({"temperature": 0.5, "top_k": 2}, SHARES**2 * [1, 1, 0, 0]),
+    ({"temperature": 2.0, "top_k": 2}, SHARES**0.5 * [1, 1, 0, 0]),
+]
+
+
+@pytest.mark.parametrize(("options", "powers"), FILTERED, ids=str)
+def test_temperature_top_k_and_top_p_follow_their_formulas_in_any_order(options, powers):
+    expected = np.array(powers, float) / np.sum(powers)
+    for order in ([0, 1, 2, 3], [2, 0, 3, 1]):
+        probabilities = Sampling(**options).filtered(DISTRIBUTION[:, order])[0].numpy()
+        np.testing.assert_allclose(probabilities, expected[order], atol=1e-5)
+        assert ((probabilities == 0) == (expected[order] == 0)).all() or "temperature" in options
+
+
+def test_samples_follow_the_distribution_and_the_seed(model):
+    choose = Sampling(seed=1).chooser()
+    draws = torch.stack([choose(DISTRIBUTION.expand(500, -1)) for _ in range(8)]).flatten()
+    np.testing.assert_allclose(draws.bincount(minlength=4) / len(draws), SHARES, atol=0.03)
+
+    def drawn(sampling: Sampling | None, batch: int = 4) -> list[Hypothesis]:
+        chooser = sampling.chooser() if sampling else None
+        return finish(decode(DecodingState(model, sources(batch)), 12, chooser))
+
+    assert drawn(Sampling(seed=1)) == drawn(Sampling(seed=1)) != drawn(Sampling(seed=2))
+    assert drawn(Sampling(top_k=1)) == drawn(None)
+    (output,) = drawn(Sampling(temperature=2.0, top_k=3, seed=4), 1)
+    own = log_prob(model, sources(1), output.token_ids)  # and not those that were filtered
+    assert output.log_probs == pytest.approx(own, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("temperature", value) for value in (0.0, 1e-40, -1.0, math.nan, math.inf)),
+        *(("top_k", value) for value in (0, 1.5)),
+        *(("top_p", value) for value in (0.0, 1.1, math.nan)),
+        *(("seed", value) for value in (-1, 2**63, np.float64(8), np.bool_(True), np.array([8]))),
+    ],
+)
+def test_an_impossible_way_of_sampling_is_refused_by_name(name, value):
+    with pytest.raises(ValueError, match=rf"{name} is .*; it must be"):
+        Sampling(**{name: value})

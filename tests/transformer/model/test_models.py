@@ -1,0 +1,429 @@
+"""Whole models: the paper's, language models and recurrent ones, against torch and the formulas; configs."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from paper_models import paper_base, paper_big
+from properties import JSON, PROPERTY, as_file, damaged, or_refused
+from random_models import random_config, random_ids, random_language_model, random_model, random_recurrent
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch_reference import as_nn_transformer
+
+from transformer import AttentionKind, Capture, Hooks
+from transformer.attention import padding_mask
+from transformer.config import (
+    RELATIVE,
+    LanguageModelConfig,
+    RecurrentConfig,
+    Score,
+    Sublayer,
+    TransformerConfig,
+    config_from,
+)
+from transformer.model import Transformer, count_parameters
+from transformer.packed import convert
+from transformer.recurrent import Recurrent
+from transformer.storage.description import parameter_count
+from transformer.trace import trace_of
+from transformer.training.presets import RECURRENT
+
+NORMS = pytest.mark.parametrize("norm", ["pre", "post"])
+CLOSE = {"atol": 1e-5, "rtol": 1e-4}
+KINDS = list(AttentionKind)
+
+
+def test_the_paper_s_models_have_the_right_number_of_parameters():
+    for config, millions in ((paper_base(), 63.1), (paper_big(), 214.2)):
+        with torch.device("meta"):
+            assert round(count_parameters(Transformer(config)) / 1e6, 1) == millions
+        assert config.d_head == 64
+    config = random_config(norm="pre")
+    d, f, v = config.d_model, config.d_ff, config.vocab_size
+    attention, feed_forward, norm = 4 * (d * d + d), 2 * d * f + d + f, 2 * d
+    encoder = config.n_encoder_layers * (attention + feed_forward + 2 * norm)
+    decoder = config.n_decoder_layers * (2 * attention + feed_forward + 3 * norm)
+    for tied, tables in ((True, 1), (False, 2)):
+        model = Transformer(random_config(norm="pre", tied_embeddings=tied))
+        assert count_parameters(model) == tables * v * d + encoder + decoder + 2 * norm
+
+
+# torch announces, once per process, that its nested-tensor fast path is off for pre-norm.
+@pytest.mark.filterwarnings("ignore:enable_nested_tensor")
+@NORMS
+@torch.no_grad()
+def test_the_stacks_equal_nn_transformer(norm):
+    model = random_model(norm=norm)
+    src, tgt = random_ids(2, 7), random_ids(2, 5, seed=1)
+    src[1, 4:] = 0
+    embedded = [
+        model.embedding(ids) * model.config.embedding_scale + model.encoder.positions.added(ids.shape[1])
+        for ids in (src, tgt)
+    ]
+    expected = as_nn_transformer(model)(
+        *embedded,
+        tgt_mask=nn.Transformer.generate_square_subsequent_mask(5),
+        src_key_padding_mask=src == 0,
+        memory_key_padding_mask=src == 0,
+        tgt_is_causal=True,
+    )
+    torch.testing.assert_close(model.features(src, tgt), expected, atol=1e-4, rtol=1e-4)
+
+
+def other(ids: Tensor, at: int) -> Tensor:
+    """Ids with another token in one place."""
+    ids = ids.clone()
+    ids[0, at] = 4 + (ids[0, at] - 3) % 36
+    return ids
+
+
+@NORMS
+def test_a_target_token_changes_its_own_and_later_logits_a_source_token_all_and_padding_none(norm):
+    model, src, tgt = random_model(norm=norm), random_ids(1, 6), random_ids(1, 8, seed=1)
+    before = model(src, tgt)
+    for at in range(1, 8):
+        after = model(src, other(tgt, at))
+        torch.testing.assert_close(after[:, :at], before[:, :at], atol=1e-6, rtol=0)
+        assert (after[:, at] - before[:, at]).abs().max() > 1e-3
+    for at in range(6):
+        assert ((model(other(src, at), tgt) - before).abs().amax(-1) > 1e-5).all()
+    padded = F.pad(src, (0, 5)), F.pad(tgt, (0, 3))
+    torch.testing.assert_close(model(*padded)[:, :8], before, atol=1e-5, rtol=0)
+    longer = random_ids(1, 9, seed=2)
+    together = model(torch.cat([F.pad(src, (0, 3)), longer]), tgt.expand(2, -1))
+    torch.testing.assert_close(together, torch.cat([before, model(longer, tgt)]), atol=1e-5, rtol=0)
+
+
+def test_dropout_acts_in_training_only_and_gradients_reach_every_parameter():
+    model, src, tgt = random_model(dropout=0.5), random_ids(2, 6), random_ids(2, 4, seed=1)
+    assert torch.equal(model(src, tgt), model(src, tgt))
+    model.train()
+    assert not torch.equal(model(src, tgt), model(src, tgt))
+    model.requires_grad_(True)(src, tgt).square().mean().backward()
+    assert all(parameter.grad is not None and parameter.grad.any() for parameter in model.parameters())
+
+
+def test_the_output_is_a_product_with_its_table_and_its_bias():
+    model, features = random_model(), torch.randn(2, 3, 32)
+    assert torch.equal(model.logits(features), features @ model.embedding.weight.T)
+    model = random_model(target_vocab_size=23, shared_embeddings=False, output_bias=True)
+    src, tgt = random_ids(2, 5), random_ids(2, 4, vocab_size=23)
+    by_hand = model.features(src, tgt) @ model.target_embedding.weight.T + model.output_bias
+    torch.testing.assert_close(model(src, tgt), by_hand)
+    assert by_hand.shape == (2, 4, 23)
+
+
+def test_embeddings_are_scaled_where_the_config_says_so_and_positions_end():
+    model, plain = random_model(), random_model(scaled_embeddings=False)
+    plain.load_state_dict(model.state_dict())
+    plain.embedding.weight *= model.config.embedding_scale
+    torch.testing.assert_close(plain.encode(random_ids(1, 6)), model.encode(random_ids(1, 6)))
+    assert random_config(d_model=64).embedding_scale == 8
+    with pytest.raises(ValueError, match="8 positions"):
+        random_model(max_positions=8)(random_ids(1, 9), random_ids(1, 2))
+
+
+def test_a_converted_model_has_the_same_numbers_and_other_places_in_memory():
+    model, src, tgt = random_model(), random_ids(2, 5), random_ids(2, 4, seed=1)
+    expected, logits = {name: x.clone() for name, x in model.state_dict().items()}, model(src, tgt)
+    converted = convert(convert(model, "cpu"), "cpu")
+    assert all(torch.equal(tensor, expected[name]) for name, tensor in converted.state_dict().items())
+    for parameter in converted.encoder.parameters():
+        wide = parameter.dim() == 2 and parameter.shape[0] >= parameter.shape[1]
+        assert (parameter.t() if wide else parameter).is_contiguous()
+    torch.testing.assert_close(converted(src, tgt), logits, atol=1e-5, rtol=0)
+    doubled = copy.deepcopy(converted).double()(src, tgt)
+    assert converted.double()(src, tgt).dtype == torch.float64
+    torch.testing.assert_close(converted(src, tgt), doubled, atol=1e-9, rtol=0)
+
+
+def test_the_three_maps_of_a_decoder_s_self_attention_are_one_product_that_follows_each_of_them():
+    model = convert(random_model(), "cpu")
+    own = model.decoder.layers[0].self_attention
+    assert own.joined is not None
+    assert model.decoder.layers[0].cross_attention.joined is None
+    x = torch.randn(2, 3, own.q_proj.in_features)
+    own.k_proj.weight.data[0] = 7.0
+    own.v_proj.bias.data[1] = 7.0
+    three = torch.cat([linear(x) for linear in (own.q_proj, own.k_proj, own.v_proj)], dim=-1)
+    torch.testing.assert_close(own.joined(x), three, atol=1e-5, rtol=0)
+    assert copy.deepcopy(own).joined is None
+
+
+@pytest.mark.parametrize("name", ["q_proj", "k_proj", "v_proj"])
+def test_a_map_that_was_put_in_later_is_used(name):
+    """Silently the old one was, for keys and values."""
+    model = convert(random_model(), "cpu").requires_grad_(False)
+    own, x = model.decoder.layers[0].self_attention, torch.randn(2, 3, 32)
+    before, fresh = own(x), copy.deepcopy(own)
+    for attention in (own, fresh):
+        parameter = getattr(attention, name).weight
+        getattr(attention, name).weight = nn.Parameter(parameter.flip(0), requires_grad=False)
+    assert not torch.allclose(own(x), before)
+    torch.testing.assert_close(own(x), fresh(x))
+    getattr(own, name).weight.requires_grad_(True)
+    own(x).square().sum().backward()
+    assert getattr(own, name).weight.grad.any()
+
+
+@pytest.mark.parametrize(("encoder", "decoder"), [(1, 1), (2, 5), (4, 1)])
+def test_the_table_of_sites_says_what_a_running_model_does(encoder, decoder):
+    model = random_model(n_encoder_layers=encoder, n_decoder_layers=decoder)
+    hooks, lengths = Hooks(Capture(residual=True).parts), {"encoder": 7, "decoder": 4}
+    model(random_ids(1, 7), random_ids(1, 4), hooks=hooks)
+    trace, sites = trace_of(hooks, model.config, lambda *_: None), model.config.sites
+    assert [(kind, site.n_layers) for kind, site in sites.items()] == list(
+        zip(KINDS, (encoder, decoder, decoder), strict=True)
+    )
+    rows = [(site.causal, site.own_keys, site.predicts) for site in sites.values()]
+    assert rows == [(False, True, False), (True, True, True), (False, False, True)]
+    for kind, site in sites.items():
+        assert site.n_layers == model.config.stacks[site.query_side].n_layers == len(trace.layers[kind])
+        for layer, record in enumerate(trace.layers[kind]):
+            attention, sublayer = model.attention(kind, layer), site.sublayer(layer)
+            assert (attention.kind, attention.layer) == (kind, layer)
+            assert model.residual(sublayer).name == sublayer.path
+            assert record.shape[1:] == (lengths[site.query_side], lengths[site.key_side])
+            assert record.causal == site.causal
+    assert [*trace.residuals] == [each for stack in model.config.stacks.values() for each in stack.passed()]
+
+
+def test_a_stack_says_what_follows_a_sub_layer():
+    stack = random_config(n_decoder_layers=2).stacks["decoder"]
+    first, second = (Sublayer("decoder", layer, "feed_forward") for layer in (0, 1))
+    assert stack.after(Sublayer("decoder", 0, "self_attention")) == Sublayer("decoder", 0, "cross_attention")
+    assert (stack.after(first), stack.after(second)) == (Sublayer("decoder", 1, "self_attention"), None)
+    assert stack.ends() == (first, second)
+
+
+# --- language models ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("positions", RELATIVE)
+def test_a_language_model_is_causal_with_and_without_a_cache_and_blind_to_other_texts(positions):
+    model, ids = random_language_model(positions=positions), random_ids(2, 9)
+    later = torch.cat([ids[:, :6], random_ids(2, 3, seed=5)], dim=1)
+    torch.testing.assert_close(model(ids)[:, :6], model(later)[:, :6], **CLOSE)
+    assert not torch.allclose(model(ids)[:, 6:], model(later)[:, 6:])
+    cache = model.new_cache()
+    parts = [model.features(part, cache=cache) for part in (ids[:, :4], ids[:, 4:5], ids[:, 5:])]
+    assert cache.length == 9
+    torch.testing.assert_close(torch.cat(parts, dim=1), model.features(ids), **CLOSE)
+    first, second = random_ids(1, 4), random_ids(1, 6, seed=1)
+    row = torch.cat([first, second], dim=1)
+    together = model.features(row, torch.tensor([[0] * 4 + [1] * 6]))
+    torch.testing.assert_close(together[:, :4], model.features(first), **CLOSE)
+    torch.testing.assert_close(together[:, 4:], model.features(second), **CLOSE)
+    assert not torch.allclose(together[:, 4:], model.features(row)[:, 4:])
+    torch.testing.assert_close(model.logits(together), F.linear(together, model.embedding.weight))
+
+
+def test_a_language_model_has_masked_self_attention_alone_and_its_size_is_estimated_closely():
+    model = random_language_model(d_model=64, d_ff=256, vocab_size=2000, max_positions=1)
+    (site,) = model.config.sites.values()
+    assert (site.kind, site.causal, site.own_keys, site.predicts) == (AttentionKind.DECODER, True, True, True)
+    assert {*model.config.stacks} == {"decoder"}
+    assert parameter_count(model.config) == pytest.approx(count_parameters(model), rel=0.02)
+
+
+# --- recurrent models ---------------------------------------------------------------------------------------
+
+SCORES = get_args(Score)
+EACH_SCORE = pytest.mark.parametrize("score", SCORES)
+SOURCES = ([5, 6, 7, 8, 9, 10, 11, 2], [12, 13, 2], [14, 15, 16, 17, 2])
+TARGETS = ([1, 20, 21, 22], [1, 23], [1, 24, 25, 26, 27, 28])
+
+
+def make(score: str) -> Recurrent:
+    torch.manual_seed(3)
+    return (
+        Recurrent(RecurrentConfig(vocab_size=30, d_model=12, score=score, reach=2))
+        .eval()
+        .requires_grad_(False)
+    )
+
+
+def padded(*rows: list[int]) -> Tensor:
+    longest = max(map(len, rows))
+    return torch.tensor([[*row, *[0] * (longest - len(row))] for row in rows])
+
+
+@EACH_SCORE
+def test_a_recurrent_model_gives_a_batch_and_a_cache_what_each_sentence_gets_alone(score):
+    model, source, target = make(score), padded(*SOURCES), padded(*TARGETS)
+    together = model(source, target)
+    for row, (one, other_side) in enumerate(zip(SOURCES, TARGETS, strict=True)):
+        alone = model(padded(one), padded(other_side))[0]
+        torch.testing.assert_close(together[row, : len(other_side)], alone, **CLOSE)
+    torch.testing.assert_close(model(F.pad(source, (0, 4)), target), together)
+    mask, rows = padding_mask(source, 0), torch.tensor([2, 0, 0])
+    memory, cache = model.encode(source, mask), model.new_cache()
+    steps = [model.decode(each, memory, mask, cache=cache) for each in target.split(1, dim=1)]
+    assert cache.length == target.shape[1]
+    torch.testing.assert_close(torch.cat(steps, dim=1), model.decode(target, memory, mask))
+    cache = model.new_cache()
+    model.decode(target[:, :1], memory, mask, cache=cache)
+    cache.select(rows)
+    step = model.decode(target[rows, 1:2], memory[rows], mask[rows], cache=cache)
+    torch.testing.assert_close(step, model.decode(target[rows, :2], memory[rows], mask[rows])[:, 1:])
+    first, later = (model(padded(SOURCES[0]), padded([1, 20, *ids])) for ids in ([21, 22], [25, 26]))
+    torch.testing.assert_close(first[:, :2], later[:, :2])
+    assert not torch.allclose(first[:, 2:], later[:, 2:])
+
+
+def by_hand(model: Recurrent, h: np.ndarray, m: np.ndarray) -> np.ndarray:
+    """(queries, keys) weights of one sentence by the formulas of the papers, cell by cell."""
+    part = {name: tensor.double().numpy() for name, tensor in model.cross.compare.state_dict().items()}
+
+    def score(h: np.ndarray, m: np.ndarray) -> Any:
+        if model.config.score == "dot":
+            return h @ m
+        if model.config.score != "additive":
+            return h @ part["q_proj.weight"].T @ m
+        inner = part["q_proj.weight"] @ h + part["k_proj.weight"] @ m + part["k_proj.bias"]
+        return part["vector"][0] @ np.tanh(inner)
+
+    weights = np.exp([[score(query, key) for key in m] for query in h])
+    if model.config.score != "local":
+        return weights / weights.sum(1, keepdims=True)
+    places = np.tanh(h @ part["inner.weight"].T) @ part["outer.weight"].T
+    distances = np.arange(len(m)) - len(m) / (1 + np.exp(-places))
+    weights[np.abs(distances) > model.config.reach] = 0
+    gaussian = np.exp(-(distances**2) / (2 * (model.config.reach / 2) ** 2))
+    return weights / weights.sum(1, keepdims=True) * gaussian
+
+
+@EACH_SCORE
+@torch.no_grad()
+def test_the_whole_recurrent_decoder_follows_the_formulas(score):
+    model, hooks = random_recurrent(score, vocab_size=30, d_model=12), Hooks({"heads"})
+    source, target = padded(SOURCES[0]), padded(TARGETS[0])
+    memory = model.encode(source)
+    features = model.decode(target, memory, hooks=hooks)[0].double().numpy()
+    x = model.embedding(target) * model.config.embedding_scale
+    before = torch.tanh(model.decoder.start(memory[:, 0, 6:]))
+    h = model.decoder.gru(x, before[None])[0][0].double().numpy()
+    m = memory[0].double().numpy()
+    contexts = by_hand(model, h, m) @ m
+    heads = hooks.values("decoder.0.cross_attention.heads")[0, 0].numpy()
+    np.testing.assert_allclose(heads, contexts, atol=1e-5)
+    joined = contexts @ model.cross.out_proj.weight.double().numpy().T
+    own, bias = (part.double().numpy() for part in model.decoder.own.parameters())
+    np.testing.assert_allclose(features, np.tanh(joined + h @ own.T + bias), atol=1e-5)
+    table = model.embedding.weight.double().numpy()
+    np.testing.assert_allclose(model(source, target)[0].double().numpy(), features @ table.T, atol=1e-4)
+    states = torch.randn(1, 5, 12)  # each half of the memory is a GRU of one direction
+    both = model.encoder(states)
+    torch.testing.assert_close(both[..., :6], model.encoder.forwards(states)[0])
+    torch.testing.assert_close(both[..., 6:], model.encoder.backwards(states.flip(1))[0].flip(1))
+
+
+def test_an_untrained_local_query_looks_at_the_middle():
+    hooks = Hooks({"centres"})
+    make("local").features(padded(*SOURCES), padded(*TARGETS), hooks)
+    lengths = torch.tensor([float(len(source)) for source in SOURCES])
+    torch.testing.assert_close(hooks.values("decoder.0.cross_attention.centres")[:, 0, 0], lengths / 2)
+
+
+@EACH_SCORE
+def test_recurrent_twins_start_alike_learn_everywhere_and_attend_across_alone(score):
+    twin, model = make("dot").state_dict(), make(score)
+    stream = torch.rand(3)
+    make("dot")
+    assert torch.equal(stream, torch.rand(3)), "twins draw the same dropout"
+    shared = {name: each for name, each in model.state_dict().items() if not name.startswith("cross.compare")}
+    assert all(torch.equal(twin[name], weight) for name, weight in shared.items())
+    assert [*model.config.sites] == [AttentionKind.CROSS]
+    assert not [stack for stack in model.config.stacks.values() if stack.passed()]
+    assert model.attention(AttentionKind.CROSS, 0).n_heads == 1
+    assert config_from(model.config.to_dict()) == model.config
+    learner = random_recurrent(score, vocab_size=30).train().requires_grad_(True)
+    learner(padded(*SOURCES), padded(*TARGETS)).log_softmax(-1)[..., 20].sum().backward()
+    assert not [name for name, each in learner.named_parameters() if each.grad is None or not each.grad.any()]
+
+
+@pytest.mark.parametrize("name", RECURRENT)
+def test_a_shipped_recurrent_size_has_at_most_1_100_000_parameters(name):
+    assert count_parameters(Recurrent(config_from(RECURRENT[name].sizes))) <= 1_100_000
+
+
+# --- configs ------------------------------------------------------------------------------------------------
+
+CONFIGS = (
+    random_config(norm="pre", trained_length=17),
+    LanguageModelConfig(vocab_size=20),
+    RecurrentConfig(vocab_size=20),
+)
+
+
+@PROPERTY
+@given(st.sampled_from(CONFIGS).flatmap(lambda config: damaged(config.to_dict())))
+def test_a_damaged_config_is_refused_in_one_sentence_or_survives(values: dict[str, Any]):
+    with or_refused(ValueError):
+        config = config_from(values)
+        assert config_from(as_file(config.to_dict())) == config
+        assert not any(isinstance(value, dict | list) for value in config.to_dict().values())
+
+
+@PROPERTY
+@given(st.sampled_from(list(random_config().to_dict())), JSON)
+def test_an_entry_of_another_kind_is_named(name: str, value: Any):
+    try:
+        config = random_config(**{name: value})
+    except ValueError as error:
+        words = str(error)
+    else:
+        words = name if config.to_dict()[name] == value else ""
+    assert any(each in words for each in (name, "eos_id", "n_heads"))  # a size may refuse what depends on it
+
+
+OWN: dict[str, Any] = {"vocab_size": 20, "shared_embeddings": False}
+WRONG: list[tuple[Any, dict[str, Any], str]] = [
+    (random_config, {"d_model": 30}, "n_heads"),
+    (random_config, {"d_ff": 2.5}, "d_ff"),
+    (random_config, {"d_ff": True}, "d_ff"),
+    (random_config, {"vocab_size": 1_000_001}, "vocab_size"),
+    (random_config, {"eos_id": 40}, "eos_id"),
+    (random_config, {"eos_id": 0}, "eos_id and pad_id are both 0"),
+    (random_config, {"dropout": 1.0}, "dropout"),
+    (random_config, {"norm": ["pre"]}, "norm"),
+    (random_config, {"trained_length": 0}, "trained_length"),
+    (random_config, {"d_modell": 32}, "d_modell"),
+    (TransformerConfig.from_dict, {"d_model": 32}, "vocab_size"),
+    (TransformerConfig, {"vocab_size": 20, "target_vocab_size": 30}, "target_vocab_size"),
+    (TransformerConfig, OWN | {"target_vocab_size": -1}, "target_vocab_size"),
+    (TransformerConfig, OWN | {"target_vocab_size": 2}, "eos_id"),
+    (TransformerConfig, {"vocab_size": 20, "shared_embeddings": 1}, "shared_embeddings"),
+    (TransformerConfig, {"vocab_size": 20, "output_bias": "no"}, "output_bias"),
+    (TransformerConfig, {"vocab_size": 20, "languages": [">>fra<<"]}, "languages"),
+    (LanguageModelConfig, {"vocab_size": 40, "positions": "sinusoidal"}, "positions is"),
+    (LanguageModelConfig, {"vocab_size": 40, "positions": "learned"}, "positions is"),
+    (config_from, {"architecture": "diffusion", "vocab_size": 40}, "architecture is 'diffusion'"),
+    *(
+        (RecurrentConfig, {"vocab_size": 30, "d_model": 12} | {name: value}, name)
+        for name, value in {"score": "other", "cell": "lstm", "n_heads": 2, "d_model": 13, "reach": 0}.items()
+    ),
+    (RecurrentConfig, {"vocab_size": 30, "positions": "rotary"}, "positions"),
+    (RecurrentConfig, {"vocab_size": 30, "architecture": "transformer"}, "architecture"),
+]
+
+
+@pytest.mark.parametrize(("make_config", "entries", "named"), WRONG, ids=range(len(WRONG)))
+def test_what_is_wrong_or_contradicts_itself_is_refused_by_name(make_config, entries, named):
+    with pytest.raises(ValueError, match=named):
+        make_config(entries) if make_config in (config_from, TransformerConfig.from_dict) else make_config(
+            **entries
+        )
+
+
+def test_a_config_of_before_separate_targets_reads_as_it_was_meant():
+    config = TransformerConfig.from_dict({"vocab_size": 20, "d_model": 64, "tied_embeddings": False})
+    assert (config.n_target_pieces, config.shared_embeddings, config.output_bias) == (20, True, False)
+    assert (config.embedding_scale, config.language_pieces) == (8, ())

@@ -1,0 +1,488 @@
+"""Runs with interventions, the trees of searches, and draws: against forced passes, and by hand."""
+
+from __future__ import annotations
+
+import itertools
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from changes import EVERY, INSIDE, TEXT, TOKENS, changeable
+from closed_form import CASES
+from torch.nn import functional as F
+
+from transformer import AttentionKind, Sampling, Translation, Translator, load_translator
+from transformer import interventions as do
+from transformer.config import Sublayer
+from transformer.decoding import NodeState
+from transformer.encodings import REGISTRY
+from transformer.interventions import InterventionError
+from transformer.sampling import draw
+from transformer.translator import reached, retrace
+
+LENGTH, IDS = 7, tuple(range(40, 46))
+NEAR: dict[str, Any] = {"atol": 2e-5, "rtol": 1e-7}
+
+
+@pytest.fixture(scope="module", params=["pre", "post"])
+def ready(request, tokenizer) -> Translator:
+    return changeable(tokenizer, norm=request.param)
+
+
+@pytest.fixture(scope="module")
+def pre(tokenizer) -> Translator:
+    return changeable(tokenizer, norm="pre")
+
+
+def weights_of(run: Translation) -> list[np.ndarray]:
+    return [run.attention.weights(*place) for place in run.attention.places]
+
+
+def check_forced(translator: Translator, run: Translation, source: str = TEXT) -> None:
+    """A run's numbers are those of a forced pass with the same changes, and both are verified."""
+    forced = translator.force(source, run.target_ids, interventions=run.interventions)
+    np.testing.assert_allclose(run.log_probs, forced.log_probs, **NEAR)
+    for mine, other in zip(weights_of(run), weights_of(forced), strict=True):
+        np.testing.assert_allclose(mine, other, **NEAR)
+    assert run.attention.audit().passed, run.interventions
+    assert forced.attention.audit().passed, run.interventions
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_every_change_acts_in_every_way_to_decode_and_is_verified(ready, name):
+    change = EVERY[name]
+    run = partial(ready.translate, TEXT, max_length=LENGTH)
+    plain, changed = run(), run(interventions=[change])
+    assert changed.interventions == (change,)
+    acted = (changed.log_probs, changed.target_tokens) != (plain.log_probs, plain.target_tokens)
+    assert acted or name == "forbid"
+    report = changed.attention.audit()
+    assert (report.passed, report.changes) == (True, (str(change),)), report
+    assert changed.head("cross", 1, 2).audit.changes == report.changes
+    for more in ({}, {"beam_size": 3}, {"sample": Sampling(seed=3)}):
+        check_forced(ready, run(interventions=[change], **more))
+    bare = run(interventions=[change], capture=False)
+    assert (bare.log_probs, bare.attention) == (changed.log_probs, None)
+    again = retrace(ready, changed)
+    assert again.attention.audit().passed
+    assert (bool(again.attention.residuals), again.interventions) == (True, (change,))
+    after = run()  # which the changes of others do not touch
+    assert (after.log_probs, after.interventions, after.attention.audit().changes) == (
+        plain.log_probs,
+        (),
+        (),
+    )
+
+
+@pytest.mark.parametrize("positions", sorted({*REGISTRY} - {"sinusoidal"}))
+def test_every_change_is_the_same_with_and_without_a_cache_for_every_encoding(tokenizer, positions):
+    translator = changeable(tokenizer, positions=positions)
+    for name, change in INSIDE.items():
+        if positions != "none" or not isinstance(change, do.NoPositions):
+            options = {"beam_size": 3} if name in ("hide", "patch a stream") else {}
+            run = translator.translate(TEXT, max_length=LENGTH, interventions=[change], **options)
+            check_forced(translator, run)
+
+
+def test_several_changes_act_together_and_a_chosen_token_comes_in_every_way(ready):
+    changes = [INSIDE["ablate by zero"], INSIDE["hide"], TOKENS["choose"], TOKENS["forbid"]]
+    for size in (1, 3):
+        run = ready.translate(TEXT, beam_size=size, max_length=LENGTH, interventions=changes)
+        check_forced(ready, run)
+        assert run.steps[2].token_id == 50
+
+
+def test_only_the_layers_touched_leave_the_fused_path(pre, monkeypatch):
+    fused, calls = F.scaled_dot_product_attention, []
+
+    def counted(*arguments: Any, **named: Any) -> torch.Tensor:
+        calls.append(1)
+        return fused(*arguments, **named)
+
+    monkeypatch.setattr(F, "scaled_dot_product_attention", counted)
+
+    def count(*changes: do.Intervention) -> int:
+        calls.clear()
+        pre.translate(TEXT, max_length=5, interventions=changes)
+        return len(calls)
+
+    plain = count()
+    assert plain == 2 + 5 * 6
+    assert count(do.ablate("cross", 1, 0, by="uniform")) == plain - 5
+    assert count(do.set_row("encoder", 0, 1, 0, {1: 1.0})) == plain - 1
+    assert count(do.hide(0)) == plain - 5 * 3
+    assert count(do.scale("cross", 1, 0, 2.0), do.ablate("encoder", 0)) == plain
+
+
+def test_a_change_to_what_is_so_already_has_no_effect(ready):
+    plain = ready.force(TEXT, IDS)
+    for nothing in (
+        do.scale("cross", 1, None, 1.0),
+        do.temperature("decoder", 1, None, 1.0),
+        do.mask("decoder", forbid="future"),
+        do.ablate("decoder", 0, None, by="uniform", rows=0),
+    ):
+        run = ready.force(TEXT, IDS, interventions=[nothing])
+        np.testing.assert_allclose(run.log_probs, plain.log_probs, atol=1e-5)
+
+
+def test_changes_of_one_head_act_in_their_order_and_a_division_goes_once(ready):
+    zero, half, even = (
+        do.ablate("cross", 0, 1),
+        do.scale("cross", 0, 1, 0.5),
+        do.ablate("cross", 0, 1, by="uniform"),
+    )
+    row = do.set_row("cross", 0, 1, 0, {0: 1.0})
+    for changes in itertools.permutations([zero, half]):
+        assert (
+            ready.force(TEXT, IDS, interventions=changes).attention.layer("cross", 0).output[1] == 0
+        ).all()
+    for changes, weight in (([row, even], 0.2), ([even, row], 1.0)):
+        run = ready.force(TEXT, IDS, interventions=changes)
+        assert run.attention.weights("cross", 0, 1)[0, 0] == pytest.approx(weight)
+    lists: list[list[do.Intervention]] = [[], [do.unscaled("cross", 1, 2)]]
+    lists.append([*lists[1], do.unscaled("cross", 1)])  # one head by itself, and as one of its layer
+    runs = [ready.translate(TEXT, max_length=LENGTH, interventions=changes) for changes in lists]
+    own, once, twice = (run.attention.scores("cross", 1)[2][0] for run in runs)
+    np.testing.assert_allclose(once, own * ready.config.d_head**0.5, rtol=1e-4)
+    np.testing.assert_allclose(twice, once, rtol=1e-4)
+    assert runs[2].attention.audit().passed
+
+
+def test_ablating_the_copying_head_destroys_the_copy_and_the_other_head_does_nothing(solved):
+    case = CASES[solved.name]
+    plain = solved.translate(case.sentence)
+    for by in ("zero", "uniform", "first"):
+        change = do.ablate("cross", 0, 0, by=by)
+        assert solved.translate(case.sentence, max_length=9, interventions=[change]).text != case.translation
+        other = solved.translate(case.sentence, interventions=[do.ablate("cross", 0, 1, by=by)])
+        assert other.text == case.translation
+        np.testing.assert_allclose(other.log_probs, plain.log_probs, atol=1e-5)
+    silent = solved.translate(case.sentence, max_length=3, interventions=[do.ablate("cross", 0, 0)])
+    assert (silent.attention.layer("cross", 0).output[0] == 0).all()
+    assert (silent.attention.weights("cross", 0, 0).argmax(-1) == case.keys("cross", 0)[:3]).all()
+
+
+def test_a_closed_form_model_from_a_file_takes_weights_by_hand(closed_form_models):
+    translator = load_translator(closed_form_models["copy"])
+    row = do.set_row("cross", 0, 0, 0, {2: 1.0})
+    assert translator.translate(CASES["copy"].sentence, interventions=[row]).text.startswith("drei zwei")
+
+
+def test_hiding_the_word_that_is_copied_is_a_softmax_without_it(solved):
+    case = CASES[solved.name]
+    at = case.keys("cross", 0)[0]
+    plain = solved.force(case.sentence, case.target_tokens)
+    hidden = solved.force(case.sentence, case.target_tokens, interventions=[do.hide(at)])
+    scores = plain.attention.scores("cross", 0)
+    scores[:, :, at] = -np.inf
+    by_hand = np.exp(scores - scores.max(-1, keepdims=True))
+    by_hand /= by_hand.sum(-1, keepdims=True)
+    np.testing.assert_allclose(hidden.attention.weights("cross", 0), by_hand, atol=1e-6)
+
+
+def test_hiding_the_only_word_gives_the_distribution_of_a_memory_without_it(ready, solved):
+    """By hand: the encoder still reads the word, and the decoder is given the row of `</s>` alone."""
+    hidden = ready.force("one", (40, 41, 42), interventions=[do.hide(0)])
+    source = torch.tensor([[*ready.ids("one"), ready.config.eos_id]])
+    read = torch.tensor([[ready.config.bos_id, 40, 41]])
+    features = ready.model.decode(read, ready.model.encode(source)[:, 1:])
+    by_hand = ready.model.logits(features)[0].log_softmax(-1)
+    torch.testing.assert_close(hidden.distributions(), by_hand, atol=1e-5, rtol=0)
+    np.testing.assert_array_equal(hidden.attention.weights("cross", 2)[:, :, 1], 1.0)
+    ends = solved.translate(CASES[solved.name].sentence.split()[0], interventions=[do.hide(0)])
+    assert (ends.target_tokens, ends.log_probs[0] > -0.01) == (("</s>",), True)
+    nothing = ready.translate("one", max_length=2, interventions=[do.hide(0), do.hide(1)])
+    assert (nothing.attention.weights("cross", 0) == 0).all()
+    assert (nothing.attention.layer("cross", 0).output == 0).all()
+    assert nothing.attention.audit().passed
+
+
+def test_lifting_the_causal_mask_leaks_exactly_the_next_token(ready):
+    ids, other = [*IDS], [*IDS[:4], 90, IDS[5]]
+    lifted = do.mask("decoder", allow="next", layer=2)
+
+    def weights(target: list[int], *changes: do.Intervention) -> np.ndarray:
+        return ready.force(TEXT, target, interventions=changes).attention.weights("decoder", 2)
+
+    mask = ready.force(TEXT, ids, interventions=[lifted]).attention.mask("decoder", 2, 0)
+    assert (mask == np.tri(6, k=1, dtype=bool)).all()
+    changed = np.abs(weights(ids, lifted) - weights(other, lifted)).max((0, 2)) > 1e-6
+    own = np.abs(weights(ids) - weights(other)).max((0, 2)) > 1e-6
+    assert (own.tolist(), changed.tolist()) == ([False] * 5 + [True], [False] * 4 + [True] * 2)
+
+
+@pytest.mark.parametrize("kind", ["encoder", "decoder", "cross"])
+def test_a_cell_that_is_allowed_and_forbidden_is_hidden(ready, kind):
+    both = do.mask(kind, allow=[(2, 1)], forbid=[(2, 1)])
+    run = ready.force(TEXT, IDS, interventions=[both])
+    assert not run.attention.mask(kind, 0)[..., 2, 1].any()
+    assert not do.allows(both, 2, 1)
+    assert (run.attention.weights(kind, 0)[:, 2, 1] == 0).all()
+    assert run.attention.audit().passed
+
+
+def test_patching_everything_gives_the_other_run_exactly_and_patching_its_own_nothing(ready):
+    own, other = ready.force(TEXT, IDS), ready.force("five six eight nine", IDS)
+    for place in (do.embeddings("encoder"), do.stream("encoder", 1, "feed_forward"), do.encoder_output()):
+        for source in (other, own):
+            patched = ready.force(TEXT, IDS, interventions=[do.patch(place, source)])
+            assert patched.log_probs == source.log_probs
+    last = do.stream("decoder", 2, "feed_forward")
+    assert ready.force(TEXT, IDS, interventions=[do.patch(last, other)]).log_probs == other.log_probs
+    decoded = ready.translate(TEXT, max_length=LENGTH, interventions=[do.patch(do.encoder_output(), other)])
+    assert decoded.text == ready.translate("five six eight nine", max_length=LENGTH).text
+
+
+def test_a_patch_says_where_everything_goes(ready):
+    where = do.stream("encoder", 0, "self_attention")
+    other = ready.force("five six", IDS, interventions=[do.no_positions("encoder")])
+    patched = ready.force(TEXT, IDS, interventions=[do.patch(where, other, {3: 0, 0: 2})])
+    stream = patched.stream(Sublayer("encoder", 0, "self_attention"))
+    theirs = other.stream(Sublayer("encoder", 0, "self_attention")).stream
+    assert torch.equal(stream.stream[[0, 3]], theirs[[2, 0]])
+    assert torch.equal(stream.stream[[1, 2, 4]], stream.own_stream[[1, 2, 4]])
+    with pytest.raises(InterventionError, match="has 3 positions in the encoder and this one 5"):
+        ready.force(TEXT, IDS, interventions=[do.patch(where, other)])
+
+
+def test_choosing_a_token_equals_a_forced_pass_over_that_prefix(ready):
+    chosen = ready.translate(TEXT, max_length=LENGTH, interventions=[do.choose(2, 50)])
+    plain = ready.translate(TEXT, max_length=LENGTH)
+    np.testing.assert_allclose(chosen.log_probs, ready.force(TEXT, chosen.target_ids).log_probs, **NEAR)
+    assert chosen.target_ids[:2] == plain.target_ids[:2]
+    step = chosen.steps[2]
+    assert (step.token_id, step.forced, step.alternatives) == (50, True, plain.steps[2].alternatives)
+    begun = ready.translate(TEXT, max_length=LENGTH, interventions=[do.prefix(chosen.target_ids[:3])])
+    assert begun.log_probs == chosen.log_probs
+    assert ready.force(TEXT, plain.target_tokens).target_ids == plain.target_ids
+
+
+def test_source_edits_are_read_instead_of_the_typed_words(ready):
+    ids = ready.ids(TEXT)
+    edited = ready.translate(TEXT, max_length=4, interventions=[do.edit_source(1, ids[3]), do.drop_source(0)])
+    assert edited.source_tokens == ready.pieces([ids[3], ids[2], ids[3], 2], "source")
+    assert edited.source_text == TEXT
+    assert edited.attention.audit().passed
+
+
+@pytest.mark.parametrize("options", [{"beam_size": 1}, {"beam_size": 3}, {"beam_size": 2, "tree": True}])
+def test_a_source_whose_end_became_padding_is_translated_and_verified(ready, options):
+    """A beam of three rows ended in a RuntimeError: its padding had three rows, its memory one."""
+    end = do.edit_source(len(ready.ids(TEXT)), "<pad>")
+    run = ready.translate(TEXT, max_length=5, interventions=[end], **options)
+    assert run.source_tokens[-1] == "<pad>"
+    assert not run.attention.weights("cross", 0)[..., -1].any()
+    check_forced(ready, run)
+
+
+def test_a_change_of_a_row_that_the_output_never_reached_is_said(ready):
+    for late in (do.set_row("cross", 0, 0, 2, {0: 1.0}), do.ablate("decoder", 0, 0, rows=[2, 5])):
+        run = ready.translate(TEXT, interventions=[do.choose(1, 2), late], max_length=LENGTH)
+        assert len(run.target_tokens) == 2
+        assert f"The output ended before this change could act: {late}." in run.notes
+        assert retrace(ready, run).attention.audit().passed
+    acts = do.set_row("cross", 0, 0, 1, {0: 1.0})
+    assert not ready.translate(TEXT, interventions=[do.choose(1, 2), acts], max_length=LENGTH).notes
+
+
+def test_the_last_layer_norms_can_be_left_out(pre):
+    for side in ("encoder", "decoder"):
+        changed = pre.translate(TEXT, max_length=4, interventions=[do.drop_norm(side)])
+        assert changed.attention.audit().passed
+        assert changed.log_probs != pre.translate(TEXT, max_length=4).log_probs
+
+
+LACKS: list[tuple[dict[str, str], do.Intervention, str]] = [
+    ({}, do.ablate("cross", 0, 0, by="mean"), "has no mean outputs"),
+    ({"positions": "none"}, do.no_positions("encoder"), "no positions"),
+    ({"norm": "post"}, do.drop_norm("encoder"), "post-norm"),
+]
+
+
+@pytest.mark.parametrize(("config", "change", "words"), LACKS, ids=str)
+def test_what_a_model_does_not_have_is_refused_with_a_sentence(translator, tokenizer, config, change, words):
+    model = changeable(tokenizer, **config) if config else translator
+    with pytest.raises(InterventionError, match=words):
+        model.translate("one", interventions=[change])
+
+
+def test_tokens_that_contradict_an_output_or_leave_no_source_are_refused(ready):
+    assert ready.force(TEXT, IDS, interventions=[do.choose(1, 41), do.forbid(7)]).attention.audit().passed
+    for change in (do.choose(1, 50), do.forbid(42), do.prefix([40, 42])):
+        with pytest.raises(InterventionError, match="contradicts a change"):
+            ready.force(TEXT, IDS, interventions=[change])
+    with pytest.raises(InterventionError, match="No source token is left"):
+        ready.translate("one", interventions=[do.drop_source(0), do.drop_source(1)])
+
+
+# --- trees --------------------------------------------------------------------------------------------------
+
+WORDS, BEAM = "one two three", 3
+
+
+@pytest.fixture(scope="module")
+def searched(translator) -> Translation:
+    return translator.translate(WORDS, beam_size=BEAM, max_length=6, tree=True)
+
+
+CHANGES: dict[str, tuple[do.Intervention, ...]] = {
+    "none": (),
+    "head": (do.ablate("cross", 1, 2),),
+    "prefix": (do.prefix(["▁vier", "▁one"]),),
+    "forbidden": (do.forbid("▁eins"), do.hide(1), do.choose(1, "▁drei")),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_every_node_is_a_best_continuation_and_its_run_a_forced_run_of_its_prefix(translator, name):
+    """The search done again by forced passes: at each step, the 2 × beam best of all continuations."""
+    changes = CHANGES[name]
+    base = translator.translate(WORDS, beam_size=BEAM, max_length=6, interventions=changes, tree=True)
+    tree, beam = base.tree, [None]
+    for step in range(tree.steps):
+        here = [i for i, node in enumerate(tree.nodes) if node.step == step]
+        assert {tree.nodes[i].parent for i in here} <= set(beam)
+        if name in ("none", "head"):
+            totals = []
+            for parent in beam:
+                ids, total = (
+                    ((), 0.0) if parent is None else (tree.token_ids(parent), tree.nodes[parent].total)
+                )
+                forced = translator.force(WORDS, [*ids, 5], interventions=changes)
+                totals.append(total + forced.distributions()[-1])
+            best = torch.cat(totals).sort(descending=True).values[: 2 * BEAM].tolist()
+            assert [tree.nodes[i].total for i in here] == pytest.approx(best, abs=1e-4)
+        beam = [i for i in here if tree.nodes[i].state == NodeState.KEPT]
+        assert len(beam) <= BEAM
+    for i in range(0, len(tree.nodes), 2):
+        ids = tree.token_ids(i)
+        run = retrace(translator, base, node=i)
+        own = translator.force(WORDS, ids, interventions=tuple(reached(changes, len(ids))))
+        assert run.target_ids == own.target_ids == ids
+        assert run.log_probs == pytest.approx(own.log_probs, abs=1e-5)
+        assert sum(run.log_probs) == pytest.approx(tree.nodes[i].total, abs=1e-5)
+        assert run.attention.audit().passed
+        for one, other in zip(weights_of(run), weights_of(own), strict=True):
+            np.testing.assert_allclose(one, other, atol=1e-5)
+        alternatives = [[[a.token_id for a in s.alternatives] for s in each.steps] for each in (run, own)]
+        assert alternatives[0] == alternatives[1]
+
+
+def test_the_tree_changes_nothing_and_its_winner_is_the_translation(translator, searched):
+    plain = translator.translate(WORDS, beam_size=BEAM, max_length=6)
+    tree = searched.tree
+    assert (plain.tree, plain.target_ids, plain.log_probs) == (None, searched.target_ids, searched.log_probs)
+    assert tree.token_ids(tree.winner) == searched.target_ids
+    run = retrace(translator, searched, node=tree.winner)
+    for one, other in zip(weights_of(run), weights_of(searched), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-6)
+    assert run.method == searched.method == "beam-3"
+    with pytest.raises(IndexError, match="no node 1000"):
+        retrace(translator, searched, node=1000)
+    with pytest.raises(ValueError, match="tree=True"):
+        retrace(translator, plain, node=0)
+
+
+@pytest.mark.parametrize("changes", [(), (do.ablate("cross", 1, 2), do.choose(1, "▁drei"))])
+def test_greedy_search_runs_beside_the_tree_with_the_same_changes(translator, changes):
+    tree = translator.translate(WORDS, beam_size=BEAM, max_length=6, interventions=changes, tree=True).tree
+    greedy = translator.translate(WORDS, max_length=6, interventions=changes)
+    assert tuple(tree.stream_greedy()) == greedy.target_tokens
+    assert not list(tree.stream_greedy()), "it was read"
+    assert (tree.greedy.token_ids, tree.greedy.tokens) == (greedy.target_ids, greedy.target_tokens)
+    assert tree.greedy.log_probs == pytest.approx(greedy.log_probs, abs=1e-6)
+    assert tree.greedy.total == pytest.approx(sum(greedy.log_probs))
+
+
+@pytest.mark.parametrize(("penalty", "offset"), [(0.0, 0), (0.6, 0), (2.0, 0), (0.6, 5)])
+def test_the_score_of_a_call_is_the_formula_of_length(translator, penalty, offset):
+    options = {"length_penalty": penalty, "length_offset": offset}
+    tree = translator.translate(WORDS, beam_size=BEAM, max_length=6, **options, tree=True).tree
+    assert (tree.rules.length_penalty, tree.rules.length_offset) == (penalty, offset)
+    for node in tree.nodes:
+        assert node.score == pytest.approx(node.total / ((offset + node.step + 1) / (offset + 1)) ** penalty)
+    assert tree.nodes[tree.winner].score == max(tree.nodes[i].score for i in tree.hypotheses)
+    greedy = tree.greedy
+    length = (offset + len(greedy.tokens)) / (offset + 1)
+    assert greedy.score == pytest.approx(greedy.total / length**penalty)
+
+
+def test_a_beam_of_one_is_greedy_search_with_a_tree(translator):
+    wide, greedy = (
+        translator.translate(WORDS, beam_size=1, max_length=6, tree=tree) for tree in (True, False)
+    )
+    assert (wide.target_ids, wide.method) == (greedy.target_ids, greedy.method)
+    assert wide.attention.audit().passed
+    assert [wide.tree.nodes[i].token_id for i in wide.tree.path(wide.tree.winner)] == [*greedy.target_ids]
+
+
+def test_trees_of_known_models_hold_their_translation_and_rules(solved, original):
+    case = CASES[solved.name]
+    tree = solved.translate(case.sentence, beam_size=4, tree=True).tree
+    assert tuple(tree.nodes[i].token for i in tree.path(tree.winner)) == case.target_tokens
+    assert tree.greedy.tokens == case.target_tokens
+    assert tree.along(tree.greedy.token_ids) == tree.path(tree.winner)
+    marian = load_translator(original)
+    run = marian.translate("the cat", beam_size=3, tree=True)
+    assert run.tree.rules.length_penalty == marian.rules.length_penalty
+    assert run.tree.token_ids(run.tree.winner) == run.target_ids
+    barred = {ids[0] for ids in marian.rules.forbidden if len(ids) == 1}
+    assert not barred & {node.token_id for node in run.tree.nodes}
+    assert all(
+        retrace(marian, run, node=i).attention.audit().passed for i in range(0, len(run.tree.nodes), 9)
+    )
+
+
+@pytest.mark.parametrize("capture", [True, False])
+def test_a_run_that_functions_changed_is_not_traced_again(translator, capture):
+    hooks = {"decoder.1.cross_attention.weights": lambda weights, _: weights}
+    run = translator.translate(WORDS, max_length=3, hooks=hooks, capture=capture)
+    with pytest.raises(ValueError, match=r"Functions changed .* \(decoder\.1\.cross_attention\.weights\)"):
+        retrace(translator, run)
+
+
+# --- draws --------------------------------------------------------------------------------------------------
+
+
+def test_draws_are_samples_of_their_seeds_and_paths_of_one_tree(translator):
+    def drawn(seeds, **more):
+        return draw(partial(translator.translate, WORDS, **more), Sampling(temperature=1.3, top_k=4), seeds)
+
+    draws = drawn(range(5))
+    for seed, run in enumerate(draws.translations):
+        own = translator.translate(WORDS, beam_size=1, sample=Sampling(1.3, 4, None, seed), capture=False)
+        assert (run.target_ids, run.log_probs) == (own.target_ids, own.log_probs)
+        path, at = [], draws.leaf(seed)
+        while at is not None:
+            path.insert(0, draws.nodes[at])
+            at = draws.nodes[at].parent
+        assert [(node.token_id, node.token, node.log_prob, node.step) for node in path] == [
+            (step.token_id, step.token, step.log_prob, i) for i, step in enumerate(run.steps)
+        ]
+        assert path[-1].total == pytest.approx(sum(run.log_probs))
+        assert all(seed in node.samples for node in path)
+    branches = [(node.parent, node.token_id) for node in draws.nodes]
+    assert len(set(branches)) == len(branches)  # what draws share is one node
+    assert [node.place for node in draws.nodes] == [*range(len(draws.nodes))]
+    assert sum(len(node.samples) for node in draws.nodes) == sum(
+        len(each.steps) for each in draws.translations
+    )
+    totals = [sum(each.log_probs) for each in draws.translations]
+    assert totals[draws.best] == max(totals)
+    others = [run.target_ids for run in drawn(range(7, 10)).translations]
+    assert (
+        [run.target_ids for run in drawn(range(3)).translations]
+        == [run.target_ids for run in draws.translations[:3]]
+        != others
+    )
+    changed = drawn(range(3), interventions=[do.prefix(["▁vier"])])
+    assert {run.target_tokens[0] for run in changed.translations} == {"▁vier"}
+
+
+def test_every_head_of_a_run_is_verified_after_a_change(pre):
+    run = pre.translate(TEXT, max_length=4, interventions=[EVERY["scale"]])
+    for kind in AttentionKind:
+        assert run.head(kind, 1, 3).audit.passed

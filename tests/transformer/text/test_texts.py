@@ -1,0 +1,307 @@
+"""Texts: as people paste them, as sentences, as pieces and words, and as lines of files."""
+
+from __future__ import annotations
+
+import gzip
+import unicodedata
+from collections import deque
+from pathlib import Path
+
+import pytest
+from corpus import number_pairs, write_pairs
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transformer.text.pairs import DataError, ReadBounds, SentencePair, read_lines, read_pairs
+from transformer.text.sentences import joined, sentences, split
+from transformer.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Tokenizer, TokenizerError
+from transformer.text.typed import PLAIN, clean, read
+from transformer.text.words import (
+    Group,
+    character_groups,
+    is_special,
+    readable,
+    starts_word,
+    unknown_text,
+    word_groups,
+)
+from transformer.translator import Translator, load_translator
+
+# --- as they are typed --------------------------------------------------------------------------------------
+
+INVISIBLE = "\u200b\u2060\ufeff\u00ad\u200e\u202e\u2066\ufe0f\u034f\u180e\U000e0041"
+BLANKS = "\u00a0\u2009\u202f\u3000\u2028\u2800\u3164\x07\t\n"
+CLEANED = [
+    *((f"{sign}The hou{sign}se{sign} is old", "The house is old") for sign in INVISIBLE),
+    *((f"{blank}a{blank}{blank}b{blank}", "a b") for blank in BLANKS),
+    ("a\x00b\x7fc", "a b c"),
+    ("a\ud800b", "a\ufffdb"),
+    ("\udc00", "\ufffd"),
+    ("\ud83d\ude00", "😀"),
+    ("e\u0301", "é"),
+    ("می\u200cخواهم", "می\u200cخواهم"),  # a joiner stays where it shapes what is drawn
+    ("👩\u200d👧", "👩\u200d👧"),
+    ("Auf\u200clage", "Auflage"),
+]
+
+
+@pytest.mark.parametrize(("text", "cleaned"), CLEANED)
+def test_a_text_is_cleaned_before_it_is_read(text, cleaned):
+    assert clean(text) == cleaned == clean(cleaned)
+
+
+@given(st.text() | st.text(st.sampled_from("a \u200b\u0301\u00a8“”—…’\ud83d\ude42\u200dé ́")))
+def test_what_was_read_reads_as_itself(text: str):
+    once = read(text, lambda _: True).text
+    assert read(once, lambda _: True) == read(once)
+    assert clean(once) == once == unicodedata.normalize("NFC", once)
+    assert len(read(text, lambda _: True).words) == len(once.split(" ")) if once else True
+
+
+def test_only_what_a_vocabulary_lacks_becomes_plain_and_words_are_numbered_as_typed():
+    for character, plain in PLAIN.items():
+        category = unicodedata.category(character)
+        assert category[0] in "PSL"
+        assert category not in ("Sc", "Ll", "Lu", "Lo")
+        assert plain.isascii()
+    pasted = read("It’s – “old”", lambda character: character in "’“”")
+    assert (pasted.text, pasted.plain) == ('It\'s – "old"', ("’", "“", "”"))
+    assert read("`a` b", "`".__eq__).text == "'a' b"  # of plain letters, too
+    pasted = read("a\u200b \u200b b—c d", lambda _: True)
+    assert (pasted.text, pasted.words) == ("a b - c d", (0, 2, 2, 2, 3))
+
+
+@pytest.fixture(scope="module")
+def production() -> Translator:
+    return load_translator("assets/models/en-pt")
+
+
+@pytest.mark.parametrize(
+    "text", ["Müller isn’t “here”—now…", "½ a¨b £5 日本語 x", "👨\u200d👩\u200d👧 ok ﬁne", "a b"]
+)
+def test_every_word_has_its_pieces_whatever_became_of_it(production, text):
+    groups = production.cut(text).groups()
+    assert len(groups) == len(text.split())
+    assert [i for group in groups for i in group.indices] == [*range(len(production.ids(text)))]
+    if text == "a b":
+        assert groups == (Group(0, 1, "a"), Group(1, 2, "b"))
+
+
+def test_what_has_no_piece_is_noted_on_either_side(production, tokenizer):
+    run = production.translate("It costs £5 and Müller isn’t here.", capture=False)
+    assert run.notes == (
+        "This model has no piece for ’; it reads it as the plain '.",
+        "This model has no piece for £ and ü; it reads them as unknown.",
+    )
+    assert tokenizer.cut("one 日 two").notes() == ("This model has no piece for 日; it spells it in bytes.",)
+    assert production.translate("The house is old.", capture=False).notes == ()
+    assert "The model wrote an empty text." in production.translate("日本語", capture=False).notes
+    tokens = production.translate("Müller lives in Łódź.", capture=False).source_tokens
+    assert [group.text for group in word_groups(tokens)] == ["Müller", "lives", "in", "Łódź.", "</s>"]
+    assert [*filter(None, map(unknown_text, tokens))] == ["ü", "Ł", "ź"]
+    forced = production.force("The old house.", "A casa £ velha.")
+    assert "This model has no piece for £; it reads it as unknown." in forced.notes
+    assert "<unk:£>" in forced.target_tokens
+    assert forced.attention.audit().passed
+    again = production.force("The old house.", forced.target_tokens, capture=False)
+    assert again.log_probs == pytest.approx(forced.log_probs, abs=1e-4)
+
+
+# --- sentences ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        ("He left. ", "She stayed.\n", "Why? ", "Go!!! ", "Wait… ", "What?!"),
+        ("Dr. Smith met Mr. J. R. Brown at 3.15 p.m. ", "They paid $3.50. ", "20 people came."),
+        ("“Why?” he asked. ", "“Because.” ", "She laughed. ", "(See fig. 2.) ", "Done."),
+        ("So do I. ", "He left the U.S. Army at 5 p.m. 3 times, etc., and so on... perhaps."),
+        (
+            "Am 3. Oktober war es, z. B. hier. ",
+            "Der 2. Weltkrieg endete 1945. ",
+            "Er war 12. ",
+            "Dann ging er.",
+        ),
+        ("1. First do this. ", "2. Then that."),
+        ("Sim. ", "— Não. ", "¿Qué? ", "¡Sí!"),
+        ("你好。", "再见！", "“好。”他说。"),
+        ("「はい。」と言った。", "３．１４です。 ", "そう。"),
+        ("هل أنت هنا؟ ", "نعم. ", "لا."),
+        ("यह है। ", "वह है।"),
+        ("Τι κάνεις; ", "Καλά."),
+        ("one; Two: three, Four.txt and www.a.org",),
+        ("  ",),
+        (),
+    ],
+)
+def test_marks_end_sentences_and_abbreviations_and_numbers_stay_whole(parts):
+    assert split("".join(parts)) == parts
+
+
+@given(st.text(st.sampled_from('aB3 .!?…。"”)-\nΑ;Dr')) | st.text())
+def test_joined_the_sentences_are_the_text_and_none_is_blank(text: str):
+    parts = split(text)
+    assert "".join(parts) == text
+    assert len(parts) < 2 or all(part.strip() for part in parts)
+    assert all(split(part.strip()) == (part.strip(),) for part in parts if part.strip())
+
+
+def test_sentences_stand_after_what_a_text_begins_with_and_are_joined_as_their_script_does():
+    assert sentences(" One.  Two. ") == ("One.", "Two.")
+    assert sentences(">>fra<< One. Two.", ">>fra<<") == (">>fra<< One.", ">>fra<< Two.")
+    assert sentences(" \n") == ()
+    assert joined(("Ja.\n", " Nein. ", "", "好。", "「是。」", "再见")) == "Ja. Nein. 好。「是。」再见"
+
+
+# --- pieces and words ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def trained() -> Tokenizer:
+    return Tokenizer.train((text for pair in number_pairs(300) for text in pair), 300)
+
+
+@given(text=st.text(st.characters(exclude_categories=["Cs"], exclude_characters="▁\x00")))
+def test_any_text_comes_back_as_it_was_without_special_pieces(trained: Tokenizer, text: str):
+    ids = trained.encode(text)
+    assert trained.decode(ids) == text
+    assert not {*ids} & {PAD_ID, BOS_ID, EOS_ID, UNK_ID}
+
+
+def test_a_vocabulary_is_trained_alike_and_survives_its_bytes(trained):
+    assert trained.pieces([PAD_ID, BOS_ID, EOS_ID, UNK_ID]) == ("<pad>", "<s>", "</s>", "<unk>")
+    assert trained.vocab_size == 300
+    texts = ["one two", "drei 😀", "<s> </s> <pad> <unk> <0xE2>", "  two  spaces, and one at the end ", ""]
+    alone = [trained.encode(text) for text in texts]
+    assert alone == [Tokenizer(trained.to_bytes()).encode(text) for text in texts]
+    assert [trained.decode(ids) for ids in alone] == texts
+    assert trained.encode_all(texts) == [trained.encode(trained.read(text)) for text in texts]
+    assert trained.encode_all([]) == []
+    assert trained.decode([BOS_ID, *trained.encode("two"), EOS_ID, PAD_ID]) == "two"
+    assert trained.pieces(trained.encode("seven sieben")) == ("▁seven", "▁sieben")
+    again = Tokenizer.train((text for pair in number_pairs(300) for text in pair), 300)
+    assert again.to_bytes() == trained.to_bytes()
+
+
+def test_what_is_no_vocabulary_or_cannot_be_one_is_refused(tokenizer):
+    content = tokenizer.to_bytes()
+    flipped = bytearray(content)
+    flipped[flipped.index("▁".encode())] ^= 0x20
+    for damaged, words in (
+        (b"", "sentencepiece"),
+        (b"no model", "sentencepiece"),
+        (content[:1000], r"\w"),
+        (bytes(flipped), "damaged"),
+    ):
+        with pytest.raises(TokenizerError, match=words):
+            Tokenizer(damaged)
+    texts = [f"the {noun} is {color} ." for noun in ("house", "car", "tree") for color in ("old", "red")]
+    for size, bound, sign in ((500, "most", 1), (100_000, "most", 1), (200, "least", -1), (10, "least", -1)):
+        with pytest.raises(TokenizerError, match=rf"{size}.*at {bound} \d+\. .* --vocab-size") as caught:
+            Tokenizer.train(texts, size)
+        fits = int(str(caught.value).split(f" at {bound} ")[1].split()[0].rstrip("."))
+        assert Tokenizer.train(texts, fits).vocab_size == fits
+        with pytest.raises(TokenizerError):
+            Tokenizer.train(texts, fits + sign)
+
+
+@pytest.mark.parametrize(
+    ("piece", "text", "special", "starts"),
+    [
+        ("▁Haus", "Haus", False, True),
+        ("s", "s", False, False),
+        ("▁", "◦", False, True),
+        ("</s>", "</s>", True, False),
+        ("▁<s>", "<s>", False, True),
+        ("<0xE2>", "0xE2", False, False),
+        ("<0x3C>", "<", False, False),
+        ("<0x0A>", "0x0A", False, False),
+    ],
+)
+def test_a_piece_reads_without_its_mark(piece, text, special, starts):
+    assert (readable(piece), is_special(piece)) == (text, special)
+    if not special:
+        assert starts_word(piece) == starts
+
+
+def test_pieces_are_grouped_by_characters_and_by_words(tokenizer):
+    pieces = tokenizer.pieces(tokenizer.encode("😀é€z"))
+    assert [group.text for group in character_groups(pieces)][-4:] == ["😀", "é", "€", "z"]
+    broken = character_groups(["<0xF0>", "<0x9F>", "▁a", "<0x80>", "<0xE2>"])
+    assert broken == (Group(0, 2, "�"), Group(2, 3, "a"), Group(3, 4, "0x80"), Group(4, 5, "0xE2"))
+    words = word_groups(["<s>", "▁Ha", "us", ",", "▁", "<0xC3>", "<0xA9>", "</s>"])
+    assert words == (Group(0, 1, "<s>"), Group(1, 4, "Haus,"), Group(4, 7, "é"), Group(7, 8, "</s>"))
+    text = "one 😀 seven,  zwölf"
+    pieces = ("<s>", *tokenizer.pieces(tokenizer.encode(text)), "</s>")
+    assert [group.text for group in word_groups(pieces) if group.text != "◦"] == [
+        "<s>",
+        *text.split(),
+        "</s>",
+    ]
+    for groups in (character_groups(pieces), word_groups(pieces)):
+        assert [i for group in groups for i in group.indices] == [*range(len(pieces))]
+    assert word_groups([]) == character_groups([]) == ()
+
+
+# --- lines of files -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("content", "pairs"),
+    [
+        (b"a b\tc\n" + "Käse 😀\tx y\n".encode(), [("a b", "c", 1), ("Käse 😀", "x y", 2)]),
+        (b"\xef\xbb\xbfa\tb\r\nc\td\r\n", [("a", "b", 1), ("c", "d", 2)]),
+        (b"a\tb\n\n \nc\td\n\n\n", [("a", "b", 1), ("c", "d", 4)]),
+    ],
+)
+def test_plain_and_gzipped_files_read_alike_without_blank_lines(tmp_path: Path, content, pairs):
+    (tmp_path / "a.tsv").write_bytes(content)
+    (tmp_path / "a.tsv.gz").write_bytes(gzip.compress(content))
+    for name in ("a.tsv", "a.tsv.gz"):
+        found = read_pairs(tmp_path / name)
+        assert found == [SentencePair(source, target) for source, target, _ in pairs]
+        assert [pair.line for pair in found] == [line for *_, line in pairs]
+    assert read_pairs(write_pairs(tmp_path / "b.tsv", [("a", "b")])) == [SentencePair("a", "b")]
+
+
+PACKED = gzip.compress(b"a\tb\n" * 1000, mtime=0)[:30]
+DAMAGED: list[tuple[str, bytes | None, str]] = [
+    ("a.tsv", b"a\tb\nonly one\n", r"a\.tsv:2: .*found 1 column\."),
+    ("a.tsv", b"a\tb\tc\n", r"a\.tsv:1: .*found 3 columns\."),
+    ("a.tsv", b"a\tb\n\na\n", r"a\.tsv:3: .*found 1 column\."),
+    ("a.tsv", b"a\tb\n \tb\n", r"a\.tsv:2: the source is empty"),
+    ("a.tsv", b"a\t\n", r"a\.tsv:1: the target is empty"),
+    ("a.tsv", b"a\tb\na\t\xff\n", r"a\.tsv:2: .*not UTF-8"),
+    ("a.tsv", b"", r"a\.tsv: the file is empty"),
+    ("a.tsv.gz", b"no gzip", "gzip file is damaged"),
+    ("a.tsv.gz", PACKED, "gzip file is damaged"),
+    ("a.tsv", None, "cannot be read: No such file"),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "message"), DAMAGED, ids=range(len(DAMAGED)))
+def test_a_bad_line_or_file_is_named(tmp_path: Path, name, content, message):
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(DataError, match=message):
+        read_pairs(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("content", "most", "message"),
+    [
+        (b"a\tb\n" * 1_500_000, 10**6, "unpacks to more than 1 MiB"),
+        (b"a" * 50_000_000, 10**6, r"pairs\.tsv\.gz:1: this line has more than 1 KiB"),
+        (b"a\tb\n" * 20_000, 10_000, "more than 10,000 lines"),
+    ],
+    ids=["total", "line", "lines"],
+)
+def test_a_packed_file_is_read_up_to_its_bounds_only(tmp_path: Path, content, most, message):
+    (tmp_path / "pairs.tsv.gz").write_bytes(gzip.compress(content))
+    with pytest.raises(DataError, match=message):
+        deque(
+            read_lines(tmp_path / "pairs.tsv.gz", ReadBounds(total=2**20, line=2**10, lines=most)), maxlen=0
+        )
+    (tmp_path / "pairs.tsv").write_bytes(b"a\tb\n" * 3)
+    assert len([*read_lines(tmp_path / "pairs.tsv", ReadBounds(total=12, line=4, lines=3))]) == 3
