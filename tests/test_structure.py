@@ -320,6 +320,32 @@ def test_forward_writes_no_attribute_of_any_module():
         assert list(would), f"{line} would not be found"
 
 
+SAY_NOTHING = {"told", "asked", "found", "own", "made", "given", "kept", "held", "shown", "each", "within"}
+"""Participles and small words, which name no thing and no deed."""
+STORED = {"Profile.kept", "Profile.told", "_entry.told"}
+"""Names of arrays and of keys in files that the project ships."""
+
+
+def names_of_signatures(source: str) -> Iterator[str]:
+    """Functions, classes, parameters and fields of a file, each with what it stands in."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            yield node.name
+        if isinstance(node, ast.FunctionDef):
+            taken = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
+            yield from (f"{node.name}.{argument.arg}" for argument in taken)
+        elif isinstance(node, ast.ClassDef):
+            targets = [part.target for part in node.body if isinstance(part, ast.AnnAssign)]
+            yield from (f"{node.name}.{name.id}" for name in targets if isinstance(name, ast.Name))
+
+
+def test_no_signature_has_a_name_that_says_nothing():
+    sources = [*SOURCES.values(), *(path.read_text() for path in (ROOT / "app.py", *files("pages")))]
+    names = {name for source in sources for name in names_of_signatures(source)}
+    empty = {name for name in names if name.rpartition(".")[2].strip("_").lower() in SAY_NOTHING}
+    assert empty == STORED
+
+
 def test_every_file_is_called_by_its_subject():
     drawers = {"utils", "util", "helpers", "helper", "common", "misc"}
     told = {"told", "shown", "drawn", "found", "here", "computed", "given", "facts"}
