@@ -68,6 +68,7 @@ ENTRIES = {"cross_attention": ("Heads", ":material/grid_view:")}
 """Names and icons of the menu's entries with several pages, by the one that leads them."""
 
 
+@cache
 def script(name: str) -> str:
     """The script of a page, or of a section's page."""
     page = name.partition("/")[0]
@@ -99,12 +100,14 @@ WRITES = "Watch a Transformer write what your text asks for, and see what it rea
 """What the first page is for with a model that does not translate."""
 
 
+@cache
 def place(name: str) -> Page | Section:
     """A page, or a section of one: `training`, `training/loss`."""
     page, _, view = name.partition("/")
     return PAGES[page].sections[view] if view else PAGES[page]
 
 
+@cache
 def at(
     page: str,  # as in `PAGES`
     view: str | None,  # the value of `view` in the address
@@ -116,22 +119,26 @@ def at(
     return f"{page}/{view if view in sections else next(iter(sections))}"
 
 
+@cache
 def title(name: str) -> str:
     """A place as a link calls it: `Training: loss`."""
     page, _, view = name.partition("/")
     return PAGES[page].name + (f": {place(name).name}" if view else "")
 
 
+@cache
 def draws(name: str) -> str:
     """Whose pictures a place shows, if not those of the model that is chosen in the menu."""
     return place(name).draws or PAGES[name.partition("/")[0]].draws
 
 
+@cache
 def exports(name: str) -> bool:
     """Whether a place offers one export for all its pictures."""
     return place(name).export or PAGES[name.partition("/")[0]].export
 
 
+@cache
 def after(name: str) -> str:
     """The place that a reader would want after another one: the next section, then the next page."""
     page, _, view = name.partition("/")
@@ -149,6 +156,7 @@ def entries(group: str) -> tuple[tuple[str, ...], ...]:
     return tuple((name, *(each for each, page in PAGES.items() if page.beside == name)) for name in leaders)
 
 
+@cache
 def beside(page: str) -> tuple[str, ...]:
     """The pages that are looked at together with a page, itself among them; empty if there is no other."""
     found = next(entry for entry in entries(PAGES[page].group) if page in entry)

@@ -1,4 +1,4 @@
-"""The menu: every page behind its door, and the links between pages.
+"""The menu: every page in its group, and the links between pages.
 
 Streamlit opens a page with the query that the server sent with the link, whatever its `href` says. So the
 query is constant, and means "keep this session's state" (`address/session.py`): a step of the cursor
