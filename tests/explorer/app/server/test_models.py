@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ from explorer.app.server import (
     surveys,
 )
 from explorer.app.server.examples import examples, text_on
+from explorer.app.server.per_run import branched
 from explorer.app.server.runs import Request
 from explorer.app.server.source import Source, per_model
 from explorer.app.server.view import View, per_run
@@ -122,6 +124,21 @@ def test_a_language_model_reads_and_writes_at_most_so_many_tokens(tokenizer, tmp
     (*_, run) = model.stream("one two")
     assert len(run.target_ids) <= min(MORE + len(model.ids("one two")), model.config.max_positions)
     assert (model.ids(""), model.heads) == ((), None)
+
+
+def test_one_language_is_no_choice_and_a_branch_of_a_search_is_a_run(place, monkeypatch):
+    place("mine")
+    source = models.find("mine")
+    run = source.translator().translate(CASE.sentence, beam_size=3, tree=True)
+    assert run.tree is not None
+    opened = View(Request(source, CASE.sentence, "beam-3", None), run, None)
+    node = run.tree.hypotheses[-1]
+    branch = branched(opened, node)
+    assert (branch.target_ids, branch.source_text) == (run.tree.token_ids(node), CASE.sentence)
+    assert branch.audit().passed
+    for pieces, choice in (((">>fra<<",), ()), ((">>fra<<", ">>spa<<"), (">>fra<<", ">>spa<<")), ((), ())):
+        monkeypatch.setattr(type(source), "config", SimpleNamespace(language_pieces=pieces))
+        assert source.pieces == choice
 
 
 # --- examples -----------------------------------------------------------------------------------------------

@@ -63,6 +63,16 @@ def test_every_sum_is_audited(each_model: Run):
     np.testing.assert_allclose(found.source.sum(1) + found.prefix.sum(1), 1, atol=1e-5)
 
 
+def test_the_largest_parts_stand_in_order_and_the_others_are_one(run: Run):
+    found = attribution(run[0].model, run[1], 2, 9, 6)
+    count, shown = len(found.values), found.largest(3)
+    most = sorted(found.values.tolist(), key=abs)[-3:]
+    assert [value for _, value in shown[:3]] == pytest.approx(sorted(most, reverse=True))
+    assert [name for name, _ in shown[3:]] == [f"{count - 3} others"]
+    assert sum(value for _, value in shown) == pytest.approx(found.total, abs=1e-3)
+    assert len(found.largest(count)) == count
+
+
 ASKS = {
     "name the step": lambda model, run: effect(model, run, "encoder", 0, 0),
     "keys of the encoder and of cross-attention": lambda model, run: word_effect(model, run, "decoder"),

@@ -24,7 +24,7 @@ from explorer.lenses.what_if.experiments import EXPERIMENTS, Bench, Experiment
 from explorer.lenses.what_if.rearranged import encode_moved, swap_words, swapped_order, words_of
 from explorer.lenses.what_if.two_runs import Map, align_tokens, difference, uniform_weights
 from transformer import interventions as do
-from transformer import load_trace, save_trace
+from transformer import load_trace, load_translator, save_trace
 from transformer.config import RELATIVE
 from transformer.encodings import REGISTRY
 from transformer.run import NotCapturedError
@@ -153,10 +153,20 @@ def test_places_are_measured_and_a_lifted_mask_is_asked_with_the_translation_giv
         assert asked.put(ready, HEADS) == (lifted, target)
 
 
-def test_there_are_ten_questions_with_names_of_their_own():
+def test_there_are_ten_questions_with_changes_that_a_model_takes():
     assert len({each.name for each in EXPERIMENTS}) == len(EXPERIMENTS) == 10
-    assert all(each.question.endswith("?") and each.not_proved.endswith(".") for each in EXPERIMENTS)
     assert [each.name for each in EXPERIMENTS if each.forced] == ["future"]
+    model = load_translator("assets/models/en-de")
+    for each in EXPERIMENTS:
+        assert (each.question[-1], each.not_proved[-1]) == ("?", ".")
+        variants, target = each.put(model, model.heads)
+        assert variants, each.name
+        changes = next(iter(variants.values()))
+        if target is None:
+            run = model.translate(each.text, max_length=9, interventions=changes)
+        else:
+            run = model.force(each.text, target, interventions=changes)
+        assert run.interventions == tuple(changes), each.name
 
 
 FIVE = "one two three four five"
