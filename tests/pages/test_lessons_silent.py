@@ -128,7 +128,7 @@ def singled_out(found: Measured, quantity: str, text: str) -> bool:
     right = found.options[found.best].name
     if re.search(IN_OTHER_WORDS.get(quantity, "(?!)"), text):
         return True
-    if any(each.shown and names(each.shown.split(" ")[0], text) for each in found.options):
+    if any(each.label and names(each.label.split(" ")[0], text) for each in found.options):
         return True
     if quantity == "visible":
         return re.search(rf"\b{right} (of|keys|cells|masked)", text) is not None
@@ -154,7 +154,7 @@ def test_nothing_singles_the_answer_of_an_open_question_out(
     view = LESSONS[name].steps[i]
     for sentence in (None, *examples.offered(models.find(model)).values()):
         at = opened(model, name, i, sentence)
-        if asked[-1].asked:
+        if asked[-1].has_margin:
             break
     assert not at.error
     found, question = asked[-1], view.question

@@ -64,7 +64,7 @@ def test_a_run_is_started_watched_stopped_and_kept(shop: Workshop, own_models: P
     button(at, "Train").click().run()
     assert not at.exception
     assert shop.run is not None
-    assert shop.run.asked.plan == Plan(task="copy", length=3, width=32, heads=2, layers=1, steps=5000)
+    assert shop.run.order.plan == Plan(task="copy", length=3, width=32, heads=2, layers=1, steps=5000)
     until(lambda: shop.run is not None and bool(shop.run.curves().exact))
     other = opened()
     assert {"Pause", "Stop", "Train"} & labels(other) == set()
@@ -87,7 +87,7 @@ def test_a_run_is_started_watched_stopped_and_kept(shop: Workshop, own_models: P
     at.run()
     assert "Stopped, and saved after its last step" in words(at).replace("\\", "")
     assert {"Keep", "Train"} <= labels(at)
-    kept_source = shop.run.asked.shown.source
+    kept_source = shop.run.order.example.source
     at.text_input(key="here.name").set_value("letters")
     button(at, "Keep").click().run()
     assert not at.exception

@@ -23,7 +23,6 @@ for module in (
 page_value("swap", HEAD)
 KINDS = {name: key.kind for name, key in keys().items()}
 EXAMPLES = {
-    **dict.fromkeys(("encoder", "decoder", "cross", "point", "two", "swap"), ("3.12",)),
     "sentence": ("3", "all"),
     "more": ("1.1_2.3_1.4",),
     "mean": ("2-3",),
@@ -48,7 +47,7 @@ def written(name: str) -> st.SearchStrategy[str]:
     """What an address may hold of a value."""
     kind = KINDS[name]
     ends = [kind.write(end) for end in kind.ends or ()]
-    usual = ("7",) if kind is POSITION else ("Tom sleeps.",) * (kind in (LINE, TEXT))
+    usual = {POSITION: ("7",), HEAD: ("3.12",), LINE: ("Tom sleeps.",), TEXT: ("Tom sleeps.",)}.get(kind, ())
     return st.sampled_from([*map(str, kind.choices), *ends, *EXAMPLES.get(name, ()), *usual])
 
 
