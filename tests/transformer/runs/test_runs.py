@@ -111,6 +111,21 @@ def test_tokens_are_shifted_by_one_between_reading_and_writing(translator, run):
     assert forced.surprisals == pytest.approx([-value / np.log(2) for value in forced.log_probs])
 
 
+def test_an_audit_compares_the_log_probabilities_with_another_pass(translator, monkeypatch):
+    calls, decoded = [], type(translator.model).decode
+
+    def counted(self, *arguments: Any, **options: Any) -> torch.Tensor:
+        calls.append(1)
+        return decoded(self, *arguments, **options)
+
+    monkeypatch.setattr(type(translator.model), "decode", counted)
+    forced = translator.force(TEXT, "eins zwei")
+    for run, more in ((forced, 1), (retrace(translator, forced), 0)):  # which was the other pass itself
+        before = len(calls)
+        assert run.attention.audit().passed
+        assert len(calls) - before == more
+
+
 @pytest.mark.parametrize("batch", [False, True])
 def test_labels_name_the_rows_and_columns_of_every_layer(translator, run, batch):
     run = run_batch(translator, [TEXT, LONG])[0] if batch else run
