@@ -16,7 +16,7 @@ import pytest
 import torch
 from closed_form import CASES, KNOWN
 from marian_models import SOURCE_WORDS, TARGET_WORDS
-from published import published
+from published import TEXTS, published
 
 from transformer import AttentionKind, Capture, Sampling, Translation, Translator, Window, batches
 from transformer.__main__ import main
@@ -450,6 +450,12 @@ def test_cut_translations_are_named_and_whole_ones_are_not(name, least):
         outputs = written, written[: len(written) // 2]
         named.append([LEFT_OUT in translator.force(text, " ".join(each)).notes for each in outputs])
     assert [sum(each) for each in zip(*named, strict=True)] == [0, least]
+
+
+@pytest.mark.parametrize(("family", "named"), [("marian", True), ("t5", False), ("bart", False)])
+def test_only_what_translates_is_said_to_leave_something_out(family, named):
+    run = load_translator(published(family)).force(TEXTS[family], "dogs")
+    assert (LEFT_OUT in run.notes) == named
 
 
 @pytest.mark.parametrize(
