@@ -79,8 +79,8 @@ def write_saved(directory: Path, family: str, **options: Any) -> Path:
     """
     import transformers
 
-    made: dict[str, Any] = {"made": {"vocab_size": 256}} if family == "mbart" else {}
-    WRITE[family](directory, **made, **options)
+    more: dict[str, Any] = {"entries": {"vocab_size": 256}} if family == "mbart" else {}
+    WRITE[family](directory, **more, **options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         tokenizer = getattr(transformers, f"{_KINDS[family]}Tokenizer").from_pretrained(directory)

@@ -474,7 +474,7 @@ def test_only_what_translates_is_said_to_leave_something_out(family, named):
 )
 def test_length_and_what_is_read_decide_together(read, written, unread, named):
     usual = []
-    assert leaves_out(read, written, lambda each: usual.append(each) or unread) == named
+    assert leaves_out(read, written, lambda length: usual.append(length) or unread) == named
     assert usual == [] or usual == [8 <= written <= 14]
 
 
