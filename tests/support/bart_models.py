@@ -70,15 +70,15 @@ def _write(
     seed: int = 0,
     activation: str | None = None,
     generation: dict[str, Any] | None = None,
-    made: dict[str, Any] | None = None,
+    entries: dict[str, Any] | None = None,
     untied: bool = False,
     bare: bool = False,
     dtype: torch.dtype = torch.float32,
     shards: bool = False,
     **sizes: int,
 ) -> Path:
-    """``sizes`` replace those of Marian's; ``made`` are entries of the config."""
-    choices = usual | (made or {})
+    """``sizes`` replace those of Marian's; ``entries`` are entries of the config."""
+    choices = usual | (entries or {})
     choices |= {"activation_function": activation or default, "tie_word_embeddings": not untied}
     model = random_of(of_config, of_model, choices, seed, sizes)
     _spread_positions(model, seed)

@@ -168,3 +168,10 @@ def _as_pytorch(directory: Path, model: Any, *, old: bool, shards: bool) -> None
         torch.save({name: state[name] for name in names if places[name] == place}, directory / place)
     index = {"metadata": {}, "weight_map": places}
     (directory / "pytorch_model.bin.index.json").write_text(json.dumps(index))
+
+
+def reference(directory: Path) -> Any:
+    """transformers' model of a directory, float32, with attention that returns its weights."""
+    from transformers import AutoModelForSeq2SeqLM as Model
+
+    return Model.from_pretrained(directory, attn_implementation="eager", dtype=torch.float32).eval()

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from bart_models import write_bart, write_mbart
 from m2m_models import english, write_m2m
+from marian_models import reference as model_of
 from marian_models import write_marian
 from parity import Pair
 from safetensors.torch import load_file, save_file
@@ -78,8 +79,8 @@ def write_saved(directory: Path, family: str, **options: Any) -> Path:
     """
     import transformers
 
-    made: dict[str, Any] = {"made": {"vocab_size": 256}} if family == "mbart" else {}
-    WRITE[family](directory, **made, **options)
+    more: dict[str, Any] = {"entries": {"vocab_size": 256}} if family == "mbart" else {}
+    WRITE[family](directory, **more, **options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         tokenizer = getattr(transformers, f"{_KINDS[family]}Tokenizer").from_pretrained(directory)
@@ -121,13 +122,6 @@ def ids_of(family: str, directory: Path, text: str) -> list[int]:
 
 
 _tokenizer = cache(tokenizer_of)
-
-
-def model_of(directory: Path) -> Any:
-    """transformers' model of a directory, float32, with attention that returns its weights."""
-    from transformers import AutoModelForSeq2SeqLM as Model
-
-    return Model.from_pretrained(directory, attn_implementation="eager", dtype=torch.float32).eval()
 
 
 def pair_of(family: str, directory: Path) -> Pair:

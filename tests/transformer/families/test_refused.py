@@ -304,7 +304,7 @@ OTHERS: list[tuple[str, dict[str, Any], Damage, str]] = [
     ("mbart", {}, settings(tokenizer_class="MBartTokenizer"), OTHERWISE),
     ("mbart", {}, config(tokenizer_class="MBartTokenizer"), OLDER),
     ("mbart", {}, config(vocab_size=250_027), OLDER),
-    ("mbart", {"made": {"vocab_size": 223}}, lambda _: None, OLDER),
+    ("mbart", {"entries": {"vocab_size": 223}}, lambda _: None, OLDER),
     ("mbart", {}, config(normalize_before=False), "normalize_before = False; only True"),
     ("mbart", {}, config(normalize_embedding=False), NORMS),
     ("mbart", {}, config(max_position_embeddings=128), "embed_positions.weight has the shape"),

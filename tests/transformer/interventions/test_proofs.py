@@ -145,6 +145,8 @@ def test_a_stream_that_was_changed_or_cut_or_moved_afterwards_is_caught(runs, tr
             assert STREAM in failed(translator, mutation), (sublayer, part)
     assert STREAM in failed(translator, forged(trace, residuals={}))
     assert STREAM in failed(translator, forged(trace, encoder__output=None))
+    memory = trace.tensors["encoder.output"] + 0.5
+    assert STREAM in failed(translator, forged(trace, encoder__output=memory))
     side = "encoder" if "encoder" in trace.embeddings else "decoder"
     swapped = dict(trace.tensors)
     for part in ("query", "key", "value", "heads"):

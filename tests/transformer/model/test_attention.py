@@ -29,7 +29,7 @@ from transformer.audit import audit_layer
 from transformer.config import AttentionKind, Sublayer
 from transformer.encodings import REGISTRY, BiasRule, PositionalEncoding, make_positions
 from transformer.hooks import Capture, Hooks
-from transformer.layers import FeedForward, Layer
+from transformer.layers import FeedForward, Layer, centred, spread
 from transformer.trace import trace_of
 
 BATCH, HEADS, QUERIES, KEYS, WIDTH = 2, 3, 5, 7, 8
@@ -189,6 +189,17 @@ def test_the_feed_forward_network_is_equation_2():
     x = normal(2, 3, 32, seed=7)
     inner = F.linear(x, layer.inner.weight, layer.inner.bias).clamp(min=0)
     torch.testing.assert_close(layer(x), F.linear(inner, layer.outer.weight, layer.outer.bias))
+
+
+@pytest.mark.parametrize("norm", [nn.LayerNorm(6, eps=1e-2), nn.RMSNorm(6, eps=1e-2)])
+def test_what_a_norm_does_is_said_of_tensors_and_arrays_alike(norm):
+    x = normal(4, 6)
+    centre = x - x.mean(-1, keepdim=True) if isinstance(norm, nn.LayerNorm) else x
+    by_hand = centre / (centre.square().mean(-1, keepdim=True) + 1e-2).sqrt()
+    torch.testing.assert_close(norm(x), by_hand)
+    for value in (x, x.numpy()):
+        parts = torch.as_tensor(centred(norm, value)), torch.as_tensor(spread(norm, value))
+        torch.testing.assert_close(parts[0] / parts[1], by_hand)
 
 
 def keys_and_values(length: int, batch: int = 2, seed: int = 0) -> tuple[Tensor, Tensor]:

@@ -31,6 +31,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("gpu")
 def test_training_and_large_models_take_the_gpu_and_small_ones_the_cpu():
     assert choose_device().type == "cuda"
+    assert LARGE == 50_000_000
     assert choose_device("auto", LARGE).type == "cuda"
     assert choose_device("auto", LARGE - 1).type == "cpu"
     assert stays(LARGE - 1)

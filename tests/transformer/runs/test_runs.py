@@ -16,7 +16,7 @@ import pytest
 import torch
 from closed_form import CASES, KNOWN
 from marian_models import SOURCE_WORDS, TARGET_WORDS
-from published import published
+from published import TEXTS, published
 
 from transformer import AttentionKind, Capture, Sampling, Translation, Translator, Window, batches
 from transformer.__main__ import main
@@ -109,6 +109,21 @@ def test_tokens_are_shifted_by_one_between_reading_and_writing(translator, run):
     logs = forced.distributions()
     assert [float(logs[i, n]) for i, n in enumerate(forced.target_ids)] == pytest.approx(forced.log_probs)
     assert forced.surprisals == pytest.approx([-value / np.log(2) for value in forced.log_probs])
+
+
+def test_an_audit_compares_the_log_probabilities_with_another_pass(translator, monkeypatch):
+    calls, decoded = [], type(translator.model).decode
+
+    def counted(self, *arguments: Any, **options: Any) -> torch.Tensor:
+        calls.append(1)
+        return decoded(self, *arguments, **options)
+
+    monkeypatch.setattr(type(translator.model), "decode", counted)
+    forced = translator.force(TEXT, "eins zwei")
+    for run, more in ((forced, 2), (retrace(translator, forced), 1)):  # which was the other pass itself
+        before = len(calls)  # and one that looks whether every head is in its place
+        assert run.attention.audit().passed
+        assert len(calls) - before == more
 
 
 @pytest.mark.parametrize("batch", [False, True])
@@ -437,6 +452,12 @@ def test_cut_translations_are_named_and_whole_ones_are_not(name, least):
     assert [sum(each) for each in zip(*named, strict=True)] == [0, least]
 
 
+@pytest.mark.parametrize(("family", "named"), [("marian", True), ("t5", False), ("bart", False)])
+def test_only_what_translates_is_said_to_leave_something_out(family, named):
+    run = load_translator(published(family)).force(TEXTS[family], "dogs")
+    assert (LEFT_OUT in run.notes) == named
+
+
 @pytest.mark.parametrize(
     ("read", "written", "unread", "named"),
     [
@@ -453,7 +474,7 @@ def test_cut_translations_are_named_and_whole_ones_are_not(name, least):
 )
 def test_length_and_what_is_read_decide_together(read, written, unread, named):
     usual = []
-    assert leaves_out(read, written, lambda each: usual.append(each) or unread) == named
+    assert leaves_out(read, written, lambda length: usual.append(length) or unread) == named
     assert usual == [] or usual == [8 <= written <= 14]
 
 
