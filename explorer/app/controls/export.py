@@ -124,9 +124,8 @@ def page_export() -> None:
     """Draws one export button for all pictures of a page."""
     with popover("export.page", 300) as opened:
         if opened and not (drawn := pictures()):
-            st.caption(f"No picture is kept: the page has none, or {_PAGES.entries} others were drawn since.")
-            if st.button("Draw this page again"):
-                session.rerun()
+            gone = f"or {_PAGES.entries} others were drawn since; then open it again from the menu"
+            st.caption(f"No picture is kept: the page has none, {gone}.")
         elif opened:
             titles = [picture.title or picture.caption for _, picture in drawn.values()]
             told = {

@@ -231,6 +231,28 @@ def test_all_figures_of_a_page_are_saved_under_one_button():
     assert "#1d232c" in sent(inked.run())
 
 
+def _only_an_export() -> None:
+    import plotly.graph_objects as go
+    import streamlit as st
+
+    from explorer.app.controls.export import Picture, collect, page_export
+
+    if "drawn" not in st.session_state:
+        st.session_state["drawn"] = True
+        collect("bars", Picture(go.Figure, "2 * 3"))
+    page_export()
+
+
+def test_the_pictures_of_the_pages_drawn_last_are_kept_and_no_others():
+    first, second, *_ = [AppTest.from_function(_only_an_export).run() for _ in range(33)]
+    for at in (second, first):
+        at.session_state["export.page"] = True
+        at.run()
+    assert [each.options for each in second.selectbox] == [["1 · 2 * 3"]]
+    assert not first.selectbox
+    assert "or 32 others were drawn since" in first.caption[0].value
+
+
 def test_a_picture_travels_with_everything_that_is_said_of_it():
     spec = strips_spec([Strip("x", np.arange(3.0))])
     legend = signed(2.0, "all")
