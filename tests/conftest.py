@@ -17,6 +17,7 @@ from headless import CHROMIUM
 from hub_cases import NAME
 from hub_server import HubServer, running_hub
 from huggingface_hub import constants
+from hypothesis import settings
 from marian_models import write_marian
 from random_models import random_model
 from streamlit.components.v2 import manifest_scanner
@@ -28,6 +29,8 @@ from transformer.text.tokenizer import Tokenizer
 from transformer.translator import Translator, load_translator
 
 torch.set_num_threads(1)
+settings.register_profile("same", derandomize=True, database=None, deadline=None)
+settings.load_profile("same")
 
 MOST_WORKERS = 4
 """Each worker has an app and a browser of its own: about 1.5 GB."""

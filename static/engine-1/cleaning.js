@@ -32,10 +32,10 @@ export class Cleaner {
   // The text as a model reads it, for each of its words the number of the typed word, and the typographic characters
   // that became plain; `lacks` says for which of them a vocabulary has no piece.
   read(text, lacks) {
-    const typed = this.words(text.toWellFormed());
+    const typed = this.words(text.toWellFormed().normalize("NFC"));
     const plain = [...new Set(typed.join(""))].filter((char) => this.plain.has(char) && lacks(char));
     const become = (char) => (plain.includes(char) ? this.plain.get(char) : char);
-    const found = typed.map((word) => this.words(Array.from(this.visible(word), become).join("")));
+    const found = typed.map((word) => this.words(this.visible(Array.from(word, become).join(""))));
     return { text: found.flat().join(" "), words: found.flatMap((parts, i) => parts.map(() => i)), plain };
   }
 
@@ -43,6 +43,10 @@ export class Cleaner {
   visible(word) {
     let [kept, before] = ["", ""];
     for (const char of word) {
+      if (this.joiners.includes(char)) {
+        kept = kept.normalize("NFC");
+        before = Array.from(kept).at(-1) ?? "";
+      }
       const shapes = this.joiners.includes(char) && this.shaping.test(before);
       if (!shapes && this.hidden.test(char)) continue;
       before = this.blank.test(char) ? " " : char;

@@ -47,10 +47,10 @@ def read(text: str, lacks: Callable[[str], bool] = lambda _: False) -> CleanText
     if text.isascii() and text.isprintable() and PLAIN.keys().isdisjoint(text):  # most texts
         words = text.split()
         return CleanText(" ".join(words), tuple(range(len(words))))
-    typed = without_surrogates(text).split()
+    typed = unicodedata.normalize("NFC", without_surrogates(text)).split()
     plain = tuple(char for char in dict.fromkeys("".join(typed)) if char in PLAIN and lacks(char))
     table = str.maketrans({char: PLAIN[char] for char in plain})
-    parts = [(i, part) for i, word in enumerate(typed) for part in _visible(word).translate(table).split()]
+    parts = [(i, part) for i, word in enumerate(typed) for part in _visible(word.translate(table)).split()]
     return CleanText(" ".join(part for _, part in parts), tuple(number for number, _ in parts), plain)
 
 
@@ -58,7 +58,8 @@ def _visible(word: str) -> str:
     """A word in NFC, with spaces for control characters, and without characters that draw nothing."""
     drawn = ""
     for char in word:
-        if char in JOINERS:
+        if char in JOINERS:  # what stands before it may have become one character by now
+            drawn = unicodedata.normalize("NFC", drawn)
             drawn += char * shapes(drawn[-1:])
         elif not draws_nothing(char):
             drawn += " " if is_blank(char) else char
