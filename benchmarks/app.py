@@ -1,334 +1,361 @@
-"""Measures how fast the app shows a picture, compared with bare Streamlit pages in the same run and browser.
-
-    python benchmarks/app.py [--models DIR] [--model en-pt] [--repeats 5] [--opens 400]
-
-Prints four groups of ratios: the first picture of a cold server and of a second visitor; the time from Enter
-to a painted view; the time from a cursor step to a painted view at 13, 32 and 64 source tokens, with the
-bytes received per step; and on Linux the processor time of a step once the server is aged, after each page
-was opened once and then many times, with its memory.
-
-The floor of the first picture is a bare page that draws the same three maps and imports no PyTorch; for
-comparison, the same page with PyTorch. Servers find all modules compiled, as from the second start on.
-"""
+"""The app in a browser beside a bare Streamlit page: pictures, sentences, steps, long texts, files, age."""
 
 from __future__ import annotations
 
-import argparse
-import os
-import shutil
-import socket
-import statistics
-import subprocess
-import sys
-import tempfile
+import re
 import time
-import urllib.request
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import IO
-from urllib.parse import urlencode
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from http.client import HTTPConnection
+from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import urlencode, urlsplit
 
-from playwright.sync_api import Browser, Page, sync_playwright
+from benchmarks.browser import (
+    BARE,
+    BARE_READY,
+    READY,
+    RESTS,
+    Wire,
+    chromium,
+    compare,
+    enter,
+    milliseconds,
+    proxy,
+    served,
+    settle,
+    steps,
+    visit,
+)
+from benchmarks.timing import MODELS, TARGET, Model, Repeats, Tokens, text_of
+from explorer.app.address import sitemap
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
-from benchmarks.wire import Wire  # noqa: E402
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page, Response
 
-CHROMIUM = shutil.which("chromium-headless-shell") or shutil.which("chromium")
-ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"]
-ARGUMENTS += ["--disable-background-networking", "--disable-component-update"]
-READY = "document.querySelector('.lv')?.dataset.ready === 'true'"
-BARE_READY = "document.querySelectorAll('.heatmaplayer image').length >= 3"
-WATCH = """([event, condition]) => {
-  window.took = null;
-  document.addEventListener(event, () => {
-    const start = performance.now(), done = new Function(`return ${condition}`);
-    const look = () => { if (done()) window.took = performance.now() - start; else frame(); };
-    const frame = () => requestAnimationFrame(() => setTimeout(look));
-    frame();
-  }, { once: true, capture: true });
+OWN_TEXT = "?text=We+like+new+music."
+WORDS = ("I", "We", "They", "She", "He", "You", "It")
+LAST = "() => [...document.querySelectorAll('.pic')].at(-1)?.dataset.drawn ?? ''"
+"""How often the page's last figure was drawn; a figure whose numbers have not changed is not drawn again."""
+STATIC = {"script", "stylesheet", "font"}
+MOST_BYTES = 1_000_000
+OTHER_VIEWS: dict[str, tuple[dict[str, str], ...]] = {
+    "encoder_self_attention": ({"show": "lines"}, {"show": "strongest"}),
+    "what_if": ({"view": "compare", "against": "untrained-1"},),
+    "decoder_self_attention": ({"view": "trained"},),
+    "cross_attention": ({"show": "lines", "links": "mass-100"}, {"view": "alignment"}),
+    "inside_a_head": ({"kind": "encoder", "what_if": "pair"},),
+    "masks": ({"mask": "zero"}, {"view": "batch"}),
+    "positions": ({"view": "sentence"}, {"view": "together"}),
+    "beam_search": ({"view": "sampling"},),
+    "training": ({"view": "loss"}, {"view": "schedule"}),
+}
+"""What a page shows on demand."""
+SAYS = re.compile(
+    r"queries \d+–\d+|keys \d+–\d+|words \d+–\d+|maximum over [^·.]*|tokens? \d+–\d+|window|pooled"
+    r"|the first [\d,]+|at most [\d,]+ [^·.]*|positions \d+ ?[–-] ?\d+",
+)
+CELL = """row => {
+  const sheet = document.querySelector("[data-plot=cross] .lv-sheet"), box = sheet.getBoundingClientRect();
+  const [rows, first, columns] = ["--rows", "--row", "--columns"].map(
+    (name) => Number(getComputedStyle(sheet).getPropertyValue(name)));
+  return [box.left + 2.5 / columns * box.width, box.top + (first + row + .5) / rows * box.height];
 }"""
+"""The middle of a cell some rows from the cursor."""
 
 
-BARE = "benchmarks/bare_page.py"
-OWN_TEXT = "?text=We+like+music."
-"""Address of a page that needs the model."""
-_COMPILED = tempfile.TemporaryDirectory()
-
-
-@contextmanager
-def server(script: str, models: Path | None, *arguments: str) -> Iterator[str]:
-    """Runs a Streamlit script, and yields its address as soon as it answers."""
-    with process(script, models, *arguments) as (url, _):
-        yield url
-
-
-@contextmanager
-def process(
-    script: str, models: Path | None, *arguments: str, log: int | IO[str] = subprocess.DEVNULL
-) -> Iterator[tuple[str, int]]:
-    """Like `server`, and yields the id of the process too; it may write a log."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    url = f"http://127.0.0.1:{port}"
-    environment = os.environ | ({"TRANSFORMER_MODELS": str(models)} if models else {})
-    environment |= {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": _COMPILED.name}
-    command = [sys.executable, "-m", "streamlit", "run", script, "--server.headless", "true"]
-    command += ["--server.port", str(port), "--server.address", "127.0.0.1", "--", *arguments]
-    running = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log)
-    try:
-        while not _answers(url):
-            time.sleep(0.05)
-        yield url, running.pid
-    finally:
-        running.terminate()
-        running.wait(timeout=20)
-
-
-def _answers(url: str) -> bool:
-    try:
-        with urllib.request.urlopen(f"{url}/_stcore/health", timeout=1) as reply:
-            return bool(reply.status == 200)
-    except OSError:
-        return False
-
-
-def visit(browser: Browser, url: str) -> Page:
-    """A page of a new visitor with an empty cache."""
-    page = browser.new_context(viewport={"width": 1400, "height": 900}).new_page()
-    page.goto(url)
-    return page
-
-
-def seconds_to(browser: Browser, url: str, ready: str) -> float:
-    """Seconds from opening an address to its first picture."""
-    page = browser.new_context(viewport={"width": 1400, "height": 900}).new_page()
-    start = time.perf_counter()
-    page.goto(url)
-    page.wait_for_function(ready, timeout=120_000)
-    took = time.perf_counter() - start
-    page.context.close()
-    return took
-
-
-def first_pictures(
-    browser: Browser, script: str, models: Path | None, ready: str, *arguments: str
-) -> tuple[float, float]:
-    """Seconds to the picture: for the first visitor of a cold server, and once it has the model."""
-    with server(script, models, *arguments) as url:
-        first = seconds_to(browser, url, ready)
-        seconds_to(browser, f"{url}/{OWN_TEXT}", ready)
-        return first, seconds_to(browser, url, ready)
-
-
-def milliseconds(page: Page, event: str, condition: str, act: Callable[[], None]) -> float:
-    """Milliseconds from an event in the browser to the end of the first frame that meets a condition."""
-    page.evaluate(WATCH, [event, condition])
-    act()
-    page.wait_for_function("window.took", timeout=60_000)
-    took: float = page.evaluate("window.took")
-    return took
-
-
-def enter(page: Page, label: str, text: str, condition: str) -> float:
-    """Types a text and measures the milliseconds from Enter to a painted view."""
-    box = page.get_by_label(label)
-    box.fill(text)
-    took = milliseconds(page, "keydown", condition, lambda: box.press("Enter"))
-    settle(page)
-    return took
-
-
-def settle(page: Page) -> None:
-    """Waits until the server is idle."""
-    page.wait_for_function("document.querySelector('.stApp').dataset.testScriptState === 'notRunning'")
-    page.wait_for_timeout(150)
-
-
-def sentence(models: Path | None, name: str, tokens: int) -> str:
-    """A text of the given number of a model's tokens, with `</s>`."""
+def app(*, model: Model = "en-pt", repeats: Repeats = 5) -> int:
+    """Time to the first picture, from Enter and of a step, beside a bare page with the same maps."""
     from transformer import load_translator
 
-    translator = load_translator((models or ROOT / "assets" / "models") / name)
-    words = ("the", "cat", "was", "tired", "and", "I", "know", "that")
-    text = ""
-    for i in range(tokens):
-        longer = f"{text} {words[i % len(words)]}".strip()
-        if len(translator.ids(longer)) + 1 > tokens:
-            break
-        text = longer
-    return text
+    with chromium() as browser:
+        pages: dict[str, Callable[[], tuple[float, float]]] = {
+            "a bare page": lambda: _first_pictures(browser, BARE, BARE_READY),
+            "with PyTorch": lambda: _first_pictures(browser, BARE, BARE_READY, "torch"),
+            "the app": lambda: _first_pictures(browser, "app.py", READY),
+        }
+        taken = [{name: page() for name, page in pages.items()} for _ in range(repeats + 1)][1:]
+        for i, what in enumerate(("first picture, cold server", "first picture, second visitor")):
+            ours, *others = ([both[name][i] for both in taken] for name in reversed(pages))
+            for name, theirs in zip(list(pages)[1::-1], others, strict=True):
+                compare(what, ours, theirs, "s", 1.15, name)
+        texts = {n: text_of(load_translator(MODELS / model), n) for n in (13, 32, 64)}
+        with served() as own, served(BARE) as bare:
+            _compare_enter(browser, own.url, bare.url, model, repeats)
+            for tokens, text in texts.items():
+                reference = visit(browser, f"{bare.url}/?tokens={tokens}", BARE_READY)
+                place = urlencode({"model": model, "text": text, "step": 1})
+                page, wire = _watched(browser, f"{own.url}/?{place}")
+                ours = steps(page, repeats)
+                theirs = _bare_steps(reference, repeats)
+                compare(f"a step, {tokens} source tokens", ours, theirs, "ms", 0.2, "a bare page")
+                print(f"{'':<40} {wire.received / repeats:8.0f} bytes received a step, at most 1000")
+    return 0
 
 
-def steps(page: Page, count: int) -> list[float]:
-    """Milliseconds of each of several cursor steps."""
-    page.focus(".lv")
-    taken = []
-    for _ in range(count):
-        at = int(page.get_attribute(".lv", "data-painted") or 0)
-        condition = f"document.querySelector('.lv').dataset.painted === '{at + 1}'"
-        taken.append(milliseconds(page, "keydown", condition, lambda: page.keyboard.press("ArrowRight")))
-        settle(page)
-    return taken
+def _first_pictures(browser: Browser, script: str, ready: str, *arguments: str) -> tuple[float, float]:
+    """Seconds to the picture: for the first visitor of a cold server, and once it has the model."""
+
+    def seconds(url: str) -> float:
+        start = time.perf_counter()
+        page = visit(browser, url, ready)
+        took = time.perf_counter() - start
+        page.context.close()
+        return took
+
+    with served(script, *arguments) as there:
+        first = seconds(there.url)
+        seconds(f"{there.url}/{OWN_TEXT}")
+        return first, seconds(there.url)
 
 
-def bare_steps(page: Page, count: int) -> list[float]:
+def _compare_enter(browser: Browser, url: str, bare: str, name: str, repeats: int) -> None:
+    page, reference = visit(browser, f"{url}/?model={name}", READY), visit(browser, bare, BARE_READY)
+    ours, theirs = [], []
+    for i in range(repeats):
+        text = f"{(word := WORDS[i % 7])} saw a new house in the city last year."
+        painted = f"{READY} && document.querySelector('.lv-strip-source .lv-word').textContent === '{word}'"
+        ours.append(enter(page, "Sentence to translate", text, painted))
+        theirs.append(enter(reference, "Sentence", text, _titled(f"e.textContent.startsWith('{text}')")))
+    compare("Enter to painted", ours, theirs, "ms", 2, "a bare page")
+
+
+def _bare_steps(page: Page, count: int) -> list[float]:
     """Milliseconds of each of several steps of the bare page."""
-    taken = []
-    for step in range(1, count + 1):
-        done = titled(f"e.textContent === 'one {step}'")
-        taken.append(
-            milliseconds(page, "click", done, lambda: page.get_by_role("button", name="next").click())
-        )
-        settle(page)
-    return taken
+    press = page.get_by_role("button", name="next").click
+    first = int((page.text_content(".gtitle >> nth=0") or "").split()[-1]) + 1
+    places = range(first, first + count)
+    return [milliseconds(page, "click", _titled(f"e.textContent === 'one {i}'"), press) for i in places]
 
 
-def titled(condition: str) -> str:
-    """A JavaScript condition: the titles of all three bare maps meet ``condition``."""
+def _titled(condition: str) -> str:
+    """A JavaScript condition: the titles of all three bare maps meet another one."""
     return f"[...document.querySelectorAll('.gtitle')].filter(e => {condition}).length === 3"
 
 
-def report(what: str, ours: list[float], reference: list[float], unit: str, limit: float) -> None:
-    """Prints medians and their ratio."""
-    a, b = statistics.median(ours), statistics.median(reference)
-    verdict = "ok" if a / b <= limit else "over"
-    times = f"{a:8.2f} {unit}  reference {b:8.2f} {unit}"
-    print(f"{what:<34} {times}  ratio {a / b:5.2f}  at most {limit:g}  {verdict}", flush=True)
-
-
-def compare_first(browser: Browser, models: Path | None, repeats: int) -> None:
-    """Compares the first picture of a cold server, and that of a second visitor."""
-    pages: dict[str, Callable[[], tuple[float, float]]] = {
-        "a bare page": lambda: first_pictures(browser, BARE, None, BARE_READY),
-        "with PyTorch": lambda: first_pictures(browser, BARE, None, BARE_READY, "torch"),
-        "the app": lambda: first_pictures(browser, "app.py", models, READY),
-    }
-    taken: dict[str, list[tuple[float, float]]] = {name: [] for name in pages}
-    for round_number in range(repeats + 1):
-        for name, page in pages.items():
-            seconds = page()
-            if round_number:  # the first round compiles
-                taken[name].append(seconds)
-    for i, what in enumerate(("first picture, cold server", "first picture, second visitor")):
-        ours, floor, torch = (
-            [both[i] for both in taken[name]] for name in ("the app", "a bare page", "with PyTorch")
-        )
-        report(what, ours, floor, "s", 1.15)
-        report("  the reference imports PyTorch", ours, torch, "s", 1.15)
-
-
-def compare_enter(browser: Browser, url: str, bare: str, name: str, repeats: int) -> None:
-    """Compares the time from Enter to a painted view."""
-    page, reference = visit(browser, f"{url}/?model={name}"), visit(browser, bare)
-    page.wait_for_function(READY, timeout=60_000)
-    reference.wait_for_function(BARE_READY, timeout=60_000)
-    ours, theirs = [], []
-    for i in range(repeats):
-        word = ("I", "We", "They", "She", "He", "You", "It")[i % 7]
-        text = f"{word} saw a new house in the city last year."
-        painted = f"{READY} && document.querySelector('.lv-strip-source .lv-word').textContent === '{word}'"
-        ours.append(enter(page, "Sentence to translate", text, painted))
-        done = titled(f"e.textContent.startsWith('{text}')")
-        theirs.append(enter(reference, "Sentence", text, done))
-    report("Enter to painted", ours, theirs, "ms", 2)
-
-
-def compare_steps(
-    browser: Browser, url: str, bare: str, models: Path | None, name: str, tokens: int, repeats: int
-) -> None:
-    """Compares the time from a cursor step to a painted view, and counts the bytes received."""
-    text = sentence(models, name, tokens)
+def _watched(browser: Browser, url: str) -> tuple[Page, Wire]:
+    """A page with a linked view at rest, and what counts its bytes from now on."""
     page = visit(browser, "about:blank")
     wire = Wire(page)
-    page.goto(f"{url}/?{urlencode({'model': name, 'text': text, 'step': 1})}")
-    page.wait_for_function(READY, timeout=60_000)
+    page.goto(url)
+    page.wait_for_function(READY, timeout=120_000)
     settle(page)
     wire.clear()
-    ours = steps(page, repeats)
-    size = wire.received / repeats
-    reference = visit(browser, f"{bare}/?tokens={tokens}")
-    reference.wait_for_function(BARE_READY, timeout=60_000)
-    report(f"a step to painted, {tokens} source tokens", ours, bare_steps(reference, repeats), "ms", 0.2)
-    print(f"{'':<34} {size:8.0f} bytes received per step, at most 1000", flush=True)
+    return page, wire
 
 
-def compare_pictures(browser: Browser, models: Path | None, name: str, repeats: int) -> None:
-    """Compares first pictures, Enter and steps with the bare page."""
-    compare_first(browser, models, repeats)
-    with server("app.py", models) as url, server(BARE, None) as bare:
-        compare_enter(browser, url, bare, name, repeats)
-        for tokens in (13, 32, 64):
-            compare_steps(browser, url, bare, models, name, tokens, repeats)
+def inside(*, model: Model = "en-de", tokens: Tokens = 13, repeats: Repeats = 8) -> int:
+    """Time of a step on *Inside a head* until its last figure shows it, beside a step of the bare page."""
+    from transformer import load_translator
+
+    text = text_of(load_translator(MODELS / model), tokens)
+    changed = f"(now => now && now !== window.before)(({LAST})())"
+    with chromium() as browser, served() as own, served(BARE) as bare:
+        for section in ("weights", "path"):
+            for kind in ("encoder", "decoder", "cross"):
+                place = {
+                    "model": model,
+                    "text": text,
+                    "kind": kind,
+                    "section": section,
+                    "step": 1,
+                    "source": 1,
+                }
+                page, wire = _watched(browser, f"{own.url}/inside_a_head?{urlencode(place)}")
+                page.wait_for_function(f"({LAST})() !== ''", timeout=120_000)
+                reference = visit(browser, f"{bare.url}/?tokens={tokens}", BARE_READY)
+                page.focus(".lv")
+                ours: list[float] = []
+                _bare_steps(reference, 1)
+                for i in range(repeats + 1):
+                    if i == 1:  # the first one loads
+                        wire.clear()
+                    page.evaluate(f"window.before = ({LAST})()")
+                    press = partial(page.keyboard.press, "ArrowRight")
+                    ours.append(milliseconds(page, "keydown", changed, press))
+                size, theirs = wire.received / repeats, _bare_steps(reference, repeats)
+                compare(
+                    f"{kind}, {section}, {size:.0f} bytes a step", ours[1:], theirs, "ms", 8, "a bare page"
+                )
+                page.context.close()
+                reference.context.close()
+    return 0
 
 
-def processor(pid: int) -> float:
-    """Seconds of processor time that a process has used."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+def age(*, opens: Annotated[int, "pages to open"] = 400, repeats: Repeats = 50) -> int:
+    """Processor time of a step after each page was opened, and after many, beside a fresh server's."""
+    addresses = [name.removeprefix(sitemap.HOME) for name in sitemap.PAGES]
+    with chromium() as browser, served() as there:
+
+        def step() -> list[float]:
+            page = visit(browser, f"{there.url}/{OWN_TEXT}&step=1", READY)
+            page.focus(".lv")
+            page.wait_for_timeout(5_000)  # whatever the server does once it is left alone
+            before = there.processor()
+            for i in range(repeats):
+                page.keyboard.press(("ArrowRight", "ArrowLeft")[i % 2])
+                page.wait_for_function(f"document.querySelector('.lv').dataset.painted === '{1 - i % 2}'")
+                settle(page)
+            page.context.close()
+            return [1000 * (there.processor() - before) / repeats]
+
+        fresh = step()
+        for done in range(1, opens + 1):
+            page = visit(browser, f"{there.url}/{addresses[done % len(addresses)]}")
+            page.wait_for_selector(".stApp[data-test-script-state=notRunning] h1", timeout=120_000)
+            page.context.close()
+            if done in (len(addresses), opens):
+                compare(f"processor time of a step, {done} pages", step(), fresh, "ms", 1.5, "fresh")
+                print(f"{'':<40} {there.memory():8.0f} MB after {done} pages were opened", flush=True)
+    return 0
 
 
-def resident(pid: int) -> float:
-    """MB of memory that a process holds."""
-    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+def long(*, model: Model = "en-de", repeats: Repeats = 5, only: str = "") -> int:
+    """Bytes of every page at 256 tokens, clicks beside 32 tokens, every page at 1,024, memory.
+
+    only [PART]: `bytes`, `clicks` or `longest`
+    """
+    from explorer.app.server.stores import bytes_of
+    from transformer import load_translator
+
+    translator = load_translator(MODELS / model)
+    places = {
+        n: {"model": model, "text": text_of(translator, n), "target": text_of(translator, n, TARGET)}
+        for n in (32, 256, 1024)
+    }
+    with chromium() as browser, served() as there:
+        if only in ("", "bytes"):
+            for page in sitemap.PAGES:
+                for more in ({}, *OTHER_VIEWS.get(page, ())):
+                    _opened(browser, there.url, page, places[256] | more)
+        if only in ("", "clicks"):
+            _compare_clicks(browser, there.url, places, repeats)
+        if only in ("", "longest"):
+            for page in sitemap.PAGES:
+                _opened(browser, there.url, page, places[1024])
+        print(f"{'memory of the server':<40} {there.memory():8.0f} MB")
+    for n, place in places.items():
+        size = bytes_of(translator.force(place["text"], place["target"]))
+        print(f"a kept translation of {n} tokens a side: {size / n / 1000:.1f} kB a token")
+    return 0
 
 
-def step_cost(browser: Browser, url: str, pid: int, repeats: int) -> float:
-    """Milliseconds of processor time of a step, over many steps to and fro."""
-    page = visit(browser, f"{url}/?text=We+like+new+music.&step=1")
-    page.wait_for_function(READY, timeout=60_000)
-    page.focus(".lv")
-    settle(page)
-    page.wait_for_timeout(5_000)  # whatever the server does once it is left alone
-    before = processor(pid)
-    for i in range(repeats):
-        at = 2 - i % 2
-        page.keyboard.press("ArrowRight" if at == 2 else "ArrowLeft")
-        page.wait_for_function(f"document.querySelector('.lv').dataset.painted === '{at - 1}'")
-        settle(page)
-    took = 1000 * (processor(pid) - before) / repeats
-    page.context.close()
+def _address(url: str, page: str, place: dict[str, Any]) -> str:
+    return f"{url}/{page.removeprefix(sitemap.HOME)}?{urlencode(place)}"
+
+
+def _opened(browser: Browser, url: str, page: str, place: dict[str, Any]) -> None:
+    """Opens a place with an empty cache: prints its bytes, its seconds, and what it says of its part."""
+    answers: list[Response] = []
+    tab = visit(browser, "about:blank")
+    wire, size, start = Wire(tab), 0, time.perf_counter()
+    tab.on("response", answers.append)
+    tab.goto(_address(url, page, place))
+    _rest(tab, wire)
+    took, text = time.perf_counter() - start, tab.inner_text(".stMain")
+    for answer in answers:
+        if answer.request.resource_type not in STATIC and answer.status == 200:
+            size += len(answer.body())
+    total, says = wire.received + wire.sent + size, list(dict.fromkeys(SAYS.findall(text)))[:4]
+    broken = "EXCEPTION" if tab.locator(".stException").count() else ""
+    name = " ".join([page, *(place[name] for name in place if name not in ("model", "text", "target"))])
+    verdict = "ok" if total <= MOST_BYTES else "over"
+    print(f"{name:<40} {total:>9,} bytes  {verdict}  {took:5.1f} s  {broken}  {says}", flush=True)
+    tab.context.close()
+
+
+def _rest(page: Page, wire: Wire) -> None:
+    """Waits until the script has run, the view is drawn, and no frame has arrived for a while."""
+    page.wait_for_function(RESTS, timeout=300_000)
+    if page.locator(".lv").count():
+        page.wait_for_function(READY, timeout=120_000)
+    before = -1
+    while before != wire.received:
+        before = wire.received
+        page.wait_for_timeout(700)
+    page.wait_for_function(RESTS, timeout=300_000)
+
+
+def _compare_clicks(browser: Browser, url: str, places: dict[int, dict[str, Any]], repeats: int) -> None:
+    """Compares steps, clicks on cells and changes of head at 256 tokens with those at 32."""
+    taken: dict[str, list[list[float]]] = {"a step": [], "a click on a cell": [], "another head": []}
+    for n in (256, 32):
+        page, _ = _watched(browser, _address(url, sitemap.HOME, places[n] | {"step": 10, "source": 10}))
+        taken["a step"].append(steps(page, repeats))
+        taken["a click on a cell"].append([_cell_click(page, 1 - 2 * (i % 2)) for i in range(repeats)])
+        page.context.close()
+        page, wire = _watched(browser, _address(url, "cross_attention", places[n] | {"step": 10}))
+        taken["another head"].append([_tile_click(page, wire, i % 8) for i in range(repeats)])
+        page.context.close()
+    for what, (ours, reference) in taken.items():
+        compare(f"{what}, 256 tokens", ours, reference, "ms", 2, "32 tokens")
+
+
+def _cell_click(page: Page, rows: int) -> float:
+    """Milliseconds from a click on a cell, some rows from the cursor, to the next painted cursor."""
+    at = int(page.get_attribute(".lv", "data-painted") or 0)
+    page.mouse.move(*page.evaluate(CELL, rows))
+    page.wait_for_selector("[data-plot=cross] .hoverlayer .hovertext", timeout=30_000)
+    return milliseconds(
+        page, "mousedown", f"document.querySelector('.lv').dataset.painted === '{at + rows}'", _press(page)
+    )
+
+
+def _tile_click(page: Page, wire: Wire, head: int) -> float:
+    """Milliseconds from a click on a tile of the overview to the drawn map of that head."""
+    box = page.locator("[data-plot=overview] .nsewdrag").first.bounding_box()
+    assert box is not None
+    title, hover = "[data-plot=cross] .lv-title b", "[data-plot=overview] .hoverlayer .hovertext"
+    before = page.inner_text(title)
+    page.mouse.move(5, 5)  # a click means the tile whose text is shown, which may still be the last one's
+    page.wait_for_selector(hover, state="detached")
+    page.mouse.move(box["x"] + box["width"] * (0.06 + 0.125 * head), box["y"] + box["height"] * 0.15)
+    page.wait_for_selector(hover, timeout=30_000)
+    other = f"document.querySelector('{title}').innerText !== {before!r} && {READY}"
+    took = milliseconds(page, "mousedown", other, _press(page))
+    _rest(page, wire)
     return took
 
 
-def compare_age(browser: Browser, models: Path | None, opens: int, repeats: int) -> None:
-    """Compares a step of an aged server with one of the fresh server, and prints its memory on the way."""
-    addresses = ["", *(path.stem for path in sorted((ROOT / "pages").glob("*.py")))]
-    with process("app.py", models) as (url, pid):
-        fresh = [step_cost(browser, url, pid, repeats)]
-        for number in range(opens):
-            page = visit(browser, f"{url}/{addresses[number % len(addresses)]}")
-            page.wait_for_selector(".stApp[data-test-script-state=notRunning] h1", timeout=120_000)
-            page.context.close()
-            done = number + 1
-            if done == len(addresses) or done == opens:
-                cost = [step_cost(browser, url, pid, repeats)]
-                report(f"processor time of a step, {done} pages", cost, fresh, "ms", 1.5)
-            if done % 100 == 0 or done == len(addresses):
-                print(f"{'':<34} {resident(pid):8.0f} MB after {done} pages were opened", flush=True)
+def _press(page: Page) -> Callable[[], None]:
+    """Clicks where the mouse is."""
+
+    def press() -> None:
+        page.mouse.down()
+        page.mouse.up()
+
+    return press
 
 
-def main() -> None:
-    """Runs all comparisons."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--models", type=Path, help="folder of models; by default the bundled models")
-    parser.add_argument("--model", default="en-pt", help="the model that translates and takes steps")
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--opens", type=int, default=400, help="pages to open until the server is aged")
-    parser.add_argument("--age", action="store_true", help="only compare the aged server")
-    options = parser.parse_args()
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        if Path("/proc/self/stat").exists():
-            compare_age(browser, options.models, options.opens, 10 * options.repeats)
-        if not options.age:
-            compare_pictures(browser, options.models, options.model, options.repeats)
-        browser.close()
+def files(*, visitors: Annotated[int, "first visits"] = 50) -> int:
+    """What scripts, styles and fonts of first visits cost the process, directly and behind nginx."""
+    asked = list[str]()
+    with served() as there, proxy([there.url]) as before:
+        with chromium() as browser:
+            page = visit(browser, "about:blank")
+            page.on("request", lambda request: asked.append(urlsplit(request.url).path))
+            page.goto(f"{there.url}/{OWN_TEXT}")
+            page.wait_for_function(READY, timeout=60_000)
+        paths, used = [path for path in asked if "/static/" in path], list[float]()
+        for name, base in (("the process itself", there.url), ("nginx before it", before)):
+            start, spent = time.perf_counter(), there.processor()
+            with ThreadPoolExecutor(8) as pool:
+                size = sum(pool.map(lambda _, base=base: _fetched(base, paths), range(visitors)))
+            used.append(1000 * (there.processor() - spent) / visitors)
+            took = time.perf_counter() - start
+            costs = f"{size / visitors / 1e6:.2f} MB and {used[-1]:6.1f} ms of the process a visit"
+            print(f"{name:<20} {took:6.1f} s, {visitors} visits of {len(paths)} files, {costs}", flush=True)
+    print(f"ratio of the process's time {used[1] / used[0]:.2f}")
+    return 0
 
 
-if __name__ == "__main__":
-    main()
+def _fetched(url: str, paths: Sequence[str]) -> int:
+    """Asks for files over one connection; bytes of the answers."""
+    link, size = HTTPConnection(urlsplit(url).netloc, timeout=60), 0
+    for path in paths:
+        link.request("GET", path, headers={"Accept-Encoding": "gzip"})
+        with link.getresponse() as answer:
+            assert answer.status == 200, path
+            size += len(answer.read())
+    link.close()
+    return size

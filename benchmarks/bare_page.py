@@ -1,4 +1,4 @@
-"""The reference for `benchmarks/app.py`: a bare Streamlit page with a text input and the app's three maps.
+"""The reference of `python -m benchmarks app`: a bare page with a text input and the app's maps.
 
 It imports PyTorch only if it is told so: `streamlit run benchmarks/bare_page.py -- torch`. With `?tokens=32`,
 the maps are those of the app at that length, with labels, mask and hover texts. The button redraws them one
@@ -16,7 +16,6 @@ import plotly.graph_objects as go
 import streamlit as st
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
 AXES = {
     "encoder": ("source_tokens", "source_tokens"),
     "decoder": ("decoder_input_tokens", "decoder_input_tokens"),

@@ -1,6 +1,4 @@
-"""Compares our training step with a plain ``nn.Transformer`` loop of the same shape, data and precision.
-
-    python benchmarks/training.py --shape bundled|base|big         # on a CUDA device if there is one
+"""Our training step beside a plain ``nn.Transformer`` loop of the same shape, data and precision.
 
 Both train on the same made-up sentences, whose lengths are spread like Tatoeba's, with AdamW, dropout 0.1 and
 label smoothing 0.1. The reference computes in float32 on a CPU and under bf16 autocast on CUDA; ours with
@@ -10,28 +8,25 @@ device's peak counts the matrix products of a step, forward and backward, with t
 
 from __future__ import annotations
 
-import argparse
 import math
 import random
-import sys
 import warnings
 from array import array
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from itertools import islice
-from pathlib import Path
+from typing import Annotated
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-from benchmarks.interleave import interleaved, report
+from benchmarks.timing import Threads, interleaved, report
 from transformer import Transformer, TransformerConfig
 from transformer.devices import choose_device
 from transformer.encodings import sinusoidal_table
+from transformer.text.kinds import one_of
 from transformer.training.data import Batch, EncodedPairs
 from transformer.training.options import TrainingOptions
 from transformer.training.progress import peak
@@ -143,46 +138,42 @@ def made_up_pairs(count: int, vocab_size: int) -> EncodedPairs:
     return EncodedPairs(source, target)
 
 
-def main() -> None:
-    """Prints speed, share of the peak, and one ratio per way of computing."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--shape", choices=list(SHAPES), default="bundled")
-    parser.add_argument("--steps", type=int, default=20)
-    parser.add_argument("--warm-up", type=int, default=2, help="on CUDA, steps in which shapes are recorded")
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--compile", action="store_true", help="on CUDA, also with compiled layers")
-    arguments = parser.parse_args()
-    torch.set_num_threads(arguments.threads)
+def training(
+    *,
+    shape: Annotated[str, one_of(*SHAPES), "sizes of the model"] = "bundled",
+    steps: Annotated[int, "steps that count"] = 20,
+    warm_up: int = 2,
+    threads: Threads = 2,
+    compile: bool = False,
+) -> int:
+    """Speed of a training step, its share of the device's peak, and its ratio to the plain loop.
+
+    warm_up: steps that do not count; on CUDA, shapes are recorded in them
+    compile: on CUDA, also with compiled layers
+    """
+    torch.set_num_threads(threads)
     warnings.filterwarnings("ignore", message="enable_nested_tensor")
     torch.manual_seed(0)
-    device = choose_device()
-    config, positions = config_of(arguments.shape), SHAPES[arguments.shape][1]
+    device, config, positions = choose_device(), config_of(shape), SHAPES[shape][1]
     options = TrainingOptions(steps=100_000, batch_positions=positions)
     data = made_up_pairs(4 * positions, config.vocab_size)
-    first = list(islice(data.batches(positions, options.seed), arguments.steps + arguments.warm_up))
-    plain = PlainLoop(config, options, first, device)
-    runs: dict[str, Callable[[], object]] = {"nn.Transformer": plain.step}
+    first = list(islice(data.batches(positions, options.seed), steps + warm_up))
+    runs: dict[str, Callable[[], object]] = {"nn.Transformer": PlainLoop(config, options, first, device).step}
     ways = {"float32": replace(options, precision="float32")} if device.type == "cpu" else {}
     ways["bfloat16"] = replace(options, precision="bfloat16")
-    if arguments.compile:
+    if compile:
         ways["bfloat16, compiled"] = replace(options, precision="bfloat16", compile=True)
     done: dict[str, list[TrainingStep]] = {name: [] for name in ways}
     for name, chosen in ways.items():
         trainer = Trainer(Transformer(config).to(device), data, chosen)
         runs[name] = partial(lambda name, trainer: done[name].append(trainer.advance()), name, trainer)
-    seconds = interleaved(runs, arguments.steps, arguments.warm_up)
+    seconds = interleaved(runs, steps, warm_up)
     speed, source = peak(device, torch.bfloat16)
-    tokens = sum(batch.tokens for batch in first[arguments.warm_up :])
+    tokens = sum(batch.tokens for batch in first[warm_up:])
     print(f"nn.Transformer: {tokens / sum(seconds['nn.Transformer']):,.0f} target tokens/s on {device}")
-    for name, steps in done.items():
-        steps, spent = steps[arguments.warm_up :], sum(seconds[name])
-        tokens, flops = sum(step.tokens for step in steps), sum(step.flops for step in steps)
-        share = f"{100 * flops / spent / speed:.1f} % of {source}"
-        print(f"{name}: {tokens / spent:,.0f} target tokens/s on {device}, {share}")
+    for name, taken in done.items():
+        spent, counted = sum(seconds[name]), taken[warm_up:]
+        share = f"{100 * sum(each.flops for each in counted) / spent / speed:.1f} % of {source}"
+        print(f"{name}: {sum(each.tokens for each in counted) / spent:,.0f} target tokens/s, {share}")
         report("one training step", seconds, "nn.Transformer", name, "above 1: ours is faster")
-
-
-if __name__ == "__main__":
-    main()
+    return 0

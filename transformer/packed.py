@@ -109,7 +109,7 @@ def pack(model: Network) -> None:
 def for_few_rows(tensor: Tensor) -> Tensor:
     """The same matrix (out, in), laid out in memory as (in, out) unless it has more inputs than outputs.
 
-    What a product with one row gains by it, ``benchmarks/tokens.py`` measures for each shape of a layer.
+    ``python -m benchmarks layouts`` measures what a product with one row gains by it.
     """
     if tensor.dim() != 2 or tensor.shape[1] > tensor.shape[0]:
         return tensor.contiguous()

@@ -39,8 +39,8 @@ from transformer.view import AuditReport, Check
 
 LEFT_OUT = "The translation may leave out the end."
 # Whether a translation covers its source is seen in its length, and in what its cross-attention reads of it;
-# `benchmarks/coverage.py` measures the limits. Another pair of languages may need fewer tokens than it reads,
-# so that length alone says something only when it is far too short; what no head reads, for any model.
+# `python -m benchmarks left-out` measures the limits. Another pair of languages may need fewer tokens than it
+# reads, so that length alone says something only when it is far too short; what no head reads, for any model.
 FEWEST = 6
 """Source tokens from which on anything is said."""
 SHORT, FAR_TOO_SHORT, LONG = 0.8, 0.5, 1.4

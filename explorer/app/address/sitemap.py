@@ -86,7 +86,13 @@ def declared(path: Path) -> Page:
 
 
 def in_order(pages: dict[str, Page], before: str = "") -> dict[str, Page]:
-    """Pages as a reader sees them; of those that follow one page, that with the shortest way on is first."""
+    """Pages as a reader sees them; of those that follow one page, that with the shortest way on is first.
+
+    ValueError if one follows no page.
+    """
+    for name, page in pages.items():
+        if page.follows not in ("", *pages):
+            raise ValueError(f"{name}.py follows {page.follows}, which is no page.")
     next_ones = [name for name, page in pages.items() if page.follows == before]
     branches = [{name: pages[name], **in_order(pages, name)} for name in sorted(next_ones)]
     return {name: page for branch in sorted(branches, key=len) for name, page in branch.items()}

@@ -6,6 +6,7 @@ from threading import Event, Thread
 
 import pytest
 from app_pages import taken
+from sources import named
 from streamlit.runtime.caching import clear_session_resource_cache
 from streamlit.testing.v1 import AppTest
 from waiting import until
@@ -14,7 +15,7 @@ from explorer.app.server import jobs, models
 from explorer.app.server.jobs import Job
 from explorer.app.server.queue import FairQueue, turns
 from explorer.app.shell.fitting import fit_head, fit_model, fit_position
-from explorer.app.shell.models.needs import PAGES, sentence
+from explorer.app.shell.models.needs import PAGES, has, sentence
 from explorer.app.shell.waiting import progress
 
 SESSION = "test session id"
@@ -58,6 +59,9 @@ def test_a_sentence_names_what_is_missing_what_is_there_and_what_to_do():
     assert "encoder self-attention and masked decoder self-attention, which recurrent/dot" in told
     assert "its only attention is cross-attention" in told
     assert "Choose another model" in told
+    kinds = ("encoder", "decoder", "cross")
+    assert [kind for kind in kinds if has(models.find("recurrent/dot"), kind)] == ["cross"]
+    assert all(has(source, kind) for source in (None, named("nothing here")) for kind in kinds)
     assert {*PAGES} == {"encoder", "decoder", "cross"}
 
 

@@ -30,6 +30,8 @@ def test_a_page_stands_after_the_one_that_it_follows_and_before_those_that_follo
     declared = {name: sitemap.declared(tmp_path / f"{name}.py") for name in pages}
     assert [*sitemap.in_order(declared)] == ["a", "c", "b", "d"]
     assert declared["b"] == sitemap.Page("b", "x", "g", "i", "a")
+    with pytest.raises(ValueError, match=r"^b.py follows a, which is no page\.$"):
+        sitemap.in_order({"b": declared["b"]})
     (tmp_path / "none.py").write_text("x = 1")
     with pytest.raises(ValueError, match=r"^none.py declares no page\.$"):
         sitemap.declared(tmp_path / "none.py")

@@ -184,7 +184,8 @@ def test_other_files_are_named_and_an_example_that_no_head_shows_or_without_a_gl
     values["examples"][0]["claim"]["source"] = "zebra"
     values["examples"][0]["gloss"] = {}
     (model / "examples.json").write_text(json.dumps(values))
-    pairs = write_pairs(tmp_path / "other.tsv", [(CASE.sentence, CASE.translation)] * 2)
+    short = CASE.translation.rpartition(" ")[0]
+    pairs = write_pairs(tmp_path / "other.tsv", [(CASE.sentence, short)] * 2)
     assert main(["survey", "--model", str(model), "--brief", "--data", str(pairs)]) == 1
     said = capsys.readouterr().out
     assert "No head shows that" in said
@@ -194,3 +195,7 @@ def test_other_files_are_named_and_an_example_that_no_head_shows_or_without_a_gl
     assert heads["data"].startswith(
         f"patterns: 2 pairs of {tmp_path.name}/other.tsv, given targets forced; aer: 1 "
     )
+    forced = load_translator(model).force(CASE.sentence, short)
+    for kind in ("encoder", "cross"):
+        last = forced.weights(kind, 0, 1)[:, -1].mean()
+        assert heads["heads"][kind][0][1]["eos_mass"] == pytest.approx(last, abs=1e-4)
