@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from nightly import thinned
 
 from .conftest import Visitor, case_link
 
@@ -92,7 +93,7 @@ def test_the_maps_make_room_for_what_appears_above_them(visitor: Visitor) -> Non
     visitor.until(f"before => Math.abs({height} - before) < 2", before)
 
 
-@pytest.mark.parametrize("length", SENTENCES)
+@pytest.mark.parametrize("length", thinned(SENTENCES, 3))
 def test_everything_is_seen_whole_and_the_large_map_is_the_largest(visitor: Visitor, length: str) -> None:
     visitor.open(text=SENTENCES[length])
     visitor.until("document.querySelector('[data-testid=stApp]').dataset.testScriptState === 'notRunning'")

@@ -30,8 +30,8 @@ HOSTILE = {
 
 ADDRESSED = {"": ("script", "control"), "cross_attention": ("attribute", "template")}
 """Pages and the texts that their addresses hold."""
-PAIRED = [" ".join([*HOSTILE.values()][i : i + 2]) for i in range(0, len(HOSTILE), 2)]
-"""The texts as they are typed, two at a time."""
+TYPED = [" ".join([*HOSTILE.values()][i : i + 4]) for i in range(0, len(HOSTILE), 4)]
+"""The texts as they are typed, four at a time."""
 SOURCE = "[...document.querySelectorAll('.lv-strip-source .lv-word')].map(e => e.textContent).join(' ')"
 
 
@@ -77,7 +77,7 @@ def test_hostile_text_in_an_address_is_shown_and_never_runs(
 def test_hostile_text_that_is_typed_is_shown_and_never_runs(visitor: Visitor, requests: list[str]) -> None:
     visitor.open(model="random", text="one", step="1", source="1")
     box = visitor.page.get_by_label("Sentence to translate")
-    for text in PAIRED:
+    for text in TYPED:
         before = visitor.page.evaluate(SOURCE)
         box.fill(text)
         box.press("Enter")

@@ -8,7 +8,7 @@ from explorer.app.address import sitemap
 
 from .conftest import Visitor, box_of, case_link
 
-CLICKS = ("cross_attention", "masks", "glossary", "inside_a_head", sitemap.HOME)
+CLICKS = ("cross_attention", "glossary", sitemap.HOME)
 MOST_BYTES = 3_200
 """Of which 1,900 list the pages of the app, which Streamlit sends with every run."""
 LONG = " ".join(["one two three four five six eight nine ten"] * 7)
@@ -26,7 +26,7 @@ def arrived(visitor: Visitor, page: str) -> str:
     return str(visitor.page.evaluate("location.pathname + location.search"))
 
 
-def test_five_clicks_and_five_backs_pass_every_page_once(visitor: Visitor) -> None:
+def test_clicks_and_as_many_backs_pass_every_page_once(visitor: Visitor) -> None:
     visitor.open(**case_link("copy", step="2"))
     visitor.page.focus(".lv")
     visitor.page.keyboard.press("ArrowRight")
