@@ -323,12 +323,13 @@ def scripts_alone(chromium: object) -> Iterator[object]:
 
 
 @pytest.fixture(scope="module")
-def call(scripts_alone: object, request: pytest.FixtureRequest) -> Callable[..., Any]:
-    """Calls a function of the scripts that a test is about (`SCRIPTS`): `call("cursor.clamp", 7, 0, 5)`."""
+def call(scripts_alone: object) -> Callable[..., Any]:
+    """Calls a function of a script: `call("cursor.clamp", 7, 0, 5)`."""
 
     def called(name: str, *arguments: object) -> Any:
         module, function = name.split(".")
-        script = f"given => import('/{request.module.SCRIPTS}/{module}.js').then(m => m.{function}(...given))"
+        (path,) = STATIC.glob(f"*/{module}.js")
+        script = f"given => import('/{path.parent.name}/{module}.js').then(m => m.{function}(...given))"
         return scripts_alone.evaluate(script, list(arguments))  # type: ignore[attr-defined]
 
     return called

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import csv
-import hashlib
 import html
 import re
 from collections.abc import Callable, Iterator
@@ -20,13 +19,11 @@ from closed_form import CASES
 
 from explorer import page, show
 from explorer.app.address.parameters import parse as parse_state
-from explorer.figures.maps.heatmap import pool
 from transformer import Translation, Translator, load_translator
 
 from .conftest import PATIENCE, ROOT, VIEWPORT, Visitor, box_of, patient
 from .test_accessibility import AXE, RULES
 
-SCRIPTS = "living-1"
 Open = Callable[..., Visitor]
 HOSTILE = "<script>hacked=1</script><img src=x onerror=hacked=1>"
 SVG = "{http://www.w3.org/2000/svg}"
@@ -204,19 +201,6 @@ def test_a_reader_says_where_the_app_runs_and_gets_a_link_to_the_same_view(
     assert (told.text, told.model, told.step, told.cross) == (run.source_text, run.model, 2, (0, 1))
     tab.evaluate("location.hash = '#step=1&app=https://example.invalid/base'")
     visitor.until("document.querySelector('.living-app').href.startsWith('https://example.invalid/base/?')")
-
-
-def test_a_place_of_the_app_is_one_that_a_browser_opens(call: Callable[..., Any]) -> None:
-    places = {
-        "https://example.invalid/base/": "https://example.invalid/base",
-        "http://user:word@localhost:1/?a#b": "http://localhost:1",
-        "example.invalid": "http://example.invalid",
-        "LOCALHOST:8501": "http://localhost:8501",
-        **dict.fromkeys(
-            ("", "javascript:alert(1)", "data:text/html,x", "file:///etc", "http://", "a b"), None
-        ),
-    }
-    assert {text: call("app.placeOf", text) for text in places} == places
 
 
 def test_the_file_plays_presents_and_lists_its_keys(opened: Open, run: Translation) -> None:
@@ -461,43 +445,3 @@ def test_a_phone_scrolls_only_downwards(opened: Open, closed_form_models: dict[s
     assert tab.evaluate(wide)
     assert tab.evaluate("document.documentElement.scrollHeight <= innerHeight")
     assert html.escape(run.text) in tab.content()
-
-
-# --- digest.js, place.js, heads.js ------------------------------------------------------------------------
-
-
-def test_the_digest_is_sha_256(call: Callable[..., Any]) -> None:
-    for text in ("", "abc", "a" * 55, "a" * 56, "a" * 64, "xyz" * 5000):
-        assert call("digest.sha256", text) == hashlib.sha256(text.encode()).hexdigest()
-
-
-def test_names_in_a_csv_file_are_quoted_and_no_formulas(call: Callable[..., Any]) -> None:
-    told = call("numbers.csv", {"rows": ['a"b', "=1+1"], "columns": ["x,y"]}, ["0.500", "1.000"])
-    assert told[0] == "\ufeff"
-    assert list(csv.reader(told[1:].splitlines())) == [["", "x,y"], ['a"b', "0.500"], ["'=1+1", "1.000"]]
-
-
-def test_a_place_is_read_back_as_it_was_written(call: Callable[..., Any]) -> None:
-    kinds, strips = {"cross": {"size": [6, 8]}}, {"steps": 9, "names": {"source": ["a", "b", "c"]}}
-    at = {"step": 6, "source": 2}
-    text = call("place.written", at, {"cross": [2, 4]})
-    assert text == "#step=7&source=3&cross=3.5"
-    assert call("place.placeIn", text, kinds, strips) == {"heads": {"cross": [2, 4]}, "at": at}
-    for wrong in (
-        "",
-        "#",
-        "#step=0&cross=7.1",
-        "#step=10&cross=1",
-        "#step=1e0&cross=1.2.3",
-        "#step=-1&cross=.5",
-    ):
-        assert call("place.placeIn", wrong, kinds, strips) == {"heads": {}, "at": {}}
-
-
-def test_tiles_are_pooled_as_in_python(call: Callable[..., Any]) -> None:
-    values = np.random.default_rng(0).integers(0, 256, (9, 5), np.uint8)
-    for most in (3, 5, 9):
-        found = call("heads.pooled", values.ravel().tolist(), [9, 5], most)
-        expected = pool(values, most)[0]
-        assert [found["high"], found["wide"]] == list(expected.shape)
-        assert found["cells"] == expected.ravel().tolist()
