@@ -12,7 +12,7 @@ from explorer.app.maps.explorer import Scene, Strips, explorer
 from explorer.app.maps.looking import Looks
 from explorer.app.maps.run_export import run_export
 from explorer.app.server.view import View
-from explorer.app.shell import better, changed, frame, paragraph, sentence
+from explorer.app.shell import changed, frame, paragraph, sentence
 from explorer.app.shell.lesson import strip
 from explorer.app.shell.models.model_picker import pick_model
 from explorer.figures.base import labels
@@ -55,8 +55,6 @@ def show(opened: View) -> None:
             run_export(scene)
 
     shown = {*opened.kinds, "controls", "next"}
-    with st.container(key="beam-room"):  # of no height, whether the line has come or not
-        better.tell(opened)
     scene = Scene(
         HOME,
         opened,
@@ -66,7 +64,6 @@ def show(opened: View) -> None:
         tuple(stop for stop in TOUR if stop[0] in shown),
         largest=LARGEST,
         strips=lambda now: Strips(shades=display.shaded(opened, now)),
-        due=lambda: better.due(opened),
     )
     explorer(scene)
 

@@ -85,8 +85,6 @@ class Scene:
     beside: Callable[[State, Looks], None] | None = None
     # what the token strips show beside the tokens, or a function that returns it if it depends on the state
     strips: Strips | Callable[[State], Strips] = USUAL
-    # the key of the part that is drawn again once the view is painted; None if there is none
-    due: Callable[[], str | None] = lambda: None
     # gets the sentence, a step and a token id, and returns the values of the state with which the model
     # continues from there with that token
     go_on: Callable[[View, int, int], Mapping[str, Any]] = next_token_choice.take
@@ -150,17 +148,10 @@ def _view(scene: Scene, layout: Layout) -> None:
         key,
         lambda: _moved(scene, layout),
         present,
-        None if models.loading().begun and scene.due() is None else lambda: _painted(scene),
+        None if models.loading().begun else models.loading().begin,  # what the picture did not wait for
     )
     if scene.beside is not None:
         scene.beside(now, looks_of(scene.opened, now))
-
-
-def _painted(scene: Scene) -> None:
-    """Begins what the picture did not wait for."""
-    models.loading().begin()
-    if (due := scene.due()) is not None:
-        st.rerun(due)
 
 
 def _current(scene: Scene) -> State:

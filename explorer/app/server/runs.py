@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -24,7 +24,6 @@ from explorer.app.server.stores import Model, Recent, bytes_of
 from explorer.lenses.words.alignment import Aligner
 from explorer.linked import view as linked_view
 from transformer.config import AttentionKind, Head
-from transformer.hub.settings import is_hosted
 from transformer.interventions import Intervention, write_text
 from transformer.run import DecodeStep, Translation
 from transformer.text.typed import clean
@@ -37,7 +36,6 @@ LONG_SEARCH = 2_000
 """Hypotheses × most tokens of the output up to which a search starts at once."""
 _runs = Recent[Translation](64, bytes_of)
 _texts = Recent[str](4096)
-_bettered = Recent["Bettered | None"](256)
 _followed: WeakKeyDictionary[Translation, dict[Head, Sequence[int]]] = WeakKeyDictionary()
 
 
@@ -185,58 +183,6 @@ def _decode(model: Model, request: Request, progress: Progress, capture: bool = 
         request.text, beam_size=beam_size, sample=sample, capture=capture, interventions=request.changes
     )
     return _last(steps, progress)
-
-
-class Bettered(NamedTuple):
-    """A translation by beam search that scores higher than the greedy one."""
-
-    text: str
-    score: float  # of the beam's translation, and of the greedy one, in nats
-    greedy: float
-
-
-def by_beam(
-    request: Request, greedy: Translation, size: int, progress: Progress | None = None
-) -> Bettered | None:
-    """What a beam finds beyond a greedy translation, searched once; None if nothing.
-
-    Without a progress, nothing is searched: None, too, if it is not known.
-    """
-    key = _beam_key(request, greedy, size)
-    if key is None or (progress is None and key not in _bettered):
-        return None
-
-    def make() -> Bettered | None:
-        model = request.source.translator()
-        found = _last(model.stream(request.text, beam_size=size, capture=False), progress or NOBODY)
-        score, least = (
-            model.rules.score(sum(step.log_prob for step in run.steps), len(run.steps))
-            for run in (found, greedy)
-        )
-        better = found.text != greedy.text and score > least
-        return Bettered(found.text, score, least) if better else None
-
-    return _bettered.get(key, make)
-
-
-def unsearched(request: Request, greedy: Translation, size: int) -> bool:
-    """Whether `by_beam` would search."""
-    key = _beam_key(request, greedy, size)
-    return key is not None and key not in _bettered
-
-
-def _beam_key(request: Request, greedy: Translation, size: int) -> Hashable | None:
-    """The key of what a beam finds; None if nobody searches for it.
-
-    Only a model in memory is asked: nothing waits for this. A hosted server does not search unasked: it would
-    spend on it what visitors wait for.
-    """
-    usual = request == Request(request.source, request.text, "greedy", None)
-    long = size * len(greedy.target_tokens) > LONG_SEARCH
-    if long or not usual or is_hosted() or not request.source.resident:
-        return None
-    model = request.source.load()
-    return (request, id(model), size) if isinstance(model, transformer.Translator) else None
 
 
 def search(

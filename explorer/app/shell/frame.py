@@ -55,9 +55,9 @@ _STYLE = """
 [data-testid="stLayoutWrapper"]:has(> .st-key-lm-note) { flex: 1 1 min(100%, 26rem) !important; }
 .stMainBlockContainer h1 { font-size: 1.35rem; line-height: 1.3; padding: 0 0 .5rem; }
 .st-key-examples { row-gap: .1rem; }
-:is(.st-key-better, [class*="st-key-change"]) { row-gap: 0; }
-:is(.st-key-better, [class*="st-key-change"]) button { min-height: 0; padding-block: 0; }
-:is(.st-key-better, [class*="st-key-change"]) button { position: relative; z-index: 1; }
+[class*="st-key-change"] { row-gap: 0; }
+[class*="st-key-change"] button { min-height: 0; padding-block: 0; }
+[class*="st-key-change"] button { position: relative; z-index: 1; }
 [class*="st-key-what-if-"] [data-testid="stButtonGroup"] button { flex-grow: 0; }
 .stMainBlockContainer [data-testid="stPageLink"] a :is(div, span, p) { white-space: normal; }
 [data-testid="stCaptionContainer"][data-testid] { opacity: .75; }
@@ -108,7 +108,6 @@ _STYLE = """
   /* These lines take room that was empty, so that nothing moves when they come. */
   .stMainBlockContainer:has(.lv-home)
     [data-testid="stLayoutWrapper"]:has(> .st-key-changed) { margin-block: -.55rem -21px; }
-  [data-testid="stLayoutWrapper"]:has(> .st-key-beam-room) { height: 0; margin-top: -.55rem; }
   .stMainBlockContainer:has(.st-key-sections):has(.st-key-above) {
     [data-testid="stLayoutWrapper"]:has(> .st-key-changed) {
       width: calc(100% - 16rem); margin: -2.3rem 0 5px 16rem;
