@@ -1,8 +1,4 @@
-"""Bars that follow the cursor: the candidates for the next token, and one row of an attention map.
-
-Each figure holds every step as a Plotly frame named by its position, so a viewer can move between steps
-without asking Python.
-"""
+"""Bars that follow the cursor: candidates for the next token, or one row of a map; each step is a frame."""
 
 from __future__ import annotations
 
@@ -71,13 +67,7 @@ def _next_token_frame(name: str, step: DecodeStep) -> Spec:
 
 
 def next_token(steps: Sequence[DecodeStep], step: int = 0, height: int = style.SIZE) -> go.Figure:
-    """Draws the most probable next tokens of one step; the other steps are frames.
-
-    Args:
-        steps: the decode steps.
-        step: the step that is drawn first (from 0).
-        height: in px.
-    """
+    """The most probable next tokens of one step (from 0) as bars; the other steps are frames."""
     return style.figure(next_token_spec(steps, step, height))
 
 
@@ -100,13 +90,7 @@ def upright(tokens: Sequence[str], title: str, ends: Sequence[float]) -> tuple[S
 
 
 def row_bars_spec(view: HeadMap, row: int = 0, height: int = 200) -> Spec:
-    """One row of a head, key by key; the other rows are frames named by their position in the window.
-
-    Args:
-        view: the head, over at most 64 keys.
-        row: the row of the window that is drawn first (from 0).
-        height: in px.
-    """
+    """One row of a head (from 0, in the window), key by key, over at most 64 keys; other rows are frames."""
     what = quantity(view)
     frames = []
     rows, keys = cell_names(view)

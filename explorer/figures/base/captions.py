@@ -169,11 +169,7 @@ def badge(
     # whether the picture shows values derived from the trace, not the model's own arrays
     derived: bool = False,
 ) -> dict[str, object]:
-    """The audit badge: whether the audit passed, the text, and what stands behind it.
-
-    A file can only be checked against itself, so its badge says no more than that its parts agree. A report
-    whose checks prove less than which token, head, row and key holds a number makes a claim of its own.
-    """
+    """The audit badge; a file is only checked against itself, so its badge says that its parts agree."""
     origin, proved = ("imported file, ", "consistent") if audit.imported else ("", "verified")
     passed = audit.claim.format(proved) or (f"from a {proved} trace" if derived else proved)
     count = len(audit.changes)

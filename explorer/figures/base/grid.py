@@ -68,10 +68,7 @@ def framed(figure: go.Figure, row: int) -> go.Figure:
 
 
 def row_frame(figure: go.Figure, row: int) -> dict[str, float]:
-    """Px and numbers of cells that place a frame over a row of a map, from 0, however wide the figure is.
-
-    Cells are squares that fill the room between the margins in one direction, from its upper left corner.
-    """
+    """Px and numbers of cells that place a frame over a row of a map, from 0, at any width of the figure."""
     around, (rows, columns) = figure.layout.margin, figure.data[0].z.shape
     high = figure.layout.height - around.t - around.b
     sides = {"left": around.l, "top": around.t, "beside": around.l + around.r, "high": high}

@@ -1,7 +1,4 @@
-"""Tokens, positions, layers and heads as they are written for people.
-
-Programs count from 0, people from 1; figures convert between the two only in `count`.
-"""
+"""Tokens, positions, layers and heads as they are written for people, who count from 1 (`count`)."""
 
 from __future__ import annotations
 
@@ -99,10 +96,7 @@ def telling(value: float) -> str:
 
 
 def hundredths(value: float, low: float, high: float, sign: str = "") -> tuple[str, str, str]:
-    """A share and the ends of its interval in hundredths: whole, or with one decimal if the ends are near.
-
-    With `sign="+"`, a difference of shares.
-    """
+    """A share, or with a `sign` a difference, and its interval in hundredths, whole if its ends are far."""
     digits = 1 if round(100 * high) - round(100 * low) <= 2 else 0
     rounded = (round(100 * each, digits) + 0.0 for each in (value, low, high))
     texts = [number(each, f"{sign}.{digits}f") if each else f"{each:.{digits}f}" for each in rounded]
@@ -140,11 +134,7 @@ def _code(byte: re.Match[str]) -> str:
 
 @lru_cache(4096)
 def display(token: str) -> str:
-    """Writes a piece for people: without the word mark, with blanks and control characters as visible signs.
-
-    A byte piece `<0x3C>` becomes the character `<`; bytes that are only part of a character become, say,
-    `0xF0 0x9F`. An empty piece becomes `◌`, a lone word mark `◦`.
-    """
+    """Writes a piece for people: bytes as characters, what cannot be seen as `◦`, `◌` or a code."""
     if is_special(token):
         return token
     if unknown := _UNKNOWN.fullmatch(token):
@@ -161,11 +151,7 @@ def display(token: str) -> str:
 
 @lru_cache(4096)
 def piece(token: str) -> str:
-    """Writes a token that comes from a vocabulary: as `display`, and marked if it begins without a space.
-
-    Marked are digits, and letters of scripts with upper and lower case: some scripts without have no spaces
-    between words, so there a missing space says nothing.
-    """
+    """As `display`, marked if a digit, or a letter of a script with cases, begins without a space."""
     first = token[:1]
     joined = not is_special(token) and (first.isdigit() or first.lower() != first.upper())
     return JOINED * joined + display(token)

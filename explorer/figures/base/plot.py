@@ -119,13 +119,7 @@ def curve(
 def targets(
     x: Numbers, y: Numbers, data: Sequence[Any], notes: Sequence[str], side: float, **more: Any
 ) -> Spec:
-    """Unseen squares of `side` px that take pointer and click, for Streamlit reports no clicks on a heatmap.
-
-    Args:
-        x, y: their centres.
-        data: the `customdata` of each.
-        notes: the hover text of each, as `hover` writes it.
-    """
+    """Unseen squares of `side` px that take pointer and click; Streamlit reports no clicks on heatmaps."""
     look = {"symbol": "square", "size": side, "opacity": 0, "color": "rgba(128,128,128,1)"}
     return points(x, y, customdata=data, marker=look, showlegend=False, **noted(notes), **UNSEEN, **more)
 
@@ -164,15 +158,7 @@ def note(text: str, x: float, y: float, size: int = 11, **more: Any) -> Spec:
 
 
 def colour_bar(ticks: dict[float, str], length: float, size: int = 10, title: str = "", air: int = 6) -> Spec:
-    """A thin colour bar under a map.
-
-    Args:
-        ticks: the escaped texts of values.
-        length: share of the map's width.
-        size: of the letters, in px.
-        title: what stands above the bar.
-        air: px above and below it.
-    """
+    """A thin colour bar under a map: escaped texts by value, share of the map's width, px of `air`."""
     place = {"orientation": "h", "x": 0, "xanchor": "left", "y": 0, "yanchor": "top", "xpad": 0, "ypad": air}
     look = {"len": length, "thickness": 8, "outlinewidth": 0, "tickfont": {"size": size}}
     text = {"title": {"text": title, "side": "top", "font": {"size": size}}} if title else {}
@@ -214,12 +200,6 @@ def figure(
 
 
 def list_axes(names: Sequence[str], ends: tuple[float, float], rows: int | None = None) -> tuple[Spec, Spec]:
-    """The axes of a list with level bars: only their names and numbers say how long they are.
-
-    Args:
-        names: escaped, from the top down.
-        ends: of the axis of lengths, with room for what is written at a bar.
-        rows: for how many there is room; as many as there are names if None.
-    """
+    """The axes of a list with level bars: escaped names from the top down, in the room of so many `rows`."""
     down = named_axis(names, 12, down=True, edge=0.6)
     return {**HIDDEN, "range": list(ends)}, down if rows is None else down | {"range": [rows - 0.4, -0.6]}

@@ -9,11 +9,7 @@ from transformer.view import HeadMap
 
 
 def named(view: HeadMap) -> str:
-    """ "read" or "predicted": whether rows are named by the token they read or the one they predict.
-
-    A view that was read in words states its choice (`explorer.lenses.words.reading.ReadView`). Otherwise
-    rows of cross-attention are named by the token they predict, all others by the token they read.
-    """
+    """ "read" or "predicted", the token that names rows: as the view says, else by its kind."""
     usual = "predicted" if view.kind == "cross" and view.predicted_tokens is not None else "read"
     return str(getattr(view, "named", usual))
 

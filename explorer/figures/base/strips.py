@@ -43,13 +43,7 @@ def signed(values: np.ndarray, scale: float, **more: Any) -> Spec:
 
 
 def strips_spec(strips: Sequence[Strip], joint: bool = False, across: str = "dimension") -> Spec:
-    """Vectors one below the other, dimension by dimension; a shorter one leaves its row empty at the right.
-
-    Args:
-        strips: the vectors.
-        joint: whether all share one colour scale, as when they are added or compared.
-        across: what a column stands for.
-    """
+    """Vectors one below the other, a column for each of what is `across`; `joint`: on one colour scale."""
     ends = [largest(strip.values) for strip in strips]
     traces = [
         signed(
@@ -117,14 +111,7 @@ def vectors_spec(
 
 
 def matrices_spec(matrices: Sequence[tuple[str, np.ndarray]], height: int = 210) -> Spec:
-    """Weight matrices side by side, each with its own scale; rows are inputs, columns outputs.
-
-    The columns of a single matrix stand under the dimensions of the strips above it.
-
-    Args:
-        matrices: name (may hold Plotly's markup) and numbers (rows, columns) of each.
-        height: in px.
-    """
+    """Weight matrices (name in markup, numbers) side by side, each with its own scale; rows are inputs."""
     gap, count = 0.05, len(matrices)
     width = (1 - gap * (count - 1)) / count
     traces, over, axes = [], [], Spec()
@@ -154,11 +141,7 @@ def matrices_spec(matrices: Sequence[tuple[str, np.ndarray]], height: int = 210)
 
 
 def pooled(values: np.ndarray, cells: int = LARGEST_MATRIX) -> tuple[np.ndarray, int, int]:
-    """Pools a matrix to at most `cells` cells: the number of largest magnitude of each block, with its sign.
-
-    Returns:
-        The pooled numbers, and how many rows and columns each of them stands for.
-    """
+    """The number of largest magnitude of each of at most `cells` blocks; rows and columns of a block."""
     rows, columns = values.shape
     down = along = 1
     while -(-rows // down) * -(-columns // along) > cells:

@@ -39,11 +39,7 @@ def rgba(hue: str, alpha: float) -> str:
 
 
 def scale(kind: str) -> list[tuple[float, str]]:
-    """The sequential scale of a kind for levels 0 to 255: level 0 is masked and transparent.
-
-    The scale works on any background, because only the opacity changes: from a trace of the hue to the full
-    hue.
-    """
+    """The scale of a kind for levels 0 to 255, on any background: level 0 is masked and transparent."""
     hue, first = HUES[kind], 0.5 / 255
     clear, faint = rgba(hue, 0), rgba(hue, FAINTEST)
     return [(0.0, clear), (first, clear), (first, faint), (1.0, rgba(hue, 1))]
@@ -53,11 +49,7 @@ def strength(
     weights: np.ndarray,  # from 0 to 1
     scale: str = "linear",  # one of `SCALES`
 ) -> np.ndarray:
-    """Turns weights into shares of the full colour, from 0 to 1.
-
-    Raises:
-        ValueError: there is no such scale.
-    """
+    """Turns weights into shares of the full colour, from 0 to 1; ValueError if there is no such scale."""
     if scale not in SCALES:
         raise ValueError(f"There is no scale {scale!r}; there are {', '.join(SCALES)}.")
     clipped = np.clip(weights, 0, 1)

@@ -40,10 +40,7 @@ def alignment_map(
     titles: tuple[str, str],  # titles of the rows and of the columns
     size: int = style.LARGE,  # width and height in px
 ) -> go.Figure:
-    """Draws cross-attention between words, with links as marks on the cells.
-
-    A click on a cell gives a point whose `customdata` is (source word, target word), from 0.
-    """
+    """Cross-attention between words, with links as marks; a click's `customdata` is (source, target) word."""
     layout = token_grid(target, source, titles, size, below=LEGEND + _MARKS)
     layout |= plot.legend(10, y=0, yanchor="bottom")
     side = style.pitch(max(len(source), len(target)), size)

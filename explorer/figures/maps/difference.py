@@ -50,11 +50,7 @@ def difference_map(
     size: int = style.LARGE,
     room: float = ROOM,  # widest label, in multiples of its font size
 ) -> go.Figure:
-    """Draws first − second; cells that were not compared are hatched.
-
-    Raises:
-        ValueError: There are more than 64 x 64 cells.
-    """
+    """Draws first − second; cells that were not compared are hatched. ValueError beyond 64 x 64 cells."""
     if max(compared.shape) > LARGEST:
         raise ValueError(f"A map shows at most {LARGEST} x {LARGEST} cells: ask for a window.")
     ticks = {-end: f"−{end:.1f}", 0.0: "0", end: f"{end:.1f}"}

@@ -34,11 +34,7 @@ def levels(
 
 
 def pool(values: np.ndarray, limit: int) -> tuple[np.ndarray, int, int]:
-    """Takes the maximum over blocks, so that neither side of (rows, columns) is longer than `limit`.
-
-    Returns:
-        The pooled array, and how many rows and columns each of its cells stands for.
-    """
+    """Maxima over blocks, so that no side is longer than `limit`; and the rows and columns of a block."""
     rows, columns = (-(-length // limit) for length in values.shape)
     starts = [np.arange(0, length, step) for length, step in zip(values.shape, (rows, columns), strict=True)]
     pooled = np.maximum.reduceat(np.maximum.reduceat(values, starts[0], axis=0), starts[1], axis=1)
@@ -75,19 +71,9 @@ def _masked_runs(row: np.ndarray) -> list[tuple[int, int]]:
 
 
 def heatmap(view: HeadMap, size: int = style.SIZE, scale: str = "linear", sums: bool = False) -> go.Figure:
-    """Draws one head: how much each query (row) attends to each key (column).
+    """One head: how much each query (row) attends to each key (column), colours from 0 to 1 for every head.
 
-    Colours run from 0 to 1 for every head and sentence. The hover text gives the exact weight and the scaled
-    score before the mask.
-
-    Args:
-        view: the head; at most 64 x 64 cells, longer sentences come as a window.
-        size: width and height in px.
-        scale: one of `style.SCALES`; the legend under the map prints it.
-        sums: whether to write the sum of each row at its end.
-
-    Raises:
-        ValueError: the window holds more than 64 x 64 cells, or labels and arrays differ in number.
+    The hover text gives weight and score; `sums` writes each row's. ValueError beyond 64 x 64 cells.
     """
     spec = heatmap_spec(view, size, scale, sums)
     cells, layout = spec["data"][0], spec["layout"]
@@ -100,11 +86,7 @@ def heatmap(view: HeadMap, size: int = style.SIZE, scale: str = "linear", sums: 
 def heatmap_spec(
     view: HeadMap, size: int = style.SIZE, scale: str = "linear", sums: bool = False, most: int = LARGEST
 ) -> Spec:
-    """The same figure as plain values, without a legend, because the linked view prints its own.
-
-    The linked view makes the hover texts from the names in `layout.meta` and `MASKED`. `most`: rows, and
-    columns, of the largest map that is drawn.
-    """
+    """`heatmap` as plain values, without legend; the linked view makes hover texts from `layout.meta`."""
     check(view, most)
     numbers, hover = cell_numbers(view)
     cells = plot.heat(levels(view.weights, view.mask, scale), (0, 255), style.scale(view.kind))

@@ -36,11 +36,7 @@ def links(
     mass: float | None = MASS,
     threshold: float = 0.0,  # keep only links of at least this weight
 ) -> list[WeightLine]:
-    """Chooses the links to draw.
-
-    Raises:
-        ValueError: ``mass`` or ``threshold`` is not from 0 to 1.
-    """
+    """Chooses the links to draw; ValueError unless ``mass`` and ``threshold`` are from 0 to 1."""
     for name, value in (("mass", mass), ("threshold", threshold)):
         if value is not None and not 0 <= value <= 1:
             raise ValueError(f"The {name} is {value}; it must be from 0 to 1.")
@@ -64,18 +60,7 @@ def lines(
     query: int | None = None,
     height: int = style.LARGE,
 ) -> go.Figure:
-    """Draws one head in its kind's hue, or up to four of one kind in colours and line styles of their own.
-
-    Args:
-        views: Heads of one kind over one window.
-        mass: As in ``links``.
-        threshold: As in ``links``.
-        query: A row to isolate (from 0); the lines of all other rows are faint.
-        height: In px.
-
-    Raises:
-        ValueError: There is no head, more than four, or they belong to different kinds or windows.
-    """
+    """One to four heads of one kind and window, else ValueError; other rows than `query` are faint."""
     _check(views)
     traces = []
     for view, (hue, dash) in zip(views, looks(views), strict=False):

@@ -19,18 +19,7 @@ SHOWN = 10
 def strongest(
     view: HeadMap, place: int, of: Literal["query", "key"] = "query", height: int = style.SIZE
 ) -> go.Figure:
-    """Draws a sorted list with bars.
-
-    Args:
-        view: The head.
-        place: The query, or with ``of="key"`` the key, in the window (from 0).
-        of: "query": the keys that the query attends to (the bars are part of a row that sums to 1);
-            "key": the queries that attend to the key (the bars are part of a column and have no fixed sum).
-        height: In px.
-
-    Raises:
-        IndexError: The window has no such query or key.
-    """
+    """The keys of a query, or the queries of a key, sorted, as bars; IndexError without such a place."""
     row = of == "query"
     at = (place, slice(None)) if row else (slice(None), place)
     values, seen = view.weights[at], view.mask[at]

@@ -25,10 +25,7 @@ def built_row(
     pair: tuple[int, int],  # the two keys of the plane, drawn in the hue of the kind
     goals: Sequence[float],  # the weights that are asked for
 ) -> go.Figure:
-    """Weights above, scores below, one column per key; a dotted line at each weight that is asked for.
-
-    Scores are points: only their distances count, and their axis need not hold 0.
-    """
+    """Weights above, scores as points below, one column per key; a dotted line at each weight asked for."""
     names = [labels.escape(name) for name in labels.key_names(tokens)]
     colours = [style.HUES[kind] if key in pair else style.NEUTRAL for key in range(len(tokens))]
     drawn: Spec = {"x": np.arange(len(tokens)), "hovertext": names, "cliponaxis": False}

@@ -37,11 +37,7 @@ def head_grid(
     ink: str | None = None,  # colour of the text in the cells; None for the figure's text colour
     falling: bool = False,  # whether the smallest value has the strongest colour
 ) -> go.Figure:
-    """Draws the heads of a kind (rows are layers, columns are heads) and frames the selected head.
-
-    Colours run from the smallest value to the largest, which the bar under the map names. A click on a cell
-    gives a point whose `customdata` is (layer, head), from 0.
-    """
+    """Heads of a kind, coloured by a statistic, one framed; a click's `customdata` is (layer, head)."""
     n_layers, n_heads = len(cells), len(cells[0])
     roomy, hue = n_heads <= WIDEST_ROLES, style.HUES[kind]
     each = {(layer, head): cell for layer, row in enumerate(cells) for head, cell in enumerate(row)}

@@ -39,10 +39,7 @@ def ledger_spec(
     rows: Sequence[LedgerRow],  # from the products down to the weights
     selected: int | None = None,  # the key to frame
 ) -> Spec:
-    """The calculation of one row of attention, one line for each stage and one column per key.
-
-    A gap precedes the first line that is not the model's.
-    """
+    """The calculation of one row, a line for each stage; a gap precedes the first that is not the model's."""
     places = [i + 0.6 if row.what_if else i for i, row in enumerate(rows)]
     names = [labels.escape(name) for name in labels.key_names(tokens)]
     lines = list(zip(rows, places, strict=True))

@@ -20,10 +20,7 @@ def share(bits: float) -> float:
 
 
 def bits_spec(tokens: Sequence[str], bits: Sequence[float], height: int = 190) -> Spec:
-    """The surprisal of each token, −log₂ p, as bars; in the frame of each token, its bar stands out.
-
-    `height` is in px.
-    """
+    """The surprisal of each token, −log₂ p, as bars; in the frame of each token, its bar stands out."""
     bar = plot.bars(
         np.array(bits, np.float32),
         style.POSITIVE,

@@ -38,10 +38,7 @@ _LEFT = 66
 
 
 def looks(names: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """Colour and line of each twin of a drawing; a twin with another seed looks the same.
-
-    A twin without a look of its own takes the next spare one, so that no two of them look alike.
-    """
+    """Colour and line of each twin, whatever its seed; one without a look takes the next spare one."""
     first = {name: name.partition("-seed")[0] for name in names}
     spare = itertools.cycle(_SPARE)
     own = {each: LOOKS.get(each) or next(spare) for each in dict.fromkeys(first.values())}
@@ -96,15 +93,7 @@ def lines(
     looks: Mapping[str, tuple[str, str]] | None = None,
     **layout: Any,
 ) -> go.Figure:
-    """Several curves over the same places; a click in the legend isolates one curve.
-
-    Args:
-        x: places of the values.
-        series: values by name.
-        titles: titles of the two axes, units included.
-        looks: colour and line by name; otherwise `style.SERIES` in turn.
-        layout: further entries of Plotly's layout.
-    """
+    """Several curves over the same places; a click in the legend isolates one curve."""
     data = []
     for i, (name, values) in enumerate(series.items()):
         colour, dash = (looks or {}).get(name, style.SERIES[i % len(style.SERIES)])

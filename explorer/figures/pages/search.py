@@ -73,10 +73,7 @@ def search_tree(
     start: str = "<s>",  # what the decoder reads first
     ink: str | None = None,  # colour of the tokens that were kept; None for the figure's text colour
 ) -> go.Figure:
-    """Draws a tree without crossing lines; the best path is the straight line at the top.
-
-    A click on a token gives a point whose `customdata` is the place of its branch.
-    """
+    """A tree without crossing lines, the best path at the top; a click's `customdata` is a branch's place."""
     last = max(each.step for each in branches)
     if beside is not None:
         last = max(last, len(beside.inside) + len(beside.tokens) - 1)

@@ -92,10 +92,7 @@ def _curves(chart: ChartLike, among: Sequence[str]) -> go.Figure:
 
 
 def _by_place(chart: ChartLike, among: Sequence[str]) -> go.Figure:
-    """A row for each place, the series of a place under one another; each value behind its interval.
-
-    What is written stands beyond a bar to the left, too.
-    """
+    """A row for each place, the series of a place under one another; each value behind its interval."""
     series, data, barred = _looked(chart, among), list[Spec](), chart.kind == "bars"
     places = list(dict.fromkeys(str(row[1]) for row in chart.rows))
     for i, (name, rows, (colour, _, symbol)) in enumerate(series):

@@ -26,10 +26,7 @@ class StepMove:
 
 
 def delta_bars(steps: Sequence[StepMove], parting: int | None) -> go.Figure:
-    """Bars of Δ log p, one row per step from the top; a line under the step at which the runs part.
-
-    `parting` is that step, from 0; None if they do not part.
-    """
+    """Bars of Δ log p, one row per step; a line under the step (from 0) at which the runs part."""
     shown = [0.0 if each.delta != each.delta else each.delta for each in steps]
     moved = [labels.moved(each.delta) for each in steps]
     names = [labels.short(each.token) for each in steps]
@@ -65,13 +62,7 @@ def _nats(title: str, values: Sequence[float]) -> Spec:
 
 
 def control_strip(effect: float, others: Sequence[float], notes: Sequence[str]) -> go.Figure:
-    """A bar for the effect of a change, over a strip of grey dots for the same change at other heads.
-
-    Args:
-        effect: Δ log p of the whole translation by the change, in nats.
-        others: the same by each other change.
-        notes: hover texts: of the change, then of the others.
-    """
+    """The effect of a change in nats as a bar, over grey dots for the same change at other heads."""
     texts = [labels.escape(each) for each in notes]
     y = [_STRIP * place for place in np.linspace(-1, 1, len(others) + 2)[1:-1]]
     grey = {"size": 9, "color": style.NEUTRAL, "line": {"width": 1, "color": style.LINE}}

@@ -44,10 +44,7 @@ def grids(sentences: Iterable[dict[AttentionKind, Sums]]) -> dict[AttentionKind,
 def measure_heads(
     sentences: Iterable[dict[AttentionKind, Sums]], alignments: CrossAlignments | None = None
 ) -> dict[str, Any]:
-    """Statistics of all heads, and the heads to open first; layers and heads count from 0.
-
-    Gold alignments add the errors of cross-attention, and its `aligner`.
-    """
+    """Statistics of all heads, and those to open first; gold alignments add errors, and the `aligner`."""
     heads = {kind.value: table for kind, table in grids(sentences).items()}
     measured: dict[str, Any] = {"heads": heads}
     if alignments is not None and alignments.pairs:
@@ -60,11 +57,7 @@ def measure_heads(
 
 
 def choose_head(heads: Grid, sharp: bool = False) -> Head:
-    """Layer and head to open first: lowest alignment error, else clearest neighbour pattern.
-
-    A head that rests comes last: over half of its weight is on `</s>`, or over half of its rows point at the
-    first key. With `sharp`, the sharpest head; weight on special tokens and on the first key counts against.
-    """
+    """Layer and head to open first: by alignment error, else neighbours, those that rest last; or sharpest."""
 
     def merit(place: Head) -> tuple[bool, float]:
         head = heads[place[0]][place[1]]
@@ -79,11 +72,7 @@ def choose_head(heads: Grid, sharp: bool = False) -> Head:
 
 
 def first_heads(model: Any, texts: Iterable[str]) -> dict[str, Head]:
-    """Maps each kind to a layer and head of an unknown model, by its runs of some sentences in any language.
-
-    The model is a translator, or a language model that continues the texts. Without gold alignments, the
-    sharpest head of cross-attention is chosen. Empty if the model can read none of the texts.
-    """
+    """By kind, the head of an unknown model to open first, by its runs of some texts; or empty."""
     sites, limit = model.config.sites, min(MOST_TOKENS, model.config.max_positions)
 
     def runs() -> Iterable[Translation]:

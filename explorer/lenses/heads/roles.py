@@ -1,8 +1,4 @@
-"""Roles of heads: one table with the statistic and threshold of each role.
-
-A role names a measured pattern and does not explain it. For example, a head whose largest weight is on the
-previous token in most rows is a "previous token" head, whatever the model uses it for.
-"""
+"""Roles of heads: one table of statistics and thresholds. A role names a measured pattern, and no purpose."""
 
 from __future__ import annotations
 

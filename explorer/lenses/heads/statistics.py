@@ -1,9 +1,7 @@
 """Statistics of where each attention head looks, over one sentence or many.
 
-The *own position* of a row is the key with the same index: the same token in self-attention, the diagonal in
-cross-attention. Rows that see only one key are always left out, because they cannot look anywhere else. Each
-statistic also leaves out rows for which it is undefined: the first row has no previous key, and under a
-causal mask no row has a next key.
+Left out are rows that see one key, or for which a statistic is undefined: the first has no previous key. The
+*own position* of a row is the key with the same index.
 """
 
 from __future__ import annotations
@@ -43,10 +41,7 @@ def row_statistics(
     same_pieces: bool,  # whether the rows are the same pieces
     function_words: frozenset[str] = SOURCE_LANGUAGES,
 ) -> dict[str, Floats]:
-    """The `STATISTICS` of every row that follow from the maps alone: (layers, heads, queries) each.
-
-    NaN in rows that are left out.
-    """
+    """Those of `STATISTICS` that maps alone give: (layers, heads, queries) each, NaN in rows left out."""
     rows, keys = np.arange(mask.shape[1]), np.arange(mask.shape[2])
     best, visible = weights.argmax(-1), mask.sum(-1)
     columns = {

@@ -1,8 +1,4 @@
-"""One query of one head, from the residual stream and back into it (section 3.2); and its scores in numbers.
-
-Vectors are rows, as in the paper: q = x W_Q + b. Weights come from the model, recorded arrays from a trace
-with ``Capture(residual=True)``; everything that is computed from weights is compared with what was recorded.
-"""
+"""One query of one head, from the residual stream and back into it (section 3.2); vectors are rows."""
 
 from __future__ import annotations
 
@@ -37,11 +33,7 @@ class Projection(NamedTuple):
 
 
 class ProductSpread(NamedTuple):
-    """Variances of one head over one sentence: the reason for ÷ √d_k (section 3.2.1, note 4).
-
-    The vectors are those that are multiplied, rotated if at all. If the entries of q and k were independent,
-    with mean 0 and variance 1, q·k would have the variance d_k.
-    """
+    """Variances of one head over one sentence: the reason for ÷ √d_k (section 3.2.1, note 4)."""
 
     products: float  # variance of q·k over all pairs of a query and a key that it may attend to
     pairs: int  # how many pairs these are

@@ -1,8 +1,4 @@
-"""The parts of a running model at one token: embedding, LayerNorm, feed-forward, stream; and the logit lens.
-
-Everything comes from the model and from a trace with ``Capture(residual=True)``. Each part has checks that
-compare it with what was recorded.
-"""
+"""The parts of a running model at one token, each checked against the recorded stream; the logit lens."""
 
 from __future__ import annotations
 
@@ -158,11 +154,7 @@ class StreamPoint(NamedTuple):
 def stream_norms(
     translation: Translation, side: Side, position: int
 ) -> tuple[tuple[StreamPoint, ...], Checks]:
-    """The norm of a token's vector from the input of a stack to its end, sub-layer by sub-layer.
-
-    The check compares what a sub-layer reads with the stream (post-norm), or the stream after it with the sum
-    (pre-norm).
-    """
+    """The norm of a token's vector from the input of a stack to its end, with a check of what is between."""
     points = [StreamPoint(None, float(embedding_trace(translation, side).input[position].norm()))]
     joints = []
     for sublayer in translation.config.stacks[side].passed():
@@ -224,11 +216,9 @@ class LensRow(NamedTuple):
 def logit_lens(
     model: Network, translation: Translation, step: int, count: int = 5
 ) -> tuple[tuple[LensRow, ...], Checks]:
-    """The distributions of a step (from 0) at the decoder's input and after every layer, and the checks.
+    """The distributions of a step (from 0) at the decoder's input and after each layer, as if the last.
 
-    The final norm (pre-norm only) and the output matrix are applied to each layer's stream as if that
-    layer were the last; a row names ``count`` tokens. Only the last row is the model's own distribution; the
-    check compares it with the decoded one.
+    A row names ``count`` tokens; the check compares the last one with the decoded distribution.
     """
     decoder, written = model.stack("decoder"), translation.steps[step]
     ends = translation.config.stacks["decoder"].ends()

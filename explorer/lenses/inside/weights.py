@@ -71,10 +71,7 @@ def projected(linear: nn.Linear, parts: Tensor, n_heads: int, head: int) -> Tens
 
 
 def rotated(positions: PositionalEncoding | None, vectors: Tensor, first: int = 0) -> Tensor:
-    """(…, length, d_head) float64, each turned by its position if the encoding of the head rotates.
-
-    The rotation is linear, so that it acts on each part of a vector as on their sum.
-    """
+    """(…, length, d_head) float64, each turned by its position if the encoding of the head rotates."""
     if positions is None:
         return vectors.double()
     device = next(iter(positions.buffers()), torch.empty(0)).device

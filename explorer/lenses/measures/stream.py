@@ -1,9 +1,4 @@
-"""Who wrote a residual stream, and why two of its vectors have the score that they have.
-
-Every norm on the way divides by the σ that it had in the run, held fixed; with that, each is a linear map
-plus β, so that the parts of a stream sum to it exactly (Elhage et al. 2021; Ferrando et al. 2022, 3.1). A
-score q·k / √d_k is bilinear, so it splits over pairs of such parts ("QK circuit").
-"""
+"""Who wrote a residual stream, and why two of its vectors have their score, with every norm's σ fixed."""
 
 from __future__ import annotations
 
@@ -154,20 +149,14 @@ def value_biases(model: Network, kind: AttentionKind, layer: int) -> Tensor:
 def values_written(
     model: Network, run: Translation, kind: AttentionKind, layer: int, without: Tensor | float = 0.0
 ) -> Tensor:
-    """(heads, keys, d_model) v W_O of every key, float64: what a key would write with a weight of 1.
-
-    ``without`` (heads, 1, d_head) is taken from the values before, such as ``value_biases``.
-    """
+    """(heads, keys, d_model) float64 (v − ``without``) W_O: what a key would write with a weight of 1."""
     return (recorded(run).layer(kind, layer).value.double() - without) @ output_rows(model, kind, layer)[0]
 
 
 def parts(
     model: Network, run: Translation, side: Side, place: int, reader: Sublayer | None = None
 ) -> tuple[tuple[Writer, ...], Tensor]:
-    """The writers of what a sub-layer reads at a place, or, without one, of what leaves the stack.
-
-    And their parts, (writers, d_model) float64, which sum to what is read.
-    """
+    """Writers of what a sub-layer reads at a place, or of what leaves the stack; (writers, d_model) parts."""
     embedded = embedding_trace(run, side)
     added = {TOKEN: embedded.tokens} | ({} if embedded.positions is None else {POSITION: embedded.positions})
     names = [Writer(BIASES), *map(Writer, added)]

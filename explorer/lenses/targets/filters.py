@@ -44,10 +44,7 @@ def filtered_steps(
     translation: Translation,  # any translation that was not opened from a file
     sampling: Sampling,  # temperature, top-k and top-p
 ) -> tuple[FilteredStep, ...]:
-    """The distributions from which a sampler draws at the steps of a translation.
-
-    As in decoding, what the model's rules and the changes of the run forbid is left out first.
-    """
+    """The distributions from which a sampler draws at each step, without what rules and changes forbid."""
     assert translation.distributions is not None
     log_probs = translation.distributions()
     allowed = torch.cat(list(_allowed(translator, translation, log_probs)))

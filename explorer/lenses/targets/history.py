@@ -96,10 +96,7 @@ def _smoothed(values: Floats, weights: Floats, window: int) -> Floats:
 
 
 def write_history(directory: Path, log: Path, command: str, date: str) -> History:
-    """Writes `history.json` beside a run's model, without the steps after that of the weights.
-
-    DataError if the log cannot be read, or ends before that step; CheckpointError if the weights cannot.
-    """
+    """Writes `history.json` beside a run's model; DataError if the log ends before the weights' step."""
     step = step_of(directory)
     history = thinned(read_log(log, step))
     if step is not None and history.steps < step:

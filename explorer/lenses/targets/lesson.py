@@ -40,10 +40,7 @@ class TrainingView:
 
     @property
     def parting(self) -> int | None:
-        """The first step (from 0) at which the greedy translation is not the target; None if there is none.
-
-        Up to this step, both read the same tokens. If one of them has ended there, it has no such step.
-        """
+        """The first step (from 0) at which the greedy translation is not the target; or None."""
         target = tuple(each.token_id for each in self.positions)
         if target == self.free_ids:
             return None
@@ -54,10 +51,7 @@ class TrainingView:
 
 @torch.no_grad()
 def lesson(translator: Translator, text: str, target: Sequence[int]) -> TrainingView:
-    """Shows a model a pair as training does (teacher forcing), without dropout; changes nothing in it.
-
-    The target ids end with `</s>`. InputError if the source is empty or too long.
-    """
+    """Shows a model a pair as training does, without dropout; InputError for an empty or too long source."""
     config, model, device = translator.config, translator.model, translator.device
     source = torch.tensor([[*translator.ids(text), config.eos_id]], device=device)
     shifted = (config.bos_id, *target[:-1])

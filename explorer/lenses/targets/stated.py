@@ -15,10 +15,7 @@ _FLAG = re.compile(r"--([a-z][a-z-]*)[ =]+(?!--)([^\s\"'\\]+)")
 
 
 def stated_options(card: str) -> TrainingOptions | None:
-    """The options of the last training command in a card's blocks of code; None without a readable one.
-
-    If a flag occurs several times, as it does if a run was resumed, the last value counts.
-    """
+    """The options of the training commands in a card's code, of each flag the last value; or None."""
     if (flags := _flags(card)) is None:
         return None
     preset = PRESETS.get(preset_name(flags.get("preset"), flags.get("toy")))

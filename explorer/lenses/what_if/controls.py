@@ -29,11 +29,7 @@ _LOCK = threading.Lock()
 
 
 class RandomHeads(NamedTuple):
-    """Δ log p of a whole given output by a change, and by the same change at other heads, in nats.
-
-    Without the others, the effect of a change means little: if any head of a layer costs as much, the chosen
-    head is nothing special.
-    """
+    """Δ log p of a whole given output by a change, and by the same change at other heads, in nats."""
 
     change: Intervention  # the change
     controls: tuple[Intervention, ...]  # the same change at other heads of its layer
@@ -59,8 +55,7 @@ def random_heads(
 ) -> RandomHeads:
     """Measures a change of heads, and the same change at other heads of the same kind and layer.
 
-    InputError if a text is empty or too long; InterventionError if a change does not fit, is not one of
-    heads, or leaves too few heads for a control; ValueError if ``count`` is below 1.
+    InputError for a text, InterventionError for a change, for which there is no such control.
     """
     controls, complete = same_change_elsewhere(change, translator.config, count, seed)
     others = tuple(beside)
@@ -77,10 +72,7 @@ def random_heads(
 def same_change_elsewhere(
     change: Intervention, config: ModelConfig, count: int = COUNT, seed: int = 0
 ) -> tuple[tuple[Intervention, ...], bool]:
-    """A change at as many other heads of its layer; and whether these are all ways to choose such heads.
-
-    Errors as for ``random_heads``.
-    """
+    """A change at as many other heads of its layer, and whether these are all; errors as ``random_heads``."""
     at_least(1).check("count", count)
     if change.part not in ("scores", "weights", "heads"):
         raise InterventionError(
@@ -111,10 +103,7 @@ def _moved(change: Any, heads: tuple[int, ...]) -> Intervention:
 
 
 def untrained_twin(translator: Translator, seed: int) -> Translator:
-    """A model of the same config with the weights from which training with this seed would start.
-
-    The CPU's global generator then continues as if nothing had been drawn.
-    """
+    """A model of the same config with a seed's first weights; draws nothing from the global generator."""
     with _LOCK, torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
         model = NETWORKS[type(translator.config)](translator.config)
@@ -133,12 +122,7 @@ def mean_outputs(
     # sentences with their targets, which are forced; without a target, they are translated
     pairs: Iterable[tuple[str, str | None]],
 ) -> tuple[dict[AttentionKind, Tensor], int]:
-    """The mean output of every head over all rows of a sample, which an ablation by "mean" puts in its place.
-
-    Returns:
-        By kind, (layers, heads, d_head) float32; and the number of sentences read: one that is too long for
-        the model is left out. ValueError if none is left.
-    """
+    """By kind, every head's mean output over a sample; and how many sentences were read, else ValueError."""
     sums: dict[AttentionKind, Tensor] = {}
     rows, read = dict.fromkeys(translator.config.sites, 0), 0
     for source, target in pairs:

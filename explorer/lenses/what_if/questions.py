@@ -1,8 +1,4 @@
-"""Questions about a run: a lesson names a quantity, and the answer is measured where the cursor is.
-
-A quantity is a function in ``QUANTITIES``. Where a change is measured, the model runs again with it. Lessons
-and addresses name questions without PyTorch, so what needs it is imported where it is measured.
-"""
+"""Questions about a run: what lessons name is a function in ``QUANTITIES``, measured at the cursor."""
 
 from __future__ import annotations
 
@@ -337,10 +333,7 @@ GOALS = ("copy", "average")
 
 
 def build(at: Asking) -> Measured:
-    """Whether a query in the plane of two keys reaches a goal: asked only where one does.
-
-    What the page measures of the visitor's own query is the answer, see `explorer.lenses.what_if.build`.
-    """
+    """Whether a query in the plane of two keys reaches a goal: asked only where one does."""
     from explorer.lenses.what_if.build import COPY, HALF, NEAR, plane_of, short_of
 
     goal = at.question.goal

@@ -40,10 +40,7 @@ class OffsetEncoding(PositionalEncoding):
 
 @torch.inference_mode()
 def encode_moved(translator: Translator, text: str, offset: int) -> AttentionTrace:
-    """Encoder self-attention of a text whose first token is at position ``offset``, without padding.
-
-    InputError if the text is empty or too long, or the model has no such positions.
-    """
+    """Encoder self-attention of a text from position ``offset`` on; InputError if it is empty or too far."""
     model, ids = translator.model, (*translator.ids(text), translator.config.eos_id)
     moves = {"encoder.encoding": [lambda own, at: OffsetEncoding(own, offset)]}
     hooks = Hooks(Capture().parts, moves)
@@ -93,11 +90,7 @@ def swapped_order(tokens: tuple[str, ...], one: int, other: int) -> tuple[int, .
 
 @torch.inference_mode()
 def swap_words(translator: Translator, text: str, one: int, other: int) -> Swapped:
-    """Translates a text with two words exchanged, and measures how far each token's encoding moved.
-
-    InputError if the text is empty or too long, or the exchanged words are split into other pieces;
-    IndexError if there is no such word.
-    """
+    """Translates a text with two words exchanged; InputError if their pieces change, IndexError if absent."""
     eos_id = translator.config.eos_id
     ids = (*translator.ids(text), eos_id)
     order = swapped_order(translator.pieces(ids, "source"), one, other)

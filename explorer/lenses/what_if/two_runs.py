@@ -1,10 +1,4 @@
-"""The difference between two attention maps, and between two runs of one model.
-
-Tokens are aligned by edit distance; what only one side has is never subtracted. Two runs can be compared
-step by step as long as both wrote the same tokens: then their next-token distributions answer the same
-question. At the step where they part this still holds; after it, each run has a context of its own. In a
-forced pair (``Translator.force`` with one target), all steps can be compared.
-"""
+"""The difference of two attention maps, and of two runs of one model up to the step where they part."""
 
 from __future__ import annotations
 
@@ -29,11 +23,7 @@ UNKNOWN = float("nan")
 
 
 def align_tokens(first: Sequence[str], second: Sequence[str]) -> tuple[Pair, ...]:
-    """Pairs the tokens of two sequences with the fewest insertions, deletions and replacements (Levenshtein).
-
-    The pairs are in the order of both, and a replacement is one. If several alignments are equally short, one
-    that keeps the common beginning is chosen.
-    """
+    """Pairs two sequences with the fewest edits (Levenshtein), the common beginning first."""
     start, longest = 0, min(len(first), len(second))
     while start < longest and first[start] == second[start]:
         start += 1
@@ -173,10 +163,7 @@ class RunDifference:
         return shared[site.query_side], shared[site.key_side]
 
     def sides(self, kind: AttentionKind | str, layer: int, head: int) -> tuple[Floats, Floats]:
-        """(rows, columns) weights of one head on ``common(kind)``, in the base run and in the changed run.
-
-        NotCapturedError if a run was made without capture.
-        """
+        """(rows, columns) weights of a head on ``common(kind)`` in both runs; or NotCapturedError."""
         cells = [np.ix_(*([pair[side] for pair in axis] for axis in self.common(kind))) for side in (0, 1)]
         runs = self.base, self.changed
         base, changed = (run.weights(kind, layer, head)[at] for run, at in zip(runs, cells, strict=True))
@@ -197,12 +184,7 @@ class RunDifference:
 def compare_runs(base: Translation, changed: Translation) -> RunDifference:
     """Compares a run with another of the same model: with interventions, or of another text.
 
-    Next-token distributions are computed again: one uncached, teacher-forced pass over each run, with the
-    changes of each. A run that was opened from a file knows only its most probable tokens; then Δ log p is
-    given only for tokens that both runs keep, and KL not at all.
-
-    Raises:
-        ValueError: The runs come from models of different shapes.
+    A run of a file knows only its most probable tokens. ValueError if the models have different shapes.
     """
     shapes = [
         (each.config.sites, each.config.n_heads, each.config.n_target_pieces) for each in (base, changed)

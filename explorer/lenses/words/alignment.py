@@ -1,9 +1,4 @@
-"""Word alignments from cross-attention, and their error against links made by hand.
-
-By default, a target word is aligned to the source word that gets most of its attention. Attention on the
-source's `</s>` is left out. The weight of a word pair is the sum over the pieces of the source word and
-the mean over the pieces of the target word.
-"""
+"""Word alignments from cross-attention, of words by sums over source and means over target pieces."""
 
 from __future__ import annotations
 

@@ -22,10 +22,7 @@ class ClaimHead:
 
 
 def heads_that_show(run: Translation, target: str, source: str, least: float) -> list[ClaimHead]:
-    """The heads whose row that predicts a target word looks most, and at least so much, at a source word.
-
-    The head with the largest weight first; empty if the run lacks one of the words, whose first pieces count.
-    """
+    """Heads, strongest first, whose row predicting a word looks most, and so much, at a source word."""
     row, keys = find_word(run.target_tokens, target), find_word(run.source_tokens, source)
     if row is None or keys is None or run.attention is None:
         return []
@@ -40,11 +37,7 @@ def heads_that_show(run: Translation, target: str, source: str, least: float) ->
 
 
 def shared_heads(claim_heads: Sequence[Sequence[ClaimHead]]) -> list[ClaimHead | None]:
-    """One head for each claim, so that as many claims as possible are shown by the same head.
-
-    Per claim, the head that shows most of the claims (of several such heads, the one with the largest sum of
-    weights); if it does not show this claim, the claim's own best head; None if no head shows it.
-    """
+    """One head for each claim, so that one head shows as many as possible; None if no head shows it."""
     merits: dict[tuple[int, int], tuple[int, float]] = {}
     for shown in (each for heads in claim_heads for each in heads):
         count, total = merits.get((shown.layer, shown.head), (0, 0.0))

@@ -1,8 +1,4 @@
-"""Function words: articles, pronouns, prepositions, conjunctions, auxiliaries, particles.
-
-The lists were written for this project, in lower case. They only separate content words from the rest: a word
-with a letter or digit is a content word if no list of its language contains it.
-"""
+"""Function words of three languages, in lower case, written for this project: all other words are content."""
 
 from __future__ import annotations
 

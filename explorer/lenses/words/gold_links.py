@@ -31,10 +31,7 @@ def trace_of(translation: Translation) -> AttentionTrace:
 
 
 class CrossAlignments:
-    """Collects the word alignments of cross-attention: of every head and mean, for both kinds of ``ERRORS``.
-
-    The means go over the heads of each layer, and over all heads.
-    """
+    """Word alignments by each head of cross-attention, each layer's mean, and that of all, by ``ERRORS``."""
 
     def __init__(self, config: ModelConfig) -> None:
         layers = range(config.sites[AttentionKind.CROSS].n_layers)
@@ -52,10 +49,7 @@ class CrossAlignments:
         self.take(self.links(translator, gold), gold)
 
     def links(self, translator: Translator, gold: GoldPair) -> list[Links]:
-        """The links of one gold pair with its target forced, in the order of the aligners.
-
-        DataError if a word of the pair has no pieces, because it draws nothing.
-        """
+        """The links of one gold pair, its target forced, by aligner; DataError if a word draws nothing."""
         source, target = " ".join(gold.source), " ".join(gold.target)
         words = typed_words(translator, source, target, gold.place or source)
         trace = trace_of(translator.force(source, target))

@@ -26,12 +26,7 @@ _JOINER = "\u200d"
 
 
 def reading_groups(pieces: Sequence[str]) -> tuple[Group, ...]:
-    """Groups the pieces into words for reading: like ``word_groups``, with two differences.
-
-    Punctuation before and after a word is separate: one group per piece. Scripts without spaces between words
-    (Chinese, Japanese, Thai, …) keep their pieces, because no rule here can find their words. The bytes of
-    one character are always joined, and so are combining marks and the character before them.
-    """
+    """``word_groups`` for reading: punctuation is apart, and scripts without spaces keep their pieces."""
     starts = list[int]()
     for word in word_groups(pieces):
         units = _drawn_characters(pieces[word.start : word.stop])

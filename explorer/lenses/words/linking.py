@@ -31,12 +31,7 @@ def typed_words(
     target: str,  # likewise
     place: str = "",  # file and line, for the error
 ) -> tuple[tuple[Group, ...], tuple[Group, ...]]:
-    """The pieces of each word of a pair, so that positions are those of the words as they were typed.
-
-    Raises:
-        InputError: A text is empty or too long.
-        DataError: A word of the pair has no pieces, because it draws nothing.
-    """
+    """The pieces of each typed word of a pair; InputError for its length, DataError if one draws nothing."""
     words = translator.cut(_spaced(source)).groups(), translator.cut(_spaced(target), "target").groups()
     if tuple(map(len, words)) != (len(source.split()), len(target.split())):
         said = f"{place}: a" if place else "A"

@@ -25,12 +25,7 @@ class GoldPair:
 
 
 def read_gold(path: str | Path, bounds: ReadBounds = TRUSTED) -> list[GoldPair]:
-    """Reads `source<TAB>target<TAB>links` lines; `i-j` is a sure link, `ipj` a possible one, source first.
-
-    Blank lines are nothing.
-
-    DataError if a line has another form, a link points outside its sentence, or the bounds are exceeded.
-    """
+    """Reads `source<TAB>target<TAB>links` lines, `i-j` sure, `ipj` possible; DataError names a wrong one."""
     pairs = [_gold_pair(f"{path}:{number}", line) for number, line in filled_lines(path, bounds)]
     if not pairs:
         raise DataError(

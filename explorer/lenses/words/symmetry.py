@@ -1,7 +1,4 @@
-"""Links of two directions made one alignment (Koehn, Och and Marcu 2003; grow-diag: Koehn et al. 2005).
-
-Both directions are written (source word, target word), whichever model read which side.
-"""
+"""Links of two directions made one alignment (Koehn, Och and Marcu 2003; grow-diag: Koehn et al. 2005)."""
 
 from __future__ import annotations
 
@@ -21,12 +18,10 @@ def symmetrised(
     backward: Links,  # of the model that reads the target, turned round
     way: Way,  # "grow-diag" adds to the intersection; "-final" and "-final-and" add to what it makes
 ) -> Links:
-    """One alignment of both directions.
+    """One alignment of both directions, each written (source word, target word).
 
-    "grow-diag" adds, until nothing changes, links of the union that touch one already there (diagonally
-    too) and have a word without a link. "grow-diag-final" then adds the links of the forward, then those of
-    the backward direction that have a word without a link; "-final-and", those whose words both have none.
-    Target words are the outer loop, as English is in the paper.
+    "grow-diag" adds links of the union that touch one and have a word without a link; "-final" then adds all
+    that have such a word, "-final-and" those whose words both have none.
     """
     either = forward | backward
     if way == "union":

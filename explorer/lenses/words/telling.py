@@ -49,13 +49,7 @@ def links(
     source_tokens: Sequence[str],  # pieces of the source
     targets: Sequence[Group],  # the target words, in their order
 ) -> tuple[WordLink, ...]:
-    """The links of an alignment head between words.
-
-    A target word is linked if nothing in the source has more of its attention than the source word, and if no
-    other target word has more attention on that source word. Content words compete with content words only,
-    since an auxiliary often shares the source word of its verb. Not every word is linked, but far more of
-    these links are right than of those from each word to its strongest source word.
-    """
+    """Target and source words strongest for each other; content words compete among themselves."""
     sources = reading_groups(source_tokens)
     if not targets or not sources:
         return ()
@@ -85,11 +79,7 @@ def telling_step(
     # (queries, keys) of a better aligner; a link counts only if this one has it too
     aligned: NDArray[np.float32] | None = None,
 ) -> int:
-    """The step with the most telling link, from 0.
-
-    It writes the first piece of a content word that is linked to a content word away from the diagonal.
-    Without such a word, it writes any content word, else a function word, else a mark, else a special token.
-    """
+    """The step (from 0) with the most telling link: of content words, away from the diagonal, if any."""
     words = [Group(each.start, each.start + 1, each.text) for each in text_words(target_tokens)]
     linked = {link.target.start: link for link in links(weights, source_tokens, words)}
     if aligned is not None:

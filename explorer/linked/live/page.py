@@ -53,18 +53,10 @@ class LiveError(ValueError):
 
 
 def live(directory: str | Path, texts: Sequence[str] = (), *, folder: bool = False) -> str:
-    """One HTML file in which a model translates what its reader types, with every head.
+    """One HTML file in which a model translates what its reader types; `folder`: its files stay beside it.
 
-    Args:
-        directory: The model's directory, as this package saves it.
-        texts: Sentences to start from; the first opens, and the page compares itself with the first eight as
-            Python runs them. By default the examples beside the model, sequences of the task that it learned,
-            or English sentences.
-        folder: Leaves the weights and the tokenizer out: the page fetches them from beside itself.
-
-    Raises:
-        LiveError: The model is recurrent, a language model, or of another family; or no text is short enough.
-        CheckpointError: The directory holds no model.
+    The first text opens, and Python's runs of eight are compared. LiveError if the model cannot run in a
+    browser, or no text is short enough; CheckpointError if the directory holds no model.
     """
     path = Path(directory)
     model = load_translator(path, "cpu")

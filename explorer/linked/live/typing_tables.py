@@ -14,10 +14,7 @@ _SURROGATES = range(0xD800, 0xE000)
 
 @cache
 def typing_tables() -> dict[str, Any]:
-    """The tables of `static/engine-1/cleaning.js` and `chips.js`, for JSON.
-
-    A set of characters is written as lengths: how many are left out, how many are in it, in turns.
-    """
+    """Tables of `static/engine-1`, for JSON; a set of characters is lengths left out, and in it, in turns."""
     return {
         "spaces": _lengths(str.isspace),
         "blank": _lengths(typed.is_blank),

@@ -32,10 +32,7 @@ tiles; and of any page. A map scrolls if it must."""
 
 
 class AttentionMaps:
-    """All heads of one kind of attention: what their feeds share, what each has alone, their cells.
-
-    In a long run only some heads are whole, and each is a tile.
-    """
+    """All heads of one kind of attention: what their feeds share, what each has alone, their cells."""
 
     def __init__(
         self,

@@ -89,10 +89,7 @@ def address(
     app: str = "",  # where the app runs; empty if only the reader knows
     query: Mapping[str, str] | None = None,  # parameters that open the run; by default those that it says
 ) -> dict[str, Any] | None:
-    """Page and parameters; None if the run's texts are too long for an address.
-
-    A sample is opened as a given translation, since a run does not hold how its tokens were drawn.
-    """
+    """Page and parameters that open a run, a sample as a given translation; None if they are too long."""
     if query is None:
         query = {"model": run.model, **_texts(run)}
         if run.interventions:

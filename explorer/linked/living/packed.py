@@ -24,11 +24,7 @@ def cells(
     weights: np.ndarray,  # (layers, heads, queries, keys), from 0 to 1
     mask: np.ndarray,  # the same shape, true where the query may attend
 ) -> tuple[Bytes, Bytes]:
-    """Colour levels, and how many thousandths each weight is away from the one nearest to its level.
-
-    Raises:
-        CellError: a weight is not a number from 0 to 1.
-    """
+    """Colour levels, and how many thousandths weights are away from these; CellError beyond 0 to 1."""
     with np.errstate(invalid="ignore"):
         away = np.rint(1000 * weights.astype(np.float64)) - _near(found := levels(weights, mask))
     if not (np.abs(away) < _MIDDLE).all():

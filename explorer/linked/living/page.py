@@ -59,31 +59,11 @@ def page(
 ) -> str:
     """One HTML file with the linked view of a run: every head of every layer, without a server.
 
-    Two runs stand side by side on one cursor. A changed run lists its changes; with its model, the run
-    without them stands beside it.
-
-    With more than 256 tokens on a side, every head is a pooled tile, and only some are whole.
-
-    Args:
-        run: A translation or a generated text, made with ``capture=True``, or opened from a file.
-        model: The model of the run; the page then bears the hash of its weights, opens at its best heads,
-            and shows source words under target words if it has an alignment head.
-        directory: The model's directory, whose survey gives heads the names of their roles.
-        place: Where the page opens, as its address says it: ``step=7&cross=3.5``, counted from 1.
-        heads: Those that are whole in a long run: ``cross=3.5&cross=1.2``, by default those of ``place`` and
-            those that open first.
-        measures: What cells can say beside the weight, measured with the model: "carried" of every head,
-            "effect" (a run of the model for every cell) of the heads at which the page opens.
-        why: Steps, counted from 1, of which the page says why their tokens were written.
-        beside: Another run, of this model or of another.
-        beside_model: The model of ``beside``, if it is another.
-        beside_directory: That model's directory.
-
-    Raises:
-        NotCapturedError: Attention was not recorded.
-        PageError: The run has more than 1,024 tokens on a side, ``heads`` names one that it has not, or it
-            cannot be measured.
-        CellError: Its weights are not numbers from 0 to 1.
+    With its model, the page bears the hash of its weights, glosses and best heads, and a changed run stands
+    beside itself without changes; `directory` gives roles. `place` and `heads` are addresses counted from 1
+    (``step=7&cross=3.5``): where it opens, and which heads are whole beyond 256 tokens. `measures`:
+    "carried", "effect"; `why`: steps, from 1, that are explained. NotCapturedError, PageError, or CellError
+    if weights are not from 0 to 1.
     """
     known = Known.of(model, directory)
     if beside is not None:

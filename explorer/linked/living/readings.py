@@ -1,8 +1,4 @@
-"""What a page needs to read its maps in words, or without special tokens: names and places, but no cells.
-
-The browser sums the weights in the file, as `lenses.words.reading.read_map` does, and writes the sentences.
-It has three decimals of a weight, so the map of words shows two.
-"""
+"""Names and places with which a page reads its maps in words, or without special tokens, by itself."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""The scripts of `static/` joined into one, for a page that can fetch nothing.
-
-Each module becomes a function with its own names, which returns what the module exports. The functions run in
-the order in which the modules need each other. No bundler: the modules stay as the app serves them.
-"""
+"""The scripts of `static/` joined into one: each module a function that returns what the module exports."""
 
 from __future__ import annotations
 
@@ -48,17 +44,7 @@ def script() -> str:
 
 
 def joined(folder: Path, entry: str, replaced: dict[str, str]) -> str:
-    """One script that does what a module does with all that it imports.
-
-    Args:
-        folder: The folder under which the names of modules are.
-        entry: Name of the module, such as `living-1/living.js`.
-        replaced: Modules that others stand in for, by name.
-
-    Raises:
-        JoinError: A module is missing, imports or exports in a way that this cannot follow, lies in a circle,
-            or holds what would end the script in an HTML page.
-    """
+    """One script of a module and all that it imports, with some `replaced`; JoinError if it cannot be."""
     texts: dict[str, str] = {}
     needs: dict[str, list[str]] = {}
     waiting = [entry]

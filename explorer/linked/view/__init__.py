@@ -1,8 +1,4 @@
-"""Strips, cursor, maps and bars that move together: what `static/linked_view-7/view.js` is sent, and answers.
-
-Python sends every figure once, through a feeder, and the cursor with every run. A step in the browser comes
-back as an event, and `reduce` turns the event into the next cursor.
-"""
+"""Strips, cursor, maps and bars that move together: what `static/linked_view-7` is sent, and answers."""
 
 from __future__ import annotations
 

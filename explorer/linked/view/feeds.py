@@ -330,11 +330,7 @@ def window_around(
     position: int,  # the token that the window must contain, from 0
     size: int = LARGEST,  # tokens in a window, by default 64
 ) -> tuple[int, int]:
-    """The part of an axis to draw: the whole axis if it fits, otherwise a window that moves by half its size.
-
-    Returns:
-        Start and exclusive stop, from 0.
-    """
+    """Start and stop of the part of an axis to draw: all of it, or a window that moves by half its size."""
     if length <= size:
         return 0, length
     half = size // 2

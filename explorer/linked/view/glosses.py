@@ -46,10 +46,7 @@ class WordAlignment:
 
 
 def tell(run: Translation, aligner: Aligner, opens: Head) -> WordAlignment:
-    """Glosses by an aligner, and the step at which the head of cross-attention that opens agrees with it.
-
-    Without cross-attention there is nothing to align: the first step, and no glosses.
-    """
+    """Glosses by an aligner, and the step at which the head that opens agrees; else nothing."""
     if AttentionKind.CROSS not in run.config.sites:
         return WordAlignment()
     aligned, tokens = aligner.weights(run), (run.source_tokens, run.target_tokens)

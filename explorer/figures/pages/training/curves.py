@@ -68,10 +68,7 @@ def panels(
     x: str,  # what the horizontal axis shows
     mark: float | None = None,  # where a thin vertical line stands, which a click moves; None for none
 ) -> go.Figure:
-    """Draws panels with one horizontal axis.
-
-    A legend names the lines: each name once, and none that is already the title of its panel.
-    """
+    """Panels with one horizontal axis; the legend names a line once, and none that is its panel's title."""
     inner = sum(part.height for part in parts) + _GAP * (len(parts) - 1)
     data, axes, above, named = list[Spec](), Spec(), 0, set[str]()
     for number, part in enumerate(parts):

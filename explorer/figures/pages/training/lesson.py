@@ -40,10 +40,7 @@ def shifted_right(
     first: int = 0,  # the first position that is drawn
     ink: str | None = None,  # the colour of tokens; None for that of the page
 ) -> go.Figure:
-    """Draws what the decoder reads, what it should predict, and the loss of each position as bars.
-
-    Thin lines lead from each token to the place, one to the right, at which it is read.
-    """
+    """What the decoder reads, what it should predict, and the loss of each position as bars."""
     shown = range(first, min(first + COLUMNS, len(columns)))
     losses = [columns[i].loss for i in shown]
     hues = [OWN if i == chosen else style.NEUTRAL for i in shown]
@@ -83,10 +80,7 @@ def two_ways(
     first: int = 0,  # the first step that is drawn
     ink: str | None = None,  # as in `shifted_right`
 ) -> go.Figure:
-    """Draws the target, the best guess under teacher forcing, and what the model writes on its own.
-
-    The column at which they part is grey.
-    """
+    """The target, the best guess under teacher forcing, the model's own text; where they part is grey."""
     longest = max(len(columns), len(free))
     shown = range(first, min(first + COLUMNS, longest))
     end = longest if parting is None else parting
