@@ -57,7 +57,7 @@ def measure_heads(
 
 
 def choose_head(heads: Grid, sharp: bool = False) -> Head:
-    """Layer and head to open first: by alignment error, else neighbours, those that rest last; or sharpest."""
+    """Layer and head to open first: by error, else neighbours, those that rest last; or the sharpest."""
 
     def merit(place: Head) -> tuple[bool, float]:
         head = heads[place[0]][place[1]]
