@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from explorer.lenses.inside.weights import exact, head_rows, multi_head
+from explorer.lenses.inside.parts import exact, head_rows, multi_head
 from explorer.lenses.measures.effect import rewired
 from explorer.lenses.measures.stream import UnmeasuredError, recorded, values_written
 from transformer.config import PlacedHead

@@ -6,8 +6,7 @@ import numpy as np
 
 from explorer.figures.base import labels, style
 from explorer.figures.base.bars import percent
-from explorer.figures.base.quantity import QUANTITIES, quantity
-from explorer.figures.base.shape import cell_names, hidden, named
+from explorer.figures.base.quantity import QUANTITIES, cell_names, hidden, named, quantity
 from transformer.view import AuditReport, HeadMap
 
 KIND_NAMES = {

@@ -10,8 +10,7 @@ import plotly.graph_objects as go
 from explorer.figures.base import labels, plot, style
 from explorer.figures.base.grid import LEGEND, row_ends, token_grid
 from explorer.figures.base.plot import Spec
-from explorer.figures.base.quantity import quantity
-from explorer.figures.base.shape import cell_names, hidden, named, row_sums
+from explorer.figures.base.quantity import cell_names, hidden, named, quantity, row_sums
 from transformer.view import HeadMap
 
 LARGEST = 64

@@ -10,8 +10,7 @@ import plotly.graph_objects as go
 
 from explorer.figures.base import labels, plot, style
 from explorer.figures.base.plot import Spec
-from explorer.figures.base.quantity import quantity
-from explorer.figures.base.shape import cell_names
+from explorer.figures.base.quantity import cell_names, quantity
 from explorer.figures.maps.heatmap import row_tokens
 from transformer.view import HeadMap
 

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from explorer.lenses.heads import roles
-from explorer.lenses.heads.measures import JUDGED, LISTS, PROFILED, SORTED, STATISTICS, UNITS
-from explorer.lenses.heads.roles import Floats
+from explorer.lenses.heads.roles import JUDGED, LISTS, PROFILED, SORTED, STATISTICS, UNITS, Floats
 from explorer.lenses.words.links import GoldPair
 from transformer.config import AttentionKind, Head
 from transformer.families.registry import config_in

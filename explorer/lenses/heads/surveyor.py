@@ -16,14 +16,13 @@ from typing import Any
 import numpy as np
 
 from explorer.lenses.heads import roles
-from explorer.lenses.heads.measures import SENTENCES, SORTED, UNITS
-from explorer.lenses.heads.roles import Means
+from explorer.lenses.heads.roles import SENTENCES, SORTED, UNITS, Means
 from explorer.lenses.heads.statistics import HeadsOfKind, Sums, added, means
 from explorer.lenses.heads.survey import FAR, MOST, SHOWN, Line, Profile, Survey, as_line
 from explorer.lenses.measures.attribution import alti
 from explorer.lenses.what_if.rearranged import swapped_order, words_of
-from explorer.lenses.words.gold_links import CrossAlignments, trace_of
 from explorer.lenses.words.groups import reading_groups
+from explorer.lenses.words.linking import CrossAlignments, trace_of
 from explorer.lenses.words.links import GoldPair
 from transformer.config import AttentionKind
 from transformer.run import Translation

@@ -10,8 +10,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from explorer.lenses.inside import weights
-from explorer.lenses.inside.weights import as_array, compared, head_rows, layer_norm, output_rows, rotated
+from explorer.lenses.inside.parts import (
+    as_array,
+    compared,
+    head_rows,
+    layer_norm,
+    multi_head,
+    output_rows,
+    rotated,
+)
 from transformer.audit import OUTPUT_LIMIT, merged
 from transformer.config import ENCODINGS, AttentionKind, PlacedHead
 from transformer.layers import shift
@@ -100,7 +107,7 @@ def look_inside(
     kind, layer, head = AttentionKind(which[0]), which[1], which[2]
     record, site = translation.trace.layer(kind, layer, head), model.config.sites[kind]
     view = translation.head(kind, layer, head, Window(row, row + 1, 0, record.shape[2]))
-    sublayer, attention = site.sublayer(layer), weights.multi_head(model, kind, layer)
+    sublayer, attention = site.sublayer(layer), multi_head(model, kind, layer)
     trace, residual, n = translation.stream(sublayer), model.residual(sublayer), attention.n_heads
     recorded = (trace.before, trace.read, trace.output, trace.stream)
     arriving, read, update, leaving = (as_array(each[row]) for each in recorded)

@@ -17,8 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from explorer.lenses.inside.parts import embedding_trace
-from explorer.lenses.inside.weights import exact, multi_head, output_rows
+from explorer.lenses.inside.parts import embedding_trace, exact, multi_head, output_rows
 from explorer.lenses.measures import stream
 from explorer.lenses.measures.stream import Writer, recorded, value_biases, values_written
 from transformer.config import AttentionKind, Side

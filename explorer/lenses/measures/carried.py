@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from explorer.lenses.inside.inside import memory
-from explorer.lenses.inside.weights import output_rows
+from explorer.lenses.inside.parts import output_rows
 from explorer.lenses.measures.stream import recorded, summed, value_biases, values_written, written
 from transformer.attention import AttentionMask
 from transformer.config import AttentionKind

@@ -9,8 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from explorer.lenses.inside.parts import embedding_trace
-from explorer.lenses.inside.weights import exact, multi_head, output_rows, projected, rotated
+from explorer.lenses.inside.parts import embedding_trace, exact, multi_head, output_rows, projected, rotated
 from transformer.config import AttentionKind, RecurrentConfig, Side, Sublayer
 from transformer.layers import StreamNorm, shift, spread
 from transformer.model import Network

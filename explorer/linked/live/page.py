@@ -6,8 +6,9 @@ import base64
 import datetime
 import html
 import json
+import re
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
@@ -15,17 +16,17 @@ from pathlib import Path
 from typing import Any
 
 import transformer
-from explorer.lenses.targets.stated import stated_task
-from explorer.linked.live.typing_tables import typing_tables
+from explorer.lenses.targets.history import stated_task
 from explorer.linked.living import scripts
 from explorer.linked.living.known import Known
 from explorer.linked.living.page import POLICY, safe, side
-from explorer.linked.view.examples import Example, read_examples
+from explorer.linked.view.strips import Example, read_examples
 from transformer import Translation, Translator, load_translator
 from transformer.config import TransformerConfig
 from transformer.decoding import FREE
 from transformer.storage.description import EXAMPLES_FILE, read_card, read_header
 from transformer.storage.files import CheckpointError
+from transformer.text import typed, words
 from transformer.text.tokenizer import Tokenizer
 from transformer.training.toys import toy_data
 
@@ -221,3 +222,31 @@ _FRAME = """<!doctype html>
 </body>
 </html>
 """
+
+
+_SURROGATES = range(0xD800, 0xE000)
+
+
+@cache
+def typing_tables() -> dict[str, Any]:
+    """Tables of `static/engine-1`, for JSON; a set of characters is lengths left out, and in it, in turns."""
+    return {
+        "spaces": _lengths(str.isspace),
+        "blank": _lengths(typed.is_blank),
+        "hidden": _lengths(typed.draws_nothing),
+        "shaping": _lengths(typed.shapes),
+        "digits": _lengths(str.isdigit),
+        "special": "|".join([*map(re.escape, sorted(words.SPECIAL_PIECES)), words.LANGUAGE.pattern]),
+        "joiners": typed.JOINERS,
+        "plain": typed.PLAIN,
+    }
+
+
+def _lengths(contains: Callable[[str], bool]) -> list[int]:
+    lengths, inside = [0], False
+    for code in range(0x110000):
+        if (code not in _SURROGATES and contains(chr(code))) != inside:
+            inside = not inside
+            lengths.append(0)
+        lengths[-1] += 1
+    return lengths if inside else lengths[:-1]

@@ -14,7 +14,7 @@ from explorer.lenses.words.alignment import Aligner
 from explorer.lenses.words.languages import languages_in_words, languages_of
 from explorer.linked.living.measured import Measure, Measuring, Why
 from explorer.linked.view import Gloss
-from explorer.linked.view.examples import Example, read_examples
+from explorer.linked.view.strips import Example, read_examples
 from transformer.config import Head
 from transformer.interventions import write_text
 from transformer.run import Translation

@@ -22,9 +22,8 @@ from explorer.linked.living.kinds import MOST, SCORED, WHOLE, AttentionMaps
 from explorer.linked.living.known import Known, address
 from explorer.linked.living.measured import why_not
 from explorer.linked.view import SIDES, glossed, strips_feed, tell
-from explorer.linked.view.examples import claim_step
-from explorer.linked.view.glosses import meant
 from explorer.linked.view.home import HOME, TOUR, next_feed
+from explorer.linked.view.strips import claim_step, meant
 from transformer.config import Head
 from transformer.run import NotCapturedError, Translation
 

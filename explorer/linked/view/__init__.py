@@ -17,10 +17,20 @@ from explorer.linked.view.feeds import (
     whole_feed,
     window_around,
 )
-from explorer.linked.view.glosses import EXAMPLE, Feed, Gloss, Shade, WordAlignment, followed, glossed, tell
-from explorer.linked.view.layout import Layout
+from explorer.linked.view.home import Layout
 from explorer.linked.view.silent import LATER, silenced
-from explorer.linked.view.strips import SIDES, strips_feed
+from explorer.linked.view.strips import (
+    EXAMPLE,
+    SIDES,
+    Feed,
+    Gloss,
+    Shade,
+    WordAlignment,
+    followed,
+    glossed,
+    strips_feed,
+    tell,
+)
 
 __all__ = [
     "EXAMPLE",

@@ -9,15 +9,13 @@ import numpy as np
 
 from explorer.figures import heatmap_spec, pooled_spec, to_json
 from explorer.figures.base import captions, labels, style
-from explorer.figures.base.bars import candidates, chances
+from explorer.figures.base.bars import SHOWN, candidates, chances
 from explorer.figures.base.quantity import quantity
 from explorer.figures.maps.heatmap import LARGEST, LATER, MASKED, levels, row_tokens
 from explorer.figures.maps.lines import WeightLine, looks
 from explorer.figures.maps.overview import pooled_note
-from explorer.figures.maps.strongest import SHOWN
 from explorer.lenses.words.reading import Axis, ReadView
-from explorer.linked.view.glosses import Feed
-from explorer.linked.view.strips import direction
+from explorer.linked.view.strips import Feed, direction
 from transformer.config import AttentionKind, Head
 from transformer.interventions import Ablate
 from transformer.run import DecodeStep, Translation

@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from explorer.figures.maps.heatmap import LARGEST as MOST
 from explorer.lenses.words.reading import ReadView
 from explorer.linked.view.feeds import choice, is_off, map_feed, race_feed, switched_off
-from explorer.linked.view.glosses import Feed
-from explorer.linked.view.layout import Layout
+from explorer.linked.view.strips import Feed
 from transformer.config import Head
 from transformer.run import Translation
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The content of a linked view."""
+
+    view: str  # name of the view; feeders name the view they feed
+    style: str  # `home` (side by side) or `page` (one below the other)
+    strips: tuple[str, ...]  # the token strips, in order: `source`, `target`
+    plots: tuple[str, ...]  # names of the figures, in order
+    focus: str  # the map that the sentence describes and the arrow keys move on
+    cursor: str = "step"  # what the slider moves: `step` or `source`
+
 
 HOME = Layout(
     view="home",

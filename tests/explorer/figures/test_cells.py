@@ -34,7 +34,7 @@ from explorer.figures.maps.lines import links
 from explorer.figures.maps.measures import MeasureRow, measures_map
 from explorer.figures.maps.overview import Measure, overview_spec
 from explorer.figures.pages.distributions import Piece, gradient_bars
-from explorer.figures.pages.lecture import lecture_keys
+from explorer.figures.pages.inside import lecture_keys
 from explorer.figures.pages.masks import score_map, weight_map
 from explorer.figures.pages.positions import LOOKS, looks, table_map
 from explorer.figures.pages.recurrent import paths, with_centres

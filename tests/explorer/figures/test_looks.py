@@ -35,12 +35,18 @@ from explorer.figures.maps.export import INK, PAPER, marked, printed
 from explorer.figures.maps.measures import MeasureRow, measures_map, part_bars, share_bars
 from explorer.figures.maps.overview import Measure
 from explorer.figures.pages import anatomy, positions, study
-from explorer.figures.pages.build import built_row, key_plane
 from explorer.figures.pages.distributions import Piece, against_target, before_after, gradient_bars
 from explorer.figures.pages.heads import Cell, Marks, distance_bars, head_grid, plane
-from explorer.figures.pages.inside import LedgerRow, ledger_spec, saturation_spec
+from explorer.figures.pages.inside import (
+    LedgerRow,
+    Symbols,
+    built_row,
+    key_plane,
+    lecture_spec,
+    ledger_spec,
+    saturation_spec,
+)
 from explorer.figures.pages.language_model import bits_spec
-from explorer.figures.pages.lecture import Symbols, lecture_spec
 from explorer.figures.pages.masks import leak_bars, mask_map, padding_grid, score_map, weight_map
 from explorer.figures.pages.recurrent import paths, with_centres
 from explorer.figures.pages.search import KEPT, LOST, WON, Beside, Branch, search_tree

@@ -15,8 +15,7 @@ from explorer.app.server.view import View
 from explorer.figures.base.bars import percent
 from explorer.figures.base.labels import count, number, piece
 from explorer.figures.pages.distributions import Piece, against_target, gradient_bars, small
-from explorer.lenses.targets.lesson import Position
-from explorer.lenses.targets.smoothing import SmoothedPosition, smoothed
+from explorer.lenses.targets.lesson import Position, SmoothedPosition, smoothed
 
 page_value("smoothing", decimal(0.0, 0.5), 0.1)  # ε; the paper's at first
 FORMULA = (
