@@ -24,9 +24,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.interleave import interleaved, report
 from explorer.lenses.measures.attribution import alti, attribution, saliency
-from explorer.lenses.measures.carried import carried
 from explorer.lenses.measures.effect import Cut, Effects, effect
-from explorer.lenses.measures.stream import score_parts
+from explorer.lenses.measures.stream import carried, score_parts
 from transformer import Capture, Translator, load_translator
 from transformer.config import AttentionKind
 

@@ -18,9 +18,9 @@ from typing import Any
 
 _MODULES = {
     "measures.attribution": "Attribution Saliency Shares alti attribution by_source rollout saliency",
-    "measures.carried": "Carried carried carried_together value_zeroing",
     "measures.effect": "Cut Effects effect on_difference rewired source_words word_effect",
-    "measures.stream": "ScoreParts UnmeasuredError Writer score_parts",
+    "measures.stream": "ScoreParts UnmeasuredError Writer score_parts "
+    "Carried carried carried_together value_zeroing",
     "what_if.two_runs": "compare_runs",
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names.split()}

@@ -8,9 +8,8 @@ import numpy as np
 import plotly.graph_objects as go
 
 from explorer.figures.base import labels, plot, style
-from explorer.figures.base.grid import LEGEND, token_grid
 from explorer.figures.base.plot import Spec
-from explorer.figures.maps.heatmap import legend, levels
+from explorer.figures.maps.heatmap import LEGEND, legend, levels, token_grid
 
 Pair = tuple[int, int]
 FOUND = "#56B4E9"

@@ -8,8 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from explorer.figures.base import labels, plot, style
-from explorer.figures.base.grid import LEGEND
-from explorer.figures.maps.heatmap import hatching, heatmap, levels, row_tokens
+from explorer.figures.maps.heatmap import LEGEND, hatching, heatmap, levels, row_tokens
 from transformer.view import HeadMap
 
 LEAKED = "#CC79A7"

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from explorer.lenses.heads.roles import Floats
-from explorer.lenses.words.function_words import SOURCE_LANGUAGES, TARGET_LANGUAGES, is_content
-from explorer.lenses.words.groups import reading_groups
+from explorer.lenses.words.groups import SOURCE_LANGUAGES, TARGET_LANGUAGES, is_content, reading_groups
 from explorer.lenses.words.linking import CrossAlignments, trace_of
 from transformer.config import AttentionKind, Head, Side
 from transformer.decoding import OverflowedError

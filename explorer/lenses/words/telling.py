@@ -10,8 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from explorer.lenses.words.alignment import merge_words
-from explorer.lenses.words.function_words import SOURCE_LANGUAGES, TARGET_LANGUAGES, is_content
-from explorer.lenses.words.groups import find_word, reading_groups
+from explorer.lenses.words.groups import (
+    SOURCE_LANGUAGES,
+    TARGET_LANGUAGES,
+    find_word,
+    is_content,
+    reading_groups,
+)
 from transformer.config import AttentionKind
 from transformer.run import Translation
 from transformer.text.words import Group, is_punctuation, is_special

@@ -17,8 +17,7 @@ from explorer.figures.maps.heatmap import LARGEST as WINDOW
 from explorer.figures.maps.overview import LARGEST_TILE
 from explorer.lenses.words.reading import Reading, ReadView, read_view
 from explorer.linked.living import packed
-from explorer.linked.living.known import Known
-from explorer.linked.living.measured import measured
+from explorer.linked.living.known import Known, measured
 from explorer.linked.view import colour_note, followed
 from explorer.linked.view.home import LARGEST, head_map
 from transformer.config import AttentionKind, Head

@@ -19,8 +19,7 @@ from explorer.lenses.words.alignment import Aligner
 from explorer.linked.living import packed, scripts
 from explorer.linked.living.beside import in_words, told_apart, unchanged
 from explorer.linked.living.kinds import MOST, SCORED, WHOLE, AttentionMaps
-from explorer.linked.living.known import Known, address
-from explorer.linked.living.measured import why_not
+from explorer.linked.living.known import Known, address, why_not
 from explorer.linked.view import SIDES, glossed, strips_feed, tell
 from explorer.linked.view.home import HOME, TOUR, next_feed
 from explorer.linked.view.strips import claim_step, meant

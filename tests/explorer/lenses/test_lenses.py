@@ -54,7 +54,7 @@ def test_every_name_is_the_one_of_its_module_and_a_measure_says_what_it_raises_a
     values = {name: getattr(lenses, name) for name in lenses.__all__}
     assert {name: value.__name__ for name, value in values.items()} == {name: name for name in values}
     assert {value.__module__ for value in values.values()} == {
-        *(f"explorer.lenses.measures.{name}" for name in ("attribution", "carried", "effect", "stream")),
+        *(f"explorer.lenses.measures.{name}" for name in ("attribution", "effect", "stream")),
         "explorer.lenses.what_if.two_runs",
     }
     assert {*lenses.__all__} <= {*dir(lenses)}

@@ -17,7 +17,7 @@ from explorer.lenses.heads.statistics import (
     measure_heads,
 )
 from explorer.lenses.words.alignment import attention_links, score
-from explorer.lenses.words.function_words import ENGLISH
+from explorer.lenses.words.groups import ENGLISH
 from explorer.lenses.words.linking import ERRORS, align_gold
 from explorer.lenses.words.links import GoldPair
 from transformer.config import AttentionKind

@@ -10,8 +10,7 @@ import pytest
 from closed_form import CASES, KNOWN
 
 from explorer.lenses.words import languages
-from explorer.lenses.words.function_words import TARGET_LANGUAGES
-from explorer.lenses.words.groups import find_word, reading_groups
+from explorer.lenses.words.groups import TARGET_LANGUAGES, find_word, reading_groups
 from explorer.lenses.words.reading import Reading, read_view, reading_window
 from explorer.lenses.words.telling import (
     CONTENT,
