@@ -9,19 +9,14 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
+from transformer.text import words
+
 WORD_START = "▁"
 JOINED = "‿"
 """Sign before a piece that begins without a space, as phoneticians write a link without a break."""
 SIGNS = {JOINED: "marks letters or digits that begin without a space", "◦": "is a space alone"}
 """What the signs in pieces mean."""
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
-_UNKNOWN = re.compile(r"▁?<unk:(.+)>", re.DOTALL)
-"""A token that the model reads as `<unk>`, with the text for which it has no piece."""
-SPECIAL_TOKENS = frozenset({"<s>", "</s>", "<pad>", "<unk>", "◌"})
-_LANGUAGE = re.compile(
-    r">>[^\s<>]+<<|__[a-z]{2,3}__|[a-z]{3}_[A-Z][a-z]{3}|[a-z]{2}_[A-Z]{2}|<2[a-z]{2,3}(_[A-Za-z]+)?>"
-)
-"""A piece that names a language."""
 CUT = 12
 ROOM = 6.5
 """Widest label of an axis, in multiples of its font size: a word of about twelve letters."""
@@ -116,10 +111,9 @@ def escape(text: str) -> str:
     return text.translate(_ESCAPES)
 
 
-@lru_cache(4096)
 def is_special(token: str) -> bool:
-    """Whether a token is one of the model's own marks, such as `</s>`, and not text."""
-    return token in SPECIAL_TOKENS or _LANGUAGE.fullmatch(token) is not None
+    """Whether a token is one of the model's own marks, such as `</s>`, or of a figure's, and not text."""
+    return token == "◌" or words.is_special(token)
 
 
 def _visible(character: str) -> str:
@@ -137,8 +131,8 @@ def display(token: str) -> str:
     """Writes a piece for people: bytes as characters, what cannot be seen as `◦`, `◌` or a code."""
     if is_special(token):
         return token
-    if unknown := _UNKNOWN.fullmatch(token):
-        return f"<unk> {unknown[1]}"
+    if (unknown := words.unknown_text(token)) is not None:
+        return f"<unk> {unknown}"
     if _BYTE.search(token):
         return " ".join(_BYTE.sub(_code, token.removeprefix(WORD_START)).split())
     text = token.removeprefix(WORD_START)

@@ -123,13 +123,7 @@ def figure(values: dict[str, Any]) -> go.Figure:
 
 def to_json(values: dict[str, Any]) -> str:
     """A `spec` in the JSON that plotly.js reads: arrays as base64, not as lists of numbers."""
-    return json.dumps(values, default=_array, ensure_ascii=False, separators=(",", ":"))
-
-
-def _array(values: object) -> object:
-    if not isinstance(values, np.ndarray):
-        raise TypeError(f"{type(values).__name__} cannot be written as JSON.")
-    return packed(values)
+    return json.dumps(values, default=packed, ensure_ascii=False, separators=(",", ":"))
 
 
 def packed(values: np.ndarray) -> dict[str, str]:

@@ -60,7 +60,10 @@ def lines(
     height: int = style.LARGE,
 ) -> go.Figure:
     """One to four heads of one kind and window, else ValueError; other rows than `query` are faint."""
-    _check(views)
+    if not 1 <= len(views) <= len(SEVERAL):
+        raise ValueError(f"Lines show 1 to {len(SEVERAL)} heads, not {len(views)}.")
+    if any((view.kind, view.window) != (views[0].kind, views[0].window) for view in views):
+        raise ValueError("Heads drawn together must be of one kind and one window.")
     traces = []
     for view, (hue, dash) in zip(views, looks(views), strict=False):
         found = links(view, mass, threshold)
@@ -81,14 +84,6 @@ def lines(
         legend={"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom"},
         showlegend=len(views) > 1,
     )
-
-
-def _check(views: Sequence[HeadMap]) -> None:
-    if not 1 <= len(views) <= len(SEVERAL):
-        raise ValueError(f"Lines show 1 to {len(SEVERAL)} heads, not {len(views)}.")
-    first = views[0]
-    if any((view.kind, view.window) != (first.kind, first.window) for view in views):
-        raise ValueError("Heads drawn together must be of one kind and one window.")
 
 
 def looks(views: Sequence[HeadMap]) -> Sequence[tuple[str, str]]:

@@ -108,7 +108,10 @@ def overview_spec(
     down = _axis([f"L{labels.count(i)}" for i in range(len(ys))], ys, rows + gap, gap)
     side = (width - 40) / len(xs)
     across, along = zip(*places.values(), strict=True)
-    told = [plot.hover(_hover(*place, (notes or {}).get(place))) for place in places]
+    said = {at: f"layer {labels.count(at[0])}, head {labels.count(at[1])}" for at in places}
+    told = [
+        plot.hover("\n".join((said[at], *((notes[at],) if notes and notes.get(at) else ())))) for at in places
+    ]
     return plot.spec(
         [
             plot.heat(canvas, (0, 255), style.scale(kind), hoverinfo="skip"),
@@ -122,11 +125,6 @@ def overview_spec(
         annotations=[] if plain else texts,
         **plot.CLICKS,
     )
-
-
-def _hover(layer: int, head: int, note: str | None) -> str:
-    name = f"layer {labels.count(layer)}, head {labels.count(head)}"
-    return f"{name}\n{note}" if note else name
 
 
 def _axis(texts: list[str], centres: list[float], pitch: int, gap: int) -> Spec:

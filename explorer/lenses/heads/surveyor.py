@@ -249,16 +249,16 @@ class Surveyor:
         """Reads gold pairs, then sentences; yields the number of sentences read. To stop, leave the loop."""
         for number, todo in enumerate(self._todo, start=1 + self.total - len(self._todo)):
             try:
-                self._align(todo) if isinstance(todo, GoldPair) else self._read(todo)
+                if isinstance(todo, Line):
+                    self._read(todo)
+                else:
+                    links = self._alignments.links(self._translator, todo)
+                    with self._lock:
+                        self._alignments.take(links, todo)
+                        self._aligned.append(todo)
             except (InputError, DataError):
                 self._skipped += 1
             yield max(0, number)
-
-    def _align(self, pair: GoldPair) -> None:
-        links = self._alignments.links(self._translator, pair)
-        with self._lock:
-            self._alignments.take(links, pair)
-            self._aligned.append(pair)
 
     def _read(self, line: Line) -> None:
         translator, tries = self._translator, len(self._found) < SENTENCES

@@ -127,8 +127,13 @@ def smoothed(translator: Translator, lesson: TrainingView, position: int, epsilo
     log_probs = translator.model.logits(features).float().log_softmax(-1)[0]
     target = torch.full_like(log_probs, epsilon / len(log_probs))
     target[right] += 1 - epsilon
-    listed = _listed(log_probs.exp(), right)
-    entries = _entries(translator, log_probs.exp(), target, listed, right)
+    shares = log_probs.exp()
+    best: list[int] = shares.topk(min(LISTED, len(shares))).indices.tolist()
+    listed = best if right in best else [*best[:-1], right]
+    entries = tuple(
+        SmoothedPiece(piece, float(shares[i]), float(target[i]), float(i == right))
+        for piece, i in zip(translator.pieces(listed), listed, strict=True)
+    )
     sums = [math.fsum(getattr(each, name) for each in entries) for name in ("share", "target", "bare")]
     return SmoothedPosition(
         epsilon,
@@ -139,19 +144,4 @@ def smoothed(translator: Translator, lesson: TrainingView, position: int, epsilo
         entries,
         listed.index(right),
         SmoothedPiece("", *(max(0.0, 1 - each) for each in sums)),
-    )
-
-
-def _listed(shares: Tensor, right: int) -> list[int]:
-    """Ids of the most probable pieces and of the right one, most probable first."""
-    best: list[int] = shares.topk(min(LISTED, len(shares))).indices.tolist()
-    return best if right in best else [*best[:-1], right]
-
-
-def _entries(
-    translator: Translator, shares: Tensor, target: Tensor, listed: list[int], right: int
-) -> tuple[SmoothedPiece, ...]:
-    return tuple(
-        SmoothedPiece(piece, float(shares[i]), float(target[i]), float(i == right))
-        for piece, i in zip(translator.pieces(listed), listed, strict=True)
     )

@@ -92,14 +92,10 @@ def same_change_elsewhere(
             order = torch.randperm(len(free), generator=generator)[: len(own)].tolist()
             different[tuple(sorted(free[at] for at in order))] = None
         drawn = different
-    return tuple(_moved(change, heads) for heads in drawn), ways <= count
-
-
-def _moved(change: Any, heads: tuple[int, ...]) -> Intervention:
+    one: Any = change
     patch = isinstance(change, Patch)
-    moved: dict[str, Any] = {"place": f"{change.hook}.{heads[0]}"} if patch else {"head": heads}
-    other: Intervention = replace(change, **moved)
-    return other
+    moves = ({"place": f"{one.hook}.{heads[0]}"} if patch else {"head": heads} for heads in drawn)
+    return tuple(replace(one, **move) for move in moves), ways <= count
 
 
 def untrained_twin(translator: Translator, seed: int) -> Translator:

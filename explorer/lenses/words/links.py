@@ -78,21 +78,17 @@ def symmetrised(
         return either
     links = set(forward & backward)
     if way.startswith("grow-diag"):
-        _grow(links, either)
+        before = -1
+        while before < len(links):
+            before = len(links)
+            for i, j in _in_order(either):
+                if (i, j) in links:  # looked up anew, since this round may have added it
+                    around = [(i + across, j + down) for across, down in _AROUND]
+                    _add(links, [each for each in around if each in either], any)
     if way.startswith("grow-diag-final"):
         for direction in (forward, backward):
             _add(links, _in_order(direction), all if way.endswith("and") else any)
     return frozenset(links)
-
-
-def _grow(links: set[tuple[int, int]], either: Links) -> None:
-    before = -1
-    while before < len(links):
-        before = len(links)
-        for i, j in _in_order(either):
-            if (i, j) in links:  # asked anew, since this round may have added it
-                around = [(i + across, j + down) for across, down in _AROUND]
-                _add(links, [each for each in around if each in either], any)
 
 
 def _add(

@@ -112,13 +112,10 @@ def read_axis(tokens: Sequence[str], reading: Reading) -> Axis:
         if reading.words
         else tuple(Group(i, i + 1, token.removeprefix(SPACE)) for i, token in enumerate(tokens))
     )
-    shown = np.array([not _hides(reading, tokens, group) for group in groups], dtype=bool)
+    special = [reading.hide_special and is_special(tokens[group.start]) for group in groups]
+    points = [reading.hide_punctuation and is_punctuation(group.text) for group in groups]
+    shown = ~(np.array(special, bool) | np.array(points, bool))
     return Axis(groups, shown if shown.any() else np.ones_like(shown))
-
-
-def _hides(reading: Reading, tokens: Sequence[str], group: Group) -> bool:
-    special = reading.hide_special and is_special(tokens[group.start])
-    return special or (reading.hide_punctuation and is_punctuation(group.text))
 
 
 def read_map(weights: Array, mask: BoolArray, rows: Axis, columns: Axis) -> tuple[Array, BoolArray, Array]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import datetime
 import html
 import json
 import re
@@ -15,11 +14,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import transformer
 from explorer.lenses.targets.history import stated_task
 from explorer.linked.living import scripts
 from explorer.linked.living.known import Known
-from explorer.linked.living.page import POLICY, safe, side
+from explorer.linked.living.page import POLICY, safe, side, version
 from explorer.linked.view.strips import Example, read_examples
 from transformer import Translation, Translator, load_translator
 from transformer.config import TransformerConfig
@@ -90,7 +88,7 @@ def live(directory: str | Path, texts: Sequence[str] = (), *, folder: bool = Fal
         style="\n".join((scripts.style(), (scripts.static() / "live-1/live.css").read_text("utf-8"))),
         about=safe(_about(model, known, path)),
         texts="\n".join(f'<p dir="auto">{safe(text)}</p>' for text in (first.source_text, first.text)),
-        proof=safe(_proof(model, known)),
+        proof=safe(f"{model.name} · weights SHA-256 {known.sha256} · {version()}"),
         data=data,
         page=json.dumps(shown, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c"),
         files="\n".join(files),
@@ -157,12 +155,6 @@ def _about(model: Translator, known: Known, directory: Path) -> str:
     return (
         f"The model {model.name}{languages} runs in this page: {size:.1f} MB of weights, no network.{licence}"
     )
-
-
-def _proof(model: Translator, known: Known) -> str:
-    today = datetime.datetime.now(datetime.UTC).date().isoformat()
-    version = f"attention-explorer {transformer.__version__}"
-    return f"{model.name} · weights SHA-256 {known.sha256} · {version} · {today}"
 
 
 def _embedded(name: str, content: bytes) -> str:

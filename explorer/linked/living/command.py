@@ -123,12 +123,11 @@ def index(
     pages: Mapping[int, tuple[str, str]],  # text and translation by the number of its page
 ) -> str:
     """The page: a link to each of the pages beside it."""
-    return _INDEX.format(listed="\n".join(_row(number, *texts) for number, texts in pages.items()))
-
-
-def _row(number: int, text: str, translation: str) -> str:
-    link = f'<a href="{number}.html">{html.escape(text)}</a>'
-    return f'<li value="{number}">{link}<br>{html.escape(translation)}'
+    rows = (
+        f'<li value="{number}"><a href="{number}.html">{html.escape(text)}</a><br>{html.escape(translation)}'
+        for number, (text, translation) in pages.items()
+    )
+    return _INDEX.format(listed="\n".join(rows))
 
 
 _INDEX = """<!doctype html>

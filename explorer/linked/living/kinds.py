@@ -77,7 +77,9 @@ class AttentionMaps:
             return told
 
         shared = feed(self.whole[0])
-        own = {at: _differs(feed(at), shared) for at in self.whole}
+        own = {
+            at: {name: each for name, each in feed(at).items() if each != shared[name]} for at in self.whole
+        }
         self.values: dict[str, Any] = {
             "size": (layers, heads),
             "shape": lengths,
@@ -135,10 +137,6 @@ class AttentionMaps:
             "caption": f"each tile is a head: queries down, keys across, {colour_note('linear')} · {pooled}"
             f"{badge['text']} · {opens}",
         }
-
-
-def _differs(feed: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in feed.items() if value != shared[name]}
 
 
 READINGS = {

@@ -74,19 +74,13 @@ class Known:
         roles: Roles = {} if directory is None else surveyed(Path(directory))
         found = cls(sha256, opens, aligner, roles)
         if directory is not None:
-            languages = languages_in_words(languages_of(Path(directory)) or ())
-            found = replace(found, languages=languages, examples=_examples(Path(directory)))
+            found = replace(found, languages=languages_in_words(languages_of(Path(directory)) or ()))
+            with suppress(CheckpointError):
+                found = replace(found, examples=read_examples(Path(directory) / EXAMPLES_FILE))
         if model is None:
             return found
         measuring = Measuring(model)
         return replace(found, measure=measuring.map, why=measuring.why)
-
-
-def _examples(directory: Path) -> Sequence[Example]:
-    """The examples beside a model; none if the file is missing or damaged."""
-    with suppress(CheckpointError):
-        return read_examples(directory / EXAMPLES_FILE)
-    return ()
 
 
 LONGEST = 4_000
@@ -100,19 +94,16 @@ def address(
 ) -> dict[str, Any] | None:
     """Page and parameters that open a run, a sample as a given translation; None if they are too long."""
     if query is None:
-        query = {"model": run.model, **_texts(run)}
+        decoded = run.method == "greedy" or run.method.startswith("beam-")
+        prompted = run.prompt is not None
+        given, output = ("prompt", "prompt") if prompted else ("text", "target")
+        texts = {given: run.prompt or "" if prompted else run.source_text}
+        query = {"model": run.model, **texts, **({"decode": run.method} if decoded else {output: run.text})}
         if run.interventions:
             query = {**query, "changes": write_text(run.interventions)}
     if len(urlencode(query, errors="replace")) > LONGEST:
         return None
     return {"at": app, "page": "language_model" * (run.prompt is not None), "query": query}
-
-
-def _texts(run: Translation) -> dict[str, str]:
-    decoded = run.method == "greedy" or run.method.startswith("beam-")
-    if run.prompt is not None:
-        return {"prompt": run.prompt, "decode": run.method} if decoded else {"prompt": run.text}
-    return {"text": run.source_text, **({"decode": run.method} if decoded else {"target": run.text})}
 
 
 Measure = Callable[[Translation, str, HeadMap], HeadMap]

@@ -281,7 +281,6 @@ def _proof(run: Translation, known: Known, kinds: Mapping[str, AttentionMaps]) -
     """Provenance, one line each: model and way of decoding, audit, changes, what this page cannot do."""
     sha256 = known.sha256 or run.model_sha256
     origin = f"weights SHA-256 {sha256}" if sha256 else "the hash of its weights was not given"
-    today = datetime.datetime.now(datetime.UTC).date().isoformat()
     audit = next(iter(kinds.values())).audit
     for kind in kinds.values():
         audit = audit.joined(kind.audit)
@@ -289,11 +288,16 @@ def _proof(run: Translation, known: Known, kinds: Mapping[str, AttentionMaps]) -
     tokens = f"{len(run.source_tokens)} source and " if run.source_tokens else ""
     return [
         f"{run.model} · {origin} · decoding: {run.method} · {tokens}{len(run.target_tokens)} target tokens · "
-        f"attention-explorer {transformer.__version__} · {today}",
+        f"{version()}",
         f"{badge['text']}: every head of every layer. {badge['title']}",
         *run.notes,
         f"Weights are written {_written(kinds.values())}. {_NEEDS_MODEL}",
     ]
+
+
+def version() -> str:
+    """What wrote a page, and when."""
+    return f"attention-explorer {transformer.__version__} · {datetime.datetime.now(datetime.UTC).date()}"
 
 
 def _written(kinds: Collection[AttentionMaps]) -> str:

@@ -71,7 +71,7 @@ def _module(folder: Path, name: str, replaced: dict[str, str]) -> tuple[str, lis
     def taken(match: re.Match[str]) -> str:
         wanted = _resolved(name, match[2])
         needs.append(replaced.get(wanted, wanted))
-        names = [" : ".join(each.split(" as ")) for each in _names(match[1])]
+        names = [" : ".join(each.split(" as ")) for each in map(str.strip, match[1].split(",")) if each]
         return f'const {{ {", ".join(names)} }} = modules["{needs[-1]}"];'
 
     body, exports = _IMPORT.sub(taken, source), _EXPORT.findall(source)
@@ -82,10 +82,6 @@ def _module(folder: Path, name: str, replaced: dict[str, str]) -> tuple[str, lis
     if re.search(r"</script|<!--", body, re.I):
         raise JoinError(f"{name} holds what ends a script in a page.")
     return f'modules["{name}"] = (() => {{\n{body}return {{ {", ".join(exports)} }};\n}})();\n', needs
-
-
-def _names(listed: str) -> list[str]:
-    return [each.strip() for each in listed.split(",") if each.strip()]
 
 
 def _resolved(name: str, wanted: str) -> str:
