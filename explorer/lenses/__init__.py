@@ -11,8 +11,6 @@ The measures of docs/measures.md are names of this package:
 Arguments count from 0. A name is imported when it is first asked for (PEP 562): some rooms need no PyTorch.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a head compares, as points of a plane, and what the token costs on which it rests."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -101,9 +99,9 @@ class Sink(NamedTuple):
 
 def sink(
     translator: Translator,
-    runs: Sequence[Translation],  # recorded with ``capture=Capture(residual=True)``, without changes
+    runs: Sequence[Translation],
     which: PlacedHead,
-    tell: Callable[[float], object] = lambda _: None,  # hears what share is done
+    tell: Callable[[float], object] = lambda _: None,
 ) -> Sink:
     """The sink of a head: `</s>` if it is among the keys, else the first key; errors as for ``recorded``."""
     kind, layer, head = which

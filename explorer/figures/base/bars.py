@@ -1,7 +1,5 @@
 """Bars that follow the cursor: candidates for the next token, or one row of a map; each step is a frame."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Literal

@@ -1,7 +1,5 @@
 """Tokens, positions, layers and heads as they are written for people, who count from 1 (`count`)."""
 
-from __future__ import annotations
-
 import math
 import re
 import unicodedata
@@ -45,11 +43,7 @@ def head_phrase(layer: int, head: int) -> str:
     return f"head {count(head)} of layer {count(layer)}"
 
 
-def aligner(
-    heads: Sequence[tuple[int, int]],  # layer and head of each, from 0; several give a mean
-    # "read" if a word's row is the one that reads it, "predicted" if it is the one that predicts it
-    rows: str,
-) -> str:
+def aligner(heads: Sequence[tuple[int, int]], rows: str) -> str:
     """Name of an alignment, after “the”: `alignment head (head 2 of layer 1, row that reads)`."""
     row = "row that reads the word" if rows == "read" else "row that predicts the word"
     if len(heads) == 1:
@@ -205,11 +199,7 @@ def occurrences(tokens: Sequence[str]) -> list[int | None]:
     return numbers
 
 
-def names(
-    tokens: Sequence[str],  # the pieces
-    # greatest width of a name with its index, in multiples of the font size; None cuts nothing
-    room: float | None = None,
-) -> list[str]:
+def names(tokens: Sequence[str], room: float | None = None) -> list[str]:
     """Unescaped names of tokens; repeated tokens get a small index: `die₁ … die₂`."""
     result = []
     for text, number in zip(pieces(tokens), occurrences(tokens), strict=True):

@@ -1,7 +1,5 @@
 """What every figure is put together from: axes, traces, texts, frames, places to click, a legend."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What figures read off a head: what its numbers are, how rows are named, what it hides and sums to."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A figure that shows and does not tell: its colours, bars and axes without numbers and hover texts."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

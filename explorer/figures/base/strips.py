@@ -1,7 +1,5 @@
 """Vectors and matrices of signed numbers as small heat strips; the hover text gives the numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

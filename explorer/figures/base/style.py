@@ -1,7 +1,5 @@
 """Hues, colour scales and the fixed frame of every map."""
 
-from __future__ import annotations
-
 import base64
 import json
 import math
@@ -45,10 +43,7 @@ def scale(kind: str) -> list[tuple[float, str]]:
     return [(0.0, clear), (first, clear), (first, faint), (1.0, rgba(hue, 1))]
 
 
-def strength(
-    weights: np.ndarray,  # from 0 to 1
-    scale: str = "linear",  # one of `SCALES`
-) -> np.ndarray:
+def strength(weights: np.ndarray, scale: str = "linear") -> np.ndarray:
     """Turns weights into shares of the full colour, from 0 to 1; ValueError if there is no such scale."""
     if scale not in SCALES:
         raise ValueError(f"There is no scale {scale!r}; there are {', '.join(SCALES)}.")

@@ -1,7 +1,5 @@
 """Word alignments: links that attention implies, compared with links made by hand."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 
 import numpy as np

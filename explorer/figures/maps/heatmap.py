@@ -1,7 +1,5 @@
 """One head's attention as a map: rows are queries, columns are keys, masked cells are hatched."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np
@@ -21,11 +19,7 @@ _SCORE = " · score before the mask %{customdata[1]:.2f}"
 _LENGTH = " · length %{customdata[1]:.3f}"
 
 
-def levels(
-    weights: np.ndarray,  # attention weights (queries, keys)
-    mask: np.ndarray,  # true where the query may attend (queries, keys)
-    scale: str = "linear",  # one of `style.SCALES`
-) -> np.ndarray:
+def levels(weights: np.ndarray, mask: np.ndarray, scale: str = "linear") -> np.ndarray:
     """Turns weights from 0 to 1 into colour levels: 0 for masked cells, 1 to 255 for the others."""
     shown = 1 + np.rint(254 * style.strength(weights, scale))
     return np.where(mask, shown, 0).astype(np.uint8)

@@ -1,7 +1,5 @@
 """Attention as lines from queries on the left to keys on the right; thickness shows weight."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

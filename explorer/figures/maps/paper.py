@@ -1,7 +1,5 @@
 """Heads as one figure for a paper: maps without cursor and fading, as vectors, in real sizes."""
 
-from __future__ import annotations
-
 import io
 import math
 import threading
@@ -48,11 +46,7 @@ class Form:
     scale: str = "linear"  # how weights become colours, one of `style.SCALES`
 
 
-def sheet(
-    views: Sequence[HeadMap],  # the heads, each with at most 64 x 64 cells
-    form: Form,
-    about: Sequence[str] = (),  # what it shows and where it comes from, in paragraphs for the file's metadata
-) -> tuple[bytes, float, list[str]]:
+def sheet(views: Sequence[HeadMap], form: Form, about: Sequence[str] = ()) -> tuple[bytes, float, list[str]]:
     """Heads on one sheet with cells of one size: the file, its height in cm, sentences for its reader.
 
     ValueError as for `heatmap`; UserWarning if the labels leave no room for the maps.

@@ -1,7 +1,5 @@
 """The model as a diagram of clickable boxes, and small charts of its parts."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -35,11 +33,7 @@ class Box:
 
 
 def diagram(
-    encoder: Sequence[Box],  # boxes of the encoder, from the input upwards
-    decoder: Sequence[Box],  # boxes of the decoder, likewise
-    times: tuple[str, str],  # how often the layer of each stack is repeated, such as `3 ×`
-    selected: str,  # the part to frame
-    feeds: str,  # the part of the decoder that reads the encoder's output
+    encoder: Sequence[Box], decoder: Sequence[Box], times: tuple[str, str], selected: str, feeds: str
 ) -> go.Figure:
     """Encoder on the left, decoder on the right, both from the bottom up, as in the paper's figure 1."""
     shapes, notes, places = [], [], []

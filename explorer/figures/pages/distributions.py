@@ -1,7 +1,5 @@
 """Bars of tokens: the model against the smoothed target, the gradient, what sampling changes, surprisal."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 
@@ -33,10 +31,7 @@ def gradient_bars(names: Sequence[str], bare: Values, smoothed: Values, right: i
 
 
 def before_after(
-    tokens: Sequence[str],  # the pieces, most probable first
-    before: Sequence[float],  # the model's probabilities
-    after: Sequence[float],  # the probabilities with which they are drawn
-    written: int,  # place of the token that was drawn
+    tokens: Sequence[str], before: Sequence[float], after: Sequence[float], written: int
 ) -> go.Figure:
     """Draws two bars for each token: its probability under the model, and that of being drawn."""
     notes = [
@@ -51,13 +46,13 @@ def before_after(
 
 
 def _pairs(
-    names: Sequence[str],  # of the rows, from the top down, escaped
-    sides: Mapping[str, Sequence[float]],  # the two bars of every row, by their names in the legend
-    bold: int,  # the row whose name is bold
-    ends: tuple[float, float],  # of the axis, without the room for numbers
-    write: Callable[[float], str],  # the number beside a bar
-    notes: Sequence[str] | None = None,  # the hover texts, escaped; names and numbers if None
-    row: int = _ROW,  # px of a row
+    names: Sequence[str],
+    sides: Mapping[str, Sequence[float]],
+    bold: int,
+    ends: tuple[float, float],
+    write: Callable[[float], str],
+    notes: Sequence[str] | None = None,
+    row: int = _ROW,
 ) -> go.Figure:
     low, high = ends
     room, data = _ROOM * (high - low), []

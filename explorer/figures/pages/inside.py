@@ -35,11 +35,7 @@ class LedgerRow:
 
 
 def ledger_spec(
-    kind: str,  # encoder, decoder or cross
-    tokens: Sequence[str],  # at most 64 keys
-    mask: np.ndarray,  # true where the query may attend (keys,)
-    rows: Sequence[LedgerRow],  # from the products down to the weights
-    selected: int | None = None,  # the key to frame
+    kind: str, tokens: Sequence[str], mask: np.ndarray, rows: Sequence[LedgerRow], selected: int | None = None
 ) -> Spec:
     """The calculation of one row, a line for each stage; a gap precedes the first that is not the model's."""
     places = [i + 0.6 if row.what_if else i for i, row in enumerate(rows)]
@@ -159,13 +155,13 @@ def lecture_keys(weights: np.ndarray, mask: np.ndarray) -> list[int]:
 
 
 def lecture_spec(
-    kind: str,  # encoder, decoder or cross
-    query: tuple[str, int],  # token and position (from 0) of the query
-    tokens: Sequence[str],  # all keys
-    scores: np.ndarray,  # scores before the mask (keys,)
-    weights: np.ndarray,  # attention weights (keys,)
-    mask: np.ndarray,  # true where the query may attend (keys,)
-    symbols: Symbols,  # how the vectors are written
+    kind: str,
+    query: tuple[str, int],
+    tokens: Sequence[str],
+    scores: np.ndarray,
+    weights: np.ndarray,
+    mask: np.ndarray,
+    symbols: Symbols,
 ) -> Spec:
     """The path from one query to its output."""
     keys, names = lecture_keys(weights, mask), labels.names(tokens, 9)
@@ -222,13 +218,13 @@ _LEAST = 4.0
 
 
 def built_row(
-    kind: str,  # encoder, decoder or cross
-    tokens: Sequence[str],  # of the keys
-    mask: np.ndarray,  # (keys,) true where the row may attend
-    scores: np.ndarray,  # (keys,)
-    weights: np.ndarray,  # (keys,)
-    pair: tuple[int, int],  # the two keys of the plane, drawn in the hue of the kind
-    goals: Sequence[float],  # the weights that are asked for
+    kind: str,
+    tokens: Sequence[str],
+    mask: np.ndarray,
+    scores: np.ndarray,
+    weights: np.ndarray,
+    pair: tuple[int, int],
+    goals: Sequence[float],
 ) -> go.Figure:
     """Weights above, scores as points below, one column per key; a dotted line at each weight asked for."""
     names = [labels.escape(name) for name in labels.key_names(tokens)]
@@ -264,11 +260,7 @@ def built_row(
 
 
 def key_plane(
-    kind: str,  # encoder, decoder or cross
-    tokens: Sequence[str],  # of the keys
-    places: np.ndarray,  # (keys, 2) the keys, seen from above the plane
-    query: np.ndarray,  # (2,) the query in the same axes
-    pair: tuple[int, int],  # the two keys that lie in the plane
+    kind: str, tokens: Sequence[str], places: np.ndarray, query: np.ndarray, pair: tuple[int, int]
 ) -> go.Figure:
     """The keys from above the plane, and the query's direction: a score is how far along it a key lies."""
     size = float(np.linalg.norm(query))

@@ -1,7 +1,5 @@
 """Positional encodings and their effect: tables, curves, biases, and results with intervals."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -108,7 +106,7 @@ def twin_lines(
     x: Values,
     series: Mapping[str, Values],
     titles: tuple[str, str],
-    named: Callable[[str], str],  # what people call a twin
+    named: Callable[[str], str],
     **layout: Any,
 ) -> go.Figure:
     """`lines` with the looks and names of the twins."""

@@ -1,7 +1,5 @@
 """Charts of a study: curves, dots with intervals, bars and grids, drawn from their rows alone."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -55,12 +53,7 @@ class ChartLike(Protocol):
     def unit(self) -> str: ...
 
 
-def draw(
-    chart: ChartLike,
-    # series in the order of their looks, those of a chart with more of them; its own if empty
-    among: Sequence[str] = (),
-    ink: str = "#1d232c",  # colour of numbers in coloured cells
-) -> go.Figure:
+def draw(chart: ChartLike, among: Sequence[str] = (), ink: str = "#1d232c") -> go.Figure:
     """The figure of a chart of any kind but a table."""
     figure = _DRAWN[chart.kind](chart, among or list(_series(chart)))
     return figure.update_traces(textfont={"color": ink}, selector={"type": "heatmap"})

@@ -1,7 +1,5 @@
 """A Transformer in training: shifted target and losses, and quantities as lines against the step."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -35,10 +33,7 @@ class Column:
 
 
 def shifted_right(
-    columns: Sequence[Column],  # the positions of a target
-    chosen: int,  # the position (from 0) that is marked
-    first: int = 0,  # the first position that is drawn
-    ink: str | None = None,  # the colour of tokens; None for that of the page
+    columns: Sequence[Column], chosen: int, first: int = 0, ink: str | None = None
 ) -> go.Figure:
     """What the decoder reads, what it should predict, and the loss of each position as bars."""
     shown = range(first, min(first + COLUMNS, len(columns)))
@@ -74,11 +69,11 @@ def shifted_right(
 
 
 def two_ways(
-    columns: Sequence[Column],  # the positions of the target
-    free: Sequence[str],  # the greedy translation, as pieces
-    parting: int | None,  # the first step (from 0) at which it is not the target; None if there is none
-    first: int = 0,  # the first step that is drawn
-    ink: str | None = None,  # as in `shifted_right`
+    columns: Sequence[Column],
+    free: Sequence[str],
+    parting: int | None,
+    first: int = 0,
+    ink: str | None = None,
 ) -> go.Figure:
     """The target, the best guess under teacher forcing, the model's own text; where they part is grey."""
     longest = max(len(columns), len(free))
@@ -206,11 +201,7 @@ def curves(lines: Sequence[Curve], titles: tuple[str, str], mark: float | None =
     )
 
 
-def panels(
-    parts: Sequence[Panel],  # the panels, from the top down
-    x: str,  # what the horizontal axis shows
-    mark: float | None = None,  # where a thin vertical line stands, which a click moves; None for none
-) -> go.Figure:
+def panels(parts: Sequence[Panel], x: str, mark: float | None = None) -> go.Figure:
     """Panels with one horizontal axis; the legend names a line once, and none that is its panel's title."""
     inner = sum(part.height for part in parts) + _GAP * (len(parts) - 1)
     data, axes, above, named = list[Spec](), Spec(), 0, set[str]()

@@ -1,7 +1,5 @@
 """Effect of a change: the difference of two maps, bars of Δ log p by step, the same change at other heads."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -82,11 +80,10 @@ def control_strip(effect: float, others: Sequence[float], notes: Sequence[str]) 
 
 
 def clickable(
-    figure: go.Figure,  # the map
-    # what each cell, by row and column, gives as `customdata` if it is clicked
+    figure: go.Figure,
     places: Sequence[Sequence[tuple[int, int]]],
-    chosen: tuple[int, int] | None,  # one of them, whose cell is framed
-    side: float,  # px of a cell
+    chosen: tuple[int, int] | None,
+    side: float,
 ) -> go.Figure:
     """Lets the cells of a map of differences be clicked, because Streamlit reports no clicks on a heatmap."""
     cells = figure.data[0]

@@ -1,7 +1,5 @@
 """`python -m explorer survey`: writes the files that describe the heads of a model beside it."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from collections.abc import Sequence

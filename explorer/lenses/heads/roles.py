@@ -1,7 +1,5 @@
 """What is measured of a head, and its role: a measured pattern, and no purpose. No PyTorch."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 

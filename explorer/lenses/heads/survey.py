@@ -203,11 +203,11 @@ def fingerprint(lines: Sequence[Line], gold: Sequence[GoldPair]) -> str:
 
 def write_survey(
     directory: Path,
-    survey: Survey,  # of these sentences
+    survey: Survey,
     lines: Sequence[Line],
     gold: Sequence[GoldPair],
-    head: Mapping[str, Any],  # says of which model, when and by which command
-    brief: bool = False,  # whether lists of tokens and sentences are left out
+    head: Mapping[str, Any],
+    brief: bool = False,
 ) -> None:
     """Writes a survey as a file."""
     number = {line: i for i, line in reversed([*enumerate([*lines, *map(as_line, gold)])])}

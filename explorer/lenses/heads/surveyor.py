@@ -6,8 +6,6 @@ the words are, `stays_error` the standard error of the difference (none in the d
 decides). *Source share* is ALTI+, but for the first step and `</s>`.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations

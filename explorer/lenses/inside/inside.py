@@ -1,7 +1,5 @@
 """One query of one head, from the residual stream and back into it (section 3.2); vectors are rows."""
 
-from __future__ import annotations
-
 import math
 from functools import partial
 from typing import Any, NamedTuple
@@ -97,11 +95,11 @@ class InsideHead(NamedTuple):
 
 
 def look_inside(
-    model: Network,  # the model that made the translation
-    translation: Translation,  # a translation made with ``capture=Capture(residual=True)``
-    which: tuple[AttentionKind | str, int, int],  # kind, layer and head, from 0
-    row: int,  # the query, from 0
-    decoded: Translation | None = None,  # the run as decoded, if `translation` was traced afterwards
+    model: Network,
+    translation: Translation,
+    which: tuple[AttentionKind | str, int, int],
+    row: int,
+    decoded: Translation | None = None,
 ) -> InsideHead:
     """Opens one query of one head; NotCapturedError if no stream was recorded, IndexError if out of range."""
     kind, layer, head = AttentionKind(which[0]), which[1], which[2]
@@ -208,12 +206,7 @@ class ScoreTerms(NamedTuple):
         return [int(i) for i in np.argsort(-np.abs(self.terms), kind="stable")]
 
 
-def score_terms(
-    trace: AttentionTrace,  # what was recorded
-    place: PlacedHead,
-    query: int,  # the row, from 0
-    key: int,  # the column, from 0
-) -> ScoreTerms:
+def score_terms(trace: AttentionTrace, place: PlacedHead, query: int, key: int) -> ScoreTerms:
     """The terms of one score of a head to whose scores positions add nothing."""
     layer, head = trace.layer(*place), place[2]
     q, k = (read_only(each[head, at]) for each, at in ((layer.query, query), (layer.key, key)))

@@ -1,7 +1,5 @@
 """The parts of a running model at one token, each checked against the recorded stream; the logit lens."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple

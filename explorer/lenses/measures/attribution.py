@@ -7,8 +7,6 @@ cross-attention counts as prefix. Contrastive gradients (Yin and Neubig 2022): g
 from embeddings of zeros (Sundararajan et al. 2017), whose sum is audited ("completeness").
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial

@@ -6,8 +6,6 @@ Four questions with four answers. *hidden*: the key's score is −∞, and the o
 *Rewired*, the values stay and a head has other weights.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -242,7 +240,7 @@ def word_effect(
     run: Translation,
     kind: Kind = "cross",
     way: Way = "hidden",
-    layer: int | None = None,  # from 0; None for every layer
+    layer: int | None = None,
     tell: Tell = silent,
 ) -> Array:
     """Δ log p of every token without each source word: all its pieces, for every query, in every head.

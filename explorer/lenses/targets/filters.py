@@ -1,7 +1,5 @@
 """The next-token distribution of every step under temperature, top-k and top-p."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch
@@ -39,9 +37,7 @@ class FilteredStep:
 
 @torch.inference_mode()
 def filtered_steps(
-    translator: Translator,  # the model that made the translation
-    translation: Translation,  # any translation that was not opened from a file
-    sampling: Sampling,  # temperature, top-k and top-p
+    translator: Translator, translation: Translation, sampling: Sampling
 ) -> tuple[FilteredStep, ...]:
     """The distributions from which a sampler draws at each step, without what rules and changes forbid."""
     assert translation.distributions is not None

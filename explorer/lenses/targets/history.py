@@ -1,7 +1,5 @@
 """A training run: its log, thinned to `history.json` beside the model, and what a model card states of it."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """A pair in training: a target shifted right, with its losses, also smoothed, and the model's own output."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

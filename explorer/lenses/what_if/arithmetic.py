@@ -1,7 +1,5 @@
 """Other scores, masks and weights than a model's, of one query (d_head,) and its keys (keys, d_head)."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 from typing import Any, NamedTuple
 

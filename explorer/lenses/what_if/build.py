@@ -1,7 +1,5 @@
 """A query l (a k̂_i + b k̂_j) in the plane of two keys of a head, in the place of the model's own."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from itertools import combinations
 

@@ -1,7 +1,5 @@
 """What a change of heads is held against: other heads, an untrained twin, mean outputs."""
 
-from __future__ import annotations
-
 import math
 import threading
 from collections.abc import Iterable, Sequence
@@ -44,14 +42,13 @@ class RandomHeads(NamedTuple):
 
 
 def random_heads(
-    translator: Translator,  # the model
-    text: str,  # the source
-    # the output whose log-probability is measured, as in ``Translator.force``
+    translator: Translator,
+    text: str,
     target: str | Sequence[int] | Sequence[str],
-    change: Intervention,  # a change of one head or several, or a patch of a head's output
-    beside: Iterable[Intervention] = (),  # other changes, which hold in every run
-    count: int = COUNT,  # most controls; all other heads are taken if they are no more, else a random sample
-    seed: int = 0,  # seed of the sample
+    change: Intervention,
+    beside: Iterable[Intervention] = (),
+    count: int = COUNT,
+    seed: int = 0,
 ) -> RandomHeads:
     """Measures a change of heads, and the same change at other heads of the same kind and layer.
 
@@ -114,9 +111,7 @@ def same_tokens(translator: Translator, translation: Translation) -> Translation
 
 
 def mean_outputs(
-    translator: Translator,  # the model
-    # sentences with their targets, which are forced; without a target, they are translated
-    pairs: Iterable[tuple[str, str | None]],
+    translator: Translator, pairs: Iterable[tuple[str, str | None]]
 ) -> tuple[dict[AttentionKind, Tensor], int]:
     """By kind, every head's mean output over a sample; and how many sentences were read, else ValueError."""
     sums: dict[AttentionKind, Tensor] = {}

@@ -1,7 +1,5 @@
 """The ten ready experiments: question, sentence, changes by what `heads.json` says, what they leave open."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property

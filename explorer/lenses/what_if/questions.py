@@ -403,9 +403,9 @@ QUANTITIES = {each.__name__.replace("_", "-"): each for each in _MEASURES}
 def measure(
     question: Question,
     run: Translation,
-    place: Viewpoint,  # where it is asked
-    model: Translator | None = None,  # the model of the run, for questions that run it again
-    name: Callable[[str], str] = str,  # how a piece is written
+    place: Viewpoint,
+    model: Translator | None = None,
+    name: Callable[[str], str] = str,
 ) -> Measured:
     """The answer of a question in a run; UnmeasuredError or InterventionError says why it cannot be asked."""
     if (wrong := question.problem()) is not None:

@@ -1,7 +1,5 @@
 """The same words at other positions: a shifted sentence, or two exchanged words."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import NamedTuple
 

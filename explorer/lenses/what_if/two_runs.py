@@ -1,7 +1,5 @@
 """The difference of two attention maps, and of two runs of one model up to the step where they part."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Pieces as words for reading, whatever the script; a word among pieces; function words. No PyTorch."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The languages of a model by its card or its vocabulary, their names and sample pairs. No PyTorch."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

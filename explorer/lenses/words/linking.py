@@ -1,7 +1,5 @@
 """Links read from cross-attention: of the words of any pair by one aligner, of gold pairs by every head."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -44,10 +42,7 @@ class Linker:
 
 
 def typed_words(
-    translator: Translator,  # the model
-    source: str,  # words between spaces
-    target: str,  # likewise
-    place: str = "",  # file and line, for the error
+    translator: Translator, source: str, target: str, place: str = ""
 ) -> tuple[tuple[Group, ...], tuple[Group, ...]]:
     """The pieces of each typed word of a pair; InputError for its length, DataError if one draws nothing."""
     words = translator.cut(_spaced(source)).groups(), translator.cut(_spaced(target), "target").groups()

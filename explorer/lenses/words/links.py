@@ -1,7 +1,5 @@
 """Links between the words of a sentence and its translation: files of them, and two directions made one."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field

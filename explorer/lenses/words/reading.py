@@ -144,12 +144,7 @@ def _token(pieces: Sequence[str]) -> str:
     return pieces[0] if len(pieces) == 1 else SPACE + " ".join(word.text for word in reading_groups(pieces))
 
 
-def reading_window(
-    tokens: Sequence[str],  # the pieces of the whole axis
-    reading: Reading,  # settings for reading; the window never cuts through a word
-    position: int,  # index of the piece that must be inside, from 0
-    size: int,  # number of rows or columns in a window
-) -> tuple[int, int]:
+def reading_window(tokens: Sequence[str], reading: Reading, position: int, size: int) -> tuple[int, int]:
     """First piece, and one past the last, of ``size`` rows or columns around a piece, moving by half."""
     visible = read_axis(tokens, reading).visible if len(tokens) > size else ()
     if len(visible) <= size:

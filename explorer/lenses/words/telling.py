@@ -1,7 +1,5 @@
 """What a head tells of a sentence: links of words, the most telling step, glosses, claims of examples."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -52,9 +50,7 @@ def sort_of(word: str, function_words: frozenset[str]) -> int:
 
 
 def links(
-    weights: NDArray[np.float32],  # (queries, keys) cross-attention; row t predicts target token t
-    source_tokens: Sequence[str],  # pieces of the source
-    targets: Sequence[Group],  # the target words, in their order
+    weights: NDArray[np.float32], source_tokens: Sequence[str], targets: Sequence[Group]
 ) -> tuple[WordLink, ...]:
     """Target and source words strongest for each other; content words compete among themselves."""
     sources = reading_groups(source_tokens)
@@ -79,11 +75,9 @@ def text_words(tokens: Sequence[str]) -> list[Group]:
 
 
 def telling_step(
-    # (queries, keys) cross-attention of an alignment head; row t predicts target token t
     weights: NDArray[np.float32],
-    source_tokens: Sequence[str],  # pieces of the source
-    target_tokens: Sequence[str],  # pieces of the target
-    # (queries, keys) of a better aligner; a link counts only if this one has it too
+    source_tokens: Sequence[str],
+    target_tokens: Sequence[str],
     aligned: NDArray[np.float32] | None = None,
 ) -> int:
     """The step (from 0) with the most telling link: of content words, away from the diagonal, if any."""
@@ -107,9 +101,7 @@ def _merit(word: Group, link: WordLink | None) -> tuple[int, float]:
 
 
 def glosses(
-    weights: NDArray[np.float32],  # (queries, keys) as in `telling_step`
-    source_tokens: Sequence[str],  # pieces of the source
-    target_tokens: Sequence[str],  # pieces of the target
+    weights: NDArray[np.float32], source_tokens: Sequence[str], target_tokens: Sequence[str]
 ) -> dict[int, str]:
     """The source word behind each linked target word, by the position (from 0) of the word's first piece."""
     found = links(weights, source_tokens, text_words(target_tokens))

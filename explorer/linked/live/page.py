@@ -1,7 +1,5 @@
 """A model as one HTML file in which it translates: the reader's browser runs it, without a server."""
 
-from __future__ import annotations
-
 import base64
 import html
 import json

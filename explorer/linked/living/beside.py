@@ -20,10 +20,7 @@ _QUOTED = re.compile("“(.+?)”")
 _WAY = re.compile(r"(beam|sample)-(\d+)")
 
 
-def in_words(
-    change: Intervention,
-    run: Translation | None = None,  # the changed run, if there is one; it knows the words behind positions
-) -> str:
+def in_words(change: Intervention, run: Translation | None = None) -> str:
     """A change as people read it."""
     told = str(change)
     if isinstance(change, OF_TOKENS):

@@ -1,7 +1,5 @@
 """A run as one HTML file: `python -m explorer page --model DIR "A sentence." --output run.html`."""
 
-from __future__ import annotations
-
 import html
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -119,9 +117,7 @@ def _write_all(file: Path, folder: Path, make: Callable[[str], tuple[Translation
     return name_bad(bad)
 
 
-def index(
-    pages: Mapping[int, tuple[str, str]],  # text and translation by the number of its page
-) -> str:
+def index(pages: Mapping[int, tuple[str, str]]) -> str:
     """The page: a link to each of the pages beside it."""
     rows = (
         f'<li value="{number}"><a href="{number}.html">{html.escape(text)}</a><br>{html.escape(translation)}'

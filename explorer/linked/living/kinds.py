@@ -1,7 +1,5 @@
 """All heads of one kind of attention in a page: what their feeds share, what each has alone, their cells."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -149,10 +147,7 @@ _OF_A_HEAD = {"sentences", "notes", "alt", "choice", "acts", "figure"}
 _SUMMED = " · summed here from weights with three decimals"
 
 
-def readings(
-    view: HeadMap,  # any head of a kind whose heads have one mask
-    feed: Callable[[ReadView], Mapping[str, Any]],  # the feed of its map
-) -> dict[str, dict[str, Any]]:
+def readings(view: HeadMap, feed: Callable[[ReadView], Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
     """For each reading with maps of its own, what its feeds have in place of those as recorded."""
     plain = feed(read_view(view, Reading()))
     known, found = [plain["spans"]], {}

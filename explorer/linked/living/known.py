@@ -87,11 +87,7 @@ LONGEST = 4_000
 """Most characters of an address: proxies cut longer ones."""
 
 
-def address(
-    run: Translation,
-    app: str = "",  # where the app runs; empty if only the reader knows
-    query: Mapping[str, str] | None = None,  # parameters that open the run; by default those that it says
-) -> dict[str, Any] | None:
+def address(run: Translation, app: str = "", query: Mapping[str, str] | None = None) -> dict[str, Any] | None:
     """Page and parameters that open a run, a sample as a given translation; None if they are too long."""
     if query is None:
         decoded = run.method == "greedy" or run.method.startswith("beam-")

@@ -1,7 +1,5 @@
 """The cells of all heads as bytes: one for the colour, one that restores three decimals, two for a score."""
 
-from __future__ import annotations
-
 import json
 import zlib
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,5 @@
 """The scripts of `static/` joined into one: each module a function that returns what the module exports."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from graphlib import CycleError, TopologicalSorter

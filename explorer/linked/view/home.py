@@ -1,7 +1,5 @@
 """The view of one run with all its kinds of attention on one cursor: the home page's, and that of a file."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -56,16 +54,16 @@ TOUR = (
 
 
 def head_map(
-    trace: str,  # the name of the translation
+    trace: str,
     run: Translation,
-    view: ReadView,  # one of its heads, as it is read
-    lengths: tuple[int, int],  # queries and keys of the whole matrix
-    opens: Head | None,  # the head that opens first, from 0; None if no head can be chosen
-    roles: Sequence[Sequence[str]] = (),  # of every head, by layer; empty where none is known
+    view: ReadView,
+    lengths: tuple[int, int],
+    opens: Head | None,
+    roles: Sequence[Sequence[str]] = (),
     scale: str = "linear",
     largest: int = LARGEST,
     sums: bool = False,
-    most: int = MOST,  # rows, and columns, of the largest map
+    most: int = MOST,
 ) -> Feed:
     """A map with the choice of the heads of its kind; a head that is off in the run is drawn so."""
     kind, head = str(view.kind), (view.layer, view.head)
@@ -79,10 +77,9 @@ def head_map(
 
 
 def next_feed(
-    trace: str,  # the name of the translation
+    trace: str,
     run: Translation,
-    drawing: str = "",  # how its tokens were drawn, if they were
-    # as in `race_feed`: None if no candidate can be chosen
+    drawing: str = "",
     offered: tuple[Sequence[Sequence[int | None]], list[list[int]]] | None = None,
 ) -> Feed:
     """The candidates of each step, with the way in which the run chose among them."""

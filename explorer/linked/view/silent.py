@@ -1,7 +1,5 @@
 """Feeds while a lesson's question is open: the pictures stay, and nothing beside them gives the answer."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -22,10 +20,9 @@ def silenced(feed: Mapping[str, Any], choices: Sequence[str]) -> dict[str, Any]:
         figure["data"][0]["hovertemplate"] = "%{text}<extra></extra>"
         said |= {"figure": to_json(figure), "choice": feed["choice"] and {**feed["choice"], "roles": []}}
     elif draw == "strips":  # empty glosses keep their lines
-        blank = (
-            {**chip, "gloss": chip["gloss"] and {**chip["gloss"], "text": "\xa0"}} for chip in feed["target"]
-        )
-        said |= {"target": [{**chip, "title": ""} for chip in blank], "claim": None}
+        blank = [each["gloss"] and {**each["gloss"], "text": "\xa0"} for each in feed["target"]]
+        chips = zip(feed["target"], blank, strict=True)
+        said |= {"target": [{**each, "gloss": gloss, "title": ""} for each, gloss in chips], "claim": None}
     elif draw == "race":  # candidates among which the question asks have no name
         names = [[UNNAMED if f"“{name}”" in choices else name for name in row] for row in feed["names"]]
         shares = [[""] * len(row) for row in feed["shares"]]

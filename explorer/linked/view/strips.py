@@ -52,10 +52,7 @@ SIDES = {"source": "source", "target": "target"}
 """The usual names of the strips."""
 
 
-def shaded(
-    chips: Sequence[dict[str, Any]],  # the chips
-    shades: Sequence[Shade],  # one for each token; none leaves the chips as they are
-) -> list[dict[str, Any]]:
+def shaded(chips: Sequence[dict[str, Any]], shades: Sequence[Shade]) -> list[dict[str, Any]]:
     """Chips with the shade of their darkest token, and its number in the place of a gloss."""
     if not shades:
         return list(chips)
@@ -70,18 +67,17 @@ def shaded(
 
 
 def strips_feed(
-    trace: str,  # the name of the translation
-    source: Sequence[str],  # source tokens
-    reads: Sequence[str],  # decoder input tokens
-    predicts: Sequence[str],  # target tokens
-    follow: Sequence[int] = (),  # for each step, the source token that the step attends to most, from 0
-    # source words under target words, by the position of the target word's first piece
+    trace: str,
+    source: Sequence[str],
+    reads: Sequence[str],
+    predicts: Sequence[str],
+    follow: Sequence[int] = (),
     glosses: Mapping[int, Gloss] | None = None,
-    tour: Sequence[Mapping[str, Any]] = (),  # stops of the tour: `{"plot", "text", "step"}`
-    claim: Mapping[str, Any] | None = None,  # what an example shows, and at which step: `{"step", "text"}`
-    sides: Mapping[str, str] = SIDES,  # names of the strips
-    n_given: int = 0,  # how many of the target tokens were given to the model, and not written by it
-    shades: Sequence[Shade] = (),  # how dark each target token is; none if the strip is not shaded
+    tour: Sequence[Mapping[str, Any]] = (),
+    claim: Mapping[str, Any] | None = None,
+    sides: Mapping[str, str] = SIDES,
+    n_given: int = 0,
+    shades: Sequence[Shade] = (),
 ) -> Feed:
     """The strips: source and target chips, and the token names used in titles."""
     shown = {"source": source, "reads": reads, "predicts": predicts}
