@@ -83,11 +83,11 @@ def strips(vectors: Sequence[Strip], joint: bool = False, across: str = "dimensi
 
 
 def vectors_spec(
-    values: np.ndarray,  # keys or values (tokens, d_head)
-    tokens: Sequence[str],  # at most 64
-    factors: np.ndarray,  # multiplies each number: (d_head,), the same for every row, or (tokens, 1)
-    hover: tuple[str, str],  # names of the number and of its factor, such as `k` and `q`
-    selected: int | None = None,  # index in `tokens` of the token to frame
+    values: np.ndarray,
+    tokens: Sequence[str],
+    factors: np.ndarray,
+    hover: tuple[str, str],
+    selected: int | None = None,
 ) -> Spec:
     """One vector per token; the hover text shows each number times a factor."""
     count, width = values.shape

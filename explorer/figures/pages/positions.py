@@ -143,11 +143,7 @@ def dots(
     return plot.figure([dot, written], x, y, 62 + 26 * len(places), (122, 6, 12, 42))
 
 
-def seen_norms(
-    norms: Mapping[str, Sequence[float]],  # by stack, one value per position
-    # by stack, number of sentences that reach each position; later positions were never seen
-    seen: Mapping[str, Sequence[int]],
-) -> go.Figure:
+def seen_norms(norms: Mapping[str, Sequence[float]], seen: Mapping[str, Sequence[int]]) -> go.Figure:
     """Norm of each learned position vector, and the number of training sentences that reach the position."""
     longest = max(len(each) for each in seen.values())
     x = np.arange(1, max(map(len, norms.values())) + 1)

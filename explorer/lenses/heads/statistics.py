@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from explorer.lenses.heads.roles import Floats
 from explorer.lenses.words.groups import SOURCE_LANGUAGES, TARGET_LANGUAGES, is_content, reading_groups
-from explorer.lenses.words.linking import CrossAlignments, trace_of
+from explorer.lenses.words.linking import CrossAlignments
 from transformer.config import AttentionKind, Head, Side
 from transformer.decoding import OverflowedError
 from transformer.model import Projections
@@ -88,7 +88,7 @@ class HeadsOfKind:
     @classmethod
     def of(cls, run: Translation, kind: AttentionKind, projections: Projections | None = None) -> HeadsOfKind:
         """Reads a sentence; `contribution` and the lengths need W^O of the model."""
-        trace, site = trace_of(run), run.config.sites[kind]
+        trace, site = run.trace, run.config.sites[kind]
         layers = range(len(trace.layers[kind]))
         weights = np.stack([trace.weights(kind, layer) for layer in layers])
         mask = np.stack([trace.mask(kind, layer, 0) for layer in layers])

@@ -20,7 +20,7 @@ from explorer.lenses.heads.survey import FAR, MOST, SHOWN, Line, Profile, Survey
 from explorer.lenses.measures.attribution import alti
 from explorer.lenses.what_if.rearranged import swapped_order, words_of
 from explorer.lenses.words.groups import reading_groups
-from explorer.lenses.words.linking import CrossAlignments, trace_of
+from explorer.lenses.words.linking import CrossAlignments
 from explorer.lenses.words.links import GoldPair
 from transformer.config import AttentionKind
 from transformer.run import Translation
@@ -265,7 +265,7 @@ class Surveyor:
         readings = {kind: HeadsOfKind.of(run, kind, projections) for kind in self._kinds}
         moved, shares = [], []
         for kind, order, other in _exchanged(translator, run) if tries else ():
-            trace = trace_of(other)
+            trace = other.trace
             after = np.stack([trace.weights(kind, layer) for layer in range(len(trace.layers[kind]))])
             moved.append((kind, _moved(readings[kind].weights, after, order, kind)))
         if tries and {*self._kinds} == {*AttentionKind}:

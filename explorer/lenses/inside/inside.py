@@ -76,8 +76,7 @@ class InsideHead(NamedTuple):
     products: Array  # (keys,) q·k, of the rotated vectors if the encoding rotates
     divisor: float  # what the model divides q·k by: √d_k (equation 1), or 1 if it does not
     scaled: Array  # (keys,) q·k / √d_k (equation 1), or q·k where the model does not divide
-    # (keys,) the bias that the encoding adds to the scaled products; None if it adds nothing
-    bias: Array | None
+    bias: Array | None  # (keys,) what the encoding adds to the scaled products; None if nothing
     rule: str  # name of the rule of that bias, such as ``alibi``; empty without one
     rotates: bool  # whether the encoding rotates queries and keys
     spread: ProductSpread  # variances of this head's products over the sentence
@@ -187,12 +186,10 @@ class ScoreTerms(NamedTuple):
     query: Array  # (d_head,) q
     key: Array  # (d_head,) k
     vector: Array | None  # (d_head,) v of additive scores; otherwise None
-    # (d_head,) what each dimension adds: q k, divided by √d_k if scaled; v tanh(q + k) if additive
-    terms: Array
+    terms: Array  # (d_head,) what each dimension adds: q k, over √d_k if scaled; or v tanh(q + k)
     score: float  # their sum
     log_total: float  # logarithm of Σ exp(score) over the keys that the query sees
-    # the Gaussian of local attention at this key, which multiplies the softmax; otherwise 1
-    factor: float
+    factor: float  # the Gaussian of local attention, which multiplies the softmax; else 1
     centre: float | None  # where the query looks in local attention, counted from 0; otherwise None
 
     @property

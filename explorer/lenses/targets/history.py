@@ -43,8 +43,7 @@ class History:
     training: Mapping[str, Sequence[float]]
     # "step", "valid_loss", "valid_loss_average" and "bleu"; None if it was not measured
     evaluations: Mapping[str, Sequence[float | None]]
-    # on how many validation sentences BLEU was measured; None if it was not
-    bleu_sentences: int | None = None
+    bleu_sentences: int | None = None  # validation sentences of BLEU; None if it was not measured
 
     def __post_init__(self) -> None:
         for table, names in ((self.training, _STEP), (self.evaluations, _EVALUATED)):

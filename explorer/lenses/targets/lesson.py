@@ -30,8 +30,7 @@ class TrainingView:
 
     positions: tuple[Position, ...]  # the positions of the target, all from one pass
     features: Tensor  # (target, d_model) The decoder's output at these positions, before the projection
-    # pieces of the greedy translation, each step of which reads what the step before wrote
-    free: tuple[str, ...]
+    free: tuple[str, ...]  # pieces of the greedy translation, which reads what it wrote before
     free_ids: tuple[int, ...]  # their ids
 
     @property
@@ -100,8 +99,7 @@ class SmoothedPosition:
     loss: float  # (1 − ε) · (−log p_y) + ε · spread, in nats, as the training step computes it
     bare_loss: float  # −log p_y, the loss without smoothing
     spread: float  # mean of −log p over the vocabulary
-    # the right piece, and the largest entries of the gradient, most probable first
-    entries: tuple[SmoothedPiece, ...]
+    entries: tuple[SmoothedPiece, ...]  # the right piece and the largest gradients, most probable first
     right: int  # place of the right piece among them
     rest: SmoothedPiece  # all other pieces together
 

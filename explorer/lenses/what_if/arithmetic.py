@@ -17,8 +17,7 @@ class Saturation(NamedTuple):
     """Closeness of a softmax to a hard choice, and the gradient that it lets through."""
 
     largest: float  # the largest weight
-    # −Σ w ln w as a share of the entropy of equal weights over the visible keys; 0 with one key
-    entropy: float
+    entropy: float  # −Σ w ln w as a share of that of equal weights over the visible keys; 0 with one
     gradient: float  # ‖∂w/∂s‖, the Frobenius norm of the softmax's Jacobian diag(w) − w wᵀ
 
 

@@ -62,8 +62,7 @@ class Swapped(NamedTuple):
     """A translation after two words of the source were exchanged."""
 
     translation: Translation  # of the changed source
-    # (tokens,) distance that each token's encoder output moved, as a share of its norm
-    change: tuple[float, ...]
+    change: tuple[float, ...]  # (tokens,) distance that each encoding moved, as a share of its norm
 
 
 def words_of(tokens: tuple[str, ...]) -> tuple[Group, ...]:

@@ -70,9 +70,7 @@ class Difference(NamedTuple):
     second: Floats  # the same for the second map
     compared: Bools  # (rows, columns), True for cells that both maps have and that at least one mask allows
     values: Floats  # (rows, columns) first − second for compared cells, else 0
-    # (rows,) total variation distance ½ Σ |first − second| of the rows that both maps have, from 0 (equal) to
-    # 1 (no weight in common); NaN for other rows. Weight on columns of only one map counts as not in common.
-    distances: Floats
+    distances: Floats  # (rows,) ½ Σ |first − second| of rows that both maps have, from 0 to 1; else NaN
 
 
 def difference(first: Map, second: Map) -> Difference:
@@ -115,12 +113,8 @@ class SharedStep(NamedTuple):
 
     base: DecodeStep  # what the base run wrote
     changed: DecodeStep  # what the changed run wrote; another token only at the step where the runs part
-    # Σ p ln(p / q) of the next-token distributions, in nats; NaN if a run was opened from a file, which keeps
-    # only the most probable tokens
-    kl: float
-    # the most probable tokens of either run, by their larger probability, best first; what the two runs wrote
-    # is always among them
-    candidates: tuple[Candidate, ...]
+    kl: float  # Σ p ln(p / q) of the next token, in nats; NaN if a run was opened from a file
+    candidates: tuple[Candidate, ...]  # the most probable of either run, best first; with what both wrote
 
     @property
     def delta_log_p(self) -> float:
@@ -137,11 +131,8 @@ class RunDifference:
     changed: Translation  # the run with changes
     target: tuple[Pair, ...]  # aligned target tokens: pairs of steps (base, changed)
     source: tuple[Pair, ...]  # aligned source tokens: pairs of positions (base, changed)
-    # the first step, from 0, at which the runs write different tokens, or only one still writes; None if both
-    # wrote the same
-    parting: int | None
-    # the shared steps: all before the parting, and the parting itself if both runs have it
-    steps: tuple[SharedStep, ...]
+    parting: int | None  # first step, from 0, at which tokens differ or one run has ended; or None
+    steps: tuple[SharedStep, ...]  # all before the parting, and the parting itself if both runs have it
 
     @property
     def delta_log_p(self) -> Doubles:

@@ -19,10 +19,8 @@ from explorer.lenses.words.alignment import (
 from explorer.lenses.words.links import GoldPair, Links
 from explorer.lenses.words.reading import Rows
 from transformer.config import AttentionKind, ModelConfig
-from transformer.run import Translation
 from transformer.text.pairs import DataError
 from transformer.text.words import Group
-from transformer.trace import AttentionTrace
 from transformer.training.distributed import ALONE, Workers
 from transformer.translator import Translator
 
@@ -73,13 +71,6 @@ ERRORS: dict[str, Rows] = {"aer": "predicted", "aer_read": "read"}
 """Maps each alignment error to the rows it uses: those that predict a word, or those that read it."""
 
 
-def trace_of(translation: Translation) -> AttentionTrace:
-    """The recorded attention of a translation; ValueError if the translation has no recorded attention."""
-    if translation.attention is None:
-        raise ValueError("Attention was not recorded; translate with capture=True.")
-    return translation.attention
-
-
 class CrossAlignments:
     """Word alignments by each head of cross-attention, each layer's mean, and that of all, by ``ERRORS``."""
 
@@ -102,7 +93,7 @@ class CrossAlignments:
         """The links of one gold pair, its target forced, by aligner; DataError if a word draws nothing."""
         source, target = " ".join(gold.source), " ".join(gold.target)
         words = typed_words(translator, source, target, gold.place or source)
-        trace = trace_of(translator.force(source, target))
+        trace = translator.force(source, target).trace
         layers = [trace.weights(AttentionKind.CROSS, layer) for layer in range(self._shape[0])]
         picked = ([layers[layer][head] for layer, head in source] for source in self._sources)
         maps = np.stack([np.mean(each, axis=0) for each in picked])

@@ -34,9 +34,7 @@ class WordLink:
     target: Group  # the pieces of the target word
     source: Group  # the pieces of the source word
     weight: float  # the attention of the target word on the source word, from 0 to 1
-    # how far the source word stands from the diagonal, on which it would stand if the translation kept the
-    # order of the words; as a share of the source, from 0 to 1
-    distance: float
+    distance: float  # of the source word from the diagonal, as a share of the source, from 0 to 1
 
 
 @lru_cache(4096)

@@ -38,7 +38,7 @@ def head_feed(
     whole: tuple[int, int] | None = None,
     role: str = "",
 ) -> Feed:
-    """Feed of every way of drawing a head: its axes and all texts; `whole`: queries and keys of the matrix."""
+    """Feed of every way of drawing a head: its axes and all its texts; `whole`: queries and keys in all."""
     kind = str(view.kind)
     rows, columns = AXES[kind]
     return {

@@ -177,8 +177,7 @@ class Claim:
     layer: int  # layer of the cross-attention head, from 0
     head: int  # the head, from 0
     least: float  # the smallest weight on the source word that satisfies the claim
-    # the weight that the bundled model puts there; `python -m explorer survey` checks the claim with it
-    weight: float
+    weight: float  # that the model puts there; `python -m explorer survey` checks the claim with it
 
 
 @dataclass(frozen=True)
