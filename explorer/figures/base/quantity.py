@@ -1,6 +1,6 @@
 """What figures read off a head: what its numbers are, how rows are named, what it hides and sums to."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,6 +22,16 @@ class Quantity:
     offered: bool = True  # whether a visitor may choose it
 
 
+_EFFECT = Quantity(
+    "effect",
+    "share of the largest effect",
+    "|Δ log p| when a key is hidden from this head and query, by running again, as a share of the "
+    "largest on this map (or of 0.1 nats)",
+    "Δ log p %{customdata[1]:+.3f} nats",
+    "",
+    "Effects do not add up: another head may do the same work.",
+    sums=False,
+)
 QUANTITIES = {
     "weight": Quantity(
         "weight",
@@ -40,25 +50,11 @@ QUANTITIES = {
         "averaged over those of a query",
         "What is long need not matter.",
     ),
-    "effect": Quantity(
-        "effect",
-        "share of the largest effect",
-        "|Δ log p| when a key is hidden from this head and query, by running again, as a share of the "
-        "largest on this map (or of 0.1 nats)",
-        "Δ log p %{customdata[1]:+.3f} nats",
-        "",
-        "Effects do not add up: another head may do the same work.",
-        sums=False,
-    ),
-    "effect_on_all": Quantity(
-        "effect",
-        "share of the largest effect",
-        "Σ|Δ log p| of all tokens of the translation when a key is hidden from this head and query, by "
-        "running again, as a share of the largest on this map (or of 0.1 nats)",
-        "Σ|Δ log p| %{customdata[1]:.3f} nats",
-        "",
-        "Effects do not add up: another head may do the same work.",
-        sums=False,
+    "effect": _EFFECT,
+    "effect_on_all": replace(
+        _EFFECT,
+        caption=_EFFECT.caption.replace("|Δ log p|", "Σ|Δ log p| of all tokens of the translation", 1),
+        hover="Σ|Δ log p| %{customdata[1]:.3f} nats",
         offered=False,
     ),
 }

@@ -85,9 +85,7 @@ def _line(kind: str, row: LedgerRow, place: float, mask: np.ndarray) -> Spec:
 
 
 def saturation_spec(
-    factors: np.ndarray,  # multipliers of the scores (n,)
-    curves: Sequence[tuple[str, np.ndarray]],  # name and values (n,) of each curve
-    marks: Sequence[tuple[str, float]],  # name and factor of each vertical line
+    factors: np.ndarray, curves: Sequence[tuple[str, np.ndarray]], marks: Sequence[tuple[str, float]]
 ) -> Spec:
     """Saturation of a softmax as its scores grow."""
     x, told = factors.astype(np.float32), "{} %{{y:.3f}} at × %{{x:.2f}}<extra></extra>"

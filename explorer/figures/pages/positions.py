@@ -115,11 +115,7 @@ def twin_lines(
 
 
 def dots(
-    # by name; `rotary-seed2` is the same encoding with another seed and is drawn hollow
-    values: Mapping[str, Interval],
-    title: str,  # the measured quantity
-    named: Callable[[str], str],  # what people call a twin
-    digits: int = 1,  # after the point of the written value
+    values: Mapping[str, Interval], title: str, named: Callable[[str], str], digits: int = 1
 ) -> go.Figure:
     """One dot with its interval for each twin, one below the other, with the value beside it."""
     cells, places = list(values.values()), list(range(len(values)))

@@ -36,10 +36,7 @@ def paths(tokens: Sequence[str], ends: tuple[int, int]) -> go.Figure:
     faint = {"size": 9, "color": "rgba(0,0,0,0)", "line": {"width": 1.5, "color": style.NEUTRAL}}
     for y in (2.0, 0.0):
         data.append(plot.points(places, [y] * count, marker=faint, customdata=names, hovertemplate=told))
-    for y, colour, way in (
-        (2.0, RECURRENT, list(range(start, stop + 1))),
-        (0.0, ATTENTION, [start, stop]),
-    ):
+    for y, colour, way in ((2.0, RECURRENT, list(range(start, stop + 1))), (0.0, ATTENTION, [start, stop])):
         sizes = [13 if place in (start, stop) else 9 for place in way]
         data.append(plot.points(way, [y] * len(way), marker={"size": sizes, "color": colour}))
     arc = {"type": "path", "path": f"M {start} 0.12 Q {(start + stop) / 2} 1.9 {stop} 0.12"}

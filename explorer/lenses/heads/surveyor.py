@@ -18,7 +18,7 @@ from explorer.lenses.heads.roles import SENTENCES, SORTED, UNITS, Means
 from explorer.lenses.heads.statistics import HeadsOfKind, Sums, added, means
 from explorer.lenses.heads.survey import FAR, MOST, SHOWN, Line, Profile, Survey, as_line
 from explorer.lenses.measures.attribution import alti
-from explorer.lenses.what_if.rearranged import swapped_order, words_of
+from explorer.lenses.what_if.controls import swapped_order, words_of
 from explorer.lenses.words.groups import reading_groups
 from explorer.lenses.words.linking import CrossAlignments
 from explorer.lenses.words.links import GoldPair

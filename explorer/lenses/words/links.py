@@ -61,11 +61,7 @@ _AROUND = ((0, -1), (-1, 0), (0, 1), (1, 0), (-1, -1), (1, -1), (-1, 1), (1, 1))
 """Steps to the neighbours of a link, in the order in which the paper looks at them."""
 
 
-def symmetrised(
-    forward: Links,  # of the model that reads the source
-    backward: Links,  # of the model that reads the target, turned round
-    way: Way,  # "grow-diag" adds to the intersection; "-final" and "-final-and" add to what it makes
-) -> Links:
+def symmetrised(forward: Links, backward: Links, way: Way) -> Links:
     """One alignment of both directions, each written (source word, target word).
 
     "grow-diag" adds links of the union that touch one and have a word without a link; "-final" then adds all

@@ -35,9 +35,7 @@ def _near(content: Bytes) -> NDArray[np.int64]:
     return (1000 * (np.maximum(content, 1).astype(np.int64) - 1) + 127) // 254
 
 
-def scores(
-    raw: np.ndarray,  # (layers, heads, queries, keys) scores before the mask
-) -> tuple[Bytes, Bytes] | None:
+def scores(raw: np.ndarray) -> tuple[Bytes, Bytes] | None:
     """Hundredths of scores as low and high bytes; None if one of them is too large or no number."""
     hundredths = np.rint(100 * raw.astype(np.float64)) + _ZERO
     if not ((hundredths >= 0) & (hundredths < 2 * _ZERO)).all():

@@ -224,10 +224,7 @@ def _named(text: str, sizes: Mapping[str, Head], strict: bool = True) -> dict[st
 
 
 def _content(
-    run: Translation,
-    known: Known,
-    kinds: Mapping[str, AttentionMaps],
-    spec: Mapping[str, object],
+    run: Translation, known: Known, kinds: Mapping[str, AttentionMaps], spec: Mapping[str, object]
 ) -> dict[str, Any]:
     """The view's content, the feeds that are no maps, and the place where it opens."""
     focus = "cross" if "cross" in kinds else next(iter(kinds))
@@ -269,11 +266,7 @@ def _content(
             "awaited": False,
         },
         "shown": {"strips": strips, "next": next_feed(run.model, run)},
-        "place": {
-            "step": step,
-            "source": None,
-            "heads": heads,
-        },
+        "place": {"step": step, "source": None, "heads": heads},
     }
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from explorer.figures import to_json
-from explorer.figures.base.quiet import quiet
+from explorer.figures.base.plot import quiet
 
 LATER = "What the numbers here say is shown after your answer."
 """Stands where a sentence will stand, so that nothing moves when it comes."""

@@ -26,7 +26,7 @@ from explorer.figures import (
     strongest,
 )
 from explorer.figures.base import style
-from explorer.figures.base.quiet import quiet
+from explorer.figures.base.plot import quiet
 from explorer.figures.base.strips import Strip, matrices_spec, strips, vectors_spec
 from explorer.figures.maps.alignment import alignment_map
 from explorer.figures.maps.export import INK, PAPER, marked, printed
