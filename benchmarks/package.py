@@ -35,9 +35,8 @@ from benchmarks.timing import (
     text_of,
 )
 from explorer.lenses.measures.attribution import alti, attribution, saliency
-from explorer.lenses.measures.carried import carried
 from explorer.lenses.measures.effect import Cut, Effects, effect
-from explorer.lenses.measures.stream import score_parts
+from explorer.lenses.measures.stream import carried, score_parts
 from transformer import (
     AttentionKind,
     Capture,

@@ -37,7 +37,7 @@ with for_pytorch("explanation"):
     from explorer.figures.base import captions, labels, style
     from explorer.figures.base.bars import percent
     from explorer.figures.maps.measures import MeasureRow, measures_map, part_bars, share_bars
-    from explorer.lenses.heads.measures import SENTENCES
+    from explorer.lenses.heads.roles import SENTENCES
     from transformer.storage.description import SURVEY_FILE
 
 page_value("rival", TEXT)  # the token that the written one is compared with

@@ -116,11 +116,7 @@ ROWS = (
         'ENCODINGS = {\n    "steps": Encoding("embeddings", False),\n',
     ),
     ("transformer/encodings.py", "REGISTRY: dict[str, type[PositionalEncoding]] = {\n", CLASS),
-    (
-        "explorer/lenses/__init__.py",
-        "_MODULES = {\n",
-        '_MODULES = {\n    "measures.squared": ("squared",),\n',
-    ),
+    ("explorer/lenses/__init__.py", "_MODULES = {\n", '_MODULES = {\n    "measures.squared": "squared",\n'),
     ("explorer/figures/base/quantity.py", "QUANTITIES = {\n", QUANTITY),
     ("explorer/app/maps/measures.py", "IN_PLACE: dict[str, Callable[[View, HeadMap], HeadMap]] = {\n", DRAWN),
     (

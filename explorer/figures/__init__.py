@@ -12,14 +12,11 @@ In a notebook, without a network:
     heatmap(view)
 """
 
-from __future__ import annotations
-
-from explorer.figures.base.bars import next_token, next_token_spec, row_bars_spec
+from explorer.figures.base.bars import next_token, next_token_spec, row_bars_spec, strongest
 from explorer.figures.base.style import to_json
 from explorer.figures.maps.heatmap import heatmap, heatmap_spec
 from explorer.figures.maps.lines import lines
 from explorer.figures.maps.overview import Tile, overview_spec, pooled_spec
-from explorer.figures.maps.strongest import strongest
 
 __all__ = [
     "Tile",

@@ -1,7 +1,5 @@
 """What a head compares, as points of a plane, and what the token costs on which it rests."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -9,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from explorer.lenses.inside.weights import exact, head_rows, multi_head
+from explorer.lenses.inside.parts import exact, head_rows, multi_head
 from explorer.lenses.measures.effect import rewired
 from explorer.lenses.measures.stream import UnmeasuredError, recorded, values_written
 from transformer.config import PlacedHead
@@ -39,11 +37,8 @@ class Points(NamedTuple):
 def bases(model: Network, which: PlacedHead) -> tuple[Tensor, Tensor]:
     """(d_head, d_head) A and B float64: A q and B k are query and key in the balanced basis, AᵀB = 1.
 
-    Any invertible change of basis of queries, with the inverse one of keys, leaves q·k as it is, so the axes
-    as stored say nothing. W_Qᵀ W_K = U S Vᵀ says which directions of the two streams a head compares, and √S
-    to each side makes them equally long (Elhage et al. 2021, "QK"). Biases stay in the vectors.
-
-    UnmeasuredError if W_Q or W_K of the head lacks rank: then some of q·k is in biases alone.
+    W_Qᵀ W_K = U S Vᵀ, and √S to each side (Elhage et al. 2021, "QK"). UnmeasuredError if W_Q or W_K of the
+    head lacks rank: then some of q·k is in biases alone.
     """
     attention = multi_head(model, *which[:2])
     query, key = (
@@ -62,8 +57,7 @@ def bases(model: Network, which: PlacedHead) -> tuple[Tensor, Tensor]:
 def points(model: Network, runs: Sequence[Translation], which: PlacedHead) -> Points:
     """Queries and keys of a head in the plane of its balanced basis that holds most of the scores' variance.
 
-    The runs are recorded and unchanged. UnmeasuredError if a rotation of positions stands between query and
-    key, or the head lacks rank.
+    UnmeasuredError if a rotation of positions stands between them, or the head lacks rank.
     """
     kind, layer, head = which
     site = model.config.sites[kind]
@@ -105,15 +99,11 @@ class Sink(NamedTuple):
 
 def sink(
     translator: Translator,
-    runs: Sequence[Translation],  # recorded with ``capture=Capture(residual=True)``, without changes
+    runs: Sequence[Translation],
     which: PlacedHead,
-    tell: Callable[[float], object] = lambda _: None,  # hears what share is done
+    tell: Callable[[float], object] = lambda _: None,
 ) -> Sink:
-    """The sink of a head: `</s>` if it is among the keys, else the first key.
-
-    NotCapturedError if the residual stream was not recorded; UnmeasuredError if the model is no Transformer,
-    or something was changed in a run.
-    """
+    """The sink of a head: `</s>` if it is among the keys, else the first key; errors as for ``recorded``."""
     kind, layer, head = which
     weights, values, lengths, lost = (list[float]() for _ in range(4))
     here, token = list[Tensor](), ""

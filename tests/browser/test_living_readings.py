@@ -14,10 +14,10 @@ import waiting
 from living_pages import Opened
 
 from explorer import page
-from explorer.lenses.measures.carried import carried
 from explorer.lenses.measures.effect import effect_in
+from explorer.lenses.measures.stream import carried
 from explorer.lenses.words.reading import read_view
-from explorer.linked.living.readings import READINGS
+from explorer.linked.living.kinds import READINGS
 from explorer.linked.view.home import head_map
 from transformer import Translation, Translator, load_translator
 from transformer import interventions as do

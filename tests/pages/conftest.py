@@ -27,7 +27,7 @@ def small_models(app_models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Random models never end a translation, so the first heads would be chosen by six long ones.
     """
     monkeypatch.setenv("TRANSFORMER_MODELS", str(app_models))
-    monkeypatch.setattr("explorer.lenses.heads.first_heads.MOST_TOKENS", 3)
+    monkeypatch.setattr("explorer.lenses.heads.statistics.MOST_TOKENS", 3)
     monkeypatch.setattr(surveys, "sample", lambda _: (Line(SENTENCE),))
 
 

@@ -12,7 +12,7 @@ from app_pages import array, charts, framed_rows
 from closed_form import CASES
 
 from explorer.app.server import catalogue, models
-from explorer.lenses.measures.carried import carried, shares
+from explorer.lenses.measures.stream import carried, shares
 from explorer.lenses.words.groups import reading_groups
 from transformer import Capture, load_translator
 from transformer import interventions as do

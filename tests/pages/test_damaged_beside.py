@@ -10,7 +10,7 @@ from app_pages import run, words
 
 from explorer.app.server import gold, surveys
 from explorer.lenses.heads.survey import fingerprint, surveyed
-from explorer.lenses.words import samples
+from explorer.lenses.words import languages
 from transformer.storage.description import model_digests, read_header
 from transformer.storage.files import CheckpointError
 from transformer.storage.packed import write_packed
@@ -62,8 +62,8 @@ def test_a_damaged_card_ends_no_page_and_is_named(own_models: Path, header: str)
 @pytest.mark.parametrize("kinds", [None, [], {"encoder": None}, {"encoder": {"means": ["entropy"]}}])
 def test_a_damaged_survey_ends_no_page_and_is_named_where_it_is_shown(own_models: Path, kinds: object):
     shutil.copytree(own_models / "copy", own_models / "damaged")
-    data = samples.sample_of(own_models / "damaged")
-    read = fingerprint(surveys.sample(data.data), gold.sample_of(samples.FOLDER / data.alignments))
+    data = languages.sample_of(own_models / "damaged")
+    read = fingerprint(surveys.sample(data.data), gold.sample_of(languages.FOLDER / data.alignments))
     head = {"digests": model_digests(own_models / "damaged"), "sample": read, "kinds": kinds}
     write_packed(own_models / "damaged" / "survey.npz", head, {})
     for page in ("app.py", "pages/heads.py", "pages/what_if.py"):

@@ -15,7 +15,7 @@ from explorer.app.sections.positions.alone import turned
 from explorer.app.server import catalogue, measured
 from explorer.app.server.catalogue import twin_title as title
 from explorer.figures.base.bars import percent
-from explorer.lenses.what_if.rearranged import encode_moved
+from explorer.lenses.what_if.controls import encode_moved
 from transformer import load_translator
 from transformer.encodings import REGISTRY, sinusoidal_table
 

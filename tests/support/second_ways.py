@@ -14,8 +14,7 @@ from random_models import random_model
 from explorer import lenses
 from explorer.lenses.heads import statistics
 from explorer.lenses.heads.survey import FAR
-from explorer.lenses.words.function_words import is_content
-from explorer.lenses.words.groups import reading_groups
+from explorer.lenses.words.groups import is_content, reading_groups
 from transformer import Capture
 from transformer.config import AttentionKind
 from transformer.text.words import is_punctuation, is_special, readable

@@ -20,7 +20,7 @@ LIGHT = (
     "explorer.lenses.words.reading",
     "transformer.interventions",
     "transformer.storage.description",
-    "explorer.lenses.heads.measures",
+    "explorer.lenses.heads.roles",
     "transformer.equations",
     "transformer.run",
 )

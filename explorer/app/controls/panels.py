@@ -17,7 +17,7 @@ from explorer.app.controls.text import plain
 from explorer.app.server.runs import lengths
 from explorer.figures.base import captions
 from explorer.figures.base.captions import badge
-from explorer.figures.base.grid import framed, row_frame
+from explorer.figures.maps.heatmap import framed, row_frame
 from transformer import Translation
 from transformer.view import AuditReport, HeadMap
 

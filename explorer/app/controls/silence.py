@@ -6,7 +6,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from explorer.app.address import session
-from explorer.figures.base.quiet import NUMBER, quiet
+from explorer.figures.base.plot import NUMBER, quiet
 from explorer.linked.view import LATER
 
 

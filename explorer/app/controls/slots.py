@@ -16,7 +16,7 @@ import streamlit as st
 from explorer.app.address import session
 from explorer.app.controls.silence import hushed
 from explorer.figures.base import style
-from explorer.figures.base.quiet import quiet
+from explorer.figures.base.plot import quiet
 
 _SCRIPT = 'import(new URL("app/static/page-2/slots.js", document.baseURI))'
 _slot = st.components.v2.component(

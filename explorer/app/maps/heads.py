@@ -23,7 +23,7 @@ from explorer.figures.base.bars import percent
 from explorer.figures.base.quantity import quantity
 from explorer.figures.maps.lines import links
 from explorer.figures.maps.overview import Measure
-from explorer.lenses.heads.measures import STATISTICS
+from explorer.lenses.heads.roles import STATISTICS
 from explorer.lenses.words.reading import ReadView
 from explorer.linked import view as linked_view
 from explorer.linked.view import Feed, Layout

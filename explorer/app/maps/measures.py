@@ -11,9 +11,8 @@ from explorer import lenses
 from explorer.app.server.per_run import retraced
 from explorer.app.server.view import View, per_run
 from explorer.figures.base.labels import number
-from explorer.lenses.measures.carried import carried_map, shares
 from explorer.lenses.measures.effect import WAYS, effect_in, effect_map, from_runs
-from explorer.lenses.measures.stream import Tell, UnmeasuredError, silent
+from explorer.lenses.measures.stream import Tell, UnmeasuredError, carried_map, shares, silent
 from transformer import Translation
 from transformer.config import AttentionKind, Head
 from transformer.view import Array, AuditReport, HeadMap, Window

@@ -8,7 +8,7 @@ import streamlit as st
 
 from explorer.app.server.source import Source
 from explorer.app.server.uploads import read_upload
-from explorer.lenses.words import samples
+from explorer.lenses.words import languages
 from explorer.lenses.words.links import GoldPair, read_gold
 from transformer.text.pairs import ReadBounds
 
@@ -19,12 +19,12 @@ BOUNDS = ReadBounds(total=LARGEST, line=64 * 2**10, lines=2_000)
 
 def sample(source: Source) -> list[GoldPair]:
     """The bundled pairs of a model's languages; none if the file is missing."""
-    return sample_of(samples.FOLDER / data(source).alignments)
+    return sample_of(languages.FOLDER / data(source).alignments)
 
 
-def data(source: Source) -> samples.Sample:
+def data(source: Source) -> languages.Sample:
     """The files of a model's languages."""
-    return samples.sample_of(source.path)
+    return languages.sample_of(source.path)
 
 
 @st.cache_resource(show_spinner=False)

@@ -14,8 +14,7 @@ from explorer.app.server.runs import Drawing, Progress, Request, search, traced
 from explorer.app.server.source import Source, per_model
 from explorer.app.server.stores import Recent, bytes_of
 from explorer.app.server.view import View, per_run
-from explorer.lenses.heads.first_heads import Grid, grid
-from explorer.lenses.heads.statistics import HeadsOfKind
+from explorer.lenses.heads.statistics import Grid, HeadsOfKind, grid
 from explorer.lenses.inside.inside import InsideHead, look_inside
 from explorer.lenses.measures.stream import Tell
 from explorer.lenses.targets.filters import FilteredStep, filtered_steps

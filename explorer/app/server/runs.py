@@ -253,7 +253,7 @@ def first_choice(source: Source) -> dict[str, Head]:
 
 @per_model(32)
 def _measured_first(source: Source) -> dict[str, Head]:
-    from explorer.lenses.heads.first_heads import first_heads  # PyTorch is there, as the model is
+    from explorer.lenses.heads.statistics import first_heads  # PyTorch is there, as the model is
 
     language, *_ = (*source.pieces, None)
     texts = [source.addressed(text, language) for text in examples.offered(source).values()]

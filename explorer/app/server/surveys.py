@@ -15,7 +15,7 @@ from explorer.app.server.source import Source, per_model
 from explorer.app.server.stores import Recent, bytes_of
 from explorer.lenses.heads.survey import Line, Survey, survey_of
 from explorer.lenses.heads.surveyor import Surveyor
-from explorer.lenses.words import samples
+from explorer.lenses.words import languages
 from explorer.lenses.words.links import GoldPair
 from transformer import Translator
 from transformer.run import Translation
@@ -33,7 +33,7 @@ RUN = 32
 @cache
 def sample(name: str = "tatoeba-en-de.tsv.gz") -> tuple[Line, ...]:
     """The bundled sentence pairs of a file."""
-    return tuple(Line(pair.source, pair.target) for pair in read_pairs(samples.FOLDER / name))
+    return tuple(Line(pair.source, pair.target) for pair in read_pairs(languages.FOLDER / name))
 
 
 def sample_of(source: Source) -> tuple[Line, ...]:
@@ -61,8 +61,8 @@ def shipped(source: Source) -> Survey | None:
 
 
 def _beside(directory: Path) -> Survey | None:
-    data = samples.sample_of(directory)
-    return survey_of(directory, sample(data.data), gold.sample_of(samples.FOLDER / data.alignments))
+    data = languages.sample_of(directory)
+    return survey_of(directory, sample(data.data), gold.sample_of(languages.FOLDER / data.alignments))
 
 
 def run_of(

@@ -10,8 +10,7 @@ from explorer.app.server.runs import Request
 from explorer.app.server.source import Source
 from explorer.app.server.stores import Decorator, Size, bytes_of, remembered
 from explorer.linked.view import Gloss, WordAlignment, glossed, tell
-from explorer.linked.view.examples import Example, claim_step
-from explorer.linked.view.glosses import meant
+from explorer.linked.view.strips import Example, claim_step, meant
 from transformer.config import AttentionKind
 from transformer.interventions import InterventionError
 from transformer.run import Translation

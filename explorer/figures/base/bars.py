@@ -1,25 +1,20 @@
-"""Bars that follow the cursor: the candidates for the next token, and one row of an attention map.
-
-Each figure holds every step as a Plotly frame named by its position, so a viewer can move between steps
-without asking Python.
-"""
-
-from __future__ import annotations
+"""Bars that follow the cursor: candidates for the next token, or one row of a map; each step is a frame."""
 
 import math
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 import plotly.graph_objects as go
 
 from explorer.figures.base import labels, plot, style
 from explorer.figures.base.plot import Spec
-from explorer.figures.base.quantity import quantity
-from explorer.figures.base.shape import cell_names, row_sums
+from explorer.figures.base.quantity import cell_names, quantity, row_sums
 from transformer.run import Alternative, DecodeStep
 from transformer.view import HeadMap
 
 SHOWN = 10
+"""Most candidates of a step, and partners in a list, here and in the linked view."""
 EXCLUDED = "barred"
 """Stands in the place of a probability that no search could choose."""
 
@@ -71,13 +66,7 @@ def _next_token_frame(name: str, step: DecodeStep) -> Spec:
 
 
 def next_token(steps: Sequence[DecodeStep], step: int = 0, height: int = style.SIZE) -> go.Figure:
-    """Draws the most probable next tokens of one step; the other steps are frames.
-
-    Args:
-        steps: the decode steps.
-        step: the step that is drawn first (from 0).
-        height: in px.
-    """
+    """The most probable next tokens of one step (from 0) as bars; the other steps are frames."""
     return style.figure(next_token_spec(steps, step, height))
 
 
@@ -100,13 +89,7 @@ def upright(tokens: Sequence[str], title: str, ends: Sequence[float]) -> tuple[S
 
 
 def row_bars_spec(view: HeadMap, row: int = 0, height: int = 200) -> Spec:
-    """One row of a head, key by key; the other rows are frames named by their position in the window.
-
-    Args:
-        view: the head, over at most 64 keys.
-        row: the row of the window that is drawn first (from 0).
-        height: in px.
-    """
+    """One row of a head (from 0, in the window), key by key, over at most 64 keys; other rows are frames."""
     what = quantity(view)
     frames = []
     rows, keys = cell_names(view)
@@ -136,3 +119,27 @@ def row_bars_spec(view: HeadMap, row: int = 0, height: int = 200) -> Spec:
         bargap=0.15,
         frames=frames,
     )
+
+
+def strongest(
+    view: HeadMap, place: int, of: Literal["query", "key"] = "query", height: int = style.SIZE
+) -> go.Figure:
+    """The keys of a query, or the queries of a key, sorted, as bars; IndexError without such a place."""
+    row = of == "query"
+    at = (place, slice(None)) if row else (slice(None), place)
+    values, seen = view.weights[at], view.mask[at]
+    partners = np.flatnonzero(seen)
+    order = partners[np.argsort(-values[partners], kind="stable")][:SHOWN]
+    queries, keys = cell_names(view)
+    names = [(keys if row else queries)[i] for i in order]
+    listed = plot.bars(
+        values[order].astype(np.float32),
+        style.HUES[view.kind],
+        text=[f"{value:.2f}" for value in values[order]],
+        hovertext=list(map(labels.escape, names)),
+        hovertemplate=f"%{{hovertext}}<br>{quantity(view).share} %{{x:.3f}}<extra></extra>",
+    )
+    bare = [name.removeprefix("key ").removeprefix("query ") for name in names]
+    short = [labels.escape(labels.shorten(name, 24)) for name in bare]
+    x, y = plot.list_axes(short, (0, 1.15), SHOWN)
+    return plot.figure([listed], x, y | {"automargin": True}, height, (8, 6, 6, 6), bargap=0.35)

@@ -1,13 +1,10 @@
 """Texts beside a picture: one sentence with numbers, a caption, and the audit badge."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from explorer.figures.base import labels, style
 from explorer.figures.base.bars import percent
-from explorer.figures.base.quantity import QUANTITIES, quantity
-from explorer.figures.base.shape import cell_names, hidden, named
+from explorer.figures.base.quantity import QUANTITIES, cell_names, hidden, named, quantity
 from transformer.view import AuditReport, HeadMap
 
 KIND_NAMES = {
@@ -36,11 +33,7 @@ def _opening(view: HeadMap, row: int, role: str) -> tuple[list[str], str]:
     return ["Predicting ", predicted] if named(view) == "predicted" else ["Having read ", read], name
 
 
-def sentence(
-    view: HeadMap,  # the head
-    row: int,  # the row of its window, from 0
-    role: str = "",  # what the head does over many sentences, if that is known
-) -> list[str]:
+def sentence(view: HeadMap, row: int, role: str = "") -> list[str]:
     """One sentence about a row, with numbers, as alternating plain and emphasised parts."""
     opening, name = _opening(view, row, role)
     if not view.mask[row].any():
@@ -110,13 +103,7 @@ def place(view: HeadMap) -> str:
     return f"{KIND_NAMES[view.kind]} · layer {labels.count(view.layer)} · head {labels.count(view.head)}"
 
 
-def caption(
-    view: HeadMap,  # the head
-    # how weights become colours, one of `style.SCALES`; None if the picture has no colours for them
-    scale: str | None = "linear",
-    # number of queries and keys of the whole matrix; needed to recognise a window
-    whole: tuple[int, int] | None = None,
-) -> str:
+def caption(view: HeadMap, scale: str | None = "linear", whole: tuple[int, int] | None = None) -> str:
     """Kind, layer, head, step, quantity and model; the placeholder `{step}` is filled in later."""
     colour = "" if scale is None else f", colour from 0 to 1, {style.SCALE_NAMES[scale]}"
     quantity = f"{quantity_name(view)}{colour}{window_note(view.window, whole)}"
@@ -150,11 +137,7 @@ def row_summaries(view: HeadMap, links: int = 3) -> list[str]:
     return found
 
 
-def window_note(
-    window: object,  # the part that is drawn
-    # number of queries and keys of the whole matrix; if None, a side of 64 or more counts as a part
-    whole: tuple[int, int] | None = None,
-) -> str:
+def window_note(window: object, whole: tuple[int, int] | None = None) -> str:
     """Says which part of a long matrix is drawn; empty if all of it is drawn."""
     sides = ("query_start", "query_stop", "key_start", "key_stop")
     q0, q1, k0, k1 = (getattr(window, name) for name in sides)
@@ -164,16 +147,8 @@ def window_note(
     return f" · queries {labels.count(q0)}–{q1}, keys {labels.count(k0)}–{k1}"
 
 
-def badge(
-    audit: AuditReport,  # the checks of the trace
-    # whether the picture shows values derived from the trace, not the model's own arrays
-    derived: bool = False,
-) -> dict[str, object]:
-    """The audit badge: whether the audit passed, the text, and what stands behind it.
-
-    A file can only be checked against itself, so its badge says no more than that its parts agree. A report
-    whose checks prove less than which token, head, row and key holds a number makes a claim of its own.
-    """
+def badge(audit: AuditReport, derived: bool = False) -> dict[str, object]:
+    """The audit badge; a file is only checked against itself, so its badge says that its parts agree."""
     origin, proved = ("imported file, ", "consistent") if audit.imported else ("", "verified")
     passed = audit.claim.format(proved) or (f"from a {proved} trace" if derived else proved)
     count = len(audit.changes)

@@ -1,9 +1,4 @@
-"""Tokens, positions, layers and heads as they are written for people.
-
-Programs count from 0, people from 1; figures convert between the two only in `count`.
-"""
-
-from __future__ import annotations
+"""Tokens, positions, layers and heads as they are written for people, who count from 1 (`count`)."""
 
 import math
 import re
@@ -12,19 +7,14 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
+from transformer.text import words
+
 WORD_START = "▁"
 JOINED = "‿"
 """Sign before a piece that begins without a space, as phoneticians write a link without a break."""
 SIGNS = {JOINED: "marks letters or digits that begin without a space", "◦": "is a space alone"}
 """What the signs in pieces mean."""
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
-_UNKNOWN = re.compile(r"▁?<unk:(.+)>", re.DOTALL)
-"""A token that the model reads as `<unk>`, with the text for which it has no piece."""
-SPECIAL_TOKENS = frozenset({"<s>", "</s>", "<pad>", "<unk>", "◌"})
-_LANGUAGE = re.compile(
-    r">>[^\s<>]+<<|__[a-z]{2,3}__|[a-z]{3}_[A-Z][a-z]{3}|[a-z]{2}_[A-Z]{2}|<2[a-z]{2,3}(_[A-Za-z]+)?>"
-)
-"""A piece that names a language."""
 CUT = 12
 ROOM = 6.5
 """Widest label of an axis, in multiples of its font size: a word of about twelve letters."""
@@ -53,11 +43,7 @@ def head_phrase(layer: int, head: int) -> str:
     return f"head {count(head)} of layer {count(layer)}"
 
 
-def aligner(
-    heads: Sequence[tuple[int, int]],  # layer and head of each, from 0; several give a mean
-    # "read" if a word's row is the one that reads it, "predicted" if it is the one that predicts it
-    rows: str,
-) -> str:
+def aligner(heads: Sequence[tuple[int, int]], rows: str) -> str:
     """Name of an alignment, after “the”: `alignment head (head 2 of layer 1, row that reads)`."""
     row = "row that reads the word" if rows == "read" else "row that predicts the word"
     if len(heads) == 1:
@@ -99,10 +85,7 @@ def telling(value: float) -> str:
 
 
 def hundredths(value: float, low: float, high: float, sign: str = "") -> tuple[str, str, str]:
-    """A share and the ends of its interval in hundredths: whole, or with one decimal if the ends are near.
-
-    With `sign="+"`, a difference of shares.
-    """
+    """A share, or with a `sign` a difference, and its interval in hundredths, whole if its ends are far."""
     digits = 1 if round(100 * high) - round(100 * low) <= 2 else 0
     rounded = (round(100 * each, digits) + 0.0 for each in (value, low, high))
     texts = [number(each, f"{sign}.{digits}f") if each else f"{each:.{digits}f}" for each in rounded]
@@ -122,10 +105,9 @@ def escape(text: str) -> str:
     return text.translate(_ESCAPES)
 
 
-@lru_cache(4096)
 def is_special(token: str) -> bool:
-    """Whether a token is one of the model's own marks, such as `</s>`, and not text."""
-    return token in SPECIAL_TOKENS or _LANGUAGE.fullmatch(token) is not None
+    """Whether a token is one of the model's own marks, such as `</s>`, or of a figure's, and not text."""
+    return token == "◌" or words.is_special(token)
 
 
 def _visible(character: str) -> str:
@@ -140,15 +122,11 @@ def _code(byte: re.Match[str]) -> str:
 
 @lru_cache(4096)
 def display(token: str) -> str:
-    """Writes a piece for people: without the word mark, with blanks and control characters as visible signs.
-
-    A byte piece `<0x3C>` becomes the character `<`; bytes that are only part of a character become, say,
-    `0xF0 0x9F`. An empty piece becomes `◌`, a lone word mark `◦`.
-    """
+    """Writes a piece for people: bytes as characters, what cannot be seen as `◦`, `◌` or a code."""
     if is_special(token):
         return token
-    if unknown := _UNKNOWN.fullmatch(token):
-        return f"<unk> {unknown[1]}"
+    if (unknown := words.unknown_text(token)) is not None:
+        return f"<unk> {unknown}"
     if _BYTE.search(token):
         return " ".join(_BYTE.sub(_code, token.removeprefix(WORD_START)).split())
     text = token.removeprefix(WORD_START)
@@ -161,11 +139,7 @@ def display(token: str) -> str:
 
 @lru_cache(4096)
 def piece(token: str) -> str:
-    """Writes a token that comes from a vocabulary: as `display`, and marked if it begins without a space.
-
-    Marked are digits, and letters of scripts with upper and lower case: some scripts without have no spaces
-    between words, so there a missing space says nothing.
-    """
+    """As `display`, marked if a digit, or a letter of a script with cases, begins without a space."""
     first = token[:1]
     joined = not is_special(token) and (first.isdigit() or first.lower() != first.upper())
     return JOINED * joined + display(token)
@@ -225,11 +199,7 @@ def occurrences(tokens: Sequence[str]) -> list[int | None]:
     return numbers
 
 
-def names(
-    tokens: Sequence[str],  # the pieces
-    # greatest width of a name with its index, in multiples of the font size; None cuts nothing
-    room: float | None = None,
-) -> list[str]:
+def names(tokens: Sequence[str], room: float | None = None) -> list[str]:
     """Unescaped names of tokens; repeated tokens get a small index: `die₁ … die₂`."""
     result = []
     for text, number in zip(pieces(tokens), occurrences(tokens), strict=True):

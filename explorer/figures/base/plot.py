@@ -1,7 +1,6 @@
 """What every figure is put together from: axes, traces, texts, frames, places to click, a legend."""
 
-from __future__ import annotations
-
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -119,13 +118,7 @@ def curve(
 def targets(
     x: Numbers, y: Numbers, data: Sequence[Any], notes: Sequence[str], side: float, **more: Any
 ) -> Spec:
-    """Unseen squares of `side` px that take pointer and click, for Streamlit reports no clicks on a heatmap.
-
-    Args:
-        x, y: their centres.
-        data: the `customdata` of each.
-        notes: the hover text of each, as `hover` writes it.
-    """
+    """Unseen squares of `side` px that take pointer and click; Streamlit reports no clicks on heatmaps."""
     look = {"symbol": "square", "size": side, "opacity": 0, "color": "rgba(128,128,128,1)"}
     return points(x, y, customdata=data, marker=look, showlegend=False, **noted(notes), **UNSEEN, **more)
 
@@ -164,15 +157,7 @@ def note(text: str, x: float, y: float, size: int = 11, **more: Any) -> Spec:
 
 
 def colour_bar(ticks: dict[float, str], length: float, size: int = 10, title: str = "", air: int = 6) -> Spec:
-    """A thin colour bar under a map.
-
-    Args:
-        ticks: the escaped texts of values.
-        length: share of the map's width.
-        size: of the letters, in px.
-        title: what stands above the bar.
-        air: px above and below it.
-    """
+    """A thin colour bar under a map: escaped texts by value, share of the map's width, px of `air`."""
     place = {"orientation": "h", "x": 0, "xanchor": "left", "y": 0, "yanchor": "top", "xpad": 0, "ypad": air}
     look = {"len": length, "thickness": 8, "outlinewidth": 0, "tickfont": {"size": size}}
     text = {"title": {"text": title, "side": "top", "font": {"size": size}}} if title else {}
@@ -214,12 +199,43 @@ def figure(
 
 
 def list_axes(names: Sequence[str], ends: tuple[float, float], rows: int | None = None) -> tuple[Spec, Spec]:
-    """The axes of a list with level bars: only their names and numbers say how long they are.
-
-    Args:
-        names: escaped, from the top down.
-        ends: of the axis of lengths, with room for what is written at a bar.
-        rows: for how many there is room; as many as there are names if None.
-    """
+    """The axes of a list with level bars: escaped names from the top down, in the room of so many `rows`."""
     down = named_axis(names, 12, down=True, edge=0.6)
     return {**HIDDEN, "range": list(ends)}, down if rows is None else down | {"range": [rows - 0.4, -0.6]}
+
+
+NUMBER = re.compile(r"\d[.,]\d|\d\s?%")
+"""A measured number in a text; whole numbers are places."""
+_WHOLE = re.compile(r"[+−-]?\d+")
+_ENDS = re.compile(r": Σ = .*")
+
+
+def quiet(spec: dict[str, Any]) -> dict[str, Any]:
+    """The figure without written numbers; clicks on its marks still count."""
+    layout = dict(spec["layout"])
+    if "annotations" in layout:
+        layout["annotations"] = [
+            each | {"text": _without(each.get("text"))} for each in layout["annotations"]
+        ]
+    if "title" in layout:
+        layout["title"] = layout["title"] | {"text": _ENDS.sub("", layout["title"].get("text") or "")}
+    frames = [
+        frame | {"layout": {"title": {"text": _ENDS.sub("", frame["layout"]["title"]["text"])}}}
+        if "title" in frame.get("layout", {})
+        else frame
+        for frame in spec.get("frames") or ()
+    ]
+    return {**spec, "data": [_trace(each) for each in spec["data"]], "layout": layout, "frames": frames}
+
+
+def _trace(trace: dict[str, Any]) -> dict[str, Any]:
+    left = {name: each for name, each in trace.items() if name not in ("hovertemplate", "hovertext", "text")}
+    hover = {} if left.get("hoverinfo") == "skip" else {"hoverinfo": "none"}
+    written = {"text": _without(trace["text"])} if trace.get("text") is not None else {}
+    return left | written | hover
+
+
+def _without(text: Any) -> Any:
+    if isinstance(text, str):
+        return "" if NUMBER.search(text) or _WHOLE.fullmatch(text) else text
+    return text if text is None else [_without(each) for each in text]

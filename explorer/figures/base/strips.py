@@ -1,7 +1,5 @@
 """Vectors and matrices of signed numbers as small heat strips; the hover text gives the numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -43,13 +41,7 @@ def signed(values: np.ndarray, scale: float, **more: Any) -> Spec:
 
 
 def strips_spec(strips: Sequence[Strip], joint: bool = False, across: str = "dimension") -> Spec:
-    """Vectors one below the other, dimension by dimension; a shorter one leaves its row empty at the right.
-
-    Args:
-        strips: the vectors.
-        joint: whether all share one colour scale, as when they are added or compared.
-        across: what a column stands for.
-    """
+    """Vectors one below the other, a column for each of what is `across`; `joint`: on one colour scale."""
     ends = [largest(strip.values) for strip in strips]
     traces = [
         signed(
@@ -91,11 +83,11 @@ def strips(vectors: Sequence[Strip], joint: bool = False, across: str = "dimensi
 
 
 def vectors_spec(
-    values: np.ndarray,  # keys or values (tokens, d_head)
-    tokens: Sequence[str],  # at most 64
-    factors: np.ndarray,  # multiplies each number: (d_head,), the same for every row, or (tokens, 1)
-    hover: tuple[str, str],  # names of the number and of its factor, such as `k` and `q`
-    selected: int | None = None,  # index in `tokens` of the token to frame
+    values: np.ndarray,
+    tokens: Sequence[str],
+    factors: np.ndarray,
+    hover: tuple[str, str],
+    selected: int | None = None,
 ) -> Spec:
     """One vector per token; the hover text shows each number times a factor."""
     count, width = values.shape
@@ -117,14 +109,7 @@ def vectors_spec(
 
 
 def matrices_spec(matrices: Sequence[tuple[str, np.ndarray]], height: int = 210) -> Spec:
-    """Weight matrices side by side, each with its own scale; rows are inputs, columns outputs.
-
-    The columns of a single matrix stand under the dimensions of the strips above it.
-
-    Args:
-        matrices: name (may hold Plotly's markup) and numbers (rows, columns) of each.
-        height: in px.
-    """
+    """Weight matrices (name in markup, numbers) side by side, each with its own scale; rows are inputs."""
     gap, count = 0.05, len(matrices)
     width = (1 - gap * (count - 1)) / count
     traces, over, axes = [], [], Spec()
@@ -154,11 +139,7 @@ def matrices_spec(matrices: Sequence[tuple[str, np.ndarray]], height: int = 210)
 
 
 def pooled(values: np.ndarray, cells: int = LARGEST_MATRIX) -> tuple[np.ndarray, int, int]:
-    """Pools a matrix to at most `cells` cells: the number of largest magnitude of each block, with its sign.
-
-    Returns:
-        The pooled numbers, and how many rows and columns each of them stands for.
-    """
+    """The number of largest magnitude of each of at most `cells` blocks; rows and columns of a block."""
     rows, columns = values.shape
     down = along = 1
     while -(-rows // down) * -(-columns // along) > cells:

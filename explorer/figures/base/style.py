@@ -1,7 +1,5 @@
 """Hues, colour scales and the fixed frame of every map."""
 
-from __future__ import annotations
-
 import base64
 import json
 import math
@@ -39,25 +37,14 @@ def rgba(hue: str, alpha: float) -> str:
 
 
 def scale(kind: str) -> list[tuple[float, str]]:
-    """The sequential scale of a kind for levels 0 to 255: level 0 is masked and transparent.
-
-    The scale works on any background, because only the opacity changes: from a trace of the hue to the full
-    hue.
-    """
+    """The scale of a kind for levels 0 to 255, on any background: level 0 is masked and transparent."""
     hue, first = HUES[kind], 0.5 / 255
     clear, faint = rgba(hue, 0), rgba(hue, FAINTEST)
     return [(0.0, clear), (first, clear), (first, faint), (1.0, rgba(hue, 1))]
 
 
-def strength(
-    weights: np.ndarray,  # from 0 to 1
-    scale: str = "linear",  # one of `SCALES`
-) -> np.ndarray:
-    """Turns weights into shares of the full colour, from 0 to 1.
-
-    Raises:
-        ValueError: there is no such scale.
-    """
+def strength(weights: np.ndarray, scale: str = "linear") -> np.ndarray:
+    """Turns weights into shares of the full colour, from 0 to 1; ValueError if there is no such scale."""
     if scale not in SCALES:
         raise ValueError(f"There is no scale {scale!r}; there are {', '.join(SCALES)}.")
     clipped = np.clip(weights, 0, 1)
@@ -131,13 +118,7 @@ def figure(values: dict[str, Any]) -> go.Figure:
 
 def to_json(values: dict[str, Any]) -> str:
     """A `spec` in the JSON that plotly.js reads: arrays as base64, not as lists of numbers."""
-    return json.dumps(values, default=_array, ensure_ascii=False, separators=(",", ":"))
-
-
-def _array(values: object) -> object:
-    if not isinstance(values, np.ndarray):
-        raise TypeError(f"{type(values).__name__} cannot be written as JSON.")
-    return packed(values)
+    return json.dumps(values, default=packed, ensure_ascii=False, separators=(",", ":"))
 
 
 def packed(values: np.ndarray) -> dict[str, str]:

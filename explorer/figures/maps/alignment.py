@@ -1,16 +1,13 @@
 """Word alignments: links that attention implies, compared with links made by hand."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 
 import numpy as np
 import plotly.graph_objects as go
 
 from explorer.figures.base import labels, plot, style
-from explorer.figures.base.grid import LEGEND, token_grid
 from explorer.figures.base.plot import Spec
-from explorer.figures.maps.heatmap import legend, levels
+from explorer.figures.maps.heatmap import LEGEND, legend, levels, token_grid
 
 Pair = tuple[int, int]
 FOUND = "#56B4E9"
@@ -40,10 +37,7 @@ def alignment_map(
     titles: tuple[str, str],  # titles of the rows and of the columns
     size: int = style.LARGE,  # width and height in px
 ) -> go.Figure:
-    """Draws cross-attention between words, with links as marks on the cells.
-
-    A click on a cell gives a point whose `customdata` is (source word, target word), from 0.
-    """
+    """Cross-attention between words, with links as marks; a click's `customdata` is (source, target) word."""
     layout = token_grid(target, source, titles, size, below=LEGEND + _MARKS)
     layout |= plot.legend(10, y=0, yanchor="bottom")
     side = style.pitch(max(len(source), len(target)), size)

@@ -1,7 +1,5 @@
 """Figures that leave the app: fixed colours, and the caption and provenance inside the picture."""
 
-from __future__ import annotations
-
 import textwrap
 import unicodedata
 from collections.abc import Sequence
@@ -23,10 +21,7 @@ _LONGEST_LINE = 400
 _STEERING = {"Cc", "Cf", "Co", "Cs", "Cn", "Zl", "Zp"}
 
 
-def printed(
-    figure: go.Figure,  # any figure; it is not changed. The copy leaves out the frames of an animation.
-    lines: Sequence[str],  # paragraphs of plain text; `layout.meta` holds them unbroken too
-) -> go.Figure:
+def printed(figure: go.Figure, lines: Sequence[str]) -> go.Figure:
     """A copy with dark text on white, and with a description below the picture."""
     layout = figure.layout
     width, height = layout.width or _WIDTH, layout.height or _HEIGHT
@@ -72,12 +67,12 @@ def plain(text: str) -> str:
 
 
 def marked(
-    view: HeadMap,  # the head, or a view derived from it, at most 64 x 64 cells
-    row: int | None = None,  # the query at the cursor (position in the sentence, from 0); None marks nothing
-    column: int | None = None,  # the key at the cursor (from 0), or None
-    later: bool = True,  # whether rows after the cursor are faded to a quarter
-    size: int = SIZE,  # width and height in px
-    scale: str = "linear",  # how weights become colours, one of `style.SCALES`
+    view: HeadMap,
+    row: int | None = None,
+    column: int | None = None,
+    later: bool = True,
+    size: int = SIZE,
+    scale: str = "linear",
 ) -> go.Figure:
     """A head's map with the cursor marked, as in the linked view."""
     figure = heatmap(view, size, scale)

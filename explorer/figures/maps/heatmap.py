@@ -1,17 +1,13 @@
 """One head's attention as a map: rows are queries, columns are keys, masked cells are hatched."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np
 import plotly.graph_objects as go
 
 from explorer.figures.base import labels, plot, style
-from explorer.figures.base.grid import LEGEND, row_ends, token_grid
 from explorer.figures.base.plot import Spec
-from explorer.figures.base.quantity import quantity
-from explorer.figures.base.shape import cell_names, hidden, named, row_sums
+from explorer.figures.base.quantity import cell_names, hidden, named, quantity, row_sums
 from transformer.view import HeadMap
 
 LARGEST = 64
@@ -23,22 +19,14 @@ _SCORE = " · score before the mask %{customdata[1]:.2f}"
 _LENGTH = " · length %{customdata[1]:.3f}"
 
 
-def levels(
-    weights: np.ndarray,  # attention weights (queries, keys)
-    mask: np.ndarray,  # true where the query may attend (queries, keys)
-    scale: str = "linear",  # one of `style.SCALES`
-) -> np.ndarray:
+def levels(weights: np.ndarray, mask: np.ndarray, scale: str = "linear") -> np.ndarray:
     """Turns weights from 0 to 1 into colour levels: 0 for masked cells, 1 to 255 for the others."""
     shown = 1 + np.rint(254 * style.strength(weights, scale))
     return np.where(mask, shown, 0).astype(np.uint8)
 
 
 def pool(values: np.ndarray, limit: int) -> tuple[np.ndarray, int, int]:
-    """Takes the maximum over blocks, so that neither side of (rows, columns) is longer than `limit`.
-
-    Returns:
-        The pooled array, and how many rows and columns each of its cells stands for.
-    """
+    """Maxima over blocks, so that no side is longer than `limit`; and the rows and columns of a block."""
     rows, columns = (-(-length // limit) for length in values.shape)
     starts = [np.arange(0, length, step) for length, step in zip(values.shape, (rows, columns), strict=True)]
     pooled = np.maximum.reduceat(np.maximum.reduceat(values, starts[0], axis=0), starts[1], axis=1)
@@ -75,19 +63,9 @@ def _masked_runs(row: np.ndarray) -> list[tuple[int, int]]:
 
 
 def heatmap(view: HeadMap, size: int = style.SIZE, scale: str = "linear", sums: bool = False) -> go.Figure:
-    """Draws one head: how much each query (row) attends to each key (column).
+    """One head: how much each query (row) attends to each key (column), colours from 0 to 1 for every head.
 
-    Colours run from 0 to 1 for every head and sentence. The hover text gives the exact weight and the scaled
-    score before the mask.
-
-    Args:
-        view: the head; at most 64 x 64 cells, longer sentences come as a window.
-        size: width and height in px.
-        scale: one of `style.SCALES`; the legend under the map prints it.
-        sums: whether to write the sum of each row at its end.
-
-    Raises:
-        ValueError: the window holds more than 64 x 64 cells, or labels and arrays differ in number.
+    The hover text gives weight and score; `sums` writes each row's. ValueError beyond 64 x 64 cells.
     """
     spec = heatmap_spec(view, size, scale, sums)
     cells, layout = spec["data"][0], spec["layout"]
@@ -100,11 +78,7 @@ def heatmap(view: HeadMap, size: int = style.SIZE, scale: str = "linear", sums: 
 def heatmap_spec(
     view: HeadMap, size: int = style.SIZE, scale: str = "linear", sums: bool = False, most: int = LARGEST
 ) -> Spec:
-    """The same figure as plain values, without a legend, because the linked view prints its own.
-
-    The linked view makes the hover texts from the names in `layout.meta` and `MASKED`. `most`: rows, and
-    columns, of the largest map that is drawn.
-    """
+    """`heatmap` as plain values, without legend; the linked view makes hover texts from `layout.meta`."""
     check(view, most)
     numbers, hover = cell_numbers(view)
     cells = plot.heat(levels(view.weights, view.mask, scale), (0, 255), style.scale(view.kind))
@@ -177,3 +151,77 @@ def axis_titles(view: HeadMap) -> tuple[str, str]:
     if view.kind == "decoder":
         return queries, f"keys and values: decoder, {layer} (token read)"
     return queries, "keys and values: encoder output"
+
+
+LEGEND = 34
+"""Px of the legend under a map."""
+_EDGE = 3
+"""Px between a title and the edge of the figure."""
+_LETTERS = 10
+"""Font size of a title in px; a title longer than the map starts before the map."""
+
+
+def token_grid(
+    rows: Sequence[str],  # tokens from top to bottom
+    columns: Sequence[str],  # tokens from left to right
+    titles: tuple[str, str],  # titles of the rows and of the columns
+    size: int = style.SIZE,  # width and height in px
+    # widest label, in multiples of the font size; labels wider than usual enlarge the map
+    room: float = labels.ROOM,
+    below: int = 0,  # px for a legend under the map, which make the figure higher
+) -> Spec:
+    """The layout of a map."""
+    longest = max(len(rows), len(columns))
+    across, down = (plot.token_axis(each, size, longest, room) for each in (columns, rows))
+    across |= {"side": "top", "tickangle": -90, "constrain": "domain", "constraintoward": "left"}
+    down |= {"range": [len(rows) - 0.5, -0.5], "scaleanchor": "x"}
+    down |= {"constrain": "domain", "constraintoward": "top"}
+    more, around = round((room - labels.ROOM) * style.label_size(longest, size)), style.margin(size)
+    left, top = around["l"] + more, around["t"] + more
+    corner = {"xref": "paper", "yref": "paper", "xanchor": "left", "yanchor": "top"}
+    spare = [min(0, size - around["l"] - _LETTERS * labels.width(title)) for title in titles]
+    beside = {"xshift": _EDGE - left, "yshift": -spare[0], "textangle": -90}
+    return {
+        "xaxis": across,
+        "yaxis": down,
+        "width": size + more,
+        "height": size + more + below,
+        "margin": {"l": left, "t": top, "r": around["r"], "b": around["b"] + below, "autoexpand": False},
+        "annotations": [
+            plot.note(titles[1], 0, 1, _LETTERS, **corner, xshift=spare[1], yshift=top - _EDGE),
+            plot.note(titles[0], 0, 1, _LETTERS, **corner, **beside),
+        ],
+    }
+
+
+def row_ends(layout: Spec, texts: Sequence[str], heading: str, right: int) -> Spec:
+    """Writes something at the end of every row of a map, in `right` px; returns the trace that it needs."""
+    down = layout["yaxis"]
+    ends = {"overlaying": "y", "side": "right", "ticktext": [texts[i] for i in down["tickvals"]]}
+    corner = {"xref": "x domain", "yref": "paper", "xanchor": "left", "yanchor": "bottom", "xshift": 4}
+    layout["yaxis2"] = down | ends
+    layout["margin"]["r"] = right
+    layout["annotations"].append(plot.note(heading, 1, 1, 9, **corner))
+    return plot.nothing(yaxis="y2", x=[0], hoverinfo="skip")
+
+
+def framed(figure: go.Figure, row: int) -> go.Figure:
+    """Frames a row of a map, counted from 0."""
+    columns = figure.data[0].z.shape[1]
+    return figure.add_shape(plot.rectangle(-0.5, columns - 0.5, row - 0.5, row + 0.5))
+
+
+def row_frame(figure: go.Figure, row: int) -> dict[str, float]:
+    """Px and numbers of cells that place a frame over a row of a map, from 0, at any width of the figure."""
+    around, (rows, columns) = figure.layout.margin, figure.data[0].z.shape
+    high = figure.layout.height - around.t - around.b
+    sides = {"left": around.l, "top": around.t, "beside": around.l + around.r, "high": high}
+    return {**sides, "rows": rows, "columns": columns, "row": row}
+
+
+def lowered(figure: go.Figure, by: int) -> go.Figure:
+    """Moves the cells of a map down by `by` px, level with those of a map beside it; the title stays."""
+    figure.layout.height += by
+    figure.layout.margin.t += by
+    figure.layout.annotations[0].yshift += by
+    return figure

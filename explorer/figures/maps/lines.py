@@ -1,7 +1,5 @@
 """Attention as lines from queries on the left to keys on the right; thickness shows weight."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,8 +8,7 @@ import plotly.graph_objects as go
 
 from explorer.figures.base import labels, plot, style
 from explorer.figures.base.plot import Spec
-from explorer.figures.base.quantity import quantity
-from explorer.figures.base.shape import cell_names
+from explorer.figures.base.quantity import cell_names, quantity
 from explorer.figures.maps.heatmap import row_tokens
 from transformer.view import HeadMap
 
@@ -36,11 +33,7 @@ def links(
     mass: float | None = MASS,
     threshold: float = 0.0,  # keep only links of at least this weight
 ) -> list[WeightLine]:
-    """Chooses the links to draw.
-
-    Raises:
-        ValueError: ``mass`` or ``threshold`` is not from 0 to 1.
-    """
+    """Chooses the links to draw; ValueError unless ``mass`` and ``threshold`` are from 0 to 1."""
     for name, value in (("mass", mass), ("threshold", threshold)):
         if value is not None and not 0 <= value <= 1:
             raise ValueError(f"The {name} is {value}; it must be from 0 to 1.")
@@ -64,19 +57,11 @@ def lines(
     query: int | None = None,
     height: int = style.LARGE,
 ) -> go.Figure:
-    """Draws one head in its kind's hue, or up to four of one kind in colours and line styles of their own.
-
-    Args:
-        views: Heads of one kind over one window.
-        mass: As in ``links``.
-        threshold: As in ``links``.
-        query: A row to isolate (from 0); the lines of all other rows are faint.
-        height: In px.
-
-    Raises:
-        ValueError: There is no head, more than four, or they belong to different kinds or windows.
-    """
-    _check(views)
+    """One to four heads of one kind and window, else ValueError; other rows than `query` are faint."""
+    if not 1 <= len(views) <= len(SEVERAL):
+        raise ValueError(f"Lines show 1 to {len(SEVERAL)} heads, not {len(views)}.")
+    if any((view.kind, view.window) != (views[0].kind, views[0].window) for view in views):
+        raise ValueError("Heads drawn together must be of one kind and one window.")
     traces = []
     for view, (hue, dash) in zip(views, looks(views), strict=False):
         found = links(view, mass, threshold)
@@ -97,14 +82,6 @@ def lines(
         legend={"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom"},
         showlegend=len(views) > 1,
     )
-
-
-def _check(views: Sequence[HeadMap]) -> None:
-    if not 1 <= len(views) <= len(SEVERAL):
-        raise ValueError(f"Lines show 1 to {len(SEVERAL)} heads, not {len(views)}.")
-    first = views[0]
-    if any((view.kind, view.window) != (first.kind, first.window) for view in views):
-        raise ValueError("Heads drawn together must be of one kind and one window.")
 
 
 def looks(views: Sequence[HeadMap]) -> Sequence[tuple[str, str]]:

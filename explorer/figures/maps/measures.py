@@ -1,7 +1,5 @@
 """Figures of the page "Is attention an explanation?": measures of keys, shares, parts."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -76,24 +76,12 @@ def overview_spec(
     tiles: Sequence[Sequence[Tile]],
     kind: str,
     selected: tuple[int, int],
-    notes: Mapping[tuple[int, int], str] | None = None,
-    order: Sequence[Sequence[int]] | None = None,
-    measure: Measure | None = None,
+    notes: Mapping[tuple[int, int], str] | None = None,  # the hover texts of heads
+    order: Sequence[Sequence[int]] | None = None,  # for each layer its heads in the order of the columns
+    measure: Measure | None = None,  # what colours a strip under each tile
     width: int = 560,
 ) -> Spec:
-    """Draws every head of a kind in one heatmap and frames the selected head.
-
-    A click on a tile gives a point whose `customdata` is (layer, head), from 0.
-
-    Args:
-        tiles: the pooled heads, by layer and head.
-        kind: encoder, decoder or cross.
-        selected: layer and head to frame, from 0.
-        notes: hover text of a head, by (layer, head).
-        order: for each layer its heads (from 0) in the order of the columns; None orders them by number.
-        measure: a statistic that colours a strip under each tile.
-        width: in px; the height follows from the number of layers.
-    """
+    """Every head of a kind in one heatmap, one framed; a click's `customdata` is (layer, head), from 0."""
     rows, columns = tiles[0][0].values.shape
     plain = order is None and measure is None
     gap = max(1, round((GAP if plain else 3 * GAP) * max(rows, columns)))
@@ -120,7 +108,8 @@ def overview_spec(
     down = _axis([f"L{labels.count(i)}" for i in range(len(ys))], ys, rows + gap, gap)
     side = (width - 40) / len(xs)
     across, along = zip(*places.values(), strict=True)
-    told = [plot.hover(_hover(*place, (notes or {}).get(place))) for place in places]
+    said = {at: f"layer {labels.count(at[0])}, head {labels.count(at[1])}" for at in places}
+    told = [plot.hover("\n".join(filter(None, (said[at], (notes or {}).get(at))))) for at in places]
     return plot.spec(
         [
             plot.heat(canvas, (0, 255), style.scale(kind), hoverinfo="skip"),
@@ -136,11 +125,6 @@ def overview_spec(
     )
 
 
-def _hover(layer: int, head: int, note: str | None) -> str:
-    name = f"layer {labels.count(layer)}, head {labels.count(head)}"
-    return f"{name}\n{note}" if note else name
-
-
 def _axis(texts: list[str], centres: list[float], pitch: int, gap: int) -> Spec:
     ends = [-0.5 - 0.7 * gap, len(centres) * pitch - 0.5 - 0.3 * gap]
     ticks = {"tickmode": "array", "tickvals": centres, "ticktext": texts, "tickfont": {"size": 11}}
@@ -154,15 +138,7 @@ def _frame(x: float, y: float, height: float, width: float, colour: str, line: f
 def pooled_spec(
     weights: np.ndarray, mask: np.ndarray, kind: str, size: int = style.SIZE, scale: str = "linear"
 ) -> Spec:
-    """A long matrix as an overview: each cell is the largest weight among the cells it stands for.
-
-    Args:
-        weights: attention weights (queries, keys) of any length.
-        mask: True where the query may attend (queries, keys).
-        kind: encoder, decoder or cross.
-        size: width and height in px; the axes count queries and keys from 1.
-        scale: one of `style.SCALES`.
-    """
+    """A long matrix as an overview: each cell is the largest weight among the cells it stands for."""
     pooled, rows, columns = pool(levels(weights, mask, scale), LARGEST)
     place = {"x0": columns / 2 + 0.5, "dx": columns, "y0": rows / 2 + 0.5, "dy": rows}
     told = "near query %{y:.0f}, key %{x:.0f}<extra></extra>"

@@ -1,9 +1,4 @@
-"""Heads as one figure for a paper: maps without cursor and fading, as vectors, in real sizes.
-
-In a notebook: `Path("figure.pdf").write_bytes(sheet([view], Form("pdf", width=8.5))[0])`.
-"""
-
-from __future__ import annotations
+"""Heads as one figure for a paper: maps without cursor and fading, as vectors, in real sizes."""
 
 import io
 import math
@@ -26,8 +21,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.transforms import Bbox
 
 from explorer.figures.base import labels, style
-from explorer.figures.base.quantity import quantity
-from explorer.figures.base.shape import named
+from explorer.figures.base.quantity import named, quantity
 from explorer.figures.maps.export import plain
 from explorer.figures.maps.heatmap import check, masked_blocks, row_tokens
 from transformer.view import HeadMap
@@ -52,19 +46,10 @@ class Form:
     scale: str = "linear"  # how weights become colours, one of `style.SCALES`
 
 
-def sheet(
-    views: Sequence[HeadMap],  # the heads, each with at most 64 x 64 cells
-    form: Form,
-    about: Sequence[str] = (),  # what it shows and where it comes from, in paragraphs for the file's metadata
-) -> tuple[bytes, float, list[str]]:
-    """Draws heads on one sheet, all with cells of one size.
+def sheet(views: Sequence[HeadMap], form: Form, about: Sequence[str] = ()) -> tuple[bytes, float, list[str]]:
+    """Heads on one sheet with cells of one size: the file, its height in cm, sentences for its reader.
 
-    Returns:
-        The file, its height in cm, and what its reader should know about it, one sentence each.
-
-    Raises:
-        ValueError: a head has too many cells, or labels that do not match them.
-        UserWarning: the labels leave no room for the maps.
+    ValueError as for `heatmap`; UserWarning if the labels leave no room for the maps.
     """
     for view in views:
         check(view)
@@ -139,10 +124,7 @@ def _settings(form: Form, fonts: list[str], outlined: list[str]) -> Any:
 
 
 def _draw(views: Sequence[HeadMap], form: Form) -> tuple[Figure, int]:
-    """The maps side by side over what their colours mean, and every how many tokens one has a label.
-
-    Each map has room for as many cells as the largest beside it and under it.
-    """
+    """The maps side by side over what their colours mean, and every how many tokens one has a label."""
     count, kinds = min(form.columns, len(views)), list(dict.fromkeys(view.kind for view in views))
     wide = [max(len(view.key_tokens) for view in views[i::count]) for i in range(count)]
     tall = [max(len(view.query_tokens) for view in views[i : i + count]) for i in range(0, len(views), count)]

@@ -1,7 +1,5 @@
 """The model as a diagram of clickable boxes, and small charts of its parts."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -35,11 +33,7 @@ class Box:
 
 
 def diagram(
-    encoder: Sequence[Box],  # boxes of the encoder, from the input upwards
-    decoder: Sequence[Box],  # boxes of the decoder, likewise
-    times: tuple[str, str],  # how often the layer of each stack is repeated, such as `3 ×`
-    selected: str,  # the part to frame
-    feeds: str,  # the part of the decoder that reads the encoder's output
+    encoder: Sequence[Box], decoder: Sequence[Box], times: tuple[str, str], selected: str, feeds: str
 ) -> go.Figure:
     """Encoder on the left, decoder on the right, both from the bottom up, as in the paper's figure 1."""
     shapes, notes, places = [], [], []
@@ -97,10 +91,7 @@ def _text(text: str, bold: bool = False) -> str:
 
 
 def norms(running: str, called: str = "LayerNorm") -> go.Figure:
-    """Post-norm and pre-norm side by side; a frame and a label mark `running`, `pre` or `post`.
-
-    `called` is the name of the model's norm.
-    """
+    """Post-norm and pre-norm side by side; a frame and a label mark `running`, `pre` or `post`."""
     orders = {"post": (1, ("x", "sub-layer", "+", called)), "pre": (2, ("x", called, "sub-layer", "+"))}
     shapes, notes = [], []
     for x, (norm, (adds, parts)) in zip((0.0, 2.0), orders.items(), strict=True):
@@ -166,14 +157,7 @@ def stream(lines: Sequence[tuple[str, Sequence[str], np.ndarray]]) -> go.Figure:
 
 
 def ranked(names: Sequence[str], values: np.ndarray, written: Sequence[str], what: str) -> go.Figure:
-    """A sorted list with bars.
-
-    Args:
-        names: plain text, the first at the top.
-        values: lengths of the bars.
-        written: texts at the ends of the bars.
-        what: what a bar measures, for the hover text.
-    """
+    """A sorted list of bars, with texts at their ends, and in the hover text `what` they measure."""
     listed = plot.bars(
         values.astype(np.float32),
         style.NEUTRAL,

@@ -1,56 +1,37 @@
-"""Two bars for each token: the model against the smoothed target, the gradient, and what sampling changes."""
-
-from __future__ import annotations
+"""Bars of tokens: the model against the smoothed target, the gradient, what sampling changes, surprisal."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
+import numpy as np
 import plotly.graph_objects as go
 
 from explorer.figures.base import labels, plot, style
-from explorer.figures.base.bars import percent
+from explorer.figures.base.bars import percent, upright
+from explorer.figures.base.plot import Spec
 
 _HUES = style.NEUTRAL, style.POSITIVE
 """The colours of the first and of the second bar of every row."""
 _ROOM = 0.3
 """Space beyond the longest bar for its number, as a share of the axis."""
 _ROW = 31
+Values = Sequence[float]
 
 
-@dataclass(frozen=True)
-class Piece:
-    """One row: a piece of the vocabulary, or all others together."""
-
-    name: str  # the piece as people read it
-    share: float  # the model's probability p
-    target: float  # the smoothed target's probability q
-    bare: float  # the target's probability without smoothing
+def against_target(names: Sequence[str], model: Values, target: Values, right: int) -> go.Figure:
+    """The model's probabilities beside the smoothed target's; `right` is the row of the right piece."""
+    return _pairs(_names(names), {"the model, p": model, "the target, q": target}, right, (0.0, 1.0), small)
 
 
-def against_target(pieces: Sequence[Piece], right: int) -> go.Figure:
-    """Draws the model's distribution beside the smoothed target; `right` is the row of the right piece."""
-    sides = {
-        "the model, p": [each.share for each in pieces],
-        "the target, q": [each.target for each in pieces],
-    }
-    return _pairs(_names(pieces), sides, right, (0.0, 1.0), small)
-
-
-def gradient_bars(pieces: Sequence[Piece], right: int) -> go.Figure:
-    """Draws the gradient with respect to each logit, without smoothing and with it."""
-    bare = [each.share - each.bare for each in pieces]
-    smoothed = [each.share - each.target for each in pieces]
+def gradient_bars(names: Sequence[str], bare: Values, smoothed: Values, right: int) -> go.Figure:
+    """The gradient with respect to each logit, without smoothing and with it."""
     ends = min(0.0, *bare, *smoothed), max(0.0, *bare, *smoothed, 1e-6)
     sides = {"without smoothing": bare, "with smoothing": smoothed}
-    return _pairs(_names(pieces), sides, right, ends, _signed)
+    return _pairs(_names(names), sides, right, ends, _signed)
 
 
 def before_after(
-    tokens: Sequence[str],  # the pieces, most probable first
-    before: Sequence[float],  # the model's probabilities
-    after: Sequence[float],  # the probabilities with which they are drawn
-    written: int,  # place of the token that was drawn
+    tokens: Sequence[str], before: Sequence[float], after: Sequence[float], written: int
 ) -> go.Figure:
     """Draws two bars for each token: its probability under the model, and that of being drawn."""
     notes = [
@@ -65,13 +46,13 @@ def before_after(
 
 
 def _pairs(
-    names: Sequence[str],  # of the rows, from the top down, escaped
-    sides: Mapping[str, Sequence[float]],  # the two bars of every row, by their names in the legend
-    bold: int,  # the row whose name is bold
-    ends: tuple[float, float],  # of the axis, without the room for numbers
-    write: Callable[[float], str],  # the number beside a bar
-    notes: Sequence[str] | None = None,  # the hover texts, escaped; names and numbers if None
-    row: int = _ROW,  # px of a row
+    names: Sequence[str],
+    sides: Mapping[str, Sequence[float]],
+    bold: int,
+    ends: tuple[float, float],
+    write: Callable[[float], str],
+    notes: Sequence[str] | None = None,
+    row: int = _ROW,
 ) -> go.Figure:
     low, high = ends
     room, data = _ROOM * (high - low), []
@@ -95,8 +76,8 @@ def _pairs(
     )
 
 
-def _names(pieces: Sequence[Piece]) -> list[str]:
-    return [labels.escape(labels.shorten(each.name, 16)) for each in pieces]
+def _names(pieces: Sequence[str]) -> list[str]:
+    return [labels.escape(labels.shorten(each, 16)) for each in pieces]
 
 
 def small(share: float) -> str:
@@ -112,3 +93,28 @@ def _signed(value: float) -> str:
     if abs(value) >= 0.095:
         return labels.number(value, "+.2f")
     return labels.number(value, "+.1e" if abs(value) < 1e-4 else "+.2g").replace("e−0", "e−")
+
+
+LARGEST = 16.0
+"""Bits at which a token has the full shade, in every text, so that texts can be compared."""
+
+
+def share(bits: float) -> float:
+    """The shade of a token of so many bits, from 0 to 1."""
+    return min(bits / LARGEST, 1.0)
+
+
+def bits_spec(tokens: Sequence[str], bits: Sequence[float], height: int = 190) -> Spec:
+    """The surprisal of each token, −log₂ p, as bars; in the frame of each token, its bar stands out."""
+    bar = plot.bars(
+        np.array(bits, np.float32),
+        style.POSITIVE,
+        across=False,
+        hovertext=[labels.escape(name) for name in labels.names(tokens)],
+        hovertemplate="%{hovertext}<br>%{y:.2f} bits<extra></extra>",
+        selected={"marker": {"opacity": 1}},
+        unselected={"marker": {"opacity": 0.45}},
+    )
+    frames = [{"name": str(i), "data": [{"selectedpoints": [i]}]} for i in range(len(tokens))]
+    axes = upright(tokens, "bits", [0, 1.05 * max(*bits, 1.0)])
+    return plot.spec([bar], *axes, height, (50, 8, 6, 74), bargap=0.15, frames=frames)

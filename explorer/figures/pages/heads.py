@@ -1,7 +1,5 @@
 """All heads of a kind coloured by one statistic."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -31,17 +29,13 @@ class Cell:
 
 
 def head_grid(
-    cells: Sequence[Sequence[Cell]],  # by layer and head
-    kind: str,  # encoder, decoder or cross
-    selected: tuple[int, int],  # layer and head to frame, from 0
-    ink: str | None = None,  # colour of the text in the cells; None for the figure's text colour
-    falling: bool = False,  # whether the smallest value has the strongest colour
+    cells: Sequence[Sequence[Cell]],
+    kind: str,
+    selected: tuple[int, int],
+    ink: str | None = None,
+    falling: bool = False,
 ) -> go.Figure:
-    """Draws the heads of a kind (rows are layers, columns are heads) and frames the selected head.
-
-    Colours run from the smallest value to the largest, which the bar under the map names. A click on a cell
-    gives a point whose `customdata` is (layer, head), from 0.
-    """
+    """Heads of a kind, coloured by a statistic, one framed; a click's `customdata` is (layer, head)."""
     n_layers, n_heads = len(cells), len(cells[0])
     roomy, hue = n_heads <= WIDEST_ROLES, style.HUES[kind]
     each = {(layer, head): cell for layer, row in enumerate(cells) for head, cell in enumerate(row)}

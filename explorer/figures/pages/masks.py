@@ -1,15 +1,12 @@
 """Masks, the scores before masking, and the weight that other masks would let through."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np
 import plotly.graph_objects as go
 
 from explorer.figures.base import labels, plot, style
-from explorer.figures.base.grid import LEGEND
-from explorer.figures.maps.heatmap import hatching, heatmap, levels, row_tokens
+from explorer.figures.maps.heatmap import LEGEND, hatching, heatmap, levels, row_tokens
 from transformer.view import HeadMap
 
 LEAKED = "#CC79A7"
@@ -77,12 +74,7 @@ def leak_bars(
     )
 
 
-def padding_grid(
-    sentences: Sequence[Sequence[str]],  # tokens of each row, `<pad>` included
-    mask: np.ndarray,  # (sentences, length), True for tokens
-    selected: int,  # the row to frame, from 0
-    ink: str,  # the colour of the tokens in the cells
-) -> go.Figure:
+def padding_grid(sentences: Sequence[Sequence[str]], mask: np.ndarray, selected: int, ink: str) -> go.Figure:
     """A batch as a rectangle: each row is a sentence, and padding is hatched; both are counted from 1."""
     rows, columns = mask.shape
     shown = list(map(labels.pieces, sentences))

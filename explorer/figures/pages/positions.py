@@ -1,7 +1,5 @@
 """Positional encodings and their effect: tables, curves, biases, and results with intervals."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -38,10 +36,7 @@ _LEFT = 66
 
 
 def looks(names: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """Colour and line of each twin of a drawing; a twin with another seed looks the same.
-
-    A twin without a look of its own takes the next spare one, so that no two of them look alike.
-    """
+    """Colour and line of each twin, whatever its seed; one without a look takes the next spare one."""
     first = {name: name.partition("-seed")[0] for name in names}
     spare = itertools.cycle(_SPARE)
     own = {each: LOOKS.get(each) or next(spare) for each in dict.fromkeys(first.values())}
@@ -96,15 +91,7 @@ def lines(
     looks: Mapping[str, tuple[str, str]] | None = None,
     **layout: Any,
 ) -> go.Figure:
-    """Several curves over the same places; a click in the legend isolates one curve.
-
-    Args:
-        x: places of the values.
-        series: values by name.
-        titles: titles of the two axes, units included.
-        looks: colour and line by name; otherwise `style.SERIES` in turn.
-        layout: further entries of Plotly's layout.
-    """
+    """Several curves over the same places; a click in the legend isolates one curve."""
     data = []
     for i, (name, values) in enumerate(series.items()):
         colour, dash = (looks or {}).get(name, style.SERIES[i % len(style.SERIES)])
@@ -119,7 +106,7 @@ def twin_lines(
     x: Values,
     series: Mapping[str, Values],
     titles: tuple[str, str],
-    named: Callable[[str], str],  # what people call a twin
+    named: Callable[[str], str],
     **layout: Any,
 ) -> go.Figure:
     """`lines` with the looks and names of the twins."""
@@ -128,11 +115,7 @@ def twin_lines(
 
 
 def dots(
-    # by name; `rotary-seed2` is the same encoding with another seed and is drawn hollow
-    values: Mapping[str, Interval],
-    title: str,  # the measured quantity
-    named: Callable[[str], str],  # what people call a twin
-    digits: int = 1,  # after the point of the written value
+    values: Mapping[str, Interval], title: str, named: Callable[[str], str], digits: int = 1
 ) -> go.Figure:
     """One dot with its interval for each twin, one below the other, with the value beside it."""
     cells, places = list(values.values()), list(range(len(values)))
@@ -156,11 +139,7 @@ def dots(
     return plot.figure([dot, written], x, y, 62 + 26 * len(places), (122, 6, 12, 42))
 
 
-def seen_norms(
-    norms: Mapping[str, Sequence[float]],  # by stack, one value per position
-    # by stack, number of sentences that reach each position; later positions were never seen
-    seen: Mapping[str, Sequence[int]],
-) -> go.Figure:
+def seen_norms(norms: Mapping[str, Sequence[float]], seen: Mapping[str, Sequence[int]]) -> go.Figure:
     """Norm of each learned position vector, and the number of training sentences that reach the position."""
     longest = max(len(each) for each in seen.values())
     x = np.arange(1, max(map(len, norms.values())) + 1)

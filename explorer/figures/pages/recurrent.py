@@ -1,7 +1,5 @@
 """The page Recurrent: predicted centres on a map, and the ways that information takes in a sentence."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np
@@ -16,12 +14,7 @@ _MOST_PLACES = 60
 """The most tokens of which each has a label of its own."""
 
 
-def with_centres(
-    figure: go.Figure,  # the map
-    centres: np.ndarray,  # (rows,) a place among all keys for each row of the map, counted from 0
-    first: int,  # the first key of the map
-    keys: int,  # how many keys the map has
-) -> go.Figure:
+def with_centres(figure: go.Figure, centres: np.ndarray, first: int, keys: int) -> go.Figure:
     """Marks on a map where each query of local attention looks."""
     places = np.asarray(centres, np.float32) - first
     inside = (places >= -0.5) & (places <= keys - 0.5)
@@ -35,10 +28,7 @@ def with_centres(
     return figure.add_trace(marks)
 
 
-def paths(
-    tokens: Sequence[str],  # the pieces of the sentence
-    ends: tuple[int, int],  # the place where the information starts, and the place where it is needed, from 0
-) -> go.Figure:
+def paths(tokens: Sequence[str], ends: tuple[int, int]) -> go.Figure:
     """The way of information from one token of a sentence to another: through every state, or directly."""
     count, (start, stop) = len(tokens), sorted(ends)
     names, steps, places = labels.ticks(tokens, 5.5), stop - start, list(range(count))
@@ -46,10 +36,7 @@ def paths(
     faint = {"size": 9, "color": "rgba(0,0,0,0)", "line": {"width": 1.5, "color": style.NEUTRAL}}
     for y in (2.0, 0.0):
         data.append(plot.points(places, [y] * count, marker=faint, customdata=names, hovertemplate=told))
-    for y, colour, way in (
-        (2.0, RECURRENT, list(range(start, stop + 1))),
-        (0.0, ATTENTION, [start, stop]),
-    ):
+    for y, colour, way in ((2.0, RECURRENT, list(range(start, stop + 1))), (0.0, ATTENTION, [start, stop])):
         sizes = [13 if place in (start, stop) else 9 for place in way]
         data.append(plot.points(way, [y] * len(way), marker={"size": sizes, "color": colour}))
     arc = {"type": "path", "path": f"M {start} 0.12 Q {(start + stop) / 2} 1.9 {stop} 0.12"}

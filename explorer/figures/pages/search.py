@@ -1,7 +1,5 @@
 """The tree of a search: columns are steps, and the thicker a line, the more probable its output so far."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -65,18 +63,15 @@ class Spot(NamedTuple):
 
 
 def search_tree(
-    branches: Sequence[Branch],  # the nodes, step by step
-    names: Mapping[str, str],  # what the legend calls each fate; a fate without a name is left out of it
-    beside: Beside | None = None,  # a path drawn dashed
-    chosen: int | None = None,  # place of the branch with a ring around it
-    first: int = 0,  # the first step drawn, of at most `STEPS`
-    start: str = "<s>",  # what the decoder reads first
-    ink: str | None = None,  # colour of the tokens that were kept; None for the figure's text colour
+    branches: Sequence[Branch],
+    names: Mapping[str, str],
+    beside: Beside | None = None,
+    chosen: int | None = None,
+    first: int = 0,
+    start: str = "<s>",
+    ink: str | None = None,
 ) -> go.Figure:
-    """Draws a tree without crossing lines; the best path is the straight line at the top.
-
-    A click on a token gives a point whose `customdata` is the place of its branch.
-    """
+    """A tree without crossing lines, the best path at the top; a click's `customdata` is a branch's place."""
     last = max(each.step for each in branches)
     if beside is not None:
         last = max(last, len(beside.inside) + len(beside.tokens) - 1)

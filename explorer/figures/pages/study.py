@@ -1,7 +1,5 @@
 """Charts of a study: curves, dots with intervals, bars and grids, drawn from their rows alone."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -55,12 +53,7 @@ class ChartLike(Protocol):
     def unit(self) -> str: ...
 
 
-def draw(
-    chart: ChartLike,
-    # series in the order of their looks, those of a chart with more of them; its own if empty
-    among: Sequence[str] = (),
-    ink: str = "#1d232c",  # colour of numbers in coloured cells
-) -> go.Figure:
+def draw(chart: ChartLike, among: Sequence[str] = (), ink: str = "#1d232c") -> go.Figure:
     """The figure of a chart of any kind but a table."""
     figure = _DRAWN[chart.kind](chart, among or list(_series(chart)))
     return figure.update_traces(textfont={"color": ink}, selector={"type": "heatmap"})
@@ -92,10 +85,7 @@ def _curves(chart: ChartLike, among: Sequence[str]) -> go.Figure:
 
 
 def _by_place(chart: ChartLike, among: Sequence[str]) -> go.Figure:
-    """A row for each place, the series of a place under one another; each value behind its interval.
-
-    What is written stands beyond a bar to the left, too.
-    """
+    """A row for each place, the series of a place under one another; each value behind its interval."""
     series, data, barred = _looked(chart, among), list[Spec](), chart.kind == "bars"
     places = list(dict.fromkeys(str(row[1]) for row in chart.rows))
     for i, (name, rows, (colour, _, symbol)) in enumerate(series):

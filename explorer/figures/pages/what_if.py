@@ -1,7 +1,6 @@
-"""Effect of a change: bars of Δ log p by step, the same change at other heads, and cells to click."""
+"""Effect of a change: the difference of two maps, bars of Δ log p by step, the same change at other heads."""
 
-from __future__ import annotations
-
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,6 +9,7 @@ import plotly.graph_objects as go
 
 from explorer.figures.base import labels, plot, style
 from explorer.figures.base.plot import Spec
+from explorer.figures.maps.heatmap import LARGEST, LEGEND, cell_texts, hatching, row_ends, token_grid
 
 _ROW = 24
 _STRIP = 0.36
@@ -26,10 +26,7 @@ class StepMove:
 
 
 def delta_bars(steps: Sequence[StepMove], parting: int | None) -> go.Figure:
-    """Bars of Δ log p, one row per step from the top; a line under the step at which the runs part.
-
-    `parting` is that step, from 0; None if they do not part.
-    """
+    """Bars of Δ log p, one row per step; a line under the step (from 0) at which the runs part."""
     shown = [0.0 if each.delta != each.delta else each.delta for each in steps]
     moved = [labels.moved(each.delta) for each in steps]
     names = [labels.short(each.token) for each in steps]
@@ -65,13 +62,7 @@ def _nats(title: str, values: Sequence[float]) -> Spec:
 
 
 def control_strip(effect: float, others: Sequence[float], notes: Sequence[str]) -> go.Figure:
-    """A bar for the effect of a change, over a strip of grey dots for the same change at other heads.
-
-    Args:
-        effect: Δ log p of the whole translation by the change, in nats.
-        others: the same by each other change.
-        notes: hover texts: of the change, then of the others.
-    """
+    """The effect of a change in nats as a bar, over grey dots for the same change at other heads."""
     texts = [labels.escape(each) for each in notes]
     y = [_STRIP * place for place in np.linspace(-1, 1, len(others) + 2)[1:-1]]
     grey = {"size": 9, "color": style.NEUTRAL, "line": {"width": 1, "color": style.LINE}}
@@ -89,11 +80,10 @@ def control_strip(effect: float, others: Sequence[float], notes: Sequence[str]) 
 
 
 def clickable(
-    figure: go.Figure,  # the map
-    # what each cell, by row and column, gives as `customdata` if it is clicked
+    figure: go.Figure,
     places: Sequence[Sequence[tuple[int, int]]],
-    chosen: tuple[int, int] | None,  # one of them, whose cell is framed
-    side: float,  # px of a cell
+    chosen: tuple[int, int] | None,
+    side: float,
 ) -> go.Figure:
     """Lets the cells of a map of differences be clicked, because Streamlit reports no clicks on a heatmap."""
     cells = figure.data[0]
@@ -109,3 +99,61 @@ def clickable(
     for i, j in [place for place in at if places[place[0]][place[1]] == chosen]:
         figure.add_shape(plot.rectangle(j - 0.5, j + 0.5, i - 0.5, i + 0.5, style.CHOSEN))
     return figure.update_layout(plot.CLICKS)
+
+
+Pair = tuple[int | None, int | None]
+_ENDS = 40
+ROOM = 8.5
+"""Widest label, in multiples of its font size; a label may hold names from both sides."""
+
+
+def scale_end(most: float) -> float:
+    """The end of a diverging scale on both sides: the next tenth above the largest difference, at most 1."""
+    return min(max(math.ceil(10 * most - 1e-6) / 10, 0.1), 1.0)
+
+
+def merged_names(first: Sequence[str], second: Sequence[str], pairs: Sequence[Pair]) -> list[str]:
+    """Names of aligned tokens: `A: …` or `B: …` if one side lacks the token, both names if they differ."""
+    a, b = map(labels.pieces, (first, second))
+
+    def name(pair: Pair) -> str:
+        i, j = pair
+        if i is None or j is None:
+            return f"B: {b[j]}" if j is not None else f"A: {a[i]}" if i is not None else ""
+        return a[i] if a[i] == b[j] else f"{a[i]} | {b[j]}"
+
+    return [name(pair) for pair in pairs]
+
+
+def difference_map(
+    first: np.ndarray,  # (rows, columns) weights of side A
+    second: np.ndarray,  # the same for side B
+    compared: np.ndarray,  # (rows, columns), True for cells whose difference means something
+    rows: Sequence[str],  # names of the rows
+    columns: Sequence[str],  # names of the columns
+    # (rows,) total variation distance of each row, NaN if it has none; written at its end
+    distances: np.ndarray,
+    end: float,  # the scale runs from −end to end
+    titles: tuple[str, str],  # titles of the rows and of the columns
+    # width and height in px of a map with usual labels; longer names and distances enlarge it
+    size: int = style.LARGE,
+    room: float = ROOM,  # widest label, in multiples of its font size
+) -> go.Figure:
+    """Draws first − second; cells that were not compared are hatched. ValueError beyond 64 x 64 cells."""
+    if max(compared.shape) > LARGEST:
+        raise ValueError(f"A map shows at most {LARGEST} x {LARGEST} cells: ask for a window.")
+    ticks = {-end: f"−{end:.1f}", 0.0: "0", end: f"{end:.1f}"}
+    told = "%{text}<br>A %{customdata[0]:.3f} · B %{customdata[1]:.3f} · A − B %{z:.3f}<extra></extra>"
+    cells = plot.heat(
+        np.where(compared, first - second, 0), (-end, end), style.diverging(), hovertemplate=told
+    ) | {
+        "showscale": True,
+        "colorbar": plot.colour_bar(ticks, 0.7, 9, "weight, A − B", air=4),
+        "customdata": np.stack([first, second], axis=-1).astype(np.float32),
+        "text": cell_texts(rows, [f"key {column}" for column in columns], compared, " (not compared)"),
+    }
+    layout = token_grid(rows, columns, titles, size, room, LEGEND)
+    layout["width"] += _ENDS - layout["margin"]["r"]
+    texts = ["" if np.isnan(each) else f"{each:.2f}" for each in distances]
+    unseen = row_ends(layout, texts, "TV", _ENDS)
+    return style.figure(style.spec([cells, *hatching(compared), unseen], layout))

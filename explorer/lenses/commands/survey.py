@@ -1,7 +1,5 @@
 """`python -m explorer survey`: writes the files that describe the heads of a model beside it."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from collections.abc import Sequence
@@ -11,15 +9,15 @@ from typing import Any
 
 import torch
 
-from explorer.lenses.heads.first_heads import kind_sums, measure_heads
+from explorer.lenses.heads.statistics import kind_sums, measure_heads
 from explorer.lenses.heads.survey import Line, write_survey
 from explorer.lenses.heads.surveyor import Surveyor
 from explorer.lenses.what_if.controls import mean_outputs
-from explorer.lenses.words import samples
-from explorer.lenses.words.claims import heads_that_show, shared_heads
-from explorer.lenses.words.gold_links import align_gold
+from explorer.lenses.words import languages
 from explorer.lenses.words.groups import reading_groups
+from explorer.lenses.words.linking import align_gold
 from explorer.lenses.words.links import read_gold
+from explorer.lenses.words.telling import heads_that_show, shared_heads
 from transformer.exports.maps import save_maps
 from transformer.interventions import HeadMeans
 from transformer.run import Translation
@@ -47,7 +45,7 @@ def survey(
     brief: leave tokens and sentences out of survey.npz, for a small file
     """
     torch.set_num_threads(1)  # as the app computes, so that the model changes nothing when it is loaded
-    translator, sample = load_translator(model, "cpu"), samples.sample_of(model)
+    translator, sample = load_translator(model, "cpu"), languages.sample_of(model)
     options = (("--data", data), ("--alignments", alignments))
     given = [word for option, path in options if path for word in (option, str(path))]
     words = ["python", "-m", "explorer", "survey", "--model", str(model), *given, *["--brief"] * brief]
@@ -57,8 +55,8 @@ def survey(
     def wrote(file: str) -> None:
         print(f"Wrote {model / file}.", flush=True)
 
-    pairs = [*read_pairs(samples.FOLDER / sample.data)]
-    gold = read_gold(samples.FOLDER / sample.alignments)
+    pairs = [*read_pairs(languages.FOLDER / sample.data)]
+    gold = read_gold(languages.FOLDER / sample.alignments)
     read = ([*read_pairs(data)] if data else pairs)[:MOST_PAIRS]
     linked = read_gold(alignments) if alignments else gold
     runs = (translator.force(pair.source, pair.target) for pair in read)

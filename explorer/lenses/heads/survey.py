@@ -1,8 +1,4 @@
-"""A survey of all heads over many sentences: what it found, and its file (`survey.npz`). No PyTorch.
-
-The file names its sentences by their numbers and holds the hashes of those sentences and of the model. If
-either has changed, the file says nothing.
-"""
+"""A survey of all heads over many sentences: what it found, and its file (`survey.npz`). No PyTorch."""
 
 from __future__ import annotations
 
@@ -17,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from explorer.lenses.heads import roles
-from explorer.lenses.heads.measures import JUDGED, LISTS, PROFILED, SORTED, STATISTICS, UNITS
-from explorer.lenses.heads.roles import Floats
+from explorer.lenses.heads.roles import JUDGED, LISTS, PROFILED, SORTED, STATISTICS, UNITS, Floats
 from explorer.lenses.words.links import GoldPair
 from transformer.config import AttentionKind, Head
 from transformer.families.registry import config_in
@@ -66,10 +61,7 @@ def as_line(pair: GoldPair) -> Line:
 
 
 def read_upload(content: bytes, translator: Translator) -> tuple[Line, ...]:
-    """Reads a visitor's file: one sentence or `source<TAB>target` per line; empty lines are skipped.
-
-    DataError if it is too large or not UTF-8 text, or a line cannot be used; the message says which.
-    """
+    """A visitor's lines: one sentence or `source<TAB>target` each; DataError says which cannot be used."""
     if len(content) > MOST_BYTES:
         raise DataError(f"The file has {len(content):,} bytes; the limit is {MOST_BYTES:,} bytes.")
     try:
@@ -159,10 +151,7 @@ class Survey:
 
     @property
     def means(self) -> dict[AttentionKind, dict[str, Floats]]:
-        """Per kind, maps each statistic to (layers, heads), over all rows of all sentences.
-
-        In cross-attention also `aer`, `aer_read` and `aer_diagonal` over the gold pairs, if there are any.
-        """
+        """Per kind, each statistic (layers, heads) over all rows; with gold pairs, also errors."""
         return {kind: profile.means for kind, profile in self.profiles.items()}
 
     def roles(self, kind: AttentionKind) -> NDArray[np.str_]:
@@ -214,11 +203,11 @@ def fingerprint(lines: Sequence[Line], gold: Sequence[GoldPair]) -> str:
 
 def write_survey(
     directory: Path,
-    survey: Survey,  # of these sentences
+    survey: Survey,
     lines: Sequence[Line],
     gold: Sequence[GoldPair],
-    head: Mapping[str, Any],  # says of which model, when and by which command
-    brief: bool = False,  # whether lists of tokens and sentences are left out
+    head: Mapping[str, Any],
+    brief: bool = False,
 ) -> None:
     """Writes a survey as a file."""
     number = {line: i for i, line in reversed([*enumerate([*lines, *map(as_line, gold)])])}
@@ -242,10 +231,7 @@ def write_survey(
 
 
 def survey_of(directory: Path, lines: Sequence[Line], gold: Sequence[GoldPair]) -> Survey | None:
-    """The survey of a model's directory; None if there is none of this model and these sentences.
-
-    CheckpointError if it is damaged.
-    """
+    """A model's survey of these sentences; None if there is none, CheckpointError if it is damaged."""
     head = measured(directory, SURVEY_FILE)
     if head is None or head.get("sample") != fingerprint(lines, gold):
         return None
@@ -266,10 +252,7 @@ def survey_of(directory: Path, lines: Sequence[Line], gold: Sequence[GoldPair]) 
 
 
 def surveyed(directory: Path) -> dict[str, list[list[str]]]:
-    """What every head of a model does over many sentences, by kind, layer and head; empty for a mixed head.
-
-    Empty without a survey of this very model beside it; CheckpointError if the survey is damaged.
-    """
+    """By kind, layer and head, the role by a model's survey, empty if mixed; CheckpointError if damaged."""
     if measured(directory, SURVEY_FILE) is None:
         return {}
     with _named(directory / SURVEY_FILE):

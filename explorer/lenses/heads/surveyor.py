@@ -1,20 +1,10 @@
 """Reads many sentences: what each head does in them, sentence by sentence, and what it does over all.
 
-*Lists.* Key weight is compared with what even attention over the visible keys gives the same token, so that a
-frequent token, or one that many rows can see, has no advantage. A row's selectivity is 1 − entropy / log
-visible keys.
-
-*Place or meaning.* In the first sentences, two words of as many pieces change places: in the source for
-encoder and cross-attention, in the target for the decoder. Of the old weight in the rows and columns of these
-words, `stays` is the share that the new pattern has at the same places, `follows` the share that it has where
-the words are; `stays_error` is the standard error of their difference over sentences. The decoder has none:
-where a word may be seen from after the exchange is for the mask to decide.
-
-*Source share.* What of each prediction comes from the source, by ALTI+, but for the first step, which has no
-prefix, and `</s>`: what is usual for the model.
+*Lists* compare key weight with what even attention gives the same token. *Place or meaning*: two words change
+places; of the old weight in their rows and columns, `stays` is the share at the same places, `follows` where
+the words are, `stays_error` the standard error of the difference (none in the decoder, where the mask
+decides). *Source share* is ALTI+, but for the first step and `</s>`.
 """
-
-from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,14 +14,13 @@ from typing import Any
 import numpy as np
 
 from explorer.lenses.heads import roles
-from explorer.lenses.heads.measures import SENTENCES, SORTED, UNITS
-from explorer.lenses.heads.roles import Means
+from explorer.lenses.heads.roles import SENTENCES, SORTED, UNITS, Means
 from explorer.lenses.heads.statistics import HeadsOfKind, Sums, added, means
 from explorer.lenses.heads.survey import FAR, MOST, SHOWN, Line, Profile, Survey, as_line
 from explorer.lenses.measures.attribution import alti
-from explorer.lenses.what_if.rearranged import swapped_order, words_of
-from explorer.lenses.words.gold_links import CrossAlignments, trace_of
+from explorer.lenses.what_if.controls import swapped_order, words_of
 from explorer.lenses.words.groups import reading_groups
+from explorer.lenses.words.linking import CrossAlignments
 from explorer.lenses.words.links import GoldPair
 from transformer.config import AttentionKind
 from transformer.run import Translation
@@ -238,11 +227,7 @@ def _moving(tries: Sequence[Array], kind: AttentionKind) -> dict[str, Array]:
 
 
 class Surveyor:
-    """Runs sentences through a model one by one; results so far are available at any time.
-
-    One thread may run the survey while others read results: `survey` takes a consistent copy. Gold pairs are
-    for the alignment errors of cross-attention.
-    """
+    """Runs sentences through a model one by one; other threads may read a `survey` of those so far."""
 
     def __init__(self, translator: Translator, lines: Sequence[Line], gold: Sequence[GoldPair] = ()) -> None:
         self._translator = translator
@@ -259,22 +244,19 @@ class Surveyor:
         self._aligned: list[GoldPair] = []
 
     def run(self) -> Iterator[int]:
-        """Reads the gold pairs, then the sentences one by one; yields the number of sentences read so far.
-
-        To stop, leave the loop.
-        """
+        """Reads gold pairs, then sentences; yields the number of sentences read. To stop, leave the loop."""
         for number, todo in enumerate(self._todo, start=1 + self.total - len(self._todo)):
             try:
-                self._align(todo) if isinstance(todo, GoldPair) else self._read(todo)
+                if isinstance(todo, Line):
+                    self._read(todo)
+                else:
+                    links = self._alignments.links(self._translator, todo)
+                    with self._lock:
+                        self._alignments.take(links, todo)
+                        self._aligned.append(todo)
             except (InputError, DataError):
                 self._skipped += 1
             yield max(0, number)
-
-    def _align(self, pair: GoldPair) -> None:
-        links = self._alignments.links(self._translator, pair)
-        with self._lock:
-            self._alignments.take(links, pair)
-            self._aligned.append(pair)
 
     def _read(self, line: Line) -> None:
         translator, tries = self._translator, len(self._found) < SENTENCES
@@ -283,7 +265,7 @@ class Surveyor:
         readings = {kind: HeadsOfKind.of(run, kind, projections) for kind in self._kinds}
         moved, shares = [], []
         for kind, order, other in _exchanged(translator, run) if tries else ():
-            trace = trace_of(other)
+            trace = other.trace
             after = np.stack([trace.weights(kind, layer) for layer in range(len(trace.layers[kind]))])
             moved.append((kind, _moved(readings[kind].weights, after, order, kind)))
         if tries and {*self._kinds} == {*AttentionKind}:

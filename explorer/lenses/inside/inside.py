@@ -1,10 +1,4 @@
-"""One query of one head, from the residual stream and back into it (section 3.2); and its scores in numbers.
-
-Vectors are rows, as in the paper: q = x W_Q + b. Weights come from the model, recorded arrays from a trace
-with ``Capture(residual=True)``; everything that is computed from weights is compared with what was recorded.
-"""
-
-from __future__ import annotations
+"""One query of one head, from the residual stream and back into it (section 3.2); vectors are rows."""
 
 import math
 from functools import partial
@@ -14,8 +8,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from explorer.lenses.inside import weights
-from explorer.lenses.inside.weights import as_array, compared, head_rows, layer_norm, output_rows, rotated
+from explorer.lenses.inside.parts import (
+    as_array,
+    compared,
+    head_rows,
+    layer_norm,
+    multi_head,
+    output_rows,
+    rotated,
+)
 from transformer.audit import OUTPUT_LIMIT, merged
 from transformer.config import ENCODINGS, AttentionKind, PlacedHead
 from transformer.layers import shift
@@ -37,11 +38,7 @@ class Projection(NamedTuple):
 
 
 class ProductSpread(NamedTuple):
-    """Variances of one head over one sentence: the reason for ÷ √d_k (section 3.2.1, note 4).
-
-    The vectors are those that are multiplied, rotated if at all. If the entries of q and k were independent,
-    with mean 0 and variance 1, q·k would have the variance d_k.
-    """
+    """Variances of one head over one sentence: the reason for ÷ √d_k (section 3.2.1, note 4)."""
 
     products: float  # variance of q·k over all pairs of a query and a key that it may attend to
     pairs: int  # how many pairs these are
@@ -79,8 +76,7 @@ class InsideHead(NamedTuple):
     products: Array  # (keys,) q·k, of the rotated vectors if the encoding rotates
     divisor: float  # what the model divides q·k by: √d_k (equation 1), or 1 if it does not
     scaled: Array  # (keys,) q·k / √d_k (equation 1), or q·k where the model does not divide
-    # (keys,) the bias that the encoding adds to the scaled products; None if it adds nothing
-    bias: Array | None
+    bias: Array | None  # (keys,) what the encoding adds to the scaled products; None if nothing
     rule: str  # name of the rule of that bias, such as ``alibi``; empty without one
     rotates: bool  # whether the encoding rotates queries and keys
     spread: ProductSpread  # variances of this head's products over the sentence
@@ -98,17 +94,17 @@ class InsideHead(NamedTuple):
 
 
 def look_inside(
-    model: Network,  # the model that made the translation
-    translation: Translation,  # a translation made with ``capture=Capture(residual=True)``
-    which: tuple[AttentionKind | str, int, int],  # kind, layer and head, from 0
-    row: int,  # the query, from 0
-    decoded: Translation | None = None,  # the run as decoded, if `translation` was traced afterwards
+    model: Network,
+    translation: Translation,
+    which: tuple[AttentionKind | str, int, int],
+    row: int,
+    decoded: Translation | None = None,
 ) -> InsideHead:
     """Opens one query of one head; NotCapturedError if no stream was recorded, IndexError if out of range."""
     kind, layer, head = AttentionKind(which[0]), which[1], which[2]
     record, site = translation.trace.layer(kind, layer, head), model.config.sites[kind]
     view = translation.head(kind, layer, head, Window(row, row + 1, 0, record.shape[2]))
-    sublayer, attention = site.sublayer(layer), weights.multi_head(model, kind, layer)
+    sublayer, attention = site.sublayer(layer), multi_head(model, kind, layer)
     trace, residual, n = translation.stream(sublayer), model.residual(sublayer), attention.n_heads
     recorded = (trace.before, trace.read, trace.output, trace.stream)
     arriving, read, update, leaving = (as_array(each[row]) for each in recorded)
@@ -190,12 +186,10 @@ class ScoreTerms(NamedTuple):
     query: Array  # (d_head,) q
     key: Array  # (d_head,) k
     vector: Array | None  # (d_head,) v of additive scores; otherwise None
-    # (d_head,) what each dimension adds: q k, divided by √d_k if scaled; v tanh(q + k) if additive
-    terms: Array
+    terms: Array  # (d_head,) what each dimension adds: q k, over √d_k if scaled; or v tanh(q + k)
     score: float  # their sum
     log_total: float  # logarithm of Σ exp(score) over the keys that the query sees
-    # the Gaussian of local attention at this key, which multiplies the softmax; otherwise 1
-    factor: float
+    factor: float  # the Gaussian of local attention, which multiplies the softmax; else 1
     centre: float | None  # where the query looks in local attention, counted from 0; otherwise None
 
     @property
@@ -209,12 +203,7 @@ class ScoreTerms(NamedTuple):
         return [int(i) for i in np.argsort(-np.abs(self.terms), kind="stable")]
 
 
-def score_terms(
-    trace: AttentionTrace,  # what was recorded
-    place: PlacedHead,
-    query: int,  # the row, from 0
-    key: int,  # the column, from 0
-) -> ScoreTerms:
+def score_terms(trace: AttentionTrace, place: PlacedHead, query: int, key: int) -> ScoreTerms:
     """The terms of one score of a head to whose scores positions add nothing."""
     layer, head = trace.layer(*place), place[2]
     q, k = (read_only(each[head, at]) for each, at in ((layer.query, query), (layer.key, key)))

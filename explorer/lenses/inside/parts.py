@@ -1,27 +1,24 @@
-"""The parts of a running model at one token: embedding, LayerNorm, feed-forward, stream; and the logit lens.
+"""The parts of a running model at one token, each checked against the recorded stream; the logit lens."""
 
-Everything comes from the model and from a trace with ``Capture(residual=True)``. Each part has checks that
-compare it with what was recorded.
-"""
-
-from __future__ import annotations
-
+from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from explorer.lenses.inside.weights import as_array, compared, exact, layer_norm
+from transformer.attention import MultiHeadAttention
 from transformer.audit import LOG_PROB_LIMIT, OUTPUT_LIMIT
-from transformer.config import Side, Sublayer
-from transformer.layers import StreamNorm, shift, spread
+from transformer.config import AttentionKind, Side, Sublayer
+from transformer.encodings import PositionalEncoding
+from transformer.layers import StreamNorm, centred, shift, spread
 from transformer.model import Network
 from transformer.run import Translation
 from transformer.trace import EmbeddingTrace
-from transformer.view import Array, Check, read_only
+from transformer.view import Array, Check, difference, read_only, worst
 
 Checks = tuple[Check, ...]
 
@@ -158,11 +155,7 @@ class StreamPoint(NamedTuple):
 def stream_norms(
     translation: Translation, side: Side, position: int
 ) -> tuple[tuple[StreamPoint, ...], Checks]:
-    """The norm of a token's vector from the input of a stack to its end, sub-layer by sub-layer.
-
-    The check compares what a sub-layer reads with the stream (post-norm), or the stream after it with the sum
-    (pre-norm).
-    """
+    """The norm of a token's vector from the input of a stack to its end, with a check of what is between."""
     points = [StreamPoint(None, float(embedding_trace(translation, side).input[position].norm()))]
     joints = []
     for sublayer in translation.config.stacks[side].passed():
@@ -224,11 +217,9 @@ class LensRow(NamedTuple):
 def logit_lens(
     model: Network, translation: Translation, step: int, count: int = 5
 ) -> tuple[tuple[LensRow, ...], Checks]:
-    """The distributions of a step (from 0) at the decoder's input and after every layer, and the checks.
+    """The distributions of a step (from 0) at the decoder's input and after each layer, as if the last.
 
-    The final norm (pre-norm only) and the output matrix are applied to each layer's stream as if that
-    layer were the last; a row names ``count`` tokens. Only the last row is the model's own distribution; the
-    check compares it with the decoded one.
+    A row names ``count`` tokens; the check compares the last one with the decoded distribution.
     """
     decoder, written = model.stack("decoder"), translation.steps[step]
     ends = translation.config.stacks["decoder"].ends()
@@ -246,3 +237,65 @@ def logit_lens(
     own = {written.token_id: written.log_prob, **{e.token_id: e.log_prob for e in written.alternatives}}
     worst = max(abs(float(log_probs[-1, token]) - decoded) for token, decoded in own.items())
     return tuple(rows), (Check("last row of the lens", worst, LOG_PROB_LIMIT[model.embedding.weight.dtype]),)
+
+
+Doubles = NDArray[np.float64]
+Floats = NDArray[np.floating]
+
+
+def compared(limit: float, name: str, *pairs: Sequence[Floats]) -> Check:
+    """The worst difference of pairs (shown, true), as a share of the largest true number, or of 0.01."""
+    return Check(name, worst(*(difference(shown, true, 1e-2) for shown, true in pairs)), limit)
+
+
+def multi_head(model: Network, kind: AttentionKind, layer: int) -> MultiHeadAttention:
+    """An attention sub-layer of a Transformer."""
+    attention = model.attention(kind, layer)
+    assert isinstance(attention, MultiHeadAttention)
+    return attention
+
+
+def exact(parameter: Tensor) -> Tensor:
+    """The same numbers in float64."""
+    return parameter.detach().double().cpu()
+
+
+def as_array(tensor: Tensor) -> Array:
+    """The same numbers in float32, read-only."""
+    array: Array = tensor.detach().float().cpu().contiguous().numpy()
+    array.flags.writeable = False
+    return array
+
+
+def layer_norm(norm: StreamNorm, x: Floats) -> Doubles:
+    """γ (x − μ) / √(σ² + ε) + β over the last axis, in float64 (Ba et al. 2016). RMSNorm: no μ, β."""
+    exactly, gain, bias = x.astype(np.float64), exact(norm.weight).numpy(), exact(shift(norm)).numpy()
+    found: Doubles = gain * centred(norm, exactly) / spread(norm, exactly) + bias
+    return found
+
+
+def head_rows(linear: nn.Linear, n_heads: int, head: int) -> Tensor:
+    """(d_head, d_model): the rows of W_Q, W_K or W_V that make the vectors of a head."""
+    return exact(linear.weight).view(n_heads, -1, linear.in_features)[head]
+
+
+def output_rows(model: Network, kind: AttentionKind, layer: int) -> tuple[Tensor, Tensor]:
+    """W_O by head (heads, d_head, d_model) and b_O (d_model,)."""
+    attention = multi_head(model, kind, layer)
+    weight = exact(attention.out_proj.weight)
+    return weight.T.reshape(attention.n_heads, -1, weight.shape[0]), exact(shift(attention.out_proj))
+
+
+def projected(linear: nn.Linear, parts: Tensor, n_heads: int, head: int) -> Tensor:
+    """(writers, …, d_head) of parts (writers, …, d_model); the bias belongs to the first, the biases."""
+    found = parts @ head_rows(linear, n_heads, head).T
+    found[0] += exact(shift(linear)).view(n_heads, -1)[head]
+    return found
+
+
+def rotated(positions: PositionalEncoding | None, vectors: Tensor, first: int = 0) -> Tensor:
+    """(…, length, d_head) float64, each turned by its position if the encoding of the head rotates."""
+    if positions is None:
+        return vectors.double()
+    device = next(iter(positions.buffers()), torch.empty(0)).device
+    return positions.rotate(vectors.float()[:, None].to(device), first)[:, 0].double().cpu()

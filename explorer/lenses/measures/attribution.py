@@ -1,22 +1,11 @@
 """What the decoder predicts from: a logit by what wrote it, and shares of source and prefix.
 
-A logit, or the difference of two, is a sum over what wrote the decoder's last stream: z_A − z_B =
-Σ_w part_w · (W_A − W_B) + biases (Elhage et al. 2021, "logit attribution"), with the σ of every norm held
-fixed. That is the direct path only: what a later layer makes of a writer counts for the later layer.
-
-ALTI and ALTI+ (Ferrando et al. 2022 a, b) follow blocks instead. Each writes a vector that is a sum over its
-inputs, Σ_j T_i(x_j) + biases: the values that the heads weigh, and the residual. An input's share is how much
-nearer it brings the sum, by L1 distances: max(0, ‖y_i‖₁ − ‖y_i − T_i(x_j)‖₁), divided by their sum. Shares of
-the layers are multiplied. With pre-norm the norm stands inside T, at each key. Feed-forward networks and the
-encoder's final norm act on each token by itself and mix none; biases get no share. The residual of
-cross-attention is the decoder's own stream, so it counts as prefix.
-
-Contrastive gradients (Yin and Neubig 2022) of z_A − z_B by the token embeddings: gradient × input says what a
-small change would do; integrated gradients (Sundararajan et al. 2017) follow the line from embeddings of
-zeros, and their sum is the difference between its ends, which is audited ("completeness").
+z_A − z_B = Σ_w part_w · (W_A − W_B) + biases, the σ of every norm held fixed: the direct path (Elhage et al.
+2021). In ALTI and ALTI+ (Ferrando et al. 2022 a, b), a block writes Σ_j T_i(x_j) + biases; the share of x_j
+is max(0, ‖y_i‖₁ − ‖y_i − T_i(x_j)‖₁), of their sum, multiplied through the layers; the residual of
+cross-attention counts as prefix. Contrastive gradients (Yin and Neubig 2022): gradient × input, or integrated
+from embeddings of zeros (Sundararajan et al. 2017), whose sum is audited ("completeness").
 """
-
-from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,8 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from explorer.lenses.inside.parts import embedding_trace
-from explorer.lenses.inside.weights import exact, multi_head, output_rows
+from explorer.lenses.inside.parts import embedding_trace, exact, multi_head, output_rows
 from explorer.lenses.measures import stream
 from explorer.lenses.measures.stream import Writer, recorded, value_biases, values_written
 from transformer.config import AttentionKind, Side
@@ -123,10 +111,7 @@ def _direction(
 def _read(
     model: Network, run: Translation, step: int, direction: Tensor
 ) -> Iterator[tuple[AttentionKind, int, Tensor, Tensor]]:
-    """Of the decoder's attention, from its end: kind, layer, the direction there, (heads, keys) weights.
-
-    What a direction reads at the end of the stack, another reads before every norm on the way (`pulled`).
-    """
+    """From the decoder's end: kind, layer, the direction there (`pulled`), (heads, keys) weights."""
     norm = stream.final_norm(model, run, "decoder")
     for each in reversed(stream.written(model, run, "decoder")):
         for passed in (norm, each.norm):
@@ -176,10 +161,7 @@ def alti(model: Network, run: Translation) -> Shares:
 
 
 def multiplied(run: Translation, blocks: Mapping[AttentionKind, Sequence[Tensor]]) -> tuple[Array, Array]:
-    """(steps, source) and (steps, steps) shares: those within blocks, multiplied through the layers.
-
-    A block is (queries, inputs) of a layer; in cross-attention, the residual is the first input.
-    """
+    """(steps, source) and (steps, steps) shares: those of blocks (queries, inputs), layer by layer."""
     encoder, kinds = torch.eye(len(run.source_tokens)).double(), (AttentionKind.DECODER, AttentionKind.CROSS)
     for block in blocks[AttentionKind.ENCODER]:
         encoder = block @ encoder
@@ -194,10 +176,7 @@ def multiplied(run: Translation, blocks: Mapping[AttentionKind, Sequence[Tensor]
 def _mixed(
     model: Network, run: Translation, update: stream.SublayerUpdate, kind: AttentionKind
 ) -> tuple[Tensor, float]:
-    """(queries, inputs) shares of a block's inputs: its keys; in cross-attention first the residual.
-
-    And by what share of the longest output the parts miss it.
-    """
+    """(queries, inputs) shares of a block, in cross-attention the residual first; how far parts miss it."""
     layer, across = update.sublayer.layer, kind is AttentionKind.CROSS
     weights = torch.as_tensor(recorded(run).weights(kind, layer)).double()
     attention, (rows, bias) = multi_head(model, kind, layer), output_rows(model, kind, layer)

@@ -6,8 +6,6 @@ Four questions with four answers. *hidden*: the key's score is −∞, and the o
 *Rewired*, the values stay and a head has other weights.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -57,10 +55,7 @@ Rows = Sequence[tuple[int, Cut]]  # cuts, each with its row of a batch
 
 
 def _cut_edits(runs: Sequence[Sequence[Cut]], config: ModelConfig) -> Edits:
-    """Edits that take keys away in each row of a batch, in its own places.
-
-    A query that sees no key any more gets no number.
-    """
+    """Edits that take keys away in each row of a batch; a query that sees no key any more gets no number."""
     edits: dict[str, list[Edit]] = {}
     every = [(row, cut) for row, several in enumerate(runs) for cut in several]
     for kind, site in config.sites.items():
@@ -181,10 +176,9 @@ def effect(
 ) -> Array:
     """Δ log p = log p(y | without the cell) − log p(y) for each cell of a head, by running again for each.
 
-    Below zero, the token needed the key. Effects of several cells do not add up, and other heads may do the
-    same work. Returns (queries, keys) float32, in nats; not a number where the mask hides, where no key would
-    be left, and in cells that were not asked for. UnmeasuredError as ``Effects``, and if cells of the encoder
-    were asked about without a step; IndexError if there is no such head or step.
+    Returns (queries, keys) float32, in nats; NaN where the mask hides, no key would be left, or nobody asked.
+    UnmeasuredError as ``Effects``, and for the encoder without a step; IndexError without such a head or
+    step.
     """
     kind = AttentionKind(kind)
     if step is None and kind is AttentionKind.ENCODER:
@@ -246,15 +240,13 @@ def word_effect(
     run: Translation,
     kind: Kind = "cross",
     way: Way = "hidden",
-    layer: int | None = None,  # from 0; None for every layer
+    layer: int | None = None,
     tell: Tell = silent,
 ) -> Array:
     """Δ log p of every token without each source word: all its pieces, for every query, in every head.
 
-    The word stays in the text, so that no other token moves; "encoder" takes it from the other words of the
-    source. Returns (steps, words) float32, in nats, below zero if the token needed the word; the words are
-    those of ``source_words``. UnmeasuredError as ``Effects``, and if the kind has no source words;
-    IndexError if there is no such layer.
+    Returns (steps, words) float32, in nats; the words are those of ``source_words``. UnmeasuredError as
+    ``Effects``, and if the kind has no source words; IndexError if there is no such layer.
     """
     trace, kind = recorded(run), AttentionKind(kind)
     if kind is AttentionKind.DECODER:
@@ -268,11 +260,9 @@ def word_effect(
 def rewired(
     translator: Translator, run: Translation, kind: Kind, layer: int, head: int, maps: Array
 ) -> Array:
-    """Δ log p of every token with other weights (runs, queries, keys) of a head, one run for each map.
+    """Δ log p of every token with other weights (runs, queries, keys) of a head, whose values stay.
 
-    The values stay (after Jain and Wallace 2019 and Wiegreffe and Pinter 2019, who did it to recurrent
-    classifiers). If a token does not become less probable, the head's own weights were not needed for it;
-    what other heads make of the change is counted in. Returns (runs, steps) float32, in nats.
+    Returns (runs, steps) float32, in nats (after Jain and Wallace 2019, Wiegreffe and Pinter 2019).
     UnmeasuredError as ``Effects``; IndexError if there is no such head.
     """
     record = recorded(run).layer(kind, layer, head)

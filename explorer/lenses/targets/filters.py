@@ -1,8 +1,5 @@
 """The next-token distribution of every step under temperature, top-k and top-p."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -40,31 +37,26 @@ class FilteredStep:
 
 @torch.inference_mode()
 def filtered_steps(
-    translator: Translator,  # the model that made the translation
-    translation: Translation,  # any translation that was not opened from a file
-    sampling: Sampling,  # temperature, top-k and top-p
+    translator: Translator, translation: Translation, sampling: Sampling
 ) -> tuple[FilteredStep, ...]:
-    """The distributions from which a sampler draws at the steps of a translation.
-
-    As in decoding, what the model's rules and the changes of the run forbid is left out first.
-    """
+    """The distributions from which a sampler draws at each step, without what rules and changes forbid."""
     assert translation.distributions is not None
     log_probs = translation.distributions()
-    allowed = torch.cat(list(_allowed(translator, translation, log_probs)))
+    ids, changes = (translator.config.bos_id, *translation.target_ids), translation.interventions
+    dropped = [each for each in changes if isinstance(each, do.DropSource)]
+    request = Request(translator, translation.source_text, interventions=dropped)
+    rules = constrained(request.rules, changes, translator.token_id, translator.config.eos_id)
+    allowed = torch.cat(
+        [
+            rules.choices(row[None], [ids[: step + 1]], [step + 1 >= request.limit], step)[1]
+            for step, row in enumerate(log_probs)
+        ]
+    )
     after = sampling.filtered(allowed)
     return tuple(
         _step(translator, before, drawn, token_id)
         for before, drawn, token_id in zip(log_probs.exp(), after, translation.target_ids, strict=True)
     )
-
-
-def _allowed(translator: Translator, translation: Translation, log_probs: Tensor) -> Iterator[Tensor]:
-    ids, changes = (translator.config.bos_id, *translation.target_ids), translation.interventions
-    dropped = [each for each in changes if isinstance(each, do.DropSource)]
-    asked = Request(translator, translation.source_text, interventions=dropped)
-    rules = constrained(asked.rules, changes, translator.token_id, translator.config.eos_id)
-    for step, row in enumerate(log_probs):
-        yield rules.choices(row[None], [ids[: step + 1]], [step + 1 >= asked.limit], step)[1]
 
 
 def _step(translator: Translator, before: Tensor, after: Tensor, written: int) -> FilteredStep:

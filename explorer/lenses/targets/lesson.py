@@ -1,13 +1,14 @@
-"""A pair in training: a target shifted right, with its losses, and the model's own output."""
+"""A pair in training: a target shifted right, with its losses, also smoothed, and the model's own output."""
 
-from __future__ import annotations
-
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from transformer.text.kinds import PART
+from transformer.training.loss import projected_loss
 from transformer.translator import Translator
 
 
@@ -29,8 +30,7 @@ class TrainingView:
 
     positions: tuple[Position, ...]  # the positions of the target, all from one pass
     features: Tensor  # (target, d_model) The decoder's output at these positions, before the projection
-    # pieces of the greedy translation, each step of which reads what the step before wrote
-    free: tuple[str, ...]
+    free: tuple[str, ...]  # pieces of the greedy translation, which reads what it wrote before
     free_ids: tuple[int, ...]  # their ids
 
     @property
@@ -40,10 +40,7 @@ class TrainingView:
 
     @property
     def parting(self) -> int | None:
-        """The first step (from 0) at which the greedy translation is not the target; None if there is none.
-
-        Up to this step, both read the same tokens. If one of them has ended there, it has no such step.
-        """
+        """The first step (from 0) at which the greedy translation is not the target; or None."""
         target = tuple(each.token_id for each in self.positions)
         if target == self.free_ids:
             return None
@@ -54,10 +51,7 @@ class TrainingView:
 
 @torch.no_grad()
 def lesson(translator: Translator, text: str, target: Sequence[int]) -> TrainingView:
-    """Shows a model a pair as training does (teacher forcing), without dropout; changes nothing in it.
-
-    The target ids end with `</s>`. InputError if the source is empty or too long.
-    """
+    """Shows a model a pair as training does, without dropout; InputError for an empty or too long source."""
     config, model, device = translator.config, translator.model, translator.device
     source = torch.tensor([[*translator.ids(text), config.eos_id]], device=device)
     shifted = (config.bos_id, *target[:-1])
@@ -70,3 +64,80 @@ def lesson(translator: Translator, text: str, target: Sequence[int]) -> Training
     free = translator.translate(text, beam_size=1, capture=False)
     positions = tuple(Position(*each) for each in zip(*columns, strict=True))
     return TrainingView(positions, features, free.target_tokens, free.target_ids)
+
+
+LISTED = 8
+"""Most pieces listed for a position."""
+
+
+@dataclass(frozen=True)
+class SmoothedPiece:
+    """One piece, or all others together, at a position."""
+
+    token: str  # the piece; empty for all others
+    share: float  # the model's probability p
+    target: float  # the smoothed target's probability q
+    bare: float  # the target's probability without smoothing
+
+    @property
+    def gradient(self) -> float:
+        """The gradient of the loss with respect to the logit: p − q."""
+        return self.share - self.target
+
+    @property
+    def bare_gradient(self) -> float:
+        """The same without smoothing."""
+        return self.share - self.bare
+
+
+@dataclass(frozen=True)
+class SmoothedPosition:
+    """The loss of one position with label smoothing."""
+
+    epsilon: float  # share of the target that is spread over the vocabulary
+    pieces: int  # size of the vocabulary V
+    loss: float  # (1 − ε) · (−log p_y) + ε · spread, in nats, as the training step computes it
+    bare_loss: float  # −log p_y, the loss without smoothing
+    spread: float  # mean of −log p over the vocabulary
+    entries: tuple[SmoothedPiece, ...]  # the right piece and the largest gradients, most probable first
+    right: int  # place of the right piece among them
+    rest: SmoothedPiece  # all other pieces together
+
+    @property
+    def floor(self) -> float:
+        """The least loss that any prediction can have, in nats: the entropy of the smoothed target."""
+        other = self.epsilon / self.pieces
+        right = 1 - self.epsilon + other
+        others = -(self.pieces - 1) * other * math.log(other) if other else 0.0
+        return others - right * math.log(right)
+
+
+@torch.no_grad()
+def smoothed(translator: Translator, lesson: TrainingView, position: int, epsilon: float) -> SmoothedPosition:
+    """The loss of a position (from 0) under a smoothing; ValueError unless it is from 0 to below 1."""
+    PART.check("The smoothing", epsilon)
+    features, right = lesson.features[position : position + 1], lesson.positions[position].token_id
+    weight, bias = translator.model.projection
+    read = features * translator.model.config.output_scale
+    loss = projected_loss(read, weight, torch.tensor([right], device=weight.device), epsilon, bias)
+    log_probs = translator.model.logits(features).float().log_softmax(-1)[0]
+    target = torch.full_like(log_probs, epsilon / len(log_probs))
+    target[right] += 1 - epsilon
+    shares = log_probs.exp()
+    best: list[int] = shares.topk(min(LISTED, len(shares))).indices.tolist()
+    listed = best if right in best else [*best[:-1], right]
+    entries = tuple(
+        SmoothedPiece(piece, float(shares[i]), float(target[i]), float(i == right))
+        for piece, i in zip(translator.pieces(listed), listed, strict=True)
+    )
+    sums = [math.fsum(getattr(each, name) for each in entries) for name in ("share", "target", "bare")]
+    return SmoothedPosition(
+        epsilon,
+        len(log_probs),
+        float(loss),
+        -float(log_probs[right]),
+        -float(log_probs.mean()),
+        entries,
+        listed.index(right),
+        SmoothedPiece("", *(max(0.0, 1 - each) for each in sums)),
+    )

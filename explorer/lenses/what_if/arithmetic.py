@@ -1,11 +1,4 @@
-"""Alternative arithmetic on the vectors of a head: other scores, other masks and other weights.
-
-The model computes none of this. A function takes the vectors of one query (d_head,) and its keys (keys,
-d_head), or the sub-layer's inputs x (d_model,) and sources (keys, d_model), and returns scores or weights
-(keys,); the mask is True for keys that the query may attend to.
-"""
-
-from __future__ import annotations
+"""Other scores, masks and weights than a model's, of one query (d_head,) and its keys (keys, d_head)."""
 
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -24,8 +17,7 @@ class Saturation(NamedTuple):
     """Closeness of a softmax to a hard choice, and the gradient that it lets through."""
 
     largest: float  # the largest weight
-    # −Σ w ln w as a share of the entropy of equal weights over the visible keys; 0 with one key
-    entropy: float
+    entropy: float  # −Σ w ln w as a share of that of equal weights over the visible keys; 0 with one
     gradient: float  # ‖∂w/∂s‖, the Frobenius norm of the softmax's Jacobian diag(w) − w wᵀ
 
 
@@ -44,10 +36,7 @@ def overflow_from(dtype: type[np.floating]) -> float:
 
 
 def unshifted(scores: Floats, mask: BoolArray, dtype: type[np.floating]) -> Floats:
-    """exp(s) / Σ exp(s), rounded to a type of numbers at every step, without subtracting the largest score.
-
-    NaN comes out for a key whose power is infinite; at least one key must be visible.
-    """
+    """exp(s) / Σ exp(s), rounded at every step, without a shift of the scores; NaN for an infinite power."""
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         powers = np.where(mask, np.exp(scores.astype(dtype)), dtype(0)).astype(dtype)
         shares: Floats = powers / powers.sum(dtype=dtype)
@@ -62,10 +51,7 @@ def entropy(weights: NDArray[Any]) -> Doubles:
 
 
 def saturation(weights: Floats, mask: BoolArray) -> Saturation:
-    """Largest weight, normalised entropy and gradient of one row (section 3.2.1, footnote 4).
-
-    ‖diag(w) − w wᵀ‖² = Σ w² − 2 Σ w³ + (Σ w²)².
-    """
+    """Largest weight, normalised entropy and ‖diag(w) − w wᵀ‖ of one row (section 3.2.1, footnote 4)."""
     w, visible = weights.astype(np.float64), int(mask.sum())
     squares = float((w**2).sum())
     inner = squares - 2 * float((w**3).sum()) + squares**2
@@ -84,10 +70,7 @@ def without_projections(x: Floats, sources: Floats) -> Doubles:
 
 
 def additive(query: Floats, key: Floats) -> Doubles:
-    """vᵀ tanh(W_1 q + W_2 k) with W_1 = W_2 = identity and v = (1, …, 1) / √d_k.
-
-    Bahdanau et al. 2015, appendix A.1.2, where all three are learned.
-    """
+    """vᵀ tanh(q + k), v = (1, …, 1) / √d_k (Bahdanau et al. 2015, A.1.2, with W_1, W_2 and v learned)."""
     return np.tanh(query.astype(np.float64) + key).sum(-1) / np.sqrt(len(query))
 
 
@@ -97,10 +80,7 @@ def bilinear(query: Floats, key: Floats) -> Doubles:
 
 
 def joined(products: tuple[Floats, Floats], d_head: int) -> Doubles:
-    """Scores of one head of double width, with the queries and keys of two heads side by side.
-
-    [q, q']·[k, k'] = q·k + q'·k', divided by √(2 d_k), for the width d_k of one of the two heads.
-    """
+    """(q·k + q'·k') / √(2 d_k): scores of one head of double width, by the products of two."""
     return (products[0].astype(np.float64) + products[1]) / np.sqrt(2 * d_head)
 
 
@@ -111,30 +91,18 @@ def hard(scores: Floats, mask: BoolArray) -> Doubles:
 
 
 def local_mask(mask: BoolArray, centre: float, radius: int) -> BoolArray:
-    """The mask of visible keys within ``radius`` tokens, D, of a centre (Luong 2015, section 3.2).
-
-    Positions count from 0; the centre of "local-m" is the position of the query.
-    """
+    """The mask of visible keys within ``radius`` tokens of a centre, from 0 (Luong 2015, section 3.2)."""
     return mask & (np.abs(np.arange(len(mask)) - centre) <= radius)
 
 
 def predicted_centre(query: Floats, keys: int) -> float:
-    """S · sigmoid(vᵀ tanh(W q)): where "local-p" puts the middle of its window (Luong 2015, equation 9).
-
-    S is the number of keys, q stands in the place of Luong's decoder state. Luong learns W and v; here
-    W = identity and v = (1, …, 1) / √d_k. The formula counts positions from 1; the result, not a whole
-    number, counts from 0 and lies above -1 and below ``keys`` - 1.
-    """
+    """S · sigmoid(vᵀ tanh(q)) − 1, from 0, of S keys (Luong 2015, equation 9, where W and v are learned)."""
     raised = np.tanh(query.astype(np.float64)).sum() / np.sqrt(len(query))
     return float(keys / (1 + np.exp(-raised)) - 1)
 
 
 def bell(weights: Floats, centre: float, radius: int) -> Doubles:
-    """Each weight times exp(−(j − p)² / 2σ²) with σ = D / 2: "local-p" (Luong 2015, equation 10).
-
-    The weights are a softmax over the window of centre p, from 0, and radius D, at least 1. The results are
-    not divided by their sum, so they sum to less than 1.
-    """
+    """Each weight times exp(−(j − p)² / 2σ²), σ = D / 2 (Luong 2015, equation 10); sums are less than 1."""
     away = np.arange(len(weights)) - centre
     return weights.astype(np.float64) * np.exp(-2 * (away / radius) ** 2)
 

@@ -1,10 +1,4 @@
-"""A query that a visitor builds in the plane of two keys of a head, and what attention makes of it.
-
-The query q = l (a k̂_i + b k̂_j), with unit keys k̂, stands in the place of the model's own in one row. Scores
-and weights come from the trace's own functions (section 3.2.1), so a mask and a bias act as in the model.
-"""
-
-from __future__ import annotations
+"""A query l (a k̂_i + b k̂_j) in the plane of two keys of a head, in the place of the model's own."""
 
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -129,10 +123,7 @@ class Plane:
         return self.query(*self.best("copy", long)[1])
 
     def disturbed(self, query: Tensor, share: float) -> NDArray[np.float64]:
-        """(DRAWS, keys) weights after every key was moved by a share of its length, in random directions.
-
-        The directions are the same for every query, so that two queries meet the same disturbances.
-        """
+        """(DRAWS, keys) weights after each key moved by a share of its length in fixed random directions."""
         keys = self.keys.double()
         noise = torch.from_numpy(np.random.default_rng(0).standard_normal((DRAWS, *keys.shape)))
         noise *= share * keys.norm(dim=-1, keepdim=True) / noise.norm(dim=-1, keepdim=True)
@@ -142,9 +133,7 @@ class Plane:
 
 
 def plane_of(run: Translation, place: PlacedHead, row: int, pair: Pair | None, goal: str) -> Plane:
-    """The plane of two keys; without a pair that the row sees, the first one in which the goal is reached.
-
-    Tried are the pairs that differ most in direction; if none will do, it is the first of them.
+    """The plane of two keys; without a pair that the row sees, one in which the goal is reached.
 
     UnmeasuredError if the row has no two keys, or the scores do not come from q·k / √d_k.
     """

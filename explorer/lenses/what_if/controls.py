@@ -1,6 +1,4 @@
-"""What a change of heads is held against: other heads, an untrained twin, mean outputs."""
-
-from __future__ import annotations
+"""What a run is compared with: other heads, an untrained twin, mean outputs, words at other places."""
 
 import math
 import threading
@@ -12,15 +10,22 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
-from transformer.config import AttentionKind, ModelConfig
+from explorer.lenses.words.groups import reading_groups
+from transformer.audit import OUTPUT_LIMIT, PLACES_UNMADE, audit, audit_entered
+from transformer.config import AttentionKind, ModelConfig, Place
+from transformer.encodings import BiasRule, PositionalEncoding
+from transformer.hooks import Capture, Hooks
 from transformer.interventions import Intervention, InterventionError, Patch
 from transformer.model import EncoderDecoder
 from transformer.run import Translation
 from transformer.storage.directory import NETWORKS
 from transformer.text.kinds import at_least
+from transformer.text.words import Group, is_punctuation, is_special
+from transformer.trace import AttentionTrace, TokenTrace, trace_of
 from transformer.translator import InputError, Translator
+from transformer.view import AuditReport
 
 COUNT = 20
 """Most controls: if there are more, this many are drawn."""
@@ -29,11 +34,7 @@ _LOCK = threading.Lock()
 
 
 class RandomHeads(NamedTuple):
-    """Δ log p of a whole given output by a change, and by the same change at other heads, in nats.
-
-    Without the others, the effect of a change means little: if any head of a layer costs as much, the chosen
-    head is nothing special.
-    """
+    """Δ log p of a whole given output by a change, and by the same change at other heads, in nats."""
 
     change: Intervention  # the change
     controls: tuple[Intervention, ...]  # the same change at other heads of its layer
@@ -48,19 +49,17 @@ class RandomHeads(NamedTuple):
 
 
 def random_heads(
-    translator: Translator,  # the model
-    text: str,  # the source
-    # the output whose log-probability is measured, as in ``Translator.force``
+    translator: Translator,
+    text: str,
     target: str | Sequence[int] | Sequence[str],
-    change: Intervention,  # a change of one head or several, or a patch of a head's output
-    beside: Iterable[Intervention] = (),  # other changes, which hold in every run
-    count: int = COUNT,  # most controls; all other heads are taken if they are no more, else a random sample
-    seed: int = 0,  # seed of the sample
+    change: Intervention,
+    beside: Iterable[Intervention] = (),
+    count: int = COUNT,
+    seed: int = 0,
 ) -> RandomHeads:
     """Measures a change of heads, and the same change at other heads of the same kind and layer.
 
-    InputError if a text is empty or too long; InterventionError if a change does not fit, is not one of
-    heads, or leaves too few heads for a control; ValueError if ``count`` is below 1.
+    InputError for a text, InterventionError for a change, for which there is no such control.
     """
     controls, complete = same_change_elsewhere(change, translator.config, count, seed)
     others = tuple(beside)
@@ -77,10 +76,7 @@ def random_heads(
 def same_change_elsewhere(
     change: Intervention, config: ModelConfig, count: int = COUNT, seed: int = 0
 ) -> tuple[tuple[Intervention, ...], bool]:
-    """A change at as many other heads of its layer; and whether these are all ways to choose such heads.
-
-    Errors as for ``random_heads``.
-    """
+    """A change at as many other heads of its layer, and whether these are all; errors as ``random_heads``."""
     at_least(1).check("count", count)
     if change.part not in ("scores", "weights", "heads"):
         raise InterventionError(
@@ -100,21 +96,14 @@ def same_change_elsewhere(
             order = torch.randperm(len(free), generator=generator)[: len(own)].tolist()
             different[tuple(sorted(free[at] for at in order))] = None
         drawn = different
-    return tuple(_moved(change, heads) for heads in drawn), ways <= count
-
-
-def _moved(change: Any, heads: tuple[int, ...]) -> Intervention:
+    one: Any = change
     patch = isinstance(change, Patch)
-    moved: dict[str, Any] = {"place": f"{change.hook}.{heads[0]}"} if patch else {"head": heads}
-    other: Intervention = replace(change, **moved)
-    return other
+    moves = ({"place": f"{one.hook}.{heads[0]}"} if patch else {"head": heads} for heads in drawn)
+    return tuple(replace(one, **move) for move in moves), ways <= count
 
 
 def untrained_twin(translator: Translator, seed: int) -> Translator:
-    """A model of the same config with the weights from which training with this seed would start.
-
-    The CPU's global generator then continues as if nothing had been drawn.
-    """
+    """A model of the same config with a seed's first weights; draws nothing from the global generator."""
     with _LOCK, torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
         model = NETWORKS[type(translator.config)](translator.config)
@@ -129,16 +118,9 @@ def same_tokens(translator: Translator, translation: Translation) -> Translation
 
 
 def mean_outputs(
-    translator: Translator,  # the model
-    # sentences with their targets, which are forced; without a target, they are translated
-    pairs: Iterable[tuple[str, str | None]],
+    translator: Translator, pairs: Iterable[tuple[str, str | None]]
 ) -> tuple[dict[AttentionKind, Tensor], int]:
-    """The mean output of every head over all rows of a sample, which an ablation by "mean" puts in its place.
-
-    Returns:
-        By kind, (layers, heads, d_head) float32; and the number of sentences read: one that is too long for
-        the model is left out. ValueError if none is left.
-    """
+    """By kind, every head's mean output over a sample; and how many sentences were read, else ValueError."""
     sums: dict[AttentionKind, Tensor] = {}
     rows, read = dict.fromkeys(translator.config.sites, 0), 0
     for source, target in pairs:
@@ -154,3 +136,88 @@ def mean_outputs(
     if not read:
         raise ValueError("No sentence could be read.")
     return {kind: (total / rows[kind]).float() for kind, total in sums.items()}, read
+
+
+class OffsetEncoding(PositionalEncoding):
+    """An encoding whose position 0 is position ``offset`` of another encoding."""
+
+    def __init__(self, encoding: PositionalEncoding, offset: int) -> None:
+        nn.Module.__init__(self)
+        self.max_positions, self.shared = encoding.max_positions - offset, encoding.shared  # type: ignore[misc]
+        self.encoding, self.offset = encoding, offset
+
+    def added(self, length: int, first: int = 0) -> Tensor | None:
+        return self.encoding.added(length, first + self.offset)
+
+    def rotate(self, x: Tensor, first: int = 0) -> Tensor:
+        return self.encoding.rotate(x, first + self.offset)
+
+    def bias(self, layer: int) -> BiasRule | None:
+        return self.encoding.bias(layer)  # which depends on distances alone
+
+
+@torch.inference_mode()
+def encode_moved(translator: Translator, text: str, offset: int) -> AttentionTrace:
+    """Encoder self-attention of a text from position ``offset`` on; InputError if it is empty or too far."""
+    model, ids = translator.model, (*translator.ids(text), translator.config.eos_id)
+    moves = {"encoder.encoding": [lambda own, at: OffsetEncoding(own, offset)]}
+    hooks = Hooks(Capture().parts, moves)
+    try:
+        model.encode(torch.tensor([ids], device=translator.device), hooks=hooks)
+    except ValueError as error:
+        last, most = offset + len(ids), translator.config.max_positions
+        raise InputError(f"The sentence would end at position {last:,} of {most:,} positions.") from error
+
+    def auditor(trace: AttentionTrace, places: tuple[Place, ...]) -> AuditReport:
+        entered = audit_entered(trace, model, OUTPUT_LIMIT[trace.dtype])
+        return replace(audit(trace, places), unmade=(PLACES_UNMADE,)).joined(entered)
+
+    read = TokenTrace(ids, translator.pieces(ids, "source"), translator.tokenizer.read(text), offset)
+    trace = trace_of(hooks, model.config, auditor, tokens={"encoder": read})
+    assert trace is not None
+    return trace
+
+
+class Swapped(NamedTuple):
+    """A translation after two words of the source were exchanged."""
+
+    translation: Translation  # of the changed source
+    change: tuple[float, ...]  # (tokens,) distance that each encoding moved, as a share of its norm
+
+
+def words_of(tokens: tuple[str, ...]) -> tuple[Group, ...]:
+    """The words of a source as groups of pieces, without special tokens and punctuation."""
+    groups = reading_groups(tokens)
+    return tuple(g for g in groups if not is_special(g.text) and not is_punctuation(g.text))
+
+
+def swapped_order(tokens: tuple[str, ...], one: int, other: int) -> tuple[int, ...]:
+    """The place before of each token after two words (from 0, of ``words_of``) are exchanged."""
+    words, (low, high) = words_of(tokens), sorted((one, other))
+    if not 0 <= low <= high < len(words):
+        raise IndexError(
+            f"The sentence has {len(words)} words, counted from 0; there are no words {one} and {other}."
+        )
+    first, second, order = words[low], words[high], tuple(range(len(tokens)))
+    if first is second:
+        return order
+    between, rest = order[first.stop : second.start], order[second.stop :]
+    return (*order[: first.start], *second.indices, *between, *first.indices, *rest)
+
+
+@torch.inference_mode()
+def swap_words(translator: Translator, text: str, one: int, other: int) -> Swapped:
+    """Translates a text with two words exchanged; InputError if their pieces change, IndexError if absent."""
+    eos_id = translator.config.eos_id
+    ids = (*translator.ids(text), eos_id)
+    order = swapped_order(translator.pieces(ids, "source"), one, other)
+    moved = tuple(ids[place] for place in order)
+    changed = translator.tokenizer.decode(moved)
+    if (*translator.ids(changed), eos_id) != moved:
+        raise InputError("These two words are split into other pieces after the exchange; choose others.")
+    before, after = (
+        translator.model.encode(torch.tensor([row], device=translator.device))[0] for row in (ids, moved)
+    )
+    expected = before[list(order)]
+    change = (after - expected).norm(dim=-1) / expected.norm(dim=-1)
+    return Swapped(translator.translate(changed), tuple(change.tolist()))

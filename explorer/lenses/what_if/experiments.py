@@ -1,10 +1,4 @@
-"""The ten ready experiments: a question, a sentence, the changes that ask it, what the answer leaves open.
-
-Places come from what was measured of the model (`heads.json`) and from the words of the sentence, so that the
-list holds for the next model too. Opening one runs the model and shows its answer.
-"""
-
-from __future__ import annotations
+"""The ten ready experiments: question, sentence, changes by what `heads.json` says, what they leave open."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -74,10 +68,7 @@ class Experiment(NamedTuple):
     forced: bool = False  # whether the changes hold only if the translation is given
 
     def put(self, translator: Translator, heads: Mapping[str, Any]) -> tuple[Variants, str | None]:
-        """The changes that ask a model, of which `heads.json` says something, and the translation to give.
-
-        ValueError if it cannot read the sentence or a word of it, or has no such place.
-        """
+        """The changes that ask a model, and the translation to give; ValueError without its word or place."""
         on = Bench(translator, heads, self.text)
         return self.variants(on), on.base.text if self.forced else None
 

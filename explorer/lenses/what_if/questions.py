@@ -1,12 +1,8 @@
-"""Questions about a run: a lesson names a quantity, and the answer is measured where the cursor is.
-
-A quantity is a function in ``QUANTITIES``. Where a change is measured, the model runs again with it. Lessons
-and addresses name questions without PyTorch, so what needs it is imported where it is measured.
-"""
+"""Questions about a run: what lessons name is a function in ``QUANTITIES``, measured at the cursor."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn
 
@@ -33,6 +29,7 @@ BEAM, ALPHA, OFFSET = 4, 0.6, 5
 NAMES = {"encoder": "encoder self-attention", "decoder": "masked self-attention", "cross": "cross-attention"}
 KINDS = tuple(map(str, AttentionKind))
 Write = Callable[[float], str]
+HEAD = "L{} H{}"
 SHORT = "This sentence is too short for the question."
 
 
@@ -89,27 +86,28 @@ class Measured:
     why: str = ""  # the reason of an answer that is a count or a rule, in which no two options can come close
 
     @property
+    def second(self) -> Option:
+        """The option whose value is nearest to the best one's; without others, the best itself."""
+        best, others = self.options[self.best], self.options[: self.best] + self.options[self.best + 1 :]
+        return min(others, key=lambda option: abs(option.value - best.value), default=best)
+
+    @property
     def margin(self) -> float:
         """Distance of the best value to the nearest other one; infinite for a count or a rule."""
-        apart = [abs(self.options[self.best].value - each.value) for each in self._others(self.best)]
-        return float("inf") if self.why else min(apart, default=0.0)
+        return float("inf") if self.why else abs(self.options[self.best].value - self.second.value)
 
     @property
     def has_margin(self) -> bool:
         """True if the best exceeds the second by twice what rounding hides."""
         return self.margin >= 2 * ROUNDING
 
-    def _others(self, choice: int) -> list[Option]:
-        return [each for i, each in enumerate(self.options) if i != choice]
-
     def reason(self, choice: int) -> str:
         """Why a choice is right or wrong, in the numbers of this run."""
-        best, chosen = self.options[self.best], self.options[choice]
+        best, chosen, second = self.options[self.best], self.options[choice], self.second
         if self.why:
             return self.why
         if choice != self.best:
             return f"You chose {chosen.name}: {chosen.label}. The answer is {best.name}: {best.label}."
-        second = min(self._others(choice), key=lambda each: abs(each.value - best.value))
         return f"{best.name}: {best.label}. The nearest other one is {second.name}: {second.label}."
 
 
@@ -117,6 +115,16 @@ def number(value: float, form: str = ".2f") -> str:
     """A number with a true minus sign; one that is rounded to zero has no sign."""
     text = format(value, form)
     return text.replace("-", "−") if text.strip("+-0.%") else text.lstrip("+-")
+
+
+def _nats(value: float) -> str:
+    return f"{number(value)} nats"
+
+
+def _share(log_prob: float) -> str:
+    """A probability in per cent, with three digits that count."""
+    share = 100 * float(np.exp(log_prob))
+    return f"{share:.{max(1, 2 - int(np.floor(np.log10(share))))}f} %" if share > 1e-6 else "0.0 %"
 
 
 def _refuse(why: str) -> NoReturn:
@@ -155,29 +163,16 @@ class Asking:
         """The model; UnmeasuredError if there is none."""
         return self.model or _refuse("This question runs the model again, and a file holds no model.")
 
+    def translated(self, changes: Sequence[Intervention], **way: Any) -> str:
+        """What the model writes with changes, searching in a way."""
+        options = {"capture": False, "interventions": changes, **way}
+        return self.translator().translate(self.run.source_text, **options).text
+
     def row_name(self, row: int) -> str:
         """A row of the kind's maps, with the token that it reads, or predicts in cross-attention."""
-        said = self.run.labels(self.kind)
-        tokens, verb = (
-            said.queries,
-            {"cross": "predicts"}.get(self.kind, "reads"),
-        )
-        tokens = said.predicted if self.kind == "cross" and said.predicted else tokens
-        return f"row {row + 1}, which {verb} “{self.name(tokens[row])}”"
-
-
-def _head(layer: int, head: int) -> str:
-    return f"L{layer + 1} H{head + 1}"
-
-
-def _nats(value: float) -> str:
-    return f"{number(value)} nats"
-
-
-def _share(log_prob: float) -> str:
-    """A probability in per cent, with three digits that count."""
-    share = 100 * float(np.exp(log_prob))
-    return f"{share:.{max(1, 2 - int(np.floor(np.log10(share))))}f} %" if share > 1e-6 else "0.0 %"
+        labels, across = self.run.labels(self.kind), self.kind == "cross"
+        tokens = labels.predicted if across and labels.predicted else labels.queries
+        return f"row {row + 1}, which {'predicts' if across else 'reads'} “{self.name(tokens[row])}”"
 
 
 def _spread(values: Values) -> list[int]:
@@ -296,23 +291,18 @@ ROLES: dict[str, tuple[str, Callable[[Values], Values] | None]] = {
 
 
 def role(at: Asking) -> Measured:
-    """The head of a list that has a role: its mean weight there is the largest."""
+    """The head of a list that has a role: its mean weight there is the largest, or its AER the least."""
     words, of = ROLES[at.question.role]
     if of is None:
-        return _of_heads(at, words, _aer(at))
+        known = (at.translator().heads or {}).get("heads", {}).get(str(at.kind))
+        if at.kind is not AttentionKind.CROSS or not known or "aer" not in known[0][0]:
+            _refuse("Nobody measured which head of this model aligns best.")
+        return _of_heads(at, words, np.array([1 - float(head["aer"]) for layer in known for head in layer]))
     weights = [of(at.run.weights(at.kind, *head)) for head in at.every_head()]
     if not weights[0].size:
         _refuse(SHORT)
     asks = f"over all rows, which head puts the most weight on {words}?"
     return _of_heads(at, asks, np.array([each.mean() for each in weights], np.float64))
-
-
-def _aer(at: Asking) -> Values:
-    """1 − alignment error of every cross-attention head, as the model's own file states it."""
-    known = (at.translator().heads or {}).get("heads", {}).get(str(at.kind))
-    if at.kind is not AttentionKind.CROSS or not known or "aer" not in known[0][0]:
-        _refuse("Nobody measured which head of this model aligns best.")
-    return np.array([1 - float(head["aer"]) for layer in known for head in layer])
 
 
 def head_effect(at: Asking) -> Measured:
@@ -329,7 +319,7 @@ def head_effect(at: Asking) -> Measured:
 def _of_heads(at: Asking, asks: str, values: Values, write: Write = number) -> Measured:
     """A question about some heads: that of the largest value, and others spread over the order."""
     heads, chosen = at.every_head(), _spread(values)
-    names = [_head(*heads[i]) for i in chosen]
+    names = [HEAD.format(heads[i][0] + 1, heads[i][1] + 1) for i in chosen]
     return _most(f"Of these heads of {NAMES[at.kind]}: {asks}", names, values[chosen], write)
 
 
@@ -337,10 +327,7 @@ GOALS = ("copy", "average")
 
 
 def build(at: Asking) -> Measured:
-    """Whether a query in the plane of two keys reaches a goal: asked only where one does.
-
-    What the page measures of the visitor's own query is the answer, see `explorer.lenses.what_if.build`.
-    """
+    """Whether a query in the plane of two keys reaches a goal: asked only where one does."""
     from explorer.lenses.what_if.build import COPY, HALF, NEAR, plane_of, short_of
 
     goal = at.question.goal
@@ -361,18 +348,12 @@ def search(at: Asking) -> Measured:
     """Whether a beam of four, ranked with the paper's length penalty, comes to another translation."""
     alpha, name = AGAINST[at.question.against]
     beam = {"beam_size": BEAM, "length_penalty": ALPHA, "length_offset": OFFSET}
-    best = _written(at, at.run.interventions, **beam)
+    best = at.translated(at.run.interventions, **beam)
     way = {"beam_size": 1} if alpha is None else beam | {"length_penalty": alpha}
-    other = _written(at, at.run.interventions, **way)
+    other = at.translated(at.run.interventions, **way)
     why = f"A beam of {BEAM} with α = {ALPHA} finds “{best}”, {name} “{other}”."
     asks = f"A beam of {BEAM} with α = {ALPHA}: does it find another translation than {name}?"
     return _rule(asks, "another one", "the same", best != other, why)
-
-
-def _written(at: Asking, changes: Iterable[Intervention], **way: Any) -> str:
-    """What the model writes with some changes."""
-    made = tuple(changes)
-    return at.translator().translate(at.run.source_text, capture=False, interventions=made, **way).text
 
 
 CHANGES: dict[str, Callable[[Asking], Intervention]] = {
@@ -395,8 +376,8 @@ def difference(at: Asking) -> Measured:
     made = [CHANGES[each](at) for each in at.question.changes]
     names = [str(each).replace(token, word) for each in made]
     if len(made) == 1:
-        own = run.text if run.method == "greedy" else _written(at, run.interventions, beam_size=1)
-        text = _written(at, (*run.interventions, *made), beam_size=1)
+        own = run.text if run.method == "greedy" else at.translated(run.interventions, beam_size=1)
+        text = at.translated((*run.interventions, *made), beam_size=1)
         why = f"The model {'then' if text != own else 'still'} writes “{text}”"
         asks = f"If {names[0]}: does the translation change?"
         return _rule(asks, "it changes", "it stays the same", text != own, why)
@@ -412,17 +393,8 @@ def difference(at: Asking) -> Measured:
 
 
 _MEASURES = (
-    largest_key,
-    head_effect,
-    candidate,
-    masked,
-    visible,
-    difference,
-    role,
-    entropy,
-    unsure,
-    search,
-    build,
+    *(largest_key, head_effect, candidate, masked, visible),
+    *(difference, role, entropy, unsure, search, build),
 )
 QUANTITIES = {each.__name__.replace("_", "-"): each for each in _MEASURES}
 """All that can be asked, and how it is measured."""
@@ -431,9 +403,9 @@ QUANTITIES = {each.__name__.replace("_", "-"): each for each in _MEASURES}
 def measure(
     question: Question,
     run: Translation,
-    place: Viewpoint,  # where it is asked
-    model: Translator | None = None,  # the model of the run, for questions that run it again
-    name: Callable[[str], str] = str,  # how a piece is written
+    place: Viewpoint,
+    model: Translator | None = None,
+    name: Callable[[str], str] = str,
 ) -> Measured:
     """The answer of a question in a run; UnmeasuredError or InterventionError says why it cannot be asked."""
     if (wrong := question.problem()) is not None:
@@ -441,6 +413,5 @@ def measure(
     if (kind := AttentionKind(question.kind)) not in run.config.sites:
         _refuse(f"This model has no {NAMES[kind]}.")
     head, row = place.heads[kind], place.source if kind == "encoder" else place.step
-    phrase = f"{NAMES[kind]}, {_head(*head)}"
-    at = Asking(question, run, place, model, name, kind, head, row, phrase)
-    return QUANTITIES[question.quantity](at)
+    phrase = f"{NAMES[kind]}, {HEAD.format(head[0] + 1, head[1] + 1)}"
+    return QUANTITIES[question.quantity](Asking(question, run, place, model, name, kind, head, row, phrase))

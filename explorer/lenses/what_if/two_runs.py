@@ -1,12 +1,4 @@
-"""The difference between two attention maps, and between two runs of one model.
-
-Tokens are aligned by edit distance; what only one side has is never subtracted. Two runs can be compared
-step by step as long as both wrote the same tokens: then their next-token distributions answer the same
-question. At the step where they part this still holds; after it, each run has a context of its own. In a
-forced pair (``Translator.force`` with one target), all steps can be compared.
-"""
-
-from __future__ import annotations
+"""The difference of two attention maps, and of two runs of one model up to the step where they part."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,11 +21,7 @@ UNKNOWN = float("nan")
 
 
 def align_tokens(first: Sequence[str], second: Sequence[str]) -> tuple[Pair, ...]:
-    """Pairs the tokens of two sequences with the fewest insertions, deletions and replacements (Levenshtein).
-
-    The pairs are in the order of both, and a replacement is one. If several alignments are equally short, one
-    that keeps the common beginning is chosen.
-    """
+    """Pairs two sequences with the fewest edits (Levenshtein), the common beginning first."""
     start, longest = 0, min(len(first), len(second))
     while start < longest and first[start] == second[start]:
         start += 1
@@ -82,9 +70,7 @@ class Difference(NamedTuple):
     second: Floats  # the same for the second map
     compared: Bools  # (rows, columns), True for cells that both maps have and that at least one mask allows
     values: Floats  # (rows, columns) first − second for compared cells, else 0
-    # (rows,) total variation distance ½ Σ |first − second| of the rows that both maps have, from 0 (equal) to
-    # 1 (no weight in common); NaN for other rows. Weight on columns of only one map counts as not in common.
-    distances: Floats
+    distances: Floats  # (rows,) ½ Σ |first − second| of rows that both maps have, from 0 to 1; else NaN
 
 
 def difference(first: Map, second: Map) -> Difference:
@@ -127,12 +113,8 @@ class SharedStep(NamedTuple):
 
     base: DecodeStep  # what the base run wrote
     changed: DecodeStep  # what the changed run wrote; another token only at the step where the runs part
-    # Σ p ln(p / q) of the next-token distributions, in nats; NaN if a run was opened from a file, which keeps
-    # only the most probable tokens
-    kl: float
-    # the most probable tokens of either run, by their larger probability, best first; what the two runs wrote
-    # is always among them
-    candidates: tuple[Candidate, ...]
+    kl: float  # Σ p ln(p / q) of the next token, in nats; NaN if a run was opened from a file
+    candidates: tuple[Candidate, ...]  # the most probable of either run, best first; with what both wrote
 
     @property
     def delta_log_p(self) -> float:
@@ -149,11 +131,8 @@ class RunDifference:
     changed: Translation  # the run with changes
     target: tuple[Pair, ...]  # aligned target tokens: pairs of steps (base, changed)
     source: tuple[Pair, ...]  # aligned source tokens: pairs of positions (base, changed)
-    # the first step, from 0, at which the runs write different tokens, or only one still writes; None if both
-    # wrote the same
-    parting: int | None
-    # the shared steps: all before the parting, and the parting itself if both runs have it
-    steps: tuple[SharedStep, ...]
+    parting: int | None  # first step, from 0, at which tokens differ or one run has ended; or None
+    steps: tuple[SharedStep, ...]  # all before the parting, and the parting itself if both runs have it
 
     @property
     def delta_log_p(self) -> Doubles:
@@ -173,10 +152,7 @@ class RunDifference:
         return shared[site.query_side], shared[site.key_side]
 
     def sides(self, kind: AttentionKind | str, layer: int, head: int) -> tuple[Floats, Floats]:
-        """(rows, columns) weights of one head on ``common(kind)``, in the base run and in the changed run.
-
-        NotCapturedError if a run was made without capture.
-        """
+        """(rows, columns) weights of a head on ``common(kind)`` in both runs; or NotCapturedError."""
         cells = [np.ix_(*([pair[side] for pair in axis] for axis in self.common(kind))) for side in (0, 1)]
         runs = self.base, self.changed
         base, changed = (run.weights(kind, layer, head)[at] for run, at in zip(runs, cells, strict=True))
@@ -197,12 +173,7 @@ class RunDifference:
 def compare_runs(base: Translation, changed: Translation) -> RunDifference:
     """Compares a run with another of the same model: with interventions, or of another text.
 
-    Next-token distributions are computed again: one uncached, teacher-forced pass over each run, with the
-    changes of each. A run that was opened from a file knows only its most probable tokens; then Δ log p is
-    given only for tokens that both runs keep, and KL not at all.
-
-    Raises:
-        ValueError: The runs come from models of different shapes.
+    A run of a file knows only its most probable tokens. ValueError if the models have different shapes.
     """
     shapes = [
         (each.config.sites, each.config.n_heads, each.config.n_target_pieces) for each in (base, changed)

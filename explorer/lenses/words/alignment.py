@@ -1,9 +1,4 @@
-"""Word alignments from cross-attention, and their error against links made by hand.
-
-By default, a target word is aligned to the source word that gets most of its attention. Attention on the
-source's `</s>` is left out. The weight of a word pair is the sum over the pieces of the source word and
-the mean over the pieces of the target word.
-"""
+"""Word alignments from cross-attention, of words by sums over source and means over target pieces."""
 
 from __future__ import annotations
 
@@ -79,15 +74,7 @@ def merge_words(
 
 
 def word_weights(
-    # (…, queries, keys) cross-attention; row t reads the decoder input t and predicts target token t
-    weights: NDArray[np.float32],
-    source: Sequence[Group],  # words of the source, as groups of its pieces
-    target: Sequence[Group],  # words of the target, as groups of its pieces
-    *,
-    # With "predicted", a target word has the attention of the rows that predict its pieces. With "read", it
-    # has the attention of the rows that read them, one row later. A word that no row reads (the last piece of
-    # a truncated translation) has no weight.
-    rows: Rows,
+    weights: NDArray[np.float32], source: Sequence[Group], target: Sequence[Group], *, rows: Rows
 ) -> NDArray[np.float32]:
     """(…, target words, source words) cross-attention between words."""
     return merge_words(rows_of_targets(weights, rows), target, source)
@@ -133,11 +120,7 @@ def _strongest(weights: NDArray[np.float32], axis: int) -> NDArray[np.bool_]:
 
 
 def attention_links(
-    weights: NDArray[np.float32],  # (heads, queries, keys) cross-attention
-    source: Sequence[Group],  # words of the source, as groups of its pieces
-    target: Sequence[Group],  # words of the target, as groups of its pieces
-    *,
-    rows: Rows,  # as in `word_weights`
+    weights: NDArray[np.float32], source: Sequence[Group], target: Sequence[Group], *, rows: Rows
 ) -> list[Links]:
     """Each head's links of target words to their strongest source words, from 0."""
     return link_words(word_weights(weights, source, target, rows=rows))

@@ -1,8 +1,7 @@
-"""The languages of a model by its card or by the pieces of its vocabulary, and their names. No PyTorch."""
-
-from __future__ import annotations
+"""The languages of a model by its card or its vocabulary, their names and sample pairs. No PyTorch."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from transformer.storage.description import read_header
@@ -90,3 +89,23 @@ def languages_of(directory: Path) -> tuple[str, str] | None:
 def languages_in_words(codes: Sequence[str]) -> str:
     """Languages by their codes, such as "English → German"; empty without codes."""
     return " → ".join(LANGUAGES.get(code, code) for code in codes)
+
+
+FOLDER = Path(__file__).resolve().parents[3] / "assets" / "sample"
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The files of two languages, in a folder of samples."""
+
+    data: str  # pairs
+    alignments: str  # links made by hand for other pairs
+
+
+USUAL = Sample("tatoeba-en-de.tsv.gz", "alignments.tsv")
+SAMPLES = {("en", "de"): USUAL, ("en", "pt"): Sample("tatoeba-en-pt.tsv.gz", "alignments-en-pt.tsv")}
+
+
+def sample_of(model: Path | None) -> Sample:
+    """The sample of a model's languages; that of English and German if its card names no others."""
+    return USUAL if model is None else SAMPLES.get(languages_of(model) or ("", ""), USUAL)

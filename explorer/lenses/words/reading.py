@@ -1,7 +1,4 @@
-"""Reads a head in words: merges sub-words, hides special tokens and punctuation, renormalises nothing.
-
-The result is derived from a trace, not recorded in it; every figure of it must say so (``ReadView.derived``).
-"""
+"""Reads a head in words: merges sub-words, hides special tokens and punctuation, renormalises nothing."""
 
 from __future__ import annotations
 
@@ -57,11 +54,7 @@ class Axis:
 
 @dataclass(frozen=True, repr=False)
 class ReadView(HeadMap):
-    """A map after reading: a ``HeadMap`` whose rows and columns may stand for several pieces.
-
-    The weights are summed over the pieces of a key and averaged over those of a query; a cell may attend if
-    any of its pieces may; the window counts pieces.
-    """
+    """A map after reading: weights are summed over the pieces of a key, averaged over those of a query."""
 
     scores: Array | None  # type: ignore[assignment]  # None if pieces were merged: words have no score
     hidden: Array = field(kw_only=True)  # (rows,) float32, the weight on hidden columns of this window
@@ -119,20 +112,14 @@ def read_axis(tokens: Sequence[str], reading: Reading) -> Axis:
         if reading.words
         else tuple(Group(i, i + 1, token.removeprefix(SPACE)) for i, token in enumerate(tokens))
     )
-    shown = np.array([not _hides(reading, tokens, group) for group in groups], dtype=bool)
+    special = [reading.hide_special and is_special(tokens[group.start]) for group in groups]
+    points = [reading.hide_punctuation and is_punctuation(group.text) for group in groups]
+    shown = ~(np.array(special, bool) | np.array(points, bool))
     return Axis(groups, shown if shown.any() else np.ones_like(shown))
 
 
-def _hides(reading: Reading, tokens: Sequence[str], group: Group) -> bool:
-    special = reading.hide_special and is_special(tokens[group.start])
-    return special or (reading.hide_punctuation and is_punctuation(group.text))
-
-
 def read_map(weights: Array, mask: BoolArray, rows: Axis, columns: Axis) -> tuple[Array, BoolArray, Array]:
-    """(rows, columns) weights and mask of a head, merged and hidden, and (rows,) the hidden weight.
-
-    The axes count from the first query and key of the arrays, (queries, keys).
-    """
+    """(rows, columns) weights and mask of a head, merged and hidden, and (rows,) the hidden weight."""
     sizes = np.array([len(group.indices) for group in rows.groups], dtype=np.float32)
     merged = _sums(weights, rows, columns) / sizes[:, None]
     seen = _sums(mask.astype(np.float32), rows, columns) > 0
@@ -157,16 +144,8 @@ def _token(pieces: Sequence[str]) -> str:
     return pieces[0] if len(pieces) == 1 else SPACE + " ".join(word.text for word in reading_groups(pieces))
 
 
-def reading_window(
-    tokens: Sequence[str],  # the pieces of the whole axis
-    reading: Reading,  # settings for reading; the window never cuts through a word
-    position: int,  # index of the piece that must be inside, from 0
-    size: int,  # number of rows or columns in a window
-) -> tuple[int, int]:
-    """The part of an axis to draw: all of it, or up to ``size`` rows or columns that move by half a window.
-
-    Index of the first piece and the index after the last, from 0.
-    """
+def reading_window(tokens: Sequence[str], reading: Reading, position: int, size: int) -> tuple[int, int]:
+    """First piece, and one past the last, of ``size`` rows or columns around a piece, moving by half."""
     visible = read_axis(tokens, reading).visible if len(tokens) > size else ()
     if len(visible) <= size:
         return 0, len(tokens)

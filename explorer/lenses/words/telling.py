@@ -1,6 +1,4 @@
-"""A sentence read by its alignment head: the most telling step, and a gloss for target words."""
-
-from __future__ import annotations
+"""What a head tells of a sentence: links of words, the most telling step, glosses, claims of examples."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,8 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from explorer.lenses.words.alignment import merge_words
-from explorer.lenses.words.function_words import SOURCE_LANGUAGES, TARGET_LANGUAGES, is_content
-from explorer.lenses.words.groups import reading_groups
+from explorer.lenses.words.groups import (
+    SOURCE_LANGUAGES,
+    TARGET_LANGUAGES,
+    find_word,
+    is_content,
+    reading_groups,
+)
+from transformer.config import AttentionKind
+from transformer.run import Translation
 from transformer.text.words import Group, is_punctuation, is_special
 
 CLEAR = 0.5
@@ -29,9 +34,7 @@ class WordLink:
     target: Group  # the pieces of the target word
     source: Group  # the pieces of the source word
     weight: float  # the attention of the target word on the source word, from 0 to 1
-    # how far the source word stands from the diagonal, on which it would stand if the translation kept the
-    # order of the words; as a share of the source, from 0 to 1
-    distance: float
+    distance: float  # of the source word from the diagonal, as a share of the source, from 0 to 1
 
 
 @lru_cache(4096)
@@ -45,17 +48,9 @@ def sort_of(word: str, function_words: frozenset[str]) -> int:
 
 
 def links(
-    weights: NDArray[np.float32],  # (queries, keys) cross-attention; row t predicts target token t
-    source_tokens: Sequence[str],  # pieces of the source
-    targets: Sequence[Group],  # the target words, in their order
+    weights: NDArray[np.float32], source_tokens: Sequence[str], targets: Sequence[Group]
 ) -> tuple[WordLink, ...]:
-    """The links of an alignment head between words.
-
-    A target word is linked if nothing in the source has more of its attention than the source word, and if no
-    other target word has more attention on that source word. Content words compete with content words only,
-    since an auxiliary often shares the source word of its verb. Not every word is linked, but far more of
-    these links are right than of those from each word to its strongest source word.
-    """
+    """Target and source words strongest for each other; content words compete among themselves."""
     sources = reading_groups(source_tokens)
     if not targets or not sources:
         return ()
@@ -78,18 +73,12 @@ def text_words(tokens: Sequence[str]) -> list[Group]:
 
 
 def telling_step(
-    # (queries, keys) cross-attention of an alignment head; row t predicts target token t
     weights: NDArray[np.float32],
-    source_tokens: Sequence[str],  # pieces of the source
-    target_tokens: Sequence[str],  # pieces of the target
-    # (queries, keys) of a better aligner; a link counts only if this one has it too
+    source_tokens: Sequence[str],
+    target_tokens: Sequence[str],
     aligned: NDArray[np.float32] | None = None,
 ) -> int:
-    """The step with the most telling link, from 0.
-
-    It writes the first piece of a content word that is linked to a content word away from the diagonal.
-    Without such a word, it writes any content word, else a function word, else a mark, else a special token.
-    """
+    """The step (from 0) with the most telling link: of content words, away from the diagonal, if any."""
     words = [Group(each.start, each.start + 1, each.text) for each in text_words(target_tokens)]
     linked = {link.target.start: link for link in links(weights, source_tokens, words)}
     if aligned is not None:
@@ -110,10 +99,45 @@ def _merit(word: Group, link: WordLink | None) -> tuple[int, float]:
 
 
 def glosses(
-    weights: NDArray[np.float32],  # (queries, keys) as in `telling_step`
-    source_tokens: Sequence[str],  # pieces of the source
-    target_tokens: Sequence[str],  # pieces of the target
+    weights: NDArray[np.float32], source_tokens: Sequence[str], target_tokens: Sequence[str]
 ) -> dict[int, str]:
     """The source word behind each linked target word, by the position (from 0) of the word's first piece."""
     found = links(weights, source_tokens, text_words(target_tokens))
     return {link.target.start: link.source.text for link in found}
+
+
+@dataclass(frozen=True)
+class ClaimHead:
+    """A head that shows a claim."""
+
+    layer: int  # layer of the cross-attention head, from 0
+    head: int  # the head, from 0
+    weight: float  # its weight on the source word, all pieces together
+
+
+def heads_that_show(run: Translation, target: str, source: str, least: float) -> list[ClaimHead]:
+    """Heads, strongest first, whose row predicting a word looks most, and so much, at a source word."""
+    row, keys = find_word(run.target_tokens, target), find_word(run.source_tokens, source)
+    if row is None or keys is None or run.attention is None:
+        return []
+    found = []
+    for layer in range(run.config.sites[AttentionKind.CROSS].n_layers):
+        rows = run.attention.weights(AttentionKind.CROSS, layer)[:, row[0]]
+        for head, weights in enumerate(rows):
+            weight = float(weights[keys[0] : keys[1] + 1].sum())
+            if keys[0] <= int(np.argmax(weights)) <= keys[1] and weight >= least:
+                found.append(ClaimHead(layer, head, weight))
+    return sorted(found, key=lambda shown: -shown.weight)
+
+
+def shared_heads(claim_heads: Sequence[Sequence[ClaimHead]]) -> list[ClaimHead | None]:
+    """One head for each claim, so that one head shows as many as possible; None if no head shows it."""
+    merits: dict[tuple[int, int], tuple[int, float]] = {}
+    for shown in (each for heads in claim_heads for each in heads):
+        count, total = merits.get((shown.layer, shown.head), (0, 0.0))
+        merits[shown.layer, shown.head] = count + 1, total + shown.weight
+    most = max(merits, key=lambda place: merits[place], default=None)
+    return [
+        next((each for each in heads if (each.layer, each.head) == most), heads[0] if heads else None)
+        for heads in claim_heads
+    ]

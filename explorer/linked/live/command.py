@@ -1,7 +1,5 @@
 """A model as a page that translates: `python -m explorer live --model DIR --output live.html`."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

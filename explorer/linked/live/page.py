@@ -1,31 +1,28 @@
 """A model as one HTML file in which it translates: the reader's browser runs it, without a server."""
 
-from __future__ import annotations
-
 import base64
-import datetime
 import html
 import json
+import re
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-import transformer
-from explorer.lenses.targets.stated import stated_task
-from explorer.linked.live.typing_tables import typing_tables
+from explorer.lenses.targets.history import stated_task
 from explorer.linked.living import scripts
 from explorer.linked.living.known import Known
-from explorer.linked.living.page import POLICY, safe, side
-from explorer.linked.view.examples import Example, read_examples
+from explorer.linked.living.page import POLICY, safe, side, version
+from explorer.linked.view.strips import Example, read_examples
 from transformer import Translation, Translator, load_translator
 from transformer.config import TransformerConfig
 from transformer.decoding import FREE
 from transformer.storage.description import EXAMPLES_FILE, read_card, read_header
 from transformer.storage.files import CheckpointError
+from transformer.text import typed, words
 from transformer.text.tokenizer import Tokenizer
 from transformer.training.toys import toy_data
 
@@ -53,18 +50,10 @@ class LiveError(ValueError):
 
 
 def live(directory: str | Path, texts: Sequence[str] = (), *, folder: bool = False) -> str:
-    """One HTML file in which a model translates what its reader types, with every head.
+    """One HTML file in which a model translates what its reader types; `folder`: its files stay beside it.
 
-    Args:
-        directory: The model's directory, as this package saves it.
-        texts: Sentences to start from; the first opens, and the page compares itself with the first eight as
-            Python runs them. By default the examples beside the model, sequences of the task that it learned,
-            or English sentences.
-        folder: Leaves the weights and the tokenizer out: the page fetches them from beside itself.
-
-    Raises:
-        LiveError: The model is recurrent, a language model, or of another family; or no text is short enough.
-        CheckpointError: The directory holds no model.
+    The first text opens, and Python's runs of eight are compared. LiveError if the model cannot run in a
+    browser, or no text is short enough; CheckpointError if the directory holds no model.
     """
     path = Path(directory)
     model = load_translator(path, "cpu")
@@ -97,7 +86,7 @@ def live(directory: str | Path, texts: Sequence[str] = (), *, folder: bool = Fal
         style="\n".join((scripts.style(), (scripts.static() / "live-1/live.css").read_text("utf-8"))),
         about=safe(_about(model, known, path)),
         texts="\n".join(f'<p dir="auto">{safe(text)}</p>' for text in (first.source_text, first.text)),
-        proof=safe(_proof(model, known)),
+        proof=safe(f"{model.name} · weights SHA-256 {known.sha256} · {version()}"),
         data=data,
         page=json.dumps(shown, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c"),
         files="\n".join(files),
@@ -166,12 +155,6 @@ def _about(model: Translator, known: Known, directory: Path) -> str:
     )
 
 
-def _proof(model: Translator, known: Known) -> str:
-    today = datetime.datetime.now(datetime.UTC).date().isoformat()
-    version = f"attention-explorer {transformer.__version__}"
-    return f"{model.name} · weights SHA-256 {known.sha256} · {version} · {today}"
-
-
 def _embedded(name: str, content: bytes) -> str:
     """A file as a part of the page that no browser shows."""
     zipped = base64.b64encode(zlib.compress(content, 9)).decode()
@@ -229,3 +212,31 @@ _FRAME = """<!doctype html>
 </body>
 </html>
 """
+
+
+_SURROGATES = range(0xD800, 0xE000)
+
+
+@cache
+def typing_tables() -> dict[str, Any]:
+    """Tables of `static/engine-1`, for JSON; a set of characters is lengths left out, and in it, in turns."""
+    return {
+        "spaces": _lengths(str.isspace),
+        "blank": _lengths(typed.is_blank),
+        "hidden": _lengths(typed.draws_nothing),
+        "shaping": _lengths(typed.shapes),
+        "digits": _lengths(str.isdigit),
+        "special": "|".join([*map(re.escape, sorted(words.SPECIAL_PIECES)), words.LANGUAGE.pattern]),
+        "joiners": typed.JOINERS,
+        "plain": typed.PLAIN,
+    }
+
+
+def _lengths(contains: Callable[[str], bool]) -> list[int]:
+    lengths, inside = [0], False
+    for code in range(0x110000):
+        if (code not in _SURROGATES and contains(chr(code))) != inside:
+            inside = not inside
+            lengths.append(0)
+        lengths[-1] += 1
+    return lengths if inside else lengths[:-1]

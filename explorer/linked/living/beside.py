@@ -20,10 +20,7 @@ _QUOTED = re.compile("“(.+?)”")
 _WAY = re.compile(r"(beam|sample)-(\d+)")
 
 
-def in_words(
-    change: Intervention,
-    run: Translation | None = None,  # the changed run, if there is one; it knows the words behind positions
-) -> str:
+def in_words(change: Intervention, run: Translation | None = None) -> str:
     """A change as people read it."""
     told = str(change)
     if isinstance(change, OF_TOKENS):
@@ -53,10 +50,7 @@ def _quoted(text: str) -> str:
 
 
 def unchanged(run: Translation, model: Translator) -> Translation:
-    """A changed run without its changes, decoded in the same way, if what it says of that makes it again.
-
-    Otherwise the model without changes reads the tokens of the run; the method is then "forced".
-    """
+    """A changed run without its changes: decoded in the same way if that is known, else forced."""
     if run.method != "forced":
         again = _decoded(run, model, run.interventions, capture=False)
         if again.target_ids == run.target_ids:

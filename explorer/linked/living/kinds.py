@@ -1,10 +1,8 @@
 """All heads of one kind of attention in a page: what their feeds share, what each has alone, their cells."""
 
-from __future__ import annotations
-
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -17,13 +15,12 @@ from explorer.figures.maps.heatmap import LARGEST as WINDOW
 from explorer.figures.maps.overview import LARGEST_TILE
 from explorer.lenses.words.reading import Reading, ReadView, read_view
 from explorer.linked.living import packed
-from explorer.linked.living.known import Known
-from explorer.linked.living.measured import measured
-from explorer.linked.living.readings import readings
+from explorer.linked.living.known import Known, measured
 from explorer.linked.view import colour_note, followed
 from explorer.linked.view.home import LARGEST, head_map
 from transformer.config import AttentionKind, Head
 from transformer.run import Translation
+from transformer.view import HeadMap
 
 SCORED, FINE, WHOLE, MOST = 32, 128, 256, 1024
 """Most tokens a side of a run whose page holds scores before the mask, which take more room than all else;
@@ -32,10 +29,7 @@ tiles; and of any page. A map scrolls if it must."""
 
 
 class AttentionMaps:
-    """All heads of one kind of attention: what their feeds share, what each has alone, their cells.
-
-    In a long run only some heads are whole, and each is a tile.
-    """
+    """All heads of one kind of attention: what their feeds share, what each has alone, their cells."""
 
     def __init__(
         self,
@@ -81,7 +75,9 @@ class AttentionMaps:
             return told
 
         shared = feed(self.whole[0])
-        own = {at: _differs(feed(at), shared) for at in self.whole}
+        own = {
+            at: {name: each for name, each in feed(at).items() if each != shared[name]} for at in self.whole
+        }
         self.values: dict[str, Any] = {
             "size": (layers, heads),
             "shape": lengths,
@@ -141,5 +137,41 @@ class AttentionMaps:
         }
 
 
-def _differs(feed: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in feed.items() if value != shared[name]}
+READINGS = {
+    "words": Reading(words=True),
+    "special": Reading(hide_special=True),
+    "words special": Reading(words=True, hide_special=True),
+}
+"""The ways of reading, by the switches that are on."""
+_OF_A_HEAD = {"sentences", "notes", "alt", "choice", "acts", "figure"}
+_SUMMED = " · summed here from weights with three decimals"
+
+
+def readings(view: HeadMap, feed: Callable[[ReadView], Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """For each reading with maps of its own, what its feeds have in place of those as recorded."""
+    plain = feed(read_view(view, Reading()))
+    known, found = [plain["spans"]], {}
+    for name, reading in READINGS.items():
+        read = read_view(view, reading)
+        own = feed(read)
+        if own["spans"] in known:
+            continue
+        known.append(own["spans"])
+        figure = json.loads(own["figure"])
+        figure["data"][0] |= {"z": None, "customdata": None}
+        caption = own["caption"].partition("{step}")[2]
+        if reading.words:
+            hover = figure["data"][0]["hovertemplate"]
+            figure["data"][0]["hovertemplate"] = hover.replace(":.3f", ":.2f")
+            caption += _SUMMED
+        changed = {key: value for key, value in own.items() if value != plain[key] and key not in _OF_A_HEAD}
+        found[name] = {
+            "feed": changed,
+            "figure": to_json(figure),
+            "caption": caption,
+            "words": reading.words,
+            "openings": [each[:2] for each in own["sentences"]],
+            "keys": [captions.quote(token) for token in read.key_tokens],
+            "special": {i: token for i, token in enumerate(read.key_tokens) if labels.is_special(token)},
+        }
+    return found

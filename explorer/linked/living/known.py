@@ -1,29 +1,38 @@
-"""What a page knows of a model beyond one of its runs, and the address at which the app shows a run again."""
+"""What a page knows of a model beyond one of its runs, what it measures with it, and the run's address."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import html
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
+import numpy as np
+
+from explorer.figures import to_json
+from explorer.figures.base import labels
+from explorer.figures.base.captions import badge, quote
+from explorer.figures.base.quantity import MEASURES
 from explorer.lenses.heads.survey import surveyed
 from explorer.lenses.words.alignment import Aligner
 from explorer.lenses.words.languages import languages_in_words, languages_of
-from explorer.linked.living.measured import Measure, Measuring, Why
+from explorer.lenses.words.reading import Reading, ReadView, read_view
+from explorer.linked.living import packed
 from explorer.linked.view import Gloss
-from explorer.linked.view.examples import Example, read_examples
-from transformer.config import Head
+from explorer.linked.view.strips import Example, read_examples
+from transformer.config import Head, TransformerConfig
 from transformer.interventions import write_text
 from transformer.run import Translation
 from transformer.storage.description import EXAMPLES_FILE
 from transformer.storage.files import CheckpointError
+from transformer.view import HeadMap
 
 if TYPE_CHECKING:
     from transformer.translator import Translator
-
 
 Roles = Mapping[str, Sequence[Sequence[str]]]
 
@@ -65,36 +74,27 @@ class Known:
         roles: Roles = {} if directory is None else surveyed(Path(directory))
         found = cls(sha256, opens, aligner, roles)
         if directory is not None:
-            languages = languages_in_words(languages_of(Path(directory)) or ())
-            found = replace(found, languages=languages, examples=_examples(Path(directory)))
+            found = replace(found, languages=languages_in_words(languages_of(Path(directory)) or ()))
+            with suppress(CheckpointError):
+                found = replace(found, examples=read_examples(Path(directory) / EXAMPLES_FILE))
         if model is None:
             return found
         measuring = Measuring(model)
         return replace(found, measure=measuring.map, why=measuring.why)
 
 
-def _examples(directory: Path) -> Sequence[Example]:
-    """The examples beside a model; none if the file is missing or damaged."""
-    with suppress(CheckpointError):
-        return read_examples(directory / EXAMPLES_FILE)
-    return ()
-
-
 LONGEST = 4_000
 """Most characters of an address: proxies cut longer ones."""
 
 
-def address(
-    run: Translation,
-    app: str = "",  # where the app runs; empty if only the reader knows
-    query: Mapping[str, str] | None = None,  # parameters that open the run; by default those that it says
-) -> dict[str, Any] | None:
-    """Page and parameters; None if the run's texts are too long for an address.
-
-    A sample is opened as a given translation, since a run does not hold how its tokens were drawn.
-    """
+def address(run: Translation, app: str = "", query: Mapping[str, str] | None = None) -> dict[str, Any] | None:
+    """Page and parameters that open a run, a sample as a given translation; None if they are too long."""
     if query is None:
-        query = {"model": run.model, **_texts(run)}
+        decoded = run.method == "greedy" or run.method.startswith("beam-")
+        prompted = run.prompt is not None
+        given, output = ("prompt", "prompt") if prompted else ("text", "target")
+        texts = {given: run.prompt or "" if prompted else run.source_text}
+        query = {"model": run.model, **texts, **({"decode": run.method} if decoded else {output: run.text})}
         if run.interventions:
             query = {**query, "changes": write_text(run.interventions)}
     if len(urlencode(query, errors="replace")) > LONGEST:
@@ -102,8 +102,115 @@ def address(
     return {"at": app, "page": "language_model" * (run.prompt is not None), "query": query}
 
 
-def _texts(run: Translation) -> dict[str, str]:
-    decoded = run.method == "greedy" or run.method.startswith("beam-")
-    if run.prompt is not None:
-        return {"prompt": run.prompt, "decode": run.method} if decoded else {"prompt": run.text}
-    return {"text": run.source_text, **({"decode": run.method} if decoded else {"target": run.text})}
+Measure = Callable[[Translation, str, HeadMap], HeadMap]
+"""Gets a run, the name of a measure and a whole map; returns the map with its numbers, and their audit."""
+Why = Callable[[Translation, int], str]
+"""Gets a run and a step, from 0; returns HTML that says why its token was written."""
+ASKED, MOST, WRITERS = MEASURES[1:], 128, 14
+"""Measures beside the weight, most tokens a side, writers in a table of their own row."""
+_SAYS = (
+    "The difference of logits is the sum of what wrote the decoder's last stream, on the direct path, with "
+    "the σ of every norm held fixed; a part read in cross-attention belongs to a source token. A part is no "
+    "effect."
+)
+
+
+class Measuring:
+    """Measures runs of a translator; a second pass over each run has what that needs."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+        self.run: Translation | None = None
+
+    def _again(self, run: Translation) -> Translation:
+        from transformer.translator import retrace  # PyTorch is there, as the model is
+
+        if self.run is not run:
+            self.run, self.again = run, retrace(self.model, run)
+        return self.again
+
+    def map(self, run: Translation, measure: str, view: HeadMap) -> HeadMap:
+        """A ``Measure``."""
+        from explorer.lenses.measures.effect import effect_in, effect_map
+        from explorer.lenses.measures.stream import carried, carried_map
+
+        again, at = self._again(run), (view.kind, view.layer, view.head)
+        if measure == "carried":
+            return carried_map(view, carried(self.model.model, again, *at))
+        return effect_map(view, effect_in(self.model, again, *at, view.window))
+
+    def why(self, run: Translation, step: int) -> str:
+        """A ``Why``: the difference of two logits, in words and as tables."""
+        from explorer.lenses.measures.attribution import alti, attribution, by_source
+        from explorer.lenses.measures.effect import on_difference
+
+        again, model = self._again(run), self.model.model
+        written = again.steps[step]
+        rival = next((each for each in written.alternatives if each.token_id != written.token_id), None)
+        pair = written.token_id, None if rival is None else rival.token_id
+        found = attribution(model, again, step, *pair)
+        columns = {"part read there": by_source(model, again, step, *pair)}
+        if rival is not None:
+            columns["difference without it"] = on_difference(self.model, again, step, rival.token_id)
+        columns["share (ALTI+)"] = alti(model, again).source[step]
+        sources = labels.names(run.source_tokens)
+        most = sources[int(np.argmax(np.abs(columns["part read there"])))]
+        logit = f"“{quote(written.token)}”" + ("" if rival is None else f" over “{quote(rival.token)}”")
+        says = f"{logit} by {found.total:.2f}; the largest part through cross-attention was read at “{most}”."
+        by_token = zip(sources, *(each.tolist() for each in columns.values()), strict=True)
+        return (
+            f'<details class="living-why" open><summary>Why “{html.escape(quote(written.token))}”, step '
+            f"{labels.count(step)}?</summary>\n<p>{html.escape(says)} {_SAYS}</p>\n"
+            f"{_table(('source token', *columns), by_token)}\n"
+            f"{_table(('what wrote the last stream', 'nats'), found.largest(WRITERS))}\n"
+            f"<p>{html.escape(str(badge(again.audit(), derived=True)['text']))}</p></details>"
+        )
+
+
+def _table(names: Iterable[str], rows: Iterable[tuple[str, *tuple[float, ...]]]) -> str:
+    head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
+    body = "".join(
+        f"<tr><td>{html.escape(name)}</td>{''.join(f'<td>{value:+.3f}</td>' for value in values)}</tr>"
+        for name, *values in rows
+    )
+    return f"<table><tr>{head}</tr>{body}</table>"
+
+
+def measured(
+    views: Mapping[Head, HeadMap],  # the heads of a kind that are measured
+    measure: Callable[[HeadMap], HeadMap],
+    feed: Callable[[ReadView], Mapping[str, Any]],  # the feed of a map
+    shared: Mapping[str, Any],  # what feeds of weights share
+) -> tuple[dict[str, Any], list[packed.Bytes]]:
+    """What feeds of these heads say, and their cells: two bytes of a share, a float32 of the measure."""
+    heads: list[Head] = []
+    own, cells, numbers = [], [], []
+    for at, view in views.items():
+        found = measure(view)
+        if found.measured is None:  # a map of too many cells
+            continue
+        told = dict(feed(read_view(found, Reading())))
+        figure = json.loads(told["figure"])
+        figure["data"][0] |= {"z": None, "customdata": None}
+        told["figure"] = to_json(figure)
+        heads.append(at)
+        own.append({name: value for name, value in told.items() if value != shared[name] and name != "acts"})
+        cells.append((found.weights, found.mask))
+        numbers.append(np.nan_to_num(found.measured).astype("<f4"))
+    if not heads:
+        return {}, []
+    levels, beside = packed.cells(*(np.array(each) for each in zip(*cells, strict=True)))
+    return {"heads": heads, "own": own}, [levels, beside, np.array(numbers).view(np.uint8)]
+
+
+def why_not(run: Translation, measures: Sequence[str], able: bool) -> str | None:
+    """Why a page cannot have measures, in one sentence; None if it can."""
+    if unknown := [each for each in measures if each not in ASKED]:
+        return f"There is no measure {unknown[0]!r}; there are {', '.join(ASKED)}."
+    if not able or "cross" not in map(str, run.config.sites) or not isinstance(run.config, TransformerConfig):
+        return "What keys carried and did is measured with the model, in Transformers that translate."
+    if run.interventions:
+        return "What keys carried and did is measured in a run without changes."
+    if max(len(run.source_tokens), len(run.target_tokens)) > MOST:
+        return f"Measures are in pages of runs of at most {MOST} tokens a side."
+    return None

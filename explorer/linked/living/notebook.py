@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from explorer.linked.living.page import page
 from transformer.run import Translation
@@ -37,23 +35,7 @@ class FramedPage:
 
 
 def show(
-    run: Translation,
-    model: Translator | None = None,
-    *,
-    directory: str | Path | None = None,
-    place: str = "",
-    heads: str = "",
-    measures: Sequence[str] = (),
-    beside: Translation | None = None,
-    beside_model: Translator | None = None,
-    beside_directory: str | Path | None = None,
-    height: int = 720,
+    run: Translation, model: Translator | None = None, *, height: int = 720, **options: Any
 ) -> FramedPage:
     """The linked view of a run for a notebook; arguments and errors as in ``page``, ``height`` in px."""
-    other = {
-        "measures": measures,
-        "beside": beside,
-        "beside_model": beside_model,
-        "beside_directory": beside_directory,
-    }
-    return FramedPage(page(run, model, directory=directory, place=place, heads=heads, **other), height)  # type: ignore[arg-type]
+    return FramedPage(page(run, model, **options), height)

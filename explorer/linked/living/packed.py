@@ -1,7 +1,5 @@
 """The cells of all heads as bytes: one for the colour, one that restores three decimals, two for a score."""
 
-from __future__ import annotations
-
 import json
 import zlib
 from collections.abc import Iterable, Mapping
@@ -24,11 +22,7 @@ def cells(
     weights: np.ndarray,  # (layers, heads, queries, keys), from 0 to 1
     mask: np.ndarray,  # the same shape, true where the query may attend
 ) -> tuple[Bytes, Bytes]:
-    """Colour levels, and how many thousandths each weight is away from the one nearest to its level.
-
-    Raises:
-        CellError: a weight is not a number from 0 to 1.
-    """
+    """Colour levels, and how many thousandths weights are away from these; CellError beyond 0 to 1."""
     with np.errstate(invalid="ignore"):
         away = np.rint(1000 * weights.astype(np.float64)) - _near(found := levels(weights, mask))
     if not (np.abs(away) < _MIDDLE).all():
@@ -41,9 +35,7 @@ def _near(content: Bytes) -> NDArray[np.int64]:
     return (1000 * (np.maximum(content, 1).astype(np.int64) - 1) + 127) // 254
 
 
-def scores(
-    raw: np.ndarray,  # (layers, heads, queries, keys) scores before the mask
-) -> tuple[Bytes, Bytes] | None:
+def scores(raw: np.ndarray) -> tuple[Bytes, Bytes] | None:
     """Hundredths of scores as low and high bytes; None if one of them is too large or no number."""
     hundredths = np.rint(100 * raw.astype(np.float64)) + _ZERO
     if not ((hundredths >= 0) & (hundredths < 2 * _ZERO)).all():

@@ -19,12 +19,10 @@ from explorer.lenses.words.alignment import Aligner
 from explorer.linked.living import packed, scripts
 from explorer.linked.living.beside import in_words, told_apart, unchanged
 from explorer.linked.living.kinds import MOST, SCORED, WHOLE, AttentionMaps
-from explorer.linked.living.known import Known, address
-from explorer.linked.living.measured import why_not
+from explorer.linked.living.known import Known, address, why_not
 from explorer.linked.view import SIDES, glossed, strips_feed, tell
-from explorer.linked.view.examples import claim_step
-from explorer.linked.view.glosses import meant
 from explorer.linked.view.home import HOME, TOUR, next_feed
+from explorer.linked.view.strips import claim_step, meant
 from transformer.config import Head
 from transformer.run import NotCapturedError, Translation
 
@@ -59,31 +57,11 @@ def page(
 ) -> str:
     """One HTML file with the linked view of a run: every head of every layer, without a server.
 
-    Two runs stand side by side on one cursor. A changed run lists its changes; with its model, the run
-    without them stands beside it.
-
-    With more than 256 tokens on a side, every head is a pooled tile, and only some are whole.
-
-    Args:
-        run: A translation or a generated text, made with ``capture=True``, or opened from a file.
-        model: The model of the run; the page then bears the hash of its weights, opens at its best heads,
-            and shows source words under target words if it has an alignment head.
-        directory: The model's directory, whose survey gives heads the names of their roles.
-        place: Where the page opens, as its address says it: ``step=7&cross=3.5``, counted from 1.
-        heads: Those that are whole in a long run: ``cross=3.5&cross=1.2``, by default those of ``place`` and
-            those that open first.
-        measures: What cells can say beside the weight, measured with the model: "carried" of every head,
-            "effect" (a run of the model for every cell) of the heads at which the page opens.
-        why: Steps, counted from 1, of which the page says why their tokens were written.
-        beside: Another run, of this model or of another.
-        beside_model: The model of ``beside``, if it is another.
-        beside_directory: That model's directory.
-
-    Raises:
-        NotCapturedError: Attention was not recorded.
-        PageError: The run has more than 1,024 tokens on a side, ``heads`` names one that it has not, or it
-            cannot be measured.
-        CellError: Its weights are not numbers from 0 to 1.
+    With its model, the page bears the hash of its weights, glosses and best heads, and a changed run stands
+    beside itself without changes; `directory` gives roles. `place` and `heads` are addresses counted from 1
+    (``step=7&cross=3.5``): where it opens, and which heads are whole beyond 256 tokens. `measures`:
+    "carried", "effect"; `why`: steps, from 1, that are explained. NotCapturedError, PageError, or CellError
+    if weights are not from 0 to 1.
     """
     known = Known.of(model, directory)
     if beside is not None:
@@ -246,10 +224,7 @@ def _named(text: str, sizes: Mapping[str, Head], strict: bool = True) -> dict[st
 
 
 def _content(
-    run: Translation,
-    known: Known,
-    kinds: Mapping[str, AttentionMaps],
-    spec: Mapping[str, object],
+    run: Translation, known: Known, kinds: Mapping[str, AttentionMaps], spec: Mapping[str, object]
 ) -> dict[str, Any]:
     """The view's content, the feeds that are no maps, and the place where it opens."""
     focus = "cross" if "cross" in kinds else next(iter(kinds))
@@ -291,11 +266,7 @@ def _content(
             "awaited": False,
         },
         "shown": {"strips": strips, "next": next_feed(run.model, run)},
-        "place": {
-            "step": step,
-            "source": None,
-            "heads": heads,
-        },
+        "place": {"step": step, "source": None, "heads": heads},
     }
 
 
@@ -303,7 +274,6 @@ def _proof(run: Translation, known: Known, kinds: Mapping[str, AttentionMaps]) -
     """Provenance, one line each: model and way of decoding, audit, changes, what this page cannot do."""
     sha256 = known.sha256 or run.model_sha256
     origin = f"weights SHA-256 {sha256}" if sha256 else "the hash of its weights was not given"
-    today = datetime.datetime.now(datetime.UTC).date().isoformat()
     audit = next(iter(kinds.values())).audit
     for kind in kinds.values():
         audit = audit.joined(kind.audit)
@@ -311,11 +281,16 @@ def _proof(run: Translation, known: Known, kinds: Mapping[str, AttentionMaps]) -
     tokens = f"{len(run.source_tokens)} source and " if run.source_tokens else ""
     return [
         f"{run.model} · {origin} · decoding: {run.method} · {tokens}{len(run.target_tokens)} target tokens · "
-        f"attention-explorer {transformer.__version__} · {today}",
+        f"{version()}",
         f"{badge['text']}: every head of every layer. {badge['title']}",
         *run.notes,
         f"Weights are written {_written(kinds.values())}. {_NEEDS_MODEL}",
     ]
+
+
+def version() -> str:
+    """What wrote a page, and when."""
+    return f"attention-explorer {transformer.__version__} · {datetime.datetime.now(datetime.UTC).date()}"
 
 
 def _written(kinds: Collection[AttentionMaps]) -> str:

@@ -1,10 +1,4 @@
-"""The scripts of `static/` joined into one, for a page that can fetch nothing.
-
-Each module becomes a function with its own names, which returns what the module exports. The functions run in
-the order in which the modules need each other. No bundler: the modules stay as the app serves them.
-"""
-
-from __future__ import annotations
+"""The scripts of `static/` joined into one: each module a function that returns what the module exports."""
 
 import re
 from functools import cache
@@ -48,17 +42,7 @@ def script() -> str:
 
 
 def joined(folder: Path, entry: str, replaced: dict[str, str]) -> str:
-    """One script that does what a module does with all that it imports.
-
-    Args:
-        folder: The folder under which the names of modules are.
-        entry: Name of the module, such as `living-1/living.js`.
-        replaced: Modules that others stand in for, by name.
-
-    Raises:
-        JoinError: A module is missing, imports or exports in a way that this cannot follow, lies in a circle,
-            or holds what would end the script in an HTML page.
-    """
+    """One script of a module and all that it imports, with some `replaced`; JoinError if it cannot be."""
     texts: dict[str, str] = {}
     needs: dict[str, list[str]] = {}
     waiting = [entry]
@@ -85,7 +69,7 @@ def _module(folder: Path, name: str, replaced: dict[str, str]) -> tuple[str, lis
     def taken(match: re.Match[str]) -> str:
         wanted = _resolved(name, match[2])
         needs.append(replaced.get(wanted, wanted))
-        names = [" : ".join(each.split(" as ")) for each in _names(match[1])]
+        names = [" : ".join(each.split(" as ")) for each in map(str.strip, match[1].split(",")) if each]
         return f'const {{ {", ".join(names)} }} = modules["{needs[-1]}"];'
 
     body, exports = _IMPORT.sub(taken, source), _EXPORT.findall(source)
@@ -96,10 +80,6 @@ def _module(folder: Path, name: str, replaced: dict[str, str]) -> tuple[str, lis
     if re.search(r"</script|<!--", body, re.I):
         raise JoinError(f"{name} holds what ends a script in a page.")
     return f'modules["{name}"] = (() => {{\n{body}return {{ {", ".join(exports)} }};\n}})();\n', needs
-
-
-def _names(listed: str) -> list[str]:
-    return [each.strip() for each in listed.split(",") if each.strip()]
 
 
 def _resolved(name: str, wanted: str) -> str:

@@ -1,10 +1,4 @@
-"""Strips, cursor, maps and bars that move together: what `static/linked_view-7/view.js` is sent, and answers.
-
-Python sends every figure once, through a feeder, and the cursor with every run. A step in the browser comes
-back as an event, and `reduce` turns the event into the next cursor.
-"""
-
-from __future__ import annotations
+"""Strips, cursor, maps and bars that move together: what `static/linked_view-7` is sent, and answers."""
 
 from explorer.linked.view.events import Cursor, CursorRange, picked_candidate, picked_head, presented, reduce
 from explorer.linked.view.feeds import (
@@ -21,10 +15,20 @@ from explorer.linked.view.feeds import (
     whole_feed,
     window_around,
 )
-from explorer.linked.view.glosses import EXAMPLE, Feed, Gloss, Shade, WordAlignment, followed, glossed, tell
-from explorer.linked.view.layout import Layout
+from explorer.linked.view.home import Layout
 from explorer.linked.view.silent import LATER, silenced
-from explorer.linked.view.strips import SIDES, strips_feed
+from explorer.linked.view.strips import (
+    EXAMPLE,
+    SIDES,
+    Feed,
+    Gloss,
+    Shade,
+    WordAlignment,
+    followed,
+    glossed,
+    strips_feed,
+    tell,
+)
 
 __all__ = [
     "EXAMPLE",

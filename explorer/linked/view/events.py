@@ -1,7 +1,5 @@
 """The meaning of an event of the linked view, in pure functions that tests can call without a browser."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -32,11 +30,7 @@ def _position(value: object, length: int) -> int | None:
     return int(min(max(value, 0), length - 1))
 
 
-def reduce(
-    cursor: Cursor,  # the present cursor
-    event: object,  # what the browser sent: `{"step", "source", "seq", "trace"}`, positions from 0
-    limits: CursorRange,  # the translation on the screen
-) -> Cursor:
+def reduce(cursor: Cursor, event: object, limits: CursorRange) -> Cursor:
     """Moves the cursor as an event says; a malformed, late or foreign event changes nothing."""
     if not isinstance(event, Mapping):
         return cursor
@@ -50,10 +44,7 @@ def reduce(
     return replace(cursor, step=step, source=_position(event.get("source"), limits.sources))
 
 
-def picked_candidate(
-    event: object,  # what the browser sent; `candidate` is `[step, token id]`
-    limits: CursorRange,  # the translation on the screen
-) -> tuple[int, int] | None:
+def picked_candidate(event: object, limits: CursorRange) -> tuple[int, int] | None:
     """The step (from 0) and the token id of the candidate that the visitor chose; None if none was."""
     if not isinstance(event, Mapping) or event.get("trace") != limits.trace:
         return None
@@ -71,10 +62,7 @@ def presented(event: object) -> dict[str, bool]:
 
 
 def picked_head(
-    event: object,  # what the browser sent; `head` and `off` are `[kind, layer, head]`, from 0
-    limits: CursorRange,  # the translation on the screen
-    sizes: Mapping[str, Head],  # number of layers and heads by kind
-    what: str = "head",  # `head`: a head to be shown; `off`: one to be switched off, or on again
+    event: object, limits: CursorRange, sizes: Mapping[str, Head], what: str = "head"
 ) -> dict[str, Head]:
     """The head that the visitor chose, by kind; empty if the event chooses none."""
     if not isinstance(event, Mapping) or event.get("trace") != limits.trace:

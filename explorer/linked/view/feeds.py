@@ -1,7 +1,5 @@
 """Makes the feeds of the linked view: maps, lines, lists, tiles, bars."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -9,15 +7,13 @@ import numpy as np
 
 from explorer.figures import heatmap_spec, pooled_spec, to_json
 from explorer.figures.base import captions, labels, style
-from explorer.figures.base.bars import candidates, chances
+from explorer.figures.base.bars import SHOWN, candidates, chances
 from explorer.figures.base.quantity import quantity
 from explorer.figures.maps.heatmap import LARGEST, LATER, MASKED, levels, row_tokens
 from explorer.figures.maps.lines import WeightLine, looks
 from explorer.figures.maps.overview import pooled_note
-from explorer.figures.maps.strongest import SHOWN
 from explorer.lenses.words.reading import Axis, ReadView
-from explorer.linked.view.glosses import Feed
-from explorer.linked.view.strips import direction
+from explorer.linked.view.strips import Feed, direction
 from transformer.config import AttentionKind, Head
 from transformer.interventions import Ablate
 from transformer.run import DecodeStep, Translation
@@ -35,14 +31,14 @@ SHORT_NAMES = {"encoder": "Encoder", "decoder": "Decoder", "cross": "Cross"}
 
 
 def head_feed(
-    draw: Draw,  # how it is drawn
-    trace: str,  # the name of the translation
-    view: ReadView,  # the head, as the visitor's settings read it
-    scale: str | None = "linear",  # how weights become colours; None if the drawing has no colours for them
-    whole: tuple[int, int] | None = None,  # number of queries and keys of the whole matrix
-    role: str = "",  # what the head does over many sentences, if that is known
+    draw: Draw,
+    trace: str,
+    view: ReadView,
+    scale: str | None = "linear",
+    whole: tuple[int, int] | None = None,
+    role: str = "",
 ) -> Feed:
-    """Feed of every way of drawing a head: rows and columns, and all texts about the head."""
+    """Feed of every way of drawing a head: its axes and all its texts; `whole`: queries and keys in all."""
     kind = str(view.kind)
     rows, columns = AXES[kind]
     return {
@@ -106,13 +102,12 @@ def weight_legend(kind: str, scale: str, title: str = "weight") -> dict[str, Any
 def map_feed(
     trace: str,
     view: ReadView,
-    # largest side of the map in px; if the cells would be too small, the map scrolls in its frame
     largest: int = 360,
     scale: str = "linear",
     whole: tuple[int, int] | None = None,
-    sums: bool = False,  # whether to write the sum of each row at its end
+    sums: bool = False,
     role: str = "",
-    most: int = LARGEST,  # rows, and columns, of the largest map
+    most: int = LARGEST,
 ) -> Feed:
     """One attention map with all texts about it; further arguments as in `head_feed`."""
     figure = heatmap_spec(view, largest, scale, sums, most)
@@ -131,11 +126,11 @@ def map_feed(
 
 
 def choice(
-    kind: str,  # encoder, decoder or cross
-    head: tuple[int, int],  # the head on the screen, from 0
-    size: tuple[int, int],  # number of layers and of heads
-    first: tuple[int, int],  # the head that opens first
-    roles: Sequence[Sequence[str]] = (),  # of every head, by layer; empty where none is known
+    kind: str,
+    head: tuple[int, int],
+    size: tuple[int, int],
+    first: tuple[int, int],
+    roles: Sequence[Sequence[str]] = (),
 ) -> Feed:
     """A choice of heads over a map."""
     opens = "This head" if head == first else labels.head_phrase(*first).capitalize()
@@ -150,12 +145,12 @@ def choice(
 
 
 def lines_feed(
-    trace: str,  # the name of the translation
-    views: Sequence[ReadView],  # the heads, over one window
-    links: Sequence[Sequence[WeightLine]],  # for each head, the links to draw
-    chosen: str,  # a text that says which links these are
-    largest: int = 440,  # the largest side in px
-    whole: tuple[int, int] | None = None,  # queries and keys of the whole matrix
+    trace: str,
+    views: Sequence[ReadView],
+    links: Sequence[Sequence[WeightLine]],
+    chosen: str,
+    largest: int = 440,
+    whole: tuple[int, int] | None = None,
 ) -> Feed:
     """One head or several of one kind as lines; all texts are about the first head."""
     first = views[0]
@@ -211,12 +206,11 @@ def tick_names(view: ReadView) -> dict[str, list[str]]:
 
 
 def whole_feed(
-    trace: str,  # the name of the translation
-    kind: str,  # encoder, decoder or cross
-    # weights and mask (rows, columns), as the visitor's settings read them
+    trace: str,
+    kind: str,
     arrays: tuple[np.ndarray, np.ndarray],
-    axes: tuple[Axis, Axis],  # what the rows and the columns stand for
-    scale: str = "linear",  # how weights become colours
+    axes: tuple[Axis, Axis],
+    scale: str = "linear",
 ) -> Feed:
     """The whole matrix of a head, pooled; the view marks on it the part that is drawn in full."""
     weights, mask = arrays
@@ -241,15 +235,14 @@ def whole_feed(
 
 
 def bars_feed(
-    trace: str,  # the name of the translation
-    figure: dict[str, Any],  # a figure with one frame per position
-    follows: str,  # `step` or `source`
-    title: str,  # name of the figure
-    about: str,  # second line, with the placeholders `{reads}`, `{predicts}`, `{source}`
-    caption: str,  # what the figure shows
-    alts: Sequence[str],  # every frame in words
-    height: int | None = None,  # in px; None for the same as the width
-    # the tokens that each frame stands for; None if each frame stands for one token
+    trace: str,
+    figure: dict[str, Any],
+    follows: str,
+    title: str,
+    about: str,
+    caption: str,
+    alts: Sequence[str],
+    height: int | None = None,
     places: Sequence[Group] | None = None,
 ) -> Feed:
     """Bars whose frames follow the step or the source token."""
@@ -270,10 +263,9 @@ def bars_feed(
 
 
 def race_feed(
-    trace: str,  # the name of the translation
-    steps: Sequence[DecodeStep],  # its decode steps
-    caption: str,  # what the figure shows
-    # ids of each step's candidates, where they can be chosen, and the tried ones; None if none can
+    trace: str,
+    steps: Sequence[DecodeStep],
+    caption: str,
     offered: tuple[Sequence[Sequence[int | None]], list[list[int]]] | None,
 ) -> Feed:
     """The candidates of each step, whose bars run when the cursor moves."""
@@ -302,8 +294,8 @@ def overview_feed(
     trace: str,
     figure: dict[str, Any],
     kind: str,
-    size: tuple[int, int],  # number of layers and of heads
-    head: Head,  # the chosen head
+    size: tuple[int, int],
+    head: Head,
     caption: str,
     legend: dict[str, Any] | None = None,
 ) -> Feed:
@@ -325,16 +317,8 @@ def overview_feed(
     }
 
 
-def window_around(
-    length: int,  # tokens on the axis
-    position: int,  # the token that the window must contain, from 0
-    size: int = LARGEST,  # tokens in a window, by default 64
-) -> tuple[int, int]:
-    """The part of an axis to draw: the whole axis if it fits, otherwise a window that moves by half its size.
-
-    Returns:
-        Start and exclusive stop, from 0.
-    """
+def window_around(length: int, position: int, size: int = LARGEST) -> tuple[int, int]:
+    """Start and stop of the part of an axis to draw: all of it, or a window that moves by half its size."""
     if length <= size:
         return 0, length
     half = size // 2

@@ -1,16 +1,27 @@
 """The view of one run with all its kinds of attention on one cursor: the home page's, and that of a file."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from explorer.figures.maps.heatmap import LARGEST as MOST
 from explorer.lenses.words.reading import ReadView
 from explorer.linked.view.feeds import choice, is_off, map_feed, race_feed, switched_off
-from explorer.linked.view.glosses import Feed
-from explorer.linked.view.layout import Layout
+from explorer.linked.view.strips import Feed
 from transformer.config import Head
 from transformer.run import Translation
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The content of a linked view."""
+
+    view: str  # name of the view; feeders name the view they feed
+    style: str  # `home` (side by side) or `page` (one below the other)
+    strips: tuple[str, ...]  # the token strips, in order: `source`, `target`
+    plots: tuple[str, ...]  # names of the figures, in order
+    focus: str  # the map that the sentence describes and the arrow keys move on
+    cursor: str = "step"  # what the slider moves: `step` or `source`
+
 
 HOME = Layout(
     view="home",
@@ -43,16 +54,16 @@ TOUR = (
 
 
 def head_map(
-    trace: str,  # the name of the translation
+    trace: str,
     run: Translation,
-    view: ReadView,  # one of its heads, as it is read
-    lengths: tuple[int, int],  # queries and keys of the whole matrix
-    opens: Head | None,  # the head that opens first, from 0; None if no head can be chosen
-    roles: Sequence[Sequence[str]] = (),  # of every head, by layer; empty where none is known
+    view: ReadView,
+    lengths: tuple[int, int],
+    opens: Head | None,
+    roles: Sequence[Sequence[str]] = (),
     scale: str = "linear",
     largest: int = LARGEST,
     sums: bool = False,
-    most: int = MOST,  # rows, and columns, of the largest map
+    most: int = MOST,
 ) -> Feed:
     """A map with the choice of the heads of its kind; a head that is off in the run is drawn so."""
     kind, head = str(view.kind), (view.layer, view.head)
@@ -66,10 +77,9 @@ def head_map(
 
 
 def next_feed(
-    trace: str,  # the name of the translation
+    trace: str,
     run: Translation,
-    drawing: str = "",  # how its tokens were drawn, if they were
-    # as in `race_feed`: None if no candidate can be chosen
+    drawing: str = "",
     offered: tuple[Sequence[Sequence[int | None]], list[list[int]]] | None = None,
 ) -> Feed:
     """The candidates of each step, with the way in which the run chose among them."""

@@ -1,13 +1,22 @@
-"""The token strips: chips with their gaps, glosses and shades, and the names of tokens in titles."""
+"""The token strips: chips with gaps, glosses and shades; examples, and the step at which a run opens."""
 
 from __future__ import annotations
 
 import unicodedata
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NotRequired, TypedDict
+
+import numpy as np
 
 from explorer.figures.base import captions, labels
-from explorer.linked.view.glosses import Feed, Gloss, Shade, legend
+from explorer.lenses.words.alignment import Aligner
+from explorer.lenses.words.groups import find_word
+from explorer.lenses.words.telling import glosses, telling_step, text_words
+from transformer.config import AttentionKind, Head
+from transformer.run import Translation
+from transformer.storage.files import CheckpointError, read_json
 from transformer.text import words
 
 
@@ -43,10 +52,7 @@ SIDES = {"source": "source", "target": "target"}
 """The usual names of the strips."""
 
 
-def shaded(
-    chips: Sequence[dict[str, Any]],  # the chips
-    shades: Sequence[Shade],  # one for each token; none leaves the chips as they are
-) -> list[dict[str, Any]]:
+def shaded(chips: Sequence[dict[str, Any]], shades: Sequence[Shade]) -> list[dict[str, Any]]:
     """Chips with the shade of their darkest token, and its number in the place of a gloss."""
     if not shades:
         return list(chips)
@@ -61,18 +67,17 @@ def shaded(
 
 
 def strips_feed(
-    trace: str,  # the name of the translation
-    source: Sequence[str],  # source tokens
-    reads: Sequence[str],  # decoder input tokens
-    predicts: Sequence[str],  # target tokens
-    follow: Sequence[int] = (),  # for each step, the source token that the step attends to most, from 0
-    # source words under target words, by the position of the target word's first piece
+    trace: str,
+    source: Sequence[str],
+    reads: Sequence[str],
+    predicts: Sequence[str],
+    follow: Sequence[int] = (),
     glosses: Mapping[int, Gloss] | None = None,
-    tour: Sequence[Mapping[str, Any]] = (),  # stops of the tour: `{"plot", "text", "step"}`
-    claim: Mapping[str, Any] | None = None,  # what an example shows, and at which step: `{"step", "text"}`
-    sides: Mapping[str, str] = SIDES,  # names of the strips
-    n_given: int = 0,  # how many of the target tokens were given to the model, and not written by it
-    shades: Sequence[Shade] = (),  # how dark each target token is; none if the strip is not shaded
+    tour: Sequence[Mapping[str, Any]] = (),
+    claim: Mapping[str, Any] | None = None,
+    sides: Mapping[str, str] = SIDES,
+    n_given: int = 0,
+    shades: Sequence[Shade] = (),
 ) -> Feed:
     """The strips: source and target chips, and the token names used in titles."""
     shown = {"source": source, "reads": reads, "predicts": predicts}
@@ -91,3 +96,128 @@ def strips_feed(
         "claim": claim,
         "glossed": legend(glosses or {}),
     }
+
+
+Feed = dict[str, Any]
+"""What one part of a linked view is sent, as `static/linked_view-7` reads it; `draw` names its script."""
+EXAMPLE = "example"
+"""Where a gloss comes from that was written for an example."""
+
+
+class Gloss(TypedDict):
+    """A source word under a target word, and where it comes from: ``EXAMPLE`` or the name of an aligner."""
+
+    text: str
+    origin: str
+
+
+class Shade(TypedDict):
+    """Darkness of a token of the target, from 0 to 1, its reason, and a number to write under the token."""
+
+    share: float
+    text: str
+    number: NotRequired[Gloss]
+
+
+@dataclass(frozen=True)
+class WordAlignment:
+    """A translation as attention tells it; positions count from 0."""
+
+    step: int = 0  # the most telling step
+    # the source word behind a target word, by the position of the target word's first piece
+    glosses: Mapping[int, str] = field(default_factory=dict)
+
+
+def tell(run: Translation, aligner: Aligner, opens: Head) -> WordAlignment:
+    """Glosses by an aligner, and the step at which the head that opens agrees; else nothing."""
+    if AttentionKind.CROSS not in run.config.sites:
+        return WordAlignment()
+    aligned, tokens = aligner.weights(run), (run.source_tokens, run.target_tokens)
+    step = telling_step(run.weights("cross", *opens), *tokens, aligned)
+    return WordAlignment(step, glosses(aligned, *tokens))
+
+
+def glossed(texts: Mapping[int, str], aligner: Aligner) -> dict[int, Gloss]:
+    """The glosses of an aligner as the strips show them."""
+    origin = labels.aligner(aligner.heads, aligner.rows)
+    return {place: Gloss(text=text, origin=origin) for place, text in texts.items()}
+
+
+def meant(run: Translation, example: Example) -> dict[int, Gloss]:
+    """The English words of an example under the words of a translation that it knows."""
+    words = text_words(run.target_tokens)
+    return {
+        each.start: Gloss(text=example.gloss[each.text], origin=EXAMPLE)
+        for each in words
+        if example.gloss.get(each.text)
+    }
+
+
+def legend(glosses: Mapping[int, Gloss]) -> str:
+    """What the words under a translation are, in a sentence; empty if there are none."""
+    origins = dict.fromkeys(each["origin"] for each in glosses.values())
+    heads = [f"source words by the {origin}" for origin in origins if origin != EXAMPLE]
+    english = ["English words of the example"] * (EXAMPLE in origins)
+    return f"Under the words: {', else '.join([*english, *heads])}." if origins else ""
+
+
+def followed(weights: np.ndarray) -> Sequence[int]:
+    """For each step, the source token that (steps, sources) weights are largest on, from 0, except `</s>`."""
+    found: Sequence[int] = np.argmax(weights[:, : max(1, weights.shape[1] - 1)], axis=1).tolist()
+    return found
+
+
+@dataclass(frozen=True)
+class Claim:
+    """Claim of an example, and its place."""
+
+    text: str  # the claim in one sentence
+    target: str  # the word whose prediction shows the claim; if the word occurs twice, its first occurrence
+    source: str  # the source word that the head must attend to
+    layer: int  # layer of the cross-attention head, from 0
+    head: int  # the head, from 0
+    least: float  # the smallest weight on the source word that satisfies the claim
+    weight: float  # that the model puts there; `python -m explorer survey` checks the claim with it
+
+
+@dataclass(frozen=True)
+class Example:
+    """A sentence to start from."""
+
+    label: str  # the topic, in a few words
+    text: str  # the sentence
+    other: str  # the sentence with one other word, of as many tokens
+    claim: Claim  # what the example shows
+    gloss: Mapping[str, str]  # English words by target word
+    reference: str | None = None  # a translation by people, other than the model's
+
+
+def read_examples(path: Path) -> tuple[Example, ...]:
+    """The examples of a file; CheckpointError if it holds none."""
+    try:
+        found = tuple(_example(each) for each in read_json(path)["examples"])
+        if not found:
+            raise ValueError
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        raise CheckpointError(
+            f"{path.name} beside the model is damaged; remove it, or write it again."
+        ) from error
+    return found
+
+
+def _example(values: Mapping[str, Any]) -> Example:
+    claim, gloss = Claim(**values["claim"]), dict(values["gloss"])
+    texts = [values["label"], values["text"], values["other"], claim.text, claim.target, claim.source]
+    numbers = [claim.layer, claim.head, claim.least, claim.weight]
+    if not all(isinstance(text, str) for text in [*texts, *gloss, *gloss.values()]):
+        raise TypeError
+    if not all(isinstance(number, int | float) for number in numbers):
+        raise TypeError
+    label, text, other, *_ = texts
+    return Example(label, text, other, claim, gloss, values.get("reference"))
+
+
+def claim_step(example: Example, target_tokens: Sequence[str]) -> int | None:
+    """The step that shows the claim; None if this translation lacks the word."""
+    found = find_word(target_tokens, example.claim.target)
+    return None if found is None else found[0]

@@ -18,8 +18,7 @@ from explorer.app.sections.training.lesson import losses, parted
 from explorer.app.sections.training.loss import sentence as smoothed
 from explorer.app.sections.training.schedule import own_schedule, paper_schedule
 from explorer.lenses.inside.inside import ProductSpread
-from explorer.lenses.targets.lesson import Position, TrainingView
-from explorer.lenses.targets.smoothing import SmoothedPiece, SmoothedPosition
+from explorer.lenses.targets.lesson import Position, SmoothedPiece, SmoothedPosition, TrainingView
 from transformer.beam import SearchTree
 from transformer.decoding import Node, NodeState, SearchRules
 from transformer.training.options import TrainingOptions, learning_rate

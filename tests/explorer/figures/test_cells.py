@@ -24,23 +24,22 @@ from explorer import figures
 from explorer.app.server.studies import Chart
 from explorer.figures import Tile, heatmap, heatmap_spec, lines, strongest, to_json
 from explorer.figures.base import labels, style
-from explorer.figures.base.grid import lowered, row_frame, token_grid
 from explorer.figures.base.strips import pooled, vectors_spec
 from explorer.figures.maps.alignment import NAMED, alignment_map
-from explorer.figures.maps.difference import difference_map
 from explorer.figures.maps.export import marked, printed
-from explorer.figures.maps.heatmap import hatching, levels, pool
+from explorer.figures.maps.heatmap import hatching, levels, lowered, pool, row_frame, token_grid
 from explorer.figures.maps.lines import links
 from explorer.figures.maps.measures import MeasureRow, measures_map
 from explorer.figures.maps.overview import Measure, overview_spec
-from explorer.figures.pages.distributions import Piece, gradient_bars
-from explorer.figures.pages.lecture import lecture_keys
+from explorer.figures.pages.distributions import gradient_bars
+from explorer.figures.pages.inside import lecture_keys
 from explorer.figures.pages.masks import score_map, weight_map
 from explorer.figures.pages.positions import LOOKS, looks, table_map
 from explorer.figures.pages.recurrent import paths, with_centres
 from explorer.figures.pages.search import KEPT, LOST, STEPS, WON, Branch, ordered, search_tree
 from explorer.figures.pages.study import KINDS, draw
-from explorer.figures.pages.training.lesson import COLUMNS, Column, shifted_right, two_ways
+from explorer.figures.pages.training import COLUMNS, Column, shifted_right, two_ways
+from explorer.figures.pages.what_if import difference_map
 from explorer.lenses.words.reading import Reading, read_view
 from transformer import Window
 
@@ -171,7 +170,7 @@ def test_vectors_carry_the_product_of_each_number(per: str):
 
 
 def test_the_gradient_is_the_model_s_share_minus_the_target_s():
-    bare, smoothed = gradient_bars((Piece("a", 0.6, 0.9, 1.0), Piece("b", 0.4, 0.1, 0.0)), 0).data
+    bare, smoothed = gradient_bars(("a", "b"), [0.6 - 1, 0.4], [0.6 - 0.9, 0.4 - 0.1], 0).data
     assert (list(bare.x), list(smoothed.x)) == (pytest.approx([-0.4, 0.4]), pytest.approx([-0.3, 0.3]))
 
 

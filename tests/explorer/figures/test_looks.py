@@ -26,27 +26,30 @@ from explorer.figures import (
     strongest,
 )
 from explorer.figures.base import style
-from explorer.figures.base.grid import framed, lowered
-from explorer.figures.base.quiet import quiet
+from explorer.figures.base.plot import quiet
 from explorer.figures.base.strips import Strip, matrices_spec, strips, vectors_spec
 from explorer.figures.maps.alignment import alignment_map
-from explorer.figures.maps.difference import difference_map
 from explorer.figures.maps.export import INK, PAPER, marked, printed
+from explorer.figures.maps.heatmap import framed, lowered
 from explorer.figures.maps.measures import MeasureRow, measures_map, part_bars, share_bars
 from explorer.figures.maps.overview import Measure
 from explorer.figures.pages import anatomy, positions, study
-from explorer.figures.pages.build import built_row, key_plane
-from explorer.figures.pages.distributions import Piece, against_target, before_after, gradient_bars
+from explorer.figures.pages.distributions import against_target, before_after, bits_spec, gradient_bars
 from explorer.figures.pages.heads import Cell, Marks, distance_bars, head_grid, plane
-from explorer.figures.pages.inside import LedgerRow, ledger_spec, saturation_spec
-from explorer.figures.pages.language_model import bits_spec
-from explorer.figures.pages.lecture import Symbols, lecture_spec
+from explorer.figures.pages.inside import (
+    LedgerRow,
+    Symbols,
+    built_row,
+    key_plane,
+    lecture_spec,
+    ledger_spec,
+    saturation_spec,
+)
 from explorer.figures.pages.masks import leak_bars, mask_map, padding_grid, score_map, weight_map
 from explorer.figures.pages.recurrent import paths, with_centres
 from explorer.figures.pages.search import KEPT, LOST, WON, Beside, Branch, search_tree
-from explorer.figures.pages.training.curves import Curve, Panel, curves, panels
-from explorer.figures.pages.training.lesson import Column, shifted_right, two_ways
-from explorer.figures.pages.what_if import StepMove, clickable, control_strip, delta_bars
+from explorer.figures.pages.training import Column, Curve, Panel, curves, panels, shifted_right, two_ways
+from explorer.figures.pages.what_if import StepMove, clickable, control_strip, delta_bars, difference_map
 from transformer.run import Alternative, DecodeStep
 
 CLEAR = {"dragmode": False} | dict.fromkeys(("paper_bgcolor", "plot_bgcolor"), "rgba(0,0,0,0)")
@@ -79,11 +82,8 @@ STEPS = [
         0,
     ),
 ]
-PIECES = (
-    Piece("Haus", 0.6, 0.9001, 1.0),
-    Piece(EVIL, 0.3, 0.0001, 0.0),
-    Piece("998 others", 0.1, 0.0998, 0.0),
-)
+PIECES, SHARES, TARGETS = ("Haus", EVIL, "998 others"), (0.6, 0.3, 0.1), (0.9001, 0.0001, 0.0998)
+SLOPES = [0.6 - 1, 0.3, 0.1], [share - target for share, target in zip(SHARES, TARGETS, strict=True)]
 CELLS = [
     [Cell(0.1, "10 %", "prev", f"layer 1, head 1\n{EVIL}"), Cell(0.5, "50 %", EVIL, "layer 1, head 2")],
     [Cell(None, "–", "sink", "layer 2, head 1"), Cell(0.3, "30 %", "next", "layer 2, head 2")],
@@ -192,8 +192,8 @@ PICTURES: dict[str, Any] = {
     ),
     "stream": lambda: anatomy.stream([(EVIL, ["input", "layer 1"], WAVE[:2]), ("b", ["input"], WAVE[2:3])]),
     "ranked": lambda: anatomy.ranked([EVIL, "b"], np.array([0.5, -0.25]), ["0.50", EVIL], "cosine"),
-    "against target": lambda: against_target(PIECES, 0),
-    "gradient": lambda: gradient_bars(PIECES, 0),
+    "against target": lambda: against_target(PIECES, SHARES, TARGETS, 0),
+    "gradient": lambda: gradient_bars(PIECES, *SLOPES, 0),
     "before and after": lambda: before_after([EVIL, "▁b", "c"], [0.6, 0.4, 0.0], [1.0, 0.0, 0.0], 1),
     "heads": lambda: head_grid(CELLS, "encoder", (1, 0), ink="#123456", falling=True),
     "many heads": lambda: head_grid([[Cell(0.2, "20 %", "prev", "")] * 11], "decoder", (0, 0)),

@@ -14,11 +14,10 @@ from head_views import Audit, View, decoder_view, view
 from explorer.figures.base import captions, labels
 from explorer.figures.base.bars import chances, percent, shown_candidates
 from explorer.figures.maps.alignment import size_for
-from explorer.figures.maps.difference import merged_names, scale_end
 from explorer.figures.maps.export import wrapped
-from explorer.figures.pages.distributions import small
-from explorer.figures.pages.language_model import LARGEST, share
+from explorer.figures.pages.distributions import LARGEST, share, small
 from explorer.figures.pages.study import number
+from explorer.figures.pages.what_if import merged_names, scale_end
 from transformer import Window
 from transformer.run import Alternative, DecodeStep
 from transformer.text import words

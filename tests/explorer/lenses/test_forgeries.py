@@ -23,7 +23,7 @@ from explorer.lenses.heads.roles import strengths
 from explorer.lenses.heads.surveyor import Profiler
 from explorer.lenses.inside import inside, parts
 from explorer.lenses.measures import effect as effects_of_keys
-from explorer.lenses.measures.carried import carried_map
+from explorer.lenses.measures.stream import carried_map
 from transformer import Window, interventions
 from transformer.config import AttentionKind
 

@@ -23,8 +23,7 @@ from playwright._impl._driver import compute_driver_executable
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
 from explorer.figures.base import captions
-from explorer.linked.live.page import LiveError, live
-from explorer.linked.live.typing_tables import typing_tables
+from explorer.linked.live.page import LiveError, live, typing_tables
 from explorer.linked.living.scripts import static
 from explorer.linked.view.strips import chips
 from transformer import Translation, Translator, load_translator

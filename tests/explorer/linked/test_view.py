@@ -13,8 +13,8 @@ import pytest
 
 from explorer.figures import next_token_spec
 from explorer.figures.base import labels, style
+from explorer.figures.base.bars import SHOWN
 from explorer.figures.maps.heatmap import MASKED, heatmap
-from explorer.figures.maps.strongest import SHOWN
 from explorer.lenses.words.reading import Reading, ReadView, read_view
 from explorer.linked.view import (
     EXAMPLE,

@@ -19,7 +19,7 @@ from random_models import random_language_model, random_model, random_recurrent
 from torch import Tensor
 from torch.nn import functional as F
 
-from explorer.lenses.what_if.rearranged import encode_moved
+from explorer.lenses.what_if.controls import encode_moved
 from transformer import AttentionKind, Capture, Sampling, Window, load_trace, load_translator, save_trace
 from transformer.audit import (
     LABELS_UNMADE,

@@ -19,8 +19,7 @@ from explorer.app.server.surveys import named
 from explorer.figures.base import labels, style
 from explorer.figures.base.captions import KIND_NAMES
 from explorer.figures.pages.heads import Cell, Marks, head_grid, plane
-from explorer.lenses.heads.measures import Statistic
-from explorer.lenses.heads.roles import MIXED, MIXED_DEFINITION, ROLES, THRESHOLDS
+from explorer.lenses.heads.roles import MIXED, MIXED_DEFINITION, ROLES, THRESHOLDS, Statistic
 
 _SHORT = {each.name: each.short for each in ROLES} | {MIXED: "–"}
 _SEEING = (

@@ -24,8 +24,19 @@ from explorer.figures.base.captions import KIND_NAMES
 from explorer.figures.maps.lines import SEVERAL
 from explorer.figures.pages.heads import Marks, distance_bars, plane
 from explorer.lenses.circuits import OUTLIER, Points, Sink, points, sink
-from explorer.lenses.heads.measures import JUDGED, PROFILED, SORTED, STATISTICS, UNITS, Statistic
-from explorer.lenses.heads.roles import ALIGNMENT, MIXED, Floats, aligned_by, role
+from explorer.lenses.heads.roles import (
+    ALIGNMENT,
+    JUDGED,
+    MIXED,
+    PROFILED,
+    SORTED,
+    STATISTICS,
+    UNITS,
+    Floats,
+    Statistic,
+    aligned_by,
+    role,
+)
 from explorer.lenses.heads.statistics import FUNCTION_WORDS, content_pieces
 from explorer.lenses.heads.survey import FAR, Line, Survey, SurveyExample, Token
 from explorer.lenses.heads.surveyor import rows_of

@@ -22,7 +22,7 @@ from explorer.app.server.view import View
 from explorer.app.shell.lesson import strip
 from explorer.figures.base import captions, labels
 from explorer.figures.base.strips import Strip, strips
-from explorer.figures.pages.build import built_row, key_plane
+from explorer.figures.pages.inside import built_row, key_plane
 from explorer.lenses.what_if.build import COPY, DRAWS, HALF, NEAR, SAFE, Plane, short_of
 from transformer.config import AttentionKind, Head
 from transformer.view import Array

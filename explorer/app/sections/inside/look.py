@@ -16,8 +16,7 @@ from explorer.app.server.view import View
 from explorer.figures.base import captions, labels
 from explorer.figures.base.plot import Spec
 from explorer.figures.base.strips import Strip, largest, strips_spec, vectors_spec
-from explorer.figures.pages.inside import LedgerRow
-from explorer.figures.pages.lecture import Symbols
+from explorer.figures.pages.inside import LedgerRow, Symbols
 from explorer.lenses.inside.inside import InsideHead
 from transformer.config import Site
 from transformer.view import HeadView

@@ -14,8 +14,7 @@ from explorer.app.sections.inside.look import BADGE, EACH_ITS_OWN, Contents, Loo
 from explorer.figures.base import captions, labels
 from explorer.figures.base.bars import percent
 from explorer.figures.base.strips import Strip, largest, matrices_spec
-from explorer.figures.pages.inside import LedgerRow, ledger_spec
-from explorer.figures.pages.lecture import lecture_keys, lecture_spec
+from explorer.figures.pages.inside import LedgerRow, lecture_keys, lecture_spec, ledger_spec
 from explorer.lenses.inside.inside import ProductSpread
 from explorer.lenses.what_if import arithmetic as toys
 

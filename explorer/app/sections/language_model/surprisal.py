@@ -15,7 +15,7 @@ from explorer.figures.base import labels
 from explorer.figures.base.bars import percent
 from explorer.figures.base.labels import piece
 from explorer.figures.base.style import figure
-from explorer.figures.pages.language_model import LARGEST, bits_spec, share
+from explorer.figures.pages.distributions import LARGEST, bits_spec, share
 from explorer.linked import view as linked_view
 from explorer.linked.view import Shade
 from transformer.run import Translation

@@ -23,9 +23,9 @@ from explorer.app.server.view import View
 from explorer.app.shell import frame
 from explorer.figures import heatmap
 from explorer.figures.base import captions, labels
-from explorer.figures.maps.difference import difference_map, scale_end
 from explorer.figures.pages.positions import Interval, dots, twin_lines
-from explorer.lenses.what_if.rearranged import Swapped, encode_moved, swap_words, words_of
+from explorer.figures.pages.what_if import difference_map, scale_end
+from explorer.lenses.what_if.controls import Swapped, encode_moved, swap_words, words_of
 from explorer.linked.view import window_around
 from transformer import Translation, Translator
 from transformer.config import AttentionKind, Head

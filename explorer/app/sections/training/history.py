@@ -11,7 +11,7 @@ from explorer.app.server.view import View
 from explorer.app.shell import menu
 from explorer.figures.base import style
 from explorer.figures.base.labels import number
-from explorer.figures.pages.training.curves import FAINT, Curve, Panel, panels
+from explorer.figures.pages.training import FAINT, Curve, Panel, panels
 from explorer.lenses.targets.history import History, read_history
 
 SEEING = (

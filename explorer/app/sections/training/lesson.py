@@ -15,7 +15,7 @@ from explorer.app.shell.models import needs
 from explorer.figures.base.labels import count, number
 from explorer.figures.pages.distributions import small
 from explorer.figures.pages.masks import mask_map
-from explorer.figures.pages.training.lesson import COLUMNS, Column, shifted_right, two_ways
+from explorer.figures.pages.training import COLUMNS, Column, shifted_right, two_ways
 from explorer.lenses.targets.lesson import TrainingView
 from transformer.view import Window
 

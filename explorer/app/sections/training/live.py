@@ -15,7 +15,7 @@ from explorer.figures import Tile, heatmap, overview_spec
 from explorer.figures.base import captions, style
 from explorer.figures.base.bars import percent
 from explorer.figures.maps.heatmap import LARGEST
-from explorer.figures.pages.training.curves import FAINT, Curve, Panel, panels
+from explorer.figures.pages.training import FAINT, Curve, Panel, panels
 from transformer.training.progress import duration
 from transformer.training.toys import TOYS
 from transformer.view import HeadView, Window

@@ -14,9 +14,8 @@ from explorer.app.server import per_run
 from explorer.app.server.view import View
 from explorer.figures.base.bars import percent
 from explorer.figures.base.labels import count, number, piece
-from explorer.figures.pages.distributions import Piece, against_target, gradient_bars, small
-from explorer.lenses.targets.lesson import Position
-from explorer.lenses.targets.smoothing import SmoothedPosition, smoothed
+from explorer.figures.pages.distributions import against_target, gradient_bars, small
+from explorer.lenses.targets.lesson import Position, SmoothedPosition, smoothed
 
 page_value("smoothing", decimal(0.0, 0.5), 0.1)  # ε; the paper's at first
 FORMULA = (
@@ -50,22 +49,22 @@ def show(opened: View, now: State) -> None:
     st.markdown(sentence(lesson.positions[place], place, at))
     st.latex(FORMULA % (1 - at.epsilon, at.bare_loss, at.epsilon, at.spread, at.loss))
     others = f"{at.pieces - len(at.entries):,} others"
-    pieces = [
-        Piece(others if each is at.rest else piece(each.token), each.share, each.target, each.bare)
-        for each in (*at.entries, at.rest)
-    ]
+    rows = (*at.entries, at.rest)
+    pieces = [*(piece(each.token) for each in at.entries), others]
+    shares, targets = [each.share for each in rows], [each.target for each in rows]
+    slopes = [each.bare_gradient for each in rows], [each.gradient for each in rows]
     where = f"position {count(place)} · ε = {at.epsilon:g} · {model}"
     left, right = st.columns(2, gap="medium")
     panel(
         "target",
-        lambda: against_target(pieces, at.right),
+        lambda: against_target(pieces, shares, targets, at.right),
         f"The model's probabilities and the smoothed target (the right piece in bold) · {where}",
         lambda: table(at),
         place=left,
     )
     panel(
         "gradient",
-        lambda: gradient_bars(pieces, at.right),
+        lambda: gradient_bars(pieces, *slopes, at.right),
         f"The gradient of the loss with respect to each logit, p − q; all of them sum to 0 · {where}",
         lambda: table(at),
         place=right,

@@ -26,10 +26,9 @@ from explorer.app.server import catalogue
 from explorer.app.server.view import View
 from explorer.figures import heatmap
 from explorer.figures.base import captions, labels
-from explorer.figures.base.grid import lowered
 from explorer.figures.base.quantity import QUANTITIES
-from explorer.figures.maps.difference import ROOM, difference_map, merged_names, scale_end
-from explorer.figures.maps.heatmap import axis_titles
+from explorer.figures.maps.heatmap import axis_titles, lowered
+from explorer.figures.pages.what_if import ROOM, difference_map, merged_names, scale_end
 from explorer.lenses.what_if.two_runs import Difference, Pair, difference
 from explorer.linked.view import window_around
 from transformer import Window

@@ -21,9 +21,15 @@ from explorer.app.shell import changed
 from explorer.figures.base import labels, style
 from explorer.figures.base.bars import percent
 from explorer.figures.base.captions import KIND_NAMES
-from explorer.figures.maps.difference import difference_map, scale_end
 from explorer.figures.pages.heads import Cell, head_grid
-from explorer.figures.pages.what_if import StepMove, clickable, control_strip, delta_bars
+from explorer.figures.pages.what_if import (
+    StepMove,
+    clickable,
+    control_strip,
+    delta_bars,
+    difference_map,
+    scale_end,
+)
 from explorer.lenses import compare_runs
 from explorer.lenses.what_if.controls import RandomHeads, random_heads
 from explorer.lenses.what_if.two_runs import Both, Pair, RunDifference

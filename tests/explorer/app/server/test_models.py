@@ -44,7 +44,7 @@ from explorer.lenses.words.groups import find_word
 from explorer.lenses.words.reading import Reading, read_view
 from explorer.linked import view as linked_view
 from explorer.linked.view import EXAMPLE
-from explorer.linked.view.examples import Claim, Example, claim_step
+from explorer.linked.view.strips import Claim, Example, claim_step
 from transformer import load_translator
 from transformer.config import TransformerConfig
 from transformer.devices import VARIABLE

@@ -14,7 +14,7 @@ from corpus import write_pairs
 from programs import main
 
 from explorer.lenses.heads.survey import Line, survey_of
-from explorer.lenses.words import samples
+from explorer.lenses.words import languages
 from explorer.lenses.words.alignment import score
 from explorer.lenses.words.links import Links, read_gold
 from transformer.exports.maps import load_maps
@@ -153,9 +153,9 @@ def model(closed_form_models: dict[str, Path], tmp_path: Path, monkeypatch: pyte
     example = {"label": "a", "text": CASE.sentence, "claim": claim}
     example["gloss"] = dict.fromkeys(CASE.translation.split(), "number")
     (directory / "examples.json").write_text(json.dumps({"digests": {}, "examples": [example]}))
-    write_pairs(tmp_path / samples.USUAL.data, [(CASE.sentence, CASE.translation)])
-    (tmp_path / samples.USUAL.alignments).write_text("one two\teins zwei\t0-0 1-1\n", encoding="utf-8")
-    monkeypatch.setattr(samples, "FOLDER", tmp_path)
+    write_pairs(tmp_path / languages.USUAL.data, [(CASE.sentence, CASE.translation)])
+    (tmp_path / languages.USUAL.alignments).write_text("one two\teins zwei\t0-0 1-1\n", encoding="utf-8")
+    monkeypatch.setattr(languages, "FOLDER", tmp_path)
     return directory
 
 
@@ -166,9 +166,11 @@ def test_every_file_belongs_to_the_weights_and_says_what_the_model_does(model, t
     heads = read_json(model / "heads.json")
     assert list(heads) == ["model", "command", "date", "digests", "data", "default", "heads", "aligner"]
     assert heads["command"] == f"python -m explorer survey --model {model}"
-    files = f"patterns: 1 pairs of {samples.USUAL.data}, given targets forced; aer: 1 pairs of alignments.tsv"
+    files = (
+        f"patterns: 1 pairs of {languages.USUAL.data}, given targets forced; aer: 1 pairs of alignments.tsv"
+    )
     assert heads["data"] == files
-    gold = read_gold(tmp_path / samples.USUAL.alignments)
+    gold = read_gold(tmp_path / languages.USUAL.alignments)
     assert survey_of(model, [Line(CASE.sentence, CASE.translation)], gold).roles("cross")[0, 0] == "alignment"
     assert load_translator(model).means.about["data"].startswith("1 pairs of ")
     first = load_maps(model / "first.npz")

@@ -7,12 +7,18 @@ import pytest
 from closed_form import CASES
 
 from explorer.lenses.heads import roles
-from explorer.lenses.heads.first_heads import choose_head, grid, kind_sums, measure_heads
-from explorer.lenses.heads.measures import STATISTICS
-from explorer.lenses.heads.statistics import HeadsOfKind, content_pieces
+from explorer.lenses.heads.roles import STATISTICS
+from explorer.lenses.heads.statistics import (
+    HeadsOfKind,
+    choose_head,
+    content_pieces,
+    grid,
+    kind_sums,
+    measure_heads,
+)
 from explorer.lenses.words.alignment import attention_links, score
-from explorer.lenses.words.function_words import ENGLISH
-from explorer.lenses.words.gold_links import ERRORS, align_gold
+from explorer.lenses.words.groups import ENGLISH
+from explorer.lenses.words.linking import ERRORS, align_gold
 from explorer.lenses.words.links import GoldPair
 from transformer.config import AttentionKind
 from transformer.translator import Translator

@@ -12,7 +12,7 @@ import pytest
 from closed_form import CASES
 from random_models import random_translator
 
-from explorer.lenses.heads.measures import LISTS
+from explorer.lenses.heads.roles import LISTS
 from explorer.lenses.heads.statistics import HeadsOfKind, added, means
 from explorer.lenses.heads.survey import (
     MOST_BYTES,

@@ -21,8 +21,8 @@ from explorer.lenses import (
     source_words,
     word_effect,
 )
-from explorer.lenses.measures.carried import carried_map, shares
 from explorer.lenses.measures.effect import LEAST, ON_ALL, WAYS, effect_in, effect_map
+from explorer.lenses.measures.stream import carried_map, shares
 from transformer import Capture, Window, interventions
 from transformer.config import AttentionKind
 from transformer.encodings import REGISTRY

@@ -8,8 +8,7 @@ import torch
 from torch.nn import functional as F
 
 from explorer.lenses.targets.filters import filtered_steps
-from explorer.lenses.targets.lesson import lesson
-from explorer.lenses.targets.smoothing import smoothed
+from explorer.lenses.targets.lesson import lesson, smoothed
 from transformer import Sampling, load_translator
 from transformer import interventions as do
 from transformer.training.loss import projected_loss

@@ -14,14 +14,17 @@ from random_models import random_model
 
 from explorer.lenses import compare_runs
 from explorer.lenses.what_if.controls import (
+    encode_moved,
     mean_outputs,
     random_heads,
     same_change_elsewhere,
     same_tokens,
+    swap_words,
+    swapped_order,
     untrained_twin,
+    words_of,
 )
 from explorer.lenses.what_if.experiments import EXPERIMENTS, Bench, Experiment
-from explorer.lenses.what_if.rearranged import encode_moved, swap_words, swapped_order, words_of
 from explorer.lenses.what_if.two_runs import Map, align_tokens, difference, uniform_weights
 from transformer import interventions as do
 from transformer import load_trace, load_translator, save_trace

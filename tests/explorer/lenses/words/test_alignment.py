@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from explorer.lenses.words.alignment import diagonal, link_words, score, text_words, word_weights
 from explorer.lenses.words.groups import reading_groups
-from explorer.lenses.words.links import GoldPair, Links, read_gold
-from explorer.lenses.words.symmetry import WAYS, Way, symmetrised
+from explorer.lenses.words.links import WAYS, GoldPair, Links, Way, read_gold, symmetrised
 from transformer.text.pairs import DataError, read_pairs
 from transformer.text.words import Group, word_groups
 from transformer.translator import Translator

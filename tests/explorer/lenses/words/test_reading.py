@@ -9,12 +9,19 @@ import numpy as np
 import pytest
 from closed_form import CASES, KNOWN
 
-from explorer.lenses.words import languages, samples
-from explorer.lenses.words.claims import ClaimHead, heads_that_show, shared_heads
-from explorer.lenses.words.function_words import TARGET_LANGUAGES
-from explorer.lenses.words.groups import find_word, reading_groups
+from explorer.lenses.words import languages
+from explorer.lenses.words.groups import TARGET_LANGUAGES, find_word, reading_groups
 from explorer.lenses.words.reading import Reading, read_view, reading_window
-from explorer.lenses.words.telling import CONTENT, glosses, sort_of, telling_step, text_words
+from explorer.lenses.words.telling import (
+    CONTENT,
+    ClaimHead,
+    glosses,
+    heads_that_show,
+    shared_heads,
+    sort_of,
+    telling_step,
+    text_words,
+)
 from transformer.config import AttentionKind
 from transformer.text.pairs import read_pairs
 from transformer.text.words import Group, is_punctuation
@@ -207,7 +214,7 @@ def test_the_languages_of_a_card_choose_the_sample(tmp_path: Path) -> None:
     assert codes == [("en", "pt"), ("en", "de"), None]
     words = [languages.languages_in_words(each or ()) for each in codes]
     assert words == ["English → Portuguese", "English → German", ""]
-    used = [samples.sample_of(each).alignments for each in (*models, None)]
+    used = [languages.sample_of(each).alignments for each in (*models, None)]
     assert used == ["alignments-en-pt.tsv", *["alignments.tsv"] * 3]
 
 

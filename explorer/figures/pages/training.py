@@ -1,6 +1,4 @@
-"""A Transformer in training: the shifted target, the loss of every position, and its gradient."""
-
-from __future__ import annotations
+"""A Transformer in training: shifted target and losses, and quantities as lines against the step."""
 
 import math
 from collections.abc import Sequence
@@ -35,15 +33,9 @@ class Column:
 
 
 def shifted_right(
-    columns: Sequence[Column],  # the positions of a target
-    chosen: int,  # the position (from 0) that is marked
-    first: int = 0,  # the first position that is drawn
-    ink: str | None = None,  # the colour of tokens; None for that of the page
+    columns: Sequence[Column], chosen: int, first: int = 0, ink: str | None = None
 ) -> go.Figure:
-    """Draws what the decoder reads, what it should predict, and the loss of each position as bars.
-
-    Thin lines lead from each token to the place, one to the right, at which it is read.
-    """
+    """What the decoder reads, what it should predict, and the loss of each position as bars."""
     shown = range(first, min(first + COLUMNS, len(columns)))
     losses = [columns[i].loss for i in shown]
     hues = [OWN if i == chosen else style.NEUTRAL for i in shown]
@@ -77,16 +69,13 @@ def shifted_right(
 
 
 def two_ways(
-    columns: Sequence[Column],  # the positions of the target
-    free: Sequence[str],  # the greedy translation, as pieces
-    parting: int | None,  # the first step (from 0) at which it is not the target; None if there is none
-    first: int = 0,  # the first step that is drawn
-    ink: str | None = None,  # as in `shifted_right`
+    columns: Sequence[Column],
+    free: Sequence[str],
+    parting: int | None,
+    first: int = 0,
+    ink: str | None = None,
 ) -> go.Figure:
-    """Draws the target, the best guess under teacher forcing, and what the model writes on its own.
-
-    The column at which they part is grey.
-    """
+    """The target, the best guess under teacher forcing, the model's own text; where they part is grey."""
     longest = max(len(columns), len(free))
     shown = range(first, min(first + COLUMNS, longest))
     end = longest if parting is None else parting
@@ -156,4 +145,93 @@ def _note(position: int, column: Column) -> str:
         f"position {labels.count(position)}: reads {read}, is to predict {token}<br>"
         f"loss {labels.number(column.loss)} nats (probability {share})<br>"
         f"best guess {guess} ({labels.escape(percent(column.share))})"
+    )
+
+
+_GAP, _TOP, _BOTTOM = 26, 52, 44
+FAINT = "rgba(128,128,128,.42)"
+"""The colour of raw values behind smoothed ones."""
+_CLICKED = {"mode": "lines+markers", "marker": {"opacity": 0, "size": 8}, **plot.UNSEEN}
+"""Plotly reports clicks on markers only, so a line that can be clicked has some that nobody sees."""
+_DOTS = 40
+"""A line of at most so many points shows them as dots."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One line."""
+
+    name: str  # what the legend calls it
+    x: Sequence[float]  # where its values are measured, such as steps
+    y: Sequence[float]  # the values
+    color: str  # of the line
+    dash: str = "solid"  # of the line, as Plotly names it
+    width: float = 2  # of the line, in px
+
+    def trace(self, x: str) -> Spec:
+        """The hover text gives the place, which is `x`, and the value."""
+        told = f"{labels.escape(x)} %{{x:,}}: %{{y:.4g}}"
+        look = self.color, self.dash, self.width
+        drawn = plot.curve(self.name, list(self.x), list(self.y), told, *look)
+        return drawn | {"line": drawn["line"] | {"simplify": False}}
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One panel."""
+
+    title: str  # what its vertical axis shows
+    lines: Sequence[Curve]  # what is drawn in it
+    height: int = 120  # px of its axes
+    from_zero: bool = True  # whether the vertical axis begins at zero
+    top: float | None = None  # where the vertical axis ends, from zero on; None for what the values need
+
+
+def curves(lines: Sequence[Curve], titles: tuple[str, str], mark: float | None = None) -> go.Figure:
+    """Draws some lines from zero on, with what the axes show; a thin vertical line stands at `mark`."""
+    return plot.figure(
+        [each.trace(titles[0]) for each in lines],
+        plot.number_axis(titles[0], standoff=8, rangemode="tozero", tickformat=",d"),
+        plot.number_axis(titles[1], standoff=8, rangemode="tozero", tickformat="~g"),
+        340,
+        (72, 34, 14, 46),
+        shapes=[] if mark is None else [plot.stroke(x=mark)],
+        hovermode="closest",
+        **plot.legend(),
+    )
+
+
+def panels(parts: Sequence[Panel], x: str, mark: float | None = None) -> go.Figure:
+    """Panels with one horizontal axis; the legend names a line once, and none that is its panel's title."""
+    inner = sum(part.height for part in parts) + _GAP * (len(parts) - 1)
+    data, axes, above, named = list[Spec](), Spec(), 0, set[str]()
+    for number, part in enumerate(parts):
+        axis = f"{number + 1 if number else ''}"
+        ends = [max(0.0, 1 - (above + part.height) / inner), 1 - above / inner]
+        above += part.height + _GAP
+        zero: Spec = {"rangemode": "tozero"} if part.from_zero else {"zeroline": True}
+        zero |= {} if part.top is None else {"range": [0, part.top]}
+        few: Spec = {"nticks": 5, "tickformat": "~g", "zerolinecolor": "rgba(128,128,128,.5)"}
+        axes[f"yaxis{axis}"] = plot.number_axis(
+            part.title, standoff=8, domain=ends, anchor="x", **zero, **few
+        )
+        for each in part.lines:
+            known = each.name in named | {part.title}
+            named.add(each.name)
+            trace = each.trace(x) | {"yaxis": f"y{axis}", "customdata": list(each.x), "showlegend": not known}
+            if mark is not None:
+                trace |= _CLICKED
+            elif len(each.x) <= _DOTS:
+                trace |= {"mode": "lines+markers", "marker": {"size": 4, "color": each.color}}
+            data.append(trace)
+    return plot.figure(
+        data,
+        plot.number_axis(x, standoff=8, anchor=f"y{len(parts) if len(parts) > 1 else ''}", tickformat=",d"),
+        axes.pop("yaxis"),
+        inner + _TOP + _BOTTOM,
+        (72, _TOP, 14, _BOTTOM),
+        **axes,
+        hovermode="closest",
+        **({} if mark is None else {"shapes": [plot.stroke(x=mark)], "clickmode": plot.CLICKS["clickmode"]}),
+        **plot.legend(),
     )
