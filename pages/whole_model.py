@@ -23,7 +23,7 @@ with for_pytorch("whole_model"):
     from explorer.app.address import State, session
     from explorer.app.address.parameters import link
     from explorer.app.controls import inform, options, panel, pickers, plain
-    from explorer.app.maps.explorer import Scene, explorer, no_more
+    from explorer.app.maps.explorer import Scene, explorer
     from explorer.app.maps.looking import Looks
     from explorer.app.sections.whole_model import paper
     from explorer.app.sections.whole_model import parts as part_of_model
@@ -86,7 +86,7 @@ def show(opened: View) -> None:
         residual_stream(at)
         logit_lenses(at)
 
-    explorer(Scene(LAYOUT, opened, ("cross",), no_more, below, follows=True))
+    explorer(Scene(LAYOUT, opened, ("cross",), below=below, follows=True))
     blocks(opened)
     paper.table(opened)
 

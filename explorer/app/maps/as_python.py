@@ -5,7 +5,6 @@ from __future__ import annotations
 from explorer.app.address.kinds import BEAM, SAMPLE
 from explorer.app.maps.looking import HeadSelection
 from explorer.app.server import catalogue
-from explorer.app.server.runs import Request
 from transformer.interventions import write_text
 
 
@@ -24,18 +23,14 @@ def calls(look: HeadSelection) -> str:
     if asked.changes:
         read = "from transformer.interventions import read_text\n"
         given.append(f"interventions=read_text({write_text(asked.changes)!r})")
+    path = asked.source.path
+    if path is not None and path.is_relative_to(catalogue.ROOT):
+        path = path.relative_to(catalogue.ROOT)
+    place = asked.model if path is None else str(path)
     call = "translate" if asked.target is None else "force"
     return (
         f"from transformer import {', '.join(names)}\n{read}\n"
-        f"t = load_translator({_place(asked)!r}).{call}({', '.join(given)})\n"
+        f"t = load_translator({place!r}).{call}({', '.join(given)})\n"
         f'view = t.head("{look.kind}", layer={layer}, head={head})  # both from 0\n'
         "print(t.text, view.weights, view.audit.passed)"
     )
-
-
-def _place(request: Request) -> str:
-    """Where the model lies, from the folder of the project if it is in there."""
-    path = request.source.path
-    if path is None:
-        return request.model
-    return str(path.relative_to(catalogue.ROOT) if path.is_relative_to(catalogue.ROOT) else path)

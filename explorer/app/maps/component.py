@@ -54,8 +54,5 @@ def mount(
     }
     if present:
         data["present"] = True
-    _view(key=key, data=[data], on_at_change=on_event, on_painted_change=on_painted or _nothing)
-
-
-def _nothing() -> None:
-    """Nobody waits for the paint."""
+    done = on_painted or (lambda: None)
+    _view(key=key, data=[data], on_at_change=on_event, on_painted_change=done)

@@ -188,22 +188,16 @@ def lacking(opened: View, measure: str) -> str | None:
 
 def cells_of(opened: View, state: State) -> dict[str, tuple[int, int]]:
     """The row and column (from 0) of the cursor, by kind; a source not chosen follows cross-attention."""
-    sites = opened.translation.config.sites
-    at = {"encoder": _source(opened, state), "decoder": state.step or 0}
+    step, source, sites = state.step or 0, state.source or 0, opened.translation.config.sites
+    if state.source is None and "cross" in opened.kinds:
+        assert state.cross is not None
+        source = runs.followed(opened.translation, state.cross)[step]
+    at = {"encoder": source, "decoder": step}
     return {str(kind): (at[site.query_side], at[site.key_side]) for kind, site in sites.items()}
-
-
-def _source(opened: View, state: State) -> int:
-    """The source token of the cursor, from 0; without cross-attention, nothing follows the step."""
-    if state.source is not None or "cross" not in opened.kinds:
-        return state.source or 0
-    assert state.cross is not None
-    return runs.followed(opened.translation, state.cross)[state.step or 0]
 
 
 def reading_of(state: State, kind: str, measure: str = "weight") -> Reading:
     """The reading that a state asks for, for one kind of attention; some measures are not of words."""
     named = None if kind == "encoder" or state.rows not in {"read", "predicted"} else state.rows
-    hide = state.hide
     words = state.words and bool(QUANTITIES[measure].words)
-    return Reading(words, "special" in hide, "punctuation" in hide, named)  # type: ignore[arg-type]
+    return Reading(words, "special" in state.hide, "punctuation" in state.hide, named)  # type: ignore[arg-type]

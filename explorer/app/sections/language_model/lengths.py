@@ -12,7 +12,7 @@ import streamlit as st
 from explorer.app.address import State
 from explorer.app.controls import pickers, plain, seen
 from explorer.app.maps import display
-from explorer.app.maps.explorer import Scene, Strips, explorer, no_more
+from explorer.app.maps.explorer import Scene, Strips, explorer
 from explorer.app.maps.looking import Looks
 from explorer.app.sections.language_model.generation import KIND, SIDES
 from explorer.app.server.view import View
@@ -78,7 +78,7 @@ def show(opened: View) -> None:
             seen(SEEING, FORMULA)
 
     strips = Strips(sides=SIDES)
-    explorer(Scene(LAYOUT, opened, (KIND,), no_more, below, above=above, beside=beside, strips=strips))
+    explorer(Scene(LAYOUT, opened, (KIND,), below=below, above=above, beside=beside, strips=strips))
 
 
 def positions_table(run: Translation, at: int) -> str:
