@@ -43,15 +43,11 @@ def show(view: SurveyView, source: Source) -> None:
     known, places = view.known.values(), [*np.ndindex(view.roles.shape)]
     rows = {"head": [labels.head_name(*each) for each in places], "role": [*map(view.role, places)]}
     with st.expander("All heads and statistics as a table"):
-        st.dataframe(
-            rows | {each.label: view.values(each).ravel().astype(float) for each in known},
-            hide_index=True,
-            column_config={
-                each.label: st.column_config.NumberColumn(format="%.2f", help=each.definition)
-                for each in known
-            },
-            alt=f"Statistics of every head of {KIND_NAMES[view.kind].lower()}",
-        )
+        number = partial(st.column_config.NumberColumn, format="%.2f")
+        columns = {each.label: number(help=each.definition) for each in known}
+        values = {each.label: view.values(each).ravel().astype(float) for each in known}
+        alt = f"Statistics of every head of {KIND_NAMES[view.kind].lower()}"
+        st.dataframe(rows | values, hide_index=True, column_config=columns, alt=alt)
 
 
 def grid(view: SurveyView, color: str | None = None) -> go.Figure:
