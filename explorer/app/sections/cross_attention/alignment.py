@@ -116,19 +116,18 @@ def controls(opened: View, now: State, rules: LinkRules) -> None:
     """Head or mean, row and rule; what is not chosen stays as it is shown."""
 
     def keep(name: str, value: object) -> None:
-        session.change(**rules.values | {name: value})
+        session.change(**rules.values | {name: None if value == "predicted" else value})
 
     def take_rule(rule: str, least: float = LEAST) -> None:
         session.change(rule={"strongest": None, "above": f"{ABOVE}{least:.2f}"}.get(rule, rule))
 
-    rows: dict[str | None, str] = {None: ROWS["predicted"], "read": ROWS["read"]}
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         with st.container(width=200):
             pickers.head_picker("cross", rules.head, opened.source, partial(keep, "cross"))
         several = means(opened)
         for name, label, names, value, width in (
             ("mean", "Head or mean", several, rules.mean, 265),
-            ("rows", "Row", rows, "read" if rules.reading else None, 215),
+            ("rows", "Row", ROWS, "read" if rules.reading else "predicted", 215),
         ):
             take = partial(keep, name)
             pickers.choose(f"alignment.{name}", label, names, value, take, texts=True, width=width)
