@@ -14,6 +14,7 @@ PAGE = Page(
 )
 
 with for_pytorch("whole_model"):
+    from collections.abc import Sequence
     from functools import partial
     from typing import Any
 
@@ -21,7 +22,6 @@ with for_pytorch("whole_model"):
     import streamlit as st
 
     from explorer.app.address import State, session
-    from explorer.app.address.parameters import link
     from explorer.app.controls import inform, options, panel, pickers, plain
     from explorer.app.maps.explorer import Scene, explorer
     from explorer.app.maps.looking import Looks
@@ -38,7 +38,6 @@ with for_pytorch("whole_model"):
         parts,
         proof,
     )
-    from explorer.app.server import catalogue, measured
     from explorer.app.server.view import View
     from explorer.app.shell.changed import of_tokens
     from explorer.app.shell.page import open_sentence_page, with_model
@@ -47,7 +46,7 @@ with for_pytorch("whole_model"):
     from explorer.lenses.inside.parts import logit_lens, stream_norms
     from explorer.linked.view import Layout
     from transformer.audit import merged
-    from transformer.config import ModelConfig
+    from transformer.config import ModelConfig, Side
 
 LAYOUT = Layout("anatomy", "page", ("source", "target"), (), "cross", "step")
 SEEING = (
@@ -56,7 +55,6 @@ SEEING = (
     "negative, clear is zero."
 )
 SHARES = (1.0, 1.35)  # of the two columns
-TWINS = {"pre": f"{catalogue.TWINS}/sinusoidal", "post": f"{catalogue.TWINS}/postnorm"}
 ORDERS = {
     "pre": "The {norm} stands before each sub-layer, as in most later models: there is a path that meets no "
     "{norm} from the bottom of a stack to its top, one {norm} stands at the end, and training does without "
@@ -127,30 +125,30 @@ def take(part: Any) -> None:
 
 def residual_stream(at: Inspected) -> None:
     """The length of the token's vector, sub-layer by sub-layer."""
-    run = at.run
-    (encoder, first), (decoder, second) = (
-        stream_norms(run, "encoder", at.source),
-        stream_norms(run, "decoder", at.step),
-    )
-    tokens = run.source_tokens[at.source], run.decoder_input_tokens[at.step]
-    lines = []
-    for side, token, points in zip(("encoder", "decoder"), tokens, (encoder, decoder), strict=True):
-        passed = [point.sublayer for point in points]
+    run, lines, checks = at.run, list[tuple[str, list[str], np.ndarray]](), [*at.run.audit().checks]
+    places: dict[Side, tuple[int, Sequence[str]]] = {
+        "encoder": (at.source, run.source_tokens),
+        "decoder": (at.step, run.decoder_input_tokens),
+    }
+    for side, (place, tokens) in places.items():
+        points, more = stream_norms(run, side, place)
+        passed = (point.sublayer for point in points)
         names = [
             "input" if each is None else f"layer {each.layer + 1}, {each.name.replace('_', '-')}"
             for each in passed
         ]
         lengths = np.array([point.norm for point in points])
-        lines.append((f"{side} at “{captions.quote(token)}”", names, lengths))
+        lines.append((f"{side} at “{captions.quote(tokens[place])}”", names, lengths))
+        checks += more
     why = "With post-norm, every norm brings the vector back to the scale that its γ sets."
     if run.config.norm == "pre":
         why = "With pre-norm, nothing scales the vector back on the way, so it mostly grows."
-    audit = merged([*run.audit().checks, *first, *second])
+    audit = merged(checks)
     st.divider()
     left, right = st.columns(SHARES, gap="medium")
     left.markdown(
         "##### The residual stream\n\nEvery sub-layer adds to the same vector. In the decoder, its length "
-        f"goes from {decoder[0].norm:.1f} to {decoder[-1].norm:.1f}. {why}"
+        f"goes from {lengths[0]:.1f} to {lengths[-1]:.1f}. {why}"
     )
     panel(
         "anatomy-stream",
@@ -226,7 +224,6 @@ def blocks(opened: View) -> None:
         caption = f"Order of a sub-layer · {run.model} runs {captions.norm_name(config.norm)}"
         alt = "Post-norm and pre-norm as diagrams"
         panel("anatomy-norms", lambda: norms(config.norm, config.norm_name), caption, alt=alt)
-        other_order("post" if config.norm == "pre" else "pre")
 
 
 def chain(config: ModelConfig, tokens: int) -> str:
@@ -242,35 +239,12 @@ def chain(config: ModelConfig, tokens: int) -> str:
 def whole(config: ModelConfig, source: int, target: int) -> str:
     """LaTeX of the whole model from ids to ids, with its shapes; lengths in tokens."""
     scores = rf"{target} \times {config.n_target_pieces} \to {target}\ \text{{ids}}"
-    lines = []
-    for stack, n, end in zip(
-        config.stacks.values(), (source, target), (r"\text{memory}", scores), strict=True
-    ):
+    ends, lines = ((source, r"\text{memory}"), (target, scores)), list[str]()
+    for stack, (n, end) in zip(config.stacks.values(), ends, strict=True):
         shape = rf"{n} \times {config.d_model}"
         steps = rf"\xrightarrow{{{stack.n_layers}\ \text{{blocks}}}}"
         lines.append(rf"{n}\ \text{{ids}} &\to {shape} {steps} {shape} \\ &\to {end}")
     return r"\begin{aligned} " + r" \\[4pt] ".join(lines) + r" \end{aligned}"
-
-
-def other_order(other: str) -> None:
-    """The twin with the other order, if it is here, and how the two compare."""
-    if TWINS[other] not in catalogue.twins():
-        return
-    scores = (measured.shipped(measured.POSITIONS) or {}).get("scores", {})
-    gap = scores.get("postnorm", {}).get("bleu", {}).get("difference")
-    if gap is not None:
-        low, value, high = (labels.number(gap[end], "+.1f") for end in ("low", "value", "high"))
-        st.caption(
-            "Two positional twins differ only in this order, and in the learning rate and the warm-up that "
-            f"it needs: the post-norm twin differs by {value} BLEU ({low} to {high})."
-        )
-    fresh = dict.fromkeys(("encoder", "decoder", "cross", "step", "source"))
-    st.page_link(
-        "pages/whole_model.py",
-        label=f"Open the {captions.norm_name(other)} twin on this sentence",
-        icon=":material/swap_horiz:",
-        query_params=link(session.current(), model=TWINS[other], **fresh),
-    )
 
 
 opened = open_sentence_page("whole_model", changes=of_tokens, kinds=("encoder", "cross"))

@@ -237,12 +237,11 @@ def node(search: View, tree: SearchTree, chosen: int, text: Text) -> None:
         also = {"changes": changes, "target": None, "step": step, "decode": search.request.decode}
         session.change(**session.RUN | also)
 
+    near = [i for i, n in enumerate(nodes) if abs(n.step - each.step) <= NEAR or i == tree.winner]
+    names = {i: f"{count(i)} · step {count(nodes[i].step)}: {piece(nodes[i].token)}" for i in near}
+    take = lambda place: choose(nodes, int(place))  # noqa: E731
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        near = [i for i, n in enumerate(nodes) if abs(n.step - each.step) <= NEAR or i == tree.winner]
-        names = {i: f"{count(i)} · step {count(nodes[i].step)}: {piece(nodes[i].token)}" for i in near}
-        with st.container(width=300):
-            take = lambda place: choose(nodes, int(place))  # noqa: E731
-            pickers.choose("node", "Token of the tree", names, chosen, take, texts=True)
+        pickers.choose("node", "Token of the tree", names, chosen, take, texts=True, width=300)
         if not each.ended:
             icon, does = ":material/alt_route:", "Keeps these tokens, and continues the search from there"
             st.button("Continue from here", "search.continue", does, icon=icon, on_click=go_on)

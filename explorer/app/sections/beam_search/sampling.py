@@ -144,14 +144,11 @@ def distribution(opened: View, now: State, _looks: Looks) -> None:
     if step.mass <= ALL:
         tokens = f"{step.left:,} token{'s' * (step.left != 1)}"
         left = f"{tokens} can be drawn, with {percent(step.mass)} of the model's probability"
+    chosen = next(i for i, n in enumerate(step.tokens) if n.token_id == drawn.token_id)
+    names, before, after = zip(*((each.token, each.before, each.after) for each in step.tokens), strict=True)
     panel(
         "distribution",
-        lambda: before_after(
-            [each.token for each in step.tokens],
-            [each.before for each in step.tokens],
-            [each.after for each in step.tokens],
-            next(i for i, each in enumerate(step.tokens) if each.token_id == drawn.token_id),
-        ),
+        lambda: before_after(names, before, after, chosen),
         f"Step {count(at)}, which drew “{piece(drawn.token)}”: the distribution before and after "
         f"{opened.request.drawing}; {left} · {run.model}",
         beside=(1.5, 1),

@@ -95,10 +95,6 @@ def view_of(at: PairLook) -> HeadView:
     return run.head(KIND, *head, Window(0, rows, 0, columns))
 
 
-def caption(view: HeadView) -> str:
-    return captions.caption(view).replace("{step}", "")
-
-
 def maps(run: TrainingRun, at: PairLook) -> None:
     """What the model writes of a pair that it never saw, one head of cross-attention, and all of them."""
     pair, view = run.order.example, view_of(at)
@@ -112,7 +108,8 @@ def maps(run: TrainingRun, at: PairLook) -> None:
     panel(
         "training here map",
         lambda: heatmap(view, MAP),
-        caption(view) + " · the head whose rows differ most" * (session.current().born is None),
+        captions.caption(view).replace("{step}", "")
+        + " · the head whose rows differ most" * (session.current().born is None),
         lambda: [
             ("predicts", "reads", "weight"),
             *(
@@ -131,9 +128,8 @@ def maps(run: TrainingRun, at: PairLook) -> None:
         [Tile.of(at.forced.weights(KIND, i, j), at.forced.mask(KIND, i, j)) for j in heads] for i in layers
     ]
 
-    def choose(picked: object) -> None:
-        if isinstance(picked, (list, tuple)) and len(picked) == 2:
-            session.change(born=(int(picked[0]), int(picked[1])))
+    def choose(picked: tuple[int, int]) -> None:
+        session.change(born=tuple(map(int, picked)))
 
     told = f"All heads of {captions.KIND_NAMES[KIND].lower()}"
     figure = style.figure(overview_spec(tiles, KIND, (view.layer, view.head), width=TILES))

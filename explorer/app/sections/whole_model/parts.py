@@ -125,7 +125,8 @@ def embedding(at: Inspected, to: Drawing) -> None:
     to.vectors("embedding", [*rows, vector(end, part.input, True)], part.checks)
 
     near = parts.neighbours(model, at.side, at.token_id)
-    names = [piece(each) for each in at.model.pieces([n.token_id for n in near], _side(at))]
+    side = "source" if at.side == "encoder" else "target"
+    names = [piece(each) for each in at.model.pieces([n.token_id for n in near], side)]
     cosines = np.array([each.cosine for each in near])
     st.markdown(f"**Nearest neighbours** of {at.token} in the table; they do not depend on the sentence.")
     make = partial(ranked, names, cosines, [number(float(each)) for each in cosines], "cosine")
@@ -135,10 +136,6 @@ def embedding(at: Inspected, to: Drawing) -> None:
     )
     st.caption(plain(told))
     export.collect("neighbours", export.Picture(make, told, sentence=False))
-
-
-def _side(at: Inspected) -> str:
-    return "source" if at.side == "encoder" else "target"
 
 
 def layer_norm(at: Inspected, to: Drawing, part: NormPart | None = None) -> None:
@@ -163,15 +160,6 @@ def layer_norm(at: Inspected, to: Drawing, part: NormPart | None = None) -> None
         if values is not None:
             rows.append(Strip(name, values, f"{number(values.min())} to {number(values.max())}"))
     to.vectors("norm", [*rows, vector(f"{config.norm_name}(x)", part.after, True)], part.checks)
-
-
-def first_norm(at: Inspected, to: Drawing) -> None:
-    model = at.model.model
-    layer_norm(at, to, parts.embedding_part(model, at.run, at.side, at.position, at.token_id).normed)
-
-
-def last_norm(at: Inspected, to: Drawing) -> None:
-    layer_norm(at, to, parts.final_norm_part(at.model.model, at.run, at.side, at.position))
 
 
 def attention(at: Inspected, to: Drawing, now: State) -> None:
@@ -283,10 +271,14 @@ def output(at: Inspected, to: Drawing) -> None:
 
 PARTS: dict[str, Callable[[Inspected, Drawing], None]] = {
     "embedding": embedding,
-    "start": first_norm,
+    "start": lambda at, to: layer_norm(
+        at, to, parts.embedding_part(at.model.model, at.run, at.side, at.position, at.token_id).normed
+    ),
     "norm": layer_norm,
     "add": addition,
     "forward": feed_forward,
-    "end": last_norm,
+    "end": lambda at, to: layer_norm(
+        at, to, parts.final_norm_part(at.model.model, at.run, at.side, at.position)
+    ),
     "output": output,
 }
