@@ -69,7 +69,6 @@ def controls(now: State) -> None:
 
 
 def show(opened: View) -> None:
-    """Draws the page for one sentence."""
     if "decoder" not in opened.kinds:
         needs.tell_lack(opened.source, ("decoder",))
         return

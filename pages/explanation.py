@@ -139,7 +139,6 @@ def rows_panel(
 
 
 def answer(opened: View, step: int) -> None:
-    """The source words that the token of a step rests on."""
     with waiting.progress("Running the model again without each word") as tell:
         effects = measures.of_run(opened, lenses.word_effect, tell=tell)[step]
     token = captions.quote(opened.translation.target_tokens[step])
@@ -168,7 +167,6 @@ def rests_on(words: list[str], effects: np.ndarray, token: str) -> str:
 
 
 def signed(value: float) -> str:
-    """A number with its sign."""
     return labels.number(float(value), "+.2f")
 
 
@@ -341,7 +339,6 @@ def leaning(steps: list[str], source: np.ndarray) -> str:
 
 
 def page(opened: View) -> None:
-    """The page for one sentence, with what was measured over many."""
     show(opened)
     for study in ("faithfulness", "weight-effect", "way-back"):
         menu.finding(f"{opened.request.model}/{study}")

@@ -79,7 +79,6 @@ def _kind(has: Any) -> str:
 
 
 def _view(survey: Survey) -> SurveyView:
-    """A survey, and what the visitor chose to see of it."""
     own = session.own_sentences()
     kind = AttentionKind(_kind(survey.means))
     return SurveyView(survey, kind, session.current(), None if own is None else own[0])

@@ -69,7 +69,6 @@ def controls(now: State) -> None:
 
 
 def kind_of(now: State) -> str:
-    """The kind of attention that is shown."""
     return now.kind if now.kind and has(models.known(now.model), now.kind) else "cross"
 
 
@@ -151,7 +150,6 @@ def contents(look: Look, now: State) -> dict[str, Contents]:
 
 
 def frame(name: str, contents: Contents, look: Look) -> None:
-    """Words, formulas and export at the left, figures at the right."""
     with st.container(key=f"inside-section-{name}"):
         left, right = st.columns([1, 2], gap="medium")
         with left:
@@ -193,7 +191,13 @@ def save(opened: View, kind: str) -> None:
 def follow(at: HeadSelection, now: State) -> None:
     """Draws the key, which follows the cursor, and fills the slots; what does not move has its own feed."""
     look = look_at(at, now)
-    key_picker(look, now)
+    tokens, field = look.view.key_tokens, "source" if look.kind == "cross" else "key"
+    if look.kind != "cross" and now.key is not None and now.key >= len(tokens):
+        inform(f"This row has {len(tokens)} keys; key {len(tokens)} is shown.")
+    with st.container(horizontal=True, vertical_alignment="center", key="inside-key"):
+        names = options.keys(tokens)
+        pickers.choose(f"key.{look.kind}", "Key", names, look.key, field, texts=True, width=260)
+        st.caption(hushed(f"weight {look.view.weights[0, look.key]:.2f}"), width="content")
     moving, fixed = dict[str, Content](), dict[str, Content]()
     for section, each in contents(look, now).items():
         texts = {"text": each.text, "table": each.table}
@@ -204,17 +208,6 @@ def follow(at: HeadSelection, now: State) -> None:
     with st.container(key="inside-feeds"):
         feed("inside.moving", moving)
         feed("inside.fixed", fixed)
-
-
-def key_picker(look: Look, now: State) -> None:
-    """The key under inspection; in cross-attention it is the source token of the cursor."""
-    tokens, field = look.view.key_tokens, "source" if look.kind == "cross" else "key"
-    if look.kind != "cross" and now.key is not None and now.key >= len(tokens):
-        inform(f"This row has {len(tokens)} keys; key {len(tokens)} is shown.")
-    with st.container(horizontal=True, vertical_alignment="center", key="inside-key"):
-        names = options.keys(tokens)
-        pickers.choose(f"key.{look.kind}", "Key", names, look.key, field, texts=True, width=260)
-        st.caption(hushed(f"weight {look.view.weights[0, look.key]:.2f}"), width="content")
 
 
 opened = open_sentence_page("inside_a_head", controls, changes=holds, kinds=("encoder", "cross"))

@@ -69,7 +69,6 @@ def show() -> None:
 
 
 def _done(lesson: Lesson) -> int:
-    """Steps that this visitor has seen."""
     return sum(step < len(lesson.steps) for step in session.lesson_notes().get(lesson.name, {}))
 
 
@@ -104,7 +103,6 @@ def _row(lesson: Lesson, number: str = "") -> None:
 
 
 def _state(lesson: Lesson) -> str:
-    """How far the visitor has come in a lesson."""
     done, steps = _done(lesson), len(lesson.steps)
     if not done:
         return f"{steps} steps"
@@ -150,7 +148,6 @@ def _take(file: Any) -> None:
 
 
 def _keep() -> None:
-    """Draws the ways to save progress and to open it again."""
     st.markdown("##### Keep your progress")
     st.caption(_KEPT)
     with st.container(horizontal=True, vertical_alignment="bottom"):

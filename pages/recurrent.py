@@ -98,8 +98,6 @@ PATHS = (
 
 @dataclass(frozen=True)
 class Side:
-    """One of the two models with its run and its head of cross-attention."""
-
     opened: View
     head: Head  # from 0
 
@@ -143,7 +141,6 @@ def show() -> None:
 
 
 def here() -> list[str]:
-    """The scores of the recurrent twins that are here."""
     twins = catalogue.recurrent().items()
     return [name.rpartition("/")[2] for name, at in twins if catalogue.architecture(at) == "recurrent"]
 

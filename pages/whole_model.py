@@ -124,7 +124,6 @@ def take(part: Any) -> None:
 
 
 def residual_stream(at: Inspected) -> None:
-    """The length of the token's vector, sub-layer by sub-layer."""
     run, lines, checks = at.run, list[tuple[str, list[str], np.ndarray]](), [*at.run.audit().checks]
     places: dict[Side, tuple[int, Sequence[str]]] = {
         "encoder": (at.source, run.source_tokens),
@@ -164,7 +163,6 @@ def residual_stream(at: Inspected) -> None:
 
 
 def logit_lenses(at: Inspected) -> None:
-    """What would come next if the decoder ended after each of its layers."""
     run, written = at.run, at.run.steps[at.step]
     rows, checks = logit_lens(at.model.model, run, at.step, 4)
     names = ["input", *(f"after layer {row.layers}" for row in rows[1:])]

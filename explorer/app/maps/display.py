@@ -234,7 +234,6 @@ def cell(look: HeadSelection) -> None:
 
 
 def cell_table(look: HeadSelection) -> str:
-    """Every measure of the cursor's cell, in Markdown."""
     from explorer.app.maps import measures
 
     (row, key), run = look.cell, look.translation

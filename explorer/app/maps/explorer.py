@@ -95,7 +95,6 @@ class Scene:
 
 @part(key=_KEY)
 def explorer(scene: Scene) -> None:
-    """Draws the view and its controls, and sends the figures."""
     now = _current(scene)
     looks = looks_of(scene.opened, now)
     layout = scene.laid_out(now, looks)

@@ -51,7 +51,6 @@ class KindPage:
 
 
 def show(page: KindPage, opened: View, fade: bool = True) -> None:
-    """Draws the page of a kind for one sentence."""
     kind, config = page.kind, opened.translation.config
 
     def layout(now: State, looks: Looks) -> Layout:
@@ -174,7 +173,6 @@ def order(opened: View, kind: str, statistic: str | None) -> list[list[int]] | N
 
 
 def tiles_feed(look: HeadSelection, now: State) -> Feed:
-    """The feed of the tiled map."""
     opened, kind, tiles = look.opened, look.kind, look.tiles()
     layers, heads, tile = len(tiles), len(tiles[0]), tiles[0][0]
     ordered, numbers, coloured = order(opened, kind, now.order), values(opened, kind, now.color), None

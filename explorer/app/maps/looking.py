@@ -48,12 +48,10 @@ class HeadSelection:
 
     @property
     def translation(self) -> Translation:
-        """The sentence's translation, with its trace."""
         return self.opened.translation
 
     @property
     def site(self) -> Site:
-        """Where this attention sits in the model."""
         return self.translation.config.sites[AttentionKind(self.kind)]
 
     @property
@@ -71,13 +69,11 @@ class HeadSelection:
 
     @property
     def axes(self) -> tuple[Axis, Axis]:
-        """Rows and columns of the whole map, as the visitor reads them."""
         rows, columns = self.tokens
         return read_axis(rows, self.reading), read_axis(columns, self.reading)
 
     @property
     def window(self) -> Window:
-        """The part of the map that is drawn around the cell."""
         rows, columns = self.tokens
         return Window(
             *reading_window(rows, self.reading, self.cell[0], self.most),
@@ -86,7 +82,6 @@ class HeadSelection:
 
     @property
     def is_windowed(self) -> bool:
-        """Whether only a part of the map is drawn."""
         return any(len(axis.visible) > self.most for axis in self.axes)
 
     def read(

@@ -74,7 +74,6 @@ def run_export(
 
 
 def _map(scene: Scene, look: HeadSelection) -> Picture:
-    """A map on the screen, with the cursor marked."""
     view, (row, column) = look.read(), look.cell
     key, later = column if look.kind == "cross" else None, scene.fade and look.kind != "encoder"
     return Picture(
@@ -164,7 +163,6 @@ def _run(opened: View, now: State) -> None:
 
 
 def trace_file(run: Translation, model: Network | None) -> bytes:
-    """The content of the NPZ file."""
     file = io.BytesIO()
     transformer.save_trace(run, file, model)
     return file.getvalue()

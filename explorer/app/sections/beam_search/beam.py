@@ -139,7 +139,6 @@ def settings(beam: int, most: int, scored: SearchRules, rules: SearchRules) -> N
 
 
 def divisor(offset: int) -> str:
-    """Divisor of Σ log p, for a k of the score."""
     return f"(({offset} + |y|) ÷ {offset + 1}) to the power α" if offset else "|y| to the power α"
 
 
@@ -213,7 +212,6 @@ def sums(tree: SearchTree, place: int) -> tuple[str, str]:
 
 
 def note(tree: SearchTree, place: int, text: Text) -> str:
-    """The hover text of a node."""
     each, (here, total) = tree.nodes[place], sums(tree, place)
     return (
         f"{piece(each.token)} · step {count(each.step)}\n{FATES[each.state][1]}\n"

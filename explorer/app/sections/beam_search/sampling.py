@@ -105,7 +105,6 @@ def show(opened: View, now: State) -> None:
 
 
 def settings(now: State, seeds: range) -> None:
-    """How samples are drawn, and how many."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium", key="search-settings"):
         for draw in sampling.controls(now):
             with st.container(width=150):

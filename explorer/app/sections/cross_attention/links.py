@@ -113,7 +113,6 @@ class LinkRules:
         return words, link_words(words.reshape(-1, *words.shape[-2:]), self.rule, self.least)
 
     def audit(self, opened: View) -> AuditReport:
-        """The checks of the layers behind the map."""
         first, last = self.mean or (self.head[0], self.head[0])
         return opened.translation.audit(*((AttentionKind.CROSS, i) for i in range(first, last + 1)))
 
@@ -155,7 +154,6 @@ def means(opened: View) -> dict[Layers, str]:
 
 
 def layer_weights(opened: View, layer: int) -> np.ndarray:
-    """(heads, queries, keys) of cross-attention."""
     assert opened.translation.attention is not None
     return opened.translation.attention.weights("cross", layer)
 

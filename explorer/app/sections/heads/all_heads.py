@@ -32,7 +32,6 @@ _SEEING = (
 
 
 def show(view: SurveyView, source: Source) -> None:
-    """Draws everything for one kind."""
     st.markdown(_sentence(view))
     left, right = st.columns([1.25, 1], gap="medium")
     with left:
@@ -60,7 +59,6 @@ def grid(view: SurveyView, color: str | None = None) -> go.Figure:
 
 
 def _note(view: SurveyView, place: tuple[int, ...], *statistics: Statistic) -> str:
-    """The hover text of a head."""
     lines = [f"{each.label}: {written(view.values(each)[place], each)}" for each in statistics]
     layer, number = place
     return "\n".join([labels.head_phrase(layer, number), *lines, f"role: {view.role((layer, number))}"])

@@ -76,7 +76,6 @@ class SurveyView:
 
     @property
     def head(self) -> Head:
-        """The chosen head, from 0."""
         head: Head = getattr(self.now, str(self.kind))
         return head
 
@@ -93,7 +92,6 @@ class SurveyView:
 
     @cached_property
     def statistic(self) -> Statistic:
-        """The one that colours the heads."""
         return self.choice(self.now.statistic)
 
     @cached_property
@@ -123,7 +121,6 @@ class SurveyView:
         return means[statistic.name]
 
     def named(self) -> str:
-        """Kind and head, as captions begin."""
         return f"{KIND_NAMES[self.kind]} · {labels.head_phrase(*self.head)}"
 
 
@@ -276,8 +273,6 @@ _SORTS = ("content words", "function words", "punctuation", "special tokens")
 
 
 class _Point(NamedTuple):
-    """A query or a key: a token in one of the runs."""
-
     at: Head  # 0 for a query, 1 for a key; and its number
     run: int
     position: int

@@ -44,7 +44,6 @@ def first(run: Translation) -> int:
 
 
 def note(run: Translation) -> str:
-    """Numbers of tokens in and out, and of predictions that hold."""
     right, n = sum(step.token_id == step.alternatives[0].token_id for step in run.steps), len(run.steps)
     return (
         f"{n} tokens in, {n} predictions out, all from one pass. {right} of the {n} tokens that follow are "

@@ -227,7 +227,6 @@ def rotary(now: State) -> None:
 
 
 def parameter(network: Network, side: Side) -> np.ndarray:
-    """The one trained table of a stack's encoding."""
     table: np.ndarray = next(network.stack(side).positions.parameters()).numpy()
     return table
 

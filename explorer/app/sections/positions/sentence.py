@@ -43,7 +43,6 @@ Runs = dict[str, Translation]
 
 @part
 def show(opened: View) -> None:
-    """All pictures of the section, in order."""
     now, text = session.current(), opened.request.text
     notices = st.empty()
     if runs := translations(text):
@@ -58,7 +57,6 @@ def show(opened: View) -> None:
 
 
 def known(name: str) -> Source:
-    """A twin by the name of its encoding."""
     return models.find(f"{catalogue.TWINS}/{name}")
 
 

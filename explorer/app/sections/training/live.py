@@ -29,7 +29,6 @@ SEEING = (
 
 
 def sizes(plan: Plan) -> str:
-    """A task and its sizes in a line."""
     about = "own pairs" if plan.task == OWN else plan.task
     about += f", at most {plan.length} letters" if plan.task in TOYS and TOYS[plan.task].spelled else ""
     return f"{about} · {plan.layers} + {plan.layers} layers, d_model {plan.width}, heads: {plan.heads}"
@@ -42,7 +41,6 @@ def progress(run: TrainingRun, curves: Curves) -> str:
 
 
 def show_run(run: TrainingRun) -> None:
-    """Draws the curves and the maps."""
     curves, at = run.curves(), look(run)
     left, right = st.columns([1, 1.05], gap="medium")
     with left:

@@ -88,7 +88,6 @@ def ended(run: TrainingRun | None) -> None:
 
 
 def form(usual: Plan) -> None:
-    """The task and the sizes, those of the last run at first."""
     st.markdown(INTRODUCTION)
     more: dict[str, Any] = {"default": usual.task, "format_func": NAMES.__getitem__, "required": True}
     task = st.segmented_control("Task", TASKS, key="here.task", **more)

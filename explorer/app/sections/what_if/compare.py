@@ -60,7 +60,6 @@ MODES = {
 
 @part
 def show(opened: View) -> None:
-    """Both maps, their difference, and what there is to notice."""
     now = session.current()
     kind = opened.source.kind(now.kind)
     controls(opened, now, kind)
@@ -88,7 +87,6 @@ def show(opened: View) -> None:
 
 
 def controls(opened: View, now: State, kind: str) -> None:
-    """What is compared with what, and what the cells say."""
     mode, value = against = against_of(opened, now)
     head, (layers, heads) = getattr(now, kind), opened.source.sizes[kind]
     # without changes, a run is compared with itself only if the address says so
@@ -113,11 +111,12 @@ def controls(opened: View, now: State, kind: str) -> None:
             more: dict[str, Any] = pickers.control(name, value, take) | {"label_visibility": "collapsed"}
             st.number_input("Seed of the twin", 1, MOST_SEED, value, width=140, **more)
         elif mode in ("head", "decode", "model"):
-            others: dict[Any, str] = {
+            offers: dict[str, dict[Any, str]] = {
                 "head": {(i, j): labels.head_phrase(i, j) for i in range(layers) for j in range(heads)},
                 "decode": options.decodings(str(value), DECODINGS),
                 "model": {each: each for each in catalogue.available()},
-            }[mode]
+            }
+            others = offers[mode]
             chosen = value if value in others else next(iter(others))
             label = "The other " + ("way of decoding" if mode == "decode" else mode)
             pickers.choose(name, label, others, chosen, take, texts=True, width=260)
@@ -129,7 +128,6 @@ def short(name: str) -> str:
 
 
 def summary(both: Difference, rows: list[str], pair: tuple[Side, Side]) -> str:
-    """How far the two maps are apart."""
     cells, apart = int(both.compared.sum()), both.distances
     if not cells or np.isnan(apart).all():
         return "The two sides have no row and column in common, so nothing can be compared."
@@ -162,7 +160,6 @@ def of_row(row: int, both: Difference, names: list[list[str]], most: str) -> str
 
 
 def one_map(number: int, side: Side, both: Difference, at: tuple[int, int]) -> None:
-    """A side, in a window around the counterpart of the cursor's cell."""
     cell = list[int]()
     for pairs, place in zip((both.rows, both.columns), at, strict=True):
         near = [i for i in (each[number] for each in pairs[: place + 1]) if i is not None]
@@ -189,7 +186,6 @@ def one_map(number: int, side: Side, both: Difference, at: tuple[int, int]) -> N
 def difference_of(
     pair: tuple[Side, Side], both: Difference, names: list[list[str]], at: tuple[int, int]
 ) -> None:
-    """A − B, around the cursor's cell."""
     cells = rows, columns = (
         slice(*window_around(len(names[0]), at[0], CELLS)),
         slice(*window_around(len(names[1]), at[1], CELLS)),

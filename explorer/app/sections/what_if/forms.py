@@ -32,8 +32,6 @@ FieldContext = dict[str, Any]  # what was chosen for the fields before
 
 
 class Sort(NamedTuple):
-    """A sort of change."""
-
     label: str  # its name in the list
     # draws its controls; returns the change, None if something is missing; a ValueError says why not
     choose: Callable[[View], Intervention | None]
@@ -41,7 +39,6 @@ class Sort(NamedTuple):
 
 
 def one(label: str, names: Mapping[Any, str], width: int = 180, first: Any = None) -> Any:
-    """Lets the visitor choose one of several by its name."""
     options = list(names)
     start = options.index(first) if first in options else 0
     with st.container(width=width):
@@ -49,7 +46,6 @@ def one(label: str, names: Mapping[Any, str], width: int = 180, first: Any = Non
 
 
 def number(label: str, value: float, low: float, high: float, step: float) -> float:
-    """Lets the visitor choose a number."""
     with st.container(width=140):
         return float(st.number_input(label, low, high, value, step))
 
@@ -61,7 +57,6 @@ def counted(noun: str, count: int, every: bool = False) -> dict[int, str]:
 
 
 def listed(tokens: Iterable[str]) -> dict[int, str]:
-    """Tokens by their places."""
     return {i: f"{labels.count(i)} · {name}" for i, name in enumerate(tokens)}
 
 
@@ -138,7 +133,6 @@ CONTROLS: dict[str, Callable[[View, FieldContext], Any]] = {
 
 
 def ask(opened: View, *names: str) -> FieldContext:
-    """Asks for some fields."""
     given: FieldContext = {}
     for name in names:
         given[name] = CONTROLS[name](opened, given)

@@ -111,12 +111,10 @@ def _piece(tokens: tuple[Sequence[str], ...], pair: Pair, side: int) -> str:
 
 
 def share(log_prob: float) -> str:
-    """A probability in per cent."""
     return "–" if log_prob != log_prob else percent(float(np.exp(log_prob)))
 
 
 def nats(value: float) -> str:
-    """A number of nats."""
     return "not known" if value != value else f"{labels.telling(value)} nats"
 
 

@@ -77,15 +77,14 @@ class Side:
 
     @cached_property
     def map(self) -> Map:
-        """The whole map."""
         weights, mask = self.look.whole()
         rows, columns = map(read_tokens, self.look.tokens, self.look.axes)
         return Map(rows, columns, uniform_weights(mask) if self.is_uniform else weights, mask)
 
     def view(self, row: int, column: int) -> ReadView:
         """The map around a row and a column; a formula has no scores."""
-        starts = (axis.groups[at].start for axis, at in zip(self.look.axes, (row, column), strict=True))
-        view = replace(self.look, cell=tuple(starts)).read()
+        down, across = (axis.groups for axis in self.look.axes)
+        view = replace(self.look, cell=(down[row].start, across[column].start)).read()
         cells = view.window.queries, view.window.keys
         return replace(view, scores=None, weights=self.map.weights[cells]) if self.is_uniform else view
 
@@ -126,7 +125,6 @@ def first_value(opened: View, kind: str, head: Head, mode: str) -> Any:
 
 
 def against_of(opened: View, now: State) -> Against:
-    """The comparison of a state; an example opens with its other sentence, another text with the control."""
     return now.against or (("uniform", None) if opened.example is None else ("sentence", None))
 
 

@@ -37,8 +37,6 @@ MAPS = "vectors, each on its own scale"
 
 
 class Drawing:
-    """Draws what belongs to one part."""
-
     def __init__(self, at: Inspected) -> None:
         self.at = at
 
@@ -189,7 +187,6 @@ def attention(at: Inspected, to: Drawing, now: State) -> None:
 
 
 def addition(at: Inspected, to: Drawing) -> None:
-    """The residual connection of a sub-layer."""
     trace = at.run.stream(at.sublayer)
     stream, update = (each[at.position].numpy() for each in (trace.before, trace.output))
     total, (before, change) = stream + update, (np.linalg.norm(each) for each in (stream, update))
@@ -245,7 +242,6 @@ def inner_formula(config: ModelConfig, wide: int) -> str:
 
 
 def output(at: Inspected, to: Drawing) -> None:
-    """The last linear map and the softmax."""
     model, config, pieces = at.model.model, at.model.config, at.model.config.n_target_pieces
     (*_, last), checks = parts.logit_lens(model, at.run, at.step, CANDIDATES)
     scale = r"\tfrac{1}{\sqrt{d_{model}}}\," if config.scaled_output else ""
