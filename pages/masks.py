@@ -11,10 +11,7 @@ PAGE = Page(
     group="Explore",
     follows="decoder_self_attention",
     icon=":material/grid_off:",
-    sections={
-        "alone": Section("your sentence alone"),
-        "batch": Section("in a batch"),
-    },
+    sections={"alone": Section("your sentence alone"), "batch": Section("in a batch")},
 )
 
 with for_pytorch("masks"):

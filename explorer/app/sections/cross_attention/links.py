@@ -15,14 +15,7 @@ from explorer.app.address.state import page_value
 from explorer.app.server import runs
 from explorer.app.server.view import View
 from explorer.figures.base import labels
-from explorer.lenses.words.alignment import (
-    AlignmentScore,
-    Rule,
-    link_words,
-    score,
-    text_words,
-    word_weights,
-)
+from explorer.lenses.words.alignment import AlignmentScore, Rule, link_words, score, text_words, word_weights
 from explorer.lenses.words.groups import reading_groups
 from explorer.lenses.words.links import GoldPair, Links
 from transformer import AttentionKind

@@ -20,7 +20,6 @@ from explorer.app.sections.what_if.sides import (
     first_value,
     notes,
     sides,
-    unmeasured,
     usual_text,
 )
 from explorer.app.server import catalogue
@@ -28,7 +27,6 @@ from explorer.app.server.view import View
 from explorer.figures import heatmap
 from explorer.figures.base import captions, labels
 from explorer.figures.base.grid import lowered
-from explorer.figures.base.quantity import QUANTITIES
 from explorer.figures.maps.difference import ROOM, difference_map, merged_names, scale_end
 from explorer.figures.maps.heatmap import axis_titles
 from explorer.lenses.what_if.two_runs import Difference, difference
@@ -40,9 +38,6 @@ SEEING = (
     "distance of two rows: the share of weight that must move to turn one row into the other."
 )
 FORMULA = r"\mathrm{TV}(a, b) = \tfrac12 \sum_j |a_j - b_j| \in [0, 1]"
-MEASURES = {name: QUANTITIES[name].name for name in ("weight", "carried")}
-MOST = {"weight": "puts most weight on", "carried": "carries most from"}
-CELLS_SAY = {"weight": "weights", "carried": "shares of what keys carried"}
 SIZE, SAME = 330, 0.0005  # px of a map; the smallest difference that is one
 WIDER = round((ROOM - labels.ROOM) * 10)  # px more, as the map of differences holds names from both sides
 DECODINGS = {"greedy": "greedy", "beam-4": "beam, 4 hypotheses", "sample-1": "sampling, seed 1"}
@@ -64,8 +59,7 @@ def show(opened: View) -> None:
     kind = opened.source.kind(now.kind)
     controls(opened, now, kind)
     pair = first, second = sides(opened, now, kind)
-    mode, _ = against_of(opened, now)
-    for note in filter(None, (unmeasured(mode, pair, now.measure), *notes(opened, now, second.look))):
+    for note in notes(opened, now, second.look):
         st.caption(plain(note))
     both = difference(first.map, second.map)
     names = [
@@ -76,7 +70,7 @@ def show(opened: View) -> None:
         next(i for i, (at, _) in enumerate(pairs) if at is not None and cell < axis.groups[at].stop)
         for pairs, axis, cell in zip((both.rows, both.columns), first.look.axes, first.look.cell, strict=True)
     )
-    st.markdown(f"{summary(both, names[0], pair)} {of_row(row, both, names, MOST[first.look.measure])}")
+    st.markdown(f"{summary(both, names[0], pair)} {of_row(row, both, names)}")
     texts = [each.look.translation.text for each in pair]
     if len({*texts}) > 1:
         st.markdown("  \n".join(f"{side}: {plain(text)}" for side, text in zip("AB", texts, strict=True)))
@@ -101,8 +95,7 @@ def controls(opened: View, now: State, kind: str) -> None:
             pickers.row_picker(opened, kind, cells_of(opened, now)[kind][0])
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         pickers.choose("against", "Compare with", offered, mode, begin, texts=True, width=315)
-        shown, name = now.measure if now.measure in MEASURES else "weight", f"against.{mode}"
-        pickers.switch("measure", "Cells say", MEASURES, shown, width="content")
+        name = f"against.{mode}"
         if mode in ("forced", "sentence"):
             text = now.other or usual_text(opened, mode)
             control = pickers.control(name, text, lambda other: session.change(other=other.strip() or None))
@@ -146,7 +139,7 @@ def summary(both: Difference, rows: list[str], pair: tuple[Side, Side]) -> str:
     )
 
 
-def of_row(row: int, both: Difference, names: list[list[str]], most: str) -> str:
+def of_row(row: int, both: Difference, names: list[list[str]]) -> str:
     """What both sides do in the row of the cursor."""
     name = short(names[0][row])
     if None in both.rows[row]:
@@ -154,7 +147,7 @@ def of_row(row: int, both: Difference, names: list[list[str]], most: str) -> str
     largest = []
     for side, weights in (("A", both.first[row]), ("B", both.second[row])):
         key = int(weights.argmax())
-        largest.append(f"{side} {most} “{short(names[1][key])}” ({weights[key]:.2f})")
+        largest.append(f"{side} puts most weight on “{short(names[1][key])}” ({weights[key]:.2f})")
     apart = f"A and B are {both.distances[row]:.2f} apart"
     return f"In the row of the cursor, “{name}”, {apart}: {', '.join(largest)}."
 
@@ -174,7 +167,7 @@ def one_map(number: int, side: Side, both: Difference, at: tuple[int, int]) -> N
         f"compare.{letter}",
         lambda: lowered(heatmap(view, SIZE), WIDER),
         f"{letter} · {side.name} · {captions.KIND_NAMES[look.kind]}{named} · "
-        f"{CELLS_SAY[look.measure]}{', by words' * look.reading.words}, colour from 0 to 1"
+        f"weights{', by words' * look.reading.words}, colour from 0 to 1"
         f"{captions.window_note(view.window, look.lengths)} · {view.model} · {origin}",
         heading=f"**{plain(f'{letter} · {side.name}')}**",
         place=st.container(width=SIZE, gap="xsmall"),
@@ -202,7 +195,7 @@ def difference_of(
         "compare.difference",
         partial(difference_map, *arrays, *named, end, titles, SIZE),
         f"A − B · {pair[0].name} − {pair[1].name} · {captions.KIND_NAMES[look.kind]} · difference of "
-        f"{CELLS_SAY[look.measure]}, from −{end:.1f} to {end:.1f}{window} · {origin}",
+        f"weights, from −{end:.1f} to {end:.1f}{window} · {origin}",
         heading="**A − B**",
         place=st.container(width=SIZE + WIDER + 36, gap="xsmall"),
         width="content",

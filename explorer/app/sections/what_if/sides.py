@@ -18,7 +18,7 @@ from explorer.app.address.kinds import (
     write_head,
 )
 from explorer.app.address.state import page_value
-from explorer.app.maps.looking import HeadSelection, lacking, looks_of
+from explorer.app.maps.looking import HeadSelection, looks_of
 from explorer.app.server import catalogue, models, per_run, runs
 from explorer.app.server.view import View
 from explorer.app.shell import fitting
@@ -157,30 +157,13 @@ def second_side(first: Side, mode: str, value: Any, text: str | None) -> tuple[s
 
 
 def sides(opened: View, now: State, kind: str) -> tuple[Side, Side]:
-    """Both sides, in the measure that both can show; raises as `second_side`."""
-    own = Side("", replace(looks_of(opened, now)[kind], reading=Reading(), measure="weight", most=CELLS))
+    """Both sides, by words if their models have different pieces; raises as `second_side`."""
+    look = replace(looks_of(opened, now)[kind], reading=Reading(), measure="weight", most=CELLS)
     mode, value = against_of(opened, now)
-    name, second = second_side(own, mode, value, now.other)
+    name, second = second_side(Side("", look), mode, value, now.other)
     words = mode == "model" and opened.translation.source_tokens != second.look.translation.source_tokens
-    measure = "weight" if unmeasured(mode, (own, second), now.measure) else now.measure
-    one, other = (
-        replace(each, look=replace(each.look, measure=measure, reading=Reading(words)))
-        for each in (replace(own, name=name), second)
-    )
-    return one, other
-
-
-def unmeasured(mode: str, pair: tuple[Side, Side], measure: str) -> str | None:
-    """Why two sides cannot be compared in a measure, in one sentence; None if they can."""
-    if measure == "weight":
-        return None
-    if measure == "effect":
-        return "Effects are nats and no shares of a row, so this page compares weights or what they carried."
-    if mode == "uniform":
-        return "Uniform attention is a formula that carries nothing; the maps show weights."
-    if mode == "untrained":
-        return "What keys carried is not measured in an untrained twin; the maps show weights."
-    return next(filter(None, (lacking(each.look.opened, measure) for each in pair)), None)
+    looks = (replace(each, reading=Reading(words)) for each in (look, second.look))
+    return Side(name, next(looks)), replace(second, look=next(looks))
 
 
 def notes(opened: View, now: State, other: HeadSelection) -> Iterator[str]:
