@@ -26,7 +26,7 @@ with for_pytorch("inside_a_head"):
     import streamlit as st
 
     from explorer.app.address import State, session
-    from explorer.app.address.kinds import POSITION, one_of
+    from explorer.app.address.kinds import one_of
     from explorer.app.address.state import page_value
     from explorer.app.controls import export, hushed, inform, options, part, pickers, seen
     from explorer.app.controls.slots import Content, feed, slot
@@ -47,7 +47,6 @@ with for_pytorch("inside_a_head"):
 
 KINDS = ("encoder", "decoder", "cross")
 FIRST, BUILD = "products", "build"
-page_value("key", POSITION)  # that is shown in self-attention
 page_value("section", one_of(*STEPS, BUILD), FIRST)
 page_value("notation", one_of(*NAMES), "paper")  # whose symbols are written
 SEEING = (

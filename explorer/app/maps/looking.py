@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from explorer.app.address import State
+from explorer.app.address.kinds import POSITION
+from explorer.app.address.state import page_value
 from explorer.app.server import runs
 from explorer.app.server.source import NEEDS_MODEL
 from explorer.app.server.view import View, per_run
@@ -27,9 +29,11 @@ from explorer.lenses.words.reading import (
     reading_window,
 )
 from explorer.linked.view import Cursor, window_around
-from transformer.config import AttentionKind, Head, Site, TransformerConfig
+from transformer.config import AttentionKind, Head, TransformerConfig
 from transformer.run import Translation
 from transformer.view import AuditReport, HeadMap, HeadView, Window
+
+page_value("key", POSITION)  # the key at the cursor in self-attention
 
 
 @dataclass(frozen=True)
@@ -51,10 +55,6 @@ class HeadSelection:
         return self.opened.translation
 
     @property
-    def site(self) -> Site:
-        return self.translation.config.sites[AttentionKind(self.kind)]
-
-    @property
     def lengths(self) -> tuple[int, int]:
         """Rows and columns of the whole map, in tokens."""
         return runs.lengths(self.translation, self.kind)
@@ -62,7 +62,7 @@ class HeadSelection:
     @property
     def tokens(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The pieces that name rows and columns; rows and columns are merged and hidden by these pieces."""
-        run, site = self.translation, self.site
+        run, site = self.translation, self.translation.config.sites[AttentionKind(self.kind)]
         rows, columns = run.tokens(site.query_side), run.tokens(site.key_side)
         named = self.reading.rows or ("read" if site.own_keys else "predicted")
         return run.target_tokens if site.predicts and named == "predicted" else rows, columns

@@ -14,14 +14,13 @@ import streamlit as st
 
 import transformer
 from explorer.app.address import State, session
-from explorer.app.address.kinds import AS_ONE
+from explorer.app.address.kinds import AS_ONE, BEAM, SAMPLE
 from explorer.app.controls import Picture, part
 from explorer.app.controls.export import file_name, offer, popover
-from explorer.app.maps.as_python import calls
 from explorer.app.maps.explorer import Scene
 from explorer.app.maps.living import living_page, living_pages, where
 from explorer.app.maps.looking import HeadSelection, Looks, looks_of
-from explorer.app.server import examples
+from explorer.app.server import catalogue, examples
 from explorer.app.server.view import View
 from explorer.app.shell import menu, waiting
 from explorer.figures import next_token
@@ -29,6 +28,7 @@ from explorer.figures.base import captions, labels
 from explorer.figures.maps.export import marked
 from explorer.lenses.words.reading import ReadView
 from explorer.linked.living.kinds import MOST, WHOLE
+from transformer.interventions import write_text
 from transformer.run import Translation
 
 if TYPE_CHECKING:
@@ -166,3 +166,31 @@ def trace_file(run: Translation, model: Network | None) -> bytes:
     file = io.BytesIO()
     transformer.save_trace(run, file, model)
     return file.getvalue()
+
+
+def calls(look: HeadSelection) -> str:
+    """A few lines that translate in the same way and give the same head."""
+    asked, (layer, head) = look.opened.request, look.head
+    given, names = [repr(asked.text)], ["load_translator"]
+    if asked.target is not None:
+        given.append(repr(asked.target))
+    if asked.decode.startswith(BEAM):
+        given.append(f"beam_size={asked.decode.removeprefix(BEAM)}")
+    if asked.decode.startswith(SAMPLE):
+        names.insert(0, "Sampling")
+        given.append(f"sample={asked.drawing.sampling(int(asked.decode.removeprefix(SAMPLE)))}")
+    read = ""
+    if asked.changes:
+        read = "from transformer.interventions import read_text\n"
+        given.append(f"interventions=read_text({write_text(asked.changes)!r})")
+    path = asked.source.path
+    if path is not None and path.is_relative_to(catalogue.ROOT):
+        path = path.relative_to(catalogue.ROOT)
+    place = asked.model if path is None else str(path)
+    call = "translate" if asked.target is None else "force"
+    return (
+        f"from transformer import {', '.join(names)}\n{read}\n"
+        f"t = load_translator({place!r}).{call}({', '.join(given)})\n"
+        f'view = t.head("{look.kind}", layer={layer}, head={head})  # both from 0\n'
+        "print(t.text, view.weights, view.audit.passed)"
+    )

@@ -48,9 +48,7 @@ hoped that this would make it easy to learn to attend by relative positions. {le
 **Why added, and not concatenated?** With dimensions of their own, a matrix would act on each apart:
 W·[x; p] = W₁x + W₂p. Adding is the special case W₁ = W₂, in one space. In return the stream stays narrow:
 each of the {last:,} positions carries {d_model:,} numbers instead of {wide:,}, and the four matrices of one
-sub-layer do not grow from 4 · {d_model:,}² = {narrow:,} numbers to 4 · {wide:,}² = {grown:,}.
-
-**Why do learned tables fail at the end?** Only sentences that reach a row train it: see “learned”."""
+sub-layer do not grow from 4 · {d_model:,}² = {narrow:,} numbers to 4 · {wide:,}² = {grown:,}."""
 BASES = (10, 100, 1_000, 10_000, 100_000, 1_000_000)
 SIZES = TWINS["positions-rotary"].sizes
 WINDOW, SQUARE, NARROW, FAR = 512, 256, 240, 40

@@ -31,8 +31,7 @@ from transformer.trace import AttentionTrace
 TWINS_ARE = (
     "{} small models (1.4 million parameters) share data, vocabulary, order of batches and steps. They "
     "differ only in their encoding; the post-norm twin differs in the place of its LayerNorm, its learning "
-    "rate and warm-up. All translate greedily. What enters your own model is the first column of *The "
-    "whole model*."
+    "rate and warm-up. All translate greedily."
 )
 MAP, CELLS = 228, 32  # px and most tokens of a twin's map
 REACH = 20  # largest distance with its own entry; larger ones are added to the ends

@@ -12,8 +12,6 @@ from typing import Any, NamedTuple
 import streamlit as st
 
 from explorer.app.address import session
-from explorer.app.address.kinds import POSITION
-from explorer.app.address.state import page_value
 from explorer.app.server import runs
 from explorer.app.server.view import View
 from explorer.figures.base import labels
@@ -25,7 +23,6 @@ from transformer.interventions import PARTS, Intervention, InterventionError
 from transformer.run import Translation
 from transformer.text.typed import clean
 
-page_value("key", POSITION)  # at the cursor in self-attention, as in "Inside a head"
 LONGEST = 300  # most letters of the other sentence, which the address carries
 EVERY = -1  # the choice of every head, layer or step
 FieldContext = dict[str, Any]  # what was chosen for the fields before

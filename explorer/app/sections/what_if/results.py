@@ -33,10 +33,9 @@ from transformer.interventions import Intervention, InterventionError
 from transformer.run import Translation
 
 SEEING = (
-    "The model runs twice: as it is, and with the changes. As long as both have written the same tokens, "
-    "their next-token distributions answer the same question; so they are compared up to the step at which "
-    "the two part. After it each has a context of its own. A small effect of a switched-off head does not "
-    "prove that the head does nothing: other heads may do the same."
+    "The model runs twice: as it is, and with the changes. The next-token distributions are compared up to "
+    "the step at which the two part; after it each has a context of its own. A small effect of a "
+    "switched-off head does not prove that it does nothing: other heads may do the same."
 )
 FORMULA = r"\Delta\log p = \log q(y_t) - \log p(y_t), \qquad \mathrm{KL} = \sum_v p_v \log\frac{p_v}{q_v}"
 SPACE = "▁"
