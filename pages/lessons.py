@@ -91,7 +91,6 @@ def _go_on(lessons: dict[str, Lesson], at: tuple[str, int] | None) -> None:
 
 
 def _row(lesson: Lesson, number: str = "") -> None:
-
     with st.container(horizontal=True, vertical_alignment="center", key=f"lesson-row-{lesson.name}"):
         with st.container():
             link(lesson, 0, f"{number}{lesson.title}")
@@ -115,14 +114,12 @@ def _state(lesson: Lesson) -> str:
 
 def _wrong(check: Lesson) -> str:
     """Which questions of a check that is done were not answered right; not what is right."""
-    notes = session.lesson_notes()[check.name]
-    told = [
-        f"Step {step + 1} was not right: {note['asked']} You chose {note['chose']}."
-        if note
-        else f"Step {step + 1} was not answered."
-        for step, note in sorted(notes.items())
-        if not (note and note["right"])
-    ]
+    told = list[str]()
+    for step, note in sorted(session.lesson_notes()[check.name].items()):
+        if not note:
+            told.append(f"Step {step + 1} was not answered.")
+        elif not note["right"]:
+            told.append(f"Step {step + 1} was not right: {note['asked']} You chose {note['chose']}.")
     return "  \n".join(map(plain, told)) or "Every answer was right."
 
 
@@ -151,13 +148,9 @@ def _keep() -> None:
     st.markdown("##### Keep your progress")
     st.caption(_KEPT)
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        st.text_input(
-            "Your name, if your teacher asks for the file",
-            session.student(),
-            max_chars=progress.MOST_STUDENT,
-            width=300,
-            **pickers.control("student", session.student(), session.keep_student),
-        )
+        label, name = "Your name, if your teacher asks for the file", session.student()
+        control = pickers.control("student", name, session.keep_student)
+        st.text_input(label, name, max_chars=progress.MOST_STUDENT, width=300, **control)
         st.download_button(
             "Save progress",
             progress.written(session.lesson_notes(), session.student()),
@@ -167,13 +160,8 @@ def _keep() -> None:
             disabled=not session.lesson_notes(),
             on_click="ignore",
         )
-        st.file_uploader(
-            "Open saved progress (JSON)",
-            type=["json"],
-            max_upload_size=1,
-            width=420,
-            **pickers.control("progress", None, _take),
-        )
+        control = pickers.control("progress", None, _take)
+        st.file_uploader("Open saved progress (JSON)", type=["json"], max_upload_size=1, width=420, **control)
 
 
 @part

@@ -69,9 +69,8 @@ def show(opened: View, kind: str) -> None:
         visible = {key: name for key, name in options.keys(tokens).items() if found.mask[key]}
         for name, key, other in (("i", i, j), ("j", j, i)):
             offered = {each: f"{name} · {text}" for each, text in visible.items() if each != other}
-            take = lambda each, name=name: session.change(  # noqa: E731
-                two=(each, j) if name == "i" else (i, each), **usual
-            )
+            pair = (lambda each: (each, j)) if name == "i" else (lambda each: (i, each))
+            take = lambda each, pair=pair: session.change(two=pair(each), **usual)  # noqa: E731
             pickers.choose(f"build.{name}", f"Key {name}", offered, key, take, texts=True, width=160)
     query, names = found.query(now.a, now.b, now.length), labels.names(tokens, 8)
     weights, scores, mask = found.weights(query), found.scores(query).numpy(), found.mask.numpy()

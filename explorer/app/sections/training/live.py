@@ -50,14 +50,12 @@ def show_run(run: TrainingRun) -> None:
             told = f"At step {step:,}, the model writes **{percent(share)}** of the held-out pairs exactly."
         st.markdown(told)
         named = {"training loss": curves.loss, "validation loss": curves.valid, "exact matches": curves.exact}
+        points = [(name, *point) for name, of in named.items() for point in of]
         panel(
             "training run",
             lambda: panels(parts(curves), "step"),
             f"Loss per token and share of exact matches against the step · {sizes(run.order.plan)}",
-            lambda: [
-                ("quantity", "step", "value"),
-                *((name, *point) for name, of in named.items() for point in of),
-            ],
+            lambda: [("quantity", "step", "value"), *points],
             seeing=SEEING,
             sentence=False,
         )
@@ -102,20 +100,11 @@ def maps(run: TrainingRun, at: PairLook) -> None:
         f"After step {at.step:,}, the model reads “{plain(pair.source)}”, which is not in its training data, "
         f"and writes {wrote if at.written else f'nothing; {right}'}"
     )
-    rows = view.predicted_tokens or view.query_tokens
     panel(
         "training here map",
         lambda: heatmap(view, MAP),
         captions.caption(view).replace("{step}", "")
         + " · the head whose rows differ most" * (session.current().born is None),
-        lambda: [
-            ("predicts", "reads", "weight"),
-            *(
-                (row, key, float(view.weights[i, j]))
-                for i, row in enumerate(rows)
-                for j, key in enumerate(view.key_tokens)
-            ),
-        ],
         alt=captions.summary(view),
         audit=view.audit,
         width="content",
