@@ -13,7 +13,6 @@ from closed_form import CASES
 from random_models import random_model
 
 from explorer.app.address import session
-from explorer.app.sections.whole_model import paper
 from explorer.app.sections.whole_model.diagram import PARTS, boxes, parts
 from explorer.app.server import catalogue
 from transformer.config import TransformerConfig
@@ -115,8 +114,8 @@ def test_a_card_states_scores_by_test():
         Score("FLORES", "bleu", 3.6, ""),
         Score("a", "chrf", 9, ""),
     ]
-    assert paper.bleu(card) == ("3.5", "3.6 on FLORES")
-    assert paper.bleu([]) == ("", "")
+    assert functions(PAGE)["bleu"](card) == ("3.5", "3.6 on FLORES")
+    assert functions(PAGE)["bleu"]([]) == ("", "")
 
 
 @pytest.mark.parametrize(("model", "norm"), [("random", "pre"), ("copy", "post")])
@@ -158,8 +157,8 @@ def test_a_feed_forward_network_is_said_to_treat_each_position_alone():
 
 
 def test_what_to_read_next_names_titles_authors_and_years():
-    assert paper.READING.strip() in words(run(PAGE, model="random"))
-    works = re.findall(r"^- (.+(?:\n  .+)?)$", paper.READING, re.MULTILINE)
+    assert functions(PAGE)["READING"].strip() in words(run(PAGE, model="random"))
+    works = re.findall(r"^- (.+(?:\n  .+)?)$", functions(PAGE)["READING"], re.MULTILINE)
     assert len(works) == 12
     assert all(re.fullmatch(r"\*[^*]+\*,\s.+, (19|20)\d\d", each, re.DOTALL) for each in works)
 
