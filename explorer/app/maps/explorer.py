@@ -18,7 +18,7 @@ from explorer.app.address import State, session
 from explorer.app.address.kinds import YES
 from explorer.app.address.state import page_value
 from explorer.app.controls import part
-from explorer.app.maps import component, display, next_token_choice
+from explorer.app.maps import display, next_token_choice
 from explorer.app.maps.looking import HeadSelection, Looks, looks_of
 from explorer.app.server import catalogue, measured, models, runs
 from explorer.app.server.view import View
@@ -31,6 +31,19 @@ from transformer.config import AttentionKind
 
 page_value("present", YES, False)  # whether the view fills the window, in large type
 _KEY = "explorer"
+_SCRIPT = 'import(new URL("app/static/linked_view-7/view.js", document.baseURI))'
+# Data travel as a list of one: in a dictionary, Streamlit looks for tables among the values, with pandas.
+# Streamlit mistakes a one-line script for a path, so each script has a line break.
+_VIEW = st.components.v2.component(
+    "linked_view",
+    js=f"export default async (part) =>\n  (await {_SCRIPT}).show({{ ...part, data: part.data[0] }});",
+    isolate_styles=False,
+)
+_FEEDER = st.components.v2.component(
+    "linked_view_feeder",
+    js=f"export default async ({{ data }}) => {{\n  (await {_SCRIPT}).feed({{ data: data[0] }});\n}};",
+    isolate_styles=False,
+)
 
 
 @dataclass(frozen=True)
@@ -117,24 +130,32 @@ def explorer(scene: Scene) -> None:
 
 
 def _feed(layout: Layout, name: str, payload: Mapping[str, Any]) -> None:
-    """Sends a feed; while a question is open, one that does not answer it."""
+    """Sends a feed, which Streamlit does if it changed; an open question gets none that answers it."""
     choices = session.silent()
-    component.feed(layout, name, payload if choices is None else linked_view.silenced(payload, choices))
+    sent = payload if choices is None else linked_view.silenced(payload, choices)
+    _FEEDER(key=f"feed.{layout.view}.{name}", data=[{"view": layout.view, "name": name, **sent}])
 
 
 @part
 def _view(scene: Scene, layout: Layout) -> None:
-    key, now = session.view_key(layout.view), _current(scene)
-    present = now.present and bool(layout.plots)
-    component.mount(
-        layout,
-        scene.opened.trace,
-        session.cursor(),
-        key,
-        lambda: _moved(scene, layout),
-        present,
-        None if models.loading().begun and scene.due() is None else lambda: _painted(scene),
-    )
+    key, now, cursor = session.view_key(layout.view), _current(scene), session.cursor()
+    awaited = not models.loading().begun or scene.due() is not None  # whether somebody waits for the paint
+    data = {
+        "view": layout.view,
+        "layout": layout.style,
+        "strips": layout.strips,
+        "plots": layout.plots,
+        "focus": layout.focus,
+        "cursor": layout.cursor,
+        "trace": scene.opened.trace,
+        "step": cursor.step,
+        "source": cursor.source,
+        "ack": cursor.ack,
+        "awaited": awaited,
+        **({"present": True} if now.present and layout.plots else {}),
+    }
+    painted = (lambda: _painted(scene)) if awaited else (lambda: None)
+    _VIEW(key=key, data=[data], on_at_change=lambda: _moved(scene, layout), on_painted_change=painted)
     if scene.beside is not None:
         scene.beside(now, looks_of(scene.opened, now))
 
