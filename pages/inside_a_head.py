@@ -43,7 +43,6 @@ with for_pytorch("inside_a_head"):
     from explorer.figures.base import style
     from explorer.linked.view import window_around
     from transformer.config import AttentionKind
-    from transformer.interventions import Intervention
 
 KINDS = ("encoder", "decoder", "cross")
 FIRST, BUILD = "products", "build"
@@ -69,11 +68,6 @@ def controls(now: State) -> None:
 
 def kind_of(now: State) -> str:
     return now.kind if now.kind and has(models.known(now.model), now.kind) else "cross"
-
-
-def holds(change: Intervention) -> bool:
-    """Whether a change holds on this page: changed tokens, and heads, as long as another head is shown."""
-    return of_tokens(change) or change.part in ("scores", "weights", "heads")
 
 
 def show(opened: View) -> None:
@@ -209,6 +203,8 @@ def follow(at: HeadSelection, now: State) -> None:
         feed("inside.fixed", fixed)
 
 
+# changed tokens hold on this page, and changed heads, as long as another head is shown
+holds = lambda change: of_tokens(change) or change.part in ("scores", "weights", "heads")  # noqa: E731
 opened = open_sentence_page("inside_a_head", controls, changes=holds, kinds=("encoder", "cross"))
 if opened is not None:
     with_model(opened, show)

@@ -135,7 +135,8 @@ def _again(file: Imported) -> None:
         st.caption(plain(f"This run cannot be run again: its model, {run.model}, is not available here."))
         return
     told = ""
-    if not _same_model(file):
+    digest = run.model_sha256
+    if digest is not None and digest != model_digest(models.find(run.model).translator().model):
         told = "A model of that name is available, but its weights differ from those of the file."
     ways: dict[str, tuple[dict[str, str | None], str]] = {"Run it again": (file.selection, told)}
     if run.method != "forced":
@@ -159,11 +160,6 @@ def _split(file: Imported) -> str:
     if models.find(run.model).translator().cut(run.text, "target").ids == tuple(run.target_ids):
         return ""
     return " It splits this translation into other tokens than the file does."
-
-
-def _same_model(file: Imported) -> bool:
-    digest = file.translation.model_sha256
-    return digest is None or digest == model_digest(models.find(file.translation.model).translator().model)
 
 
 show()
