@@ -144,9 +144,8 @@ def controls(opened: View, kind: str) -> None:
         pickers.kind_picker(kind, opened.kinds, part=True)
         with st.container(width=220):
             pickers.head_picker(kind, getattr(now, kind), opened.source)
-        with st.container(width=205):
-            ways = {name: f"what if: {way}" for name, (way, _) in WAYS.items()}
-            pickers.choose("mask", "Another way of masking", ways, now.mask or "none")
+        ways = {name: f"what if: {way}" for name, (way, _) in WAYS.items()}
+        pickers.choose("mask", "Another way of masking", ways, now.mask or "none", width=205)
         score = config.sites[AttentionKind(kind)].score
         written = formula.attention(kind, config.positions, True, score)
         seen(f"{SEEING} {formula.explained(kind, config.positions, score)}", rf"{written},\quad {RULE}")

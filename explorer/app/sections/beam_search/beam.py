@@ -125,16 +125,14 @@ def settings(beam: int, most: int, scored: SearchRules, rules: SearchRules) -> N
 
     alpha, offset = scored.length_penalty, scored.length_offset
     low, high = PENALTIES.ends or (0.0, 2.0)
+    ends = min(low, alpha), max(high, alpha)
+    size = lambda n: session.change(**{**session.RUN, "decode": f"{BEAM}{n}", "target": None})  # noqa: E731
+    chosen = lambda value: take("penalty", round(value, 2), rules.length_penalty)  # noqa: E731
+    divide = lambda value: take("length_offset", value, rules.length_offset)  # noqa: E731
+    forms = {each: divisor(each) for each in sorted({*OFFSETS.choices, offset})}
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium", key="search-settings"):
-        with st.container(width=160):
-            size = lambda n: session.change(**{**session.RUN, "decode": f"{BEAM}{n}", "target": None})  # noqa: E731
-            pickers.slide("beam", "Hypotheses in the beam", beam, size, ends=(2, most))
-        with st.container(width=160):
-            ends = min(low, alpha), max(high, alpha)
-            chosen = lambda value: take("penalty", round(value, 2), rules.length_penalty)  # noqa: E731
-            pickers.slide("penalty", "Length penalty α", alpha, chosen, ends=ends)
-        forms = {each: divisor(each) for each in sorted({*OFFSETS.choices, offset})}
-        divide = lambda value: take("length_offset", value, rules.length_offset)  # noqa: E731
+        pickers.slide("beam", "Hypotheses in the beam", beam, size, ends=(2, most), width=160)
+        pickers.slide("penalty", "Length penalty α", alpha, chosen, ends=ends, width=160)
         pickers.switch("length_offset", "Divide Σ log p by", forms, offset, divide, labelled=True)
 
 

@@ -109,10 +109,9 @@ def settings(now: State, seeds: range) -> None:
         for draw in sampling.controls(now):
             with st.container(width=150):
                 draw()
-        with st.container(width=150):
-            ends = (1, max(int(Bounds.from_environment().draws), now.draws))
-            take = lambda count: session.change(draws=count, node=None)  # noqa: E731
-            pickers.slide("draws", "Draws", now.draws, take, ends=ends)
+        ends = (1, max(int(Bounds.from_environment().draws), now.draws))
+        take = lambda count: session.change(draws=count, node=None)  # noqa: E731
+        pickers.slide("draws", "Draws", now.draws, take, ends=ends, width=150)
         others = {**session.RUN, "seed": seeds.stop}
         does, icon = "Takes the next seeds; a seed always draws the same sample", ":material/casino:"
         st.button("Draw others", "search.again", does, icon=icon, on_click=session.change, kwargs=others)

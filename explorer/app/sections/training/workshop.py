@@ -147,10 +147,9 @@ def start(task: str, sizes: dict[str, int], file: Any) -> None:
 def keep(run: TrainingRun) -> None:
     """Gives the model of the last run a name; it opens on every page then, with the pair that was shown."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        with st.container(width=260):
-            told = "Letters, digits, - and _. All visitors of this server will find the model."
-            usual = f"my-{run.order.plan.task}"
-            name = st.text_input("Name of the model", usual, 40, key="here.name", help=told).strip()
+        told = "Letters, digits, - and _. All visitors of this server will find the model."
+        usual = f"my-{run.order.plan.task}"
+        name = st.text_input("Name of the model", usual, 40, key="here.name", help=told, width=260).strip()
         kept = pressed("Keep", ":material/save:")
     if not kept:
         st.caption(STAYS)

@@ -38,13 +38,11 @@ class Sort(NamedTuple):
 def one(label: str, names: Mapping[Any, str], width: int = 180, first: Any = None) -> Any:
     options = list(names)
     start = options.index(first) if first in options else 0
-    with st.container(width=width):
-        return st.selectbox(label, options, index=start, format_func=names.__getitem__)
+    return st.selectbox(label, options, index=start, format_func=names.__getitem__, width=width)
 
 
 def number(label: str, value: float, low: float, high: float, step: float) -> float:
-    with st.container(width=140):
-        return float(st.number_input(label, low, high, value, step))
+    return float(st.number_input(label, low, high, value, step, width=140))
 
 
 def counted(noun: str, count: int, every: bool = False) -> dict[int, str]:
@@ -150,8 +148,7 @@ def _typed(opened: View) -> dict[int, str]:
 def edit(opened: View) -> Intervention | None:
     """Another source token: a word as one piece, which begins a word if the piece before it did."""
     at = one("Source token", _typed(opened))
-    with st.container(width=180):
-        word = st.text_input("Replacement token", placeholder="another word", max_chars=60).strip()
+    word = st.text_input("Replacement token", placeholder="another word", max_chars=60, width=180).strip()
     ways = [f"{labels.WORD_START}{word}", word]
     begins = unchanged(opened).source_tokens[at].startswith(labels.WORD_START)
     for way in (ways if begins else ways[::-1]) if word else ():
@@ -255,8 +252,7 @@ ENDS["others"] = "the words that differ"
 
 def patch(opened: View) -> Intervention | None:
     """What a place of the model holds for another sentence is put into this run."""
-    with st.container(width=320):
-        asked = st.text_input("The other sentence", placeholder="The dog is …", max_chars=LONGEST)
+    asked = st.text_input("The other sentence", placeholder="The dog is …", max_chars=LONGEST, width=320)
     _, name, fields = PLACES[one("Put in", {each: PLACES[each][0] for each in PLACES}, 240)]
     place = name(*ask(opened, *fields).values())
     if not (typed := clean(asked).strip()):
