@@ -15,10 +15,7 @@ PAGE = Page(
     follows="app",
     icon=":material/compare_arrows:",
     export=False,
-    sections={
-        "attention": Section("attention"),
-        "alignment": Section("word alignment", export=True),
-    },
+    sections={"attention": Section("attention"), "alignment": Section("word alignment", export=True)},
 )
 
 with for_pytorch("cross_attention"):

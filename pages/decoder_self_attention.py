@@ -55,35 +55,20 @@ def controls(now: State) -> None:
     """Draws the switch between the two ways; as trained, the visitor may give the reference."""
     if not needs.has(models.known(now.model), "decoder"):
         return
-    pickers.variants(
-        sitemap.PAGES["decoder_self_attention"].ways, now.view, sentences(now.target is not None)
-    )
+    way = "As decoded: one row after another. Rows still to come are faded: they are not computed yet."
+    trained = "As trained: all rows at once under the mask (teacher forcing), over a reference translation. "
+    if now.target is None:
+        trained += "None is known here, so the model's own translation stands in for it."
+    else:
+        way += " Your translation is read token by token, as if the model had chosen it."
+        trained += "Here your own translation is the reference."
+    ways = sitemap.PAGES["decoder_self_attention"].ways
+    pickers.variants(ways, now.view, {"decoded": way, "trained": trained})
     if now.view == "trained":
         sentence.own_translation(now)
 
 
-def sentences(
-    forced: bool,  # whether the target is the visitor's own translation instead of the model's
-) -> dict[str, str]:
-    """Sentence about each way of drawing."""
-    decoded = (
-        "As decoded: one row after another. Rows still to come are faded: at this step, nothing has been "
-    )
-    decoded += "computed there."
-    trained = (
-        "As trained: all rows at once under the mask (teacher forcing). In training the decoder reads a "
-    )
-    trained += "reference translation. "
-    if forced:
-        decoded += " Your translation is read token by token, as if the model had chosen it."
-        trained += "Here your own translation is the reference."
-    else:
-        trained += "None is known here, so the model's own translation stands in for it."
-    return {"decoded": decoded, "trained": trained}
-
-
 def show(opened: View) -> None:
-    """Draws the page for one sentence."""
     if "decoder" not in opened.kinds:
         needs.tell_lack(opened.source, ("decoder",))
         return

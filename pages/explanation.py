@@ -138,11 +138,7 @@ def rows_panel(
     )
 
 
-# --- The words that a token rests on ------------------------------------------------------------------------
-
-
 def answer(opened: View, step: int) -> None:
-    """The source words that the token of a step rests on."""
     with waiting.progress("Running the model again without each word") as tell:
         effects = measures.of_run(opened, lenses.word_effect, tell=tell)[step]
     token = captions.quote(opened.translation.target_tokens[step])
@@ -171,11 +167,7 @@ def rests_on(words: list[str], effects: np.ndarray, token: str) -> str:
 
 
 def signed(value: float) -> str:
-    """A number with its sign."""
     return labels.number(float(value), "+.2f")
-
-
-# --- One row of one head ------------------------------------------------------------------------------------
 
 
 def one_row(opened: View, now: State, kind: str, step: int) -> None:
@@ -225,9 +217,6 @@ def differ(
     return f"{says} {written} loses most without {keys[needed]}: {signed(effects[needed])} nats."
 
 
-# --- Why this token, and not another? -----------------------------------------------------------------------
-
-
 def reasons(opened: View, now: State, step: int) -> None:
     """The difference of two logits, by what wrote it and by source position."""
     run, written = opened.translation, opened.translation.steps[step]
@@ -238,9 +227,8 @@ def reasons(opened: View, now: State, step: int) -> None:
     rival = rivals.get(now.rival or "", next(iter(rivals.values())))
     if now.rival is not None and now.rival not in rivals:
         st.caption(f"{word(now.rival)} is no other token of this step, so {word(rival.token)} is taken.")
-    with st.container(width=220):
-        offered = {each: f"and not {labels.piece(each)}" for each in rivals}
-        pickers.choose("rival", "The other token", offered, rival.token, texts=True)
+    offered = {each: f"and not {labels.piece(each)}" for each in rivals}
+    pickers.choose("rival", "The other token", offered, rival.token, texts=True, width=220)
     with waiting.progress("Splitting the logits") as tell:
         effects = measures.of_run(opened, lenses.on_difference, step, rival.token_id, tell=tell)
     asked = step, written.token_id, rival.token_id
@@ -281,9 +269,6 @@ def reasons(opened: View, now: State, step: int) -> None:
         seeing=BY_SOURCE,
         audit=measures.audited(opened, len(effects)),
     )
-
-
-# --- How much comes from the source? ------------------------------------------------------------------------
 
 
 def sources(opened: View, step: int) -> None:
@@ -354,7 +339,6 @@ def leaning(steps: list[str], source: np.ndarray) -> str:
 
 
 def page(opened: View) -> None:
-    """The page for one sentence, with what was measured over many."""
     show(opened)
     for study in ("faithfulness", "weight-effect", "way-back"):
         menu.finding(f"{opened.request.model}/{study}")

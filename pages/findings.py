@@ -101,15 +101,8 @@ def _chart(name: str, chart: Chart, series: list[list[str]]) -> None:
     """Draws a chart; one of some series of another chart of the document shows them as that one does."""
     table, own = [chart.columns, *chart.rows], set(_series(chart))
     among = max((each for each in series if own <= set(each)), key=len)
-    panel(
-        name,
-        lambda ink: draw(chart, among, ink),
-        chart.caption,
-        lambda: table,
-        alt=chart.alt,
-        sentence=False,
-        inked=True,
-    )
+    make = lambda ink: draw(chart, among, ink)  # noqa: E731
+    panel(name, make, chart.caption, lambda: table, alt=chart.alt, sentence=False, inked=True)
 
 
 def _lines(chart: Chart) -> str:

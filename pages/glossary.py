@@ -65,7 +65,6 @@ def _entry(
     on: Sequence[str] = (),  # the pages that mean it so (`words.js`)
     also: Sequence[str] = (),  # other names, under which it is found
 ) -> str:
-    """A word in HTML."""
     page, _, view = see.partition("/")
     path = "./" if page == sitemap.HOME else page
     query = f"?view={view}" if view else ""

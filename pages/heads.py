@@ -79,7 +79,6 @@ def _kind(has: Any) -> str:
 
 
 def _view(survey: Survey) -> SurveyView:
-    """A survey, and what the visitor chose to see of it."""
     own = session.own_sentences()
     kind = AttentionKind(_kind(survey.means))
     return SurveyView(survey, kind, session.current(), None if own is None else own[0])
@@ -96,9 +95,8 @@ def _own_file(source: Source) -> None:
     own = session.own_sentences()
     label = "Use your own sentences" if own is None else f"Your sentences: {labels.shorten(own[0], 24)}"
     with st.popover(plain(label), type="tertiary", icon=":material/upload_file:"):
-        st.file_uploader(
-            _FORM, type=["txt", "tsv"], max_upload_size=1, **pickers.control("heads.file", None, take)
-        )
+        control = pickers.control("heads.file", None, take)
+        st.file_uploader(_FORM, type=["txt", "tsv"], max_upload_size=1, **control)
         st.caption(_OWN)
         if own is not None:
             st.button("Back to the sample", on_click=session.keep_sentences, args=("", ()))
@@ -121,21 +119,17 @@ def _reading(run: Job[Survey]) -> None:
         st.progress(min(1.0, run.done / max(1, run.total)), text)
         st.button("Stop", key="heads.stop", on_click=run.leave, args=(session.visitor(),))
     if (survey := run.result()) is not None:
-        found = _view(survey)
-        panel(
-            "heads.partial",
-            partial(all_heads.grid, found),
-            f"So far: {all_heads.caption(found)}",
-            place=st.columns([1.25, 1], gap="medium")[0],
-            alt="The heads so far, coloured by the chosen statistic",
-            inked=True,
-        )
+        found, place = _view(survey), st.columns([1.25, 1], gap="medium")[0]
+        draw, told = partial(all_heads.grid, found), f"So far: {all_heads.caption(found)}"
+        alt = "The heads so far, coloured by the chosen statistic"
+        panel("heads.partial", draw, told, place=place, alt=alt, inked=True)
 
 
 def _body(source: Source, run: Job[Survey]) -> None:
     """Draws what depends on the controls: a survey read here, complete or stopped, or the model's own."""
     if not _wanted(run):
-        return _unasked(source, run)
+        _unasked(source, run)
+        return
     if stays(run):
         session.rerun()
     survey = run.result()
@@ -148,7 +142,6 @@ def _body(source: Source, run: Job[Survey]) -> None:
             st.button("Continue", on_click=run.go_on, args=(session.visitor(),))
     if survey is not None:
         all_heads.show(_view(survey), source)
-    return None
 
 
 def _unasked(source: Source, run: Job[Survey]) -> None:

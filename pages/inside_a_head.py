@@ -26,7 +26,7 @@ with for_pytorch("inside_a_head"):
     import streamlit as st
 
     from explorer.app.address import State, session
-    from explorer.app.address.kinds import POSITION, one_of
+    from explorer.app.address.kinds import one_of
     from explorer.app.address.state import page_value
     from explorer.app.controls import export, hushed, inform, options, part, pickers, seen
     from explorer.app.controls.slots import Content, feed, slot
@@ -43,11 +43,9 @@ with for_pytorch("inside_a_head"):
     from explorer.figures.base import style
     from explorer.linked.view import window_around
     from transformer.config import AttentionKind
-    from transformer.interventions import Intervention
 
 KINDS = ("encoder", "decoder", "cross")
 FIRST, BUILD = "products", "build"
-page_value("key", POSITION)  # that is shown in self-attention
 page_value("section", one_of(*STEPS, BUILD), FIRST)
 page_value("notation", one_of(*NAMES), "paper")  # whose symbols are written
 SEEING = (
@@ -69,13 +67,7 @@ def controls(now: State) -> None:
 
 
 def kind_of(now: State) -> str:
-    """The kind of attention that is shown."""
     return now.kind if now.kind and has(models.known(now.model), now.kind) else "cross"
-
-
-def holds(change: Intervention) -> bool:
-    """Whether a change holds on this page: changed tokens, and heads, as long as another head is shown."""
-    return of_tokens(change) or change.part in ("scores", "weights", "heads")
 
 
 def show(opened: View) -> None:
@@ -151,7 +143,6 @@ def contents(look: Look, now: State) -> dict[str, Contents]:
 
 
 def frame(name: str, contents: Contents, look: Look) -> None:
-    """Words, formulas and export at the left, figures at the right."""
     with st.container(key=f"inside-section-{name}"):
         left, right = st.columns([1, 2], gap="medium")
         with left:
@@ -193,7 +184,13 @@ def save(opened: View, kind: str) -> None:
 def follow(at: HeadSelection, now: State) -> None:
     """Draws the key, which follows the cursor, and fills the slots; what does not move has its own feed."""
     look = look_at(at, now)
-    key_picker(look, now)
+    tokens, field = look.view.key_tokens, "source" if look.kind == "cross" else "key"
+    if look.kind != "cross" and now.key is not None and now.key >= len(tokens):
+        inform(f"This row has {len(tokens)} keys; key {len(tokens)} is shown.")
+    with st.container(horizontal=True, vertical_alignment="center", key="inside-key"):
+        names = options.keys(tokens)
+        pickers.choose(f"key.{look.kind}", "Key", names, look.key, field, texts=True, width=260)
+        st.caption(hushed(f"weight {look.view.weights[0, look.key]:.2f}"), width="content")
     moving, fixed = dict[str, Content](), dict[str, Content]()
     for section, each in contents(look, now).items():
         texts = {"text": each.text, "table": each.table}
@@ -206,17 +203,8 @@ def follow(at: HeadSelection, now: State) -> None:
         feed("inside.fixed", fixed)
 
 
-def key_picker(look: Look, now: State) -> None:
-    """The key under inspection; in cross-attention it is the source token of the cursor."""
-    tokens, field = look.view.key_tokens, "source" if look.kind == "cross" else "key"
-    if look.kind != "cross" and now.key is not None and now.key >= len(tokens):
-        inform(f"This row has {len(tokens)} keys; key {len(tokens)} is shown.")
-    with st.container(horizontal=True, vertical_alignment="center", key="inside-key"):
-        names = options.keys(tokens)
-        pickers.choose(f"key.{look.kind}", "Key", names, look.key, field, texts=True, width=260)
-        st.caption(hushed(f"weight {look.view.weights[0, look.key]:.2f}"), width="content")
-
-
+# changed tokens hold on this page, and changed heads, as long as another head is shown
+holds = lambda change: of_tokens(change) or change.part in ("scores", "weights", "heads")  # noqa: E731
 opened = open_sentence_page("inside_a_head", controls, changes=holds, kinds=("encoder", "cross"))
 if opened is not None:
     with_model(opened, show)

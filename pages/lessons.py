@@ -32,8 +32,7 @@ _PURPOSE = (
 )
 _HOUR = "first hour"
 _KEPT = "Nothing is stored here. To go on another day, save your progress as a file, and open it again."
-_AFTER = 6
-"""The second check stands after this lesson."""
+_AFTER = 6  # the lesson after which the second check stands
 _CLASS = (
     "Students save their progress as a file and send it to you. Open all files here to see who did what, "
     "which step most got wrong, and the checks before and after. Nothing of it is stored."
@@ -70,36 +69,28 @@ def show() -> None:
 
 
 def _done(lesson: Lesson) -> int:
-    """Steps that this visitor has seen."""
     return sum(step < len(lesson.steps) for step in session.lesson_notes().get(lesson.name, {}))
 
 
 def _go_on(lessons: dict[str, Lesson], at: tuple[str, int] | None) -> None:
     """Draws the link to where the visitor is, or to the first lesson that is not finished."""
-    open_lesson = lessons.get(at[0]) if at is not None else None
-    if open_lesson is not None and at is not None and _done(open_lesson) < len(open_lesson.steps):
-        step = min(at[1], len(open_lesson.steps) - 1)
-        where = f"Continue: {open_lesson.title}, step {labels.count(step)} of {len(open_lesson.steps)}"
-        _button(open_lesson, step, where)
-        return
-    left = [each for each in lessons.values() if _done(each) < len(each.steps)]
-    following = min(left, key=lambda each: not each.first_hour, default=None)
-    if following is not None:
-        begins = "Continue with" if _done(following) else "Begin:"
-        seen = session.lesson_notes().get(following.name, {})
-        step = next(i for i in range(len(following.steps)) if i not in seen)
-        _button(following, step, f"{begins} {following.title}")
-
-
-def _button(lesson: Lesson, step: int, label: str) -> None:
+    lesson = lessons.get(at[0]) if at is not None else None
+    if lesson is not None and at is not None and _done(lesson) < len(lesson.steps):
+        step = min(at[1], len(lesson.steps) - 1)
+        label = f"Continue: {lesson.title}, step {labels.count(step)} of {len(lesson.steps)}"
+    else:
+        left = [each for each in lessons.values() if _done(each) < len(each.steps)]
+        lesson = min(left, key=lambda each: not each.first_hour, default=None)
+        if lesson is None:
+            return
+        seen = session.lesson_notes().get(lesson.name, {})
+        step = next(i for i in range(len(lesson.steps)) if i not in seen)
+        label = f"{'Continue with' if _done(lesson) else 'Begin:'} {lesson.title}"
     with st.container(width="content", key="lesson-go"):
         link(lesson, step, label, ":material/play_arrow:")
 
 
-def _row(
-    lesson: Lesson,
-    number: str = "",  # before its title; a check has none
-) -> None:
+def _row(lesson: Lesson, number: str = "") -> None:
     with st.container(horizontal=True, vertical_alignment="center", key=f"lesson-row-{lesson.name}"):
         with st.container():
             link(lesson, 0, f"{number}{lesson.title}")
@@ -111,7 +102,6 @@ def _row(
 
 
 def _state(lesson: Lesson) -> str:
-    """How far the visitor has come in a lesson."""
     done, steps = _done(lesson), len(lesson.steps)
     if not done:
         return f"{steps} steps"
@@ -124,14 +114,12 @@ def _state(lesson: Lesson) -> str:
 
 def _wrong(check: Lesson) -> str:
     """Which questions of a check that is done were not answered right; not what is right."""
-    notes = session.lesson_notes()[check.name]
-    told = [
-        f"Step {step + 1} was not right: {note['asked']} You chose {note['chose']}."
-        if note
-        else f"Step {step + 1} was not answered."
-        for step, note in sorted(notes.items())
-        if not (note and note["right"])
-    ]
+    told = list[str]()
+    for step, note in sorted(session.lesson_notes()[check.name].items()):
+        if not note:
+            told.append(f"Step {step + 1} was not answered.")
+        elif not note["right"]:
+            told.append(f"Step {step + 1} was not right: {note['asked']} You chose {note['chose']}.")
     return "  \n".join(map(plain, told)) or "Every answer was right."
 
 
@@ -157,17 +145,12 @@ def _take(file: Any) -> None:
 
 
 def _keep() -> None:
-    """Draws the ways to save progress and to open it again."""
     st.markdown("##### Keep your progress")
     st.caption(_KEPT)
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        st.text_input(
-            "Your name, if your teacher asks for the file",
-            session.student(),
-            max_chars=progress.MOST_STUDENT,
-            width=300,
-            **pickers.control("student", session.student(), session.keep_student),
-        )
+        label, name = "Your name, if your teacher asks for the file", session.student()
+        control = pickers.control("student", name, session.keep_student)
+        st.text_input(label, name, max_chars=progress.MOST_STUDENT, width=300, **control)
         st.download_button(
             "Save progress",
             progress.written(session.lesson_notes(), session.student()),
@@ -177,13 +160,8 @@ def _keep() -> None:
             disabled=not session.lesson_notes(),
             on_click="ignore",
         )
-        st.file_uploader(
-            "Open saved progress (JSON)",
-            type=["json"],
-            max_upload_size=1,
-            width=420,
-            **pickers.control("progress", None, _take),
-        )
+        control = pickers.control("progress", None, _take)
+        st.file_uploader("Open saved progress (JSON)", type=["json"], max_upload_size=1, width=420, **control)
 
 
 @part
@@ -198,17 +176,10 @@ def _class() -> None:
             return
         found = table((file.name, file.getvalue()) for file in files)
         st.markdown(plain(found.summary))
-        columns = dict(zip(found.head, zip(*found.rows, strict=True), strict=True)) if found.rows else {}
-        if columns:
-            st.dataframe(columns, hide_index=True)
-            name, kind = "attention-lessons-class.csv", "text/csv"
-            st.download_button(
-                "Save the table (CSV)",
-                cells.written([found.head, *found.rows]),
-                name,
-                kind,
-                on_click="ignore",
-            )
+        if found.rows:
+            st.dataframe(dict(zip(found.head, zip(*found.rows, strict=True), strict=True)), hide_index=True)
+            name, file = "attention-lessons-class.csv", cells.written([found.head, *found.rows])
+            st.download_button("Save the table (CSV)", file, name, "text/csv", on_click="ignore")
         for text in found.wrong:
             st.caption(f":material/warning: {plain(text)}")
 

@@ -11,10 +11,7 @@ PAGE = Page(
     group="Explore",
     follows="decoder_self_attention",
     icon=":material/grid_off:",
-    sections={
-        "alone": Section("your sentence alone"),
-        "batch": Section("in a batch"),
-    },
+    sections={"alone": Section("your sentence alone"), "batch": Section("in a batch")},
 )
 
 with for_pytorch("masks"):
@@ -24,12 +21,12 @@ with for_pytorch("masks"):
     import numpy as np
     import streamlit as st
 
-    from explorer.app.address import State, session
+    from explorer.app.address import session
     from explorer.app.address.kinds import POSITION, TEXT, one_of
     from explorer.app.address.state import page_value
     from explorer.app.controls import formula, head_panel, options, panel, part, pickers, plain, say, seen
     from explorer.app.maps.explorer import Scene, explorer, strips_only
-    from explorer.app.maps.looking import Looks, cells_of, near
+    from explorer.app.maps.looking import cells_of, near
     from explorer.app.server import per_run
     from explorer.app.server.view import View
     from explorer.app.shell import sections
@@ -99,12 +96,8 @@ def show(opened: View) -> None:
         batch(opened, kind)
         return
 
-    def above(_now: State, _looks: Looks) -> None:
-        controls(opened, kind)
-
-    def beside(now: State, _looks: Looks) -> None:
-        pictures(opened.translation, "your sentence", kind, cells_of(opened, now))
-
+    run, above = opened.translation, lambda _now, _looks: controls(opened, kind)
+    beside = lambda now, _looks: pictures(run, "your sentence", kind, cells_of(opened, now))  # noqa: E731
     explorer(Scene(strips_only("masks", kind), opened, (kind,), above=above, beside=beside))
 
 
@@ -151,9 +144,8 @@ def controls(opened: View, kind: str) -> None:
         pickers.kind_picker(kind, opened.kinds, part=True)
         with st.container(width=220):
             pickers.head_picker(kind, getattr(now, kind), opened.source)
-        with st.container(width=205):
-            ways = {name: f"what if: {way}" for name, (way, _) in WAYS.items()}
-            pickers.choose("mask", "Another way of masking", ways, now.mask or "none")
+        ways = {name: f"what if: {way}" for name, (way, _) in WAYS.items()}
+        pickers.choose("mask", "Another way of masking", ways, now.mask or "none", width=205)
         score = config.sites[AttentionKind(kind)].score
         written = formula.attention(kind, config.positions, True, score)
         seen(f"{SEEING} {formula.explained(kind, config.positions, score)}", rf"{written},\quad {RULE}")

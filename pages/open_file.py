@@ -15,7 +15,6 @@ PAGE = Page(
 )
 
 with for_pytorch("open_file"):
-    from collections.abc import Iterable
     from typing import Any
 
     import streamlit as st
@@ -32,7 +31,7 @@ with for_pytorch("open_file"):
     from explorer.figures.base import labels
     from explorer.figures.base.captions import badge, norm_name
     from transformer.exports.npz import model_digest
-    from transformer.view import AS_RECORDED, Check
+    from transformer.view import AS_RECORDED
 
 _GIVEN = (
     "The model here reads the sentence and is given the translation of the file, so every picture is "
@@ -77,11 +76,8 @@ def _open_sample() -> None:
 
 @part
 def _upload() -> None:
-    file = st.file_uploader(
-        "NPZ file",
-        type=["npz"],
-        key=session.control("upload", tuple(session.imported())),
-    )
+    key = session.control("upload", tuple(session.imported()))
+    file = st.file_uploader("NPZ file", type=["npz"], key=key)
     if file is None:
         return
     opened = imported.open_file(file.name, file.getvalue())
@@ -94,30 +90,17 @@ def _nowhere() -> dict[str, None]:
 
 def _opened(file: Imported) -> None:
     run = file.translation
-    words = (run.source_text, run.text)
-    shown = (text if len(text) <= 300 else f"{text[:300]}…" for text in words)
+    shown = (text if len(text) <= 300 else f"{text[:300]}…" for text in (run.source_text, run.text))
     st.markdown(f"**{plain(file.name.removeprefix(FILE))}**")
     st.markdown(" → ".join(map(plain, shown)))
-    st.caption(
-        plain(
-            f"{len(run.source_tokens)} → {len(run.target_tokens)} tokens · {run.method} · model {run.model} "
-            f"({norm_name(run.config.placement)})"
-        )
-    )
+    size = f"{len(run.source_tokens)} → {len(run.target_tokens)} tokens"
+    st.caption(plain(f"{size} · {run.method} · model {run.model} ({norm_name(run.config.placement)})"))
     _trace(file)
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.page_link(
-            "app.py",
-            label="Show it",
-            icon=":material/visibility:",
-            query_params=as_params(State(model=file.name, **_read(file.selection))),
-        )
+        known = as_params(State(model=file.name, **dict[str, Any](file.selection)))
+        st.page_link("app.py", label="Show it", icon=":material/visibility:", query_params=known)
         _again(file)
         st.button("Close", key=f"close.{file.name}", on_click=_close, args=(file.name,), type="tertiary")
-
-
-def _read(selection: dict[str, str | None]) -> dict[str, Any]:
-    return dict(selection)
 
 
 def _close(name: str) -> None:
@@ -135,16 +118,12 @@ def _trace(file: Imported) -> None:
     st.markdown(
         f"{shown['text']} · {trace.nbytes / 2**20:.1f} MiB in memory", help=plain(str(shown["title"]))
     )
-    _checks(report.checks)
-
-
-def _checks(checks: Iterable[Check]) -> None:
     rows = [
         f"| {plain(check.name.removesuffix(AS_RECORDED))} | "
         f"{labels.scientific(check.value)} | {labels.scientific(check.limit)} | "
         f"{'as recorded' if check.name.endswith(AS_RECORDED) else 'computed again'} | "
         f"{'✓' if check.passed else '✗'} |"
-        for check in checks
+        for check in report.checks
     ]
     with st.expander("Checks"):
         st.markdown("\n".join(["| check | worst | limit | how | |", "|---|---|---|---|---|", *rows]))
@@ -155,11 +134,10 @@ def _again(file: Imported) -> None:
     if run.model not in catalogue.available():
         st.caption(plain(f"This run cannot be run again: its model, {run.model}, is not available here."))
         return
-    told = (
-        ""
-        if _same_model(file)
-        else "A model of that name is available, but its weights differ from those of the file."
-    )
+    told = ""
+    digest = run.model_sha256
+    if digest is not None and digest != model_digest(models.find(run.model).translator().model):
+        told = "A model of that name is available, but its weights differ from those of the file."
     ways: dict[str, tuple[dict[str, str | None], str]] = {"Run it again": (file.selection, told)}
     if run.method != "forced":
         given = file.selection | {"decode": "greedy", "target": run.text}
@@ -169,7 +147,9 @@ def _again(file: Imported) -> None:
             "app.py",
             label=f"{label} with {plain(run.model)}",
             icon=":material/replay:",
-            query_params=as_params(State(model=run.model, changes=run.interventions, **_read(asked))),
+            query_params=as_params(
+                State(model=run.model, changes=run.interventions, **dict[str, Any](asked))
+            ),
             help=about or None,
         )
 
@@ -180,11 +160,6 @@ def _split(file: Imported) -> str:
     if models.find(run.model).translator().cut(run.text, "target").ids == tuple(run.target_ids):
         return ""
     return " It splits this translation into other tokens than the file does."
-
-
-def _same_model(file: Imported) -> bool:
-    digest = file.translation.model_sha256
-    return digest is None or digest == model_digest(models.find(file.translation.model).translator().model)
 
 
 show()

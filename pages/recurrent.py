@@ -98,8 +98,6 @@ PATHS = (
 
 @dataclass(frozen=True)
 class Side:
-    """One of the two models with its run and its head of cross-attention."""
-
     opened: View
     head: Head  # from 0
 
@@ -109,21 +107,15 @@ class Side:
 
     @property
     def title(self) -> str:
-        config = self.run.config
-        return (
-            f"Recurrent twin ({NAMES[config.score]})"
-            if isinstance(config, RecurrentConfig)
-            else "Transformer"
-        )
+        if isinstance(config := self.run.config, RecurrentConfig):
+            return f"Recurrent twin ({NAMES[config.score]})"
+        return "Transformer"
 
     @property
     def name(self) -> str:
-        recurrent = isinstance(self.run.config, RecurrentConfig)
-        return (
-            self.title.replace("R", "r", 1)
-            if recurrent
-            else f"{self.title} ({labels.head_phrase(*self.head)})"
-        )
+        if isinstance(self.run.config, RecurrentConfig):
+            return self.title.replace("R", "r", 1)
+        return f"{self.title} ({labels.head_phrase(*self.head)})"
 
 
 def show() -> None:
@@ -149,7 +141,6 @@ def show() -> None:
 
 
 def here() -> list[str]:
-    """The scores of the recurrent twins that are here."""
     twins = catalogue.recurrent().items()
     return [name.rpartition("/")[2] for name, at in twins if catalogue.architecture(at) == "recurrent"]
 
@@ -175,9 +166,6 @@ def translate(now: State, source: Source) -> View:
     asked = runs.request(now, source, examples.sentence_of(source, now))
     with waiting.Teller(source, "Translating") as teller:
         return View(asked, runs.traced(asked, teller), None)
-
-
-# --- two alignments -----------------------------------------------------------------------------------------
 
 
 @part
@@ -276,18 +264,15 @@ def numbers(one: Side, row: int, source: int | None) -> None:
     weights = one.run.weights("cross", *one.head)[row]
     key = int(np.argmax(weights)) if source is None else min(source, len(weights) - 1)
     st.markdown("##### The score, in numbers")
-    with st.container(width=260):
-        names = options.rows("key", one.run.source_tokens)
-        pickers.choose("recurrent.key", "Key", names, key, "source", texts=True)
+    names = options.rows("key", one.run.source_tokens)
+    pickers.choose("recurrent.key", "Key", names, key, "source", texts=True, width=260)
     terms = score_terms(trace, (AttentionKind.CROSS, *one.head), row, key)
     left, right = st.columns([1, 1.15], gap="large")
     left.latex(FORMULAS[config.score])
     left.latex(WEIGHT if terms.centre is None else LOCAL)
     left.caption(PAPERS[config.score])
     with right:
-        query, read = (
-            plain(quote(each)) for each in (one.run.target_tokens[row], one.run.source_tokens[key])
-        )
+        query, read = map(plain, map(quote, (one.run.target_tokens[row], one.run.source_tokens[key])))
         score = f"Score **{labels.number(terms.score)}**"
         st.markdown(
             f"Query: the state that predicts **{query}**. Key: **{read}**. {score}{weight_of(terms, key)}."
@@ -330,9 +315,6 @@ def table(terms: ScoreTerms) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-# --- path length --------------------------------------------------------------------------------------------
-
-
 @part
 def path_length() -> None:
     """How many steps lie between two tokens, through a recurrent network and through attention."""
@@ -343,9 +325,8 @@ def path_length() -> None:
     tokens = run.source_tokens
     stop = len(tokens) - 1 if now.source is None else min(now.source, len(tokens) - 1)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        with st.container(width=280):
-            names = options.rows("from the first token to", tokens)
-            pickers.choose("recurrent.path", "To", names, stop, "source", texts=True)
+        names = options.rows("from the first token to", tokens)
+        pickers.choose("recurrent.path", "To", names, stop, "source", texts=True, width=280)
         seen(PATHS)
     first, last = (quote(tokens[i]) for i in (0, stop))
     told = "The first token is here already: choose a later one."

@@ -14,6 +14,7 @@ PAGE = Page(
 )
 
 with for_pytorch("whole_model"):
+    from collections.abc import Sequence
     from functools import partial
     from typing import Any
 
@@ -21,11 +22,9 @@ with for_pytorch("whole_model"):
     import streamlit as st
 
     from explorer.app.address import State, session
-    from explorer.app.address.parameters import link
     from explorer.app.controls import inform, options, panel, pickers, plain
-    from explorer.app.maps.explorer import Scene, explorer, no_more
+    from explorer.app.maps.explorer import Scene, explorer
     from explorer.app.maps.looking import Looks
-    from explorer.app.sections.whole_model import paper
     from explorer.app.sections.whole_model import parts as part_of_model
     from explorer.app.sections.whole_model.diagram import (
         PARTS,
@@ -38,7 +37,6 @@ with for_pytorch("whole_model"):
         parts,
         proof,
     )
-    from explorer.app.server import catalogue, measured
     from explorer.app.server.view import View
     from explorer.app.shell.changed import of_tokens
     from explorer.app.shell.page import open_sentence_page, with_model
@@ -47,7 +45,9 @@ with for_pytorch("whole_model"):
     from explorer.lenses.inside.parts import logit_lens, stream_norms
     from explorer.linked.view import Layout
     from transformer.audit import merged
-    from transformer.config import ModelConfig
+    from transformer.config import ModelConfig, Side
+    from transformer.model import count_parameters
+    from transformer.storage.card import Score, paragraph, scores
 
 LAYOUT = Layout("anatomy", "page", ("source", "target"), (), "cross", "step")
 SEEING = (
@@ -56,7 +56,6 @@ SEEING = (
     "negative, clear is zero."
 )
 SHARES = (1.0, 1.35)  # of the two columns
-TWINS = {"pre": f"{catalogue.TWINS}/sinusoidal", "post": f"{catalogue.TWINS}/postnorm"}
 ORDERS = {
     "pre": "The {norm} stands before each sub-layer, as in most later models: there is a path that meets no "
     "{norm} from the bottom of a stack to its top, one {norm} stands at the end, and training does without "
@@ -69,6 +68,39 @@ CHAINS = {
     "pre": (r"x + \mathrm{MultiHead}(\mathrm{LN}(x))", r"z + \mathrm{FFN}(\mathrm{LN}(z))"),
     "post": (r"\mathrm{LN}(x + \mathrm{MultiHead}(x))", r"\mathrm{LN}(z + \mathrm{FFN}(z))"),
 }
+SHARED_TEST = "newstest2014"  # on which the paper reports its scores
+UNSTATED = "not stated in its card"
+COMPARED = (
+    f"Only scores on one test can be compared: {SHARED_TEST} is news, with long sentences; Tatoeba has short "
+    "everyday sentences much like those of the bundled models' training, so scores on it are far higher. "
+    "Paper: Vaswani et al. 2017, sections 5 and 6, tables 2 and 3 · this model: its configuration and card"
+)
+READING = """
+**Attention and alignment**
+
+- *Neural Machine Translation by Jointly Learning to Align and Translate*, Bahdanau, Cho, Bengio, 2015
+- *Effective Approaches to Attention-based Neural Machine Translation*, Luong, Pham, Manning, 2015
+
+**The Transformer**
+
+- *Attention Is All You Need*, Vaswani et al., 2017
+- *The Annotated Transformer*, Rush, 2018
+- *Layer Normalization*, Ba, Kiros, Hinton, 2016
+- *On Layer Normalization in the Transformer Architecture*, Xiong et al., 2020
+- *Transformer Feed-Forward Layers Are Key-Value Memories*, Geva, Schuster, Berant, Levy, 2021
+
+**What heads do**
+
+- *Analyzing Multi-Head Self-Attention: Specialized Heads Do the Heavy Lifting, the Rest Can Be Pruned*,
+  Voita et al., 2019
+- *What Does BERT Look At? An Analysis of BERT’s Attention*, Clark et al., 2019
+
+**What a weight explains**
+
+- *Attention is not Explanation*, Jain, Wallace, 2019
+- *Attention is not not Explanation*, Wiegreffe, Pinter, 2019
+- *Attention is Not Only a Weight: Analyzing Transformers with Vector Norms*, Kobayashi et al., 2020
+"""
 
 
 def show(opened: View) -> None:
@@ -86,9 +118,9 @@ def show(opened: View) -> None:
         residual_stream(at)
         logit_lenses(at)
 
-    explorer(Scene(LAYOUT, opened, ("cross",), no_more, below, follows=True))
+    explorer(Scene(LAYOUT, opened, ("cross",), below=below, follows=True))
     blocks(opened)
-    paper.table(opened)
+    paper_table(opened)
 
 
 def model(at: Inspected) -> None:
@@ -126,31 +158,30 @@ def take(part: Any) -> None:
 
 
 def residual_stream(at: Inspected) -> None:
-    """The length of the token's vector, sub-layer by sub-layer."""
-    run = at.run
-    (encoder, first), (decoder, second) = (
-        stream_norms(run, "encoder", at.source),
-        stream_norms(run, "decoder", at.step),
-    )
-    tokens = run.source_tokens[at.source], run.decoder_input_tokens[at.step]
-    lines = []
-    for side, token, points in zip(("encoder", "decoder"), tokens, (encoder, decoder), strict=True):
-        passed = [point.sublayer for point in points]
+    run, lines, checks = at.run, list[tuple[str, list[str], np.ndarray]](), [*at.run.audit().checks]
+    places: dict[Side, tuple[int, Sequence[str]]] = {
+        "encoder": (at.source, run.source_tokens),
+        "decoder": (at.step, run.decoder_input_tokens),
+    }
+    for side, (place, tokens) in places.items():
+        points, more = stream_norms(run, side, place)
+        passed = (point.sublayer for point in points)
         names = [
             "input" if each is None else f"layer {each.layer + 1}, {each.name.replace('_', '-')}"
             for each in passed
         ]
         lengths = np.array([point.norm for point in points])
-        lines.append((f"{side} at “{captions.quote(token)}”", names, lengths))
+        lines.append((f"{side} at “{captions.quote(tokens[place])}”", names, lengths))
+        checks += more
     why = "With post-norm, every norm brings the vector back to the scale that its γ sets."
     if run.config.norm == "pre":
         why = "With pre-norm, nothing scales the vector back on the way, so it mostly grows."
-    audit = merged([*run.audit().checks, *first, *second])
+    audit = merged(checks)
     st.divider()
     left, right = st.columns(SHARES, gap="medium")
     left.markdown(
         "##### The residual stream\n\nEvery sub-layer adds to the same vector. In the decoder, its length "
-        f"goes from {decoder[0].norm:.1f} to {decoder[-1].norm:.1f}. {why}"
+        f"goes from {lengths[0]:.1f} to {lengths[-1]:.1f}. {why}"
     )
     panel(
         "anatomy-stream",
@@ -166,7 +197,6 @@ def residual_stream(at: Inspected) -> None:
 
 
 def logit_lenses(at: Inspected) -> None:
-    """What would come next if the decoder ended after each of its layers."""
     run, written = at.run, at.run.steps[at.step]
     rows, checks = logit_lens(at.model.model, run, at.step, 4)
     names = ["input", *(f"after layer {row.layers}" for row in rows[1:])]
@@ -226,7 +256,6 @@ def blocks(opened: View) -> None:
         caption = f"Order of a sub-layer · {run.model} runs {captions.norm_name(config.norm)}"
         alt = "Post-norm and pre-norm as diagrams"
         panel("anatomy-norms", lambda: norms(config.norm, config.norm_name), caption, alt=alt)
-        other_order("post" if config.norm == "pre" else "pre")
 
 
 def chain(config: ModelConfig, tokens: int) -> str:
@@ -242,35 +271,55 @@ def chain(config: ModelConfig, tokens: int) -> str:
 def whole(config: ModelConfig, source: int, target: int) -> str:
     """LaTeX of the whole model from ids to ids, with its shapes; lengths in tokens."""
     scores = rf"{target} \times {config.n_target_pieces} \to {target}\ \text{{ids}}"
-    lines = []
-    for stack, n, end in zip(
-        config.stacks.values(), (source, target), (r"\text{memory}", scores), strict=True
-    ):
+    ends, lines = ((source, r"\text{memory}"), (target, scores)), list[str]()
+    for stack, (n, end) in zip(config.stacks.values(), ends, strict=True):
         shape = rf"{n} \times {config.d_model}"
         steps = rf"\xrightarrow{{{stack.n_layers}\ \text{{blocks}}}}"
         lines.append(rf"{n}\ \text{{ids}} &\to {shape} {steps} {shape} \\ &\to {end}")
     return r"\begin{aligned} " + r" \\[4pt] ".join(lines) + r" \end{aligned}"
 
 
-def other_order(other: str) -> None:
-    """The twin with the other order, if it is here, and how the two compare."""
-    if TWINS[other] not in catalogue.twins():
-        return
-    scores = (measured.shipped(measured.POSITIONS) or {}).get("scores", {})
-    gap = scores.get("postnorm", {}).get("bleu", {}).get("difference")
-    if gap is not None:
-        low, value, high = (labels.number(gap[end], "+.1f") for end in ("low", "value", "high"))
-        st.caption(
-            "Two positional twins differ only in this order, and in the learning rate and the warm-up that "
-            f"it needs: the post-norm twin differs by {value} BLEU ({low} to {high})."
-        )
-    fresh = dict.fromkeys(("encoder", "decoder", "cross", "step", "source"))
-    st.page_link(
-        "pages/whole_model.py",
-        label=f"Open the {captions.norm_name(other)} twin on this sentence",
-        icon=":material/swap_horiz:",
-        query_params=link(session.current(), model=TWINS[other], **fresh),
+def paper_table(opened: View) -> None:
+    """This model and the paper's two, and a short list of further reading."""
+    run, model = opened.translation, opened.source.translator()
+    config, of = run.config, run.config.stacks
+    training = plain(labels.shorten(paragraph(model.card, "Training").partition(". ")[0], 200))
+    shared, others = bleu(scores(model.card))
+    widths = dict.fromkeys(f"{config.inner_width(side):,}" for side in of)
+    norm = captions.norm_name(config.norm) + ", RMSNorm" * (config.norm_by == "rms")
+    rows = (
+        ("layers", " + ".join(str(stack.n_layers) for stack in of.values()), "6 + 6", "6 + 6"),
+        ("d_model", f"{config.d_model:,}", "512", "1,024"),
+        ("d_ff", " + ".join(widths), "2,048", "4,096"),
+        ("heads", f"{config.n_heads}", "8", "16"),
+        ("LayerNorm", norm, "post-norm", "post-norm"),
+        ("positions", plain(config.positions), "sinusoidal", "sinusoidal"),
+        ("pieces", f"{config.n_target_pieces:,}", "37,000 (en–de)", "37,000 (en–de)"),
+        ("parameters", f"{count_parameters(model.model) / 1e6:.1f} million", "65 million", "213 million"),
+        (
+            f"BLEU on {SHARED_TEST}",
+            *(shared or UNSTATED, "27.3 en–de, 38.1 en–fr"),
+            "28.4 en–de, 41.0 en–fr (41.8 in its table 2)",
+        ),
+        ("BLEU on other tests", others or UNSTATED, "–", "–"),
+        ("training", training or UNSTATED, "12 hours on 8 P100 GPUs", "3.5 days on 8 P100 GPUs"),
     )
+    head = f"| | {plain(run.model)} | paper, base | paper, big |\n|--|--|--|--|\n"
+    st.divider()
+    st.markdown("##### The paper's models and this one")
+    with st.container(key="anatomy-paper"):
+        st.markdown(head + "\n".join(f"| {' | '.join(row)} |" for row in rows))
+    st.caption(COMPARED)
+    with st.expander("Further reading"):
+        st.markdown(READING)
+
+
+def bleu(stated: Sequence[Score]) -> tuple[str, str]:
+    """BLEU as a card states it: on the paper's test, and on all others; empty for what it does not state."""
+    values = [each for each in stated if each.metric == "bleu"]
+    shared = [each for each in values if SHARED_TEST in each.dataset.lower()]
+    others = "; ".join(f"{each.value:g} on {plain(each.dataset)}" for each in values if each not in shared)
+    return "; ".join(f"{each.value:g}" for each in shared), others
 
 
 opened = open_sentence_page("whole_model", changes=of_tokens, kinds=("encoder", "cross"))

@@ -12,10 +12,9 @@ from app_pages import array, charts, framed_rows
 from closed_form import CASES
 
 from explorer.app.server import catalogue, models
-from explorer.lenses.measures.stream import carried, shares
 from explorer.lenses.words.groups import reading_groups
-from transformer import Capture, load_translator
 from transformer import interventions as do
+from transformer import load_translator
 
 run = partial(app_pages.run, "pages/what_if.py", view="compare")
 COPY, RANDOM = {"model": "copy", "text": CASES["copy"].sentence}, {"model": "random", "text": "one two"}
@@ -91,13 +90,6 @@ SAME_ENCODER = "The encoder reads the source alone"
             True,
         ),
         (RANDOM | {"against": "sentence", "other": "nine ten"}, "B: The output was cut at", True),
-        (RANDOM | {"against": "uniform", "measure": "carried"}, "a formula that carries nothing", True),
-        (
-            RANDOM | {"against": "untrained-1", "measure": "carried"},
-            "not measured in an untrained twin",
-            True,
-        ),
-        (RANDOM | {"against": "head-1.2", "measure": "effect"}, "Effects are nats and no shares of", True),
     ],
 )
 def test_an_address_is_told_what_it_compares_and_why_nothing_differs(params, told: str, differs: bool):
@@ -106,8 +98,6 @@ def test_an_address_is_told_what_it_compares_and_why_nothing_differs(params, tol
     assert told in words(at)
     assert (NO_DIFFERENCE in words(at)) != differs
     assert not (SAME_ENCODER in words(at) and "the same translation" in words(at)), "told once"
-    if "measure" in params:
-        assert "weights, colour from 0 to 1" in words(at)
     if params["against"].startswith("untrained"):
         assert words(at).count("✓ verified") == 2
 
@@ -189,18 +179,6 @@ def test_a_changed_run_stands_against_the_run_without_changes_which_is_else_not_
     named = "against the run without changes"
     assert named in box(at, "Compare with").options
     assert named not in box(run(), "Compare with").options
-
-
-@pytest.mark.parametrize("kind", ["encoder", "decoder", "cross"])
-def test_what_keys_carried_is_compared_like_weights(kind: str):
-    at = run(**RANDOM, kind=kind, against="head-1.2", measure="carried", **{kind: "1.1"})
-    translator = load_translator(catalogue.directory("random"))
-    made = translator.translate("one two", capture=Capture(residual=True))
-    first, second = (shares(carried(translator.model, made, kind, 0, head).norms) for head in (0, 1))
-    mean = np.abs(first - second)[made.mask(kind, 0, 0)].mean()
-    for told in (f"mean |difference| {mean:.2f}", "shares of what keys carried", "carries most from"):
-        assert told in words(at)
-    assert words(at).count("✓ from a verified trace") == 2
 
 
 def test_two_bundled_models_with_other_pieces_are_compared_by_words():

@@ -15,7 +15,6 @@ from explorer.app.sections.positions.alone import turned
 from explorer.app.server import catalogue, measured
 from explorer.app.server.catalogue import twin_title as title
 from explorer.figures.base.bars import percent
-from explorer.lenses.what_if.controls import encode_moved
 from transformer import load_translator
 from transformer.encodings import REGISTRY, sinusoidal_table
 
@@ -170,32 +169,6 @@ def test_a_swap_is_not_noticed_without_positions_and_a_move_only_by_absolute_one
     assert swap["none"] < 1e-4
     assert min(value for name, value in swap.items() if name != "none") > 1e-3
     assert {name for name, value in move.items() if value > 1e-3} == ADDED
-
-
-def test_maps_of_a_moved_sentence_differ_where_positions_are_absolute(folder):
-    drawn = named_charts(run(PAGE, view="sentence", text="one two three four", offset="9", twin_head="1.1"))
-    gaps = {name: array(each["data"][0]["z"]) for name, each in drawn.items() if name.startswith("moved-")}
-    assert len(gaps) == len(REGISTRY)
-    moving = {name for name, gap in gaps.items() if np.abs(gap).max() > 1e-4}
-    assert moving == {f"moved-{name}" for name in ADDED}
-    twin = load_translator(folder / "positions" / "sinusoidal")
-    there, here = (encode_moved(twin, "one two three four", by).weights("encoder", 0, 0) for by in (9, 0))
-    np.testing.assert_allclose(gaps["moved-sinusoidal"], there - here, atol=1e-6)
-
-
-def test_rows_of_a_long_moved_sentence_are_compared_whole(folder):
-    text = " ".join(["one two three four"] * 12)
-    drawn = named_charts(run(PAGE, view="sentence", text=text, offset="9", twin_head="1.1"))
-    twin = load_translator(folder / "positions" / "sinusoidal")
-    there, here = (encode_moved(twin, text, by).weights("encoder", 0, 0) for by in (9, 0))
-    assert len(here) > 32
-    written = drawn["moved-sinusoidal"]["layout"]["yaxis2"]["ticktext"][0]
-    assert written == f"{np.abs(there - here).sum(1)[0] / 2:.2f}"
-
-
-def test_a_sentence_in_its_place_has_no_moved_maps():
-    drawn = named_charts(run(PAGE, view="sentence", text="one two three four", offset="0"))
-    assert not any(name.startswith("moved-") for name in drawn)
 
 
 @pytest.mark.parametrize("page", LINKED)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
@@ -60,17 +61,15 @@ def popover(
     on = ", ".join(["words"] * now.words + [f"no {name}" for name in now.hide])
     kinds = tuple(kinds)
 
-    def hide(name: str) -> Callable[[bool], None]:
-        def take(hidden: bool) -> None:
-            asked = {*session.current().hide} - {name} | ({name} if hidden else set())
-            session.change(hide=tuple(each for each in HIDEABLE if each in asked))
-
-        return take
+    def hide(name: str, hidden: bool) -> None:
+        asked = {*session.current().hide} - {name} | ({name} if hidden else set())
+        session.change(hide=tuple(each for each in HIDEABLE if each in asked))
 
     with st.popover(f"Display{f': {on}' if on else ''}", type="tertiary", icon=":material/tune:"):
         st.toggle("Words", now.words, help=_WORDS, **control("words", now.words))
         for name, label in _HIDE.items():
-            st.toggle(label, name in now.hide, **control(f"hide.{name}", name in now.hide, hide(name)))
+            is_on = name in now.hide
+            st.toggle(label, is_on, **control(f"hide.{name}", is_on, partial(hide, name)))
         switch("scale", "Colours", _SCALES, now.scale, labelled=True)
         if set(kinds) - {"encoder"}:
             usual = {"cross": "predicted", "decoder": "read"}.get("".join(kinds), "usual")
@@ -100,15 +99,9 @@ def lines(look: HeadSelection, now: State) -> None:
         others = [(i, j) for i in range(layers) for j in range(heads) if (i, j) != look.head]
         more = [head for head in now.more or () if head in others]
         keep = lambda heads: session.change(more=tuple(map(tuple, heads)) or None)  # noqa: E731
-        st.multiselect(
-            "Other heads",
-            others,
-            more,
-            format_func=lambda head: labels.head_name(*head),
-            max_selections=3,
-            placeholder="Up to three",
-            **control("more", more, keep),
-        )
+        more_of: dict[str, Any] = control("more", more, keep) | {"placeholder": "Up to three"}
+        name_of = lambda head: labels.head_name(*head)  # noqa: E731
+        st.multiselect("Other heads", others, more, format_func=name_of, max_selections=3, **more_of)
 
 
 def link_rule(rule: str) -> tuple[float | None, float]:
@@ -154,9 +147,6 @@ def weights(view: ReadView) -> pandas.DataFrame:
     return cells
 
 
-# --- what the cells say -------------------------------------------------------------------------------------
-
-
 def measure(opened: View, now: State) -> None:
     """Draws the switch, and says why a measure that was asked for is not to be had."""
     if "cross" not in opened.kinds:
@@ -170,21 +160,20 @@ def measure(opened: View, now: State) -> None:
 
 def prepare(looks: Iterable[HeadSelection]) -> None:
     """Measures the effects that are about to be drawn, with a bar; says which map is too large."""
-    with st.container():
-        for look in (each for each in looks if each.measure == "effect"):
-            from explorer.app.maps import measures  # PyTorch comes with it
+    for look in (each for each in looks if each.measure == "effect"):
+        from explorer.app.maps import measures  # PyTorch comes with it
 
-            most = measures.MOST_CELLS_OF_MAP
-            count = measures.count(look.translation, look.kind, look.head, look.window)
-            if count > most:
-                inform(
-                    f"The map of {KIND_NAMES[look.kind].lower()} has {count:,} visible cells, and each takes "
-                    f"a run of its own; effects are measured for at most {most}. It shows weights: choose "
-                    "fewer rows and columns under Display."
-                )
-                continue
-            with waiting.progress(f"Running the model again without each of {count} cells") as tell:
-                measures.effects_of(look.opened, look.kind, look.head, look.window, tell=tell)
+        most = measures.MOST_CELLS_OF_MAP
+        count = measures.count(look.translation, look.kind, look.head, look.window)
+        if count > most:
+            inform(
+                f"The map of {KIND_NAMES[look.kind].lower()} has {count:,} visible cells, and each takes a "
+                f"run of its own; effects are measured for at most {most}. It shows weights: choose fewer "
+                "rows and columns under Display."
+            )
+            continue
+        with waiting.progress(f"Running the model again without each of {count} cells") as tell:
+            measures.effects_of(look.opened, look.kind, look.head, look.window, tell=tell)
 
 
 def shares(opened: View, now: State) -> None:
@@ -205,17 +194,16 @@ def shares(opened: View, now: State) -> None:
 
 def shaded(opened: View, now: State) -> list[Shade]:
     """How dark each target token is; nothing if the visitor did not ask, or the model does not allow it."""
+    found = list[Shade]()
     if not now.shares or set(opened.kinds) != set(KIND_NAMES) or lacking(opened, "effect") is not None:
-        return []
+        return found
     from explorer import lenses
     from explorer.app.maps import measures  # PyTorch comes with it
 
-    found = measures.of_run(opened, lenses.alti).source.sum(1).tolist()
-    parts = [(share, percent(share)) for share in found]
-    return [
-        Shade(share=share, text=f"{said} from the {_SOURCE}", number=Gloss(text=said, origin=_SOURCE))
-        for share, said in parts
-    ]
+    for share in measures.of_run(opened, lenses.alti).source.sum(1).tolist():
+        said = f"{percent(share)} from the {_SOURCE}"
+        found.append(Shade(share=share, text=said, number=Gloss(text=percent(share), origin=_SOURCE)))
+    return found
 
 
 def why(opened: View) -> None:
@@ -223,8 +211,10 @@ def why(opened: View) -> None:
     if "cross" not in opened.kinds:
         return
     cannot, icon = lacking(opened, "effect"), ":material/balance:"
-    off = cannot is not None
-    if st.button("Why this token?", type="tertiary", icon=icon, help=cannot or _WHY, disabled=off):
+    asked = st.button(
+        "Why this token?", type="tertiary", icon=icon, help=cannot or _WHY, disabled=cannot is not None
+    )
+    if asked:
         st.switch_page("pages/explanation.py", query_params=link(session.current(), view="why"))
 
 
@@ -244,7 +234,6 @@ def cell(look: HeadSelection) -> None:
 
 
 def cell_table(look: HeadSelection) -> str:
-    """Every measure of the cursor's cell, in Markdown."""
     from explorer.app.maps import measures
 
     (row, key), run = look.cell, look.translation

@@ -18,7 +18,7 @@ from explorer.app.address import State, session
 from explorer.app.address.kinds import YES
 from explorer.app.address.state import page_value
 from explorer.app.controls import part
-from explorer.app.maps import component, display, next_token_choice
+from explorer.app.maps import display, next_token_choice
 from explorer.app.maps.looking import HeadSelection, Looks, looks_of
 from explorer.app.server import catalogue, measured, models, runs
 from explorer.app.server.view import View
@@ -31,6 +31,19 @@ from transformer.config import AttentionKind
 
 page_value("present", YES, False)  # whether the view fills the window, in large type
 _KEY = "explorer"
+_SCRIPT = 'import(new URL("app/static/linked_view-7/view.js", document.baseURI))'
+# Data travel as a list of one: in a dictionary, Streamlit looks for tables among the values, with pandas.
+# Streamlit mistakes a one-line script for a path, so each script has a line break.
+_VIEW = st.components.v2.component(
+    "linked_view",
+    js=f"export default async (part) =>\n  (await {_SCRIPT}).show({{ ...part, data: part.data[0] }});",
+    isolate_styles=False,
+)
+_FEEDER = st.components.v2.component(
+    "linked_view_feeder",
+    js=f"export default async ({{ data }}) => {{\n  (await {_SCRIPT}).feed({{ data: data[0] }});\n}};",
+    isolate_styles=False,
+)
 
 
 @dataclass(frozen=True)
@@ -42,17 +55,7 @@ class Strips:
     shades: Sequence[Shade] = ()  # how dark each target token is; none if the strip is not shaded
 
 
-USUAL = Strips()
 _SIDES = {"encoder": ("source",), "decoder": ("target",), "cross": ("source", "target")}
-
-
-def no_more(now: State, looks: Looks) -> Mapping[str, Feed]:
-    """Returns no payloads, for a view whose only figures are its maps."""
-    return {}
-
-
-def nothing(now: State, looks: Looks) -> None:
-    """Draws nothing, for a view without controls."""
 
 
 def strips_only(
@@ -73,8 +76,8 @@ class Scene:
     opened: View  # the opened sentence
     kinds: tuple[str, ...]  # the kinds of attention whose chosen head is drawn as a map
     # returns the payloads of the other figures, by name
-    extra: Callable[[State, Looks], Mapping[str, Feed]] = no_more
-    below: Callable[[State, Looks], None] = nothing  # draws the controls under the view
+    extra: Callable[[State, Looks], Mapping[str, Feed]] = lambda now, looks: {}
+    below: Callable[[State, Looks], None] = lambda now, looks: None  # draws the controls under the view
     tour: tuple[tuple[str, str], ...] = ()  # the stops of the tour, each a part of the view and its text
     fade: bool = True  # whether the rows of later steps are faded
     largest: int = 360  # the longest side that a map may have, in px
@@ -84,7 +87,7 @@ class Scene:
     # draws what follows every step together with the view
     beside: Callable[[State, Looks], None] | None = None
     # what the token strips show beside the tokens, or a function that returns it if it depends on the state
-    strips: Strips | Callable[[State], Strips] = USUAL
+    strips: Strips | Callable[[State], Strips] = field(default_factory=Strips)
     # gets the sentence, a step and a token id, and returns the values of the state with which the model
     # continues from there with that token
     go_on: Callable[[View, int, int], Mapping[str, Any]] = next_token_choice.take
@@ -100,16 +103,9 @@ class Scene:
         heads = ((getattr(now, kind), size) for kind, size in self.opened.translation.config.sizes.items())
         return all(at is not None and at[0] < size[0] and at[1] < size[1] for at, size in heads)
 
-    @property
-    def limits(self) -> CursorRange:
-        """Range of the cursor."""
-        translation = self.opened.translation
-        return CursorRange(self.opened.trace, len(translation.target_tokens), len(translation.source_tokens))
-
 
 @part(key=_KEY)
 def explorer(scene: Scene) -> None:
-    """Draws the view and its controls, and sends the figures."""
     now = _current(scene)
     looks = looks_of(scene.opened, now)
     layout = scene.laid_out(now, looks)
@@ -132,24 +128,32 @@ def explorer(scene: Scene) -> None:
 
 
 def _feed(layout: Layout, name: str, payload: Mapping[str, Any]) -> None:
-    """Sends a feed; while a question is open, one that does not answer it."""
+    """Sends a feed, which Streamlit does if it changed; an open question gets none that answers it."""
     choices = session.silent()
-    component.feed(layout, name, payload if choices is None else linked_view.silenced(payload, choices))
+    sent = payload if choices is None else linked_view.silenced(payload, choices)
+    _FEEDER(key=f"feed.{layout.view}.{name}", data=[{"view": layout.view, "name": name, **sent}])
 
 
 @part
 def _view(scene: Scene, layout: Layout) -> None:
-    key, now = session.view_key(layout.view), _current(scene)
-    present = now.present and bool(layout.plots)
-    component.mount(
-        layout,
-        scene.opened.trace,
-        session.cursor(),
-        key,
-        lambda: _moved(scene, layout),
-        present,
-        None if models.loading().begun else models.loading().begin,  # what the picture did not wait for
-    )
+    key, now, cursor = session.view_key(layout.view), _current(scene), session.cursor()
+    awaited = not models.loading().begun  # whether something waits for the paint
+    data = {
+        "view": layout.view,
+        "layout": layout.style,
+        "strips": layout.strips,
+        "plots": layout.plots,
+        "focus": layout.focus,
+        "cursor": layout.cursor,
+        "trace": scene.opened.trace,
+        "step": cursor.step,
+        "source": cursor.source,
+        "ack": cursor.ack,
+        "awaited": awaited,
+        **({"present": True} if now.present and layout.plots else {}),
+    }
+    painted = models.loading().begin if awaited else (lambda: None)
+    _VIEW(key=key, data=[data], on_at_change=lambda: _moved(scene, layout), on_painted_change=painted)
     if scene.beside is not None:
         scene.beside(now, looks_of(scene.opened, now))
 
@@ -165,9 +169,10 @@ def _current(scene: Scene) -> State:
 def _moved(scene: Scene, layout: Layout) -> None:
     if not scene.holds(session.current()):
         return
-    before, sizes = _drawn(scene), scene.opened.translation.config.sizes
+    before, run = _drawn(scene), scene.opened.translation
+    limits = CursorRange(scene.opened.trace, len(run.target_tokens), len(run.source_tokens))
     take = partial(scene.go_on, scene.opened)
-    if session.on_linked_view(layout.view, scene.limits, sizes, take, changed.switched):
+    if session.on_linked_view(layout.view, limits, run.config.sizes, take, changed.switched):
         session.rerun()
     if _drawn(scene) != before:
         st.rerun(_KEY)
@@ -189,29 +194,25 @@ def _map(scene: Scene, layout: Layout, look: HeadSelection) -> Feed:
     sums = layout.style == "page"
     opened = scene.opened.trace, scene.opened.translation
     payload = head_map(*opened, view, look.lengths, first, roles, look.scale, scene.largest, sums)
-    payload["acts"] = _acts(scene) if drawn else []
+    # what a click on the map's title does with its head: `inside` opens it, `off` switches it off or on
+    payload["acts"] = ["inside", "off"] if drawn and source.has_model else []
+    if source.name.startswith(f"{catalogue.LANGUAGE}/"):
+        payload["acts"] = payload["acts"][1:]
     payload["fade"] = scene.fade and look.kind != "encoder"
     if payload["choice"] and look.kind == "cross":
         payload["choice"]["first"] = f"{payload['choice']['first']} {source.guided}".rstrip()
     return payload
 
 
-def _acts(scene: Scene) -> list[str]:
-    """What a click on a map's title does with its head: `inside` opens it, `off` switches it off or on."""
-    source = scene.opened.source
-    if not source.has_model:
-        return []
-    return ["off"] if source.name.startswith(f"{catalogue.LANGUAGE}/") else ["inside", "off"]
-
-
 def _strips(scene: Scene, looks: Looks) -> Feed:
     opened, translation = scene.opened, scene.opened.translation
     strips = scene.strips if isinstance(scene.strips, Strips) else scene.strips(session.current())
-    step = scene.opened.first_step
+    step, claim, claimed = opened.first_step, None, opened.claimed_step
     tour = [
-        {"plot": plot, "text": text, "step": None if i == 0 else step}
-        for i, (plot, text) in enumerate(scene.tour)
+        {"plot": plot, "text": text, "step": step if i else None} for i, (plot, text) in enumerate(scene.tour)
     ]
+    if opened.example is not None and claimed is not None and "cross" in scene.kinds:
+        claim = {"step": claimed, "text": opened.example.claim.text}
     return linked_view.strips_feed(
         opened.trace,
         translation.source_tokens,
@@ -220,15 +221,8 @@ def _strips(scene: Scene, looks: Looks) -> Feed:
         follow=runs.followed(translation, looks["cross"].head) if "cross" in looks else (),
         glosses=opened.glosses,
         tour=tour,
-        claim=_claim(scene),
+        claim=claim,
         sides=strips.sides,
         n_given=strips.n_given,
         shades=strips.shades,
     )
-
-
-def _claim(scene: Scene) -> dict[str, Any] | None:
-    opened, step = scene.opened, scene.opened.claimed_step
-    if opened.example is None or step is None or "cross" not in scene.kinds:
-        return None
-    return {"step": step, "text": opened.example.claim.text}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import streamlit as st
@@ -29,8 +29,7 @@ from explorer.linked import view as linked_view
 from explorer.linked.view import Feed, Layout
 from transformer.config import AttentionKind, Head
 
-SAMPLE = "aer"
-"""The one statistic that this sentence alone cannot give; it comes from `heads.json`."""
+SAMPLE = "aer"  # the one statistic that this sentence alone cannot give; it comes from `heads.json`
 _LABELS = {each.name: each.label for each in STATISTICS} | {SAMPLE: "alignment error"}
 _FALLING = {each.name for each in STATISTICS if each.falling} | {SAMPLE}
 _SHARES = {each.name for each in STATISTICS if each.unit == "share"} - {"entropy"} | {SAMPLE}
@@ -52,7 +51,6 @@ class KindPage:
 
 
 def show(page: KindPage, opened: View, fade: bool = True) -> None:
-    """Draws the page of a kind for one sentence."""
     kind, config = page.kind, opened.translation.config
 
     def layout(now: State, looks: Looks) -> Layout:
@@ -71,17 +69,13 @@ def show(page: KindPage, opened: View, fade: bool = True) -> None:
             run_export(scene, lambda now, looks: printed(looks[kind], now))
         say(page.note)
 
-    def feed(now: State, looks: Looks) -> dict[str, Feed]:
-        return feeds(looks[kind], now, fade)
-
-    def above(now: State, looks: Looks) -> None:
-        choose(looks[kind], now)
-
-    scene = Scene(layout, opened, (kind,), feed, below, fade=fade, largest=520, above=above)
+    scene = Scene(
+        *(layout, opened, (kind,), lambda now, looks: feeds(looks[kind], now, fade), below),
+        fade=fade,
+        largest=520,
+        above=lambda now, looks: choose(looks[kind], now),
+    )
     explorer(scene)
-
-
-# --- one head, large ----------------------------------------------------------------------------------------
 
 
 def focus_of(look: HeadSelection, now: State) -> str:
@@ -144,25 +138,19 @@ def _with_others(look: HeadSelection, now: State, view: ReadView) -> list[ReadVi
 def printed(look: HeadSelection, now: State) -> dict[str, Picture]:
     """Lines and lists as Plotly figures for export; on the page, the linked view draws them itself."""
     view = look.read()
-    caption = caption_of(view, look, None)
+    caption, audit = caption_of(view, look, None), view.audit
     if now.show == "lines":
         views = _with_others(look, now, view)
         heads = ", ".join(labels.head_name(each.layer, each.head) for each in views)
         told = f"{caption} · {heads} · {display.links_name(now.links)}, thickness = {quantity(view).share}"
-        return {
-            "lines": Picture(
-                lambda: lines(views, *display.link_rule(now.links)), told, view.audit, view.derived
-            )
-        }
+        draw = lambda: lines(views, *display.link_rule(now.links))  # noqa: E731
+        return {"lines": Picture(draw, told, audit, view.derived)}
     row = look.cell[0]
     at = next((i for i, group in enumerate(view.rows) if group.start <= row < group.stop), None)
     if now.show != "strongest" or at is None:
         return {}
     told = f"{caption} · the strongest keys, {labels.row_names(view.query_tokens, view.predicted_tokens)[at]}"
-    return {"strongest keys": Picture(lambda: strongest(view, at), told, view.audit, view.derived)}
-
-
-# --- all heads, as tiles ------------------------------------------------------------------------------------
+    return {"strongest keys": Picture(lambda: strongest(view, at), told, audit, view.derived)}
 
 
 def values(opened: View, kind: str, statistic: str | None) -> list[list[float]] | None:
@@ -176,10 +164,7 @@ def values(opened: View, kind: str, statistic: str | None) -> list[list[float]] 
 
 
 def order(opened: View, kind: str, statistic: str | None) -> list[list[int]] | None:
-    """The heads of each layer by a statistic, those that stand out first; None if it is not known.
-
-    Errors, entropies and distances rise, other statistics fall.
-    """
+    """The heads of each layer by a statistic, those that stand out first; None if it is not known."""
     numbers = values(opened, kind, statistic)
     if numbers is None:
         return None
@@ -187,19 +172,13 @@ def order(opened: View, kind: str, statistic: str | None) -> list[list[int]] | N
     return [sorted(range(len(row)), key=lambda i: (row[i] != row[i], sign * row[i])) for row in numbers]
 
 
-def measure(opened: View, kind: str, statistic: str | None) -> Measure | None:
-    """The statistic that colours the tiles; None if it is not known."""
-    numbers = values(opened, kind, statistic)
-    if numbers is None:
-        return None
-    return Measure(numbers, [["" if each != each else f"{each:.2f}" for each in row] for row in numbers])
-
-
 def tiles_feed(look: HeadSelection, now: State) -> Feed:
-    """The feed of the tiled map."""
     opened, kind, tiles = look.opened, look.kind, look.tiles()
     layers, heads, tile = len(tiles), len(tiles[0]), tiles[0][0]
-    ordered, coloured = order(opened, kind, now.order), measure(opened, kind, now.color)
+    ordered, numbers, coloured = order(opened, kind, now.order), values(opened, kind, now.color), None
+    if numbers is not None:
+        written = [["" if each != each else f"{each:.2f}" for each in row] for row in numbers]
+        coloured = Measure(numbers, written)
     roles = measured.roles(opened.source).get(kind, [])
     notes = {(i, j): note(look, now, (i, j), roles) for i in range(layers) for j in range(heads)}
     said = {"weight": "", "carried": " (shares carried)"}.get(look.measure, " (weights)")
@@ -227,9 +206,8 @@ def note(look: HeadSelection, now: State, head: Head, roles: Sequence[Sequence[s
     """The hover text of a head: role, alignment error, the chosen statistics, and its largest mass."""
     layer, number = head
     here = per_run.statistics(look.opened, look.kind)[layer][number]
-    masses = sorted(
-        (each for each in ORDERS if each.endswith("_mass") and each in here), key=lambda m: -here[m]
-    )
+    masses = [each for each in ORDERS if each.endswith("_mass") and each in here]
+    masses.sort(key=lambda each: -here[each])
     lines = [f"role: {roles[layer][number]}"] if roles and roles[layer][number] else []
     for statistic in dict.fromkeys(filter(None, (SAMPLE, now.order, now.color, *masses[:1]))):
         grid = values(look.opened, look.kind, statistic)
@@ -242,11 +220,8 @@ def note(look: HeadSelection, now: State, head: Head, roles: Sequence[Sequence[s
 def tile_pickers(look: HeadSelection, now: State) -> None:
     """Draws two controls, for the statistic that orders the tiles and the statistic that colours them."""
     known = {each: _LABELS[each] for each in ORDERS if values(look.opened, look.kind, each) is not None}
-
-    def take(field: str) -> Callable[[str], None]:
-        return lambda each: session.change(**{field: each or None})
-
     for field, what, usual in (("order", "order", "number"), ("color", "colour", "weights only")):
         chosen = getattr(now, field) if getattr(now, field) in known else ""
         names, label = options.statistics(what, usual, known), f"{what.capitalize()} of the heads"
-        pickers.choose(field, label, names, chosen, take(field), texts=True)
+        take = lambda each, field=field: session.change(**{field: each or None})  # noqa: E731
+        pickers.choose(field, label, names, chosen, take, texts=True)

@@ -55,7 +55,8 @@ def living_page(
         asked = replace(opened.request, changes=())
         base = View(asked, runs.traced(asked), None)
         beside = base.translation, replace(known, query=_query(base, now))
-    at, measures = place(opened.kinds, now), _measures(opened, now)
+    at = place(opened.kinds, now)
+    measures = () if now.measure == "weight" or lacking(opened, now.measure) else (now.measure,)
     explained = now.view == "why" and "decoder" in opened.kinds and not opened.request.changes
     why = [(now.step or 0) + 1] if explained else []
     return written(run, known, at, beside=beside, measures=measures, why=why).encode()
@@ -84,11 +85,6 @@ def living_pages(
     return file.getvalue()
 
 
-def _measures(opened: View, now: State) -> tuple[str, ...]:
-    """The measure of the visitor's maps, if the run can be measured."""
-    return () if now.measure == "weight" or lacking(opened, now.measure) else (now.measure,)
-
-
 def where() -> str:
     """The address of this app, as the visitor's browser calls it; empty if that is not known."""
     url = (st.context.url or "").rstrip("/")
@@ -99,14 +95,12 @@ def where() -> str:
 def _query(opened: View, now: State) -> dict[str, str]:
     """What an address says of the run itself."""
     asked, run = opened.request, opened.translation
-    told: dict[str, Any] = {
-        name: getattr(now, name) for name in ("language", "temperature", "top_k", "top_p")
-    }
+    told: dict[str, Any] = {n: getattr(now, n) for n in ("language", "temperature", "top_k", "top_p")}
     told |= {"model": asked.model, "decode": asked.decode, "target": asked.target, "changes": asked.changes}
     told |= (
-        {"prompt": run.prompt}
-        if run.prompt is not None
-        else {"text": asked.text, "sentence": examples.whole(asked.text)}
+        {"text": asked.text, "sentence": examples.whole(asked.text)}
+        if run.prompt is None
+        else {"prompt": run.prompt}
     )
     return as_params(changed(State(), **told))
 

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from explorer.app.address import State
+from explorer.app.address.kinds import POSITION
+from explorer.app.address.state import page_value
 from explorer.app.server import runs
 from explorer.app.server.source import NEEDS_MODEL
 from explorer.app.server.view import View, per_run
@@ -27,9 +29,11 @@ from explorer.lenses.words.reading import (
     reading_window,
 )
 from explorer.linked.view import Cursor, window_around
-from transformer.config import AttentionKind, Head, Site, TransformerConfig
+from transformer.config import AttentionKind, Head, TransformerConfig
 from transformer.run import Translation
 from transformer.view import AuditReport, HeadMap, HeadView, Window
+
+page_value("key", POSITION)  # the key at the cursor in self-attention
 
 
 @dataclass(frozen=True)
@@ -48,13 +52,7 @@ class HeadSelection:
 
     @property
     def translation(self) -> Translation:
-        """The sentence's translation, with its trace."""
         return self.opened.translation
-
-    @property
-    def site(self) -> Site:
-        """Where this attention sits in the model."""
-        return self.translation.config.sites[AttentionKind(self.kind)]
 
     @property
     def lengths(self) -> tuple[int, int]:
@@ -64,20 +62,18 @@ class HeadSelection:
     @property
     def tokens(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The pieces that name rows and columns; rows and columns are merged and hidden by these pieces."""
-        run, site = self.translation, self.site
+        run, site = self.translation, self.translation.config.sites[AttentionKind(self.kind)]
         rows, columns = run.tokens(site.query_side), run.tokens(site.key_side)
         named = self.reading.rows or ("read" if site.own_keys else "predicted")
         return run.target_tokens if site.predicts and named == "predicted" else rows, columns
 
     @property
     def axes(self) -> tuple[Axis, Axis]:
-        """Rows and columns of the whole map, as the visitor reads them."""
         rows, columns = self.tokens
         return read_axis(rows, self.reading), read_axis(columns, self.reading)
 
     @property
     def window(self) -> Window:
-        """The part of the map that is drawn around the cell."""
         rows, columns = self.tokens
         return Window(
             *reading_window(rows, self.reading, self.cell[0], self.most),
@@ -86,7 +82,6 @@ class HeadSelection:
 
     @property
     def is_windowed(self) -> bool:
-        """Whether only a part of the map is drawn."""
         return any(len(axis.visible) > self.most for axis in self.axes)
 
     def read(
@@ -188,22 +183,16 @@ def lacking(opened: View, measure: str) -> str | None:
 
 def cells_of(opened: View, state: State) -> dict[str, tuple[int, int]]:
     """The row and column (from 0) of the cursor, by kind; a source not chosen follows cross-attention."""
-    sites = opened.translation.config.sites
-    at = {"encoder": _source(opened, state), "decoder": state.step or 0}
+    step, source, sites = state.step or 0, state.source or 0, opened.translation.config.sites
+    if state.source is None and "cross" in opened.kinds:
+        assert state.cross is not None
+        source = runs.followed(opened.translation, state.cross)[step]
+    at = {"encoder": source, "decoder": step}
     return {str(kind): (at[site.query_side], at[site.key_side]) for kind, site in sites.items()}
-
-
-def _source(opened: View, state: State) -> int:
-    """The source token of the cursor, from 0; without cross-attention, nothing follows the step."""
-    if state.source is not None or "cross" not in opened.kinds:
-        return state.source or 0
-    assert state.cross is not None
-    return runs.followed(opened.translation, state.cross)[state.step or 0]
 
 
 def reading_of(state: State, kind: str, measure: str = "weight") -> Reading:
     """The reading that a state asks for, for one kind of attention; some measures are not of words."""
     named = None if kind == "encoder" or state.rows not in {"read", "predicted"} else state.rows
-    hide = state.hide
     words = state.words and bool(QUANTITIES[measure].words)
-    return Reading(words, "special" in hide, "punctuation" in hide, named)  # type: ignore[arg-type]
+    return Reading(words, "special" in state.hide, "punctuation" in state.hide, named)  # type: ignore[arg-type]

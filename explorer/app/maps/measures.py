@@ -17,10 +17,8 @@ from transformer import Translation
 from transformer.config import AttentionKind, Head
 from transformer.view import Array, AuditReport, HeadMap, Window
 
-MOST_CELLS_OF_MAP = 400
-"""Cells of a map whose effect is measured at most: some seconds, with a bar."""
-MOST_TOKENS = 128
-"""Longest side of a run that is explained by taking each token away: two minutes with `en-pt`."""
+MOST_CELLS_OF_MAP = 400  # whose effect is measured: some seconds, with a bar
+MOST_TOKENS = 128  # longest side of a run explained by taking each token away: two minutes with `en-pt`
 
 
 @per_run(64)
@@ -68,10 +66,6 @@ def in_place(opened: View, view: HeadMap, name: str) -> HeadMap:
     return IN_PLACE[name](opened, view)
 
 
-def _carried_in_place(opened: View, view: HeadMap) -> HeadMap:
-    return carried_map(view, of_run(opened, lenses.carried, view.kind, view.layer, view.head))
-
-
 def _effects_in_place(opened: View, view: HeadMap) -> HeadMap:
     if view.mask.sum() > MOST_CELLS_OF_MAP:
         return view
@@ -79,7 +73,9 @@ def _effects_in_place(opened: View, view: HeadMap) -> HeadMap:
 
 
 IN_PLACE: dict[str, Callable[[View, HeadMap], HeadMap]] = {
-    "carried": _carried_in_place,
+    "carried": lambda opened, view: carried_map(
+        view, of_run(opened, lenses.carried, view.kind, view.layer, view.head)
+    ),
     "effect": _effects_in_place,
 }
 """What the switch of the maps offers beside weights, and the map of it."""

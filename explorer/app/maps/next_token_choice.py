@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from typing import Any
 
 from explorer.app.address import session
@@ -19,39 +19,27 @@ def changes(
 ) -> tuple[Intervention, ...]:
     """The changes with which a run keeps its tokens up to a step, writes a token there, and then continues.
 
-    Greedy search needs only the choice of the token, because it writes the tokens before the step again. Any
-    other way of decoding is given those tokens. Choices for later steps are dropped. A token that greedy
-    search would write anyway needs no choice.
+    Greedy search needs only the choice of the token, because it writes the tokens before the step again, and
+    none of a token that it would write anyway. Any other way of decoding is given the tokens before the step.
+    Choices for later steps are dropped.
     """
-    kept = tuple(each for each in translation.interventions if not _chooses(each, step))
+    kept = tuple(
+        each
+        for each in translation.interventions
+        if not (isinstance(each, Prefix) and len(each.token_ids) > step)
+        and not (isinstance(each, Choose) and each.step >= step)
+    )
     if translation.method != "greedy":
         others = tuple(each for each in kept if not isinstance(each, Choose | Prefix))
         return (*others, prefix([*translation.target_ids[:step], token_id]))
-    now = translation.steps[step]
-    first = now.alternatives[0]
-    if token_id == first.token_id and not first.excluded and _free(kept):
+    offered = translation.steps[step].alternatives
+    free = all(isinstance(each, Choose) for each in kept)  # greedy search takes the most probable token
+    if free and token_id == offered[0].token_id and not offered[0].excluded:
         return kept
-    return (*kept, choose(step, _piece(translation, step, token_id)))
-
-
-def _chooses(change: Intervention, step: int) -> bool:
-    """Whether a change chooses the token of this step or of a later one."""
-    if isinstance(change, Prefix):
-        return len(change.token_ids) > step
-    return isinstance(change, Choose) and change.step >= step
-
-
-def _free(changes: Sequence[Intervention]) -> bool:
-    """Whether nothing but choices is changed, so that greedy search takes the most probable token."""
-    return all(isinstance(each, Choose) for each in changes)
-
-
-def _piece(translation: Translation, step: int, token_id: int) -> int | str:
-    """The token as its piece, which people can read in an address; by its id if several tokens look alike."""
-    found = [each for each in translation.steps[step].alternatives if each.token_id == token_id]
-    piece = found[0].token if found else ""
-    alike = [each for each in translation.steps[step].alternatives if each.token == piece]
-    return piece if len(alike) == 1 else token_id
+    # as its piece, which people can read in an address; by its id if several tokens look alike
+    piece = next((each.token for each in offered if each.token_id == token_id), "")
+    alike = [each for each in offered if each.token == piece]
+    return (*kept, choose(step, piece if len(alike) == 1 else token_id))
 
 
 def take(opened: View, step: int, token_id: int) -> dict[str, Any]:
@@ -60,12 +48,8 @@ def take(opened: View, step: int, token_id: int) -> dict[str, Any]:
     if token_id == now:
         return {}
     session.tried().update((_place(opened, step), each) for each in (token_id, now))
-    return {
-        **session.RUN,
-        "changes": changes(opened.translation, step, token_id),
-        "target": None,
-        "step": step,
-    }
+    more = {"changes": changes(opened.translation, step, token_id), "target": None, "step": step}
+    return {**session.RUN, **more}
 
 
 def offered(opened: View) -> tuple[list[list[int]], list[list[int]]]:

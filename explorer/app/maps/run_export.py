@@ -14,14 +14,13 @@ import streamlit as st
 
 import transformer
 from explorer.app.address import State, session
-from explorer.app.address.kinds import AS_ONE
+from explorer.app.address.kinds import AS_ONE, BEAM, SAMPLE
 from explorer.app.controls import Picture, part
 from explorer.app.controls.export import file_name, offer, popover
-from explorer.app.maps.as_python import calls
 from explorer.app.maps.explorer import Scene
 from explorer.app.maps.living import living_page, living_pages, where
 from explorer.app.maps.looking import HeadSelection, Looks, looks_of
-from explorer.app.server import examples
+from explorer.app.server import catalogue, examples
 from explorer.app.server.view import View
 from explorer.app.shell import menu, waiting
 from explorer.figures import next_token
@@ -29,6 +28,7 @@ from explorer.figures.base import captions, labels
 from explorer.figures.maps.export import marked
 from explorer.lenses.words.reading import ReadView
 from explorer.linked.living.kinds import MOST, WHOLE
+from transformer.interventions import write_text
 from transformer.run import Translation
 
 if TYPE_CHECKING:
@@ -51,30 +51,26 @@ def run_export(
                 scene = replace(scene, opened=scene.opened.traced())
             now = session.current()
             looks = looks_of(scene.opened, now)
-            if _for_paper():
+            ways = (_SEEN, PAPER)
+            way = st.segmented_control("What to save", ways, default=_SEEN, required=True, key=f"{KEY}.way")
+            if way == PAPER:
                 from explorer.app.maps import paper  # matplotlib comes with it
 
                 paper.offer(scene.kinds, looks, now)
             else:
                 own = {} if more is None else more(now, looks)
-                offer("run", {**own, **_maps(scene, now, looks), **_bars(scene, now, looks)}, now)
+                plots = scene.laid_out(now, looks).plots  # the kind that the page is about comes first
+                maps = {kind: _map(scene, looks[kind]) for kind in scene.kinds[::-1] if kind in plots}
+                bars = {
+                    name: _bar(next(iter(looks.values())), feed)
+                    for name, feed in scene.extra(now, looks).items()
+                    if "figure" in feed or feed["draw"] == "race"
+                }
+                offer("run", {**own, **maps, **bars}, now)
             _run(scene.opened, now)
             if scene.opened.translation.source_tokens:
                 st.caption("The same in Python:")
                 st.code(calls(looks[scene.kinds[-1]]), language=None, wrap_lines=True)
-
-
-def _for_paper() -> bool:
-    """Whether the visitor wants a figure for a paper, and not the view as it is seen."""
-    ways = (_SEEN, PAPER)
-    way = st.segmented_control("What to save", ways, default=_SEEN, required=True, key=f"{KEY}.way")
-    return way == PAPER
-
-
-def _maps(scene: Scene, now: State, looks: Looks) -> dict[str, Picture]:
-    """The maps on the screen, with the cursor marked; the kind that the page is about comes first."""
-    plots = scene.laid_out(now, looks).plots
-    return {kind: _map(scene, looks[kind]) for kind in scene.kinds[::-1] if kind in plots}
 
 
 def _map(scene: Scene, look: HeadSelection) -> Picture:
@@ -99,48 +95,25 @@ def _step(look: HeadSelection) -> str:
     return f"step {labels.count(look.cursor.step)} of {len(look.translation.target_tokens)}"
 
 
-def _bars(scene: Scene, now: State, looks: Looks) -> dict[str, Picture]:
-    """The other figures of the linked view."""
-    feeds = scene.extra(now, looks).items()
-    return {name: _bar(looks, feed) for name, feed in feeds if "figure" in feed or feed["draw"] == "race"}
-
-
-def _bar(looks: Looks, feed: Mapping[str, Any]) -> Picture:
-    look = next(iter(looks.values()))
+def _bar(look: HeadSelection, feed: Mapping[str, Any]) -> Picture:
+    """Another figure of the linked view, at the frame of the cursor's source token or step."""
     run = look.translation
+
+    def drawn() -> go.Figure:
+        if feed["draw"] == "race":
+            return next_token(run.steps, look.cursor.step)
+        spec = json.loads(feed["figure"])
+        data, frames, frame = spec["data"], spec["frames"], dict[str, Any]()
+        if feed.get("follows"):
+            position = look.cell[0] if feed["follows"] == "source" else look.cursor.step
+            spans = feed.get("spans") or [(i, i + 1) for i in range(len(frames))]
+            near = (i for i, (start, stop) in enumerate(spans) if start <= position < stop)
+            frame = next((frames[i] for i in near), {})
+        data[0] |= frame.get("data", [{}])[0]
+        return go.Figure(data, spec["layout"]).update_layout(frame.get("layout", {}))
+
     model = f"{run.model} ({captions.norm_name(run.config.norm)})"
-    return Picture(
-        lambda: _drawn(look, feed), " · ".join((feed["title"], feed["caption"], _step(look), model))
-    )
-
-
-def _drawn(look: HeadSelection, feed: Mapping[str, Any]) -> go.Figure:
-    if feed["draw"] == "race":
-        return next_token(look.translation.steps, look.cursor.step)
-    spec = json.loads(feed["figure"])
-    data, layout, frames = spec["data"], spec["layout"], spec["frames"]
-    frame = frames[at] if (at := _frame(look, feed, len(frames))) is not None else {}
-    data[0] |= frame.get("data", [{}])[0]
-    return go.Figure(data, layout).update_layout(frame.get("layout", {}))
-
-
-def _frame(look: HeadSelection, feed: Mapping[str, Any], count: int) -> int | None:
-    """The frame for the cursor's source token or step; None if there is no such frame."""
-    if not feed.get("follows"):
-        return None
-    position = look.cell[0] if feed["follows"] == "source" else look.cursor.step
-    spans = feed.get("spans") or [(i, i + 1) for i in range(count)]
-    return next((i for i, (start, stop) in enumerate(spans) if start <= position < stop), None)
-
-
-def _translates(opened: View) -> bool:
-    """Whether the model can run in a browser."""
-    source = opened.source
-    if source.path is None or not source.has_model or not opened.translation.source_tokens:
-        return False
-    from explorer.linked.live.page import why_not
-
-    return not why_not(source.translator(), source.path)
+    return Picture(drawn, " · ".join((feed["title"], feed["caption"], _step(look), model)))
 
 
 def _run(opened: View, now: State) -> None:
@@ -157,23 +130,20 @@ def _run(opened: View, now: State) -> None:
     if len(sentences) > 1 and now.sentence != AS_ONE:
         every = partial(living_pages, opened, now, sentences, app)
         files[f"All {len(sentences)} sentences"] = "zip", "application/zip", every
-    path, translates = opened.source.path, _translates(opened)
-    if path is not None and translates:
-        from explorer.linked.live.page import live  # PyTorch is there, as the model is
+    path, translates = opened.source.path, False
+    if path is not None and opened.source.has_model and run.source_tokens:
+        from explorer.linked.live.page import live, why_not  # PyTorch is there, as the model is
 
+        translates = not why_not(opened.source.translator(), path)
+    if path is not None and translates:
         files["A page that translates"] = "live.html", "text/html", lambda: live(path).encode()
     longest = max(len(run.source_tokens), len(run.target_tokens))
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown("This run")
         for label, (suffix, kind, make) in files.items():
+            off, place = suffix == "html" and longest > MOST, f"{KEY}.file.{suffix}"
             st.download_button(
-                label,
-                make,
-                f"{name}.{suffix}",
-                kind,
-                key=f"{KEY}.file.{suffix}",
-                on_click="ignore",
-                disabled=suffix == "html" and longest > MOST,
+                label, make, f"{name}.{suffix}", kind, key=place, on_click="ignore", disabled=off
             )
     page = "The living page is this view with all heads as one HTML file, without a server or a model"
     if longest > MOST:
@@ -184,18 +154,43 @@ def _run(opened: View, now: State) -> None:
         page += " In a page that translates, the model itself runs in its reader's browser."
     if "zip" in {suffix for suffix, *_ in files.values()}:
         page += " The ZIP file has a living page of each sentence, and an index of them."
-    if not run.source_tokens:
-        st.caption(page)
-        return
-    st.caption(
-        "The NPZ file holds the whole trace, and opens again here and in Python, even without the model. "
-        + page
-    )
-    menu.link("open_file", icon=":material/folder_open:", width="content")
+    if run.source_tokens:
+        npz = "The NPZ file holds the whole trace and opens again here and in Python, even without the model."
+        page = f"{npz} {page}"
+    st.caption(page)
+    if run.source_tokens:
+        menu.link("open_file", icon=":material/folder_open:", width="content")
 
 
 def trace_file(run: Translation, model: Network | None) -> bytes:
-    """The content of the NPZ file."""
     file = io.BytesIO()
     transformer.save_trace(run, file, model)
     return file.getvalue()
+
+
+def calls(look: HeadSelection) -> str:
+    """A few lines that translate in the same way and give the same head."""
+    asked, (layer, head) = look.opened.request, look.head
+    given, names = [repr(asked.text)], ["load_translator"]
+    if asked.target is not None:
+        given.append(repr(asked.target))
+    if asked.decode.startswith(BEAM):
+        given.append(f"beam_size={asked.decode.removeprefix(BEAM)}")
+    if asked.decode.startswith(SAMPLE):
+        names.insert(0, "Sampling")
+        given.append(f"sample={asked.drawing.sampling(int(asked.decode.removeprefix(SAMPLE)))}")
+    read = ""
+    if asked.changes:
+        read = "from transformer.interventions import read_text\n"
+        given.append(f"interventions=read_text({write_text(asked.changes)!r})")
+    path = asked.source.path
+    if path is not None and path.is_relative_to(catalogue.ROOT):
+        path = path.relative_to(catalogue.ROOT)
+    place = asked.model if path is None else str(path)
+    call = "translate" if asked.target is None else "force"
+    return (
+        f"from transformer import {', '.join(names)}\n{read}\n"
+        f"t = load_translator({place!r}).{call}({', '.join(given)})\n"
+        f'view = t.head("{look.kind}", layer={layer}, head={head})  # both from 0\n'
+        "print(t.text, view.weights, view.audit.passed)"
+    )

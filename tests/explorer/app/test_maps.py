@@ -15,9 +15,9 @@ from sources import named
 from explorer.app.address import session
 from explorer.app.address.state import State
 from explorer.app.maps import explorer
-from explorer.app.maps.as_python import calls
 from explorer.app.maps.looking import audited, cells_of, looks_of, reading_of
 from explorer.app.maps.next_token_choice import changes
+from explorer.app.maps.run_export import calls
 from explorer.app.sections.cross_attention.links import LinkRules
 from explorer.app.server import catalogue, runs
 from explorer.app.server.runs import Request

@@ -125,21 +125,18 @@ def settings(beam: int, most: int, scored: SearchRules, rules: SearchRules) -> N
 
     alpha, offset = scored.length_penalty, scored.length_offset
     low, high = PENALTIES.ends or (0.0, 2.0)
+    ends = min(low, alpha), max(high, alpha)
+    size = lambda n: session.change(**{**session.RUN, "decode": f"{BEAM}{n}", "target": None})  # noqa: E731
+    chosen = lambda value: take("penalty", round(value, 2), rules.length_penalty)  # noqa: E731
+    divide = lambda value: take("length_offset", value, rules.length_offset)  # noqa: E731
+    forms = {each: divisor(each) for each in sorted({*OFFSETS.choices, offset})}
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium", key="search-settings"):
-        with st.container(width=160):
-            size = lambda n: session.change(**{**session.RUN, "decode": f"{BEAM}{n}", "target": None})  # noqa: E731
-            pickers.slide("beam", "Hypotheses in the beam", beam, size, ends=(2, most))
-        with st.container(width=160):
-            ends = min(low, alpha), max(high, alpha)
-            chosen = lambda value: take("penalty", round(value, 2), rules.length_penalty)  # noqa: E731
-            pickers.slide("penalty", "Length penalty α", alpha, chosen, ends=ends)
-        forms = {each: divisor(each) for each in sorted({*OFFSETS.choices, offset})}
-        divide = lambda value: take("length_offset", value, rules.length_offset)  # noqa: E731
+        pickers.slide("beam", "Hypotheses in the beam", beam, size, ends=(2, most), width=160)
+        pickers.slide("penalty", "Length penalty α", alpha, chosen, ends=ends, width=160)
         pickers.switch("length_offset", "Divide Σ log p by", forms, offset, divide, labelled=True)
 
 
 def divisor(offset: int) -> str:
-    """Divisor of Σ log p, for a k of the score."""
     return f"(({offset} + |y|) ÷ {offset + 1}) to the power α" if offset else "|y| to the power α"
 
 
@@ -213,7 +210,6 @@ def sums(tree: SearchTree, place: int) -> tuple[str, str]:
 
 
 def note(tree: SearchTree, place: int, text: Text) -> str:
-    """The hover text of a node."""
     each, (here, total) = tree.nodes[place], sums(tree, place)
     return (
         f"{piece(each.token)} · step {count(each.step)}\n{FATES[each.state][1]}\n"
@@ -237,12 +233,11 @@ def node(search: View, tree: SearchTree, chosen: int, text: Text) -> None:
         also = {"changes": changes, "target": None, "step": step, "decode": search.request.decode}
         session.change(**session.RUN | also)
 
+    near = [i for i, n in enumerate(nodes) if abs(n.step - each.step) <= NEAR or i == tree.winner]
+    names = {i: f"{count(i)} · step {count(nodes[i].step)}: {piece(nodes[i].token)}" for i in near}
+    take = lambda place: choose(nodes, int(place))  # noqa: E731
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        near = [i for i, n in enumerate(nodes) if abs(n.step - each.step) <= NEAR or i == tree.winner]
-        names = {i: f"{count(i)} · step {count(nodes[i].step)}: {piece(nodes[i].token)}" for i in near}
-        with st.container(width=300):
-            take = lambda place: choose(nodes, int(place))  # noqa: E731
-            pickers.choose("node", "Token of the tree", names, chosen, take, texts=True)
+        pickers.choose("node", "Token of the tree", names, chosen, take, texts=True, width=300)
         if not each.ended:
             icon, does = ":material/alt_route:", "Keeps these tokens, and continues the search from there"
             st.button("Continue from here", "search.continue", does, icon=icon, on_click=go_on)

@@ -105,15 +105,13 @@ def show(opened: View, now: State) -> None:
 
 
 def settings(now: State, seeds: range) -> None:
-    """How samples are drawn, and how many."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium", key="search-settings"):
         for draw in sampling.controls(now):
             with st.container(width=150):
                 draw()
-        with st.container(width=150):
-            ends = (1, max(int(Bounds.from_environment().draws), now.draws))
-            take = lambda count: session.change(draws=count, node=None)  # noqa: E731
-            pickers.slide("draws", "Draws", now.draws, take, ends=ends)
+        ends = (1, max(int(Bounds.from_environment().draws), now.draws))
+        take = lambda count: session.change(draws=count, node=None)  # noqa: E731
+        pickers.slide("draws", "Draws", now.draws, take, ends=ends, width=150)
         others = {**session.RUN, "seed": seeds.stop}
         does, icon = "Takes the next seeds; a seed always draws the same sample", ":material/casino:"
         st.button("Draw others", "search.again", does, icon=icon, on_click=session.change, kwargs=others)
@@ -144,14 +142,11 @@ def distribution(opened: View, now: State, _looks: Looks) -> None:
     if step.mass <= ALL:
         tokens = f"{step.left:,} token{'s' * (step.left != 1)}"
         left = f"{tokens} can be drawn, with {percent(step.mass)} of the model's probability"
+    chosen = next(i for i, n in enumerate(step.tokens) if n.token_id == drawn.token_id)
+    names, before, after = zip(*((each.token, each.before, each.after) for each in step.tokens), strict=True)
     panel(
         "distribution",
-        lambda: before_after(
-            [each.token for each in step.tokens],
-            [each.before for each in step.tokens],
-            [each.after for each in step.tokens],
-            next(i for i, each in enumerate(step.tokens) if each.token_id == drawn.token_id),
-        ),
+        lambda: before_after(names, before, after, chosen),
         f"Step {count(at)}, which drew “{piece(drawn.token)}”: the distribution before and after "
         f"{opened.request.drawing}; {left} · {run.model}",
         beside=(1.5, 1),

@@ -28,6 +28,7 @@ from transformer.run import Translation
 
 page_value("node", POSITION)  # the token of the tree that is chosen
 LAYOUT = Layout("search", "home", ("source", "target"), ("cross", "encoder", "decoder", "next"), "cross")
+Take = Callable[[int], object]
 SEEING = (
     "The attention of the chosen output, as far as it had come: one pass over its tokens, which the audit "
     "compares with the search. A click on another candidate for the next token continues the search with it."
@@ -94,23 +95,17 @@ def table(tree: TokenTree, more: Mapping[str, Sequence[object]]) -> Table:
 
 
 def outputs(
-    key: str,  # of the table
-    columns: Mapping[str, Sequence[object]],
-    take: Callable[[int], object],  # gets the row that was clicked
-    alt: str,
+    key: str, columns: Mapping[str, Sequence[object]], take: Callable[[int], object], alt: str
 ) -> None:
-    """Draws a table of outputs; a click on a row takes its last token."""
+    """Draws a table of outputs; a click on a row gives its number to `take`."""
+    sums = (name for name in columns if name.startswith(("Σ", "score")))
     st.dataframe(
         dict(columns),
         hide_index=True,
         key=key,
         on_select=lambda: session.on_pick(key, lambda row: take(int(row))),
         selection_mode="single-row",
-        column_config={
-            name: st.column_config.NumberColumn(format="%.3f")
-            for name in columns
-            if name.startswith(("Σ", "score"))
-        },
+        column_config={name: st.column_config.NumberColumn(format="%.3f") for name in sums},
         alt=alt,
     )
 

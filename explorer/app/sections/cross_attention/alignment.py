@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -68,21 +67,18 @@ def hand_made(opened: View, now: str | None) -> None:
                 session.notice(str(error))
 
     def choice(origin: str, label: str, pairs: list[GoldPair]) -> None:
-        if not pairs:
-            return
-
-        def take(i: int | None) -> None:
-            if i is not None:
-                pair, text = pairs[i], " ".join(pairs[i].source)
-                links = frozenset((a, b, (a, b) in pair.sure) for a, b in pair.possible | pair.sure)
-                texts = {"text": text, "target": " ".join(pair.target), "sentence": examples.whole(text)}
-                gold = f"{origin}-{count(i)}"
-                session.change(**session.FRESH | texts | {"pairs": links, "gold": gold})
+        def take(i: int) -> None:
+            pair, text = pairs[i], " ".join(pairs[i].source)
+            links = frozenset((a, b, (a, b) in pair.sure) for a, b in pair.possible | pair.sure)
+            texts = {"text": text, "target": " ".join(pair.target), "sentence": examples.whole(text)}
+            more = {"pairs": links, "gold": f"{origin}-{count(i)}"}
+            session.change(**session.FRESH | texts | more)
 
         offered = options.pairs(pair.source for pair in pairs)
         number = int(now.removeprefix(f"{origin}-")) - 1 if now and now.startswith(f"{origin}-") else None
         number = number if number in offered else None
-        pickers.choose(f"gold.{origin}", label, offered, number, take, texts=True, labelled=True)
+        if pairs:
+            pickers.choose(f"gold.{origin}", label, offered, number, take, texts=True, labelled=True)
 
     with st.popover("Open links made by hand", type="tertiary", icon=":material/fact_check:"):
         choice("sample", "The bundled sample (Tatoeba, links made by hand)", sample(opened.source))
@@ -119,34 +115,27 @@ def section(opened: View) -> None:
 def controls(opened: View, now: State, rules: LinkRules) -> None:
     """Head or mean, row and rule; what is not chosen stays as it is shown."""
 
-    def select(
-        name: str, label: str, names: dict[Any, str], value: object, take: Callable[..., None]
-    ) -> None:
-        pickers.choose(f"alignment.{name}", label, names, value, take, texts=True)
+    def keep(name: str, value: object) -> None:
+        session.change(**rules.values | {name: None if value == "predicted" else value})
 
-    def keep(name: str) -> Callable[[Any], None]:
-        return lambda value: session.change(**rules.values | {name: value})
-
-    def take_rule(rule: str) -> None:
-        session.change(rule={"strongest": None, "above": f"{ABOVE}{LEAST:.2f}"}.get(rule, rule))
-
-    def take_least(least: float) -> None:
-        session.change(rule=f"{ABOVE}{least:.2f}")
+    def take_rule(rule: str, least: float = LEAST) -> None:
+        session.change(rule={"strongest": None, "above": f"{ABOVE}{least:.2f}"}.get(rule, rule))
 
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         with st.container(width=200):
-            pickers.head_picker("cross", rules.head, opened.source, keep("cross"))
-        with st.container(width=265):
-            select("mean", "Head or mean", means(opened), rules.mean, keep("mean"))
-        with st.container(width=215):
-            rows = "read" if rules.reading else "predicted"
-            select("rows", "Row", ROWS, rows, lambda row: keep("rows")("read" if row == "read" else None))
-        with st.container(width=215):
-            select("rule", "Rule", RULES, rules.rule, take_rule)
+            pickers.head_picker("cross", rules.head, opened.source, partial(keep, "cross"))
+        several = means(opened)
+        for name, label, names, value, width in (
+            ("mean", "Head or mean", several, rules.mean, 265),
+            ("rows", "Row", ROWS, "read" if rules.reading else "predicted", 215),
+        ):
+            take = partial(keep, name)
+            pickers.choose(f"alignment.{name}", label, names, value, take, texts=True, width=width)
+        pickers.choose("alignment.rule", "Rule", RULES, rules.rule, take_rule, texts=True, width=215)
         if rules.rule == "above":
-            key = pickers.control("least", rules.least, take_least) | {"label_visibility": "collapsed"}
-            with st.container(width=130):
-                st.number_input("Least weight", 0.01, 1.0, rules.least, 0.05, **key)
+            key = pickers.control("least", rules.least, partial(take_rule, "above"))
+            more: dict[str, Any] = {"label_visibility": "collapsed", "width": 130}
+            st.number_input("Least weight", 0.01, 1.0, rules.least, 0.05, **key, **more)
         if rules.best is False:
             st.button(
                 "Best aligner",
@@ -195,21 +184,22 @@ def every_head(opened: View, text: Text, pair: GoldPair, rules: LinkRules) -> No
     lines = list[dict[str, object]]()
     for layer, at in order:
         rate, name = rates[layer, at], "mean" if at is None else f"head {count(at)}"
-        shares: dict[str, float | None]
-        shares = {"AER": rate.aer, "precision": rate.precision, "recall": rate.recall}
+        shares: dict[str, float | None] = {
+            "AER": rate.aer,
+            "precision": rate.precision,
+            "recall": rate.recall,
+        }
         if rules.rule == "strongest" and known and fact in known[0][0]:
             shares[MANY] = None if at is None else known[layer][at][fact]
         line: dict[str, object] = {"attention": f"layer {count(layer)}, {name}"}
         line |= {name: None if share is None else 100 * share for name, share in shares.items()}
         lines.append(line | {"links": rate.links})
-    rates_of = partial(st.column_config.NumberColumn, format="%.1f %%")
-    helps = {MANY: data(facts.get("data", ""))}
+    number = partial(st.column_config.NumberColumn, format="%.1f %%")
+    columns = {each: number() for each in ("AER", "precision", "recall")}
     st.dataframe(
         lines,
         hide_index=True,
-        column_config={
-            name: rates_of(help=helps.get(name)) for name in lines[0] if name not in ("attention", "links")
-        },
+        column_config=columns | {MANY: number(help=data(facts.get("data", "")))},
         height=340,
         key="alignment.table",
         on_select=lambda: session.on_pick("alignment.table", lambda row: take(order[row])),
@@ -229,11 +219,9 @@ def word_map(opened: View, text: Text, pair: GoldPair, rules: LinkRules, now: St
     st.markdown(f"{suggestion(rules.name, text, found, pair)} {trust(opened, rules)}")
     at = word_at(text.target, now.step or 0)
     if max(sizes) > SHOWN:
+        places = ("cross", now.step, run.target_tokens), ("encoder", now.source, run.source_tokens)
         with st.container(horizontal=True, gap="small"):
-            for kind, place, tokens in (
-                ("cross", now.step, run.target_tokens),
-                ("encoder", now.source, run.source_tokens),
-            ):
+            for kind, place, tokens in places:
                 with st.container(width=260):
                     pickers.row_picker(opened, kind, min(place or 0, len(tokens) - 1))
     linked = min((i for i, j in found if j == at), default=at)

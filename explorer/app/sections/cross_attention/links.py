@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import combinations_with_replacement
 from typing import Any, cast
 
 import numpy as np
@@ -14,14 +15,7 @@ from explorer.app.address.state import page_value
 from explorer.app.server import runs
 from explorer.app.server.view import View
 from explorer.figures.base import labels
-from explorer.lenses.words.alignment import (
-    AlignmentScore,
-    Rule,
-    link_words,
-    score,
-    text_words,
-    word_weights,
-)
+from explorer.lenses.words.alignment import AlignmentScore, Rule, link_words, score, text_words, word_weights
 from explorer.lenses.words.groups import reading_groups
 from explorer.lenses.words.links import GoldPair, Links
 from transformer import AttentionKind
@@ -50,10 +44,9 @@ def _read_rule(value: str) -> str:
     return f"{ABOVE}{min(max(share, 0.01), 1):.2f}"
 
 
-page_value("aligner", one_of(OWN))  # that the visitor chose the head, mean or row; None for the model's best
-page_value(
-    "mean", Kind(_read_layers, lambda ends: f"{ends[0] + 1}-{ends[1] + 1}")
-)  # layers of a mean over all heads
+# that the visitor chose the head, mean or row; None for the model's best
+page_value("aligner", one_of(OWN))
+page_value("mean", Kind(_read_layers, lambda ends: f"{ends[0] + 1}-{ends[1] + 1}"))  # layers, over all heads
 page_value("rule", Kind(_read_rule))  # `mutual`, `above-0.3`; None for each word's strongest link
 
 
@@ -113,7 +106,6 @@ class LinkRules:
         return words, link_words(words.reshape(-1, *words.shape[-2:]), self.rule, self.least)
 
     def audit(self, opened: View) -> AuditReport:
-        """The checks of the layers behind the map."""
         first, last = self.mean or (self.head[0], self.head[0])
         return opened.translation.audit(*((AttentionKind.CROSS, i) for i in range(first, last + 1)))
 
@@ -150,13 +142,11 @@ def mean_name(ends: tuple[int, int]) -> str:
 
 def means(opened: View) -> dict[Layers, str]:
     """What a visitor can choose instead of one head."""
-    layers = range(opened.translation.config.sizes["cross"][0])
-    ends = [(first, last) for first in layers for last in layers if first <= last]
+    ends = combinations_with_replacement(range(opened.translation.config.sizes["cross"][0]), 2)
     return {None: "this head alone"} | {each: mean_name(each).removeprefix("the ") for each in ends}
 
 
 def layer_weights(opened: View, layer: int) -> np.ndarray:
-    """(heads, queries, keys) of cross-attention."""
     assert opened.translation.attention is not None
     return opened.translation.attention.weights("cross", layer)
 

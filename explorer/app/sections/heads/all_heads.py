@@ -31,7 +31,6 @@ _SEEING = (
 
 
 def show(view: SurveyView, source: Source) -> None:
-    """Draws everything for one kind."""
     st.markdown(_sentence(view))
     left, right = st.columns([1.25, 1], gap="medium")
     with left:
@@ -42,15 +41,11 @@ def show(view: SurveyView, source: Source) -> None:
     known, places = view.known.values(), [*np.ndindex(view.roles.shape)]
     rows = {"head": [labels.head_name(*each) for each in places], "role": [*map(view.role, places)]}
     with st.expander("All heads and statistics as a table"):
-        st.dataframe(
-            rows | {each.label: view.values(each).ravel().astype(float) for each in known},
-            hide_index=True,
-            column_config={
-                each.label: st.column_config.NumberColumn(format="%.2f", help=each.definition)
-                for each in known
-            },
-            alt=f"Statistics of every head of {KIND_NAMES[view.kind].lower()}",
-        )
+        number = partial(st.column_config.NumberColumn, format="%.2f")
+        columns = {each.label: number(help=each.definition) for each in known}
+        values = {each.label: view.values(each).ravel().astype(float) for each in known}
+        alt = f"Statistics of every head of {KIND_NAMES[view.kind].lower()}"
+        st.dataframe(rows | values, hide_index=True, column_config=columns, alt=alt)
 
 
 def grid(view: SurveyView, color: str | None = None) -> go.Figure:
@@ -63,7 +58,6 @@ def grid(view: SurveyView, color: str | None = None) -> go.Figure:
 
 
 def _note(view: SurveyView, place: tuple[int, ...], *statistics: Statistic) -> str:
-    """The hover text of a head."""
     lines = [f"{each.label}: {written(view.values(each)[place], each)}" for each in statistics]
     layer, number = place
     return "\n".join([labels.head_phrase(layer, number), *lines, f"role: {view.role((layer, number))}"])

@@ -87,7 +87,6 @@ class SurveyView:
 
     @property
     def head(self) -> Head:
-        """The chosen head, from 0."""
         head: Head = getattr(self.now, str(self.kind))
         return head
 
@@ -104,7 +103,6 @@ class SurveyView:
 
     @cached_property
     def statistic(self) -> Statistic:
-        """The one that colours the heads."""
         return self.choice(self.now.statistic)
 
     @cached_property
@@ -134,7 +132,6 @@ class SurveyView:
         return means[statistic.name]
 
     def named(self) -> str:
-        """Kind and head, as captions begin."""
         return f"{KIND_NAMES[self.kind]} · {labels.head_phrase(*self.head)}"
 
 
@@ -185,9 +182,6 @@ def show(view: SurveyView, source: Source) -> None:
                     draw(view, source)
                 except UnmeasuredError as error:
                     inform(plain(str(error)))
-
-
-# --- facets -------------------------------------------------------------------------------------------------
 
 
 def _tokens(view: SurveyView) -> None:
@@ -286,14 +280,10 @@ def _value(view: SurveyView, order: str, example: SurveyExample) -> str:
     return percent(value) if role(name).share else f"{value:.2f} times"
 
 
-# --- on a few dozen of the sentences, only if somebody asks -------------------------------------------------
-
 _SORTS = ("content words", "function words", "punctuation", "special tokens")
 
 
 class _Point(NamedTuple):
-    """A query or a key: a token in one of the runs."""
-
     at: Head  # 0 for a query, 1 for a key; and its number
     run: int
     position: int
@@ -312,14 +302,12 @@ def _runs(view: SurveyView, source: Source) -> list[Translation]:
 def _of_side(drawn: Points, runs: list[Translation], kind: AttentionKind, side: int) -> list[_Point]:
     found, values = list[_Point](), (drawn.queries, drawn.keys)[side]
     for number, run in enumerate(runs):
-        site = run.config.sites[kind]
+        site, tokens = run.config.sites[kind], _pieces(run, kind, side)
         words = FUNCTION_WORDS[site.key_side if side else site.query_side]
-        tokens = _pieces(run, kind, side)
         for position, (token, content) in enumerate(zip(tokens, content_pieces(tokens, words), strict=True)):
-            text = readable(token)
+            text, at = readable(token), len(found)
             sort = 3 if is_special(token) else 2 if is_punctuation(text) else 1 - int(content)
-            x, y = map(float, values[len(found)])
-            found.append(_Point((side, len(found)), number, position, text, _SORTS[sort], x, y))
+            found.append(_Point((side, at), number, position, text, _SORTS[sort], *map(float, values[at])))
     return found
 
 
@@ -343,10 +331,14 @@ def _compares(view: SurveyView, source: Source) -> None:
     for side, most, colour in zip(sides, (4, 6), (style.HUES[str(kind)], "#999999"), strict=True):
         key = int(side is sides[1])
         name = ("queries", "keys")[key] + (" (target)", " (source)")[key] * (kind is AttentionKind.CROSS)
-        looks = {sort: paint for sort, (paint, _) in zip(_SORTS, SEVERAL, strict=False)}
+        looks = dict(zip(_SORTS, (paint for paint, _ in SEVERAL), strict=False))
         for sort, paint in (looks if by == "class" else {name: colour}).items():
             those = [each for each in side if by != "class" or each.sort == sort]
-            marks.append(_marks(those, sort * (key or int(by != "class")), paint, key, by == "position"))
+            x, y, places = (np.array([getattr(p, of) for p in those]) for of in ("x", "y", "position"))
+            notes = [f"{p.text}\n{('query', 'key')[key]}, token {p.position + 1}" for p in those]
+            symbol, shade = "circle" if key else "diamond", places if by == "position" else None
+            legend = sort * (key or int(by != "class"))
+            marks.append(Marks(legend, x, y, paint, notes, [p.at for p in those], symbol, shade))
         # the words farthest from the centre, each once
         centre = np.mean([each[-2:] for each in side], axis=0)
         far = sorted(side, key=lambda each: -float(np.hypot(*(each[-2:] - centre))))
@@ -384,13 +376,6 @@ def _compares(view: SurveyView, source: Source) -> None:
     link_to(view, Line(run.source_text, run.text), labels.shorten(run.source_text, 60), row, read)
 
 
-def _marks(those: list[_Point], name: str, colour: str, key: int, shaded: bool) -> Marks:
-    x, y, places = (np.array([getattr(p, of) for p in those]) for of in ("x", "y", "position"))
-    notes = [f"{p.text}\n{('query', 'key')[key]}, token {p.position + 1}" for p in those]
-    symbol, shade = "circle" if key else "diamond", places if shaded else None
-    return Marks(name, x, y, colour, notes, [p.at for p in those], symbol, shade)
-
-
 @per_model(64)
 def _sunk(
     source: Source,
@@ -405,10 +390,9 @@ def _sunk(
 
 def _rests(view: SurveyView, source: Source) -> None:
     """What the token costs on which the head rests."""
-    runs = _runs(view, source)
-    bar = st.progress(0.0, "Running the sentences without this key")
+    bar, runs = st.progress(0.0, "Running the sentences without this key"), _runs(view, source)
     place, which = (view.kind, *view.head), tuple(map(id, runs))
-    seen = _sunk(source, place, which, runs=runs, tell=lambda share: bar.progress(share))
+    seen = _sunk(source, place, which, runs=runs, tell=bar.progress)
     bar.empty()
     dims = ", ".join(str(labels.count(each)) for each in seen.outliers[:6])
     more = f" and {len(seen.outliers) - 6} more" if len(seen.outliers) > 6 else ""

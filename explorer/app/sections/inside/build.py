@@ -65,10 +65,12 @@ def show(opened: View, kind: str) -> None:
         if kind != "cross":
             with st.container(width=200):
                 pickers.row_picker(opened, kind, row)
+        usual = {name: keys()[name].default for name in ("a", "b", "length")}  # of the first query
         visible = {key: name for key, name in options.keys(tokens).items() if found.mask[key]}
         for name, key, other in (("i", i, j), ("j", j, i)):
             offered = {each: f"{name} · {text}" for each, text in visible.items() if each != other}
-            take = lambda each, name=name: _take((each, j) if name == "i" else (i, each))  # noqa: E731
+            pair = (lambda each: (each, j)) if name == "i" else (lambda each: (i, each))
+            take = lambda each, pair=pair: session.change(two=pair(each), **usual)  # noqa: E731
             pickers.choose(f"build.{name}", f"Key {name}", offered, key, take, texts=True, width=160)
     query, names = found.query(now.a, now.b, now.length), labels.names(tokens, 8)
     weights, scores, mask = found.weights(query), found.scores(query).numpy(), found.mask.numpy()
@@ -114,11 +116,6 @@ def show(opened: View, kind: str) -> None:
         place=right,
     )
     _disturb(now, found, (first, second), per_run.copies(opened, (which, *head), found))
-
-
-def _take(pair: tuple[int, int]) -> None:
-    """Other keys, with the query that one begins with."""
-    session.change(two=pair, **{name: keys()[name].default for name in ("a", "b", "length")})
 
 
 def _number(name: str, label: str, value: float) -> None:

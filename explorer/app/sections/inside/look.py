@@ -25,9 +25,7 @@ BADGE = "what if, not the model's computation"
 EACH_ITS_OWN = "amber negative, purple positive, each line on its own scale"
 ONE_SCALE = "amber negative, purple positive, one scale for all"
 NAMES = {"paper": "the paper's symbols", "lecture": "a lecture's: α, b, columns"}
-"""The choices of the switch between notations."""
-FIXED = ("weights", "output matrix")
-"""Figures that do not depend on the query."""
+FIXED = ("weights", "output matrix")  # figures that do not depend on the query
 _LATEX = {"α": r"\alpha", "α̂": r"\hat\alpha", "head": r"\mathrm{head}"}
 
 
@@ -65,7 +63,6 @@ class Notation(Symbols):
 
     @property
     def result_words(self) -> str:
-        """The output in a sentence."""
         return "the head's output" if self.output == "head" else f"the output {self.output}"
 
 
@@ -101,7 +98,6 @@ class Look:
 
     @property
     def view(self) -> HeadView:
-        """The row of the query, over all keys."""
         return self.inside.view
 
     @property
@@ -122,12 +118,10 @@ class Look:
 
     @property
     def key_name(self) -> str:
-        """The token of the key under inspection, as Markdown."""
         return f"“{plain(captions.quote(self.view.key_tokens[self.key]))}”"
 
     @property
     def key_label(self) -> str:
-        """The name of the key under inspection, short enough for a figure."""
         return labels.names(self.view.key_tokens, 6)[self.key]
 
     def figure(
@@ -150,7 +144,6 @@ class Look:
     def strips(
         self, name: str, rows: list[Strip], quantity: str, joint: bool = False, **more: Any
     ) -> SlotPicture:
-        """Vectors as strips, all on one scale if they are joint."""
         most = max(largest(row.values) for row in rows) if joint else None
         legend = signed(most, ONE_SCALE if joint else EACH_ITS_OWN)
         return self.figure(name, strips_spec(rows, joint), quantity, alt(rows), legend, **more)
@@ -179,5 +172,4 @@ class Contents(NamedTuple):
 
 
 def noted(name: str, vector: np.ndarray, bold: bool = False) -> Strip:
-    """A strip that says how long its vector is."""
     return Strip(name, vector, f"length {np.linalg.norm(vector):.2f}", bold)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,17 +18,12 @@ from explorer.figures.pages.inside import LedgerRow, lecture_keys, lecture_spec,
 from explorer.lenses.inside.inside import ProductSpread
 from explorer.lenses.what_if import arithmetic as toys
 
-OUTSIDE = (
-    "The same attention lets any text look into another. In reading comprehension, each word of the text "
-    "asks the question: the text makes the queries, and the question the keys and values."
-)
 SUMMED = r"OUTPUT = \sum_j WEIGHT_j\, v_j"
 SHIFTED = (
     r"$$\frac{e^{SCORE_j}}{\sum_i e^{SCORE_i}} = \frac{e^{SCORE_j - m}}{\sum_i e^{SCORE_i - m}}, \quad "
     r"m = \max_i SCORE_i$$"
 )
-NARROWEST = 600
-"""Width in px below which the numbers of the calculation would run into each other."""
+NARROWEST = 600  # px below which the numbers of the calculation would run into each other
 
 
 def inner(look: Look, query: str, index: str = "") -> str:
@@ -70,7 +65,6 @@ def path(look: Look) -> Contents:
 
 
 def projections(look: Look) -> Contents:
-    """From the stream to query, key and value."""
     inside, view, symbols, key = look.inside, look.view, look.symbols, look.key
     d_model, d_k, heads = look.sizes
     norm, pre = look.opened.translation.config.norm_name, view.norm == "pre"
@@ -81,8 +75,8 @@ def projections(look: Look) -> Contents:
     ]
     token = f"“{plain(captions.quote(view.query_tokens[0]))}”"
     place = token if look.kind == "encoder" else f"the position that reads {token}"
-    origin = "come from the encoder's output (the paper calls it memory)"
-    origin = origin if look.kind == "cross" else "are computed from the same layer's input"
+    memory = "come from the encoder's output (the paper calls it memory)"
+    origin = memory if look.kind == "cross" else "are computed from the same layer's input"
     article = "an" if norm == "RMSNorm" else "a"
     how = f"after {article} {norm} (pre-norm)" if pre else "as they are (post-norm)"
     turned = " The positional encoding then turns q and k by their positions." if inside.rotates else ""
@@ -110,12 +104,10 @@ def projections(look: Look) -> Contents:
         look.figure("weights", matrices_spec(matrices), "weight matrices", "W^Q, W^K, W^V", legend),
         look.strips("vectors", rows, "vectors"),
     ]
-    asides = {"What else attention reads": (OUTSIDE, "")} if look.kind == "cross" else {}
-    return Contents(latex, text, figures, asides=asides)
+    return Contents(latex, text, figures)
 
 
 def products(look: Look) -> Contents:
-    """The query against every key."""
     query, key = look.view.query[0], look.view.key[look.key]
     each = query * key
     best = int(np.argmax(np.abs(each)))
@@ -216,11 +208,9 @@ def why_subtract(scores: np.ndarray, mask: np.ndarray) -> str:
     if not mask.any():
         return "This row sees no key, so there is nothing to normalise."
     most = float(scores[mask].max())
-    half, single = toys.overflow_from(np.float16), toys.overflow_from(np.float32)
-    sums = {
-        "half": toys.unshifted(scores, mask, np.float16).sum(),
-        "single": toys.unshifted(scores, mask, np.float32).sum(),
-    }
+    types: dict[str, type[np.floating[Any]]] = {"half": np.float16, "single": np.float32}
+    half, single = map(toys.overflow_from, types.values())
+    sums = {name: toys.unshifted(scores, mask, kind).sum() for name, kind in types.items()}
     broken = " and ".join(name for name, total in sums.items() if not abs(total - 1) < 0.05)
     found = "This row stays below both."
     if broken:
@@ -236,7 +226,6 @@ def why_subtract(scores: np.ndarray, mask: np.ndarray) -> str:
 
 
 def weighted_sum(look: Look) -> Contents:
-    """The values, each times its weight."""
     value, weight = look.view.value[look.key], look.view.weights[0, look.key]
     symbols, outcome, output = look.symbols, look.outcome, look.view.output[0]
     text = (
@@ -334,8 +323,6 @@ def seven_matrices(d_model: int, d_k: int, heads: int) -> str:
 
 
 class Step(NamedTuple):
-    """One step of the derivation."""
-
     title: str  # its heading
     short: str  # its name in the switch
     contents: Callable[[Look], Contents]
@@ -350,5 +337,4 @@ STEPS = {
     "heads": Step("All heads, and back into the stream", "all heads", all_heads),
 }
 """The steps by their names in the address, in order."""
-CHANGED = ("weights", "sum")
-"""The steps whose arithmetic the switches change."""
+CHANGED = ("weights", "sum")  # whose arithmetic the switches change

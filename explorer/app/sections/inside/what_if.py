@@ -22,8 +22,7 @@ from explorer.figures.pages.inside import LedgerRow, saturation_spec
 from explorer.lenses.what_if import arithmetic as toys
 from explorer.lenses.what_if.arithmetic import Doubles
 
-WHAT_IF = "what-if"
-"""Names the slots of the switches."""
+WHAT_IF = "what-if"  # names the slots of the switches
 _FACTORS = np.geomspace(1 / 8, 8, 61)
 
 
@@ -45,15 +44,13 @@ def _scored(look: Look, scores: Doubles, placed: bool = True, factor: float | No
         scores, factor = scores + look.inside.bias, None
     weights = toys.softmax(scores, look.view.mask[0])
     line = LedgerRow("what if: score", scores, masked=True, what_if=True)
-    return _weighed(look, weights)._replace(rows=(line, _line(weights)), factor=factor)
+    return _weighed(look, weights, "", line)._replace(factor=factor)
 
 
-def _weighed(look: Look, weights: Doubles, note: str = "") -> Outcome:
-    return Outcome(weights, toys.taken(weights, look.view.value), (_line(weights),), note=note)
-
-
-def _line(weights: Doubles) -> LedgerRow:
-    return LedgerRow("what if: weight", weights, share=True, masked=True, what_if=True)
+def _weighed(look: Look, weights: Doubles, note: str = "", *above: LedgerRow) -> Outcome:
+    """What other weights give, with their line of the calculation under those above it."""
+    line = LedgerRow("what if: weight", weights, share=True, masked=True, what_if=True)
+    return Outcome(weights, toys.taken(weights, look.view.value), (*above, line), note=note)
 
 
 def _inputs(look: Look, _number: float) -> Outcome:
@@ -187,11 +184,7 @@ def _read(value: str) -> WhatIf:
     return name, number if name == "temperature" else float(int(number))
 
 
-def _write(value: WhatIf) -> str:
-    name, number = value
-    return name if number is None else f"{name}-{number:g}"
-
-
+_write = lambda value: value[0] if value[1] is None else f"{value[0]}-{value[1]:g}"  # noqa: E731
 page_value("what_if", Kind(_read, _write))  # a temperature, a radius, a head (from 1)
 
 
@@ -218,7 +211,6 @@ def outcome(look: Look, change: WhatIf | None) -> Outcome | None:
 
 
 def controls(look: Look, change: WhatIf | None) -> None:
-    """Draws the switches."""
     name, number = fitted(look, change)
     with st.container(horizontal=True, vertical_alignment="center", key="what-if"):
         st.markdown("**What if** this head computed otherwise?", width="content")
@@ -270,10 +262,9 @@ def _curve(look: Look, factor: float) -> SlotPicture:
     """Largest weight and gradient of the softmax as all scores grow."""
     scores, mask, symbols = look.view.scores[0].astype(np.float64), look.view.mask[0], look.symbols
     found = [toys.saturation(toys.softmax(scores * each, mask), mask) for each in _FACTORS]
-    curves = [
-        ("largest weight", np.array([each.largest for each in found])),
-        (f"gradient ‖∂{symbols.weight}/∂{symbols.score}‖", np.array([each.gradient for each in found])),
-    ]
+    gradient = f"gradient ‖∂{symbols.weight}/∂{symbols.score}‖"
+    sides = zip(*((each.largest, each.gradient) for each in found), strict=True)
+    curves = list(zip(("largest weight", gradient), map(np.array, sides), strict=True))
     return look.figure(
         "saturation",
         saturation_spec(_FACTORS, curves, [("the model", 1.0), ("what if", factor)]),

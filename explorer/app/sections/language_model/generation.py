@@ -48,7 +48,6 @@ def first(run: Translation) -> int:
 
 
 def note(run: Translation) -> str:
-    """Numbers of tokens given, and of those that the model wrote."""
     written = len(run.target_tokens) - run.n_given
     wrote = f"{written} token{'s' * (written != 1)}"
     if not run.n_given:

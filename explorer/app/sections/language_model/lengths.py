@@ -12,7 +12,7 @@ import streamlit as st
 from explorer.app.address import State
 from explorer.app.controls import pickers, plain, seen
 from explorer.app.maps import display
-from explorer.app.maps.explorer import Scene, Strips, explorer, no_more
+from explorer.app.maps.explorer import Scene, Strips, explorer
 from explorer.app.maps.looking import Looks
 from explorer.app.sections.language_model.generation import KIND, SIDES
 from explorer.app.server.view import View
@@ -44,7 +44,6 @@ def first(run: Translation) -> int:
 
 
 def note(run: Translation) -> str:
-    """Numbers of tokens in and out, and of predictions that hold."""
     right, n = sum(step.token_id == step.alternatives[0].token_id for step in run.steps), len(run.steps)
     return (
         f"{n} tokens in, {n} predictions out, all from one pass. {right} of the {n} tokens that follow are "
@@ -78,28 +77,22 @@ def show(opened: View) -> None:
             seen(SEEING, FORMULA)
 
     strips = Strips(sides=SIDES)
-    explorer(Scene(LAYOUT, opened, (KIND,), no_more, below, above=above, beside=beside, strips=strips))
+    explorer(Scene(LAYOUT, opened, (KIND,), below=below, above=above, beside=beside, strips=strips))
 
 
 def positions_table(run: Translation, at: int) -> str:
     """Positions, what they read, what they predict, and what follows, as HTML; the cursor's stands out."""
     places = range(*window_around(len(run.steps), at, POSITIONS))
 
-    def best(i: int) -> str:
-        guess = run.steps[i].alternatives[0]
-        return f"<b>{_word(guess.token)}</b><small>{percent(math.exp(guess.log_prob))}</small>"
-
-    def following(i: int) -> str:
-        step = run.steps[i]
-        right = step.token_id == step.alternatives[0].token_id
-        return f"{_word(step.token)}<small>{'✓' if right else percent(math.exp(step.log_prob))}</small>"
-
-    lines = {
-        "position": [str(count(i)) for i in places],
-        "reads": [_word(run.decoder_input_tokens[i]) for i in places],
-        "predicts": [best(i) for i in places],
-        "then comes": [following(i) for i in places],
-    }
+    lines: dict[str, list[str]] = {"position": [], "reads": [], "predicts": [], "then comes": []}
+    for i in places:
+        step, guess = run.steps[i], run.steps[i].alternatives[0]
+        share = "✓" if step.token_id == guess.token_id else percent(math.exp(step.log_prob))
+        best = f"<b>{_word(guess.token)}</b><small>{percent(math.exp(guess.log_prob))}</small>"
+        after = f"{_word(step.token)}<small>{share}</small>"
+        row = str(count(i)), _word(run.decoder_input_tokens[i]), best, after
+        for cells, text in zip(lines.values(), row, strict=True):
+            cells.append(text)
     marks = [" class=at" * (i == at) for i in places]
     rows = (
         _row(f"<th scope=row>{name}</th>", (f"<td{m}>{c}</td>" for m, c in zip(marks, cells, strict=True)))

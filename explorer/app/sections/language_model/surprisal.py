@@ -42,7 +42,6 @@ def first(run: Translation) -> int:
 
 
 def note(run: Translation) -> str:
-    """The most surprising token, and the one that the model expected."""
     step, bits = run.steps[first(run)], run.surprisals[first(run)]
     best = step.alternatives[0]
     most = f"Most surprising is “{plain(piece(step.token))}” with {bits:.1f} bits"

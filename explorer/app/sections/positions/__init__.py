@@ -37,15 +37,9 @@ def fitted(what: str, wanted: int, most: int) -> int:
 
 
 def stack_switch(now: State, section: str) -> Side:
-    """The stack whose self-attention is shown, with its switch."""
     stack: Side = "decoder" if now.kind == "decoder" else "encoder"
-    pickers.switch(
-        f"positions.{section}",
-        "Stack",
-        STACKS,
-        stack,
-        lambda side: session.change(kind=None if side == "encoder" else side),
-    )
+    take = lambda side: session.change(kind=None if side == "encoder" else side)  # noqa: E731
+    pickers.switch(f"positions.{section}", "Stack", STACKS, stack, take)
     return stack
 
 

@@ -48,9 +48,7 @@ hoped that this would make it easy to learn to attend by relative positions. {le
 **Why added, and not concatenated?** With dimensions of their own, a matrix would act on each apart:
 W·[x; p] = W₁x + W₂p. Adding is the special case W₁ = W₂, in one space. In return the stream stays narrow:
 each of the {last:,} positions carries {d_model:,} numbers instead of {wide:,}, and the four matrices of one
-sub-layer do not grow from 4 · {d_model:,}² = {narrow:,} numbers to 4 · {wide:,}² = {grown:,}.
-
-**Why do learned tables fail at the end?** Only sentences that reach a row train it: see “learned”."""
+sub-layer do not grow from 4 · {d_model:,}² = {narrow:,} numbers to 4 · {wide:,}² = {grown:,}."""
 BASES = (10, 100, 1_000, 10_000, 100_000, 1_000_000)
 SIZES = TWINS["positions-rotary"].sizes
 WINDOW, SQUARE, NARROW, FAR = 512, 256, 240, 40
@@ -62,13 +60,8 @@ def show() -> None:
     """The chosen encoding: what it is, its formula, its pictures."""
     now = session.current()
     name = now.encoding or USUAL
-    pickers.switch(
-        "encoding",
-        "Encoding",
-        TITLES,
-        name,
-        lambda each: session.change(encoding=None if each == USUAL else each, d_model=None),
-    )
+    take = lambda each: session.change(encoding=None if each == USUAL else each, d_model=None)  # noqa: E731
+    pickers.switch("encoding", "Encoding", TITLES, name, take)
     notices, shown = st.empty(), ENCODINGS[name]
     words, formula = st.columns([1.15, 1], vertical_alignment="center")
     words.markdown(f"{shown.what} {CROSS.get(shown.acts, CROSS['rotation'])} {probed(name)}")
@@ -95,21 +88,15 @@ def probed(name: str) -> str:
 
 def sizes(now: State, width: int, label: str) -> tuple[int, slice]:
     """The controls of a table; its width, and the positions that are drawn."""
-    boxes = st.columns(4 if now.positions > WINDOW else 3)
+    boxes, bases = st.columns(4 if now.positions > WINDOW else 3), sorted({*BASES, now.base})
     width = now.d_model or width
     with boxes[0]:
         pickers.slide("d_model", label, width, lambda each: session.change(d_model=int(each), dimension=None))
-    bases = sorted({*BASES, now.base})
-    boxes[1].select_slider(
-        "Base", bases, now.base, format_func="{:,}".format, **pickers.control("base", now.base)
-    )
+    control = pickers.control("base", now.base)
+    boxes[1].select_slider("Base", bases, now.base, format_func="{:,}".format, **control)
     with boxes[2]:
-        pickers.slide(
-            "positions",
-            "Positions",
-            now.positions,
-            lambda each: session.change(positions=int(each), first=None),
-        )
+        take = lambda each: session.change(positions=int(each), first=None)  # noqa: E731
+        pickers.slide("positions", "Positions", now.positions, take)
     first = fitted("window that starts at position", now.first or 0, max(0, now.positions - WINDOW))
     with boxes[-1]:
         pickers.window(first, WINDOW, now.positions, "positions")
@@ -133,11 +120,10 @@ def sinusoidal(now: State) -> None:
     with right:
         at = fitted("dimension", now.dimension or 0, d_model - 1)
         others = [each for each in (d_model // 4, d_model // 2, d_model - 2) if each // 2 != at // 2]
+        waves = {each: 2 * math.pi * now.base ** (each // 2 * 2 / d_model) for each in (at, *others)}
         curves = {
-            f"dimension {each + 1}, repeats after {wavelength(each, d_model, now.base):,.1f} tokens": rows[
-                :, each
-            ]
-            for each in (at, *others)
+            f"dimension {each + 1}, repeats after {wave:,.1f} tokens": rows[:, each]
+            for each, wave in waves.items()
         }
         places = range(first, window.stop + 1)
         draw(
@@ -153,8 +139,7 @@ def sinusoidal(now: State) -> None:
             "products",
             lambda: table_map(square @ square.T, first, "position", "position", left=first),
             f"PE · PEᵀ, positions {first} to {window.start + len(square)}: the product depends on the "
-            "distance "
-            f"alone, and is largest ({d_model // 2}) on the diagonal",
+            f"distance alone, and is largest ({d_model // 2}) on the diagonal",
         )
     with right:
         linear_map(table, d_model, now)
@@ -164,18 +149,15 @@ def sinusoidal(now: State) -> None:
         st.markdown(WHYS.format(**numbers, narrow=4 * d_model**2, grown=4 * wide**2, learned=looks_back()))
 
 
-def wavelength(dimension: int, d_model: int, base: float) -> float:
-    """Tokens until a dimension (from 0) repeats: 2π · base^(2i / d_model)."""
-    return 2 * math.pi * base ** (dimension // 2 * 2 / d_model)
-
-
 def linear_map(table: np.ndarray, d_model: int, now: State) -> None:
     """One matrix that moves every position, held against all of them in both precisions."""
     offset = min(now.offset, len(table) - 1)
     matrix = shift_matrix(offset, d_model, now.base).numpy()
-    count, errors = len(table) - offset, []
-    for each in (table, table.astype(np.float32).astype(np.float64)):
-        errors.append(float(np.abs(each[:count] @ matrix.T - each[offset:]).max()))
+    count = len(table) - offset
+    errors = [
+        float(np.abs(each[:count] @ matrix.T - each[offset:]).max())
+        for each in (table, table.astype(np.float32).astype(np.float64))
+    ]
     moved = table[: min(64, count)] @ matrix.T
     places = offset + 1 + np.arange(len(moved))
     both = {"PE at that position": table[places - 1, 0], f"M · PE, {offset} positions earlier": moved[:, 0]}
@@ -183,8 +165,7 @@ def linear_map(table: np.ndarray, d_model: int, now: State) -> None:
         "shift",
         lambda: lines(places, both, ("position", "dimension 1"), height=250),
         f"Why sinusoids: one matrix M (a rotation of each pair) moves every position by {offset}. Largest "
-        "error "
-        f"over {count:,} positions and all dimensions: {labels.scientific(errors[0])} in float64, "
+        f"error over {count:,} positions and all dimensions: {labels.scientific(errors[0])} in float64, "
         f"{labels.scientific(errors[1])} with PE cast to float32.",
     )
     pickers.slide("offset", "Move by", offset, ends=(0, min(max(200, offset), len(table) - 1)))
@@ -193,10 +174,8 @@ def linear_map(table: np.ndarray, d_model: int, now: State) -> None:
 def looks_back() -> str:
     """How often the best encoder head of each twin looks at the previous token; empty if not measured."""
     known = (measured.shipped(measured.POSITIONS) or {}).get("attention", {}).get("models", {})
-    rates = {
-        name: each["encoder"]["previous"]["accuracy"] for name, each in known.items() if name in ENCODINGS
-    }
-    shares = {name: rate["value"] for name, rate in rates.items() if rate}
+    rates = {name: each["encoder"]["previous"]["accuracy"] for name, each in known.items()}
+    shares = {name: rate["value"] for name, rate in rates.items() if rate and name in ENCODINGS}
     if USUAL not in shares:
         return ""
     better = sorted(((share, name) for name, share in shares.items() if share > shares[USUAL]), reverse=True)
@@ -240,13 +219,12 @@ def rotary(now: State) -> None:
         draw(
             "rotary-products",
             lambda: lines(range(len(product)), {"q · k": product}, share, height=360),
-            "Product of a query and an equal key at a distance: it falls as the pairs drift apart · by "
+            "A query and an equal key at a distance: their product falls as the pairs drift apart · by "
             "formula",
         )
 
 
 def parameter(network: Network, side: Side) -> np.ndarray:
-    """The one trained table of a stack's encoding."""
     table: np.ndarray = next(network.stack(side).positions.parameters()).numpy()
     return table
 
@@ -263,8 +241,7 @@ def learned(now: State) -> None:
         draw(
             "table",
             lambda: table_map(table, 1, "position", "dimension"),
-            f"Learned table of the {side}, as trained: {' positions × '.join(map(str, table.shape))} "
-            "dimensions",
+            f"Table of the {side}, as trained: {' positions × '.join(map(str, table.shape))} dimensions",
         )
     with right:
         draw(
@@ -280,8 +257,8 @@ def learned(now: State) -> None:
         "norms",
         lambda: seen_norms(norms, seen),
         f"Why learned tails fail: no training source has more than {len(seen['encoder'])} tokens, so later "
-        "rows "
-        "of the encoder's table were never trained, and the last rows before them rarely · positions/learned",
+        "rows of the encoder's table were never trained, and the last rows before them rarely · "
+        "positions/learned",
     )
 
 
@@ -347,11 +324,8 @@ def computed(name: str, now: State) -> None:
                 turns = encoding.rotate(torch.full((1, 1, count, config.d_head), config.d_head**-0.5))[0, 0]
                 product = {"q · k": (turns @ turns[0]).numpy()}
                 make = partial(lines, range(count), product, ("distance", "product"))
-                draw(
-                    f"products-{side}",
-                    make,
-                    f"A query and an equal key at a distance in the {side} · {where}",
-                )
+                told = f"A query and an equal key at a distance in the {side} · {where}"
+                draw(f"products-{side}", make, told)
             elif (table := encoding.added(count)) is not None:
                 make = partial(table_map, table.numpy(), 1, "position", "dimension")
                 draw(f"table-{side}", make, f"What is added in the {side}: {count} positions · {where}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable
-from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -24,9 +23,7 @@ from explorer.app.shell import frame
 from explorer.figures import heatmap
 from explorer.figures.base import captions, labels
 from explorer.figures.pages.positions import Interval, dots, twin_lines
-from explorer.figures.pages.what_if import difference_map, scale_end
 from explorer.lenses.what_if.controls import Swapped, encode_moved, swap_words, words_of
-from explorer.linked.view import window_around
 from transformer import Translation, Translator
 from transformer.config import AttentionKind, Head
 from transformer.trace import AttentionTrace
@@ -34,22 +31,17 @@ from transformer.trace import AttentionTrace
 TWINS_ARE = (
     "{} small models (1.4 million parameters) share data, vocabulary, order of batches and steps. They "
     "differ only in their encoding; the post-norm twin differs in the place of its LayerNorm, its learning "
-    "rate and warm-up. All translate greedily. What enters your own model is the first column of *The "
-    "whole model*."
+    "rate and warm-up. All translate greedily."
 )
-MAP, CELLS = 228, 32
-"""Px and most tokens of a twin's map."""
-REACH = 20
-"""Largest distance with its own entry; larger ones are added to the ends."""
-SAME = 0.0005
-"""A weight that changes by less changes by 0 to three decimals."""
+MAP, CELLS = 228, 32  # px and most tokens of a twin's map
+REACH = 20  # largest distance with its own entry; larger ones are added to the ends
+SAME = 0.0005  # a weight that changes by less changes by 0 to three decimals
 V = TypeVar("V")
 Runs = dict[str, Translation]
 
 
 @part
 def show(opened: View) -> None:
-    """All pictures of the section, in order."""
     now, text = session.current(), opened.request.text
     notices = st.empty()
     if runs := translations(text):
@@ -58,13 +50,12 @@ def show(opened: View) -> None:
         st.divider()
         swap(text, runs, now.swap)
         st.divider()
-        move(text, runs, now.offset, now.twin_head)
+        move(text, runs, now.offset)
     with notices:
         frame.show_notices(now)
 
 
 def known(name: str) -> Source:
-    """A twin by the name of its encoding."""
     return models.find(f"{catalogue.TWINS}/{name}")
 
 
@@ -203,18 +194,13 @@ def swap(text: str, runs: Runs, wanted: tuple[int, int] | None) -> None:
     if one == other:
         one = 0 if other else 1
     left, right = st.columns(2, gap="large")
-    take: list[Callable[[int], object]] = [
-        lambda to: session.change(swap=(to, other)),
-        lambda to: session.change(swap=(one, to)),
-    ]
-    ends = zip(left.columns(2), ("First word", "Second word"), (one, other), take, strict=True)
-    for i, (box, label, at, chosen) in enumerate(ends):
+    for i, (box, label) in enumerate(zip(left.columns(2), ("First word", "Second word"), strict=True)):
+        take = lambda to, i=i: session.change(swap=(one, to) if i else (to, other))  # noqa: E731
         with box:
-            named = options.words(words)
-            pickers.choose(f"positions.swap.{i}", label, named, at, chosen, texts=True, labelled=True)
-    swapped: dict[str, Swapped] = again(
-        runs, ("swap", text, one, other), lambda model: swap_words(model, text, one, other)
-    )
+            named, at = options.words(words), (one, other)[i]
+            pickers.choose(f"positions.swap.{i}", label, named, at, take, texts=True, labelled=True)
+    compute = lambda model: swap_words(model, text, one, other)  # noqa: E731
+    swapped: dict[str, Swapped] = again(runs, ("swap", text, one, other), compute)
     if not swapped:
         return
     changes, alt = spread({name: np.asarray(each.change) for name, each in swapped.items()}, 2)
@@ -222,27 +208,23 @@ def swap(text: str, runs: Runs, wanted: tuple[int, int] | None) -> None:
         panel(
             "swap",
             lambda: dots(changes, "change of the output, share of its length", title, 2),
-            "Two words exchanged: change of each word's encoder output; dot: mean, line: smallest to "
-            "largest over "
-            f"{len(tokens)} tokens. 0 means that the encoder does not notice",
+            "Two words exchanged: change of each word's encoder output; dot: mean, line: smallest to largest "
+            f"over {len(tokens)} tokens. 0 means that the encoder does not notice",
             alt=alt,
         )
     rows = [{"twin": title(name), "translation now": each.translation.text} for name, each in swapped.items()]
     right.dataframe(rows, hide_index=True, width="stretch")
 
 
-def move(text: str, runs: Runs, offset: int, wanted: Head | None) -> None:
+def move(text: str, runs: Runs, offset: int) -> None:
     """Lets the sentence start later, and shows which twins change their weights."""
     left, right = st.columns(2, gap="large")
     with left:
         st.markdown("##### Move the sentence: which maps move?")
         label = "Start this many positions later (nothing stands before the sentence)"
         pickers.slide("positions.offset", label, offset, "offset", ends=(0, max(200, offset)))
-        moved = again(
-            runs,
-            ("move", text, offset),
-            lambda model: (encode_moved(model, text, offset), encode_moved(model, text, 0)),
-        )
+        compute = lambda model: [encode_moved(model, text, by) for by in (offset, 0)]  # noqa: E731
+        moved = again(runs, ("move", text, offset), compute)
     if not moved:
         return
     layers = range(next(iter(runs.values())).config.sizes["encoder"][0])
@@ -261,32 +243,7 @@ def move(text: str, runs: Runs, offset: int, wanted: Head | None) -> None:
             "shift",
             lambda: dots(changes, "change of an attention weight", title, 3),
             f"The sentence at positions {offset + 1}, {offset + 2}, … instead of 1, 2, …: change of the "
-            "encoder's "
-            "weights; dot: mean of the largest change in each head, line: smallest to largest head. 0 "
-            "means that "
-            f"only distances count · {verdict(failed)}",
+            "encoder's weights; dot: mean of the largest change in each head, line: smallest to largest "
+            f"head. 0 means that only distances count · {verdict(failed)}",
             alt=alt,
         )
-    if not offset:
-        return
-    st.markdown("**One head of the encoder in each twin: moved (A) − in place (B)**")
-    heads, tokens = twin_heads(runs, "encoder", wanted), next(iter(runs.values())).source_tokens
-    shown = slice(*window_around(len(tokens), 0, CELLS))
-    end = scale_end(max(float(gaps[name][heads[name]].max()) for name in moved))
-    with st.container(horizontal=True, gap="small"):
-        for name, traces in moved.items():
-            first, second = (each.weights("encoder", *heads[name])[shown, shown] for each in traces)
-            gap, names = gaps[name][heads[name]], tokens[shown]
-            panel(
-                f"moved-{name}",
-                partial(
-                    difference_map,
-                    *(first, second, np.ones(first.shape, bool), names, names, gap.sum(1)[shown] / 2),
-                    *(end, ("query", "key"), MAP, labels.ROOM),
-                ),
-                f"{labels.head_phrase(*heads[name])} · weights moved by {offset} − in place, from "
-                f"−{end:.1f} to {end:.1f}; largest {gap.max():.3f}; TV: total variation distance of a "
-                f"whole row · {verdict([name] * (name in failed))}",
-                heading=f"**{title(name)}**",
-                place=st.container(width=MAP, gap="xsmall"),
-            )

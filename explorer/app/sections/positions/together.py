@@ -35,11 +35,8 @@ def show() -> None:
     words, box = st.columns([3, 1], vertical_alignment="center")
     words.markdown(BOTH.format(COUNT))
     word = (now.word or WORD).split()[0]
-    box.text_input(
-        "The word",
-        word,
-        **pickers.control("word", word, lambda text: session.change(word=text.strip() or None)),
-    )
+    take = lambda text: session.change(word=text.strip() or None)  # noqa: E731
+    box.text_input("The word", word, **pickers.control("word", word, take))
     chosen = {"encoding": now.encoding or USUAL, "beside": now.beside or BESIDE}
     places, heads = st.columns(2, gap="large"), {}
     for place, (field, name) in zip(places, chosen.items(), strict=True):
@@ -90,11 +87,11 @@ def compared(name: str, scores: np.ndarray) -> str:
     half = len(scores) // 2
     back = [float(scores.diagonal(-distance).mean()) for distance in range(1, half)]
     share = float(np.mean([scores.diagonal(at).std() for at in range(1 - half, half)]) / scores.std())
-    depends = (
-        "The score depends on the distance alone: every diagonal is one colour."
-        if share < 1e-3
-        else "Pairs that are equally far apart differ, too: the spread within a distance is "
-        f"{labels.number(share)} of the spread of all scores."
-    )
+    depends = "The score depends on the distance alone: every diagonal is one colour."
+    if share >= 1e-3:
+        depends = (
+            "Pairs that are equally far apart differ, too: the spread within a distance is "
+            f"{labels.number(share)} of the spread of all scores."
+        )
     best = 1 + int(np.argmax(back))
     return f"{acts} {depends} Of the tokens before it, each looks most at the one {best} back."

@@ -29,7 +29,6 @@ SEEING = (
 
 
 def sizes(plan: Plan) -> str:
-    """A task and its sizes in a line."""
     about = "own pairs" if plan.task == OWN else plan.task
     about += f", at most {plan.length} letters" if plan.task in TOYS and TOYS[plan.task].spelled else ""
     return f"{about} · {plan.layers} + {plan.layers} layers, d_model {plan.width}, heads: {plan.heads}"
@@ -42,7 +41,6 @@ def progress(run: TrainingRun, curves: Curves) -> str:
 
 
 def show_run(run: TrainingRun) -> None:
-    """Draws the curves and the maps."""
     curves, at = run.curves(), look(run)
     left, right = st.columns([1, 1.05], gap="medium")
     with left:
@@ -52,14 +50,12 @@ def show_run(run: TrainingRun) -> None:
             told = f"At step {step:,}, the model writes **{percent(share)}** of the held-out pairs exactly."
         st.markdown(told)
         named = {"training loss": curves.loss, "validation loss": curves.valid, "exact matches": curves.exact}
+        points = [(name, *point) for name, of in named.items() for point in of]
         panel(
             "training run",
             lambda: panels(parts(curves), "step"),
             f"Loss per token and share of exact matches against the step · {sizes(run.order.plan)}",
-            lambda: [
-                ("quantity", "step", "value"),
-                *((name, *point) for name, of in named.items() for point in of),
-            ],
+            lambda: [("quantity", "step", "value"), *points],
             seeing=SEEING,
             sentence=False,
         )
@@ -95,10 +91,6 @@ def view_of(at: PairLook) -> HeadView:
     return run.head(KIND, *head, Window(0, rows, 0, columns))
 
 
-def caption(view: HeadView) -> str:
-    return captions.caption(view).replace("{step}", "")
-
-
 def maps(run: TrainingRun, at: PairLook) -> None:
     """What the model writes of a pair that it never saw, one head of cross-attention, and all of them."""
     pair, view = run.order.example, view_of(at)
@@ -108,19 +100,11 @@ def maps(run: TrainingRun, at: PairLook) -> None:
         f"After step {at.step:,}, the model reads “{plain(pair.source)}”, which is not in its training data, "
         f"and writes {wrote if at.written else f'nothing; {right}'}"
     )
-    rows = view.predicted_tokens or view.query_tokens
     panel(
         "training here map",
         lambda: heatmap(view, MAP),
-        caption(view) + " · the head whose rows differ most" * (session.current().born is None),
-        lambda: [
-            ("predicts", "reads", "weight"),
-            *(
-                (row, key, float(view.weights[i, j]))
-                for i, row in enumerate(rows)
-                for j, key in enumerate(view.key_tokens)
-            ),
-        ],
+        captions.caption(view).replace("{step}", "")
+        + " · the head whose rows differ most" * (session.current().born is None),
         alt=captions.summary(view),
         audit=view.audit,
         width="content",
@@ -131,9 +115,8 @@ def maps(run: TrainingRun, at: PairLook) -> None:
         [Tile.of(at.forced.weights(KIND, i, j), at.forced.mask(KIND, i, j)) for j in heads] for i in layers
     ]
 
-    def choose(picked: object) -> None:
-        if isinstance(picked, (list, tuple)) and len(picked) == 2:
-            session.change(born=(int(picked[0]), int(picked[1])))
+    def choose(picked: tuple[int, int]) -> None:
+        session.change(born=tuple(map(int, picked)))
 
     told = f"All heads of {captions.KIND_NAMES[KIND].lower()}"
     figure = style.figure(overview_spec(tiles, KIND, (view.layer, view.head), width=TILES))

@@ -37,14 +37,12 @@ SEEING = (
 def show(opened: View, now: State) -> None:
     lesson, epsilon, model = per_run.lesson(opened), now.smoothing, opened.translation.model
     place = min(now.step or 0, len(lesson.positions) - 1)
-    names = {i: f"{count(i)}: {piece(each.token)}" for i, each in enumerate(lesson.positions)}
+    take = lambda each: session.change(smoothing=round(each, 2))  # noqa: E731
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        with st.container(width=260):
-            label = "Position of the target"
-            pickers.choose("position", label, names, place, "step", texts=True, labelled=True)
-        with st.container(width=300):
-            take = lambda each: session.change(smoothing=round(each, 2))  # noqa: E731
-            pickers.slide("smoothing", "Label smoothing ε", epsilon, take)
+        names = {i: f"{count(i)}: {piece(each.token)}" for i, each in enumerate(lesson.positions)}
+        label = "Position of the target"
+        pickers.choose("position", label, names, place, "step", texts=True, labelled=True, width=260)
+        pickers.slide("smoothing", "Label smoothing ε", epsilon, take, width=300)
     at = smoothed(opened.source.translator(), lesson, place, epsilon)
     st.markdown(sentence(lesson.positions[place], place, at))
     st.latex(FORMULA % (1 - at.epsilon, at.bare_loss, at.epsilon, at.spread, at.loss))

@@ -33,11 +33,11 @@ POINTS, WARMUPS = 240, 5  # places at which a line is drawn; fewest warm-ups tha
 
 def show(opened: View, now: State) -> None:
     model = opened.source.translator()
-    paper, own = paper_options(now.warmup), stated_options(model.card)
+    own = stated_options(model.card)
+    paper = TrainingOptions(schedule="inverse_sqrt", learning_rate=1.0, warmup=now.warmup)  # equation 3
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        for name, label, value in (("width", "d_model", now.width), ("warmup", "Warm-up steps", now.warmup)):
-            with st.container(width=300):
-                pickers.slide(name, label, value)
+        pickers.slide("width", "d_model", now.width, width=300)
+        pickers.slide("warmup", "Warm-up steps", now.warmup, width=300)
     warmup, width = (f"{value:,}".replace(",", r"{,}") for value in (now.warmup, now.width))
     st.latex(FORMULA % (warmup, width, warmup, power(learning_rate(paper, now.warmup, now.width))))
     st.markdown(paper_schedule(paper, now.width))
@@ -61,11 +61,6 @@ def show(opened: View, now: State) -> None:
         seeing=SEEING,
         sentence=False,
     )
-
-
-def paper_options(warmup: int) -> TrainingOptions:
-    """The options under which `learning_rate` is equation 3."""
-    return TrainingOptions(schedule="inverse_sqrt", learning_rate=1.0, warmup=warmup)
 
 
 def curve(name: str, options: TrainingOptions, width: int, last: int, *corners: int) -> Curve:

@@ -88,29 +88,26 @@ def ended(run: TrainingRun | None) -> None:
 
 
 def form(usual: Plan) -> None:
-    """The task and the sizes, those of the last run at first."""
     st.markdown(INTRODUCTION)
-    names = NAMES.__getitem__
-    task = st.segmented_control(
-        "Task", TASKS, default=usual.task, format_func=names, required=True, key="here.task"
-    )
+    more: dict[str, Any] = {"default": usual.task, "format_func": NAMES.__getitem__, "required": True}
+    task = st.segmented_control("Task", TASKS, key="here.task", **more)
     file, sizes = None, dict[str, int]()
     if task == OWN:
         size = workshop_plan.LARGEST // 2**20
         file = st.file_uploader(UPLOAD, ["tsv", "txt", "gz"], max_upload_size=size, key="here.file")
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         if task in TOYS and TOYS[task].spelled:
-            with st.container(width=168):
-                sizes["length"] = st.slider("Most letters", *LENGTHS, usual.length, key="here.length")
+            length = usual.length
+            sizes["length"] = st.slider("Most letters", *LENGTHS, length, key="here.length", width=168)
         for name, label, choices in (
             ("width", "d_model", workshop_plan.WIDTHS),
             ("heads", "Heads", workshop_plan.HEADS),
             ("layers", "Layers of each side", workshop_plan.LAYERS),
         ):
-            with st.container(width=168):
-                sizes[name] = st.select_slider(label, choices, getattr(usual, name), key=f"here.{name}")
-        with st.container(width=168):
-            sizes["steps"] = st.slider("Steps", *workshop_plan.STEPS, usual.steps, 100, key="here.steps")
+            more = {"key": f"here.{name}", "width": 168}
+            sizes[name] = st.select_slider(label, choices, getattr(usual, name), **more)
+        steps = workshop_plan.STEPS
+        sizes["steps"] = st.slider("Steps", *steps, usual.steps, 100, key="here.steps", width=168)
     if task in TOYS:
         pairs = held_out(task, sizes.get("length", LENGTH))[:SHOWN]
         rows = [f"| {plain(each.source)} | {plain(each.target)} |" for each in pairs]
@@ -150,10 +147,9 @@ def start(task: str, sizes: dict[str, int], file: Any) -> None:
 def keep(run: TrainingRun) -> None:
     """Gives the model of the last run a name; it opens on every page then, with the pair that was shown."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        with st.container(width=260):
-            told = "Letters, digits, - and _. All visitors of this server will find the model."
-            usual = f"my-{run.order.plan.task}"
-            name = st.text_input("Name of the model", usual, 40, key="here.name", help=told).strip()
+        told = "Letters, digits, - and _. All visitors of this server will find the model."
+        usual = f"my-{run.order.plan.task}"
+        name = st.text_input("Name of the model", usual, 40, key="here.name", help=told, width=260).strip()
         kept = pressed("Keep", ":material/save:")
     if not kept:
         st.caption(STAYS)

@@ -19,8 +19,7 @@ from transformer import interventions as do
 from transformer.config import AttentionKind
 from transformer.interventions import Intervention, Mask
 
-_MOST = 64
-"""Most words that can be clicked."""
+_MOST = 64  # most words that can be clicked
 _FORCED = (
     "While decoding, later tokens do not exist. So the causal mask can be lifted only over a finished "
     "translation: the page takes the one without changes and keeps to it."
@@ -62,15 +61,9 @@ def _one(number: int, item: Listed, items: tuple[Listed, ...], opened: View | No
     with st.container(horizontal=True, vertical_alignment="center", gap="xsmall", width="content"):
         control = pickers.control(f"changed.on.{number}", item.on, switch, [said])
         st.checkbox(said if item.on else f":gray[{said} (off)]", item.on, width="content", **control)
-        st.button(
-            "",
-            type="tertiary",
-            icon=":material/close:",
-            help="Remove this change",
-            on_click=changed.take,
-            args=((*before, *after),),
-            key=f"changed.{number}",
-        )
+        take = partial(changed.take, (*before, *after))
+        icon, does = ":material/close:", "Remove this change"
+        st.button("", f"changed.{number}", does, on_click=take, type="tertiary", icon=icon)
 
 
 def lifts(change: Intervention) -> bool:
@@ -114,9 +107,8 @@ def _hide(chosen: list[int]) -> None:
 
 @part
 def _others(opened: View) -> None:
-    group = st.segmented_control(
-        "or change something else", list(GROUPS), width="stretch", key="what-if.group"
-    )
+    label = "or change something else"
+    group = st.segmented_control(label, list(GROUPS), width="stretch", key="what-if.group")
     if group is None:
         return
     sorts: dict[int, Sort] = dict(enumerate(GROUPS[group]))

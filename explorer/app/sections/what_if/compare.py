@@ -13,25 +13,23 @@ from explorer.app.controls import options, panel, part, pickers, plain, seen
 from explorer.app.maps.looking import cells_of
 from explorer.app.sections.what_if.sides import (
     AS_IT_IS,
+    CELLS,
     MOST_SEED,
     Side,
     against_of,
     first_value,
     notes,
     sides,
-    unmeasured,
     usual_text,
 )
 from explorer.app.server import catalogue
 from explorer.app.server.view import View
 from explorer.figures import heatmap
 from explorer.figures.base import captions, labels
-from explorer.figures.base.quantity import QUANTITIES
 from explorer.figures.maps.heatmap import axis_titles, lowered
 from explorer.figures.pages.what_if import ROOM, difference_map, merged_names, scale_end
-from explorer.lenses.what_if.two_runs import Difference, Pair, difference
+from explorer.lenses.what_if.two_runs import Difference, difference
 from explorer.linked.view import window_around
-from transformer import Window
 
 SEEING = (
     "The maps show A, B and A − B: purple where A has more weight, amber where B has more. Edit distance "
@@ -39,118 +37,89 @@ SEEING = (
     "distance of two rows: the share of weight that must move to turn one row into the other."
 )
 FORMULA = r"\mathrm{TV}(a, b) = \tfrac12 \sum_j |a_j - b_j| \in [0, 1]"
-MEASURES = {name: QUANTITIES[name].name for name in ("weight", "carried")}
-MOST = {"weight": "puts most weight on", "carried": "carries most from"}
-CELLS_SAY = {"weight": "weights", "carried": "shares of what keys carried"}
-SIZE, CELLS = 330, 40
-"""Px of a map, and its most rows and columns."""
-WIDER = round((ROOM - labels.ROOM) * 10)
-"""Extra width in px of the map of differences, because it holds names from both sides."""
-SAME = 0.0005
+SIZE, SAME = 330, 0.0005  # px of a map; the smallest difference that is one
+WIDER = round((ROOM - labels.ROOM) * 10)  # px more, as the map of differences holds names from both sides
 DECODINGS = {"greedy": "greedy", "beam-4": "beam, 4 hypotheses", "sample-1": "sampling, seed 1"}
 MODES = {
-    "unchanged": ("the run without changes", 0),
-    "uniform": ("uniform attention (a control)", 0),
-    "untrained": ("an untrained twin (a control)", 140),
-    "head": ("another head", 220),
-    "decode": ("another way of decoding", 220),
-    "forced": ("a translation of your own", 500),
-    "sentence": ("another sentence", 500),
-    "model": ("another model", 315),
+    "unchanged": "the run without changes",
+    "uniform": "uniform attention (a control)",
+    "untrained": "an untrained twin (a control)",
+    "head": "another head",
+    "decode": "another way of decoding",
+    "forced": "a translation of your own",
+    "sentence": "another sentence",
+    "model": "another model",
 }
-"""Ways of comparing: the label, and the px of a second control; 0 if there is none."""
 
 
 @part
 def show(opened: View) -> None:
-    """Both maps, their difference, and what there is to notice."""
     now = session.current()
     kind = opened.source.kind(now.kind)
-    cell = cells_of(opened, now)[kind]
-    controls(opened, now, kind, cell[0])
+    controls(opened, now, kind)
     pair = first, second = sides(opened, now, kind)
-    for note in filter(None, (unmeasured(pair, now.measure), *notes(opened, now, second))):
+    for note in notes(opened, now, second.look):
         st.caption(plain(note))
     both = difference(first.map, second.map)
     names = [
         merged_names(first.map.rows, second.map.rows, both.rows),
         merged_names(first.map.columns, second.map.columns, both.columns),
     ]
-    row, column = map(merged, (both.rows, both.columns), first.place(cell))
-    st.markdown(f"{summary(both, names[0], pair)} {of_row(row, both, names, MOST[first.measure])}")
-    if first.run.text != second.run.text:
-        st.markdown(f"A: {plain(first.run.text)}  \nB: {plain(second.run.text)}")
+    row, column = (  # of the cursor among the aligned tokens
+        next(i for i, (at, _) in enumerate(pairs) if at is not None and cell < axis.groups[at].stop)
+        for pairs, axis, cell in zip((both.rows, both.columns), first.look.axes, first.look.cell, strict=True)
+    )
+    st.markdown(f"{summary(both, names[0], pair)} {of_row(row, both, names)}")
+    texts = [each.look.translation.text for each in pair]
+    if len({*texts}) > 1:
+        st.markdown("  \n".join(f"{side}: {plain(text)}" for side, text in zip("AB", texts, strict=True)))
     with st.container(horizontal=True, gap="small"):
         for number, side in enumerate(pair):
             one_map(number, side, both, (row, column))
         difference_of(pair, both, names, (row, column))
 
 
-def controls(opened: View, now: State, kind: str, row: int) -> None:
-    """What is compared with what, and what the cells say."""
+def controls(opened: View, now: State, kind: str) -> None:
     mode, value = against = against_of(opened, now)
-    head = getattr(now, kind)
-
-    def take(name: str, chosen: Any, **more: Any) -> None:
-        session.change(against=(name, chosen), **more)
-
+    head, (layers, heads) = getattr(now, kind), opened.source.sizes[kind]
+    # without changes, a run is compared with itself only if the address says so
+    offered = {n: f"against {MODES[n]}" for n in MODES if n != "unchanged" or now.changes or mode == n}
+    begin = lambda n: session.change(against=(n, first_value(opened, kind, head, n)), other=None)  # noqa: E731
+    take = lambda chosen: session.change(against=(mode, chosen))  # noqa: E731
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         pickers.kind_picker(kind, opened.kinds, against=None if mode == "head" else against)
         with st.container(width=220):
             pickers.head_picker(kind, head, opened.source)
         with st.container(width=230):
-            pickers.row_picker(opened, kind, row)
+            pickers.row_picker(opened, kind, cells_of(opened, now)[kind][0])
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        with st.container(width=315):
-            # without changes, a run is compared with itself only if the address says so
-            offered = [name for name in MODES if name != "unchanged" or now.changes or mode == name]
-            pickers.choose(
-                "against",
-                "Compare with",
-                {name: f"against {MODES[name][0]}" for name in offered},
-                mode,
-                lambda name: take(name, first_value(opened, kind, head, name), other=None),
-                texts=True,
-            )
-        shown = now.measure if now.measure in MEASURES else "weight"
-        pickers.switch("measure", "Cells say", MEASURES, shown, width="content")
-        if MODES[mode][1]:
-            with st.container(width=MODES[mode][1]):
-                detail(opened, kind, now, mode, value)
+        pickers.choose("against", "Compare with", offered, mode, begin, texts=True, width=315)
+        name = f"against.{mode}"
+        if mode in ("forced", "sentence"):
+            text = now.other or usual_text(opened, mode)
+            control = pickers.control(name, text, lambda other: session.change(other=other.strip() or None))
+            st.text_input("The other text", text, label_visibility="collapsed", width=500, **control)
+        elif mode == "untrained":
+            more: dict[str, Any] = pickers.control(name, value, take) | {"label_visibility": "collapsed"}
+            st.number_input("Seed of the twin", 1, MOST_SEED, value, width=140, **more)
+        elif mode in ("head", "decode", "model"):
+            offers: dict[str, dict[Any, str]] = {
+                "head": {(i, j): labels.head_phrase(i, j) for i in range(layers) for j in range(heads)},
+                "decode": options.decodings(str(value), DECODINGS),
+                "model": {each: each for each in catalogue.available()},
+            }
+            others = offers[mode]
+            chosen = value if value in others else next(iter(others))
+            label = "The other " + ("way of decoding" if mode == "decode" else mode)
+            pickers.choose(name, label, others, chosen, take, texts=True, width=260)
         seen(SEEING, FORMULA)
 
 
-def detail(opened: View, kind: str, now: State, mode: str, value: Any) -> None:
-    """The second control: a head, a model, a way of decoding, a text or a seed."""
-    name = f"against.{mode}"
-    if mode in ("forced", "sentence"):
-        text = now.other or usual_text(opened, mode)
-        control = pickers.control(name, text, lambda other: session.change(other=other.strip() or None))
-        st.text_input("The other text", text, label_visibility="collapsed", **control)
-        return
-    if mode == "untrained":
-        control = pickers.control(name, value, lambda seed: session.change(against=(mode, int(seed))))
-        st.number_input("Seed of the twin", 1, MOST_SEED, value, label_visibility="collapsed", **control)
-        return
-    layers, heads = opened.source.sizes[kind]
-    offers: dict[str, dict[Any, str]] = {
-        "head": {(i, j): labels.head_phrase(i, j) for i in range(layers) for j in range(heads)},
-        "decode": options.decodings(str(value), DECODINGS),
-        "model": {each: each for each in catalogue.available()},
-    }
-    label = {"decode": "way of decoding"}.get(mode, mode)
-    shown = value if value in offers[mode] else next(iter(offers[mode]))
-    take = lambda chosen: session.change(against=(mode, chosen))  # noqa: E731
-    pickers.choose(name, f"The other {label}", offers[mode], shown, take, texts=True)
-
-
 def short(name: str) -> str:
-    """A token in a sentence of the page."""
     return plain(labels.shorten(name, 24))
 
 
 def summary(both: Difference, rows: list[str], pair: tuple[Side, Side]) -> str:
-    """How far the two maps are apart."""
     cells, apart = int(both.compared.sum()), both.distances
     if not cells or np.isnan(apart).all():
         return "The two sides have no row and column in common, so nothing can be compared."
@@ -169,7 +138,7 @@ def summary(both: Difference, rows: list[str], pair: tuple[Side, Side]) -> str:
     )
 
 
-def of_row(row: int, both: Difference, names: list[list[str]], most: str) -> str:
+def of_row(row: int, both: Difference, names: list[list[str]]) -> str:
     """What both sides do in the row of the cursor."""
     name = short(names[0][row])
     if None in both.rows[row]:
@@ -177,43 +146,38 @@ def of_row(row: int, both: Difference, names: list[list[str]], most: str) -> str
     largest = []
     for side, weights in (("A", both.first[row]), ("B", both.second[row])):
         key = int(weights.argmax())
-        largest.append(f"{side} {most} “{short(names[1][key])}” ({weights[key]:.2f})")
+        largest.append(f"{side} puts most weight on “{short(names[1][key])}” ({weights[key]:.2f})")
     apart = f"A and B are {both.distances[row]:.2f} apart"
     return f"In the row of the cursor, “{name}”, {apart}: {', '.join(largest)}."
 
 
-def merged(pairs: tuple[Pair, ...], position: int) -> int:
-    """The index of a token of side A among the aligned tokens."""
-    return next(index for index, (i, _) in enumerate(pairs) if i == position)
-
-
 def one_map(number: int, side: Side, both: Difference, at: tuple[int, int]) -> None:
-    """A side, in a window around the counterpart of the cursor's cell."""
-    lengths = len(side.map.rows), len(side.map.columns)
-    spans: list[int] = []
-    for pairs, place, length in zip((both.rows, both.columns), at, lengths, strict=True):
+    cell = list[int]()
+    for pairs, place in zip((both.rows, both.columns), at, strict=True):
         near = [i for i in (each[number] for each in pairs[: place + 1]) if i is not None]
-        spans += window_around(length, near[-1] if near else 0, CELLS)
-    window, letter, row = Window(*spans), "AB"[number], both.rows[at[0]][number]
-    view, phrase = side.view(window), labels.head_phrase(*side.head)
+        cell.append(near[-1] if near else 0)
+    look, letter = side.look, "AB"[number]
+    view, phrase = side.view(*cell), labels.head_phrase(*look.head)
     named = "" if side.is_uniform or side.name == phrase else f" · {phrase}"
+    origin = "a formula, 1 / visible keys: no model computed this"
+    origin = origin if side.is_uniform else str(captions.badge(view.audit, view.derived)["text"])
+    start = look.axes[0].groups[cell[0]].start
     panel(
         f"compare.{letter}",
         lambda: lowered(heatmap(view, SIZE), WIDER),
-        f"{letter} · {side.name} · {captions.KIND_NAMES[side.kind]}{named} · "
-        f"{CELLS_SAY[side.measure]}{', by words' * side.words}, colour from 0 to 1"
-        f"{captions.window_note(window, lengths)} · {side.run.model} · {side.origin()}",
+        f"{letter} · {side.name} · {captions.KIND_NAMES[look.kind]}{named} · "
+        f"weights{', by words' * look.reading.words}, colour from 0 to 1"
+        f"{captions.window_note(view.window, look.lengths)} · {view.model} · {origin}",
         heading=f"**{plain(f'{letter} · {side.name}')}**",
         place=st.container(width=SIZE, gap="xsmall"),
         width="content",
-        row=None if row is None else row - window.query_start,
+        row=None if both.rows[at[0]][number] is None else [each.start for each in view.rows].index(start),
     )
 
 
 def difference_of(
     pair: tuple[Side, Side], both: Difference, names: list[list[str]], at: tuple[int, int]
 ) -> None:
-    """A − B, around the cursor's cell."""
     cells = rows, columns = (
         slice(*window_around(len(names[0]), at[0], CELLS)),
         slice(*window_around(len(names[1]), at[1], CELLS)),
@@ -224,12 +188,13 @@ def difference_of(
     origin = "uniform attention is a formula" if pair[1].is_uniform else "difference of the two maps above"
     arrays = both.first[cells], both.second[cells], both.compared[cells]
     named = names[0][rows], names[1][columns], both.distances[rows]
-    titles = axis_titles(pair[0].view(Window(0, 1, 0, 1)))
+    look = pair[0].look
+    titles = axis_titles(look.as_recorded())
     panel(
         "compare.difference",
         partial(difference_map, *arrays, *named, end, titles, SIZE),
-        f"A − B · {pair[0].name} − {pair[1].name} · {captions.KIND_NAMES[pair[0].kind]} · difference of "
-        f"{CELLS_SAY[pair[0].measure]}, from −{end:.1f} to {end:.1f}{window} · {origin}",
+        f"A − B · {pair[0].name} − {pair[1].name} · {captions.KIND_NAMES[look.kind]} · difference of "
+        f"weights, from −{end:.1f} to {end:.1f}{window} · {origin}",
         heading="**A − B**",
         place=st.container(width=SIZE + WIDER + 36, gap="xsmall"),
         width="content",

@@ -16,43 +16,33 @@ from explorer.app.server import runs
 from explorer.app.server.view import View
 from explorer.figures.base import labels
 from explorer.figures.base.captions import KIND_NAMES
-from explorer.lenses.what_if.two_runs import align_tokens, in_both
+from explorer.lenses.what_if.two_runs import Both, align_tokens, in_both
 from transformer import interventions as do
 from transformer.config import Side
 from transformer.interventions import PARTS, Intervention, InterventionError
 from transformer.run import Translation
 from transformer.text.typed import clean
 
-LONGEST = 300
-"""Most letters of the other sentence, which the address carries."""
-EVERY = -1
-"""The choice of every head, layer or step."""
-FieldContext = dict[str, Any]
-"""What was chosen for the fields before."""
+LONGEST = 300  # most letters of the other sentence, which the address carries
+EVERY = -1  # the choice of every head, layer or step
+FieldContext = dict[str, Any]  # what was chosen for the fields before
 
 
 class Sort(NamedTuple):
-    """A sort of change."""
-
     label: str  # its name in the list
-    # draws its controls; returns the change that they say, or None if something is missing. Raises ValueError
-    # if there is no such change; the message says why.
+    # draws its controls; returns the change, None if something is missing; a ValueError says why not
     choose: Callable[[View], Intervention | None]
     says: str  # what it does, in one sentence
 
 
 def one(label: str, names: Mapping[Any, str], width: int = 180, first: Any = None) -> Any:
-    """Lets the visitor choose one of several by its name."""
     options = list(names)
     start = options.index(first) if first in options else 0
-    with st.container(width=width):
-        return st.selectbox(label, options, index=start, format_func=names.__getitem__)
+    return st.selectbox(label, options, index=start, format_func=names.__getitem__, width=width)
 
 
 def number(label: str, value: float, low: float, high: float, step: float) -> float:
-    """Lets the visitor choose a number."""
-    with st.container(width=140):
-        return float(st.number_input(label, low, high, value, step))
+    return float(st.number_input(label, low, high, value, step, width=140))
 
 
 def counted(noun: str, count: int, every: bool = False) -> dict[int, str]:
@@ -62,7 +52,6 @@ def counted(noun: str, count: int, every: bool = False) -> dict[int, str]:
 
 
 def listed(tokens: Iterable[str]) -> dict[int, str]:
-    """Tokens by their places."""
     return {i: f"{labels.count(i)} · {name}" for i, name in enumerate(tokens)}
 
 
@@ -86,9 +75,6 @@ def cell(of_kind: str) -> tuple[int, int] | None:
     return None if row is None or column is None else (row, column)
 
 
-# --- a control for each field -------------------------------------------------------------------------------
-
-
 def _kind(opened: View, _context: FieldContext) -> Any:
     names = {kind: KIND_NAMES[kind] for kind in opened.kinds[::-1]}
     return one("Attention", names, 230, session.current().kind or "cross")
@@ -101,10 +87,8 @@ def _layer(opened: View, context: FieldContext) -> Any:
 
 
 def _head(opened: View, context: FieldContext, every: bool = False) -> Any:
-    heads, shown = (
-        opened.translation.config.sizes[context["kind"]][1],
-        getattr(session.current(), context["kind"]),
-    )
+    heads = opened.translation.config.sizes[context["kind"]][1]
+    shown = getattr(session.current(), context["kind"])
     return one("Head", counted("head", heads, every), 130 if every else 110, shown[1])
 
 
@@ -144,7 +128,6 @@ CONTROLS: dict[str, Callable[[View, FieldContext], Any]] = {
 
 
 def ask(opened: View, *names: str) -> FieldContext:
-    """Asks for some fields."""
     given: FieldContext = {}
     for name in names:
         given[name] = CONTROLS[name](opened, given)
@@ -162,14 +145,10 @@ def _typed(opened: View) -> dict[int, str]:
     return dict(enumerate(labels.names(unchanged(opened).source_tokens[:-1])))
 
 
-# --- what depends on the run --------------------------------------------------------------------------------
-
-
 def edit(opened: View) -> Intervention | None:
     """Another source token: a word as one piece, which begins a word if the piece before it did."""
     at = one("Source token", _typed(opened))
-    with st.container(width=180):
-        word = st.text_input("Replacement token", placeholder="another word", max_chars=60).strip()
+    word = st.text_input("Replacement token", placeholder="another word", max_chars=60, width=180).strip()
     ways = [f"{labels.WORD_START}{word}", word]
     begins = unchanged(opened).source_tokens[at].startswith(labels.WORD_START)
     for way in (ways if begins else ways[::-1]) if word else ():
@@ -230,22 +209,23 @@ MASKS = {
     "shown": ("let every query see a key", "allow", "key"),
 }
 """Ways to change a mask: the name, what is done, and to which cells; a cell or a key is asked for."""
-OFFERED = {"cross": "cell key", "encoder": "cell key self past future"}
-OFFERED["decoder"] = "cell key self past lift next seen shown"
-"""Ways of each kind; only the decoder's mask hides anything that could be allowed."""
+OFFERED = {
+    "cross": "cell key",
+    "encoder": "cell key self past future",
+    "decoder": "cell key self past lift next seen shown",  # only its mask hides what could be allowed
+}
 
 
 def mask(opened: View) -> Intervention:
     """A change of the masks of a kind, in one layer or in all."""
     kind = _kind(opened, {})
+    cells: Any
     _, what, cells = MASKS[one("Mask", {way: MASKS[way][0] for way in OFFERED[kind].split()}, 260)]
     layer = one("in", counted("layer", opened.translation.config.sizes[kind][0], every=True), 130, EVERY)
     if cells in ("cell", "key"):
         rows, columns = map(listed, tokens_of(opened.translation, kind))
         query = one("Query", rows) if cells == "cell" else None
-        return do.mask(
-            kind, **{what: [(query, one("Key", columns))]}, layer=None if layer == EVERY else layer
-        )
+        cells = [(query, one("Key", columns))]
     return do.mask(kind, **{what: cells}, layer=None if layer == EVERY else layer)
 
 
@@ -259,8 +239,6 @@ def norm(opened: View) -> Intervention:
     return do.drop_norm(side, *one("Norm", names, 280))
 
 
-# --- another sentence ---------------------------------------------------------------------------------------
-
 PLACES: dict[str, tuple[str, Callable[..., str], tuple[str, ...]]] = {
     "output": ("the encoder's output", do.encoder_output, ()),
     "embeddings": ("the embeddings", do.embeddings, ("side",)),
@@ -268,17 +246,13 @@ PLACES: dict[str, tuple[str, Callable[..., str], tuple[str, ...]]] = {
     "head": ("the output of a head", do.head_output, ("kind", "layer", "one head")),
 }
 """Places that are patched: what each is called, its name, and the fields of that."""
-ENDS = {
-    "all": "every token, place by place",
-    "shared": "the words that both share",
-    "others": "the words that differ",
-}
+ENDS = {"all": "every token, place by place", "shared": "the words that both share"}
+ENDS["others"] = "the words that differ"
 
 
 def patch(opened: View) -> Intervention | None:
     """What a place of the model holds for another sentence is put into this run."""
-    with st.container(width=320):
-        asked = st.text_input("The other sentence", placeholder="The dog is …", max_chars=LONGEST)
+    asked = st.text_input("The other sentence", placeholder="The dog is …", max_chars=LONGEST, width=320)
     _, name, fields = PLACES[one("Put in", {each: PLACES[each][0] for each in PLACES}, 240)]
     place = name(*ask(opened, *fields).values())
     if not (typed := clean(asked).strip()):
@@ -288,26 +262,20 @@ def patch(opened: View) -> Intervention | None:
     side: Side = "encoder" if place.startswith("encoder") else "decoder"
     here, there = opened.translation.tokens(side), other.tokens(side)
     pairs = in_both(align_tokens(here, there))
-    named = {i: _named(here[a], there[b]) for i, (a, b) in enumerate(pairs)}
+    names = [tuple(map(labels.piece, (here[a], there[b]))) for a, b in pairs]
+    named = {i: " ← ".join(dict.fromkeys(each)) for i, each in enumerate(names)}
     way = one("At", {**ENDS, **named}, 240, "others")
-    return do.patch(place, other, [pairs[way]] if isinstance(way, int) else _aligned(way, here, there, pairs))
+    if isinstance(way, int):
+        return do.patch(place, other, [pairs[way]])
+    return do.patch(place, other, _aligned(way, here, there, pairs))
 
 
-def _named(here: str, there: str) -> str:
-    first, second = labels.piece(here), labels.piece(there)
-    return first if first == second else f"{first} ← {second}"
-
-
-def _aligned(
-    way: str, here: Sequence[str], there: Sequence[str], pairs: Sequence[tuple[int, int]]
-) -> list[tuple[int, int]]:
+def _aligned(way: str, here: Sequence[str], there: Sequence[str], pairs: Sequence[Both]) -> list[Both]:
     """Pairs of positions of one sentence and the other; InterventionError if there are none."""
     if way == "all":
         if len(here) != len(there):
-            raise InterventionError(
-                f"The other sentence has {len(there)} tokens here and this one {len(here)}, so not every "
-                "token has a counterpart; choose words."
-            )
+            counts = f"The other sentence has {len(there)} tokens here and this one {len(here)}"
+            raise InterventionError(f"{counts}, so not every token has a counterpart; choose words.")
         return [(at, at) for at in range(len(here))]
     chosen = [(a, b) for a, b in pairs if (here[a] == there[b]) == (way == "shared")]
     if not chosen:

@@ -10,7 +10,7 @@ import numpy as np
 import plotly.graph_objects as go
 import streamlit as st
 
-from explorer.app.address import State, session
+from explorer.app.address import session
 from explorer.app.controls import panel, pickers, plain, seen
 from explorer.app.sections.what_if import changes, experiments
 from explorer.app.sections.what_if.forms import cell, tokens_of
@@ -32,17 +32,16 @@ from explorer.figures.pages.what_if import (
 )
 from explorer.lenses import compare_runs
 from explorer.lenses.what_if.controls import RandomHeads, random_heads
-from explorer.lenses.what_if.two_runs import Both, Pair, RunDifference
+from explorer.lenses.what_if.two_runs import Pair, RunDifference
 from transformer import interventions as do
 from transformer.config import Head
 from transformer.interventions import Intervention, InterventionError
 from transformer.run import Translation
 
 SEEING = (
-    "The model runs twice: as it is, and with the changes. As long as both have written the same tokens, "
-    "their next-token distributions answer the same question; so they are compared up to the step at which "
-    "the two part. After it each has a context of its own. A small effect of a switched-off head does not "
-    "prove that the head does nothing: other heads may do the same."
+    "The model runs twice: as it is, and with the changes. The next-token distributions are compared up to "
+    "the step at which the two part; after it each has a context of its own. A small effect of a "
+    "switched-off head does not prove that it does nothing: other heads may do the same."
 )
 FORMULA = r"\Delta\log p = \log q(y_t) - \log p(y_t), \qquad \mathrm{KL} = \sum_v p_v \log\frac{p_v}{q_v}"
 SPACE = "▁"
@@ -85,9 +84,6 @@ def compared(_opened: View, _base: int, _other: int, *, pair: Runs) -> RunDiffer
     return compare_runs(*pair)
 
 
-# --- the translation ----------------------------------------------------------------------------------------
-
-
 def outcome(both: RunDifference) -> str:
     """Both translations, what differs in bold, and where they part; of a given one, what moved most."""
     tokens = both.base.target_tokens, both.changed.target_tokens
@@ -120,12 +116,10 @@ def _piece(tokens: tuple[Sequence[str], ...], pair: Pair, side: int) -> str:
 
 
 def share(log_prob: float) -> str:
-    """A probability in per cent."""
     return "–" if log_prob != log_prob else percent(float(np.exp(log_prob)))
 
 
 def nats(value: float) -> str:
-    """A number of nats."""
     return "not known" if value != value else f"{labels.telling(value)} nats"
 
 
@@ -204,29 +198,14 @@ def _beside(opened: View, base_ids: tuple[int, ...], change: Intervention) -> Ra
     return random_heads(opened.source.translator(), opened.request.text, base_ids, change, others, seed=SEED)
 
 
-# --- the attention ------------------------------------------------------------------------------------------
-
-
 def maps(opened: View, both: RunDifference) -> None:
-    """The largest difference of every head, and the map of differences of one."""
+    """The largest change of every head as tiles, with a switch; and the map of differences of one."""
     now = session.current()
     kind = opened.source.kind(now.kind)
+    head: Head = getattr(now, kind)
     st.markdown("##### How the attention of every head changes")
     pickers.kind_picker(kind, opened.kinds)
-    tiles, large = st.columns([1, 1], gap="large")
-    with tiles:
-        grid(both, now, kind)
-    with large:
-        rows, columns = (axis[:CELLS] for axis in both.common(kind))
-        if rows and columns:
-            head_map(both, kind, getattr(now, kind), rows, columns)
-        else:
-            st.caption("The two runs share no row of this kind.")
-
-
-def grid(both: RunDifference, now: State, kind: str) -> None:
-    """All heads as tiles, and a button that switches the chosen one off."""
-    head: Head = getattr(now, kind)
+    left, right = st.columns([1, 1], gap="large")
 
     def tile(value: float, name: str) -> Cell:
         says = labels.telling(value)
@@ -240,27 +219,34 @@ def grid(both: RunDifference, now: State, kind: str) -> None:
         f"{KIND_NAMES[kind]}: the largest change of a weight in each head, over the rows that both runs "
         "share · choose a head to see its map",
         key=f"what-if.heads.{kind}",
+        place=left,
         take=lambda chosen: session.change(**{kind: tuple(chosen)}),
         inked=True,
     )
     change = do.ablate(kind, *head)
     off = change in now.changes
-    st.button(
+    left.button(
         f"Switch {labels.head_phrase(*head)} {'on again' if off else 'off'}",
         icon=":material/power_settings_new:",
         on_click=changed.remove if off else changed.add,
         args=(change,),
         key="what-if.switch",
     )
+    with right:
+        head_map(both, kind, head)
 
 
-def head_map(
-    both: RunDifference, kind: str, head: Head, rows: Sequence[Both], columns: Sequence[Both]
-) -> None:
+def head_map(both: RunDifference, kind: str, head: Head) -> None:
     """Changed − as it is, of one head; a click on a cell moves the cursor, and its changes are offered."""
+    rows, columns = (axis[:CELLS] for axis in both.common(kind))
+    if not (rows and columns):
+        st.caption("The two runs share no row of this kind.")
+        return
     base, new = (each[: len(rows), : len(columns)] for each in both.sides(kind, *head))
-    named = tokens_of(both.base, kind)
-    down, across = ([name[a] for a, _ in axis] for name, axis in zip(named, (rows, columns), strict=True))
+    down, across = (
+        [name[a] for a, _ in axis]
+        for name, axis in zip(tokens_of(both.base, kind), (rows, columns), strict=True)
+    )
     places = [[(row[1], column[1]) for column in columns] for row in rows]
     end, chosen = scale_end(float(np.abs(new - base).max())), cell(kind)
 

@@ -77,7 +77,6 @@ class Inspected:
 
     @property
     def token(self) -> str:
-        """The token as Markdown."""
         return f"“{plain(captions.quote(self.run.tokens(self.side)[self.position]))}”"
 
     @property
@@ -120,7 +119,6 @@ def look(opened: View, now: State) -> tuple[Inspected, tuple[str, ...]]:
 
 
 def proof(audit: AuditReport) -> str:
-    """What stands behind the badge of a figure."""
     worst = labels.scientific(max(check.value for check in audit.checks))
     return f"{len(audit.checks)} checks against the model's records; the largest difference is {worst}."
 
@@ -157,7 +155,6 @@ def boxes(config: ModelConfig, adds_positions: bool = True) -> tuple[list[Box], 
 
 
 def parts(config: ModelConfig) -> list[str]:
-    """The parts of a model, in the order in which a sentence meets them."""
     return [box.part for column in boxes(config) for box in column]
 
 

@@ -33,53 +33,57 @@ LEGEND = (
     f'<div style="font-size:.8rem;display:flex;gap:1rem">{"".join(SWATCH.format(*h) for h in HUES)}</div>'
 )
 CANDIDATES = 8  # next tokens drawn
+Checks = tuple[Check, ...]
 MAPS = "vectors, each on its own scale"
 
 
-class Drawing:
-    """Draws what belongs to one part."""
+def draw(
+    at: Inspected, name: str, make: Callable[[], go.Figure], caption: str, alt: str, checks: Checks
+) -> None:
+    """Draws a figure of the part with its checks, and puts it into the page's export."""
+    chart(f"anatomy.{name}", make(), alt)
+    audit = at.audit(checks)
+    picture = export.Picture(make, at.caption(caption), audit)
+    export.collect(f"anatomy-part {name}", picture)
+    says(picture, proof(audit))
 
-    def __init__(self, at: Inspected) -> None:
-        self.at = at
 
-    def _draw(
-        self, name: str, make: Callable[[], go.Figure], caption: str, alt: str, checks: tuple[Check, ...]
-    ) -> None:
-        chart(f"anatomy.{name}", make(), alt)
-        audit = self.at.audit(checks)
-        picture = export.Picture(make, self.at.caption(caption), audit)
-        export.collect(f"anatomy-part {name}", picture)
-        says(picture, proof(audit))
+def vectors(
+    at: Inspected, name: str, rows: list[Strip], checks: Checks, caption: str = MAPS, **more: object
+) -> None:
+    draw(at, name, partial(strips, rows, **more), caption, alt(rows), checks)  # type: ignore[arg-type]
 
-    def vectors(
-        self, name: str, rows: list[Strip], checks: tuple[Check, ...], caption: str = MAPS, **more: object
-    ) -> None:
-        self._draw(name, partial(strips, rows, **more), caption, alt(rows), checks)  # type: ignore[arg-type]
 
-    def bars(
-        self,
-        name: str,
-        names: Sequence[str],
-        values: np.ndarray,
-        written: Sequence[str],
-        what: str,
-        caption: str,
-        checks: tuple[Check, ...],
-    ) -> None:
-        make = partial(ranked, names, values, written, what)
-        self._draw(name, make, caption, f"{caption}: {', '.join(names)}", checks)
+def bars(
+    at: Inspected,
+    name: str,
+    names: Sequence[str],
+    values: np.ndarray,
+    written: Sequence[str],
+    what: str,
+    caption: str,
+    checks: Checks,
+) -> None:
+    draw(
+        at,
+        name,
+        partial(ranked, names, values, written, what),
+        caption,
+        f"{caption}: {', '.join(names)}",
+        checks,
+    )
 
 
 def show(at: Inspected, now: State) -> None:
     st.markdown(f"##### {at.title}")
     st.html(LEGEND)
-    drawing, what = Drawing(at), at.part.rpartition("-")[2]
+    what = at.part.rpartition("-")[2]
     for name in [each for each in export.pictures() if each.startswith("anatomy-part ")]:
         del export.pictures()[name]  # of the part before
     if what in ("attention", "cross"):
-        attention(at, drawing, now)
+        attention(at, now)
     else:
-        PARTS[what](at, drawing)
+        PARTS[what](at)
 
 
 def vector(name: str, values: np.ndarray, last: bool = False) -> Strip:
@@ -90,7 +94,7 @@ def several(count: int, noun: str) -> str:
     return f"{count} {noun}{'s' * (count != 1)}"
 
 
-def embedding(at: Inspected, to: Drawing) -> None:
+def embedding(at: Inspected) -> None:
     """A token's row of the table, the row scaled, and the encoding of its position."""
     model, config = at.model.model, at.model.config
     part = parts.embedding_part(model, at.run, at.side, at.position, at.token_id)
@@ -122,10 +126,11 @@ def embedding(at: Inspected, to: Drawing) -> None:
     rows += [vector(f"× {part.factor:.1f}", part.scaled)] if scaled else []
     rows += [] if part.position is None else [vector("+ position", part.position)]
     end = "= input" if part.normed is None else f"{config.norm_name}(sum)"
-    to.vectors("embedding", [*rows, vector(end, part.input, True)], part.checks)
+    vectors(at, "embedding", [*rows, vector(end, part.input, True)], part.checks)
 
     near = parts.neighbours(model, at.side, at.token_id)
-    names = [piece(each) for each in at.model.pieces([n.token_id for n in near], _side(at))]
+    side = "source" if at.side == "encoder" else "target"
+    names = [piece(each) for each in at.model.pieces([n.token_id for n in near], side)]
     cosines = np.array([each.cosine for each in near])
     st.markdown(f"**Nearest neighbours** of {at.token} in the table; they do not depend on the sentence.")
     make = partial(ranked, names, cosines, [number(float(each)) for each in cosines], "cosine")
@@ -137,11 +142,7 @@ def embedding(at: Inspected, to: Drawing) -> None:
     export.collect("neighbours", export.Picture(make, told, sentence=False))
 
 
-def _side(at: Inspected) -> str:
-    return "source" if at.side == "encoder" else "target"
-
-
-def layer_norm(at: Inspected, to: Drawing, part: NormPart | None = None) -> None:
+def layer_norm(at: Inspected, part: NormPart | None = None) -> None:
     """A norm: its input, the input normalised, the learned vectors, and the output."""
     config = at.model.config
     part = part or parts.norm_part(at.model.model, at.run, at.sublayer, at.position)
@@ -162,19 +163,10 @@ def layer_norm(at: Inspected, to: Drawing, part: NormPart | None = None) -> None
     for name, values in (("γ", part.weight), ("β", part.bias)):
         if values is not None:
             rows.append(Strip(name, values, f"{number(values.min())} to {number(values.max())}"))
-    to.vectors("norm", [*rows, vector(f"{config.norm_name}(x)", part.after, True)], part.checks)
+    vectors(at, "norm", [*rows, vector(f"{config.norm_name}(x)", part.after, True)], part.checks)
 
 
-def first_norm(at: Inspected, to: Drawing) -> None:
-    model = at.model.model
-    layer_norm(at, to, parts.embedding_part(model, at.run, at.side, at.position, at.token_id).normed)
-
-
-def last_norm(at: Inspected, to: Drawing) -> None:
-    layer_norm(at, to, parts.final_norm_part(at.model.model, at.run, at.side, at.position))
-
-
-def attention(at: Inspected, to: Drawing, now: State) -> None:
+def attention(at: Inspected, now: State) -> None:
     """What the heads add to the stream, and the link that opens one."""
     kind = {"encoder-attention": "encoder", "decoder-attention": "decoder"}.get(at.part, "cross")
     head = at.layer, getattr(now, kind)[1]
@@ -189,9 +181,9 @@ def attention(at: Inspected, to: Drawing, now: State) -> None:
     st.markdown(f"{several(heads, 'head')} of width {d_k} read {at.token} and gather from {keys}.")
     names = [f"head {count(i)}" for i in range(heads)]
     written, told = [f"{each:.2f}" for each in lengths], "length of what each head adds to the stream"
-    to.bars("heads", names, lengths, written, "length", told, checks)
+    bars(at, "heads", names, lengths, written, "length", told, checks)
     rows = [vector("reads x", inside.read), vector("returns", inside.update, True)]
-    to.vectors("attention", rows, checks)
+    vectors(at, "attention", rows, checks)
     st.page_link(
         "pages/inside_a_head.py",
         label=f"Open head {count(head[1])} step by step",
@@ -200,8 +192,7 @@ def attention(at: Inspected, to: Drawing, now: State) -> None:
     )
 
 
-def addition(at: Inspected, to: Drawing) -> None:
-    """The residual connection of a sub-layer."""
+def addition(at: Inspected) -> None:
     trace = at.run.stream(at.sublayer)
     stream, update = (each[at.position].numpy() for each in (trace.before, trace.output))
     total, (before, change) = stream + update, (np.linalg.norm(each) for each in (stream, update))
@@ -216,10 +207,10 @@ def addition(at: Inspected, to: Drawing) -> None:
     )
     rows = [vector("stream", stream), vector("+ update", update), vector("= sum", total, True)]
     checks = parts.addition_check(at.model.model, at.run, at.sublayer, at.position, total)
-    to.vectors("add", rows, checks, "vectors, one scale for all", joint=True)
+    vectors(at, "add", rows, checks, "vectors, one scale for all", joint=True)
 
 
-def feed_forward(at: Inspected, to: Drawing) -> None:
+def feed_forward(at: Inspected) -> None:
     """The feed-forward network and its most active units."""
     config = at.model.config
     part = parts.feed_forward_part(at.model.model, at.run, at.side, at.layer, at.position)
@@ -236,11 +227,11 @@ def feed_forward(at: Inspected, to: Drawing) -> None:
     names = [f"unit {count(unit)}" for unit in best]
     written = [f"{number(part.added[unit])} (unit at {number(part.units[unit])})" for unit in best]
     told = f"the {len(best)} units that add most"
-    to.bars("units", names, part.added[list(best)], written, "adds a vector of length", told, part.checks)
-    to.vectors("forward", [vector("reads x", part.read), vector("returns", part.update, True)], part.checks)
+    bars(at, "units", names, part.added[list(best)], written, "adds a vector of length", told, part.checks)
+    vectors(at, "forward", [vector("reads x", part.read), vector("returns", part.update, True)], part.checks)
     inner = (("gates", part.gates), ("units u", part.units))
     units = [Strip(name, of, f"max {number(of.max())}") for name, of in inner if of is not None]
-    to.vectors("inner", units, part.checks, "all inner units", across="unit")
+    vectors(at, "inner", units, part.checks, "all inner units", across="unit")
 
 
 def inner_formula(config: ModelConfig, wide: int) -> str:
@@ -256,8 +247,7 @@ def inner_formula(config: ModelConfig, wide: int) -> str:
     return rf"{inner}\;\to\; u\,\underset{{{wide} \times {config.d_model}}}{{W_2}}{biases['2']}"
 
 
-def output(at: Inspected, to: Drawing) -> None:
-    """The last linear map and the softmax."""
+def output(at: Inspected) -> None:
     model, config, pieces = at.model.model, at.model.config, at.model.config.n_target_pieces
     (*_, last), checks = parts.logit_lens(model, at.run, at.step, CANDIDATES)
     scale = r"\tfrac{1}{\sqrt{d_{model}}}\," if config.scaled_output else ""
@@ -278,15 +268,17 @@ def output(at: Inspected, to: Drawing) -> None:
     names = [piece(each) for each in at.model.pieces(each.token_id for each in last.best)]
     shares = np.array([each.probability for each in last.best])
     written, told = [percent(float(each)) for each in shares], f"the {len(names)} most probable next tokens"
-    to.bars("output", names, shares, written, "probability", told, checks)
+    bars(at, "output", names, shares, written, "probability", told, checks)
 
 
-PARTS: dict[str, Callable[[Inspected, Drawing], None]] = {
+PARTS: dict[str, Callable[[Inspected], None]] = {
     "embedding": embedding,
-    "start": first_norm,
+    "start": lambda at: layer_norm(
+        at, parts.embedding_part(at.model.model, at.run, at.side, at.position, at.token_id).normed
+    ),
     "norm": layer_norm,
     "add": addition,
     "forward": feed_forward,
-    "end": last_norm,
+    "end": lambda at: layer_norm(at, parts.final_norm_part(at.model.model, at.run, at.side, at.position)),
     "output": output,
 }
