@@ -1,7 +1,5 @@
 """Home page: type a sentence, watch the model translate it, and look into its attention."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from explorer.app.address import State, session

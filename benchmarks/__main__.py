@@ -1,7 +1,5 @@
 """What is measured: `python -m benchmarks NAME`; docs/measured.md has the figures. No test measures time."""
 
-from __future__ import annotations
-
 import sys
 from importlib import import_module
 

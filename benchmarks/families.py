@@ -5,8 +5,6 @@ same number of threads. transformers returns its weights; this package keeps wha
 derives one layer of each kind. T5 and NLLB have 32,000 pieces, so that two copies fit into memory.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -4,8 +4,6 @@ Where nothing else is said, the model has the shape of `en-de` and random weight
 most probable token, so that every output has the same length.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import re

@@ -3,8 +3,6 @@
 A browser shows a step before it tells the server, so a step's time is what the server takes to hear of it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import json

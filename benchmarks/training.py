@@ -6,8 +6,6 @@ float32 and bfloat16 products on a CPU, and on CUDA with bfloat16 products, also
 device's peak counts the matrix products of a step, forward and backward, with their padding.
 """
 
-from __future__ import annotations
-
 import math
 import random
 import warnings

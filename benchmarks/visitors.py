@@ -4,8 +4,6 @@ Of a class, each visitor moves the cursor every 2 s and asks for another sentenc
 type at the home page, one opens links in which a head is switched off, and one is at the page Beam search.
 """
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import os

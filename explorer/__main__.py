@@ -1,7 +1,5 @@
 """The command line: `python -m explorer page`, `live`, `align` and `survey`."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Search: how a translation is looked for, as the tree of a beam search or of several samples."""
 
-from __future__ import annotations
-
 from explorer.app.address.sitemap import Page, Section
 from explorer.app.shell.waiting import for_pytorch
 

@@ -1,7 +1,5 @@
 """Cross-attention: every target token attends to the source tokens through the encoder's output."""
 
-from __future__ import annotations
-
 from explorer.app.address import session
 from explorer.app.address.sitemap import Page, Section
 from explorer.app.shell import sections

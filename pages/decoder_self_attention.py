@@ -1,7 +1,5 @@
 """Masked decoder self-attention: every target token attends to the target tokens read so far."""
 
-from __future__ import annotations
-
 from explorer.app.address.sitemap import Page
 from explorer.app.shell.waiting import for_pytorch
 

@@ -1,7 +1,5 @@
 """Encoder self-attention: every source token attends to every source token, once, before step 1."""
 
-from __future__ import annotations
-
 from explorer.app.address.sitemap import Page
 from explorer.app.shell.page import open_sentence_page
 from explorer.app.shell.waiting import for_pytorch

@@ -1,7 +1,5 @@
 """Explanation: which words a token rests on, and how weight, what was carried and effect differ."""
 
-from __future__ import annotations
-
 from explorer.app.address.sitemap import Page
 from explorer.app.shell.changed import none
 from explorer.app.shell.page import open_sentence_page, with_model

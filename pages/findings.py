@@ -1,7 +1,5 @@
 """Findings: what was measured over many sentences and models; every study by its question, or one of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 

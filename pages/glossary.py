@@ -1,7 +1,5 @@
 """Glossary: the words of this field, and where to see what they mean."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping, Sequence

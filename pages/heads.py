@@ -1,7 +1,5 @@
 """Heads over sentences: statistics, roles and examples."""
 
-from __future__ import annotations
-
 from explorer.app.address.sitemap import Page
 from explorer.app.shell.waiting import for_pytorch
 

@@ -3,8 +3,6 @@
 The linked view's fragment runs at every step of the cursor. It feeds the slots, which a full run has drawn.
 """
 
-from __future__ import annotations
-
 from explorer.app.address.sitemap import Page
 from explorer.app.shell.page import open_sentence_page, with_model
 from explorer.app.shell.waiting import for_pytorch

@@ -1,7 +1,5 @@
 """Language model: a causal Transformer continues a text, or reads one; what it attends to at every step."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from explorer.app.address import State, session

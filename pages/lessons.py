@@ -1,7 +1,5 @@
 """Lessons: a path from a first map to what a head does, and how one knows."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import streamlit as st

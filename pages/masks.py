@@ -1,7 +1,5 @@
 """Masks: the keys that attention may not see, and the weight that would leak through another mask."""
 
-from __future__ import annotations
-
 from explorer.app.address.sitemap import Page, Section
 from explorer.app.shell.waiting import for_pytorch
 

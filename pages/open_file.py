@@ -1,7 +1,5 @@
 """Open a file: a run saved from this app as a whole trace, shown without its model."""
 
-from __future__ import annotations
-
 from explorer.app.address.sitemap import Page
 from explorer.app.shell.waiting import for_pytorch
 

@@ -1,7 +1,5 @@
 """The paper: each of its equations, figures and tables, and the live number or picture here."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 from urllib.parse import parse_qsl
 

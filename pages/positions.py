@@ -1,7 +1,5 @@
 """Positions: what each positional encoding is, what it does to a sentence, and how much it helps."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from explorer.app.address import session

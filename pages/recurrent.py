@@ -1,7 +1,5 @@
 """Recurrent: the same sentence through a recurrent network with attention and through a Transformer."""
 
-from __future__ import annotations
-
 from explorer.app.address.sitemap import Page, Section
 from explorer.app.shell.waiting import for_pytorch
 

@@ -1,7 +1,5 @@
 """Training: what a model is shown, what its loss is, how it went, and a small model that learns here."""
 
-from __future__ import annotations
-
 from explorer.app.address.sitemap import Page, Section
 from explorer.app.shell.waiting import for_pytorch
 

@@ -1,7 +1,5 @@
 """What if: change one thing in the running model and see what it did; two runs beside one another."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from explorer.app.address import session

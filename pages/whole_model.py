@@ -1,7 +1,5 @@
 """The whole model: the running model as a diagram, and what each part does to the token at the cursor."""
 
-from __future__ import annotations
-
 from explorer.app.address.sitemap import Page
 from explorer.app.shell.waiting import for_pytorch
 

@@ -1,7 +1,5 @@
 """Many texts at once in padded batches: translated, scored, recorded."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import islice

@@ -4,8 +4,6 @@ Its tree is everything that it looked at, and what became of it. It is kept only
 search of n steps with a beam of k keeps at most 2 n k nodes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property

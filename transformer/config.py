@@ -4,8 +4,6 @@ Whoever wants to know which tokens an attention reads, how deep it is or whether
 ``config.sites`` and ``config.stacks``. A model of a different shape has different tables. No PyTorch.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields

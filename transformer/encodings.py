@@ -9,8 +9,6 @@ An encoding may act in three places; the base class acts in none of them:
 Every stack has its own encoding. Cross-attention has none, because its keys belong to another sentence.
 """
 
-from __future__ import annotations
-
 import math
 from typing import ClassVar
 

@@ -3,8 +3,6 @@
 They stand apart from the code that ran in the model, and without PyTorch: a file is checked with them too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

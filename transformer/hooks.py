@@ -24,8 +24,6 @@ encoding of a stack, and LayerNorms |
 | ``….padding``, ``.bias``, ``.vector``, ``.gain``, ``.shift`` | recorded beside the place that reads them |
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial

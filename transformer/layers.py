@@ -1,7 +1,5 @@
 """Feed-forward network, residual connections with their norms, layers and stacks (sections 3.1 and 3.3)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any

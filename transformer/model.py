@@ -1,7 +1,5 @@
 """The models: the encoder-decoder Transformer (Vaswani et al. 2017, figure 1) and a causal language model."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

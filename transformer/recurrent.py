@@ -5,8 +5,6 @@ Attention as in the global model of Luong et al. (2015, section 3.1), without th
 through the GRU at once in training, and all its queries attend at once.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import torch

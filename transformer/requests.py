@@ -1,7 +1,5 @@
 """What a model is asked for, and the run that answers: searched step by step, or given and read in a pass."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace

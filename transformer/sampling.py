@@ -1,7 +1,5 @@
 """Sampling: the next token is drawn at random; several samples of one text, and the tree that they form."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Annotated

@@ -1,7 +1,5 @@
 """The audit of a run's residual stream: what entered, was read, added and left each sub-layer."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

@@ -5,8 +5,6 @@ Scores and weights are computed from these on demand, for each head and window. 
 translation leaves out may be the first to ask: see ``transformer.requests``.)
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property

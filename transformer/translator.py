@@ -1,7 +1,5 @@
 """The models that a user opens: a network with its vocabulary, which translates or continues texts."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace

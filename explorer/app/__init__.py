@@ -1,7 +1,5 @@
 """The app: address, server, controls, shell, maps and sections of pages around the linked view."""
 
-from __future__ import annotations
-
 import os
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")

@@ -3,8 +3,6 @@
 ``python -m explorer.app lesson table FOLDER`` shows what a class has done, from its files of progress.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`python -m transformer attention`: prints one head as a table or saves it as a file."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """`python -m transformer compress`: a model in 8 bits."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`python -m transformer evaluate`: scores the translations of a file with sacreBLEU."""
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 from collections.abc import Sequence

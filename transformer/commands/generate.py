@@ -1,7 +1,5 @@
 """`python -m transformer generate` and `perplexity`: continues and scores texts with a language model."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Annotated
 

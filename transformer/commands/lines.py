@@ -1,7 +1,5 @@
 """Texts and files of pairs, line by line: a line that is blank or cannot be used keeps its place."""
 
-from __future__ import annotations
-
 import os
 import re
 import sys

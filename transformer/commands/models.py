@@ -1,7 +1,5 @@
 """The options of commands that open a model, and what they print of its answers."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager

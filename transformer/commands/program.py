@@ -7,8 +7,6 @@ kinds of its values (``transformer.text.kinds``), a function that reads a word, 
 that do not fit there are a line ``name [PLACEHOLDER]: help`` of the docstring.
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 import sys

@@ -1,7 +1,5 @@
 """`python -m transformer pull`: downloads a model from the Hub."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 import time

@@ -1,7 +1,5 @@
 """`python -m transformer score`: log-probabilities of given translations, one line a pair."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial

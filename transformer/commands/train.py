@@ -1,7 +1,5 @@
 """`python -m transformer train`: trains a model on files of pairs and writes a model directory."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import signal

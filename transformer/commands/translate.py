@@ -1,7 +1,5 @@
 """`python -m transformer translate`: translates texts, or the lines of a file."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections import Counter

@@ -6,8 +6,6 @@ file of the model that decides a run, and the checks of every head. The arrays a
 (queries, keys) bool, True = may attend; also ``decoder.…`` and ``cross.…``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import astuple, dataclass, field
 from itertools import starmap

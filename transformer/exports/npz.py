@@ -21,8 +21,6 @@ run's first change put in, (heads, d_head) mean outputs or (positions, width) of
 stream shows what was changed.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping

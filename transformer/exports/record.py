@@ -1,7 +1,5 @@
 """A run without its arrays: tokens, steps and provenance as JSON values, checked on reading."""
 
-from __future__ import annotations
-
 import math
 import re
 import unicodedata

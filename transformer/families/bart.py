@@ -5,8 +5,6 @@ languages) is pre-norm and has fairseq's vocabulary. Both have learned positions
 of embedding and position.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial

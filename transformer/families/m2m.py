@@ -4,8 +4,6 @@ The pieces of the languages stand behind the vocabulary. In M2M-100 a file lists
 NLLB-200 has fairseq's order.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

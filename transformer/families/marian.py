@@ -9,8 +9,6 @@ the special ids, and `>>fra<<` is a single piece only at the start of a text. JS
 of two sentencepiece models.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

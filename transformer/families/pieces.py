@@ -4,8 +4,6 @@ Two libraries split: sentencepiece, with a table of ids beside it; and tokenizer
 Special pieces and added tokens stay whole wherever they stand in a text, as in transformers.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """Search settings of a published model, from ``generation_config.json`` or an older ``config.json``."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -4,8 +4,6 @@ Against the paper's Transformer: RMSNorm before each sub-layer, no biases, score
 √d_k, and relative positions in buckets, one table for all layers of a stack (Raffel et al. 2020, 2.1).
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from pathlib import Path

@@ -4,8 +4,6 @@ A family says which of its names is which of ours. What its files hold is compar
 for before memory is allocated.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -4,8 +4,6 @@ A branch is recorded (`refs/main`) only after all its files have arrived, so an 
 looks like a complete model.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Collection, Iterator

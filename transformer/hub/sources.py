@@ -1,7 +1,5 @@
 """Opens a model from a directory, or from a name on the Hub by way of the cache."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

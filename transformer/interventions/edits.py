@@ -1,7 +1,5 @@
 """Interventions at work: each becomes edits of the values that a model names (``transformer.hooks``)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Which changes fit a request: the bounds of what they count, and what contradicts what."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf

@@ -1,7 +1,5 @@
 """Description of a model from its directory, without its weights: config, size, heads, card. No PyTorch."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

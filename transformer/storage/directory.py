@@ -1,7 +1,5 @@
 """A model as a directory of plain files: safetensors, JSON, a sentencepiece model, a card."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

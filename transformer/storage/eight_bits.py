@@ -3,8 +3,6 @@
 What runs is what is stored: the quotients, as float32.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Reads JSON, writes files atomically, and defines the error for model files that cannot be used."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

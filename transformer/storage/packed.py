@@ -1,7 +1,5 @@
 """Arrays as NPZ files that anybody may have written: read within bounds, without pickle and PyTorch."""
 
-from __future__ import annotations
-
 import io
 import json
 import math

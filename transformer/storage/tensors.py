@@ -4,8 +4,6 @@ Names, shapes and types are read before any numbers. The numbers are then read a
 that peak memory is little more than the model itself.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

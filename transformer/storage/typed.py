@@ -1,7 +1,5 @@
 """JSON as typed values: dataclasses of numbers, texts, tuples and mappings, and whether a file holds them."""
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Callable, Mapping, Sequence

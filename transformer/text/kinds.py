@@ -4,8 +4,6 @@ A kind stands beside a type: ``steps: Annotated[int, whole(1), "total number of 
 enough themselves: ``bool``, ``str``, a ``Literal`` with its choices, and ``None`` for what may be left out.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Callable, Iterable

@@ -1,7 +1,5 @@
 """Reads and checks files of sentence pairs."""
 
-from __future__ import annotations
-
 import gzip
 import zlib
 from collections.abc import Iterator

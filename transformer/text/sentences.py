@@ -5,8 +5,6 @@ begin one: no small letter, no comma. The full stops of Chinese and Japanese nee
 abbreviation, an initial or an ordinal, a full stop ends nothing; a line break is white space like any other.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 

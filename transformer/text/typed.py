@@ -5,8 +5,6 @@ characters become their plain counterpart where a vocabulary lacks them. A word 
 spaces of the typed text: its number is carried along, never counted from what became of it.
 """
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Pieces as people read them: without `▁`, bytes joined into characters, pieces joined into words."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """Makes extra training pairs from given ones: longer texts, lower case, hasty typing, other names."""
 
-from __future__ import annotations
-
 import random
 import re
 from collections import Counter

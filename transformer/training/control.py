@@ -1,7 +1,5 @@
 """Lets the program that started a run pause, continue and end it; the run ends when that program ends."""
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Callable

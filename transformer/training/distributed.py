@@ -10,8 +10,6 @@ NCCL on GPUs). Without dropout they make the same steps as one process with N ti
   leave the others waiting for its gradients.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext

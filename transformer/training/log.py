@@ -1,7 +1,5 @@
 """The log of a training run: a step is a line of JSON."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict
 from pathlib import Path

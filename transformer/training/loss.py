@@ -1,7 +1,5 @@
 """Cross-entropy with label smoothing (section 5.4), without keeping the logits."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import ExitStack
 from itertools import islice

@@ -1,7 +1,5 @@
 """The settings of a training run, and the learning rate that follows from them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated, Literal
 

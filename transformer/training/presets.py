@@ -1,7 +1,5 @@
 """Settings of `train`: by name, and as the command on a model's card states them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any, get_args
 

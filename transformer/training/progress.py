@@ -1,7 +1,5 @@
 """A progress line for training, on standard error, with the share of a device's speed that it reaches."""
 
-from __future__ import annotations
-
 import sys
 import time
 import timeit

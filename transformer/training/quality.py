@@ -1,7 +1,5 @@
 """BLEU and exact matches while a model is trained: greedy translations of some validation sentences."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

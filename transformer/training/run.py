@@ -5,8 +5,6 @@ exports: weights, average, optimiser, random state, vocabulary, model card, and 
 model files are written from it, so a run that was killed between two files writes them again.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import sys

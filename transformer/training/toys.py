@@ -1,7 +1,5 @@
 """Copying, reversing, sorting, and rewriting dates: pairs of any number, made from a seed."""
 
-from __future__ import annotations
-
 import calendar
 import random
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """Training: steps, evaluation, and a state from which a run resumes exactly."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Iterator

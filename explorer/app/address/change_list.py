@@ -1,7 +1,5 @@
 """The visitor's list of changes: those that act, and in their places those that are switched off."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 

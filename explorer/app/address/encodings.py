@@ -3,8 +3,6 @@
 Their computation is in ``transformer.encodings``, a class for each name.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from transformer import config

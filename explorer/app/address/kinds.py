@@ -3,8 +3,6 @@
 Reading raises ValueError if a value means nothing; a number out of range moves to the nearest end.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable

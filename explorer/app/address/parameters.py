@@ -1,7 +1,5 @@
 """The parameters of an address that carry a state."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote

@@ -4,8 +4,6 @@ The session holds the state; `state.py` beside it defines it. The first line of 
 the address (after a link, the menu, Back); every change writes it once.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace

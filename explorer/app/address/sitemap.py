@@ -3,8 +3,6 @@
 It follows from the pages themselves: each declares itself by `PAGE = Page(…)` at its top.
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field

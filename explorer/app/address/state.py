@@ -1,7 +1,5 @@
 """The visitor's state, as one value. Programs count from 0; the address, for people, from 1."""
 
-from __future__ import annotations
-
 import runpy
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace

@@ -3,8 +3,6 @@
 Each file holds the caption and the provenance; its name says what it shows, and of which sentence.
 """
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """The formula of attention as the running model computes it: with its mask, its bias and its rotation."""
 
-from __future__ import annotations
-
 from explorer.app.address.encodings import ENCODINGS
 
 _SIDES = {"encoder": ("", ""), "decoder": ("", ""), "cross": (r"_{\text{decoder}}", r"_{\text{encoder}}")}

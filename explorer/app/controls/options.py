@@ -4,8 +4,6 @@ Streamlit knows a chosen option by its text alone. So a text says nothing that a
 changes; such a number stands beside the choice. `session.control` renews a widget whose texts have changed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from explorer.figures.base import labels

@@ -1,7 +1,5 @@
 """A figure with all that belongs to it: alternative text, caption, badge, explanation, numbers and export."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial

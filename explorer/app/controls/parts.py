@@ -1,7 +1,5 @@
 """Parts of a page that run alone: the only file that knows Streamlit's fragments."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps

@@ -1,7 +1,5 @@
 """Controls for more than one page."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Texts and figures of a page that are silent while a lesson's question is open."""
 
-from __future__ import annotations
-
 import plotly.graph_objects as go
 import streamlit as st
 

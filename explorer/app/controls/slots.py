@@ -5,8 +5,6 @@ The page draws its frame once, with empty slots in it. At each step one feed fil
 changes, and Streamlit compares every element of a fragment that runs again.)
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Plain text: escaped for Markdown, and vectors in words."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

@@ -5,8 +5,6 @@ step runs only the inner fragment. Another head, or a step that leaves the drawn
 fragment. The outer fragment asks the session once what the visitor looks at, and hands the answer down.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial

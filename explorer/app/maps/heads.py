@@ -1,7 +1,5 @@
 """The heads of one kind of attention: all of them as tiles, one of them large, and the cursor's row."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The visitor's run as a living page, which opens where the visitor is."""
 
-from __future__ import annotations
-
 import io
 import zipfile
 from collections.abc import Sequence

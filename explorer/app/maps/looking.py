@@ -3,8 +3,6 @@
 A page derives these values from the state once, at the top of a run, and hands them down.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass

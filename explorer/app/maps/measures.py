@@ -1,7 +1,5 @@
 """Measures of a visitor's sentence: what weights carried and did, and why a token was written."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from inspect import signature

@@ -1,7 +1,5 @@
 """Continuing with another token: the visitor clicks a candidate, and the model decodes again from there."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable
 from typing import Any
 

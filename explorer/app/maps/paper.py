@@ -1,7 +1,5 @@
 """A figure for a paper from the maps of a page: which heads, what format, and how it will look."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Which models there are: names, and the directories behind them."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable
 from pathlib import Path

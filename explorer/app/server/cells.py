@@ -1,7 +1,5 @@
 """Tables as CSV that no spreadsheet takes for a program."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Iterable, Sequence

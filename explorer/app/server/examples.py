@@ -4,8 +4,6 @@ A model has its own beside it, or those of `en-de`; one that learned a toy task 
 sequences of that task.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache

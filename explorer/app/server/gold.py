@@ -1,7 +1,5 @@
 """Sentence pairs with links made by hand: the bundled sample, or the visitor's file."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import streamlit as st

@@ -1,7 +1,5 @@
 """Models on the Hub in the app: the cached ones, visitors' questions, and downloads."""
 
-from __future__ import annotations
-
 import threading
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Long work in the background, shared by all visitors who wait for it, and then kept."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from contextlib import suppress

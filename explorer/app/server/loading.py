@@ -5,8 +5,6 @@ the pandas that it finds loaded. So the thread starts after the first picture is
 somebody waits, and nobody imports these libraries before `Loading.wait` has returned.
 """
 
-from __future__ import annotations
-
 import gc
 import threading
 from collections.abc import Callable

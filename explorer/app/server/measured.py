@@ -1,7 +1,5 @@
 """Measurements: files that ship with the app or stand beside a model, read once."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path

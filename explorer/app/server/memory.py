@@ -1,7 +1,5 @@
 """Memory that models need, free memory according to the system, and when what is free goes back to it."""
 
-from __future__ import annotations
-
 import ctypes
 import gc
 import os

@@ -1,7 +1,5 @@
 """Analyses of the models beyond a translation, for the pages that look deeper: made once, and then kept."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial

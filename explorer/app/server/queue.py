@@ -1,7 +1,5 @@
 """The fair queue of what the server computes: whole runs of pages, and long work; browsers come by turns."""
 
-from __future__ import annotations
-
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator

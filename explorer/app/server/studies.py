@@ -1,7 +1,5 @@
 """What was measured over many sentences, as documents with charts (`assets/studies`)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache

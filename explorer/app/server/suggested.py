@@ -4,8 +4,6 @@ Parameters, licences and languages were written down by hand and not read from t
 with a model is what counts. A file of 32 bits has four bytes for each parameter.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from explorer.app.server import hub_models, memory

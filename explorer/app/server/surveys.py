@@ -1,7 +1,5 @@
 """Surveys of many sentences; visitors who ask for the same survey share it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace

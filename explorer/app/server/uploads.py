@@ -1,7 +1,5 @@
 """A visitor's text file, read within limits."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable
 from pathlib import Path

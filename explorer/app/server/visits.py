@@ -1,7 +1,5 @@
 """Visits to this process: how many there may be, what each may upload, and when they are over."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The quiet line that says what is changed in the run of the model, and takes it back."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace

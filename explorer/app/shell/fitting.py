@@ -1,7 +1,5 @@
 """Fits a state to the model and the translation: chooses the nearest valid values, and names each change."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import TypeVar

@@ -1,7 +1,5 @@
 """Frame of every page: configuration, style, notices."""
 
-from __future__ import annotations
-
 from base64 import b64encode
 from collections.abc import Iterable
 from pathlib import Path

@@ -6,8 +6,6 @@ sends no link again. `static/linked_view-7/menu.js` writes the full address into
 copies; `static/page-2/words.js` lists the words of the glossary that the page uses.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Literal
 

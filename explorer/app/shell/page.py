@@ -1,7 +1,5 @@
 """The opening of every page with a sentence: title, model, sentence box, translation, notices."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 

@@ -4,8 +4,6 @@ The browser asks for the translations of the other sentences one at a time, when
 full run of the page makes none, and whatever the visitor does meanwhile comes first.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import streamlit as st

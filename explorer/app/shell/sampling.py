@@ -1,7 +1,5 @@
 """The controls of sampling: temperature, top-k and top-p."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import streamlit as st

@@ -1,7 +1,5 @@
 """Sections of a page: their names and sentences are declared by the page; the `show` of a file draws each."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
 from typing import Any, TypeVar

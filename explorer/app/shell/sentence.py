@@ -1,7 +1,5 @@
 """The sentence of a page: input box, ways of decoding, and translation."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 

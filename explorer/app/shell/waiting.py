@@ -1,7 +1,5 @@
 """Sentences of a page that waits for PyTorch or for a model."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager

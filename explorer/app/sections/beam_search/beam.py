@@ -1,7 +1,5 @@
 """Beam search: its settings, its tree, the run of a chosen token, and the ranking of what it finished."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace

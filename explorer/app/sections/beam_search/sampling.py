@@ -1,7 +1,5 @@
 """Sampling: its settings, the tree of several draws, and each step's distribution before and after."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import streamlit as st

@@ -1,7 +1,5 @@
 """What both trees share: the picture, its numbers, a click, and the run of a chosen token."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Word alignment: the links of a head, a layer or a chosen mean, compared with links made by hand."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

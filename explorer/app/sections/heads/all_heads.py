@@ -1,7 +1,5 @@
 """All heads of a kind over the sentences: the map, the roles, the table; and beside them the chosen head."""
 
-from __future__ import annotations
-
 from collections import Counter
 from functools import partial
 

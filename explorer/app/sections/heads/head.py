@@ -1,7 +1,5 @@
 """A survey as a visitor chose to see it, and what the chosen head does over its sentences."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property

@@ -3,8 +3,6 @@
 Lessons ask for it (`explorer.lenses.what_if.questions`, "build"); the weights that are drawn are the answer.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

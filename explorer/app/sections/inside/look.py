@@ -1,7 +1,5 @@
 """The query under inspection, the notation in which it is written, and what a step shows of it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The steps of "Inside a head": each is a function from the query at the cursor to what is shown of it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Other arithmetic on the vectors of one query: its table, its switches, and the difference that it makes."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import partial

@@ -1,7 +1,5 @@
 """Generation: the model continues a prompt, token by token; the linked view of a text."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Hashable, Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Same length in and out: every position predicts its next token, by comparing with what came before."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from html import escape

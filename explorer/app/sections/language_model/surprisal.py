@@ -1,7 +1,5 @@
 """Surprisal: how many bits each token of a text costs, given those before it (Hale 2001)."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

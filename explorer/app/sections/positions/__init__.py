@@ -1,7 +1,5 @@
 """The page Positions: one encoding by itself, two beside one another, all of them on a sentence."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from explorer.app.address import State, session

@@ -1,7 +1,5 @@
 """One positional encoding by itself: tables, curves and biases, by formula or read from its twin."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from functools import partial

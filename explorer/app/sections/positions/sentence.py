@@ -1,7 +1,5 @@
 """The visitor's sentence in all twins: their heads side by side, words exchanged, the sentence moved."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterable
 from typing import TypeVar

@@ -1,7 +1,5 @@
 """Two positional encodings beside one another: what each does to the scores of one word, said many times."""
 
-from __future__ import annotations
-
 import numpy as np
 import streamlit as st
 

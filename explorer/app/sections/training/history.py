@@ -1,7 +1,5 @@
 """How it went: the measurements of the model's own training, against the step."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from explorer.app.address import State, session

@@ -1,7 +1,5 @@
 """What it is shown: the shifted target, its mask, the loss of every position, and the model on its own."""
 
-from __future__ import annotations
-
 import math
 from functools import partial
 

@@ -1,7 +1,5 @@
 """A run on this server while it goes on: its curves, its maps, and both in sentences."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from explorer.app.address import session

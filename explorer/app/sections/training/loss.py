@@ -1,7 +1,5 @@
 """Loss: the smoothed target of one position, what it costs, and the gradient that it sends back."""
 
-from __future__ import annotations
-
 import math
 
 import streamlit as st

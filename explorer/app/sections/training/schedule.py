@@ -1,7 +1,5 @@
 """Schedule: equation 3 of the paper for any d_model and warm-up, and the model's own schedule."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from explorer.app.address import State, session

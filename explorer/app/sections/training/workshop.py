@@ -1,7 +1,5 @@
 """Train here: the run that is going on, what the last one left, and the form for another."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import streamlit as st

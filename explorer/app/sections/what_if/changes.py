@@ -1,7 +1,5 @@
 """The changes of a run: the list, in which each can be switched off and taken out, and what adds another."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 

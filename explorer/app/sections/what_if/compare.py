@@ -1,7 +1,5 @@
 """Two maps side by side, and the first minus the second."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

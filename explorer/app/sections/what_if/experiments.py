@@ -1,7 +1,5 @@
 """Ten questions to start from, and one click to put the model to one of them."""
 
-from __future__ import annotations
-
 import re
 from contextlib import suppress
 

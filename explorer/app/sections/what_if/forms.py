@@ -3,8 +3,6 @@
 A change says which fields it has, and each field has one control; what depends on the run asks for itself.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """What the changes of the visitor did to the translation, and to the attention of every head."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial

@@ -1,7 +1,5 @@
 """The two sides of a comparison: the visitor's selection (A), and with what it is compared (B)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property

@@ -1,7 +1,5 @@
 """The parts of the running model, from its configuration, and the one that is looked at."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from explorer.app.address import State

@@ -1,7 +1,5 @@
 """What each part of the model does to the token at the cursor: formula, a sentence, and its numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 

@@ -1,7 +1,5 @@
 """The question of a step, measured on the sentence that is shown, and kept."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path

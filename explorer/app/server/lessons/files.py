@@ -1,7 +1,5 @@
 """Lessons as files: those that are bundled, and a folder of one's own, which is not trusted."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

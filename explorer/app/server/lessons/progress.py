@@ -1,7 +1,5 @@
 """What a student has done, as a file that the student keeps; nothing is stored here."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """A class at a glance: many files of progress as one table, computed in memory and kept nowhere."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress

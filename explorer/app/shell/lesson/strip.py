@@ -4,8 +4,6 @@ The lesson drives the app itself: every step is an address, and its links keep t
 and cursor (`explorer/app/address/session.py`).
 """
 
-from __future__ import annotations
-
 from contextlib import suppress
 from contextvars import ContextVar
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Models on the Hub in the app: looks up a name, says what the model needs, and fetches the model."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

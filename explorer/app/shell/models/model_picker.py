@@ -1,7 +1,5 @@
 """The choice of a model: the list in the sidebar, memory needs, target languages, and models on the Hub."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from functools import partial
 

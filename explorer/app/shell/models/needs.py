@@ -1,7 +1,5 @@
 """Kinds of attention that a page needs, and what it says if the model lacks one."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import streamlit as st
