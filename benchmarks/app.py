@@ -44,7 +44,7 @@ OTHER_VIEWS: dict[str, tuple[dict[str, str], ...]] = {
     "what_if": ({"view": "compare", "against": "untrained-1"},),
     "decoder_self_attention": ({"view": "trained"},),
     "cross_attention": ({"show": "lines", "links": "mass-100"}, {"view": "alignment"}),
-    "inside_a_head": ({"kind": "encoder", "what_if": "pair"},),
+    "inside_a_head": ({"kind": "encoder", "what_if": "hard"},),
     "masks": ({"mask": "zero"}, {"view": "batch"}),
     "positions": ({"view": "sentence"}, {"view": "together"}),
     "beam_search": ({"view": "sampling"},),

@@ -101,7 +101,7 @@ HOSTILE = "<script>alert(1)</script> </b> </s> {x} %{z} **one** $x$ [a](javascri
 VISITS: list[tuple[str, dict[str, str]]] = [
     *((page, {}) for page in PAGES),
     *(
-        ("pages/inside_a_head.py", {"section": "path", "kind": kind, "what_if": "pair"})
+        ("pages/inside_a_head.py", {"section": "path", "kind": kind, "what_if": "hard"})
         for kind in HEADS["default"]
     ),
     *(("pages/whole_model.py", {"part": part}) for part in ("source-embedding", "decoder-cross", "output")),

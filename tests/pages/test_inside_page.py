@@ -77,24 +77,13 @@ def test_the_numbers_on_the_page_are_computed_independently(app_models: Path, mo
 @pytest.mark.parametrize("kind", ["decoder", "cross"])
 def test_other_arithmetic_keeps_the_true_row_and_shows_its_own(app_models: Path, kind: str):
     translator = load_translator(app_models / "random", "cpu")
-    true, other = (independent(translator, TEXT, kind, (0, head), 2) for head in (1, 3))
+    true = independent(translator, TEXT, kind, (0, 1), 2)
     q, k, x, a, seen, products = (true[name] for name in ("q", "k", "x", "a", "seen", "products"))
-    root, places = np.sqrt(len(q)), np.arange(len(k))
-    best = np.where(seen, products, -np.inf).argmax()
-    centre = len(k) / (1 + np.exp(-np.tanh(q).sum() / root)) - 1
-    near, local = seen & (abs(places - centre) <= 2), seen & (abs(places - 2) <= 1)
-    predicted = powers(products / root, near) * np.exp(-((places - centre) ** 2) / 2)
     expected = {
         "no-projections": powers(a @ x / np.sqrt(len(x)), seen),
-        "inputs": powers(a @ x, seen),
         "no-scale": powers(products, seen),
-        "temperature-0.5": powers(2 * products / root, seen),
-        "additive": powers(np.tanh(q + k).sum(1) / root, seen),
-        "bilinear": powers(k @ (q * np.linspace(2, 0, len(q))), seen),
-        "hard": np.eye(len(k))[best],
-        "local-1": powers(products / root, local),
-        "local-predicted-2": predicted,
-        "pair-4": powers((products + other["products"]) / root / np.sqrt(2), seen),
+        "temperature-0.5": powers(2 * products / np.sqrt(len(q)), seen),
+        "hard": np.eye(len(k))[np.where(seen, products, -np.inf).argmax()],
     }
     for what_if, weights in expected.items():
         at = step("weights", kind, model="random", what_if=what_if)
@@ -105,34 +94,30 @@ def test_other_arithmetic_keeps_the_true_row_and_shows_its_own(app_models: Path,
         assert at.query_params["what_if"] == what_if
         assert ("saturation" in charts(at)) == (what_if in ("no-scale", "temperature-0.5"))
         assert f"| largest weight | {true['weights'].max():.2f} | {weights.max():.2f} |" in told(at)
-        if "predicted" in what_if:
-            assert f"The weights sum to {weights.sum():.2f}." in told(at)
-            assert f"p = {centre + 1:.2f}, with {len(k)} keys counted from 1" in told(at)
-    for what_if, figure, name, output in (
-        ("inputs", "other sum", "y, what if", true["y"]),
-        ("no-scale", "sum", "head, what if", expected["no-scale"] @ true["v"]),
-    ):
-        shown = charts(step("sum", kind, model="random", what_if=what_if))
-        equal(strip(shown[figure], name), output)
-        equal(strip(shown["sum"], "head, all keys"), true["b"])
+    shown = charts(step("sum", kind, model="random", what_if="no-scale"))
+    equal(strip(shown["sum"], "head, what if"), expected["no-scale"] @ true["v"])
+    equal(strip(shown["sum"], "head, all keys"), true["b"])
 
 
-def test_a_softmax_saturates_as_its_scores_grow_and_a_window_may_reach_no_key():
+def test_a_softmax_saturates_as_its_scores_grow():
     at = step("weights", model="random", what_if="no-scale")
     largest, gradient = (array(each["y"]) for each in charts(at)["saturation"]["data"])
     assert (np.diff(largest) >= 0).all()
     assert 0 <= gradient.min() <= gradient.max() <= 0.71
-    at = run(PAGE, section="weights", model="random", text="one", step="9", what_if="local-0")
-    assert "No key is that near, so every weight is 0" in told(at)
 
 
 def test_switches_and_keys_go_into_the_address_and_stay_off_other_pages():
     at = step("weights", "encoder", model="random")
-    for label, value in (("Other arithmetic", "local"), ("Number", 3.0), ("Key", 4), ("Notation", "lecture")):
+    for label, value in (
+        ("Other arithmetic", "temperature"),
+        ("Number", 0.5),
+        ("Key", 4),
+        ("Notation", "lecture"),
+    ):
         next(each for each in at.selectbox if each.label == label).select(value).run()
     assert not at.exception
     named = {name: at.query_params[name] for name in ("what_if", "key", "notation")}
-    assert named == {"what_if": "local-3", "key": "5", "notation": "lecture"}
+    assert named == {"what_if": "temperature-0.5", "key": "5", "notation": "lecture"}
     assert r"\hat\alpha" in formulas(at)
     at = click_menu(at, "pages/cross_attention.py")
     assert not {"what_if", "key", "notation"} & set(at.query_params)
@@ -147,16 +132,12 @@ def test_what_cannot_be_read_in_the_address_is_named():
     assert all(name in told.replace("\\", "") for name in ("what_if", "kind", "key"))
 
 
-@pytest.mark.parametrize(
-    ("what_if", "taken"),
-    [("temperature-0", 0.05), ("temperature-1e9", 20), ("local-1e9", 1024), ("pair-99", 4), ("pair", 3)],
-)
+@pytest.mark.parametrize(("what_if", "taken"), [("temperature-0", 0.05), ("temperature-1e9", 20)])
 def test_numbers_out_of_range_become_the_nearest(what_if: str, taken: float):
     at = step("sum", "decoder", model="random", what_if=what_if, key="999")
     assert next(each.value for each in at.selectbox if each.label == "Number") == taken
     keys = len(array(charts(at)["values"]["data"][0]["z"]))
     assert f"This row has {keys} keys; key {keys} is shown." in said(at)
-    assert ("This layer has 4 heads; head 4 is taken." in said(at)) == (what_if == "pair-99")
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -76,8 +76,7 @@ def independent(translator: Translator, text: str, kind: str, place: tuple[int, 
         weights[seen_keys] = scores[seen_keys].softmax(0)
         return weights
 
-    weights, own = weighed(k @ q / math.sqrt(width)), weighed(seen["a"] @ seen["x"][row])
+    weights = weighed(k @ q / math.sqrt(width))
     found = {"x": seen["x"][row], "a": seen["a"], "q": q, "k": k, "v": v, "products": k @ q}
     found |= {"weights": weights, "seen": weights > 0, "b": weights @ v, "update": seen["update"]}
-    found |= {"y": own @ seen["a"]}
     return {name: each.numpy() for name, each in found.items()}

@@ -59,52 +59,15 @@ def saturation(weights: Floats, mask: BoolArray) -> Saturation:
     return Saturation(float(w.max(initial=0.0)), share, float(np.sqrt(max(inner, 0.0))))
 
 
-def plain_products(x: Floats, sources: Floats) -> Doubles:
-    """x·x_j: compares the sub-layer's inputs as they are."""
-    return sources.astype(np.float64) @ x.astype(np.float64)
-
-
 def without_projections(x: Floats, sources: Floats) -> Doubles:
     """x·x_j / √d_model: scores without W_Q and W_K. The values of such a head still come from W_V."""
-    return plain_products(x, sources) / np.sqrt(len(x))
-
-
-def additive(query: Floats, key: Floats) -> Doubles:
-    """vᵀ tanh(q + k), v = (1, …, 1) / √d_k (Bahdanau et al. 2015, A.1.2, with W_1, W_2 and v learned)."""
-    return np.tanh(query.astype(np.float64) + key).sum(-1) / np.sqrt(len(query))
-
-
-def bilinear(query: Floats, key: Floats) -> Doubles:
-    """q W kᵀ, not divided (Luong 2015, "general"); this W is a diagonal that falls evenly from 2 to 0."""
-    return key.astype(np.float64) @ (query * np.linspace(2.0, 0.0, len(query)))
-
-
-def joined(products: tuple[Floats, Floats], d_head: int) -> Doubles:
-    """(q·k + q'·k') / √(2 d_k): scores of one head of double width, by the products of two."""
-    return (products[0].astype(np.float64) + products[1]) / np.sqrt(2 * d_head)
+    return sources.astype(np.float64) @ x.astype(np.float64) / np.sqrt(len(x))
 
 
 def hard(scores: Floats, mask: BoolArray) -> Doubles:
     """Weight 1 on the visible key with the largest score, 0 elsewhere: an arg max without a gradient."""
     best = np.where(mask, scores, -np.inf).argmax()
     return ((np.arange(len(scores)) == best) & mask).astype(np.float64)
-
-
-def local_mask(mask: BoolArray, centre: float, radius: int) -> BoolArray:
-    """The mask of visible keys within ``radius`` tokens of a centre, from 0 (Luong 2015, section 3.2)."""
-    return mask & (np.abs(np.arange(len(mask)) - centre) <= radius)
-
-
-def predicted_centre(query: Floats, keys: int) -> float:
-    """S · sigmoid(vᵀ tanh(q)) − 1, from 0, of S keys (Luong 2015, equation 9, where W and v are learned)."""
-    raised = np.tanh(query.astype(np.float64)).sum() / np.sqrt(len(query))
-    return float(keys / (1 + np.exp(-raised)) - 1)
-
-
-def bell(weights: Floats, centre: float, radius: int) -> Doubles:
-    """Each weight times exp(−(j − p)² / 2σ²), σ = D / 2 (Luong 2015, equation 10); sums are less than 1."""
-    away = np.arange(len(weights)) - centre
-    return weights.astype(np.float64) * np.exp(-2 * (away / radius) ** 2)
 
 
 def taken(weights: Floats, value: Floats) -> Doubles:

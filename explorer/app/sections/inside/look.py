@@ -76,11 +76,9 @@ class Outcome(NamedTuple):
     """The result of other arithmetic for one query, with numbers for all keys."""
 
     weights: np.ndarray  # (keys,)
-    output: np.ndarray  # the sum with these weights: of the values (d_head,), or of the inputs (d_model,)
+    output: np.ndarray  # the sum of the values with these weights (d_head,)
     rows: tuple[LedgerRow, ...]  # the lines that the calculation shows under the model's own
     factor: float | None = None  # multiplies the model's scores, if the arithmetic does only that
-    note: str = ""  # what the arithmetic found in this row, in a sentence
-    letter: str = ""  # the letter of the output, if it is not the head's
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import numpy as np
 
 from explorer.app.address.encodings import ENCODINGS
 from explorer.app.controls import plain
-from explorer.app.controls.slots import SlotPicture, shares, signed
+from explorer.app.controls.slots import shares, signed
 from explorer.app.sections.inside.look import BADGE, EACH_ITS_OWN, Contents, Look, noted
 from explorer.figures.base import captions, labels
 from explorer.figures.base.bars import percent
@@ -233,16 +233,13 @@ def weighted_sum(look: Look) -> Contents:
     )
     rows = [Strip(f"v of {look.key_label}", value), Strip(f"{weight:.2f} × v", weight * value)]
     rows.append(noted(f"{symbols.output}, all keys", output, True))
-    quantity, apart = "values", list[SlotPicture]()
+    quantity = "values"
     if outcome is not None:
-        strip = noted(f"{outcome.letter or symbols.output}, what if", outcome.output)
-        if len(outcome.output) == len(output):
-            rows, quantity = [*rows, strip], f"values · lower strip: {BADGE}"
-        else:
-            apart = [look.strips("other sum", [strip], BADGE, computed=False)]
+        rows.append(noted(f"{symbols.output}, what if", outcome.output))
+        quantity += f" · lower strip: {BADGE}"
     factors: np.ndarray = look.view.weights[0, look.keys, None]
     keys = look.of_keys("values", look.view.value, factors, ("v", "weight"))
-    return Contents([SUMMED], text, [look.strips("sum", rows, quantity, True), *apart, keys])
+    return Contents([SUMMED], text, [look.strips("sum", rows, quantity, True), keys])
 
 
 def all_heads(look: Look) -> Contents:

@@ -34,7 +34,7 @@ EXAMPLES = {
     "language": (">>fra<<", "<2de>"),
     "links": ("mass-70", "weight-10"),
     "lesson": ("masks.3",),
-    "what_if": ("temperature-0.5", "pair-2", "local-predicted-2", "local-3", "hard", "no-projections"),
+    "what_if": ("temperature-0.5", "hard", "no-projections"),
     "against": ("head-1.2", "decode-beam-4", "untrained-3", "model-en-de", "forced"),
     "changes": ("ablate_cross_2_6_mean~choose_4_▁ist",),
     "off": ("1.hide_2~3.drop_3",),
@@ -119,7 +119,7 @@ def test_an_empty_address_is_the_usual_state():
         *(("step", "-4", 0), ("step", "0", 0), ("step", "inf", 999_999), ("step", "2.9", 1)),
         *(("decode", "beam-900", "beam-8"), ("mean", "3-2", (1, 2)), ("mean", "2", (1, 1))),
         *(("rule", "above-0.3", "above-0.30"), ("rule", "above-7", "above-1.00")),
-        ("what_if", "local-predicted-0", ("local-predicted", 1.0)),
+        ("what_if", "temperature-0", ("temperature", 0.05)),
         *(("penalty", "-5", 0.0), ("draws", "400", 16), ("seed", "1e99", 2**31 - 1)),
     ],
 )
@@ -137,7 +137,7 @@ def test_a_value_out_of_range_becomes_the_nearest(name: str, value: str, held: o
         "rule": ("above-", "above-nan", "below"),
         "gold": ("../x",),
         "against": ("x", "head", "head-x", "untrained-", "uniform-1", "decode-x", "model"),
-        "what_if": ("magic", "local-x", "temperature-nan"),
+        "what_if": ("magic", "hard-2", "temperature-nan"),
     }.items(),
 )
 def test_what_means_nothing_is_named(name: str, values: tuple[str, ...]):

@@ -22,7 +22,6 @@ from transformer.translator import Translator
 
 RANDOM = np.random.default_rng(0)
 QUERY, KEY, VALUE = RANDOM.normal(size=8), RANDOM.normal(size=(5, 8)), RANDOM.normal(size=(5, 8))
-OTHER, OTHER_KEY = RANDOM.normal(size=8), RANDOM.normal(size=(5, 8))
 MASK = np.array([True, True, True, True, False])
 ALL, NONE = np.ones(5, bool), np.zeros(5, bool)
 SCORES = KEY @ QUERY / math.sqrt(8)
@@ -52,26 +51,12 @@ def test_saturation_of_a_choice_and_of_one_key():
     assert arithmetic.saturation(np.array([1.0, 0.0]), np.array([True, False])) == (1.0, 0.0, 0.0)
 
 
-BELL = [0.2 * math.exp(-((j - 1.5) ** 2) / (2 * 1.5**2)) for j in range(5)]
-CENTRE = 5 / (1 + math.exp(-sum(map(math.tanh, QUERY)) / math.sqrt(8))) - 1
-JOINED = np.concatenate([KEY, OTHER_KEY], axis=1) @ np.concatenate([QUERY, OTHER]) / 4
-TANH = [sum(math.tanh(a + b) for a, b in zip(QUERY, key, strict=True)) / math.sqrt(8) for key in KEY]
-
-
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
-        (arithmetic.plain_products(QUERY, KEY), SCORES * math.sqrt(8)),
         (arithmetic.without_projections(QUERY, KEY), SCORES),
-        (arithmetic.additive(QUERY, KEY), TANH),
-        (arithmetic.bilinear(QUERY, KEY), QUERY @ np.diag(np.linspace(2, 0, 8)) @ KEY.T),
-        (arithmetic.joined((KEY @ QUERY, OTHER_KEY @ OTHER), 8), JOINED),
         (arithmetic.hard(np.array([0.0, 2.0, 1.0, -1.0, 9.0]), MASK), [0, 1, 0, 0, 0]),
         (arithmetic.hard(SCORES, NONE), [0] * 5),
-        (arithmetic.local_mask(MASK, 3, 1), [False, False, True, True, False]),
-        (arithmetic.local_mask(MASK, 0.4, 0), NONE),
-        (arithmetic.predicted_centre(QUERY, 5), CENTRE),
-        (arithmetic.bell(np.full(5, 0.2), 1.5, 3), BELL),
         (arithmetic.taken(SHARES, VALUE), (VALUE[1] + 3 * VALUE[2]) / 4),
         (arithmetic.entropy(np.stack([SHARES, np.eye(5)[1]])), [0.75 * math.log(4 / 3) + math.log(4) / 4, 0]),
     ],
