@@ -13,7 +13,8 @@ from app_pages import charts, run, words
 
 from explorer.app.sections.training.history import table
 from explorer.app.server import models
-from explorer.lenses.targets.history import read_history, stated_options, write_history
+from explorer.lenses.targets.history import read_history, write_history
+from explorer.lenses.targets.stated import stated_options
 from transformer.config import TransformerConfig
 from transformer.storage.directory import save_checkpoint
 from transformer.storage.files import read_json

@@ -14,7 +14,7 @@ from explorer.app.address.state import changed
 from explorer.app.maps.looking import lacking
 from explorer.app.server import examples, measured, runs
 from explorer.app.server.view import View
-from explorer.linked.living.command import index
+from explorer.linked.living.index import index
 from explorer.linked.living.known import Known, Measuring
 from explorer.linked.living.page import written
 

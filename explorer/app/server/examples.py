@@ -13,7 +13,7 @@ from explorer.app.address.kinds import AS_ONE
 from explorer.app.address.session import FORMER
 from explorer.app.address.state import State
 from explorer.app.server.source import Source
-from explorer.lenses.targets.history import stated_task
+from explorer.lenses.targets.stated import stated_task
 from explorer.linked.view.strips import Example, read_examples
 from transformer.storage.description import CARD_FILE, EXAMPLES_FILE, read_card
 from transformer.storage.files import CheckpointError

@@ -1,5 +1,7 @@
 """Runs that a visitor opened from files: kept for the visit, listed among the models, limited in size."""
 
+from __future__ import annotations
+
 import hashlib
 import io
 import re

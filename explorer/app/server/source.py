@@ -1,5 +1,7 @@
 """What stands behind a name in the list of models: a model on this machine, or a run from a file."""
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from explorer.lenses.targets.history import stated_task
+from explorer.lenses.targets.stated import stated_task
 from explorer.linked.living import scripts
 from explorer.linked.living.known import Known
 from explorer.linked.living.page import POLICY, safe, side, version

@@ -1,12 +1,12 @@
 """A run as one HTML file: `python -m explorer page --model DIR "A sentence." --output run.html`."""
 
-import html
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Literal
 
+from explorer.linked.living.index import index
 from explorer.linked.living.known import Known
 from explorer.linked.living.page import written
 from transformer.commands.lines import line_text, name_bad, warn
@@ -115,33 +115,3 @@ def _write_all(file: Path, folder: Path, make: Callable[[str], tuple[Translation
         warn(run.notes, f"{file}:{number}: ")
     write_atomically(folder / "index.html", index(pages).encode())
     return name_bad(bad)
-
-
-def index(pages: Mapping[int, tuple[str, str]]) -> str:
-    """The page: a link to each of the pages beside it."""
-    rows = (
-        f'<li value="{number}"><a href="{number}.html">{html.escape(text)}</a><br>{html.escape(translation)}'
-        for number, (text, translation) in pages.items()
-    )
-    return _INDEX.format(listed="\n".join(rows))
-
-
-_INDEX = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Runs</title>
-<style>
-:root {{ color-scheme: light dark; }}
-body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 46rem; margin: 2rem auto; padding: 0 1rem; }}
-</style>
-</head>
-<body>
-<h1>Runs</h1>
-<ol>
-{listed}
-</ol>
-</body>
-</html>
-"""

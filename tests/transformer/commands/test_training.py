@@ -20,7 +20,7 @@ from corpus import number_pairs, write_pairs
 from programs import main
 from waiting import until
 
-from explorer.lenses.targets.history import stated_options
+from explorer.lenses.targets.stated import stated_options
 from transformer import load_translator
 from transformer.config import AttentionKind, TransformerConfig
 from transformer.model import Transformer

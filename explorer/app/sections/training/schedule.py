@@ -11,7 +11,7 @@ from explorer.app.shell import menu
 from explorer.figures.base import style
 from explorer.figures.base.bars import percent
 from explorer.figures.pages.training import Curve, curves
-from explorer.lenses.targets.history import stated_options
+from explorer.lenses.targets.stated import stated_options
 from transformer.training.options import TrainingOptions, learning_rate
 
 page_value("width", whole(32, 2048, step=16), 512)  # d_model

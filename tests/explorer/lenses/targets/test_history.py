@@ -12,14 +12,8 @@ import pytest
 from corpus import number_pairs, write_pairs
 from programs import main
 
-from explorer.lenses.targets.history import (
-    POINTS,
-    read_history,
-    stated_options,
-    stated_task,
-    thinned,
-    write_history,
-)
+from explorer.lenses.targets.history import POINTS, read_history, thinned, write_history
+from explorer.lenses.targets.stated import stated_options, stated_task
 from transformer.storage.card import training_card
 from transformer.storage.description import HISTORY_FILE
 from transformer.storage.directory import load_checkpoint
