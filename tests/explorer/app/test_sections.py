@@ -13,7 +13,7 @@ import torch
 from explorer.app.controls.text import power
 from explorer.app.sections.beam_search.beam import FATES, comparison, note
 from explorer.app.sections.inside.look import NAMES, notation
-from explorer.app.sections.inside.steps import seven_matrices, why_divide, why_subtract
+from explorer.app.sections.inside.steps import matrix_count, why_divide, why_subtract
 from explorer.app.sections.training.lesson import losses, parted
 from explorer.app.sections.training.loss import sentence as smoothed
 from explorer.app.sections.training.schedule import own_schedule, paper_schedule
@@ -83,13 +83,9 @@ def test_a_row_is_said_to_break_exactly_if_it_does(scores: list[float], words: s
     assert "sees no key" in why_subtract(np.array(scores), seen)
 
 
-def test_two_heads_are_seven_matrices_with_their_count():
-    text = seven_matrices(512, 64, 8)
-    assert text.count("begin{pmatrix}") == 7
-    assert "Head 1 finds “cat”" in text
-    assert "head 2 finds “mouse”" in text
-    assert "3 · 8 + 1 = 25 matrices with 4 · 512² = 1,048,576 numbers" in text
-    assert "4 · 512 · 384 = 786,432" in seven_matrices(512, 64, 6)
+def test_heads_are_matrices_with_their_count():
+    assert "3 · 8 + 1 = 25 matrices with 4 · 512² = 1,048,576 numbers" in matrix_count(512, 64, 8)
+    assert "4 · 512 · 384 = 786,432" in matrix_count(512, 64, 6)
 
 
 # --- a search -----------------------------------------------------------------------------------------------

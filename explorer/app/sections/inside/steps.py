@@ -14,7 +14,7 @@ from explorer.figures.base.bars import percent
 from explorer.figures.base.strips import Strip, largest, matrices_spec
 from explorer.figures.pages.inside import LedgerRow, lecture_keys, lecture_spec, ledger_spec
 from explorer.lenses.inside.inside import ProductSpread
-from explorer.lenses.what_if import arithmetic as toys
+from explorer.lenses.what_if import arithmetic
 
 SUMMED = r"OUTPUT = \sum_j WEIGHT_j\, v_j"
 SHIFTED = (
@@ -207,8 +207,8 @@ def why_subtract(scores: np.ndarray, mask: np.ndarray) -> str:
         return "This row sees no key, so there is nothing to normalise."
     most = float(scores[mask].max())
     types: dict[str, type[np.floating[Any]]] = {"half": np.float16, "single": np.float32}
-    half, single = map(toys.overflow_from, types.values())
-    sums = {name: toys.unshifted(scores, mask, kind).sum() for name, kind in types.items()}
+    half, single = map(arithmetic.overflow_from, types.values())
+    sums = {name: arithmetic.unshifted(scores, mask, kind).sum() for name, kind in types.items()}
     broken = " and ".join(name for name, total in sums.items() if not abs(total - 1) < 0.05)
     found = "This row stays below both."
     if broken:
@@ -286,34 +286,16 @@ def all_heads(look: Look) -> Contents:
         look.strips("heads", added, "what each head adds", True),
         look.strips("stream", stream, "vectors", True),
     ]
-    asides = {"Two heads are seven matrices": (seven_matrices(*look.sizes), "")}
-    return Contents(latex, text, figures, asides=asides)
+    return Contents(latex, f"{text} {matrix_count(*look.sizes)}", figures)
 
 
-def seven_matrices(d_model: int, d_k: int, heads: int) -> str:
-    """Two heads as seven matrices, with real numbers, and the count for a layer of this model."""
-    toy = toys.two_heads()
-    first, last = (head.weights[1] for head in toy.heads)
-    words, width, inner_width = toys.WORDS, toy.x.shape[1], heads * d_k
-    names, written = [f"W_{i}^{each}" for i in (1, 2) for each in "QKV"] + ["W^O"], list[str]()
-    for name, matrix in zip(names, toy.matrices, strict=True):
-        rows = r" \\ ".join(" & ".join(map(str, row)) for row in matrix.tolist())
-        written.append(rf"{name} = \begin{{pmatrix}} {rows} \end{{pmatrix}}")
-    lines = [r"\quad ".join(written[start : start + 3]) for start in (0, 3, 6)]
+def matrix_count(d_model: int, d_k: int, heads: int) -> str:
+    """How many matrices and numbers the heads of a layer are, in a sentence (section 3.2.2)."""
+    inner_width = heads * d_k
     square = f"{d_model}²" if inner_width == d_model else f"{d_model} · {inner_width}"
     return (
-        f"Two toy heads, set by hand: the tokens are {', '.join(f'“{word}”' for word in words)}, and their "
-        f"four numbers say noun, verb, first and last. The verb asks two questions at once. Head 1 finds "
-        f"“{words[int(first.argmax())]}” (weight {first.max():.3f}), head 2 finds "
-        f"“{words[int(last.argmax())]}” ({last.max():.3f}). One head would have to share its weight of 1 "
-        "between them.\n\n"
-        + "\n\n".join(f"$${line}$$" for line in lines)
-        + f"\n\n{len(names) - 1} matrices of {width} × {width // 2} and one of {width} × {width}: "
-        f"{len(names)} matrices, {toy.numbers} numbers. One head of width {width} needs four matrices, and "
-        f"also 4 · {width}² = {4 * width**2} numbers: more heads need no more numbers. The verb's output is "
-        f"({', '.join(labels.number(each) for each in toy.output[1])}): it carries the marks of both nouns."
-        f"\n\nThis layer has {heads} heads: 3 · {heads} + 1 = {3 * heads + 1} matrices with 4 · {square} = "
-        f"{4 * d_model * inner_width:,} numbers, without any biases."
+        f"The layer's {heads} heads are 3 · {heads} + 1 = {3 * heads + 1} matrices with 4 · {square} = "
+        f"{4 * d_model * inner_width:,} numbers: as many as one head of the whole width would have."
     )
 
 

@@ -14,7 +14,7 @@ from forged import forged
 
 from explorer.lenses.measures.stream import UnmeasuredError
 from explorer.lenses.what_if import arithmetic
-from explorer.lenses.what_if.arithmetic import Masking, leak, masked_weights, two_heads
+from explorer.lenses.what_if.arithmetic import Masking, leak, masked_weights
 from explorer.lenses.what_if.build import COPY, DRAWS, FURTHEST, NEAR, SAFE, Plane, plane_of, short_of
 from transformer import AttentionKind, Translation
 from transformer.attention import ScoreRule
@@ -107,23 +107,6 @@ def test_masked_weights_are_the_model_s_own_and_bear_large_scores(solved: Transl
             np.testing.assert_allclose(weights, view.weights, atol=1e-6)
     large = np.array([[900, -900, 30]], dtype=np.float32)
     assert masked_weights(large, np.array([[True, True, False]]), Masking.ZERO).tolist() == [[1, 0, 0]]
-
-
-def test_seven_matrices_compute_what_multi_head_attention_computes():
-    toy = two_heads()
-    x = torch.tensor(toy.x, dtype=torch.float64)
-    outputs = []
-    for head in toy.heads:
-        q, k, v = (x @ torch.tensor(each, dtype=torch.float64) for each in head.matrices)
-        outputs.append(torch.nn.functional.scaled_dot_product_attention(q, k, v))
-        np.testing.assert_allclose(head.output, outputs[-1], atol=1e-12)
-    whole = torch.cat(outputs, dim=1) @ torch.tensor(toy.w_o, dtype=torch.float64)
-    np.testing.assert_allclose(toy.output, whole, atol=1e-12)
-    assert (len(toy.matrices), toy.numbers) == (7, 6 * 8 + 16)
-    finds = [
-        (arithmetic.WORDS[int(head.weights[1].argmax())], head.weights[1].max() > 0.9) for head in toy.heads
-    ]
-    assert finds == [("cat", True), ("mouse", True)]
 
 
 ENCODER, DECODER, CROSS = AttentionKind.ENCODER, AttentionKind.DECODER, AttentionKind.CROSS
