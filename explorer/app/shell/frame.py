@@ -103,7 +103,8 @@ _STYLE = """
   .headline p { min-width: 0; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
   .st-key-heading:has(.st-key-beside a) .headline { flex-wrap: wrap; }
   .st-key-heading:has(.st-key-beside a) .headline p { white-space: normal; line-height: 1.35; }
-  /* These lines take room that was empty, so that nothing moves when they come. */
+  /* The line of changes takes room that was empty, so that nothing moves when it comes. */
+  .stMainBlockContainer:has(.lv-home) .st-key-linked { margin-top: 13px; }
   .stMainBlockContainer:has(.lv-home)
     [data-testid="stLayoutWrapper"]:has(> .st-key-changed) { margin-block: -.55rem -21px; }
   .stMainBlockContainer:has(.st-key-sections):has(.st-key-above) {
