@@ -1,7 +1,5 @@
 """The home page in Chromium: typing, stepping, clicking, linking."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -52,22 +50,6 @@ def tour_of_five_clicks(visitor: Visitor) -> None:
     assert visitor.page.locator(".lv-tour").is_hidden()
 
 
-def test_on_a_phone_nothing_is_cut_and_the_first_tap_selects_a_cell(
-    newcomer: Callable[..., Visitor],
-) -> None:
-    visitor = newcomer(has_touch=True)
-    visitor.page.set_viewport_size({"width": 390, "height": 844})
-    visitor.open(**RANDOM, step="4")
-    assert visitor.page.evaluate("document.documentElement.scrollWidth") <= 390
-    boxes = visitor.page.evaluate(
-        "[...document.querySelectorAll('.lv-cell')].map(e => e.getBoundingClientRect().right)"
-    )
-    assert max(boxes) <= 390
-    visitor.page.locator("[data-plot=cross]").scroll_into_view_if_needed()
-    visitor.page.touchscreen.tap(*visitor.centre("cross", 1, 6))
-    visitor.until("document.querySelector('.lv-count').textContent.startsWith('step 2 of')")
-
-
 def test_enter_draws_each_map_once(visitor: Visitor) -> None:
     visitor.open(model="random", text="two five")
     visitor.page.evaluate("""() => {
@@ -85,7 +67,7 @@ def test_enter_draws_each_map_once(visitor: Visitor) -> None:
     visitor.has(text="nine seven three five")
     visitor.until("window.drawn.length >= 3")
     visitor.ready()
-    visitor.until("document.querySelector('.stApp').dataset.testScriptState === 'notRunning'")
+    visitor.rested()
     assert sorted(visitor.read("window.drawn")) == ["cross", "decoder", "encoder"]
 
 
@@ -136,7 +118,7 @@ def test_a_step_whose_message_was_lost_is_told_again(newcomer: Callable[..., Vis
 
     visitor.page.route_web_socket("**/_stcore/stream", pass_on)  # the page keeps it
     visitor.open(**case_link("copy", step="1"))
-    visitor.until("document.querySelector('[data-testid=stApp]').dataset.testScriptState === 'notRunning'")
+    visitor.rested()
     lose.set()
     visitor.page.get_by_label("One forward").click()
     visitor.until("location.search.includes('step=2')")
@@ -166,7 +148,7 @@ def test_a_move_waits_for_the_answer_to_the_one_before(newcomer: Callable[..., V
 
     visitor.page.route_web_socket("**/_stcore/stream", pass_on)  # the page keeps it
     visitor.open(**case_link("copy", step="1"))
-    visitor.until("document.querySelector('[data-testid=stApp]').dataset.testScriptState === 'notRunning'")
+    visitor.rested()
     seen.clear()
     hold.set()
     for step in (2, 3):
@@ -289,8 +271,7 @@ def test_a_long_sentence_shows_how_far_it_has_come(visitor: Visitor, gate: Path)
     visitor.ready()
     os.close(held)
     assert visitor.page.locator("[data-testid=stProgress]").count() == 0
-    visitor.page.focus(".lv")
-    visitor.page.keyboard.press("Home")
+    visitor.press("Home")
     visitor.until(
         "document.querySelector('[data-plot=decoder] .lv-caption').textContent.includes('queries 1–64')"
     )
@@ -308,8 +289,7 @@ def test_two_visitors_never_see_each_other_nor_what_the_other_changed(
     one.open(**case_link("copy", step="1"))
     two.open(**case_link("reverse", step="4"))
     for visitor in (one, two, one):
-        visitor.page.focus(".lv")
-        visitor.page.keyboard.press("ArrowRight")
+        visitor.press("ArrowRight")
     one.until("location.search.includes('step=3')")
     two.until("location.search.includes('step=5')")
     assert one.chips("source")[0] == "one"
@@ -338,13 +318,12 @@ def test_a_step_sends_at_most_six_kilobytes_and_asks_for_no_icon(visitor: Visito
         "websocket", lambda socket: socket.on("framereceived", lambda data: received.append(len(data)))
     )
     visitor.open(**RANDOM, step="3")
-    visitor.until("document.querySelector('[data-testid=stApp]').dataset.testScriptState === 'notRunning'")
+    visitor.rested()
     received.clear()
     asked.clear()
-    visitor.page.focus(".lv")
-    visitor.page.keyboard.press("ArrowRight")
+    visitor.press("ArrowRight")
     visitor.until("location.search.includes('step=4')")
-    visitor.until("document.querySelector('[data-testid=stApp]').dataset.testScriptState === 'notRunning'")
+    visitor.rested()
     assert 0 < sum(received) <= 6_000
     assert not [each for each in asked if "/media/" in each]
 
@@ -354,8 +333,7 @@ def test_without_plotly_the_strips_and_the_cursor_still_work(visitor: Visitor) -
     visitor.page.goto(f"{visitor.base}/?model=copy&text=one+two+three")
     visitor.page.wait_for_selector(".lv-problem:not([hidden])", timeout=PATIENCE)
     assert "plotly.js is missing" in visitor.page.inner_text(".lv-problem")
-    visitor.page.focus(".lv")
-    visitor.page.keyboard.press("Home")
+    visitor.press("Home")
     visitor.until("document.querySelector('.lv-count').textContent.startsWith('step 1 of')")
 
 

@@ -1,7 +1,5 @@
 """Playing, presenting and the keys of the home page in Chromium."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from urllib.parse import urlencode
 
@@ -135,8 +133,7 @@ def presented_map_fills(visitor: Visitor, height: int) -> None:
 
 def test_who_presents_steps_with_a_clicker_and_sees_one_of_all_maps(visitor: Visitor) -> None:
     visitor.open(**case_link("copy", step="2"))
-    visitor.page.focus(".lv")
-    visitor.page.keyboard.press("PageDown")
+    visitor.press("PageDown")
     visitor.page.keyboard.press("p")
     visitor.page.locator(".lv-present").wait_for(timeout=PATIENCE)
     assert visitor.count() == "step 2 of 5"

@@ -1,10 +1,5 @@
 """Lines, strongest keys, words and windows in Chromium: pointer, keys, phone, dark."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-
-import pytest
 from closed_form import CASES, KNOWN
 
 from .conftest import Visitor, box_of, case_link
@@ -25,7 +20,7 @@ def whole(visitor: Visitor) -> None:
 def test_a_line_says_its_known_weight_and_a_token_stands_alone(visitor: Visitor) -> None:
     case = CASES["shift"]
     visitor.open("cross_attention", **case_link("shift"), cross="1.2", show="lines")
-    visitor.until("document.querySelector('[data-testid=stApp]').dataset.testScriptState === 'notRunning'")
+    visitor.rested()
     for row, key in list(enumerate(case.keys("cross", 1)))[:3]:
         x, y = _middle(visitor, row)
         visitor.page.mouse.move(x, y)
@@ -129,8 +124,7 @@ def test_a_hidden_row_is_named_and_its_neighbours_stay_in_place(visitor: Visitor
     visitor.open("encoder_self_attention", **case_link("copy", source="8"), hide="special")
     assert "hidden" in text_of(visitor, ".lv-sentence")
     assert visitor.page.locator("[data-plot=encoder] .lv-row").is_hidden()
-    visitor.page.focus(".lv")
-    visitor.page.keyboard.press("ArrowLeft")
+    visitor.press("ArrowLeft")
     visitor.until("!document.querySelector('[data-plot=encoder] .lv-row').hidden")
     assert "six" in text_of(visitor, ".lv-sentence")
 
@@ -152,24 +146,6 @@ def test_a_click_on_the_whole_matrix_moves_the_window(visitor: Visitor) -> None:
     whole(visitor)
 
 
-@pytest.mark.nightly
-def test_on_a_phone_a_large_map_scrolls_under_its_labels(newcomer: Callable[..., Visitor]) -> None:
-    visitor = newcomer(has_touch=True, color_scheme="dark")
-    visitor.page.set_viewport_size({"width": 390, "height": 844})
-    visitor.open("encoder_self_attention", model="random", text=LONG)
-    assert visitor.page.evaluate("document.documentElement.scrollWidth") <= 390
-    frame = "document.querySelector('[data-plot=encoder] .lv-scroll')"
-    assert visitor.read(f"{frame}.scrollWidth > {frame}.clientWidth + 100")
-    left = "document.querySelector('.lv-pin-rows').getBoundingClientRect().left"
-    before = visitor.read(left)
-    visitor.page.evaluate(f"{frame}.scrollLeft = 150")
-    assert visitor.read(left) == before
-    shown = visitor.page.locator(".lv-pin-rows span")
-    assert shown.count() > 10
-    assert not shown.first.inner_text().isdigit()
-    whole(visitor)
-
-
 def test_a_link_opens_what_was_seen_and_back_returns_to_it(visitor: Visitor) -> None:
     link = {"cross": "1.2", "step": "3", "source": "2", "words": "yes", "hide": "special", "scale": "log"}
     visitor.open("cross_attention", **case_link("copy"), **link)
@@ -181,7 +157,7 @@ def test_a_link_opens_what_was_seen_and_back_returns_to_it(visitor: Visitor) -> 
     visitor.page.get_by_role("radio", name="lines").click()
     visitor.until("document.querySelector('[data-plot=lines]') && location.search.includes('show=lines')")
     visitor.ready()
-    visitor.until("document.querySelector('[data-testid=stApp]').dataset.testScriptState === 'notRunning'")
+    visitor.rested()
     visitor.page.go_back()
     visitor.until("document.querySelector('[data-plot=cross] .lv-row')?.hidden === false")
     visitor.ready()
