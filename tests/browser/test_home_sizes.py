@@ -165,7 +165,7 @@ def test_lines_of_changes_lie_over_nothing_and_one_line_moves_nothing(visitor: V
 
     def drawn(*changes: str) -> Any:
         visitor.open(model="en-de", text="I love my old dog.", changes="~".join(changes))
-        visitor.ready()
+        visitor.rested()
         return visitor.read(edges)
 
     visitor.page.set_viewport_size({"width": 1280, "height": 800})

@@ -8,10 +8,6 @@ RANDOM = {"model": "random", "text": "one seventeen two three", "words": "yes"}
 LONG = " ".join(["one two three four five six eight nine ten"] * 6)
 
 
-def text_of(visitor: Visitor, selector: str) -> str:
-    return " ".join(visitor.page.inner_text(selector).split())
-
-
 def whole(visitor: Visitor) -> None:
     """Nothing went wrong in the view."""
     assert visitor.page.locator(".lv-problem").is_hidden()
@@ -25,7 +21,7 @@ def test_a_line_says_its_known_weight_and_a_token_stands_alone(visitor: Visitor)
         x, y = _middle(visitor, row)
         visitor.page.mouse.move(x, y)
         visitor.until("!document.querySelector('.lv-tip').hidden")
-        told = text_of(visitor, ".lv-tip")
+        told = visitor.told(".lv-tip")
         assert float(told.split("weight ")[1]) > KNOWN
         assert f"key {case.source_tokens[key].removeprefix('▁')}:" in told
         assert visitor.page.locator(".lv-hovered").count() >= 2
@@ -117,21 +113,21 @@ def test_a_word_is_one_row_whose_pieces_light_up_together(visitor: Visitor) -> N
     assert "".join(hovered).replace("‿", "").removeprefix("◦") == "seventeen"
     top = box_of(visitor.page.locator("[data-plot=encoder] .lv-row"))
     assert abs(top["y"] + top["height"] / 2 - visitor.centre("encoder", 1, 0)[1]) < 2
-    assert "from a verified trace" in text_of(visitor, "[data-plot=encoder] .lv-caption")
+    assert "from a verified trace" in visitor.told("[data-plot=encoder] .lv-caption")
 
 
 def test_a_hidden_row_is_named_and_its_neighbours_stay_in_place(visitor: Visitor) -> None:
     visitor.open("encoder_self_attention", **case_link("copy", source="8"), hide="special")
-    assert "hidden" in text_of(visitor, ".lv-sentence")
+    assert "hidden" in visitor.told(".lv-sentence")
     assert visitor.page.locator("[data-plot=encoder] .lv-row").is_hidden()
     visitor.press("ArrowLeft")
     visitor.until("!document.querySelector('[data-plot=encoder] .lv-row').hidden")
-    assert "six" in text_of(visitor, ".lv-sentence")
+    assert "six" in visitor.told(".lv-sentence")
 
 
 def test_a_click_on_the_whole_matrix_moves_the_window(visitor: Visitor) -> None:
     visitor.open("encoder_self_attention", model="random", text=LONG, window="16", source="3")
-    assert "queries 1–16" in text_of(visitor, "[data-plot=encoder] .lv-caption")
+    assert "queries 1–16" in visitor.told("[data-plot=encoder] .lv-caption")
     place = "[data-plot=whole] .lv-window"
     before = visitor.page.eval_on_selector(place, "e => parseFloat(e.style.top)")
     overview = visitor.page.locator("[data-plot=whole] .nsewdrag")
@@ -170,9 +166,9 @@ def _seen(visitor: Visitor) -> dict[str, object]:
     chosen = visitor.page.locator(".lv-strip .lv-on").all_inner_texts()
     return {
         "count": visitor.count(),
-        "title": text_of(visitor, f"{plot} .lv-title"),
-        "caption": text_of(visitor, f"{plot} .lv-caption"),
-        "sentence": text_of(visitor, ".lv-sentence"),
+        "title": visitor.told(f"{plot} .lv-title"),
+        "caption": visitor.told(f"{plot} .lv-caption"),
+        "sentence": visitor.told(".lv-sentence"),
         "chosen": chosen,
         "rows": visitor.page.locator(f"{plot} .ytick").all_text_contents(),
         "ring": visitor.page.eval_on_selector(f"{plot} .lv-sheet", "e => e.getAttribute('style')"),
@@ -181,14 +177,14 @@ def _seen(visitor: Visitor) -> dict[str, object]:
 
 def test_cells_say_what_they_did_and_one_cell_says_everything(visitor: Visitor) -> None:
     visitor.open(**case_link("copy"))
-    weights = text_of(visitor, ".lv-sentence")
+    weights = visitor.told(".lv-sentence")
     assert "of its weight" in weights
     assert "A weight is a share" in weights
     visitor.page.get_by_role("radio", name="effect").click()
     visitor.until("location.search.includes('measure=effect')")
     visitor.until("document.querySelector('.lv-sentence').innerText.includes('Effects do not add up')")
-    assert "Δ log p" in text_of(visitor, ".lv-sentence")
-    assert "share of the largest effect" in text_of(visitor, "[data-plot=cross]")
+    assert "Δ log p" in visitor.told(".lv-sentence")
+    assert "share of the largest effect" in visitor.told("[data-plot=cross]")
     visitor.page.get_by_role("button", name="This cell").click()
     table = visitor.page.locator(".st-key-cell-measures table")
     table.wait_for()
