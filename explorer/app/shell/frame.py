@@ -105,7 +105,7 @@ _STYLE = """
   .st-key-heading:has(.st-key-beside a) .headline p { white-space: normal; line-height: 1.35; }
   /* These lines take room that was empty, so that nothing moves when they come. */
   .stMainBlockContainer:has(.lv-home)
-    [data-testid="stLayoutWrapper"]:has(> .st-key-changed) { margin-block: -.55rem -21px; }
+    [data-testid="stLayoutWrapper"]:has(> .st-key-changed) { margin-block: -21px -.55rem; }
   .stMainBlockContainer:has(.st-key-sections):has(.st-key-above) {
     [data-testid="stLayoutWrapper"]:has(> .st-key-changed) {
       width: calc(100% - 16rem); margin: -2.3rem 0 5px 16rem;
