@@ -1,7 +1,5 @@
 """A running app with small models, and Chromium to look at it."""
 
-from __future__ import annotations
-
 import functools
 import http.server
 import os
@@ -54,62 +52,86 @@ STILL = """addEventListener("DOMContentLoaded", () => {
 })"""
 """Only a linked view may move: without a graphics card, each frame that fades costs the processor."""
 VIEWPORT = {"width": 1400, "height": 900}
+PHONE = {"width": 390, "height": 844}
 
 
 @dataclass
 class Visitor:
     """One person at a page of a browser; errors of the page are collected."""
 
-    page: object
+    page: Any
     base: str
     errors: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.page.on("pageerror", self._fails)  # type: ignore[attr-defined]
-        self.page.on("dialog", self._asks)  # type: ignore[attr-defined]
+        self.page.on("pageerror", self._fails)
+        self.page.on("dialog", self._asks)
 
     def _fails(self, error: object) -> None:
         self.errors.append(str(error))
 
     def _asks(self, dialog: object) -> None:
-        self.errors.append(f"dialog: {dialog.message}")  # type: ignore[attr-defined]
-        dialog.dismiss()  # type: ignore[attr-defined]
+        self.errors.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
 
     def leave(self) -> None:
         """Empties the page and restores its settings, for the next visitor."""
         page = self.page
-        page.unroute_all()  # type: ignore[attr-defined]
-        page.evaluate("sessionStorage.clear(), localStorage.clear()")  # type: ignore[attr-defined]
-        page.goto("about:blank")  # type: ignore[attr-defined]
-        page.set_viewport_size(VIEWPORT)  # type: ignore[attr-defined]
-        page.emulate_media(color_scheme="null", reduced_motion="null", media="null")  # type: ignore[attr-defined]
-        page.remove_listener("pageerror", self._fails)  # type: ignore[attr-defined]
-        page.remove_listener("dialog", self._asks)  # type: ignore[attr-defined]
+        page.unroute_all()
+        page.evaluate("sessionStorage.clear(), localStorage.clear()")
+        page.goto("about:blank")
+        page.set_viewport_size(VIEWPORT)
+        page.emulate_media(color_scheme="null", reduced_motion="null", media="null")
+        page.remove_listener("pageerror", self._fails)
+        page.remove_listener("dialog", self._asks)
 
     def open(self, path: str = "", **params: str) -> None:
         """Goes to a page and waits for its picture."""
-        self.page.goto(f"{self.base}/{path}?{urlencode(params)}")  # type: ignore[attr-defined]
+        self.page.goto(f"{self.base}/{path}?{urlencode(params)}")
         self.ready()
 
     def painted(self, path: str, **params: str) -> None:
         """Goes to a page without a linked view and waits for its first figure."""
-        self.page.goto(f"{self.base}/{path}?{urlencode(params)}")  # type: ignore[attr-defined]
-        self.page.wait_for_selector(".stPlotlyChart .main-svg", timeout=PATIENCE)  # type: ignore[attr-defined]
+        self.page.goto(f"{self.base}/{path}?{urlencode(params)}")
+        self.page.wait_for_selector(".stPlotlyChart .main-svg", timeout=PATIENCE)
+
+    def go(self, path: str, ready: str, **params: str) -> None:
+        """Goes to a page and waits for a JavaScript condition."""
+        self.page.goto(f"{self.base}/{path}?{urlencode(params)}")
+        self.until(ready)
+
+    def rested(self) -> None:
+        """Waits until the script of the page has ended."""
+        self.until("document.querySelector('.stApp').dataset.testScriptState === 'notRunning'")
+
+    def press(self, *keys: str) -> None:
+        """Presses keys in the linked view."""
+        self.page.focus(".lv")
+        for key in keys:
+            self.page.keyboard.press(key)
+
+    def phone(self) -> None:
+        """Makes the window as small as a phone's."""
+        self.page.set_viewport_size(PHONE)
+
+    def told(self, selector: str = ".stMain") -> str:
+        """The text of an element, in one line."""
+        return " ".join(self.page.inner_text(selector).split())
 
     def ready(self) -> None:
         """Waits until every figure of the linked view is drawn."""
-        self.page.wait_for_selector('.lv[data-ready="true"]', timeout=PATIENCE)  # type: ignore[attr-defined]
+        self.page.wait_for_selector('.lv[data-ready="true"]', timeout=PATIENCE)
 
     def until(self, condition: str, argument: object = None) -> None:
         """Waits for a JavaScript condition; while an element that it reads is not there, it does not hold."""
-        self.page.wait_for_function(patient(condition), arg=argument, timeout=PATIENCE)  # type: ignore[attr-defined]
+        self.page.wait_for_function(patient(condition), arg=argument, timeout=PATIENCE)
 
     def read(self, script: str, argument: object = None) -> Any:
         """What JavaScript reads of the page, once the elements that it reads are there."""
         boxed = (
             f"(given) => {{ const value = ({patient(script)})(given); return value != null && {{ value }} }}"
         )
-        found = self.page.wait_for_function(boxed, arg=argument, timeout=PATIENCE)  # type: ignore[attr-defined]
+        found = self.page.wait_for_function(boxed, arg=argument, timeout=PATIENCE)
         return found.json_value()["value"]
 
     def chips(self, side: str) -> list[str]:
@@ -121,7 +143,7 @@ class Visitor:
 
     def count(self) -> str:
         """What the cursor says: `step 2 of 5`."""
-        return str(self.page.inner_text(".lv-count"))  # type: ignore[attr-defined]
+        return str(self.page.inner_text(".lv-count"))
 
     def has(self, **params: str) -> None:
         """Waits until the address has these parameters."""
@@ -137,20 +159,20 @@ class Visitor:
     def link(self, page: str) -> Any:
         """A link to a page, in the menu or beside the heading."""
         if page == sitemap.HOME:
-            return self.page.locator(".st-key-menu a").filter(has_text="Translate")  # type: ignore[attr-defined]
+            return self.page.locator(".st-key-menu a").filter(has_text="Translate")
         links = f":is(.st-key-menu, .st-key-beside) a[href^='{page}']"
-        return self.page.locator(links).first  # type: ignore[attr-defined]
+        return self.page.locator(links).first
 
     def hover_text(self, plot: str, row: int, column: int) -> str:
         """What a map says of a cell under the pointer."""
         page = self.page
-        page.mouse.move(5, 5)  # type: ignore[attr-defined]
+        page.mouse.move(5, 5)
         self.until("document.querySelectorAll('.hoverlayer .hovertext').length === 0")
-        place = page.locator(f"[data-plot={plot}] .hoverlayer .hovertext").first  # type: ignore[attr-defined]
+        place = page.locator(f"[data-plot={plot}] .hoverlayer .hovertext").first
         for _ in range(PATIENCE // 1_000):  # a map drawn again says nothing until a hand moves
             x, y = self.centre(plot, row, column)
             for nudge in (0, 1):
-                page.mouse.move(x + nudge, y)  # type: ignore[attr-defined]
+                page.mouse.move(x + nudge, y)
             with suppress(playwright_api.TimeoutError):
                 return " ".join(place.text_content(timeout=1_000).split())
         raise TimeoutError(f"The map {plot} says nothing of row {row}, column {column}.")
@@ -299,9 +321,9 @@ def profile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
 
 
 @pytest.fixture(scope="session")
-def chromium(profile: object) -> object:
+def chromium(profile: Any) -> object:
     """One browser for all tests."""
-    return profile.browser  # type: ignore[attr-defined]
+    return profile.browser
 
 
 class _Quiet(http.server.SimpleHTTPRequestHandler):
@@ -310,12 +332,12 @@ class _Quiet(http.server.SimpleHTTPRequestHandler):
 
 
 @pytest.fixture(scope="module")
-def scripts_alone(chromium: object) -> Iterator[object]:
+def scripts_alone(chromium: Any) -> Iterator[object]:
     """A page of a server that has the scripts and nothing else."""
     handler = functools.partial(_Quiet, directory=STATIC)
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        page = chromium.new_page()  # type: ignore[attr-defined]
+        page = chromium.new_page()
         page.goto(f"http://127.0.0.1:{server.server_port}/README.md")
         yield page
         page.close()
@@ -323,14 +345,14 @@ def scripts_alone(chromium: object) -> Iterator[object]:
 
 
 @pytest.fixture(scope="module")
-def call(scripts_alone: object) -> Callable[..., Any]:
+def call(scripts_alone: Any) -> Callable[..., Any]:
     """Calls a function of a script: `call("cursor.clamp", 7, 0, 5)`."""
 
     def called(name: str, *arguments: object) -> Any:
         module, function = name.split(".")
         (path,) = STATIC.glob(f"*/{module}.js")
         script = f"given => import('/{path.parent.name}/{module}.js').then(m => m.{function}(...given))"
-        return scripts_alone.evaluate(script, list(arguments))  # type: ignore[attr-defined]
+        return scripts_alone.evaluate(script, list(arguments))
 
     return called
 
@@ -342,7 +364,7 @@ def strangers() -> list[object]:
 
 
 @pytest.fixture
-def newcomer(app: str, chromium: object, strangers: list[object]) -> Iterator[Callable[..., Visitor]]:
+def newcomer(app: str, chromium: Any, strangers: list[object]) -> Iterator[Callable[..., Visitor]]:
     """Makes visitors, each with a profile of their own; any error in the page fails the test.
 
     Profiles without options are used again by later tests, empty: a new one would first compile the app.
@@ -359,28 +381,28 @@ def newcomer(app: str, chromium: object, strangers: list[object]) -> Iterator[Ca
 
     yield make
     for visitor in own:
-        visitor.page.context.close()  # type: ignore[attr-defined]
+        visitor.page.context.close()
     for visitor in taken:
         visitor.leave()
-        visitor.page.context.clear_cookies()  # type: ignore[attr-defined]
+        visitor.page.context.clear_cookies()
         strangers.append(visitor.page)
     assert [error for visitor in (*own, *taken) for error in visitor.errors] == []
 
 
-def _page(chromium: object, **options: object) -> object:
+def _page(chromium: Any, **options: object) -> object:
     """An empty page of a new profile."""
-    context = chromium.new_context(**{"viewport": VIEWPORT, **options})  # type: ignore[attr-defined]
+    context = chromium.new_context(**{"viewport": VIEWPORT, **options})
     context.add_init_script(STILL)
     return context.new_page()
 
 
-def shared_page(profile: object) -> object:
+def shared_page(profile: Any) -> object:
     """The page of the shared profile."""
-    return next(iter(profile.pages), None) or profile.new_page()  # type: ignore[attr-defined]
+    return next(iter(profile.pages), None) or profile.new_page()
 
 
 @pytest.fixture
-def visitor(app: str, profile: object) -> Iterator[Visitor]:
+def visitor(app: str, profile: Any) -> Iterator[Visitor]:
     """One visitor in the page of the shared profile; any error in the page fails the test.
 
     All these tests share one page, one after the other: a new page would start a process of its own, which

@@ -1,7 +1,5 @@
 """Contrast, labels and names on every page, light and dark, judged by axe-core."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from urllib.parse import urlencode
 

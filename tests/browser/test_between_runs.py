@@ -1,7 +1,5 @@
 """The pointer lies over the picture of a run that has given way to one of which nothing has come yet."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from explorer.figures.maps.lines import WeightLine

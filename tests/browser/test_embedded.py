@@ -1,7 +1,5 @@
 """The app in a frame of another page, with `?embed=true`: it is drawn, steps, and other pages open there."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from urllib.parse import urlencode
 

@@ -1,7 +1,5 @@
 """Export and opening again in Chromium: files arrive, say what they are, and run nothing."""
 
-from __future__ import annotations
-
 import re
 import struct
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The home page in Chromium: typing, stepping, clicking, linking."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -18,10 +16,12 @@ from gated_app import HELD
 from .conftest import PATIENCE, VIEWPORT, Visitor, case_link
 from .test_home_sizes import OVERLAYS
 
+COUNT = "document.querySelector('.lv-count')?.textContent"
 RANDOM = {"model": "random", "text": "one two three four five six eight nine ten stop one two three"}
 
 
 def test_the_page_says_what_it_is_and_explains_itself(visitor: Visitor) -> None:
+    visitor.page.emulate_media(color_scheme="light")
     visitor.open(**case_link("copy"), cross="1.1")
     assert visitor.page.locator("h1").all_inner_texts() == ["Attention explorer"]
     assert "Transformer" in visitor.page.inner_text(".headline p")
@@ -40,6 +40,10 @@ def test_the_page_says_what_it_is_and_explains_itself(visitor: Visitor) -> None:
     visitor.page.keyboard.press("Escape")
     assert details.is_hidden()
     tour_of_five_clicks(visitor)
+    ink = "getComputedStyle(document.querySelector('[data-plot=cross] .xtick text')).fill"
+    light = visitor.read(ink)
+    visitor.page.emulate_media(color_scheme="dark")
+    visitor.until(f"light => {ink} !== light", light)
 
 
 def tour_of_five_clicks(visitor: Visitor) -> None:
@@ -52,75 +56,61 @@ def tour_of_five_clicks(visitor: Visitor) -> None:
     assert visitor.page.locator(".lv-tour").is_hidden()
 
 
-def test_on_a_phone_nothing_is_cut_and_the_first_tap_selects_a_cell(
-    newcomer: Callable[..., Visitor],
-) -> None:
-    visitor = newcomer(has_touch=True)
-    visitor.page.set_viewport_size({"width": 390, "height": 844})
-    visitor.open(**RANDOM, step="4")
-    assert visitor.page.evaluate("document.documentElement.scrollWidth") <= 390
-    boxes = visitor.page.evaluate(
-        "[...document.querySelectorAll('.lv-cell')].map(e => e.getBoundingClientRect().right)"
-    )
-    assert max(boxes) <= 390
-    visitor.page.locator("[data-plot=cross]").scroll_into_view_if_needed()
-    visitor.page.touchscreen.tap(*visitor.centre("cross", 1, 6))
-    visitor.until("document.querySelector('.lv-count').textContent.startsWith('step 2 of')")
-
-
-def test_enter_draws_each_map_once(visitor: Visitor) -> None:
-    visitor.open(model="random", text="two five")
+def test_enter_translates_what_was_typed_and_draws_each_map_once(visitor: Visitor) -> None:
+    visitor.open(**case_link("copy"))
     visitor.page.evaluate("""() => {
       const { react } = Plotly;
-      const drawn = [];
-      window.drawn = drawn;
+      window.drawn = [];
       Plotly.react = (node, ...figure) => {
-        drawn.push(node.closest("[data-plot]").dataset.plot);
+        window.drawn.push(node.closest("[data-plot]").dataset.plot);
         return react(node, ...figure);
       };
     }""")
     box = visitor.page.get_by_label("Sentence to translate")
-    box.fill("nine seven three five")
-    box.press("Enter")
-    visitor.has(text="nine seven three five")
-    visitor.until("window.drawn.length >= 3")
-    visitor.ready()
-    visitor.until("document.querySelector('.stApp').dataset.testScriptState === 'notRunning'")
-    assert sorted(visitor.read("window.drawn")) == ["cross", "decoder", "encoder"]
-
-
-def test_enter_translates_what_was_typed(visitor: Visitor) -> None:
-    visitor.open(**case_link("copy"))
-    box = visitor.page.get_by_label("Sentence to translate")
     box.fill("nine eight stop")
     box.press("Enter")
+    visitor.has(text="nine eight stop")
     visitor.until("document.querySelector('.lv-strip-target')?.textContent.includes('neun')")
+    visitor.until("window.drawn.length >= 3")
     visitor.ready()
+    visitor.rested()
+    assert sorted(visitor.read("window.drawn")) == ["cross", "decoder", "encoder"]
     assert visitor.chips("source") == ["nine", "eight", "stop", "</s>"]
     assert visitor.chips("target")[:2] == ["neun", "acht"]
-    visitor.has(text="nine eight stop")
     assert visitor.page.evaluate("document.activeElement.classList.contains('lv')")
     visitor.page.keyboard.press("ArrowRight")
     visitor.until("location.search.includes('step=')")
 
 
-def test_thirty_quick_clicks_all_count(visitor: Visitor) -> None:
-    visitor.open(**RANDOM, step="1")
+def test_a_step_sends_at_most_six_kilobytes_no_icon_and_thirty_quick_clicks_count(visitor: Visitor) -> None:
+    received, asked = list[int](), list[str]()
+    visitor.page.on("request", lambda request: asked.append(request.url))
+    visitor.page.on(
+        "websocket", lambda socket: socket.on("framereceived", lambda data: received.append(len(data)))
+    )
+    visitor.open(**RANDOM, step="3")
+    visitor.rested()
+    received.clear()
+    asked.clear()
+    visitor.press("ArrowRight")
+    visitor.has(step="4")
+    visitor.rested()
+    assert 0 < sum(received) <= 6_000
+    assert not [each for each in asked if "/media/" in each]
     steps = int(visitor.count().split()[-1])
-    assert steps > 16
-    forward = visitor.page.get_by_label("One forward")
-    for _ in range(15):
-        forward.click()
-    visitor.page.get_by_label("One back").click()
-    for _ in range(14):
-        visitor.page.get_by_label("One back").click()
-    visitor.page.get_by_label("One forward").click()
-    visitor.until("location.search.includes('step=2&') || location.search.endsWith('step=2')")
-    assert visitor.count() == f"step 2 of {steps}"
+    assert steps > 18
+    forward, back = (visitor.page.get_by_label(name) for name in ("One forward", "One back"))
+    for button in (*[forward] * 14, *[back] * 15, forward):
+        button.click()
+    visitor.has(step="4")
+    assert visitor.count() == f"step 4 of {steps}"
 
 
-def test_a_step_whose_message_was_lost_is_told_again(newcomer: Callable[..., Visitor]) -> None:
-    visitor, lost, lose = newcomer(viewport=VIEWPORT), [], threading.Event()
+def test_a_lost_step_is_told_again_and_a_move_waits_for_the_answer_to_the_one_before(
+    newcomer: Callable[..., Visitor],
+) -> None:
+    visitor, lost, lose = newcomer(viewport=VIEWPORT), list[bytes](), threading.Event()
+    seen, answers, hold = list[str](), list[Callable[[], None]](), threading.Event()
 
     def pass_on(route: Any) -> None:
         server = route.connect_to_server()
@@ -128,29 +118,7 @@ def test_a_step_whose_message_was_lost_is_told_again(newcomer: Callable[..., Vis
         def send(message: bytes) -> None:
             if lose.is_set() and not lost:
                 lost.append(message)
-            else:
-                server.send(message)
-
-        route.on_message(send)
-        server.on_message(route.send)
-
-    visitor.page.route_web_socket("**/_stcore/stream", pass_on)  # the page keeps it
-    visitor.open(**case_link("copy", step="1"))
-    visitor.until("document.querySelector('[data-testid=stApp]').dataset.testScriptState === 'notRunning'")
-    lose.set()
-    visitor.page.get_by_label("One forward").click()
-    visitor.until("location.search.includes('step=2')")
-    assert len(lost) == 1
-    assert visitor.count() == "step 2 of 5"
-
-
-def test_a_move_waits_for_the_answer_to_the_one_before(newcomer: Callable[..., Visitor]) -> None:
-    visitor, seen, answers, hold = newcomer(viewport=VIEWPORT), [], [], threading.Event()
-
-    def pass_on(route: Any) -> None:
-        server = route.connect_to_server()
-
-        def send(message: bytes) -> None:
+                return
             seen.append("move")
             server.send(message)
 
@@ -166,19 +134,61 @@ def test_a_move_waits_for_the_answer_to_the_one_before(newcomer: Callable[..., V
 
     visitor.page.route_web_socket("**/_stcore/stream", pass_on)  # the page keeps it
     visitor.open(**case_link("copy", step="1"))
-    visitor.until("document.querySelector('[data-testid=stApp]').dataset.testScriptState === 'notRunning'")
+    visitor.rested()
+    lose.set()
+    forward = visitor.page.get_by_label("One forward")
+    forward.click()
+    visitor.has(step="2")
+    assert len(lost) == 1
+    visitor.rested()
     seen.clear()
     hold.set()
-    for step in (2, 3):
-        visitor.page.get_by_label("One forward").click()
+    for step in (3, 4):
+        forward.click()
         assert visitor.count() == f"step {step} of 5"
         visitor.page.evaluate("new Promise((done) => setTimeout(done, 300))")
     assert seen == ["move"]
     hold.clear()
     for held in answers:
         held()
-    visitor.until("location.search.includes('step=3')")
+    visitor.has(step="4")
     assert seen.count("move") == 2
+
+
+def test_a_link_reopens_the_view_and_back_forward_and_the_menu_keep_it(
+    newcomer: Callable[..., Visitor],
+) -> None:
+    visitor, other = newcomer(), newcomer()
+    visitor.open(**case_link("copy", step="1", source="5", decoder="1.2"))
+    head = visitor.page.get_by_label("Head of cross-attention")
+    head.focus()
+    head.select_option(label="L1 H2")
+    visitor.until("document.querySelector('[data-plot=cross] .lv-caption').textContent.includes('head 2')")
+    visitor.has(cross="1.2")
+    assert visitor.count() == "step 1 of 5"
+    assert head.evaluate("node => node === document.activeElement && node.value") == "0.1"
+    visitor.page.focus(".lv")
+    for step in ("2", "3"):
+        visitor.page.keyboard.press("ArrowRight")
+        visitor.has(step=step)
+    other.page.goto(visitor.page.url)
+    other.ready()
+    for each in (Visitor.count, Visitor.params, partial(Visitor.told, selector=".lv-sentence")):
+        assert each(visitor) == each(other)
+    visitor.page.go_back()
+    visitor.until(f"{COUNT} === 'step 2 of 5'")
+    visitor.page.go_forward()
+    visitor.until(f"{COUNT} === 'step 3 of 5'")
+    for page in ("cross_attention", "encoder_self_attention", "decoder_self_attention", "cross_attention"):
+        visitor.link(page).click()
+        visitor.until(f"location.pathname === '/{page}' && !location.search.includes('keep=')")
+        visitor.ready()
+        own = {"step": "3", "decoder": "1.2", "cross": "1.2", "model": "copy"}
+        assert visitor.params() | own == visitor.params()
+    visitor.page.go_back()
+    visitor.until("document.title.startsWith('Decoder')")
+    visitor.ready()
+    assert visitor.count() == "step 3 of 5"
 
 
 def test_a_click_on_a_candidate_goes_on_with_it_and_back_undoes_it(visitor: Visitor) -> None:
@@ -234,52 +244,6 @@ def test_hover_texts_show_the_known_cells(visitor: Visitor) -> None:
             assert text.startswith(f"query {word}" if kind == "encoder" else f"reads {word}, predicts ")
 
 
-def test_another_head_sends_one_picture_and_keeps_the_step(visitor: Visitor) -> None:
-    visitor.open(**case_link("copy", step="3"))
-    head = visitor.page.get_by_label("Head of cross-attention")
-    head.focus()
-    head.select_option(label="L1 H2")
-    visitor.until("document.querySelector('[data-plot=cross] .lv-caption').textContent.includes('head 2')")
-    visitor.until("location.search.includes('cross=1.2')")
-    assert visitor.count() == "step 3 of 5"
-    assert head.evaluate("node => node === document.activeElement && node.value") == "0.1"
-
-
-def test_a_link_reopens_the_same_view(newcomer: Callable[..., Visitor]) -> None:
-    first = newcomer()
-    first.open(**case_link("copy", step="2", source="5", cross="1.2"))
-    first.page.focus(".lv")
-    first.page.keyboard.press("ArrowRight")
-    first.until("location.search.includes('step=3')")
-    second = newcomer()
-    second.page.goto(first.page.url)
-    second.ready()
-    for each in (Visitor.count, Visitor.params):
-        assert each(first) == each(second)
-    assert first.page.inner_text(".lv-sentence") == second.page.inner_text(".lv-sentence")
-
-
-def test_back_forward_and_the_menu_keep_the_state(visitor: Visitor) -> None:
-    visitor.open(**case_link("copy", step="1", decoder="1.2"))
-    visitor.page.focus(".lv")
-    for step in (2, 3):
-        visitor.page.keyboard.press("ArrowRight")
-        visitor.until(f"location.search.includes('step={step}')")
-    visitor.page.go_back()
-    visitor.until("document.querySelector('.lv-count')?.textContent === 'step 2 of 5'")
-    visitor.page.go_forward()
-    visitor.until("document.querySelector('.lv-count')?.textContent === 'step 3 of 5'")
-    for page in ("cross_attention", "encoder_self_attention", "decoder_self_attention", "cross_attention"):
-        visitor.link(page).click()
-        visitor.until(f"location.pathname === '/{page}' && !location.search.includes('keep=')")
-        visitor.ready()
-        assert visitor.params() | {"step": "3", "decoder": "1.2", "model": "copy"} == visitor.params()
-    visitor.page.go_back()
-    visitor.until("document.title.startsWith('Decoder')")
-    visitor.ready()
-    assert visitor.count() == "step 3 of 5"
-
-
 def test_a_long_sentence_shows_how_far_it_has_come(visitor: Visitor, gate: Path) -> None:
     text = " ".join([HELD, *["one two three four five six eight nine ten"] * 40])
     held = os.open(gate, os.O_RDWR)
@@ -289,8 +253,7 @@ def test_a_long_sentence_shows_how_far_it_has_come(visitor: Visitor, gate: Path)
     visitor.ready()
     os.close(held)
     assert visitor.page.locator("[data-testid=stProgress]").count() == 0
-    visitor.page.focus(".lv")
-    visitor.page.keyboard.press("Home")
+    visitor.press("Home")
     visitor.until(
         "document.querySelector('[data-plot=decoder] .lv-caption').textContent.includes('queries 1–64')"
     )
@@ -308,8 +271,7 @@ def test_two_visitors_never_see_each_other_nor_what_the_other_changed(
     one.open(**case_link("copy", step="1"))
     two.open(**case_link("reverse", step="4"))
     for visitor in (one, two, one):
-        visitor.page.focus(".lv")
-        visitor.page.keyboard.press("ArrowRight")
+        visitor.press("ArrowRight")
     one.until("location.search.includes('step=3')")
     two.until("location.search.includes('step=5')")
     assert one.chips("source")[0] == "one"
@@ -331,38 +293,10 @@ def choose_another(visitor: Visitor, way: int) -> str:
     return str(token)
 
 
-def test_a_step_sends_at_most_six_kilobytes_and_asks_for_no_icon(visitor: Visitor) -> None:
-    received, asked = list[int](), list[str]()
-    visitor.page.on("request", lambda request: asked.append(request.url))
-    visitor.page.on(
-        "websocket", lambda socket: socket.on("framereceived", lambda data: received.append(len(data)))
-    )
-    visitor.open(**RANDOM, step="3")
-    visitor.until("document.querySelector('[data-testid=stApp]').dataset.testScriptState === 'notRunning'")
-    received.clear()
-    asked.clear()
-    visitor.page.focus(".lv")
-    visitor.page.keyboard.press("ArrowRight")
-    visitor.until("location.search.includes('step=4')")
-    visitor.until("document.querySelector('[data-testid=stApp]').dataset.testScriptState === 'notRunning'")
-    assert 0 < sum(received) <= 6_000
-    assert not [each for each in asked if "/media/" in each]
-
-
 def test_without_plotly_the_strips_and_the_cursor_still_work(visitor: Visitor) -> None:
     visitor.page.route("**/plotly-cartesian*", lambda route: route.abort())
     visitor.page.goto(f"{visitor.base}/?model=copy&text=one+two+three")
     visitor.page.wait_for_selector(".lv-problem:not([hidden])", timeout=PATIENCE)
     assert "plotly.js is missing" in visitor.page.inner_text(".lv-problem")
-    visitor.page.focus(".lv")
-    visitor.page.keyboard.press("Home")
+    visitor.press("Home")
     visitor.until("document.querySelector('.lv-count').textContent.startsWith('step 1 of')")
-
-
-def test_both_themes_draw_readable_labels(visitor: Visitor) -> None:
-    ink = "getComputedStyle(document.querySelector('[data-plot=cross] .xtick text')).fill"
-    visitor.page.emulate_media(color_scheme="light")
-    visitor.open(**case_link("copy"))
-    light = visitor.read(ink)
-    visitor.page.emulate_media(color_scheme="dark")
-    visitor.until(f"light => {ink} !== light", light)

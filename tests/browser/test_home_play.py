@@ -1,9 +1,6 @@
 """Playing, presenting and the keys of the home page in Chromium."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
-from urllib.parse import urlencode
 
 import pytest
 from closed_form import CASES
@@ -67,8 +64,7 @@ def test_candidates_race_and_links_flow_unless_motion_is_unwanted(visitor: Visit
         visitor.until(f"{RUNNING}.length === 0")
         clicked = "document.querySelector('[aria-label=Play]').click()"
         found = visitor.page.evaluate(f"{clicked}, {RUNNING}.map(e => e.effect.target.tagName)")
-        assert ({"I", "path", "BUTTON"} <= set(found)) is moves, motion
-        assert bool(found) is moves, motion
+        assert ({"I", "path", "BUTTON"} <= set(found)) is moves is bool(found), motion
         play(visitor)
 
 
@@ -80,8 +76,10 @@ def test_presenting_shows_the_view_alone_and_is_in_the_address(newcomer: Callabl
     visitor.open(**case_link("copy", step="2"))
     size = "parseFloat(getComputedStyle(document.querySelector('.lv-word')).fontSize)"
     usual = visitor.read(size)
-    visitor.page.get_by_role("button", name="Present").click()
-    visitor.until("location.search.includes('present=yes')")
+    visitor.press("PageDown")  # which is a key of the page unless it is presented
+    assert visitor.count() == "step 2 of 5"
+    visitor.page.keyboard.press("p")
+    visitor.has(present="yes")
     assert visitor.read(size) >= 1.4 * usual
     assert not visitor.page.get_by_label("Sentence to translate").is_visible()
     assert not visitor.page.get_by_test_id("stSidebar").is_visible()
@@ -96,14 +94,21 @@ def test_presenting_shows_the_view_alone_and_is_in_the_address(newcomer: Callabl
     other.ready()
     assert other.page.locator(".lv-present").count() == 1
     assert other.count() == "step 2 of 5"
+    other.page.focus(".lv")
+    for key, step in (("PageDown", 3), ("PageUp", 2)):  # of a clicker
+        other.page.keyboard.press(key)
+        other.until(f"{COUNT} === 'step {step} of 5'")
+    assert other.page.locator(".lv-cell:visible").count() == 1
+    other.page.locator(".lv-choice button", has_text="Encoder").click()
+    other.page.locator("[data-plot=encoder] .lv-sheet").wait_for(timeout=PATIENCE)
+    assert other.page.locator(".lv-cell:visible").count() == 1
 
 
 def test_a_page_with_a_map_of_its_own_presents_as_its_address_says(visitor: Visitor) -> None:
     visitor.open("beam_search", **case_link("copy"), present="yes")
     visitor.page.locator(".lv-present").wait_for(timeout=PATIENCE)
     assert visitor.page.get_by_role("button", name="Leave").is_visible()
-    visitor.page.goto(f"{visitor.base}/inside_a_head?{urlencode(case_link('copy'))}&present=yes")
-    visitor.page.locator(".lv-count").wait_for(timeout=PATIENCE)
+    visitor.go("inside_a_head", "document.querySelector('.lv-count')", **case_link("copy"), present="yes")
     assert visitor.page.locator(".lv-present").count() == 0
     assert visitor.page.get_by_role("button", name="Present").count() == 0
 
@@ -131,23 +136,6 @@ def presented_map_fills(visitor: Visitor, height: int) -> None:
     visitor.page.get_by_role("button", name="Leave").click()
     visitor.until("!document.querySelector('.lv-present')")
     visitor.until(f"parseFloat(getComputedStyle({label}).fontSize) === {usual}")
-
-
-def test_who_presents_steps_with_a_clicker_and_sees_one_of_all_maps(visitor: Visitor) -> None:
-    visitor.open(**case_link("copy", step="2"))
-    visitor.page.focus(".lv")
-    visitor.page.keyboard.press("PageDown")
-    visitor.page.keyboard.press("p")
-    visitor.page.locator(".lv-present").wait_for(timeout=PATIENCE)
-    assert visitor.count() == "step 2 of 5"
-    visitor.page.keyboard.press("PageDown")
-    visitor.until(f"{COUNT} === 'step 3 of 5'")
-    visitor.page.keyboard.press("PageUp")
-    visitor.until(f"{COUNT} === 'step 2 of 5'")
-    assert visitor.page.locator(".lv-cell:visible").count() == 1
-    visitor.page.locator(".lv-choice button", has_text="Encoder").click()
-    visitor.page.locator("[data-plot=encoder] .lv-sheet").wait_for(timeout=PATIENCE)
-    assert visitor.page.locator(".lv-cell:visible").count() == 1
 
 
 # --- the keys -----------------------------------------------------------------------------------------------

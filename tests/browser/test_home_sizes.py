@@ -1,7 +1,5 @@
 """The home page in windows of several sizes: what is on the screen, how large, and that nothing is cut."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -61,13 +59,13 @@ FITS = """() => {
 def places(visitor: Visitor, window: str) -> dict[str, Any]:
     """Where everything is once the window has its size."""
     width, height = WINDOWS[window]
-    visitor.page.set_viewport_size({"width": width, "height": height})  # type: ignore[attr-defined]
+    visitor.page.set_viewport_size({"width": width, "height": height})
     visitor.until(
         "size => document.querySelector('.lv').dataset.fitted === size"
         " && `${innerWidth}x${innerHeight}` === size",
         f"{width}x{height}",
     )
-    found: dict[str, Any] = visitor.read(PLACES)  # type: ignore[attr-defined]
+    found: dict[str, Any] = visitor.read(PLACES)
     return found
 
 
@@ -96,7 +94,7 @@ def test_the_maps_make_room_for_what_appears_above_them(visitor: Visitor) -> Non
 @pytest.mark.parametrize("length", thinned(SENTENCES, 3))
 def test_everything_is_seen_whole_and_the_large_map_is_the_largest(visitor: Visitor, length: str) -> None:
     visitor.open(text=SENTENCES[length])
-    visitor.until("document.querySelector('[data-testid=stApp]').dataset.testScriptState === 'notRunning'")
+    visitor.rested()
     wrong = []
     for window, (width, height) in WINDOWS.items():
         found = places(visitor, window)
@@ -154,7 +152,7 @@ def full(found: dict[str, Any], height: int) -> dict[str, bool]:
 
 def covered(visitor: Visitor) -> dict[str, bool]:
     """Whether the three overlays lie where plotly.js draws."""
-    offsets = visitor.read(OVERLAYS)  # type: ignore[attr-defined]
+    offsets = visitor.read(OVERLAYS)
     return {"three overlays": len(offsets) == 3, "overlays on their maps": max(map(max, offsets)) < 1}
 
 
@@ -167,10 +165,10 @@ def test_lines_of_changes_lie_over_nothing_and_one_line_moves_nothing(visitor: V
 
     def drawn(*changes: str) -> Any:
         visitor.open(model="en-de", text="I love my old dog.", changes="~".join(changes))
-        visitor.ready()
+        visitor.rested()
         return visitor.read(edges)
 
-    visitor.page.set_viewport_size({"width": 1280, "height": 800})  # type: ignore[attr-defined]
+    visitor.page.set_viewport_size({"width": 1280, "height": 800})
     heads = [f"ablate_cross_{layer}_{head}" for layer in (1, 2) for head in (1, 2)]
     nothing, before = drawn()
     one, same = drawn(heads[0])

@@ -1,7 +1,5 @@
 """Whatever is typed is shown as text: nothing runs, nothing breaks, and a sentence says what is wrong."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A model on the Hub in a real browser: looked up, refused, fetched, opened."""
 
-from __future__ import annotations
-
 from closed_form import CASES
 from hub_server import HubServer
 

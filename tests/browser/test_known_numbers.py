@@ -1,7 +1,5 @@
 """What the browser says in words and numbers: each is known from the closed form, or computed elsewhere."""
 
-from __future__ import annotations
-
 import math
 import re
 from pathlib import Path
@@ -77,7 +75,7 @@ def runners_tell(visitor: Visitor, translator: Translator) -> None:
     if visitor.page.locator(".lv-rest").count():
         visitor.page.locator(".lv-rest").click()
     titles = visitor.page.eval_on_selector_all(".lv-runner", "es => es.map(e => e.title)")
-    said = [float(re.search(r"log-probability (-[\d.]+) nats", title)[1]) for title in titles]  # type: ignore[index]
+    said = [float(re.search(r"log-probability (-[\d.]+) nats", title)[1]) for title in titles]
     np.testing.assert_allclose(said[:9], best[:9].tolist(), atol=1e-2 + DRAWN)
 
 

@@ -1,7 +1,5 @@
 """The page Language model in Chromium: type, step, choose a head, go on with another token, links, Back."""
 
-from __future__ import annotations
-
 import pytest
 
 from .conftest import Visitor, box_of, case_link
@@ -30,8 +28,7 @@ def test_a_prompt_is_typed_continued_and_walked_through(visitor: Visitor) -> Non
     first = given(visitor)
     assert 0 < first < steps(visitor)
     assert visitor.count().startswith(f"step {first + 1} ")
-    visitor.page.focus(".lv")
-    visitor.page.keyboard.press("ArrowRight")
+    visitor.press("ArrowRight")
     visitor.has(step=str(first + 2))
 
 
@@ -81,8 +78,7 @@ def test_the_sum_of_a_head_follows_the_cursor(visitor: Visitor) -> None:
     visitor.open(PAGE, **LINK, view="lengths", step="2")
     rows = "document.querySelectorAll('.lm-sum tr').length"
     visitor.until(f"{rows} === 1 + 2 + 2")
-    visitor.page.focus(".lv")
-    visitor.page.keyboard.press("ArrowRight")
+    visitor.press("ArrowRight")
     visitor.until(f"{rows} === 1 + 3 + 2")
     ends = visitor.page.locator(".lm-sum .end").all_inner_texts()
     assert ends[0].split()[-5:] == ends[1].split()[-5:]
@@ -99,11 +95,3 @@ def test_a_link_of_the_menu_to_other_models_leaves_the_place_in_this_text_out(vi
     visitor.open(**case_link("copy", step="2"))
     assert "step=2" in link("Masks")
     assert "step" not in link("Language model")
-
-
-@pytest.mark.nightly
-def test_the_page_fits_a_phone(visitor: Visitor) -> None:
-    visitor.page.set_viewport_size({"width": 390, "height": 844})
-    for view in ("generation", "surprisal", "lengths"):
-        visitor.open(PAGE, **LINK, view=view)
-        assert visitor.page.evaluate("document.documentElement.scrollWidth") <= 390, view

@@ -1,7 +1,5 @@
 """A lesson in Chromium: walked step by step, answered right and wrong, and left by the browser's Back."""
 
-from __future__ import annotations
-
 import re
 from urllib.parse import urlencode
 
@@ -36,8 +34,7 @@ def click(visitor: Visitor, label: str) -> None:
 
 def test_a_lesson_is_walked_answered_and_gone_back_through(visitor: Visitor) -> None:
     visitor.open(**case_link("copy", step="1", lesson="map.1"))
-    visitor.page.focus(".lv")
-    visitor.page.keyboard.press("ArrowRight")
+    visitor.press("ArrowRight")
     visitor.until("location.search.includes('step=2')")
     click(visitor, "Next")
     arrived(visitor, 2)
@@ -52,7 +49,7 @@ def test_a_lesson_is_walked_answered_and_gone_back_through(visitor: Visitor) -> 
             ".includes('primary')",
             i,
         )
-        visitor.until("document.querySelector('.stApp').dataset.testScriptState === 'notRunning'")
+        visitor.rested()
         text = visitor.page.inner_text(".st-key-lesson-question")
         assert "Measured:" in text
         right += "Right." in text
@@ -131,16 +128,6 @@ def test_an_answer_moves_no_map_and_lets_the_view_speak(visitor: Visitor) -> Non
     visitor.until("document.querySelectorAll('.lv-strip-source .lv-on').length === 1")
     assert abs(visitor.read(where) - before) < 4
     assert re.search(r"\d\.\d", visitor.hover_text("cross", 0, 0))
-
-
-def test_on_a_phone_the_strip_takes_a_few_lines(visitor: Visitor) -> None:
-    visitor.page.set_viewport_size({"width": 390, "height": 844})
-    visitor.open(**case_link("copy", lesson="map.2"))
-    visitor.has(lesson="map.2")
-    options = visitor.page.locator(".st-key-lesson-options button").last
-    options.wait_for()
-    assert box_of(visitor.page.locator(".st-key-lesson"))["height"] <= 240
-    assert visitor.page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
 def test_a_link_of_a_lesson_holds_the_place_in_a_new_tab(visitor: Visitor) -> None:

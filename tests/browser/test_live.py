@@ -1,13 +1,10 @@
 """A page in which the model runs: from the disk, in a frame, under a strict policy, beside its files."""
 
-from __future__ import annotations
-
 import functools
 import http.server
 import re
 import shutil
 import threading
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +16,15 @@ from explorer.linked.live.page import live
 from transformer import Translator, load_translator
 from transformer.interventions import ablate
 
-from .conftest import ROOT, VIEWPORT, Visitor
-from .test_accessibility import AXE, RULES
-from .test_living import Reader, choose, said
+from .conftest import PHONE, ROOT, Visitor
+from .from_disk import HOSTILE, Open, accessible, choose, over, said
+from .from_disk import open_from_disk as _opened  # noqa: F401
+from .test_accessibility import GROUNDS
 
 MODEL = ROOT / "assets/models/positions/sinusoidal"
 TEXTS = ("He lives in a big white house.", "The woman who wrote the book is my sister.")
-HOSTILE = "<script>hacked=1</script><img src=x onerror=hacked=1> </script><!-- \u202e &amp;"
-Open = Callable[..., Visitor]
+GROUND = "getComputedStyle(document.body).backgroundColor"
+COMPARED = "document.documentElement.dataset.engine === 'ready'"
 
 
 @pytest.fixture(scope="module")
@@ -41,46 +39,22 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture
-def opened(chromium: object) -> Iterator[Open]:
-    """Opens such a page, and waits until it is compared; nothing may go wrong, nothing else be asked for."""
-    made: list[tuple[Visitor, list[str], str]] = []
-
-    def open_page(address: str, compared: bool = True, **options: Any) -> Visitor:
-        tab = chromium.new_page(**{"viewport": VIEWPORT, **options})  # type: ignore[attr-defined]
-        asked: list[str] = []
-        tab.on("request", lambda request: asked.append(request.url))
-        visitor = Reader(tab, "")
-        tab.on("console", lambda told: visitor.errors.append(told.text) if told.type == "error" else None)
-        made.append((visitor, asked, address.partition("#")[0].rpartition("/")[0]))
-        tab.goto(address)
-        if compared:
-            visitor.until("document.documentElement.dataset.engine === 'ready'")
-        return visitor
-
-    yield open_page
-    for visitor, asked, folder in made:
-        visitor.page.close()  # type: ignore[attr-defined]
-        assert visitor.errors == []
-        assert [url for url in asked if not url.startswith((folder, "blob:", "data:", "about:"))] == []
-
-
 def ask(visitor: Visitor, text: str) -> None:
-    visitor.page.get_by_label("Sentence to translate").fill(text)  # type: ignore[attr-defined]
-    visitor.page.keyboard.press("Enter")  # type: ignore[attr-defined]
+    visitor.page.get_by_label("Sentence to translate").fill(text)
+    visitor.page.keyboard.press("Enter")
 
 
 def shows(visitor: Visitor, text: str) -> None:
     """Waits until a translation is on the screen."""
-    waiting.until(lambda: visitor.page.locator("#texts p").last.inner_text() == text)  # type: ignore[attr-defined]
+    waiting.until(lambda: visitor.page.locator("#texts p").last.inner_text() == text)
     visitor.ready()
 
 
 def test_a_typed_sentence_is_translated_here_as_python_translates_it(
     opened: Open, written: Path, model: Translator
 ) -> None:
-    visitor = opened(written.as_uri())
-    tab: Any = visitor.page
+    visitor = opened(written.as_uri(), ready=COMPARED)
+    tab = visitor.page
     told = tab.inner_text("#digest")
     assert re.search(r"compared here with 8 runs .* weights \d\.\de-\d, log p \d\.\de-\d", told)
     run = model.translate("We saw the old bridge near the river.")
@@ -90,8 +64,7 @@ def test_a_typed_sentence_is_translated_here_as_python_translates_it(
     assert visitor.count() == f"step 1 of {len(run.steps)}"
     choose(visitor, "cross", 1, 2)
     weights, scores = run.map("cross", 1, 2).weights, run.map("cross", 1, 2).scores
-    tab.locator("[data-plot=cross] canvas").scroll_into_view_if_needed()
-    tab.mouse.move(*visitor.centre("cross", 2, 3))
+    over(visitor, "cross", 2, 3)
     tip = said(visitor)
     assert f"weight {weights[2, 3]:.3f} · score before the mask {scores[2, 3]:.2f}" in tip.replace("−", "-")
     assert "cross=2.3" in tab.url
@@ -101,8 +74,8 @@ def test_a_typed_sentence_is_translated_here_as_python_translates_it(
 def test_a_head_is_switched_off_and_an_own_translation_is_read(
     opened: Open, written: Path, model: Translator
 ) -> None:
-    visitor = opened(f"{written.as_uri()}#text=Where+is+the+key%3F&cross=2.1&step=3")
-    tab: Any = visitor.page
+    visitor = opened(f"{written.as_uri()}#text=Where+is+the+key%3F&cross=2.1&step=3", ready=COMPARED)
+    tab = visitor.page
     shows(visitor, model.translate("Where is the key?").text)
     assert visitor.count().startswith("step 3 of")
     tab.click("[data-plot=cross] [data-act=off]")
@@ -112,7 +85,7 @@ def test_a_head_is_switched_off_and_an_own_translation_is_read(
     assert "is off: its output is 0" in tab.inner_text(".lv-sentence")
     title = tab.locator("[data-plot=next] .lv-runner.lv-chosen").get_attribute("title")
     step = run.steps[min(2, len(run.steps) - 1)]
-    assert float(re.search(r"log-probability (-[\d.]+)", title)[1]) == pytest.approx(step.log_prob, abs=2e-2)  # type: ignore[index]
+    assert float(re.search(r"log-probability (-[\d.]+)", title)[1]) == pytest.approx(step.log_prob, abs=2e-2)
     assert "off=cross.1.0" in tab.url
     tab.get_by_text("Use your own translation").click()
     tab.get_by_label("Your own translation").fill("Wo ist der Schlüssel?")
@@ -122,8 +95,8 @@ def test_a_head_is_switched_off_and_an_own_translation_is_read(
 
 
 def test_what_cannot_be_translated_is_refused_and_what_is_there_stays(opened: Open, written: Path) -> None:
-    visitor = opened(written.as_uri())
-    tab: Any = visitor.page
+    visitor = opened(written.as_uri(), ready=COMPARED)
+    tab = visitor.page
     before = tab.inner_text("#texts")
     for text, says in (("  ", "is empty"), ("two " * 200, "this page takes at most 128")):
         ask(visitor, text)
@@ -146,7 +119,7 @@ def test_a_page_of_a_hostile_sentence_and_name_stays_whole(opened: Open, tmp_pat
     shutil.copytree(MODEL, name)
     path = tmp_path / "hostile.html"
     path.write_text(live(name, [HOSTILE]), encoding="utf-8")
-    tab: Any = opened(path.as_uri()).page
+    tab: Any = opened(path.as_uri(), ready=COMPARED).page
     assert tab.evaluate("typeof hacked") == "undefined"
     assert "onerror=hacked" in tab.inner_text("#about")
     assert tab.locator("img").count() == 0
@@ -160,7 +133,7 @@ def test_it_runs_where_less_is_allowed(opened: Open, written: Path, tmp_path: Pa
         outside.write_text(
             f'<iframe sandbox="allow-scripts" src="{written.as_uri()}" width=1200 height=800></iframe>'
         )
-        inside = opened(outside.as_uri(), compared=False).page.frame_locator("iframe")  # type: ignore[attr-defined]
+        inside = opened(outside.as_uri(), ready=None).page.frame_locator("iframe")
         waiting.until(lambda: "✓ compared" in inside.locator("#digest").inner_text())
         return
     path = tmp_path / "less.html"
@@ -169,8 +142,8 @@ def test_it_runs_where_less_is_allowed(opened: Open, written: Path, tmp_path: Pa
     path.write_text(
         page.replace(without, "worker-src 'none'" if how == "no worker" else ""), encoding="utf-8"
     )
-    visitor = opened(path.as_uri(), compared=False)
-    tab: Any = visitor.page
+    visitor = opened(path.as_uri(), ready=None)
+    tab = visitor.page
     waiting.until(lambda: "✓ compared" in tab.inner_text("#digest"))
     ask(visitor, TEXTS[1])
     waiting.until(lambda: TEXTS[1] in tab.inner_text("#texts") and "ms" in tab.inner_text("#status"))
@@ -190,17 +163,17 @@ def test_a_folder_serves_the_page_with_its_files_beside_it(opened: Open, tmp_pat
     handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(tmp_path / "space"))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        tab: Any = opened(f"http://127.0.0.1:{server.server_port}/index.html").page
+        tab: Any = opened(f"http://127.0.0.1:{server.server_port}/index.html", ready=COMPARED).page
         assert "✓ compared" in tab.inner_text("#digest")
         server.shutdown()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_page_is_accessible_and_fits_a_phone(opened: Open, written: Path, scheme: str) -> None:
-    tab: Any = opened(written.as_uri(), color_scheme=scheme, bypass_csp=True).page
-    tab.evaluate(AXE.axe_script)
-    found = tab.evaluate("given => axe.run(document, given)", RULES)
-    assert [(each["id"], [node["target"] for node in each["nodes"]]) for each in found["violations"]] == []
-    tab.set_viewport_size({"width": 390, "height": 800})
+def test_the_page_is_accessible_in_both_themes_and_fits_a_phone(opened: Open, written: Path) -> None:
+    tab = opened(written.as_uri(), ready=COMPARED, color_scheme="dark", bypass_csp=True).page
+    for scheme in ("dark", "light"):
+        tab.emulate_media(color_scheme=scheme)
+        waiting.until(lambda scheme=scheme: tab.evaluate(GROUND) == GROUNDS[scheme])
+        accessible(tab)
+    tab.set_viewport_size(PHONE)
     parts = "[...document.querySelectorAll('.stMain, .lv-cell, .live-ask')]"
     waiting.until(lambda: tab.evaluate(f"{parts}.every(each => each.scrollWidth <= innerWidth)"))

@@ -1,7 +1,5 @@
 """Maps of a living page in words and without special tokens, by the app's arithmetic on the same numbers."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -24,8 +22,9 @@ from transformer import interventions as do
 from transformer.translator import retrace
 from transformer.view import Window
 
-from .test_accessibility import AXE, RULES
-from .test_living import Open, opened, said  # noqa: F401
+from .conftest import PHONE
+from .from_disk import Open, accessible, over, said
+from .from_disk import open_from_disk as _opened  # noqa: F401
 
 MODEL = Path(__file__).parents[2] / "assets/models/en-de"
 TEXTS = ("The grandmothers are sleeping, for sale.", "The bookshelves lean.")
@@ -98,10 +97,10 @@ def same(found: dict[str, Any], told: dict[str, Any], words: bool) -> np.ndarray
     return weights
 
 
-def test_the_switches_merge_words_and_hide_special_tokens(opened: Open) -> None:  # noqa: F811
+def test_the_switches_merge_words_and_hide_special_tokens(opened: Open) -> None:
     run = load_translator(MODEL).translate(TEXTS[0])
     visitor = opened(page(run, place="step=2&cross=3.5"))
-    tab: Any = visitor.page
+    tab = visitor.page
     for button, name in (("Words", "words"), ("Hide special tokens", "words special")):
         tab.get_by_role("button", name=button).click()
         read = read_view(run.map("cross", 2, 4), READINGS[name])
@@ -111,10 +110,8 @@ def test_the_switches_merge_words_and_hide_special_tokens(opened: Open) -> None:
                 in tab.locator("[data-plot=cross] .lv-body").get_attribute("aria-label")
             )
         )
-        tab.locator("[data-plot=cross] canvas").scroll_into_view_if_needed()
-        row, column = 1, 2
-        tab.mouse.move(*visitor.centre("cross", row, column))
-        weight = f"weight {read.weights[row, column]:.2f}"
+        over(visitor, "cross", 1, 2)
+        weight = f"weight {read.weights[1, 2]:.2f}"
         waiting.until(lambda weight=weight: weight in said(visitor))
     assert visitor.count().startswith("step 2 ")
     tab.get_by_role("button", name="Words").click()
@@ -136,11 +133,11 @@ def test_a_run_whose_heads_have_masks_of_their_own_has_no_switches(translator: T
     assert kinds["encoder"]["readings"]
 
 
-def test_cells_say_what_keys_carried_and_did(opened: Open) -> None:  # noqa: F811
+def test_cells_say_what_keys_carried_and_did(opened: Open) -> None:
     model = load_translator(MODEL)
     run = model.translate("The house is old.")
     visitor = opened(page(run, model, measures=("carried", "effect")))
-    tab: Any = visitor.page
+    tab = visitor.page
     head = (model.heads or {})["default"]["cross"]
     again = retrace(model, run)
     norms = carried(model.model, again, "cross", *head).norms
@@ -153,19 +150,16 @@ def test_cells_say_what_keys_carried_and_did(opened: Open) -> None:  # noqa: F81
         ("Weight", f"weight {run.weights('cross', *head)[1, 2]:.3f}"),
     ):
         tab.get_by_role("button", name=name, exact=True).click()
-        tab.locator("[data-plot=cross] canvas").scroll_into_view_if_needed()
-        tab.mouse.move(5, 5)
-        tab.mouse.move(*visitor.centre("cross", 1, 2))
+        over(visitor, "cross", 1, 2)
         waiting.until(lambda told=told: told in said(visitor))
         assert words.is_disabled() == (name != "Weight")
 
 
-def test_switches_hold_of_both_runs_and_are_accessible(opened: Open) -> None:  # noqa: F811
+def test_switches_hold_of_both_runs_and_are_accessible(opened: Open) -> None:
     model = load_translator(MODEL)
     runs = [model.translate(text) for text in TEXTS]
     one = page(runs[0], model, beside=runs[1], measures=("carried",))
-    narrow = {"width": 390, "height": 844}
-    tab: Any = opened(one, bypass_csp=True, color_scheme="dark", viewport=narrow).page
+    tab: Any = opened(one, bypass_csp=True, color_scheme="dark", viewport=PHONE).page
     tab.get_by_role("button", name="Words").nth(1).click()
     for number, run in enumerate(runs):
         read = read_view(run.map("encoder", 0, 0), READINGS["words"])
@@ -173,6 +167,4 @@ def test_switches_hold_of_both_runs_and_are_accessible(opened: Open) -> None:  #
         body = tab.locator("[data-plot=encoder] .lv-body").nth(number)
         waiting.until(lambda body=body, told=told: told in body.get_attribute("aria-label"))
     assert tab.evaluate("document.querySelector('.stMain').scrollWidth <= innerWidth")
-    tab.evaluate(AXE.axe_script)
-    found = tab.evaluate("given => axe.run(document, given)", RULES)
-    assert [(each["id"], [node["target"] for node in each["nodes"]]) for each in found["violations"]] == []
+    accessible(tab)

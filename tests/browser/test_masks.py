@@ -1,31 +1,22 @@
-"""Masks, alignment and comparisons in Chromium: switches, links, Back, hostile texts, phone width."""
-
-from __future__ import annotations
+"""Masks and comparisons in Chromium: switches, links, Back, frames, labels, and two visitors."""
 
 from collections.abc import Callable
-from urllib.parse import urlencode
 
 import pytest
 
 from .conftest import PATIENCE, Visitor, case_link, playwright_api
 
 MAPS = ".stMain .js-plotly-plot .heatmaplayer image"
-HOSTILE = '<img src=x onerror="window.hacked = 1"> </s> %{x} #000001 \u202etwo'
-VIEWS = {
-    "masks": {"mask": "zero", "view": "batch", "sentences": f"one two\n{HOSTILE}"},
-    "cross_attention": {"view": "alignment", "pairs": "1-1"},
-    "what_if": {"view": "compare", "against": "sentence", "other": f"one {HOSTILE}"},
-}
+PICTURES = f"document.querySelectorAll('{MAPS}').length"
 
 
 def goto(visitor: Visitor, path: str, maps: int, **params: str) -> None:
     """Opens a page without a linked view and waits for its maps."""
-    visitor.page.goto(f"{visitor.base}/{path}?{urlencode(params)}")
-    visitor.until(f"document.querySelectorAll('{MAPS}').length === {maps}")
+    visitor.go(path, f"{PICTURES} === {maps}", **params)
 
 
 def test_another_way_of_masking_and_a_batch_are_in_the_address_and_come_back(visitor: Visitor) -> None:
-    goto(visitor, "masks", 7, **case_link("copy", sentences="one two\nnine ten eight six"))
+    goto(visitor, "masks", 7, **case_link("copy", sentences="one two\nnine ten eight six", kind="decoder"))
     visitor.page.get_by_label("Another way of masking").click()
     visitor.page.get_by_role("option", name="0 after the softmax").click()
     visitor.until("location.search.includes('mask=after')")
@@ -36,7 +27,20 @@ def test_another_way_of_masking_and_a_batch_are_in_the_address_and_come_back(vis
     visitor.page.go_back()
     visitor.page.wait_for_selector("text=make a rectangle of", state="detached", timeout=PATIENCE)
     visitor.page.go_back()
-    visitor.until(f"!location.search.includes('mask=') && document.querySelectorAll('{MAPS}').length === 7")
+    visitor.until(f"!location.search.includes('mask=') && {PICTURES} === 7")
+    another_kind_is_shown_at_once(visitor)
+
+
+def another_kind_is_shown_at_once(visitor: Visitor) -> None:
+    """Chooses cross-attention, and in a batch the encoder."""
+    kinds = {name: visitor.page.get_by_role("radio", name=name, exact=True) for name in ("cross", "encoder")}
+    kinds["cross"].click()
+    kind_is_shown(visitor, "Cross-attention")
+    visitor.page.get_by_role("radio", name="in a batch").click()
+    visitor.page.wait_for_selector("text=make a rectangle of", timeout=PATIENCE)
+    kinds["encoder"].click()
+    kind_is_shown(visitor, "Encoder self-attention")
+    assert kinds["encoder"].is_checked()
 
 
 FRAMED = """() => [...document.querySelectorAll('.stMain .js-plotly-plot')].map(plot => {
@@ -72,8 +76,7 @@ def test_the_row_of_the_cursor_is_framed_where_it_is_drawn(visitor: Visitor) -> 
     for row, width in ((1, 1400), (2, 320)):
         visitor.page.set_viewport_size({"width": width, "height": 844})
         framed(visitor, row, 4)
-        visitor.page.focus(".lv")
-        visitor.page.keyboard.press("ArrowRight")
+        visitor.press("ArrowRight")
         framed(visitor, row + 1, 4)
     goto(
         visitor, "what_if", 3, view="compare", **case_link("copy", kind="cross", step="2", against="head-1.2")
@@ -81,19 +84,6 @@ def test_the_row_of_the_cursor_is_framed_where_it_is_drawn(visitor: Visitor) -> 
     for width in (320, 1400):
         visitor.page.set_viewport_size({"width": width, "height": 844})
         framed(visitor, 1, 3)
-
-
-def test_another_kind_of_attention_is_shown_at_once(visitor: Visitor) -> None:
-    link = case_link("copy", kind="encoder", sentences="one two\nnine ten eight six")
-    visitor.page.goto(f"{visitor.base}/masks?{urlencode(link)}")
-    kind_is_shown(visitor, "Encoder self-attention")
-    visitor.page.get_by_role("radio", name="cross", exact=True).click()
-    kind_is_shown(visitor, "Cross-attention")
-    visitor.page.get_by_role("radio", name="in a batch").click()
-    visitor.page.wait_for_selector("text=make a rectangle of", timeout=PATIENCE)
-    visitor.page.get_by_role("radio", name="encoder", exact=True).click()
-    kind_is_shown(visitor, "Encoder self-attention")
-    assert visitor.page.get_by_role("radio", name="encoder", exact=True).is_checked()
 
 
 def kind_is_shown(visitor: Visitor, kind: str) -> None:
@@ -111,18 +101,6 @@ def test_a_comparison_follows_its_control_and_its_link(visitor: Visitor) -> None
     visitor.page.goto("about:blank")
     visitor.page.goto(link)
     visitor.page.wait_for_selector("text=difference of the two maps above", timeout=PATIENCE)
-
-
-@pytest.mark.nightly
-def test_hostile_texts_never_run_and_the_pages_fit_a_phone(visitor: Visitor) -> None:
-    visitor.page.set_viewport_size({"width": 390, "height": 844})
-    for path, more in VIEWS.items():
-        link = {"model": "random", "text": HOSTILE, **more}
-        visitor.page.goto(f"{visitor.base}/{path}?{urlencode(link)}")
-        visitor.page.wait_for_selector(MAPS, state="attached", timeout=PATIENCE)
-        assert visitor.page.evaluate("window.hacked") is None, path
-        assert visitor.page.locator(".stException, .stMain img, .js-plotly-plot a").count() == 0, path
-        assert visitor.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
 
 
 LABELS = """[...document.querySelectorAll('.stMain .js-plotly-plot')].slice(0, 3).map(plot =>

@@ -1,7 +1,5 @@
 """The menu in Chromium: it keeps the visitor's place, also in new tabs, and Back finds every page again."""
 
-from __future__ import annotations
-
 import pytest
 
 from explorer.app.address import sitemap
@@ -28,8 +26,7 @@ def arrived(visitor: Visitor, page: str) -> str:
 
 def test_clicks_and_as_many_backs_pass_every_page_once(visitor: Visitor) -> None:
     visitor.open(**case_link("copy", step="2"))
-    visitor.page.focus(".lv")
-    visitor.page.keyboard.press("ArrowRight")
+    visitor.press("ArrowRight")
     visitor.until("location.search.includes('step=3')")
     passed = [arrived(visitor, sitemap.HOME)]
     for page in CLICKS:
@@ -91,10 +88,9 @@ def test_a_step_of_a_long_sentence_receives_three_kilobytes_at_most(visitor: Vis
         "websocket", lambda link: link.on("framereceived", lambda data: received.append(len(data)))
     )
     visitor.open(model="random", text=LONG, step="1")
-    visitor.until("document.querySelector('.stApp').dataset.testScriptState === 'notRunning'")
+    visitor.rested()
     received.clear()
-    visitor.page.focus(".lv")
-    visitor.page.keyboard.press("ArrowRight")
+    visitor.press("ArrowRight")
     visitor.until("location.search.includes('step=2')")
-    visitor.until("document.querySelector('.stApp').dataset.testScriptState === 'notRunning'")
+    visitor.rested()
     assert 0 < sum(received) <= MOST_BYTES

@@ -1,7 +1,5 @@
 """A pasted paragraph on the home page in Chromium: marked, stepped through by keys and clicks, copied."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -56,7 +54,7 @@ def test_a_line_break_in_a_link_is_a_space(visitor: Visitor) -> None:
     assert visitor.chips("source") == ["nine", "eight", "stop", "</s>"]
 
 
-def test_what_does_not_come_is_asked_for_again(scripts_alone: object) -> None:
+def test_what_does_not_come_is_asked_for_again(scripts_alone: Any) -> None:
     page: Any = scripts_alone
     opened = """async () => {
       const { show } = await import("/page-2/paragraph.js");

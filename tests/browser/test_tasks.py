@@ -1,7 +1,5 @@
 """Ten things that a newcomer wants, each from the home page, by clicks on what can be seen."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import pytest
@@ -20,14 +18,14 @@ class Hand:
 
     def click(self, selector: str, text: str | None = None) -> None:
         """Clicks the first visible thing that a selector names, if it says this."""
-        found = self.visitor.page.locator(selector).filter(visible=True)  # type: ignore[attr-defined]
+        found = self.visitor.page.locator(selector).filter(visible=True)
         found = found.filter(has_text=text) if text else found
         found.first.click(timeout=PATIENCE)
         self.clicks += 1
 
     def choose(self, label: str, text: str) -> None:
         """Opens a native list and chooses an entry: two clicks."""
-        box = self.visitor.page.get_by_label(label).first  # type: ignore[attr-defined]
+        box = self.visitor.page.get_by_label(label).first
         names = box.evaluate("e => [...e.options].map(o => o.textContent)")
         box.select_option(next(name for name in names if text in name))
         self.clicks += 2

@@ -1,7 +1,5 @@
 """Train here, in Chromium: start, see the curves move, reload, be watched, stop, keep, open elsewhere."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -1,20 +1,11 @@
 """Lines, strongest keys, words and windows in Chromium: pointer, keys, phone, dark."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-
-import pytest
 from closed_form import CASES, KNOWN
 
 from .conftest import Visitor, box_of, case_link
 
 RANDOM = {"model": "random", "text": "one seventeen two three", "words": "yes"}
 LONG = " ".join(["one two three four five six eight nine ten"] * 6)
-
-
-def text_of(visitor: Visitor, selector: str) -> str:
-    return " ".join(visitor.page.inner_text(selector).split())
 
 
 def whole(visitor: Visitor) -> None:
@@ -25,12 +16,12 @@ def whole(visitor: Visitor) -> None:
 def test_a_line_says_its_known_weight_and_a_token_stands_alone(visitor: Visitor) -> None:
     case = CASES["shift"]
     visitor.open("cross_attention", **case_link("shift"), cross="1.2", show="lines")
-    visitor.until("document.querySelector('[data-testid=stApp]').dataset.testScriptState === 'notRunning'")
+    visitor.rested()
     for row, key in list(enumerate(case.keys("cross", 1)))[:3]:
         x, y = _middle(visitor, row)
         visitor.page.mouse.move(x, y)
         visitor.until("!document.querySelector('.lv-tip').hidden")
-        told = text_of(visitor, ".lv-tip")
+        told = visitor.told(".lv-tip")
         assert float(told.split("weight ")[1]) > KNOWN
         assert f"key {case.source_tokens[key].removeprefix('▁')}:" in told
         assert visitor.page.locator(".lv-hovered").count() >= 2
@@ -122,22 +113,21 @@ def test_a_word_is_one_row_whose_pieces_light_up_together(visitor: Visitor) -> N
     assert "".join(hovered).replace("‿", "").removeprefix("◦") == "seventeen"
     top = box_of(visitor.page.locator("[data-plot=encoder] .lv-row"))
     assert abs(top["y"] + top["height"] / 2 - visitor.centre("encoder", 1, 0)[1]) < 2
-    assert "from a verified trace" in text_of(visitor, "[data-plot=encoder] .lv-caption")
+    assert "from a verified trace" in visitor.told("[data-plot=encoder] .lv-caption")
 
 
 def test_a_hidden_row_is_named_and_its_neighbours_stay_in_place(visitor: Visitor) -> None:
     visitor.open("encoder_self_attention", **case_link("copy", source="8"), hide="special")
-    assert "hidden" in text_of(visitor, ".lv-sentence")
+    assert "hidden" in visitor.told(".lv-sentence")
     assert visitor.page.locator("[data-plot=encoder] .lv-row").is_hidden()
-    visitor.page.focus(".lv")
-    visitor.page.keyboard.press("ArrowLeft")
+    visitor.press("ArrowLeft")
     visitor.until("!document.querySelector('[data-plot=encoder] .lv-row').hidden")
-    assert "six" in text_of(visitor, ".lv-sentence")
+    assert "six" in visitor.told(".lv-sentence")
 
 
 def test_a_click_on_the_whole_matrix_moves_the_window(visitor: Visitor) -> None:
     visitor.open("encoder_self_attention", model="random", text=LONG, window="16", source="3")
-    assert "queries 1–16" in text_of(visitor, "[data-plot=encoder] .lv-caption")
+    assert "queries 1–16" in visitor.told("[data-plot=encoder] .lv-caption")
     place = "[data-plot=whole] .lv-window"
     before = visitor.page.eval_on_selector(place, "e => parseFloat(e.style.top)")
     overview = visitor.page.locator("[data-plot=whole] .nsewdrag")
@@ -152,24 +142,6 @@ def test_a_click_on_the_whole_matrix_moves_the_window(visitor: Visitor) -> None:
     whole(visitor)
 
 
-@pytest.mark.nightly
-def test_on_a_phone_a_large_map_scrolls_under_its_labels(newcomer: Callable[..., Visitor]) -> None:
-    visitor = newcomer(has_touch=True, color_scheme="dark")
-    visitor.page.set_viewport_size({"width": 390, "height": 844})
-    visitor.open("encoder_self_attention", model="random", text=LONG)
-    assert visitor.page.evaluate("document.documentElement.scrollWidth") <= 390
-    frame = "document.querySelector('[data-plot=encoder] .lv-scroll')"
-    assert visitor.read(f"{frame}.scrollWidth > {frame}.clientWidth + 100")
-    left = "document.querySelector('.lv-pin-rows').getBoundingClientRect().left"
-    before = visitor.read(left)
-    visitor.page.evaluate(f"{frame}.scrollLeft = 150")
-    assert visitor.read(left) == before
-    shown = visitor.page.locator(".lv-pin-rows span")
-    assert shown.count() > 10
-    assert not shown.first.inner_text().isdigit()
-    whole(visitor)
-
-
 def test_a_link_opens_what_was_seen_and_back_returns_to_it(visitor: Visitor) -> None:
     link = {"cross": "1.2", "step": "3", "source": "2", "words": "yes", "hide": "special", "scale": "log"}
     visitor.open("cross_attention", **case_link("copy"), **link)
@@ -181,7 +153,7 @@ def test_a_link_opens_what_was_seen_and_back_returns_to_it(visitor: Visitor) -> 
     visitor.page.get_by_role("radio", name="lines").click()
     visitor.until("document.querySelector('[data-plot=lines]') && location.search.includes('show=lines')")
     visitor.ready()
-    visitor.until("document.querySelector('[data-testid=stApp]').dataset.testScriptState === 'notRunning'")
+    visitor.rested()
     visitor.page.go_back()
     visitor.until("document.querySelector('[data-plot=cross] .lv-row')?.hidden === false")
     visitor.ready()
@@ -194,9 +166,9 @@ def _seen(visitor: Visitor) -> dict[str, object]:
     chosen = visitor.page.locator(".lv-strip .lv-on").all_inner_texts()
     return {
         "count": visitor.count(),
-        "title": text_of(visitor, f"{plot} .lv-title"),
-        "caption": text_of(visitor, f"{plot} .lv-caption"),
-        "sentence": text_of(visitor, ".lv-sentence"),
+        "title": visitor.told(f"{plot} .lv-title"),
+        "caption": visitor.told(f"{plot} .lv-caption"),
+        "sentence": visitor.told(".lv-sentence"),
         "chosen": chosen,
         "rows": visitor.page.locator(f"{plot} .ytick").all_text_contents(),
         "ring": visitor.page.eval_on_selector(f"{plot} .lv-sheet", "e => e.getAttribute('style')"),
@@ -205,14 +177,14 @@ def _seen(visitor: Visitor) -> dict[str, object]:
 
 def test_cells_say_what_they_did_and_one_cell_says_everything(visitor: Visitor) -> None:
     visitor.open(**case_link("copy"))
-    weights = text_of(visitor, ".lv-sentence")
+    weights = visitor.told(".lv-sentence")
     assert "of its weight" in weights
     assert "A weight is a share" in weights
     visitor.page.get_by_role("radio", name="effect").click()
     visitor.until("location.search.includes('measure=effect')")
     visitor.until("document.querySelector('.lv-sentence').innerText.includes('Effects do not add up')")
-    assert "Δ log p" in text_of(visitor, ".lv-sentence")
-    assert "share of the largest effect" in text_of(visitor, "[data-plot=cross]")
+    assert "Δ log p" in visitor.told(".lv-sentence")
+    assert "share of the largest effect" in visitor.told("[data-plot=cross]")
     visitor.page.get_by_role("button", name="This cell").click()
     table = visitor.page.locator(".st-key-cell-measures table")
     table.wait_for()

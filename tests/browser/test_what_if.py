@@ -1,7 +1,5 @@
 """Changes in Chromium: clicks that make them, links and files that carry them, and two visitors."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re
@@ -133,7 +131,7 @@ def test_the_numbers_arrive_as_csv_with_their_caption(visitor: Visitor, models: 
         visitor.page.locator(".st-key-export-page button").first.click(timeout=PATIENCE)
         visitor.page.get_by_role("combobox", name="Picture").click(timeout=PATIENCE)
         visitor.page.get_by_role("option").filter(has_text=picture).click(timeout=PATIENCE)
-        visitor.until("document.querySelector('.stApp').dataset.testScriptState === 'notRunning'")
+        visitor.rested()
         box = visitor.page.locator("[data-testid=stPopoverBody]").filter(has_text="CSV")
         box.wait_for(timeout=PATIENCE)
         file = io.StringIO(download(visitor, box, "CSV", tmp_path).read_text("utf-8-sig"))

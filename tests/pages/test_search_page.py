@@ -215,8 +215,9 @@ def test_samples_are_those_of_their_seeds():
 
 
 def test_other_draws_take_the_next_seeds():
-    at = opened(view="sampling", draws="3")
+    at = opened(view="sampling", draws="3", temperature="1.2", top_k="5")
     at.button("search.again").click().run()
+    assert "3 samples, temperature 1.2, top-k 5, seeds 4 to 6" in words(at).replace("\\", "")
     assert at.query_params["seed"] == "4"
     assert set(at.dataframe[0].value["seed"]) == {4, 5, 6}
 
