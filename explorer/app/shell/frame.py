@@ -106,7 +106,7 @@ _STYLE = """
   /* The line of changes takes room that was empty, so that nothing moves when it comes. */
   .stMainBlockContainer:has(.lv-home) .st-key-linked { margin-top: 13px; }
   .stMainBlockContainer:has(.lv-home)
-    [data-testid="stLayoutWrapper"]:has(> .st-key-changed) { margin-block: -21px -.55rem; }
+    [data-testid="stLayoutWrapper"]:has(> .st-key-changed) { margin-block: -.55rem -21px; }
   .stMainBlockContainer:has(.st-key-sections):has(.st-key-above) {
     [data-testid="stLayoutWrapper"]:has(> .st-key-changed) {
       width: calc(100% - 16rem); margin: -2.3rem 0 5px 16rem;
