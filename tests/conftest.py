@@ -1,7 +1,5 @@
 """What all tests share: one computing thread, and models made once per run."""
 
-from __future__ import annotations
-
 import gc
 import os
 import time

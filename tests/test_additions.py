@@ -3,8 +3,6 @@
 A copy of the project gets an encoding, a page and a measure, and everything must know them.
 """
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

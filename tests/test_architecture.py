@@ -1,7 +1,5 @@
 """Every name that docs/architecture.md links to a file is defined in that file."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

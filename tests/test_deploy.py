@@ -1,7 +1,5 @@
 """What deploy/ says fits together, and fits the app: names, ports, paths, bounds, and nginx's own check."""
 
-from __future__ import annotations
-
 import configparser
 import getpass
 import gzip

@@ -1,7 +1,5 @@
 """Every formula that a study, a lesson or a page shows: LaTeX with known commands, and whole."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """Every number in the README and in the cards that comes from a shipped file is the one of that file."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from functools import cache, partial

@@ -1,7 +1,5 @@
 """Every Python snippet of README and docs/ runs alone; what pip installs works in an empty folder."""
 
-from __future__ import annotations
-
 import email
 import os
 import re

@@ -3,8 +3,6 @@
 A tool of the tests, which is used unchanged and not passed on, may also be under MPL-2.0 (hypothesis).
 """
 
-from __future__ import annotations
-
 import re
 from importlib import metadata
 from pathlib import Path

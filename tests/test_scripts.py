@@ -1,7 +1,5 @@
 """The files that a browser loads: short lines, and folders named as they are wherever they are loaded."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

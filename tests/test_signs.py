@@ -1,7 +1,5 @@
 """Every sign that the app writes is in the font that ships with the framework: no page needs another."""
 
-from __future__ import annotations
-
 import ast
 import json
 import unicodedata

@@ -1,7 +1,5 @@
 """The start command of the README, as written, in an empty home on a desktop."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

@@ -1,7 +1,5 @@
 """No test waits for a time: a sleep is too short on a busy machine and too long on every other."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A server that has just started: the picture is there before PyTorch, and stays as it is when that comes."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -3,8 +3,6 @@
 pip install "jupyterlab>=4" nbconvert && pytest -n 0 tests/browser/test_jupyterlab.py
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """The smallest parts of the scripts alone, in Chromium: what they draw, say and paint."""
 
-from __future__ import annotations
-
 import json
 from itertools import product
 from typing import Any

@@ -1,7 +1,5 @@
 """The functions of the scripts alone, in Chromium: what each returns, and what the smallest parts draw."""
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import math

@@ -1,7 +1,5 @@
 """Pages that find small models, made once, instead of those that a visitor trained."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Word alignment on the cross-attention page: known links, gold pairs, the address."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import tracemalloc
@@ -45,34 +43,31 @@ def test_the_head_that_translates_has_no_error_and_is_offered_as_the_best(name: 
     assert "**AER 0\u00a0%**" in words(at)
 
 
-def test_a_row_that_reads_a_word_is_one_later_than_the_row_that_predicts_it():
-    at = align(model="copy", rows="read", cross="1.1", pairs=known("copy"))
-    assert "row that reads the word" in words(at)
-    assert "**AER 0\u00a0%**" not in words(at)
+@pytest.mark.parametrize(
+    ("params", "told"),
+    [
+        ({"rule": "mutual"}, "**AER 0\u00a0%**"),
+        ({"rule": "above-0.50"}, "**AER 0\u00a0%**"),
+        ({"rows": "read"}, "row that reads the word"),
+        ({"mean": "2-9"}, "mean over all heads of layer 1"),
+        ({"model": "random", "mean": "1-3"}, "mean over all heads of layers 1 to 3"),
+        ({"pairs": "1-1,90-1"}, "Links in the address that lie outside this text are left out: 1."),
+    ],
+    ids=str,
+)
+def test_what_the_address_chooses_is_named(params: dict[str, str], told: str):
+    at = align(**{"cross": "1.1", "pairs": known("copy"), **params})
+    assert told in words(at)
+    if params == {"rows": "read"}:
+        assert "**AER 0\u00a0%**" not in words(at), "it is one later than the row that predicts"
 
 
-def test_a_mean_over_heads_is_named():
-    at = align(model="random", mean="1-3")
-    assert "mean over all heads of layers 1 to 3" in words(at)
-    clipped = align(model="copy", mean="2-9")
-    assert "mean over all heads of layer 1" in words(clipped)
-
-
-@pytest.mark.parametrize("rule", ["mutual", "above-0.50"])
-def test_other_rules_find_the_known_links_too(rule: str):
-    at = align(model="copy", rule=rule, cross="1.1", pairs=known("copy"))
-    assert "**AER 0\u00a0%**" in words(at)
-
-
-def test_without_links_the_page_says_how_to_make_them():
-    at = align()
+def test_links_can_be_cleared_and_without_them_the_page_says_how_to_make_them():
+    at = align(pairs="1-1")
+    next(each for each in at.button if "Clear the links" in each.label).click().run()
+    assert "pairs" not in at.query_params
     assert "No links made by hand yet" in words(at)
     assert not at.dataframe
-
-
-def test_links_outside_the_text_are_left_out_and_counted():
-    at = align(pairs="1-1,90-1")
-    assert "Links in the address that lie outside this text are left out: 1." in words(at)
 
 
 def test_a_gold_pair_is_forced_and_brings_its_links(monkeypatch: pytest.MonkeyPatch, tmp_path):
@@ -91,12 +86,6 @@ def test_a_gold_pair_is_forced_and_brings_its_links(monkeypatch: pytest.MonkeyPa
     assert "gold" not in at.query_params
 
 
-def test_links_can_be_cleared():
-    at = align(pairs="1-1")
-    next(each for each in at.button if "Clear the links" in each.label).click().run()
-    assert "pairs" not in at.query_params
-
-
 def test_the_bundled_sample_has_pairs_whose_links_fit():
     pairs = gold.sample(models.find("en-de"))
     assert len(pairs) >= 20
@@ -110,12 +99,17 @@ def test_the_bundled_sample_has_pairs_whose_links_fit():
         (b"\xff\xfe", "not UTF-8"),
         (b"", "is empty"),
         (b"x" * 2**22, "at most 2 MiB"),
+        *(
+            (f"a\tb\t{link}\n".encode(), "the file:1: .* is not a link")
+            for link in ("9" * 5000 + "-0", "0-" + "9" * 5000, "٣-0")
+        ),
     ],
-    ids=["columns", "bytes", "empty", "large"],
+    ids=["columns", "bytes", "empty", "large", "source", "target", "digit"],
 )
-def test_a_file_that_is_no_gold_file_gets_a_sentence(content: bytes, message: str):
-    with pytest.raises(DataError, match=message):
+def test_a_file_that_is_no_gold_file_gets_a_short_sentence(content: bytes, message: str):
+    with pytest.raises(DataError, match=message) as refused:
         gold.parse("gold.tsv", content)
+    assert len(str(refused.value)) < 200
 
 
 @pytest.mark.parametrize(
@@ -138,13 +132,6 @@ def test_a_gold_file_that_unpacks_without_end_takes_little_memory(content: bytes
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize("link", ["9" * 5000 + "-0", "0-" + "9" * 5000, "٣-0"])
-def test_a_link_that_is_no_small_number_gets_a_sentence(link: str):
-    with pytest.raises(DataError, match=r"the file:1: .* is not a link") as refused:
-        gold.parse("gold.tsv", f"a\tb\t{link}\n".encode())
-    assert len(str(refused.value)) < 200
-
-
 def test_a_gold_file_is_parsed_once_and_not_at_every_run(monkeypatch: pytest.MonkeyPatch):
     parsed = []
     monkeypatch.setattr(
@@ -162,10 +149,7 @@ def test_a_gold_file_is_parsed_once_and_not_at_every_run(monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("length", [1, 41, 70])
 def test_no_word_is_dropped(length: int):
-    text = " ".join(
-        list(islice(cycle(["one", "two", "three", "four", "five", "six", "eight", "nine", "ten"]), length))
-    )
-    at = align(model="random", text=text)
+    at = align(model="random", text=" ".join(islice(cycle(NUMBERS), length)))
     layout = charts(at)[0]["layout"]
     assert len(layout["xaxis"]["ticktext"]) == length
     assert layout["xaxis"]["ticktext"][0].startswith("one")
@@ -173,7 +157,7 @@ def test_no_word_is_dropped(length: int):
 
 
 def test_a_very_long_text_is_drawn_in_a_window_that_says_so_and_can_be_moved():
-    text = " ".join(["one two three four five six eight nine ten"] * 12)
+    text = " ".join(NUMBERS * 12)
     at = align(model="random", text=text, step="90", pairs="1-1")
     assert "source words 9–108" in words(at)
     assert len(json.dumps(charts(at)[0])) < 700_000

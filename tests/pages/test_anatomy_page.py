@@ -1,8 +1,7 @@
 """The page of the whole model without a browser: every part, its numbers, the address, hostile tokens."""
 
-from __future__ import annotations
-
 import re
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +10,7 @@ import torch
 from app_pages import array, click_menu, functions, named_charts, run, said, strip, words
 from closed_form import CASES
 from random_models import random_model
+from streamlit.testing.v1 import AppTest
 
 from explorer.app.address import session
 from explorer.app.sections.whole_model.diagram import PARTS, boxes, parts
@@ -24,12 +24,17 @@ PAGE = "pages/whole_model.py"
 TEXT = CASES["copy"].sentence
 
 
+@cache
+def part_of(model: str, part: str = "", layer: str = "1") -> AppTest:
+    """A part at the third step and the second token, which no test touches."""
+    more = {"part": part, "layer": layer} if part else {}
+    return run(PAGE, model=model, step="3", source="2", **more)
+
+
 @pytest.mark.parametrize(("model", "norm"), [("random", "pre"), ("copy", "post")])
 def test_every_part_is_drawn_and_proved(model: str, norm: str):
-    at = run(PAGE, model=model, step="3", source="2")
     for part in parts(TransformerConfig(vocab_size=9, norm=norm)):
-        at = run(PAGE, model=model, step="3", source="2", part=part, layer="1")
-        assert not at.exception, part
+        at = part_of(model, part)
         assert {"anatomy-lens", "anatomy-stream", "anatomy-norms"} < set(named_charts(at)), part
         assert "verified" in words(at)
         assert "not verified" not in words(at), part
@@ -42,7 +47,7 @@ def test_the_parts_of_the_state_are_those_of_a_pre_norm_model():
 
 
 def test_a_layer_norm_shows_the_token_s_mean_and_deviation(app_models: Path):
-    at = run(PAGE, model="random", source="2", part="encoder-attention-norm", layer="2")
+    at = part_of("random", "encoder-attention-norm", "2")
     shown = named_charts(at)["anatomy.norm"]
     x = strip(shown, "x")
     assert f"μ = {x.mean():.3f}" in words(at)
@@ -52,7 +57,7 @@ def test_a_layer_norm_shows_the_token_s_mean_and_deviation(app_models: Path):
 
 
 def test_the_feed_forward_network_shows_its_most_active_units(app_models: Path):
-    shown = named_charts(run(PAGE, model="random", step="2", part="decoder-forward", layer="3"))
+    shown = named_charts(part_of("random", "decoder-forward", "3"))
     network = load_translator(app_models / "random", "cpu").model.decoder.layers[2].feed_forward
     units = network.activation(network.inner(torch.tensor(strip(shown["anatomy.forward"], "reads x").copy())))
     added = units.abs() * network.outer.weight.norm(dim=0)
@@ -74,30 +79,30 @@ def test_known_models_show_the_token_that_must_come_next(name: str):
     assert "there is no bias" in words(at)
 
 
-def test_tied_embeddings_are_told_apart():
-    at = run(PAGE, model="en-de", text="The dog sleeps.", part="output")
-    assert "tied" in words(at)
-
-
 def test_neighbours_of_an_embedding_are_its_largest_cosines(app_models: Path):
-    shown = named_charts(run(PAGE, model="random", source="1", part="source-embedding"))["anatomy.neighbours"]
+    shown = named_charts(part_of("random", "source-embedding"))["anatomy.neighbours"]
     translator = load_translator(app_models / "random", "cpu")
     table = translator.model.embedding.weight
-    token = translator.ids(TEXT)[0]
+    token = translator.ids(TEXT)[1]
     cosines = torch.nn.functional.cosine_similarity(table, table[token][None])
     cosines[token] = -2
     np.testing.assert_allclose(array(shown["data"][0]["x"]), cosines.topk(8).values, atol=1e-5)
 
 
-def test_the_paper_stands_beside_this_model():
-    told = words(run(PAGE, model="random"))
+def test_the_page_stands_beside_the_paper_and_says_what_to_read_next():
+    told = words(part_of("random"))
     for figure in ("6 + 6", "512", "28.4", "41.0", "3.5 days on 8 P100", "2 + 3"):
         assert figure in told
     assert "not stated in its card" in told
+    assert functions(PAGE)["READING"].strip() in told
+    works = re.findall(r"^- (.+(?:\n  .+)?)$", functions(PAGE)["READING"], re.MULTILINE)
+    assert len(works) == 12
+    assert all(re.fullmatch(r"\*[^*]+\*,\s.+, (19|20)\d\d", each, re.DOTALL) for each in works)
 
 
-def test_the_test_of_the_paper_has_a_row_of_its_own():
-    told = words(run(PAGE, model="en-de", text="The dog sleeps."))
+def test_the_test_of_the_paper_has_a_row_of_its_own_and_tied_embeddings_are_told_apart():
+    told = words(run(PAGE, model="en-de", text="The dog sleeps.", part="output"))
+    assert "tied" in told
     known = scores((catalogue.BUNDLED / "en-de" / "README.md").read_text())
     shared = next(each.value for each in known if "newstest2014" in each.dataset)
     tatoeba = next(each.value for each in known if "Tatoeba" in each.dataset)
@@ -120,7 +125,7 @@ def test_a_card_states_scores_by_test():
 
 @pytest.mark.parametrize(("model", "norm"), [("random", "pre"), ("copy", "post")])
 def test_a_block_is_a_chain_in_the_order_that_runs(model: str, norm: str):
-    at = run(PAGE, model=model)
+    at = part_of(model)
     chains = [each.value for each in at.latex if "MultiHead" in each.value]
     assert len(chains) == 1
     assert any(
@@ -138,29 +143,13 @@ def test_a_block_is_a_chain_in_the_order_that_runs(model: str, norm: str):
     ("part", "told"),
     [
         ("source-embedding", "the encoder could not tell word orders apart"),
+        ("source-embedding", "for token 2, the formula takes 1, because"),
         ("target-embedding", "the decoder would know the order from its mask alone"),
+        ("decoder-forward", "a non-linear function (relu) acts on each position alone"),
     ],
 )
-def test_only_the_encoder_would_lose_the_order_of_words(part: str, told: str):
-    assert told in words(run(PAGE, model="random", part=part))
-
-
-def test_a_position_is_said_as_people_count_and_as_the_formula_does():
-    assert "for token 2, the formula takes 1, because" in words(
-        run(PAGE, model="random", source="2", part="source-embedding")
-    )
-
-
-def test_a_feed_forward_network_is_said_to_treat_each_position_alone():
-    told = words(run(PAGE, model="random", part="decoder-forward"))
-    assert "a non-linear function (relu) acts on each position alone" in told
-
-
-def test_what_to_read_next_names_titles_authors_and_years():
-    assert functions(PAGE)["READING"].strip() in words(run(PAGE, model="random"))
-    works = re.findall(r"^- (.+(?:\n  .+)?)$", functions(PAGE)["READING"], re.MULTILINE)
-    assert len(works) == 12
-    assert all(re.fullmatch(r"\*[^*]+\*,\s.+, (19|20)\d\d", each, re.DOTALL) for each in works)
+def test_what_a_part_is_for_is_said(part: str, told: str):
+    assert told in words(part_of("random", part))
 
 
 def test_a_click_on_a_box_opens_its_part_and_an_empty_one_changes_nothing(monkeypatch: pytest.MonkeyPatch):

@@ -1,7 +1,5 @@
 """A query of one's own on "Inside a head": what is drawn is computed, and what is drawn is graded."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The line about what is changed in a run: what it says, what it takes back, and where changes hold."""
 
-from __future__ import annotations
-
 import math
 from types import SimpleNamespace
 

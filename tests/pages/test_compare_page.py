@@ -1,7 +1,5 @@
 """The page of comparisons without a browser: known differences, controls, texts that differ, the address."""
 
-from __future__ import annotations
-
 import json
 from functools import partial
 
@@ -36,8 +34,7 @@ def box(at: object, label: str):
     return next(each for each in at.selectbox if each.label == label)  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("kind", ["encoder", "decoder", "cross"])
+@pytest.mark.parametrize(("name", "kind"), [*zip(CASES, ("encoder", "decoder", "cross"), strict=True)])
 def test_two_known_heads_give_their_known_difference(name: str, kind: str):
     case = CASES[name]
     at = run(model=name, text=case.sentence, kind=kind, against="head-1.2", **{kind: "1.1"})
@@ -57,6 +54,10 @@ def test_uniform_attention_is_a_formula_and_respects_the_mask():
     assert array(charts(at)[2]["data"][0]["z"]) == pytest.approx(known, abs=0.02)
     assert "a formula, 1 / visible keys: no model computed this" in words(at)
     assert f"the rows are {1 - 1 / size:.2f} apart" in words(at)
+    layouts = [spec["layout"] for spec in charts(at)]
+    edges = [(each["margin"]["t"], each["height"] - each["margin"]["b"]) for each in layouts]
+    wide = [each["width"] - each["margin"]["l"] - each["margin"]["r"] for each in layouts]
+    assert len(set(edges)) == len(set(wide)) == 1, "cells are drawn at one height and size"
     masked = shown(run(kind="decoder"), 1)
     assert masked == pytest.approx(np.tri(len(masked)) / np.arange(1, len(masked) + 1)[:, None])
 
@@ -127,13 +128,6 @@ def test_the_row_of_the_cursor_is_told_framed_and_moved():
     assert framed_rows(at)["compare-difference"] == 3
 
 
-def test_cells_of_both_sides_and_of_the_difference_are_drawn_at_one_height_and_size():
-    layouts = [spec["layout"] for spec in charts(run(cross="1.1"))]
-    edges = [(each["margin"]["t"], each["height"] - each["margin"]["b"]) for each in layouts]
-    wide = [each["width"] - each["margin"]["l"] - each["margin"]["r"] for each in layouts]
-    assert len(set(edges)) == len(set(wide)) == 1
-
-
 @pytest.mark.parametrize("mode", ["decode", "forced", "head"])
 def test_every_way_of_comparing_opens_on_something_that_differs_and_is_in_the_address(mode: str):
     at = run(model="random", text="one two three")
@@ -148,22 +142,20 @@ def test_every_way_of_comparing_opens_on_something_that_differs_and_is_in_the_ad
     assert lines[0].removeprefix("A: ").strip() != lines[1].removeprefix("B: ").strip()
 
 
-def test_an_unknown_model_gets_one_sentence():
-    assert len(run(against="model-../x").error) == 1
-
-
-@pytest.mark.parametrize("text", ["one", "."])
-@pytest.mark.parametrize("against", ["forced", "sentence", "untrained-1", "model-reverse"])
+@pytest.mark.parametrize(
+    ("against", "text"),
+    [("forced", "."), ("sentence", "."), ("untrained-1", "one"), ("model-reverse", "one")],
+)
 def test_texts_of_one_token_are_compared(text: str, against: str):
     at = run(model="copy", text="one", against=against, other=text)
     assert not at.error
     assert len(charts(at)) == 3
+    assert len(run(against="model-../x").error) == 1, "an unknown model gets one sentence"
 
 
-@pytest.mark.parametrize("against", ["uniform", "sentence"])
-def test_long_texts_are_compared_whole_and_drawn_in_windows(against: str):
+def test_long_texts_are_compared_whole_and_drawn_in_windows():
     text = " ".join(["one two three four five six eight nine ten"] * 12)
-    at = run(model="random", text=text, against=against, step="90", other=text + " one")
+    at = run(model="random", text=text, against="sentence", step="90", other=text + " one")
     assert "rows " in words(at)
     assert sum(len(json.dumps(spec)) for spec in charts(at)) < 600_000
 

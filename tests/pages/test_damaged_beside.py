@@ -1,7 +1,5 @@
 """A damaged file beside a model ends no page: the page says which file it is."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Every page with every kind of model in its address: it shows it, or says in a sentence why it does not."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from itertools import product

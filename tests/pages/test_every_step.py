@@ -1,7 +1,5 @@
 """Every page at every step of three sentences, in one visit: no error, one step, and steady options."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

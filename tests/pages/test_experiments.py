@@ -1,7 +1,5 @@
 """Questions to start from: each links to changes that the model can be asked with."""
 
-from __future__ import annotations
-
 import re
 from urllib.parse import parse_qs
 

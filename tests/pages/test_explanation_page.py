@@ -1,7 +1,5 @@
 """The page "Is attention an explanation?" shows what the measures give."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

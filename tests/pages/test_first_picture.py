@@ -1,7 +1,5 @@
 """The first picture of a cold server: drawn without PyTorch and pandas, which then load behind it."""
 
-from __future__ import annotations
-
 import base64
 import json
 import subprocess

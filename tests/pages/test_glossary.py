@@ -1,7 +1,5 @@
 """The page Glossary: a box finds words, and code is set as code."""
 
-from __future__ import annotations
-
 import json
 
 from app_pages import functions, run, said

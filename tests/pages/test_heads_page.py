@@ -1,7 +1,5 @@
 """The page of heads over many sentences, without a browser."""
 
-from __future__ import annotations
-
 import shutil
 import time
 from collections.abc import Callable

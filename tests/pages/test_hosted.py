@@ -1,7 +1,5 @@
 """Pages of a hosted instance: what is refused is said, what was typed stays, and no text is logged."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

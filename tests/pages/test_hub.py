@@ -1,7 +1,5 @@
 """The app and the Hub: a model is looked up, fetched, opened, and leaves again."""
 
-from __future__ import annotations
-
 import shutil
 import time
 from collections.abc import Callable, Iterator

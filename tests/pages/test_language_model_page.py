@@ -1,7 +1,5 @@
 """The page Language model without a browser: what it draws of a prompt and of a text, and what it says."""
 
-from __future__ import annotations
-
 import json
 import re
 from functools import partial
@@ -63,20 +61,21 @@ def test_an_empty_prompt_lets_the_model_begin_by_itself(generator: Translator):
     assert feeds(at)["strips"]["given"] == 0
     assert "Nothing is given" in words(at)
     assert view(at)["step"] == 0
+    found, ids = generator.generate("", max_length=MORE), feeds(at)["next"]["ids"]
+    for step, offered in zip(found.steps, ids, strict=True):
+        marks = [each for each in step.alternatives if is_special(each.token) or "<0x" in each.token]
+        assert {each.token_id for each in marks}.isdisjoint(offered), "marks are not offered"
 
 
-def test_without_a_prompt_in_the_address_an_example_opens():
-    at = run(PAGE)
-    assert at.text_input[0].value == next(iter(generation.EXAMPLES.values()))
-    assert "not here" not in said(at)
-
-
-@pytest.mark.parametrize("way", ["beam-3", "sample-5"])
-def test_the_ways_of_decoding_are_those_of_translations(way: str):
+@pytest.mark.parametrize(
+    ("way", "told", "draws"),
+    [("beam-3", "beam-3", False), ("sample-5", "sample-5, temperature 1.2, top-k 5", True)],
+)
+def test_the_ways_of_decoding_are_those_of_translations(way: str, told: str, draws: bool):
     at = opened(decode=way, top_k="5", temperature="1.2")
-    assert way in str(feeds(at)["next"]["caption"])
-    assert ("temperature 1.2, top-k 5" in str(feeds(at)["next"]["caption"])) == way.startswith("sample")
-    assert any(each.label == "Draw another sample" for each in at.button) == way.startswith("sample")
+    assert told in str(feeds(at)["next"]["caption"])
+    assert ("temperature" in str(feeds(at)["next"]["caption"])) == draws
+    assert any(each.label == "Draw another sample" for each in at.button) == draws
 
 
 def test_a_new_prompt_is_written_into_the_address_and_read():
@@ -88,7 +87,8 @@ def test_a_new_prompt_is_written_into_the_address_and_read():
     assert strip(at)[:2] == ["four", "five"]
 
 
-def test_a_prompt_that_is_too_long_keeps_the_page():
+def test_a_prompt_that_is_too_long_or_empty_keeps_the_page():
+    assert "is empty" in said(opened(view="surprisal", prompt="")).replace("\\", "")
     at = opened(prompt=" ".join(["one"] * (LONGEST + 1)))
     assert f"at most {LONGEST}" in said(at).replace("\\", "")
     assert at.text_input[0].value.startswith("one one")
@@ -98,14 +98,6 @@ def test_a_change_of_the_run_is_made_and_told():
     at = opened(changes="ablate_decoder_1_1")
     assert "1 change is active" in words(at)
     assert "with 1 change" in str(feeds(at)["decoder"]["badge"])
-
-
-def test_marks_of_the_model_are_not_offered_as_the_next_token_of_a_prompt(generator: Translator):
-    at = opened(prompt="")
-    found, ids = generator.generate("", max_length=MORE), feeds(at)["next"]["ids"]
-    for step, offered in zip(found.steps, ids, strict=True):
-        marks = [each for each in step.alternatives if is_special(each.token) or "<0x" in each.token]
-        assert {each.token_id for each in marks}.isdisjoint(offered)
 
 
 # --- a text of one's own ------------------------------------------------------------------------------------
@@ -120,17 +112,14 @@ def test_every_token_of_a_text_has_its_surprisal(generator: Translator):
     table = at.dataframe[0].value
     np.testing.assert_allclose(table["bits"], found.surprisals)
     np.testing.assert_allclose(table["sum of bits"].iloc[-1], sum(found.surprisals))
-    assert f"**{sum(found.surprisals):.1f} bits** in all" in words(at)
-
-
-def test_bits_and_perplexities_of_a_text_fit_together(generator: Translator):
-    found = generator.force("one two two")
     bits, pieces = sum(found.surprisals), len(found.target_tokens)
-    assert surprisal.cost(found) == (
+    told = (
         f"**{bits:.1f} bits** in all: {bits / 4:.1f} bits per word (3 words and the end). Perplexity "
         f"**{2 ** (bits / 4):,.1f} per word**, {2 ** (bits / pieces):,.1f} per piece ({pieces} pieces, the "
         "end among them)."
     )
+    assert surprisal.cost(found) == told
+    assert told in words(at)
 
 
 @pytest.mark.parametrize(("bits", "told"), [(0.5, "1 in 1.4"), (3, "1 in 8.0"), (11.5, "1 in 2,900")])
@@ -138,23 +127,20 @@ def test_a_surprisal_is_told_as_a_chance(bits: float, told: str):
     assert surprisal.odds(bits) == told
 
 
-def test_a_text_of_nothing_cannot_be_read():
-    at = opened(view="surprisal", prompt="")
-    assert "is empty" in said(at).replace("\\", "")
-
-
-def test_as_many_predictions_come_out_as_tokens_go_in(generator: Translator):
-    at = opened(view="lengths", step="2")
-    found = generator.force(PROMPT)
-    table = next(
-        each.proto.body
-        for each in at.get("html")
-        if "lm-line" in each.proto.body and "<tr>" in each.proto.body
-    )
+def test_as_many_predictions_come_out_as_tokens_go_in_and_the_numbers_are_those_of_the_trace(
+    generator: Translator,
+):
+    at, found = opened(view="lengths", step="3", decoder="1.2"), generator.force(PROMPT)
+    bodies = [each.proto.body for each in at.get("html")]
+    table = next(each for each in bodies if "lm-line" in each and "<tr>" in each)
     rows = re.findall(r"<tr>(.*?)</tr>", table)
     assert [row.count("<td") for row in rows] == [len(found.target_tokens)] * 4
     assert f"{len(found.steps)} tokens in, {len(found.steps)} predictions out" in words(at)
     assert "&lt;s&gt;" in rows[1]
+    table = next(each for each in bodies if "class=end" in each)
+    ends = [re.findall(r"<td>(−?\d+\.\d+)</td>", row) for row in table.split("<tr class=end>")[1:]]
+    output = found.head("decoder", 0, 1).output[2]
+    assert ends[0] == ends[1] == [f"{value:.3f}".replace("-", "−") for value in output[:5]]
 
 
 def test_the_sum_of_a_head_is_the_output_that_the_model_used(generator: Translator):
@@ -178,14 +164,6 @@ def test_a_long_sum_shows_the_largest_weights_and_the_mean_of_the_others(generat
     assert f"{len(others)} others, their mean" in table
     quiet = re.findall(r"<td>(−?\d+\.\d+)</td>", table.split("<tr class=quiet>")[1].split("</tr>")[0])
     assert quiet == [f"{value:.3f}".replace("-", "−") for value in mean[: lengths.DIMENSIONS]]
-
-
-def test_the_numbers_on_the_page_are_those_of_the_trace(generator: Translator):
-    at = opened(view="lengths", step="3", decoder="1.2")
-    output = generator.force(PROMPT).head("decoder", 0, 1).output[2]
-    table = next(each.proto.body for each in at.get("html") if "class=end" in each.proto.body)
-    ends = [re.findall(r"<td>(−?\d+\.\d+)</td>", row) for row in table.split("<tr class=end>")[1:]]
-    assert ends[0] == ends[1] == [f"{value:.3f}".replace("-", "−") for value in output[:5]]
 
 
 # --- the place of the page among the others ----------------------------------------------------------------
@@ -215,6 +193,8 @@ def test_an_example_gives_way_to_the_example_of_another_section_and_a_text_of_on
         next(each for each in at.segmented_control if each.label == "View").set_value("surprisal").run()
         assert not at.exception
         assert at.text_input[0].value == (own or next(iter(surprisal.EXAMPLES.values())))
+    for section in (generation, surprisal, lengths):
+        assert len({*section.EXAMPLES.values()}) == len(section.EXAMPLES) > 1
 
 
 def test_a_language_model_is_no_translator(app_models: Path):
@@ -230,12 +210,6 @@ def test_without_a_language_model_the_page_says_how_to_get_one(monkeypatch: pyte
     monkeypatch.setattr(catalogue, "language_models", dict)
     at = run(PAGE)
     assert "There is no language model here" in said(at)
-
-
-@pytest.mark.parametrize("section", [generation, surprisal, lengths])
-def test_the_examples_of_a_section_have_different_texts(section):
-    texts = list(section.EXAMPLES.values())
-    assert len(set(texts)) == len(texts) > 1
 
 
 def test_no_file_of_a_run_is_offered_that_could_not_be_opened_again():

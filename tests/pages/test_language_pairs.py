@@ -1,7 +1,5 @@
 """Two language pairs, bundled: the list names them, and each model opens with what was written for it."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

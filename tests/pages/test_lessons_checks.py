@@ -1,7 +1,5 @@
 """The check before and after: other sentences, answers noted and not told, and the score in the file."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

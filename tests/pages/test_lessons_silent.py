@@ -4,8 +4,6 @@ What is read: running text, captions, what the linked view is told beside axes a
 write, note, and say under the pointer. Colours, bars and axes are what is asked about.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The page of masks without a browser: a known mask, what leaks, and a batch with its padding."""
 
-from __future__ import annotations
-
 import json
 import re
 

@@ -1,7 +1,5 @@
 """The switch between weights, what they carried and what they did, on every page with linked maps."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

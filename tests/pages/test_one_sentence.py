@@ -3,8 +3,6 @@
 The passes of the model itself, one a token and layer, are left out.
 """
 
-from __future__ import annotations
-
 import sys
 import threading
 from collections import Counter

@@ -1,7 +1,5 @@
 """Exported files open again without their model; damaged ones get one sentence."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import replace

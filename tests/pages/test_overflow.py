@@ -1,7 +1,5 @@
 """A model whose every weight is the largest of float16: finite, but its numbers overflow."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """A model that is told both languages: two pickers with names, the run, the address, and the chips."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

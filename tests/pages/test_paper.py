@@ -1,7 +1,5 @@
 """The page of the paper: every link opens what it names, with the visitor's sentence and cursor kept."""
 
-from __future__ import annotations
-
 from urllib.parse import parse_qsl
 
 import pytest

@@ -1,7 +1,5 @@
 """A text of several sentences: each is a run, made when it is looked at, on every page."""
 
-from __future__ import annotations
-
 import io
 import json
 import zipfile

@@ -1,12 +1,10 @@
 """The page of positions without a browser: tables as the formula says, all twins, results as measured."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np
 import pytest
-from app_pages import LINKED, array, named_charts, run, view
+from app_pages import LINKED, array, named_charts, run, said, view
 from twins import write_twins
 
 from explorer.app.address.encodings import ENCODINGS
@@ -48,35 +46,32 @@ def test_every_encoding_is_explained_with_its_formula(name):
     at = run(PAGE, encoding=name)
     assert at.latex
     assert "positions reach" in words(at).lower() or "applies no positions" in words(at)
+    if name in (travels := {"learned": True, "sinusoidal": True, "rotary": False}):
+        assert ("travels on in the stream" in words(at)) == travels[name]
+    if name == "rotary":
+        assert next(each for each in at.slider if each.label == "Width of a head").value == 28
     probe = measured.shipped(measured.POSITIONS)["probe"]["models"].get(name)
     if probe is not None:  # an encoding without a bundled twin has its formula alone
         assert f"R² = {probe['value']:.2f}" in words(at)
         assert named_charts(at) or ENCODINGS[name].acts == "nowhere"
 
 
-@pytest.mark.parametrize(("name", "told"), [("learned", True), ("sinusoidal", True), ("rotary", False)])
-def test_only_added_positions_are_said_to_travel_in_the_stream(name, told):
-    assert ("travels on in the stream" in words(run(PAGE, encoding=name))) == told
-
-
-def test_how_often_heads_look_back_is_said_as_it_was_measured():
+def test_the_page_opens_at_the_width_of_a_twin_and_says_how_often_heads_were_measured_to_look_back():
+    at = run(PAGE)
+    assert next(each for each in at.slider if each.label == "d_model").value == 112
     models = measured.shipped(measured.POSITIONS)["attention"]["models"]
-    told = words(run(PAGE))
     shares = {name: each["encoder"]["previous"]["accuracy"]["value"] for name, each in models.items()}
-    assert f"on the previous token in {percent(shares['sinusoidal'])} of the rows" in told
+    assert f"on the previous token in {percent(shares['sinusoidal'])} of the rows" in words(at)
     for name, share in shares.items():
         better = share > shares["sinusoidal"]
-        assert (f"{percent(share)} with {title(name)}" in told) == better
+        assert (f"{percent(share)} with {title(name)}" in words(at)) == better
 
 
-def test_the_price_of_concatenating_follows_the_width():
-    assert "from 4 · 12² = 576 numbers to 4 · 24² = 2,304" in words(run(PAGE, d_model="12"))
-
-
-def test_the_table_on_screen_is_the_formula_s():
+def test_the_table_on_screen_is_the_formula_s_and_the_price_of_concatenating_follows_its_width():
     at = run(PAGE, d_model="12", base="100", positions="20")
     shown = array(named_charts(at)["table"]["data"][0]["z"])
     np.testing.assert_allclose(shown, sinusoidal_table(20, 12, 100).numpy(), atol=1e-6)
+    assert "from 4 · 12² = 576 numbers to 4 · 24² = 2,304" in words(at)
 
 
 def test_long_ranges_come_in_windows_that_are_never_pooled():
@@ -92,6 +87,7 @@ def test_the_linear_map_is_held_against_all_positions_in_both_precisions():
     at = run(PAGE, positions="4096", offset="17")
     found = words(at).replace("\\", "")
     assert "moves every position by 17" in found
+    assert next(each.value for each in at.slider if each.label == "Move by") == 17
     assert "4,079 positions" in found
     plain = found.translate(str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")).replace(" × 10", "e")
     errors = re.search(r"dimensions: (\S+) in float64, (\S+) with", plain)
@@ -105,66 +101,47 @@ def test_a_full_turn_leaves_a_gap_and_no_line_that_falls_back():
     np.testing.assert_allclose(found, [0, 75, 150, 225, 300, np.nan, 90])
 
 
-def test_the_slider_shows_the_offset_that_is_drawn():
-    at = run(PAGE, positions="1000", offset="500")
-    assert "moves every position by 500" in words(at)
-    assert next(each.value for each in at.slider if each.label == "Move by") == 500
+UNREAD = "These parts of the address could not be read, so the nearest valid values are used: "
+NO_HEAD = "There is no layer 99 here, so 2 is shown. There is no head 99 here, so 4 is shown."
 
 
 @pytest.mark.parametrize(
-    "params",
+    ("params", "told"),
     [
-        {"d_model": "1e9"},
-        {"d_model": "x"},
-        {"base": "-5"},
-        {"positions": "nan"},
-        {"positions": "99999999"},
-        {"first": "77"},
-        {"dimension": "5000"},
-        {"offset": "-1"},
-        {"encoding": "circular"},
-        {"twin_head": "99.99", "encoding": "shaw"},
-        {"twin_head": "99.99", "view": "sentence"},
-        {"swap": "70.80", "view": "sentence"},
+        (
+            {"d_model": "1e9", "base": "-5", "positions": "99999999", "offset": "-1"},
+            f"{UNREAD}d_model, base, positions, offset.",
+        ),
+        (
+            {"d_model": "x", "positions": "nan", "encoding": "circular", "first": "77"},
+            f"{UNREAD}encoding, d_model, positions. "
+            "There is no window that starts at position 77 here, so 1 is shown.",
+        ),
+        ({"dimension": "5000"}, "There is no dimension 5,000 here, so 112 is shown."),
+        ({"twin_head": "99.99", "encoding": "shaw"}, NO_HEAD),
+        (
+            {"twin_head": "99.99", "swap": "70.80", "view": "sentence"},
+            f"{NO_HEAD} There is no word 70 here, so 7 is shown. There is no word 80 here, so 7 is shown.",
+        ),
+        ({"swap": "1.1", "kind": "cross", "view": "sentence"}, ""),
     ],
     ids=str,
 )
-def test_bad_values_are_moved_to_the_nearest_good_ones_and_named(params):
-    at = run(PAGE, **params)
-    assert at.info
+def test_bad_values_are_moved_to_the_nearest_good_ones_and_named(params, told):
+    assert said(run(PAGE, **params)).replace("\\", "") == told
 
 
-def test_two_equal_words_and_a_kind_without_positions_open_something_valid():
-    run(PAGE, swap="1.1", view="sentence")
-    run(PAGE, kind="cross", view="sentence")
-
-
-def test_all_twins_translate_the_sentence_and_show_a_checked_map():
-    at = run(PAGE, view="sentence", text="one two three four")
-    assert list(at.dataframe[0].value["twin"]) == list(map(title, REGISTRY))
+def test_all_twins_show_the_chosen_head_and_only_absolute_positions_notice_a_move():
+    text = "one two three four"
+    at = run(PAGE, view="sentence", text=text, twin_head="2.3", swap="1.3", offset="9")
     drawn = named_charts(at)
-    for name in REGISTRY:
-        translation = load_translator(catalogue.twins()[f"positions/{name}"]).translate("one two three four")
-        view = at.session_state["state"].twin_head
-        assert view is None
-        weights = array(drawn[f"map-{name}"]["data"][0]["customdata"])[..., 0]
-        trace = translation.attention
-        known = [trace.weights("encoder", layer, head) for layer in range(2) for head in range(4)]
-        assert any(np.allclose(weights, each, atol=1e-5) for each in known)
+    assert list(at.dataframe[0].value["twin"]) == list(map(title, REGISTRY))
     assert words(at).count("verified") > len(REGISTRY)
-
-
-def test_the_same_head_of_all_twins_can_be_chosen():
-    at = run(PAGE, view="sentence", text="one two three", twin_head="2.3")
     for name in REGISTRY:
         twin = load_translator(catalogue.twins()[f"positions/{name}"])
-        expected = twin.translate("one two three").attention.weights("encoder", 1, 2)
-        shown = array(named_charts(at)[f"map-{name}"]["data"][0]["customdata"])[..., 0]
+        expected = twin.translate(text).attention.weights("encoder", 1, 2)
+        shown = array(drawn[f"map-{name}"]["data"][0]["customdata"])[..., 0]
         np.testing.assert_allclose(shown, expected, atol=1e-5)
-
-
-def test_a_swap_is_not_noticed_without_positions_and_a_move_only_by_absolute_ones():
-    drawn = named_charts(run(PAGE, view="sentence", text="one two three four", swap="1.3", offset="9"))
     swap, move = bars(drawn["swap"]), bars(drawn["shift"])
     assert swap["none"] < 1e-4
     assert min(value for name, value in swap.items() if name != "none") > 1e-3
@@ -180,6 +157,7 @@ def test_a_twin_can_be_chosen_on_the_other_pages(page):
 def test_without_twins_and_results_the_page_says_so(monkeypatch, tmp_path):
     monkeypatch.setattr(catalogue, "BUNDLED", tmp_path)
     assert "There are no twins here" in words(run(PAGE, view="sentence"))
+    assert "There is no model positions/rotary here" in words(run(PAGE, view="together"))
     for name in ("learned", "shaw", "t5"):
         assert "there is no model" in words(run(PAGE, encoding=name))
 
@@ -187,13 +165,6 @@ def test_without_twins_and_results_the_page_says_so(monkeypatch, tmp_path):
 def test_a_twin_that_lacks_the_positions_says_so_and_the_others_go_on():
     at = run(PAGE, view="sentence", text="one " * 310, model="random")
     assert "shorten it to at most 300" in " ".join(map(str, at.dataframe[0].value["translation"]))
-
-
-def test_rotary_starts_at_the_width_of_a_twin_s_head_and_another_encoding_at_that_of_the_twin():
-    (width,) = (each for each in run(PAGE, encoding="rotary").slider if each.label == "Width of a head")
-    assert width.value == 28
-    (width,) = (each for each in run(PAGE).slider if each.label == "d_model")
-    assert width.value == 112
 
 
 @pytest.mark.parametrize("name", ENCODINGS)
@@ -213,8 +184,3 @@ def test_a_word_of_several_pieces_is_refused_with_their_number():
     at = run(PAGE, view="together", word="twelve three")
     assert words(at).count("pieces here; choose a word of one piece") == 2
     assert next(each.value for each in at.text_input if each.label == "The word") == "twelve"
-
-
-def test_beside_one_another_says_which_twin_is_missing(monkeypatch, tmp_path):
-    monkeypatch.setattr(catalogue, "BUNDLED", tmp_path)
-    assert "There is no model positions/rotary here" in words(run(PAGE, view="together"))

@@ -1,7 +1,5 @@
 """A model that is told what to do: its tasks, its heading, and what its pages say of its arithmetic."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The page Recurrent without a browser, and every other page with a recurrent model."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """What leaves the app from the linked view, and that nothing does before it is asked for."""
 
-from __future__ import annotations
-
 import io
 import json
 from pathlib import Path

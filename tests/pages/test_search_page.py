@@ -1,8 +1,6 @@
 """The page Search: the tree, its numbers, the run of a node, samples, and bad addresses."""
 
-from __future__ import annotations
-
-from functools import partial
+from functools import cache, partial
 
 import pytest
 from app_pages import charts, feeds, run, said, view, words
@@ -21,8 +19,13 @@ TEXT = "one two three"
 opened = partial(run, PAGE, model="random", text=TEXT)
 
 
+def translator() -> Translator:
+    return models.find("random").translator()
+
+
+@cache
 def tree_of(beam_size: int = 4, **options: object) -> SearchTree:
-    found = models.find("random").translator().translate(TEXT, beam_size=beam_size, tree=True, **options).tree
+    found = translator().translate(TEXT, beam_size=beam_size, tree=True, **options).tree
     assert found is not None
     return found
 
@@ -30,7 +33,7 @@ def tree_of(beam_size: int = 4, **options: object) -> SearchTree:
 def places(at: AppTest) -> set[int]:
     """The places of the nodes that can be clicked in the first picture."""
     (found,) = [each for each in charts(at)[0]["data"] if "customdata" in each]
-    return set(found["customdata"])
+    return set(found["customdata"]) - {-1}
 
 
 def candidates(at: AppTest) -> list[list[int]]:
@@ -59,31 +62,44 @@ def test_a_page_searches_once(monkeypatch):
     assert searches.count("two three two one") == 1
 
 
-def test_every_node_of_the_tree_can_be_clicked():
-    tree = tree_of()
-    assert places(opened()) - {-1} == {i for i, node in enumerate(tree.nodes) if node.step < 40}
+def test_the_tree_its_ranking_and_where_greedy_search_parts_from_it():
+    at, tree = opened(), tree_of()
+    assert "Decoding" not in {each.label for each in at.selectbox}, "its own way is the only one"
+    assert places(at) == {i for i, node in enumerate(tree.nodes) if node.step < 40}
+    ended = [tree.token_ids(i) for i in tree.hypotheses]
+    best, greedy = tree.token_ids(tree.winner), tree.greedy.token_ids
+    assert hypotheses(at) == [*map(translator().text, ended + [greedy] * (greedy not in ended))]
+    table = at.dataframe[0].value
+    totals = list(table["Σ log p"])
+    assert next(iter(table["rank by score"])) == 1
+    assert totals[list(table["rank by Σ log p"]).index(1)] == max(totals)
+    if best == greedy:
+        assert "nothing better here than greedy search" in words(at)
+    else:
+        step = next(i for i, pair in enumerate(zip(best, greedy, strict=False)) if pair[0] != pair[1])
+        assert f"They part at step {step + 1}" in words(at)
+    own = opened(target="drei zwei")
+    assert "plays no part" in words(own)
+    assert places(own) == places(at)
 
 
 def test_beam_and_length_penalty_come_from_the_address_and_from_their_sliders():
     at = opened(decode="beam-3", penalty="0.4")
-    tree = tree_of(3, length_penalty=0.4)
-    assert places(at) - {-1} == set(range(len(tree.nodes)))
+    assert places(at) == set(range(len(tree_of(3, length_penalty=0.4).nodes)))
     assert "score, α = 0.4" in at.dataframe[0].value
-    slider = {each.label: each for each in at.slider}
-    slider["Hypotheses in the beam"].set_value(5).run()
+    next(each for each in at.slider if each.label == "Hypotheses in the beam").set_value(5).run()
     assert at.query_params["decode"] == "beam-5"
     next(each for each in at.slider if each.label.startswith("Length")).set_value(1.0).run()
     assert "penalty" not in at.query_params
-    assert places(at) - {-1} == set(range(len(tree_of(5).nodes)))
+    assert places(at) == set(range(len(tree_of(5).nodes)))
 
 
 def test_the_form_of_the_score_comes_from_the_address_and_from_its_control_and_is_named():
     at = opened(decode="beam-3", penalty="0.6", length_offset="5")
     tree = tree_of(3, length_penalty=0.6, length_offset=5)
     assert "score with ((5 + |y|) ÷ 6) to the power α, α = 0.6" in at.dataframe[0].value
-    assert hypotheses(at)[: len(tree.hypotheses)] == [
-        models.find("random").translator().text(tree.token_ids(i)) for i in tree.hypotheses
-    ]
+    expected = [translator().text(tree.token_ids(i)) for i in tree.hypotheses]
+    assert hypotheses(at)[: len(expected)] == expected
     assert r"\frac{5 + |y|}{6}" in words(at)
     next(each for each in at.segmented_control if each.label.startswith("Divide")).set_value(0).run()
     assert "length_offset" not in at.query_params
@@ -91,70 +107,33 @@ def test_the_form_of_the_score_comes_from_the_address_and_from_its_control_and_i
     assert "|y|^{" in words(at)
 
 
-def test_the_ranking_lists_every_output_that_ended_and_the_greedy_one():
-    at, tree = opened(), tree_of()
-    text = models.find("random").translator().text
-    expected = [text(tree.token_ids(i)) for i in tree.hypotheses]
-    ended = {tree.token_ids(i) for i in tree.hypotheses}
-    if tree.greedy.token_ids not in ended:
-        expected.append(text(tree.greedy.token_ids))
-    assert hypotheses(at) == expected
-    table = at.dataframe[0].value
-    assert next(iter(table["rank by score"])) == 1
-    totals = list(table["Σ log p"])
-    assert totals[list(table["rank by Σ log p"]).index(1)] == max(totals)
-
-
-def test_the_page_says_where_greedy_search_and_the_beam_part():
-    at, tree = opened(), tree_of()
-    best, greedy = tree.token_ids(tree.winner), tree.greedy.token_ids
-    if best == greedy:
-        assert "nothing better here than greedy search" in words(at)
-    else:
-        step = next(i for i, pair in enumerate(zip(best, greedy, strict=False)) if pair[0] != pair[1])
-        assert f"They part at step {step + 1}" in words(at)
-
-
-def test_a_node_shows_its_own_run_with_its_badge():
+def test_a_node_shows_its_own_run_and_continuing_keeps_its_tokens_and_searches_on():
     tree = tree_of()
     node = next(i for i, each in enumerate(tree.nodes) if each.step == 2 and not each.won)
     at = opened(node=str(node + 1), step="9")
-    strips = feeds(at)["strips"]
     ids = tree.token_ids(node)
-    assert strips["steps"] == len(ids) == 3
-    assert view(at)["step"] == 2
+    assert (feeds(at)["strips"]["steps"], view(at)["step"]) == (len(ids), 2) == (3, 2)
     assert feeds(at)["cross"]["badge"]["passed"]
-    assert candidates(at) == shown(models.find("random").translator().force(TEXT, ids))
-
-
-def test_continuing_keeps_the_tokens_of_the_node_and_searches_on():
-    tree = tree_of()
+    assert candidates(at) == shown(translator().force(TEXT, ids))
     node = next(i for i, each in enumerate(tree.nodes) if each.step == 1 and not each.won and not each.ended)
     at = opened(node=str(node + 1))
     at.button("search.continue").click().run()
     assert not at.exception
-    assert at.query_params["changes"] == do.write_text([do.prefix(tree.token_ids(node))])
-    assert at.query_params["decode"] == "beam-4"
-    assert "node" not in at.query_params
     kept = [do.prefix(tree.token_ids(node))]
-    assert candidates(at) == shown(
-        models.find("random").translator().translate(TEXT, beam_size=4, interventions=kept)
-    )
+    assert (at.query_params["changes"], at.query_params["decode"]) == (do.write_text(kept), "beam-4")
+    assert "node" not in at.query_params
+    assert candidates(at) == shown(translator().translate(TEXT, beam_size=4, interventions=kept))
 
 
-def test_a_token_is_chosen_from_the_list_too():
-    at, tree = opened(node="1"), tree_of()
+def test_a_token_is_chosen_from_the_list_too_and_an_output_that_has_ended_is_not_continued():
+    tree = tree_of()
+    assert "search.continue" not in {each.key for each in opened(node=str(tree.winner + 1)).button}
+    at = opened(node="1")
     node = next(i for i, each in enumerate(tree.nodes) if each.step == 2)
-    picker = next(each for each in at.selectbox if each.label == "Token of the tree")
-    picker.select(node).run()
+    next(each for each in at.selectbox if each.label == "Token of the tree").select(node).run()
     assert not at.exception
     assert at.query_params["node"] == str(node + 1)
     assert feeds(at)["strips"]["steps"] == 3
-
-
-def test_an_output_that_has_ended_cannot_be_continued():
-    at = opened(node=str(tree_of().winner + 1))
-    assert "search.continue" not in {each.key for each in at.button}
 
 
 def test_a_long_tree_has_a_window():
@@ -164,62 +143,47 @@ def test_a_long_tree_has_a_window():
     assert charts(at)[0]["layout"]["xaxis"]["ticktext"][0] == "5"
 
 
-def test_a_node_beyond_the_tree_becomes_the_best_output():
-    at = opened(node="9999")
-    assert f"The tree has {len(tree_of().nodes)} tokens" in said(at)
-    assert feeds(at)["strips"]["steps"] == len(tree_of().path(tree_of().winner))
-
-
-def test_a_change_that_no_search_can_make_is_refused_in_one_sentence():
-    at = run(PAGE, model="random", text=TEXT, changes="choose_900_▁drei")
-    assert len(at.error) == 1
-
-
-def test_a_translation_of_one_s_own_plays_no_part_and_the_page_says_so():
-    at = opened(target="drei zwei")
-    assert "plays no part" in words(at)
-    assert places(at) == places(opened())
+def test_a_node_beyond_the_tree_becomes_the_best_output_and_an_impossible_change_is_refused():
+    at, tree = opened(node="9999"), tree_of()
+    assert f"The tree has {len(tree.nodes)} tokens" in said(at)
+    assert feeds(at)["strips"]["steps"] == len(tree.path(tree.winner))
+    assert len(opened(changes="choose_900_▁drei").error) == 1
 
 
 def test_the_numbers_of_the_tree_are_offered_as_csv():
     tree = tree_of()
     names, *rows = search_tree.table(tree, {"score": [each.score for each in tree.nodes]})
     assert names == ("node", "step", "token", "token id", "parent", "log p", "sum of log p", "score")
-    assert rows == [
-        (
-            *(i, n.step, n.token, n.token_id, "" if n.parent is None else n.parent),
-            *(n.log_prob, n.total, n.score),
-        )
-        for i, n in enumerate(tree.nodes)
-    ]
+    for i, (row, n) in enumerate(zip(rows, tree.nodes, strict=True)):
+        parent = "" if n.parent is None else n.parent
+        assert row == (i, n.step, n.token, n.token_id, parent, n.log_prob, n.total, n.score)
 
 
 # --- sampling -----------------------------------------------------------------------------------------------
 
 
 def samples(count: int, **options: object) -> list[str]:
-    translator = models.find("random").translator()
     runs = (
-        translator.translate(TEXT, beam_size=1, sample=Sampling(seed=seed, **options), capture=False)
+        translator().translate(TEXT, beam_size=1, sample=Sampling(seed=seed, **options), capture=False)
         for seed in range(1, count + 1)
     )
     return [each.text for each in sorted(runs, key=lambda each: -sum(each.log_probs))]
 
 
-def test_samples_are_those_of_their_seeds():
+def test_samples_are_those_of_their_seeds_and_one_can_be_shown_on_every_page():
     at = opened(view="sampling", draws="4", temperature="1.2", top_k="5", top_p="0.9")
     assert list(at.dataframe[0].value["translation"]) == samples(4, temperature=1.2, top_k=5, top_p=0.9)
-    assert list(opened(view="sampling", draws="4").dataframe[0].value["translation"]) == samples(
-        4, temperature=0.8
-    )
 
 
 def test_other_draws_take_the_next_seeds():
-    at = opened(view="sampling", draws="3", temperature="1.2", top_k="5")
+    at = opened(view="sampling", draws="3")
+    assert list(at.dataframe[0].value["translation"]) == samples(3, temperature=0.8)
     at.button("search.again").click().run()
-    assert "3 samples, temperature 1.2, top-k 5, seeds 4 to 6" in words(at).replace("\\", "")
+    assert "3 samples, temperature 0.8, seeds 4 to 6" in words(at).replace("\\", "")
     assert at.query_params["seed"] == "4"
     assert set(at.dataframe[0].value["seed"]) == {4, 5, 6}
+    at.button("search.take").click().run()
+    assert at.query_params["decode"].startswith("sample-")
 
 
 def test_the_distribution_of_the_cursor_s_step_stands_before_and_after():
@@ -231,22 +195,11 @@ def test_the_distribution_of_the_cursor_s_step_stands_before_and_after():
     assert any("Step 2, which drew" in each.value.replace("\\", "") for each in at.caption)
 
 
-def test_a_sample_can_be_shown_on_every_page():
-    at = opened(view="sampling", draws="3")
-    at.button("search.take").click().run()
-    assert at.query_params["decode"].startswith("sample-")
-
-
 def test_the_home_page_offers_the_settings_only_for_samples():
     at = run(model="random", text=TEXT, decode="sample-3", temperature="1.4", top_k="3")
     assert "sample-3, temperature 1.4, top-k 3" in str(feeds(at)["next"]["caption"])
-    own = models.find("random").translator().translate(TEXT, beam_size=1, sample=Sampling(1.4, 3, None, 3))
+    own = translator().translate(TEXT, beam_size=1, sample=Sampling(1.4, 3, None, 3))
     assert candidates(at) == shown(own)
-    slider = next(each for each in at.slider if each.label == "Temperature")
-    slider.set_value(0.5).run()
+    next(each for each in at.slider if each.label == "Temperature").set_value(0.5).run()
     assert at.query_params["temperature"] == "0.5"
     assert "Temperature" not in {each.label for each in run(model="random", text=TEXT).slider}
-
-
-def test_search_offers_no_other_way_of_decoding_above_its_own():
-    assert "Decoding" not in {each.label for each in opened().selectbox}

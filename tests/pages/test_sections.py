@@ -1,7 +1,5 @@
 """Every section of every page opens with a model of each architecture: a picture, or a sentence why not."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

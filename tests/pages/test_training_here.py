@@ -1,7 +1,5 @@
 """The section "train here": start, watch, stop, keep; files, and who may do what."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The page Training: its sentences and pictures, against the model, and bad addresses."""
 
-from __future__ import annotations
-
 import json
 import math
 from functools import partial
@@ -55,45 +53,24 @@ def log_probs() -> tuple[torch.Tensor, list[int]]:
     return logits.double().log_softmax(-1), target
 
 
-# --- what it is shown ---------------------------------------------------------------------------------------
-
-
-def test_the_bars_are_the_cross_entropies_of_the_positions():
+def test_the_bars_and_the_mean_are_the_cross_entropies_and_the_page_says_where_both_ways_part():
     found, target = log_probs()
     expected = [-float(row[token]) for row, token in zip(found, target, strict=True)]
-    drawn = bars(charts(opened())[0])
-    assert drawn["y"] == pytest.approx(expected, abs=1e-5)
-    assert drawn["customdata"] == list(range(len(target)))
-
-
-def test_the_sentence_gives_the_mean_loss():
-    found, target = log_probs()
-    mean = -math.fsum(float(row[token]) for row, token in zip(found, target, strict=True)) / len(target)
-    assert f"**{mean:.2f} nats** per token" in words(opened())
-
-
-def test_the_page_says_where_both_ways_part():
-    _, target = log_probs()
+    at, changed, marked = opened(), opened(changes="ablate_cross_1_1"), opened(step="2")
+    for each in (at, changed, marked):
+        drawn = bars(charts(each)[0])
+        assert drawn["y"] == pytest.approx(expected, abs=1e-5), "changes do not hold here"
+        assert drawn["customdata"] == list(range(len(target)))
+    colours = drawn["marker"]["color"]
+    assert [colour == colours[1] for colour in colours] == [i == 1 for i in range(len(target))]
+    assert "without them" in words(changed)
+    assert f"**{math.fsum(expected) / len(target):.2f} nats** per token" in words(at)
     free = models.find("random").translator().translate(TEXT, beam_size=1).target_ids
     step = next(i for i, pair in enumerate(zip(target, free, strict=False)) if pair[0] != pair[1])
-    assert f"**step {step + 1}**" in words(opened())
-
-
-def test_the_model_s_own_output_never_parts():
-    at = run(PAGE, model="random", text=TEXT)
-    assert "never part" in words(at)
-
-
-def test_the_mask_hides_the_future():
-    size = len(log_probs()[1])
-    hidden = size * (size - 1) // 2
-    assert f"hides {hidden} of the {size * size} cells" in words(opened())
-
-
-def test_the_step_of_the_address_is_marked():
-    colours = bars(charts(opened(step="2"))[0])["marker"]["color"]
-    assert len(set(colours)) == 2
-    assert colours.count(colours[1]) == 1
+    assert f"**step {step + 1}**" in words(at)
+    assert "never part" in words(run(PAGE, model="random", text=TEXT))
+    size = len(target)
+    assert f"hides {size * (size - 1) // 2} of the {size * size} cells" in words(at)
 
 
 def test_a_long_target_has_a_window():
@@ -102,72 +79,45 @@ def test_a_long_target_has_a_window():
     assert bars(charts(at)[0])["customdata"][0] == 4
 
 
-def test_changes_do_not_hold_here_and_the_page_says_so():
-    at = opened(changes="ablate_cross_1_1")
-    assert "without them" in words(at)
-    assert bars(charts(at)[0])["y"] == bars(charts(opened())[0])["y"]
-
-
-# --- loss ---------------------------------------------------------------------------------------------------
-
-
 def smoothed_loss(position: int, epsilon: float) -> float:
     found, target = log_probs()
     row = found[position]
     return -float((1 - epsilon) * row[target[position]] + epsilon * row.mean())
 
 
-def test_the_loss_of_a_position_is_said_for_this_smoothing():
-    at = opened(view="loss", step="2", smoothing="0.25")
-    assert f"The loss is **{smoothed_loss(1, 0.25):.2f} nats**" in words(at)
-    assert f"{smoothed_loss(1, 0.25):.2f} \\text{{ nats}}" in at.latex[0].value
-
-
-def test_the_slider_of_smoothing_writes_the_address():
-    at = opened(view="loss", step="1")
-    next(each for each in at.slider if each.label == "Label smoothing ε").set_value(0.3).run()
+def test_the_loss_and_its_gradient_are_those_of_the_position_and_the_smoothing():
+    found, target = log_probs()
+    at = opened(view="loss", step="2", smoothing="0.2")
+    assert f"The loss is **{smoothed_loss(1, 0.2):.2f} nats**" in words(at)
+    assert f"{smoothed_loss(1, 0.2):.2f} \\text{{ nats}}" in at.latex[0].value
+    bare, smoothed = [each["x"] for each in charts(at)[1]["data"]]
+    right = float(found[1].exp()[target[1]])
+    assert min(abs(value - (right - 1)) for value in bare) < 1e-5
+    assert min(abs(value - (right - 0.8 - 0.2 / found.shape[1])) for value in smoothed) < 1e-5
+    assert math.fsum(smoothed) == pytest.approx(0, abs=1e-5)
+    slider = next(each for each in at.slider if each.label == "Label smoothing ε")
+    slider.set_value(0.3).run()
     assert not at.exception
     assert at.query_params["smoothing"] == "0.3"
-    assert f"The loss is **{smoothed_loss(0, 0.3):.2f} nats**" in words(at)
-
-
-def test_without_smoothing_only_certainty_is_enough():
+    assert f"The loss is **{smoothed_loss(1, 0.3):.2f} nats**" in words(at)
     assert "it would be 0 only at 100\u00a0%" in words(opened(view="loss", smoothing="0", step="1"))
-
-
-def test_the_bars_of_the_gradient_are_p_minus_q():
-    found, target = log_probs()
-    chart = charts(opened(view="loss", step="1", smoothing="0.2"))[1]
-    bare, smoothed = [each["x"] for each in chart["data"]]
-    shares, pieces = found[0].exp(), found.shape[1]
-    right = float(shares[target[0]])
-    assert min(abs(value - (right - 1)) for value in bare) < 1e-5
-    assert min(abs(value - (right - 0.8 - 0.2 / pieces)) for value in smoothed) < 1e-5
-    assert math.fsum(smoothed) == pytest.approx(0, abs=1e-5)
-
-
-# --- schedule -----------------------------------------------------------------------------------------------
 
 
 def equation_3(step: int, d_model: int, warmup: int) -> float:
     return d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)
 
 
-def test_the_line_is_equation_3_for_the_width_and_warm_up_of_the_address():
-    (line,) = charts(opened(view="schedule", width="256", warmup="700"))[0]["data"]
+def test_the_schedule_is_equation_3_for_the_width_and_warm_up_of_the_address_and_of_the_sliders():
+    at = opened(view="schedule", width="256", warmup="700")
+    assert "states no training command" in words(at)
+    (line,) = charts(at)[0]["data"]
     expected = [equation_3(step, 256, 700) for step in line["x"]]
     assert line["y"] == pytest.approx(expected, rel=1e-6)
     assert line["x"][line["y"].index(max(line["y"]))] == 700
-
-
-def test_the_sliders_of_the_schedule_write_the_address():
-    at = opened(view="schedule")
-    slider = {each.label: each for each in at.slider}
-    slider["d_model"].set_value(1024).run()
-    assert at.query_params["width"] == "1024"
-    next(each for each in at.slider if each.label == "Warm-up steps").set_value(8000).run()
+    for label, name, value in (("d_model", "width", 1024), ("Warm-up steps", "warmup", 8000)):
+        next(each for each in at.slider if each.label == label).set_value(value).run()
+        assert at.query_params[name] == str(value)
     assert not at.exception
-    assert at.query_params["warmup"] == "8000"
     assert f"{equation_3(8000, 1024, 8000):.1e}".split("e")[0] in at.latex[0].value
 
 
@@ -179,13 +129,6 @@ def test_the_bundled_model_s_own_schedule_is_drawn_in():
     assert max(own["y"]) == pytest.approx(options.learning_rate)
     assert own["x"][-1] == options.steps
     assert f"trained for {options.steps:,} steps" in words(at)
-
-
-def test_a_model_whose_card_states_no_command_has_no_schedule_of_its_own():
-    assert "states no training command" in words(opened(view="schedule"))
-
-
-# --- how it went --------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -226,6 +169,3 @@ def test_a_damaged_history_is_named(logged: Path):
     (logged / "history.json").write_text(json.dumps(values | {"training": []}), encoding="utf-8")
     at = run(PAGE, model="logged", text=TEXT, view="history")
     assert "is damaged" in at.error[0].value
-
-
-# --- bad addresses ------------------------------------------------------------------------------------------

@@ -1,7 +1,5 @@
 """Sentences that state a fact about the model hold for the model that is shown, in lessons and on pages."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Words, lines, strongest keys, scales, windows and tiles without a browser: what the browser is fed with."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -36,24 +34,18 @@ def test_known_cells_are_drawn_in_every_way(kind: str, name: str):
     known = {(row, key) for row, key in enumerate(case.keys(kind, 1))}
     assert {(row, key) for row, key, *_ in lines["links"]} == known
     strongest = weights(feeds(run(PAGES[kind], show="strongest", **link))["strongest"])
-    matrix = json.loads(str(feeds(run(PAGES[kind], **link))[kind]["figure"]))["data"][0]
+    plain = feeds(run(PAGES[kind], **link))
+    matrix = json.loads(str(plain[kind]["figure"]))["data"][0]
     drawn = array(matrix["customdata"])
     assert drawn.shape[2] == 1
     for row, key in known:
         assert strongest[row, key] > KNOWN
         assert drawn[row, key, 0] > KNOWN
-
-
-@pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("kind", PAGES)
-def test_tiles_show_the_known_cells_of_every_head(kind: str, name: str):
-    case = CASES[name]
-    canvas = json.loads(str(feeds(run(PAGES[kind], model=name, text=case.sentence))["overview"]["figure"]))
-    levels = array(canvas["data"][0]["z"])
+    tiles = array(json.loads(str(plain["overview"]["figure"]))["data"][0]["z"])
     first, second = case.weights(kind, 0), case.weights(kind, 1)
     columns = first.shape[1]
-    assert np.array_equal(levels[:, :columns] > 250, first == 1)
-    assert np.array_equal(levels[:, -columns:] > 250, second == 1)
+    assert np.array_equal(tiles[:, :columns] > 250, first == 1)
+    assert np.array_equal(tiles[:, -columns:] > 250, second == 1)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -106,15 +98,11 @@ def test_hidden_weight_is_named_in_the_row_and_at_its_end():
     assert all(" + " in end for end in ends)
 
 
-def test_rows_can_be_named_by_the_token_they_read():
-    at = run(PAGES["cross"], rows="read")
-    layout = json.loads(str(feeds(at)["cross"]["figure"]))["layout"]
+def test_rows_can_be_named_by_the_token_they_read_and_the_scale_is_printed_with_its_numbers():
+    carried = feeds(run(PAGES["cross"], rows="read", scale="sqrt"))["cross"]
+    layout = json.loads(str(carried["figure"]))["layout"]
     assert layout["yaxis"]["ticktext"][0] == "&lt;s&gt;"
     assert "token read" in layout["annotations"][1]["text"]
-
-
-def test_the_scale_is_printed_with_its_numbers():
-    carried = feeds(run(PAGES["cross"], scale="sqrt"))["cross"]
     assert "square root" in str(carried["caption"])
     assert [text for text, _ in carried["legend"]["marks"]] == ["0", "0.05", "0.2", "0.5", "1"]
 

@@ -1,7 +1,5 @@
 """A page of the app without a browser: opened with an address, and what it shows read back."""
 
-from __future__ import annotations
-
 import base64
 import json
 import re

@@ -1,7 +1,5 @@
 """Small mBART-50 and BART models as transformers saves them, with the published layout of files."""
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """One intervention of every sort for the small random models, and what each may be used with."""
 
-from __future__ import annotations
-
 import torch
 from random_models import random_model
 

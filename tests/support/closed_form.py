@@ -14,8 +14,6 @@ In each case all tokens are distinct, source and target have different lengths, 
 transpose, so a figure with swapped axes, swapped heads or swapped sides shows other cells.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from pathlib import Path

@@ -6,8 +6,6 @@ The gate is a named pipe: before it imports anything, the loading thread waits u
 end.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 

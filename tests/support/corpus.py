@@ -1,7 +1,5 @@
 """A made-up language pair that a tiny model learns within seconds: number words."""
 
-from __future__ import annotations
-
 import gzip
 import random
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Content that no reader of exported files may accept: JSON texts, and whole files."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable
 

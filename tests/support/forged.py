@@ -1,7 +1,5 @@
 """Traces that somebody changed: what the audit must find."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any

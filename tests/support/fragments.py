@@ -1,7 +1,5 @@
 """What a page sends: which parts draw themselves again on a clock, and which parts lie inside those."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field

@@ -8,8 +8,6 @@ The gate is a named pipe. The first tokens come slowly and the finished translat
 writes into the pipe; so what is shown meanwhile is there for as long as the test looks for it.
 """
 
-from __future__ import annotations
-
 import os
 import select
 import sys

@@ -1,7 +1,5 @@
 """What pictures were last agreed on: a JSON file with a line for every part, to be read as a diff."""
 
-from __future__ import annotations
-
 import base64
 import json
 import math

@@ -1,7 +1,5 @@
 """Heads for tests of figures: plain arrays, no model."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Where the Chromium that the tests drive is."""
 
-from __future__ import annotations
-
 import shutil
 
 CHROMIUM = shutil.which("chromium-headless-shell") or shutil.which("chromium")

@@ -1,7 +1,5 @@
 """A small model on a Hub of one process, how it changes, and how an error must read."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -3,8 +3,6 @@
 Faults are set by what they spoil: the name of a file, or ``api`` for the description of a model.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

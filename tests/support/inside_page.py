@@ -1,7 +1,5 @@
 """What "Inside a head" shows, read back from its slots, and the same numbers computed elsewhere."""
 
-from __future__ import annotations
-
 import json
 import math
 

@@ -1,7 +1,5 @@
 """Living pages, opened again by arithmetic of their own."""
 
-from __future__ import annotations
-
 import base64
 import json
 import re

@@ -1,7 +1,5 @@
 """Small M2M-100 and NLLB-200 models as transformers saves them, with the published layout of files."""
 
-from __future__ import annotations
-
 import json
 import random
 from functools import cache

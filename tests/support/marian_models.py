@@ -1,7 +1,5 @@
 """Small Marian models as transformers saves them, their random weights spread enough to tell heads apart."""
 
-from __future__ import annotations
-
 import io
 import json
 import random

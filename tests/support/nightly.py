@@ -1,7 +1,5 @@
 """Which rows of a large table run on every change: the others run with `pytest -m nightly`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

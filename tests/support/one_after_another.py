@@ -3,8 +3,6 @@
 A job of its own for every command would mostly import PyTorch. The first command that fails ends the job.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """The sizes of table 3 of the paper."""
 
-from __future__ import annotations
-
 from transformer.config import TransformerConfig
 
 

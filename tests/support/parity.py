@@ -1,7 +1,5 @@
 """A model beside transformers' model of the same directory: comparisons that every family passes."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A Transformer by the formulas in NumPy, float64: the second way of everything that is measured in a run."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Both programs as one, for tests that train a model and then measure it."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 

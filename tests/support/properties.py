@@ -1,7 +1,5 @@
 """What hypothesis draws: JSON and texts that were damaged in a few places, the same in every run."""
 
-from __future__ import annotations
-
 import copy
 import json
 import re

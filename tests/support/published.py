@@ -1,7 +1,5 @@
 """Models of every family of the Hub, made here as transformers saves them, beside transformers' own."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import tempfile

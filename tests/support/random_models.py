@@ -1,7 +1,5 @@
 """Small models with random weights, large enough that attention is far from uniform."""
 
-from __future__ import annotations
-
 from typing import TypeVar
 
 import torch

@@ -1,7 +1,5 @@
 """Small recurrent models and a Transformer as the app finds them, ."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from random_models import random_config, random_model, random_recurrent

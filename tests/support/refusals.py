@@ -1,7 +1,5 @@
 """What is refused is refused in one sentence, soon, and before memory is taken."""
 
-from __future__ import annotations
-
 import resource
 import time
 from collections.abc import Iterator

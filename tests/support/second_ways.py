@@ -1,7 +1,5 @@
 """Every measure by its formula, from the arrays of `plain.Plain`, for one layer, head and step of a bench."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Sources for requests that name a model."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from explorer.app.server import models

@@ -1,7 +1,5 @@
 """Small T5 models as transformers saves them, with the names and layouts of the published repositories."""
 
-from __future__ import annotations
-
 import json
 import random
 from functools import cache

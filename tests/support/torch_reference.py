@@ -1,7 +1,5 @@
 """torch's own layers with our weights, as the reference to hold ours against."""
 
-from __future__ import annotations
-
 import torch
 from torch import nn
 

@@ -1,7 +1,5 @@
 """Small positional twins as the app finds them, and what was measured on them."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Waiting for a condition, with a bound that only a broken program reaches."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable

@@ -3,8 +3,6 @@
 `torchrun … worker.py RANK STEP MARK train …`: process RANK ends before STEP unless the file MARK exists.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

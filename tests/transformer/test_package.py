@@ -1,7 +1,5 @@
 """The package's own names: each comes when it is asked for, and what needs no PyTorch does not load it."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import subprocess

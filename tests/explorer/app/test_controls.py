@@ -1,7 +1,5 @@
 """Controls: names and tables of saved figures, formulas, options, panels, parts, legends, texts."""
 
-from __future__ import annotations
-
 import csv
 import inspect
 import io

@@ -1,7 +1,5 @@
 """Maps of a page: what is looked at, moves of the browser, other candidates, calls to copy, badges."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any

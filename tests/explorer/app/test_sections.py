@@ -1,7 +1,5 @@
 """Sentences of pages, on numbers made by hand: inside a head, of a search, of a training."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator

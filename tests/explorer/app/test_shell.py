@@ -1,7 +1,5 @@
 """What stands around a page: states fitted to a model, kinds that it lacks, and long work with its bar."""
 
-from __future__ import annotations
-
 from threading import Event, Thread
 
 import pytest

@@ -1,7 +1,5 @@
 """What figures compute, against arithmetic of their own: cells, links, places, clicks; what they refuse."""
 
-from __future__ import annotations
-
 import base64
 import itertools
 import json

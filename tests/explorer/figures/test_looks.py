@@ -1,7 +1,5 @@
 """The whole look of every figure; tokens as text in each; and each as it is printed."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Figures for a paper as a reader sees them: sizes, colours, texts, and what the file says of itself."""
 
-from __future__ import annotations
-
 import io
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Texts of figures: tokens, numbers, names, sentences about a row, captions and badges, each whole."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Queries and keys in the balanced basis against whole matrices and every score; the sink of a head."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from random_models import random_translator

@@ -4,8 +4,6 @@ A row of `TABLE` has what the package gives, the same from `second_ways`, which 
 float64 (`plain`), and forgeries of what the package gives, each of which the comparison must refuse.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple

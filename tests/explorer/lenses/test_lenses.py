@@ -1,7 +1,5 @@
 """The measures are names of the package, light to import, and refuse a recurrent model in one sentence."""
 
-from __future__ import annotations
-
 import inspect
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A living page holds what the app sends: every head, measures, a second run; its place, texts and size."""
 
-from __future__ import annotations
-
 import html
 import json
 import re

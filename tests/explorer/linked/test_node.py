@@ -1,7 +1,5 @@
 """The page that translates, in Node, against Python: its model, its tokenizer, and what it refuses."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import hashlib

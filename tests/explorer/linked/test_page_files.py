@@ -1,7 +1,5 @@
 """The script of a page, joined from modules; and `page`, the command that writes pages."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from pathlib import Path

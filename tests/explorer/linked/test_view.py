@@ -1,7 +1,5 @@
 """The linked view: what an event moves, what feeds say, and how tokens become chips."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

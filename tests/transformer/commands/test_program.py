@@ -1,7 +1,5 @@
 """Options that a function's signature makes: what they read, what they refuse, what `--help` says of them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal

@@ -1,7 +1,5 @@
 """`train`: what toys teach is seen in the maps; interrupted, killed and stopped runs; refusals."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

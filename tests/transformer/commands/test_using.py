@@ -1,7 +1,5 @@
 """Commands that use a model, with texts as people paste and pipe them: results, places, refusals."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

@@ -1,7 +1,5 @@
 """Search and sampling: against all outputs, a textbook's with lists, transformers' rules, and by hand."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import random

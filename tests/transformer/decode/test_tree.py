@@ -1,7 +1,5 @@
 """The tree of a search, worked out by hand."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

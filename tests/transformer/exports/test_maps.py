@@ -1,7 +1,5 @@
 """A run with the maps of all its heads: the file gives back the very arrays that the model computed."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Runs as files: they open as they were and prove themselves; the damaged, forged or hostile is refused."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

@@ -1,7 +1,5 @@
 """Models of every family against transformers' own, on checkpoints made here: numbers, search, measures."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """What published models hold besides, or say otherwise, opens as the reference opens it, and is said."""
 
-from __future__ import annotations
-
 import weakref
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Directories that look like published models and are damaged, foreign or hostile: one sentence each."""
 
-from __future__ import annotations
-
 import json
 import os
 import pickle

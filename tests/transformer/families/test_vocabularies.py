@@ -1,7 +1,5 @@
 """Vocabularies of every family against transformers' tokenizers, as published and as people save them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Models by their names on the Hub: fetched by the real client from a Hub that runs here."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What may not come from the Hub: paths for names, too much, models of another kind, hostile files."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

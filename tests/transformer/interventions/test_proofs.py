@@ -1,7 +1,5 @@
 """Every change of a changed run, and of what it says was changed, must turn the audit red."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

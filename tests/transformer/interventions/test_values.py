@@ -1,7 +1,5 @@
 """Interventions as values: text, sentence, JSON, and back; what means nothing or does not fit is refused."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Attention by itself: scores, masks, the fused kernel, caches and layers, against formulas and torch."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

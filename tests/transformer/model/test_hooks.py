@@ -1,7 +1,5 @@
 """Hooks: what a model calls by name, what functions may change there, and what the audit says of it."""
 
-from __future__ import annotations
-
 import gc
 import weakref
 from dataclasses import replace

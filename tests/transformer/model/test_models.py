@@ -1,7 +1,5 @@
 """Whole models: the paper's, language models and recurrent ones, against torch and the formulas; configs."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any, get_args
 

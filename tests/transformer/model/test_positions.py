@@ -1,7 +1,5 @@
 """Positional encodings: their formulas, what they add, turn and bias, and what must hold for each of them."""
 
-from __future__ import annotations
-
 import math
 import re
 from dataclasses import replace

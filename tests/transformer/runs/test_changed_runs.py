@@ -1,7 +1,5 @@
 """Runs with interventions, the trees of searches, and draws: against forced passes, and by hand."""
 
-from __future__ import annotations
-
 import itertools
 from functools import partial
 from typing import Any

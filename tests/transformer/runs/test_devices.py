@@ -1,7 +1,5 @@
 """Where models compute: the rule, what overrides it, and what happens when a GPU has no memory left."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

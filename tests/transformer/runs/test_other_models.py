@@ -1,7 +1,5 @@
 """Recurrent models and language models behind a translator: every way, every change, every file, audited."""
 
-from __future__ import annotations
-
 import io
 import math
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Runs of models that translate: known cells, batches, what a run gives, what is refused or noted."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import random

@@ -1,7 +1,5 @@
 """Many visitors with one model at once: each has an own run, and nobody sees another's change."""
 
-from __future__ import annotations
-
 import itertools
 import threading
 from concurrent.futures import ThreadPoolExecutor

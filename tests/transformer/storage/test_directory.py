@@ -1,7 +1,5 @@
 """Model directories: what is written comes back, a death leaves a model, and damage is one sentence."""
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import errno

@@ -1,7 +1,5 @@
 """Values of files that anybody may have written: JSON as typed values, and the header of a model card."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """A value is of its kind, or is named with what it must be."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import asdict, dataclass

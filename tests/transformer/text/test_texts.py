@@ -1,7 +1,5 @@
 """Texts: as people paste them, as sentences, as pieces and words, and as lines of files."""
 
-from __future__ import annotations
-
 import gzip
 import unicodedata
 from collections import deque

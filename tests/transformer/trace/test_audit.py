@@ -1,7 +1,5 @@
 """What a run recorded, and its audit: everything that is exchanged, changed or missing turns it red."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable

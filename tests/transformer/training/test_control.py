@@ -1,7 +1,5 @@
 """A run under control: it waits while it is held, and the end of the input ends it."""
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Iterator

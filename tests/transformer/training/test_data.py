@@ -1,7 +1,5 @@
 """Pairs to train on: their batches, what is made of them besides, and the toy tasks."""
 
-from __future__ import annotations
-
 import datetime
 from array import array
 from collections import Counter

@@ -1,7 +1,5 @@
 """Several processes train and measure as one does: the same numbers, and no batch lost or repeated."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

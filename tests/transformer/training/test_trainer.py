@@ -1,7 +1,5 @@
 """Training: loss and gradients, schedules, steps, exact resume, the files of a run, BLEU and progress."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import replace

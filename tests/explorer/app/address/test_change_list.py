@@ -1,7 +1,5 @@
 """The list of changes: what acts, what is switched off, and how both travel in an address."""
 
-from __future__ import annotations
-
 import pytest
 
 from explorer.app.address.change_list import Listed, listed, parted

@@ -1,7 +1,5 @@
 """What an event of the linked view does to the state and the address."""
 
-from __future__ import annotations
-
 import pytest
 from streamlit.testing.v1 import AppTest
 

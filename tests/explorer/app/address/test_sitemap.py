@@ -1,7 +1,5 @@
 """The map of the app: every page and section has a name, an entry in the menu and a place to go on to."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What a hosted instance closes, bounds, counts and logs, and a local one does not; visits and uploads."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

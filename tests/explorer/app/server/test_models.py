@@ -1,7 +1,5 @@
 """Which models and documents there are; what a model opens with: its examples, its first run, its words."""
 
-from __future__ import annotations
-
 import csv
 import io
 import os

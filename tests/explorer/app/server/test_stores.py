@@ -1,7 +1,5 @@
 """What the app keeps, and when it lets go: stores, models in memory, garbage, freed memory."""
 
-from __future__ import annotations
-
 import gc
 import os
 import platform

@@ -1,7 +1,5 @@
 """Who computes when: turns of browsers, work that visitors share, searches that end with their visitor."""
 
-from __future__ import annotations
-
 import gc
 import threading
 from collections.abc import Callable

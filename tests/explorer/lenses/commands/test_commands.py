@@ -1,7 +1,5 @@
 """`align` scores heads or writes the links of one; `survey` writes what the app reads of a model."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import shutil

@@ -1,7 +1,5 @@
 """What statistics say of heads (roles), and the heads that open first; for rows, see `test_forgeries`."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from closed_form import CASES

@@ -1,7 +1,5 @@
 """A survey against plain loops over runs, rows and keys; a visitor's file; the file of a survey."""
 
-from __future__ import annotations
-
 import math
 import threading
 from collections import Counter, defaultdict

@@ -1,7 +1,5 @@
 """One query of one head, one score, the parts of a model at one token: against torch, checks turned red."""
 
-from __future__ import annotations
-
 import copy
 import math
 from dataclasses import replace

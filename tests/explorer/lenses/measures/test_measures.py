@@ -1,7 +1,5 @@
 """What measures prove of themselves and refuse, and laws that they obey; numbers: test_forgeries.py."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """What a model says of its training: its log thinned to a small file; options and task on its card."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """A pair as training shows it, its smoothed losses, and the filters of a sampler, each beside plain torch."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """Other scores, weights, masks and queries of a head, against the same arithmetic written out or in torch."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from dataclasses import replace

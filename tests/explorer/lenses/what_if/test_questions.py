@@ -1,7 +1,5 @@
 """Every quantity that a question asks for, against arithmetic written here a second time."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

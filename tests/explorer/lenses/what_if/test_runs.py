@@ -1,7 +1,5 @@
 """Changed runs beside others: controls, ready experiments, words moved, and two runs compared."""
 
-from __future__ import annotations
-
 import io
 import math
 

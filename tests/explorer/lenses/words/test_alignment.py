@@ -1,7 +1,5 @@
 """Links between words: from attention, of two directions joined, in gold files; their error counted again."""
 
-from __future__ import annotations
-
 import random
 import re
 from pathlib import Path

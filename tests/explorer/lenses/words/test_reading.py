@@ -1,7 +1,5 @@
 """Maps and sentences read in words: merged and hidden cells, the telling step, glosses and claims."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """Lessons as files: what is read, what is refused and where, and progress that a student keeps."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

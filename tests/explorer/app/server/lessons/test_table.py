@@ -1,7 +1,5 @@
 """A class in one table, from its files of progress, whole and damaged."""
 
-from __future__ import annotations
-
 import csv
 import io
 import os

@@ -1,7 +1,5 @@
 """Plans and files of pairs, read or refused in one sentence; the log of a run while it grows."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import math

@@ -1,7 +1,5 @@
 """The workshop: one run at a time, within limits, however it ends; what is kept is a model like any other."""
 
-from __future__ import annotations
-
 import errno
 import os
 import signal
