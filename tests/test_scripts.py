@@ -12,7 +12,7 @@ LIVING = next(STATIC.glob("living-*")).name
 LOADED = {
     LIVING: ("explorer/linked/living/scripts.py", "static/README.md"),
     VIEW: (
-        "explorer/app/maps/component.py",
+        "explorer/app/maps/explorer.py",
         "explorer/linked/living/scripts.py",
         "explorer/linked/view/__init__.py",
         "explorer/app/controls/export.py",

@@ -146,6 +146,7 @@ def test_a_query_is_built_and_graded_without_a_jump_and_opens_again(visitor: Vis
     page.goto(f"{visitor.base}/inside_a_head?{urlencode(view)}")
     picture = page.locator(".st-key-build-row .main-svg, [class*=st-key-build] .main-svg").first
     picture.wait_for()
+    visitor.rested()
     before = box_of(picture)["y"]
     for name, value in (("a", "6"), ("b", "-5"), ("length", "10")):
         box = page.locator(f"input[type=number][aria-label^='{name[0]} ·']")

@@ -139,6 +139,11 @@ def test_switches_and_keys_go_into_the_address_and_stay_off_other_pages():
     assert view(at)["source"] == 3
 
 
+def test_what_cannot_be_read_in_the_address_is_named():
+    told = said(run(PAGE, what_if="temperature-nan", kind="both", key="x"))
+    assert all(name in told.replace("\\", "") for name in ("what_if", "kind", "key"))
+
+
 @pytest.mark.parametrize(("what_if", "taken"), [("temperature-0", 0.05), ("temperature-1e9", 20)])
 def test_numbers_out_of_range_become_the_nearest(what_if: str, taken: float):
     at = step("sum", "decoder", model="random", what_if=what_if, key="999")

@@ -1,4 +1,4 @@
-"""Strips, cursor, maps and bars that move together: what `static/linked_view-7` is sent, and answers."""
+"""Strips, cursor, maps and bars that move together: what `static/linked_view-7/` is sent, and answers."""
 
 from explorer.linked.view.events import Cursor, CursorRange, picked_candidate, picked_head, presented, reduce
 from explorer.linked.view.feeds import (
