@@ -14,8 +14,8 @@ from explorer.app.shell import changed, frame, paragraph, sentence
 from explorer.app.shell.lesson import strip
 from explorer.app.shell.models.model_picker import pick_model
 from explorer.figures.base import labels
-from explorer.linked.view import Feed
 from explorer.linked.view.home import HOME, LARGEST, TOUR, next_feed
+from explorer.linked.view.strips import Feed
 
 PAGE = Page(
     "Translate",

@@ -39,7 +39,7 @@ with for_pytorch("inside_a_head"):
     from explorer.app.shell.fitting import fitted_here
     from explorer.app.shell.models.needs import has
     from explorer.figures.base import style
-    from explorer.linked.view import window_around
+    from explorer.linked.view.feeds import window_around
     from transformer.config import AttentionKind
 
 KINDS = ("encoder", "decoder", "cross")

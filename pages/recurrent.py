@@ -45,7 +45,7 @@ with for_pytorch("recurrent"):
     from explorer.figures.pages.recurrent import paths, with_centres
     from explorer.lenses.inside.inside import ScoreTerms, score_terms
     from explorer.lenses.what_if.two_runs import align_tokens
-    from explorer.linked.view import window_around
+    from explorer.linked.view.feeds import window_around
     from transformer import Translation, Window
     from transformer.config import SCORE_RULES, AttentionKind, Head, RecurrentConfig, TransformerConfig
     from transformer.view import HeadView

@@ -41,7 +41,7 @@ with for_pytorch("whole_model"):
     from explorer.figures.base import captions, labels
     from explorer.figures.pages.anatomy import diagram, lens, norms, stream
     from explorer.lenses.inside.parts import logit_lens, stream_norms
-    from explorer.linked.view import Layout
+    from explorer.linked.view.home import Layout
     from transformer.audit import merged
     from transformer.config import ModelConfig, Side
     from transformer.model import count_parameters

@@ -4,7 +4,8 @@ from typing import Any
 
 from explorer.figures.maps.lines import WeightLine
 from explorer.lenses.words.reading import Reading, read_axis, read_view
-from explorer.linked.view import lines_feed, map_feed, strips_feed, strongest_feed, whole_feed
+from explorer.linked.view.feeds import lines_feed, map_feed, strongest_feed, whole_feed
+from explorer.linked.view.strips import strips_feed
 from transformer import Translator
 
 from .conftest import PATIENCE, STATIC

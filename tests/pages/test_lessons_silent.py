@@ -17,7 +17,7 @@ from streamlit.testing.v1 import AppTest
 from explorer.app.server import examples, models
 from explorer.app.server.lessons import asking, files
 from explorer.lenses.what_if.questions import Measured
-from explorer.linked.view import LATER
+from explorer.linked.view.silent import LATER
 
 MODELS = ("en-pt", "en-de")
 LESSONS = {**files.every()[0], **files.checks()}

@@ -5,7 +5,7 @@ import streamlit as st
 
 from explorer.app.address import session
 from explorer.figures.base.plot import NUMBER, quiet
-from explorer.linked.view import LATER
+from explorer.linked.view.silent import LATER
 
 
 def say(text: str) -> None:

@@ -23,7 +23,7 @@ from explorer.figures.base.bars import percent
 from explorer.figures.base.captions import KIND_NAMES, summary
 from explorer.figures.base.quantity import MEASURES, QUANTITIES
 from explorer.lenses.words.reading import ReadView
-from explorer.linked.view import Gloss, Shade
+from explorer.linked.view.strips import Gloss, Shade
 
 if TYPE_CHECKING:
     import pandas  # type: ignore[import-untyped]

@@ -22,9 +22,10 @@ from explorer.app.server import catalogue, measured, models, runs
 from explorer.app.server.view import View
 from explorer.app.shell import changed
 from explorer.lenses.words.reading import Reading, read_view
-from explorer.linked import view as linked_view
-from explorer.linked.view import CursorRange, Feed, Layout, Shade
-from explorer.linked.view.home import head_map
+from explorer.linked.view.events import CursorRange
+from explorer.linked.view.home import Layout, head_map
+from explorer.linked.view.silent import silenced
+from explorer.linked.view.strips import SIDES, Feed, Shade, strips_feed
 from transformer.config import AttentionKind
 
 page_value("present", YES, False)  # whether the view fills the window, in large type
@@ -48,7 +49,7 @@ _FEEDER = st.components.v2.component(
 class Strips:
     """Marks that the token strips of a view show beside the tokens."""
 
-    sides: Mapping[str, str] = field(default_factory=lambda: linked_view.SIDES)  # names of the strips
+    sides: Mapping[str, str] = field(default_factory=lambda: SIDES)  # names of the strips
     n_given: int = 0  # how many of the target tokens were given to the model, and not written by it
     shades: Sequence[Shade] = ()  # how dark each target token is; none if the strip is not shaded
 
@@ -128,7 +129,7 @@ def explorer(scene: Scene) -> None:
 def _feed(layout: Layout, name: str, payload: Mapping[str, Any]) -> None:
     """Sends a feed, which Streamlit does if it changed; an open question gets none that answers it."""
     choices = session.silent()
-    sent = payload if choices is None else linked_view.silenced(payload, choices)
+    sent = payload if choices is None else silenced(payload, choices)
     _FEEDER(key=f"feed.{layout.view}.{name}", data=[{"view": layout.view, "name": name, **sent}])
 
 
@@ -211,7 +212,7 @@ def _strips(scene: Scene, looks: Looks) -> Feed:
     ]
     if opened.example is not None and claimed is not None and "cross" in scene.kinds:
         claim = {"step": claimed, "text": opened.example.claim.text}
-    return linked_view.strips_feed(
+    return strips_feed(
         opened.trace,
         translation.source_tokens,
         translation.decoder_input_tokens,

@@ -23,8 +23,18 @@ from explorer.figures.maps.lines import links
 from explorer.figures.maps.overview import Measure
 from explorer.lenses.heads.roles import STATISTICS
 from explorer.lenses.words.reading import ReadView
-from explorer.linked import view as linked_view
-from explorer.linked.view import Feed, Layout
+from explorer.linked.view.feeds import (
+    bars_feed,
+    colour_note,
+    is_off,
+    lines_feed,
+    overview_feed,
+    strongest_feed,
+    switched_off,
+    whole_feed,
+)
+from explorer.linked.view.home import Layout
+from explorer.linked.view.strips import Feed
 from transformer.config import AttentionKind, Head
 
 SAMPLE = "aer"  # the one statistic that this sentence alone cannot give; it comes from `heads.json`
@@ -96,7 +106,7 @@ def choose(look: HeadSelection, now: State, tiles: bool = True) -> None:
 def feeds(look: HeadSelection, now: State, fade: bool) -> dict[str, Feed]:
     """The feeds of everything but the map: all heads, the cursor's row, lines, lists, the whole matrix."""
     kind, trace, view = look.kind, look.opened.trace, look.read()
-    row = linked_view.bars_feed(
+    row = bars_feed(
         trace,
         row_bars_spec(view),
         "source" if kind == "encoder" else "step",
@@ -110,19 +120,19 @@ def feeds(look: HeadSelection, now: State, fade: bool) -> dict[str, Feed]:
     row["hue"] = kind
 
     def off(feed: Feed) -> Feed:
-        switched = linked_view.is_off(look.translation, kind, look.head)
-        return linked_view.switched_off(feed, view) if switched else feed
+        switched = is_off(look.translation, kind, look.head)
+        return switched_off(feed, view) if switched else feed
 
     drawn: dict[str, Feed] = {"overview": tiles_feed(look, now), "row": row}
     if now.show == "lines":
         views, (share, least) = _with_others(look, now, view), display.link_rule(now.links)
         told, each = display.links_name(now.links), [links(view, share, least) for view in views]
-        feed = linked_view.lines_feed(trace, views, each, told, whole=look.lengths)
+        feed = lines_feed(trace, views, each, told, whole=look.lengths)
         drawn["lines"] = {**off(feed), "fade": fade and kind != "encoder"}
     if now.show == "strongest":
-        drawn["strongest"] = off(linked_view.strongest_feed(trace, view, now.scale, look.lengths))
+        drawn["strongest"] = off(strongest_feed(trace, view, now.scale, look.lengths))
     if look.is_windowed:
-        drawn["whole"] = linked_view.whole_feed(trace, kind, look.whole(), look.axes, now.scale)
+        drawn["whole"] = whole_feed(trace, kind, look.whole(), look.axes, now.scale)
     return drawn
 
 
@@ -181,7 +191,7 @@ def tiles_feed(look: HeadSelection, now: State) -> Feed:
     notes = {(i, j): note(look, now, (i, j), roles) for i in range(layers) for j in range(heads)}
     said = {"weight": "", "carried": " (shares carried)"}.get(look.measure, " (weights)")
     parts = [
-        f"each tile is a head: queries down, keys across, {linked_view.colour_note(now.scale)}{said}",
+        f"each tile is a head: queries down, keys across, {colour_note(now.scale)}{said}",
         f"each cell is the maximum over {tile.rows}×{tile.columns} cells" * tile.pooled,
         f"ordered in each layer by {statistic_name(now.order)}" if ordered else "",
         f"strip under a tile: {statistic_name(now.color)}" if coloured else "",
@@ -191,7 +201,7 @@ def tiles_feed(look: HeadSelection, now: State) -> Feed:
     legend = None if coloured is None else {"title": _LABELS[now.color or ""], "marks": coloured.legend()}
     figure = overview_spec(tiles, kind, look.head, notes, ordered, coloured)
     told = " · ".join(filter(None, parts))
-    return linked_view.overview_feed(opened.trace, figure, kind, (layers, heads), look.head, told, legend)
+    return overview_feed(opened.trace, figure, kind, (layers, heads), look.head, told, legend)
 
 
 def statistic_name(statistic: str | None) -> str:

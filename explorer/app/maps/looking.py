@@ -26,7 +26,8 @@ from explorer.lenses.words.reading import (
     read_view,
     reading_window,
 )
-from explorer.linked.view import Cursor, window_around
+from explorer.linked.view.events import Cursor
+from explorer.linked.view.feeds import window_around
 from transformer.config import AttentionKind, Head, TransformerConfig
 from transformer.run import Translation
 from transformer.view import AuditReport, HeadMap, HeadView, Window

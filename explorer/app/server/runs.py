@@ -22,7 +22,7 @@ from explorer.app.server.queue import turns
 from explorer.app.server.source import Source, per_model
 from explorer.app.server.stores import Model, Recent, bytes_of
 from explorer.lenses.words.alignment import Aligner
-from explorer.linked import view as linked_view
+from explorer.linked.view import strips
 from transformer.config import AttentionKind, Head
 from transformer.interventions import Intervention, write_text
 from transformer.run import DecodeStep, Translation
@@ -270,7 +270,7 @@ def followed(translation: Translation, chosen: Head) -> Sequence[int]:
     """For each step, the source token that a cross-attention head attends to most, except `</s>`."""
     known = _followed.setdefault(translation, {})
     if chosen not in known:
-        known[chosen] = linked_view.followed(translation.weights("cross", *chosen))
+        known[chosen] = strips.followed(translation.weights("cross", *chosen))
     return known[chosen]
 
 

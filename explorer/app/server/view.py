@@ -9,8 +9,7 @@ from explorer.app.server import runs
 from explorer.app.server.runs import Request
 from explorer.app.server.source import Source
 from explorer.app.server.stores import Decorator, Size, bytes_of, remembered
-from explorer.linked.view import Gloss, WordAlignment, glossed, tell
-from explorer.linked.view.strips import Example, claim_step, meant
+from explorer.linked.view.strips import Example, Gloss, WordAlignment, claim_step, glossed, meant, tell
 from transformer.config import AttentionKind
 from transformer.interventions import InterventionError
 from transformer.run import Translation

@@ -132,17 +132,15 @@ def plane(
     chosen: tuple[float, float] | None = None,  # a point with a ring
     texts: Sequence[tuple[float, float, str]] = (),  # words at points
     ends: tuple[str, str] | None = None,  # what the smallest and the largest value of a shade are
-    even: bool = False,  # whether both axes have the same scale, because distances and angles count
-    falling: bool = False,  # whether the smallest value of a shade is the strongest
 ) -> go.Figure:
-    """Draws points in a plane; a click gives a point whose `customdata` is that of the mark."""
+    """Draws points in a plane of one scale; a click gives a point whose `customdata` is that of the mark."""
     data = [each.trace() for each in marks]
     shaded = [each.values for each in marks if each.values is not None and len(each.values)]
     low = min((float(np.nanmin(values)) for values in shaded), default=0.0)
     high = max((float(np.nanmax(values)) for values in shaded), default=0.0)
     if ends and high > low:
         for trace in data:
-            trace["marker"] |= {"cmin": low, "cmax": high, "reversescale": falling}
+            trace["marker"] |= {"cmin": low, "cmax": high}
         bar = plot.colour_bar({low: labels.escape(ends[0]), high: labels.escape(ends[1])}, 0.4, air=44)
         data[0]["marker"] |= {"showscale": True, "colorbar": bar}
     if chosen is not None:
@@ -154,7 +152,7 @@ def plane(
     return plot.figure(
         data,
         x,
-        y | ({"scaleanchor": "x", "constrain": "domain"} if even else {}),
+        y | {"scaleanchor": "x", "constrain": "domain"},
         430,
         (48, 30, 8, 44 + _LEGEND * bool(ends)),
         annotations=[plot.note(labels.escape(text), x, y, 10, yshift=9) for x, y, text in texts],

@@ -151,17 +151,10 @@ STATISTICS = (
 )
 """What the maps of a run say of every head; "rows" are shares of the rows."""
 SENTENCES = 60
-"""First sentences of a survey, on which every head is also tried."""
-_MOVED = (
-    "Of the weight in the rows and columns (in cross-attention the columns) of two words, the share that "
-)
+"""First sentences of a survey, of which the source's share is measured."""
 _VALUE = "Length of what the value of </s> writes, over the mean length of the other keys'."
-PROFILED = (
-    Statistic("stays", "stays in place", f"{_MOVED}stays where it was when they change places."),
-    Statistic("follows", "goes along with words", f"{_MOVED}goes along when they change places."),
-    Statistic("eos_value", "length of the value of </s>", _VALUE, "times"),
-)
-"""Statistics that only many sentences give; all but the last come from the first `SENTENCES`."""
+PROFILED = (Statistic("eos_value", "length of the value of </s>", _VALUE, "times"),)
+"""Statistics that only many sentences give."""
 _ERROR = "AER of the implied word alignment on the links made by hand"
 JUDGED = (
     Statistic("aer", "alignment error", f"{_ERROR}, by the better of the two rows.", falling=True),

@@ -189,7 +189,7 @@ _HELD = {
     "marked": np.int8,
 }
 """How a file holds the arrays of a profile."""
-_KNOWN = {*(each.name for each in (*STATISTICS, *PROFILED, *JUDGED[:2])), "stays_error", "aer_diagonal"}
+_KNOWN = {*(each.name for each in (*STATISTICS, *PROFILED, *JUDGED[:2])), "aer_diagonal"}
 """The statistics that pages know; others of a file are read over."""
 _COUNTS = ("sentences", "forced", "pairs", "skipped")
 

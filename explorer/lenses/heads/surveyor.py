@@ -1,14 +1,11 @@
 """Reads many sentences: what each head does in them, sentence by sentence, and what it does over all.
 
-*Lists* compare key weight with what even attention gives the same token. *Place or meaning*: two words change
-places; of the old weight in their rows and columns, `stays` is the share at the same places, `follows` where
-the words are, `stays_error` the standard error of the difference (none in the decoder, where the mask
-decides). *Source share* is ALTI+, but for the first step and `</s>`.
+*Lists* compare key weight with what even attention gives the same token. *Source share* is ALTI+, but for the
+first step and `</s>`.
 """
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -18,12 +15,10 @@ from explorer.lenses.heads.roles import SENTENCES, SORTED, UNITS, Means
 from explorer.lenses.heads.statistics import HeadsOfKind, Sums, added, means
 from explorer.lenses.heads.survey import FAR, MOST, SHOWN, Line, Profile, Survey, as_line
 from explorer.lenses.measures.attribution import alti
-from explorer.lenses.what_if.controls import swapped_order, words_of
 from explorer.lenses.words.groups import reading_groups
 from explorer.lenses.words.linking import CrossAlignments
 from explorer.lenses.words.links import GoldPair
 from transformer.config import AttentionKind
-from transformer.run import Translation
 from transformer.text.pairs import DataError
 from transformer.text.words import EOS, Group, readable
 from transformer.translator import InputError, Translator
@@ -158,71 +153,6 @@ def _top(by: Any, seen: Array, values: tuple[Any, Any]) -> tuple[Array, Array]:
     return best, np.where(best[..., None] < 0, 0, told).astype(np.float32)
 
 
-# --- two words change places --------------------------------------------------------------------------------
-
-
-def _exchange(tokens: tuple[str, ...]) -> tuple[int, ...] | None:
-    """The order of tokens after the first two words of as many pieces, with one between, change places."""
-    words = words_of(tokens)
-    for one, other in combinations(range(len(words)), 2):
-        alike = len(words[one].indices) == len(words[other].indices)
-        if other - one > 1 and alike and words[one].text != words[other].text:
-            return swapped_order(tokens, one, other)
-    return None
-
-
-def _ids(translator: Translator, text: str) -> tuple[int, ...]:
-    return (*translator.ids(text), translator.config.eos_id)
-
-
-def _exchanged(
-    translator: Translator, run: Translation
-) -> Iterator[tuple[AttentionKind, tuple[int, ...], Translation]]:
-    """By kind, the new order of the tokens along its keys, and the run in which they have it."""
-    if (order := _exchange(run.source_tokens)) is not None:
-        ids = _ids(translator, run.source_text)
-        moved = tuple(ids[place] for place in order)
-        try:
-            other = translator.force(translator.tokenizer.decode(moved), run.target_ids)
-        except InputError:
-            other = run
-        if _ids(translator, other.source_text) == moved:
-            yield from ((kind, order, other) for kind in (ENCODER, CROSS))
-    if DECODER in run.config.sites and (order := _exchange(run.decoder_input_tokens)) is not None:
-        starts = len(run.decoder_input_tokens) - len(run.target_ids) + 1
-        target = [*run.target_ids]
-        target[: len(order) - starts] = [target[place - starts] for place in order[starts:]]
-        try:
-            yield DECODER, order, translator.force(run.source_text, target)
-        except InputError:
-            return
-
-
-def _moved(before: Array, after: Array, order: tuple[int, ...], kind: AttentionKind) -> Array:
-    """For `stays` and `follows`, what is counted and that of which it is a share: (2, 2, layers, heads)."""
-    moved, along = np.array(order) != np.arange(len(order)), before[..., order]
-    cells = np.broadcast_to(moved, before.shape[-2:])
-    if kind is not CROSS:
-        cells, along = cells | moved[:, None], along[..., order, :]
-    return np.stack(
-        [[np.minimum(old, after)[..., cells].sum(-1), old[..., cells].sum(-1)] for old in (before, along)]
-    )
-
-
-def _moving(tries: Sequence[Array], kind: AttentionKind) -> dict[str, Array]:
-    """`stays`, `follows` and `stays_error` over all sentences; empty if none could be tried."""
-    if not tries:
-        return {}
-    counted, over = np.stack(tries).astype(float).transpose(2, 0, 1, 3, 4)
-    whole = np.maximum(over.sum(0), 1e-9)
-    ratio = counted.sum(0) / whole
-    found = {"stays": ratio[0], "follows": ratio[1]}
-    if kind is not DECODER and (count := len(tries)) > 1:
-        parts = (counted - ratio * over) / whole  # what each sentence adds to the error
-        found["stays_error"] = np.sqrt(count / (count - 1) * ((parts[:, 0] - parts[:, 1]) ** 2).sum(0))
-    return {name: each.astype(np.float32) for name, each in found.items()}
-
-
 # --- all kinds ----------------------------------------------------------------------------------------------
 
 
@@ -236,7 +166,6 @@ class Surveyor:
         self._lock = threading.Lock()
         self._kinds = tuple(translator.config.sites)
         self._profilers = {kind: Profiler() for kind in self._kinds}
-        self._tries: dict[AttentionKind, list[Array]] = {kind: [] for kind in self._kinds}
         self._shares: list[float] = []
         self._found: list[tuple[Line, dict[AttentionKind, Sums]]] = []
         self._skipped = 0
@@ -259,22 +188,16 @@ class Surveyor:
             yield max(0, number)
 
     def _read(self, line: Line) -> None:
-        translator, tries = self._translator, len(self._found) < SENTENCES
-        run = line.run(translator, residual=tries)
+        translator, first = self._translator, len(self._found) < SENTENCES
+        run = line.run(translator, residual=first)
         projections = translator.model.output_projection
         readings = {kind: HeadsOfKind.of(run, kind, projections) for kind in self._kinds}
-        moved, shares = [], []
-        for kind, order, other in _exchanged(translator, run) if tries else ():
-            trace = other.trace
-            after = np.stack([trace.weights(kind, layer) for layer in range(len(trace.layers[kind]))])
-            moved.append((kind, _moved(readings[kind].weights, after, order, kind)))
-        if tries and {*self._kinds} == {*AttentionKind}:
+        shares: list[float] = []
+        if first and {*self._kinds} == {*AttentionKind}:
             shares = alti(translator.model, run).source.sum(1)[1:-1].tolist()
         with self._lock:
             self._found.append((line, {kind: reading.sums() for kind, reading in readings.items()}))
             self._shares += shares
-            for kind, each in moved:
-                self._tries[kind].append(each)
             for kind, reading in readings.items():
                 labels = run.labels(kind)
                 self._profilers[kind].add(reading, rows_of(labels, kind), labels.keys)
@@ -303,7 +226,7 @@ class Surveyor:
 
     def _profile(self, kind: AttentionKind, over: dict[str, Array], lines: Sequence[Line]) -> Profile:
         profiler = self._profilers[kind]
-        over = over | profiler.means() | _moving(self._tries[kind], kind)
+        over = over | profiler.means()
         if kind is CROSS and self._aligned:
             over |= self._alignments.errors()
         by_line = _stacked([means(sums[kind]) for _, sums in self._found])

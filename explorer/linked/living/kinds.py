@@ -16,8 +16,9 @@ from explorer.figures.maps.overview import LARGEST_TILE
 from explorer.lenses.words.reading import Reading, ReadView, read_view
 from explorer.linked.living import packed
 from explorer.linked.living.known import Known, measured
-from explorer.linked.view import colour_note, followed
+from explorer.linked.view.feeds import colour_note
 from explorer.linked.view.home import LARGEST, head_map
+from explorer.linked.view.strips import followed
 from transformer.config import AttentionKind, Head
 from transformer.run import Translation
 from transformer.view import HeadMap

@@ -22,8 +22,7 @@ from explorer.lenses.words.alignment import Aligner
 from explorer.lenses.words.languages import languages_in_words, languages_of
 from explorer.lenses.words.reading import Reading, ReadView, read_view
 from explorer.linked.living import packed
-from explorer.linked.view import Gloss
-from explorer.linked.view.strips import Example, read_examples
+from explorer.linked.view.strips import Example, Gloss, read_examples
 from transformer.config import Head, TransformerConfig
 from transformer.interventions import write_text
 from transformer.run import Translation

@@ -20,9 +20,8 @@ from explorer.linked.living import packed, scripts
 from explorer.linked.living.beside import in_words, told_apart, unchanged
 from explorer.linked.living.kinds import MOST, SCORED, WHOLE, AttentionMaps
 from explorer.linked.living.known import Known, address, why_not
-from explorer.linked.view import SIDES, glossed, strips_feed, tell
 from explorer.linked.view.home import HOME, TOUR, next_feed
-from explorer.linked.view.strips import claim_step, meant
+from explorer.linked.view.strips import SIDES, claim_step, glossed, meant, strips_feed, tell
 from transformer.config import Head
 from transformer.run import NotCapturedError, Translation
 

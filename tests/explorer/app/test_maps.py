@@ -20,7 +20,7 @@ from explorer.app.sections.cross_attention.links import LinkRules
 from explorer.app.server import catalogue, runs
 from explorer.app.server.runs import Request
 from explorer.app.server.view import View
-from explorer.linked.view import Cursor
+from explorer.linked.view.events import Cursor
 from transformer import AttentionKind, Sampling, Translator
 from transformer import interventions as do
 from transformer.run import Translation

@@ -197,7 +197,7 @@ PICTURES: dict[str, Any] = {
     "many heads": lambda: head_grid([[Cell(0.2, "20 %", "prev", "")] * 11], "decoder", (0, 0)),
     "distances": lambda: distance_bars(np.arange(5) / 10, np.full(5, 0.2), "cross"),
     "plane": lambda:
-        plane([SHADED, NAMED], ("a", EVIL), (2.0, 5.0), [(1.0, 3.0, EVIL)], ("10 %", "90 %"), True, True),
+        plane([SHADED, NAMED], ("a", EVIL), (2.0, 5.0), [(1.0, 3.0, EVIL)], ("10 %", "90 %")),
     "ledger": lambda: ledger_spec("decoder", WORDS, MASK, LEDGER, 1),
     "long ledger": lambda:
         ledger_spec("cross", [f"▁t{i}" for i in range(19)], np.ones(19, bool), [LedgerRow("q", np.ones(19))]),

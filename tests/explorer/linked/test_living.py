@@ -27,8 +27,8 @@ from explorer.linked.living.known import address
 from explorer.linked.living.packed import CellError, cells, scores
 from explorer.linked.living.page import POLICY
 from explorer.linked.living.scripts import script, style
-from explorer.linked.view import followed
 from explorer.linked.view.home import head_map
+from explorer.linked.view.strips import followed
 from transformer import Sampling, Translation, Translator, load_translator, save_trace
 from transformer import interventions as do
 from transformer.exports.npz import load_trace

@@ -19,7 +19,8 @@ from explorer.app.maps.run_export import run_export
 from explorer.app.server.view import View
 from explorer.figures.base import labels
 from explorer.figures.pages.search import Beside, Branch, search_tree
-from explorer.linked.view import Layout, race_feed
+from explorer.linked.view.feeds import race_feed
+from explorer.linked.view.home import Layout
 from transformer.beam import TokenTree
 from transformer.decoding import Node
 from transformer.run import Translation

@@ -19,7 +19,7 @@ from explorer.figures.base.labels import count
 from explorer.figures.maps.alignment import alignment_map, size_for
 from explorer.lenses.words.alignment import Rule, score
 from explorer.lenses.words.links import GoldPair, Links
-from explorer.linked.view import window_around
+from explorer.linked.view.feeds import window_around
 from transformer.text.pairs import DataError
 from transformer.text.words import Group
 

@@ -14,10 +14,10 @@ from explorer.app.sections.heads.head import SurveyView, written
 from explorer.app.server import models
 from explorer.app.server.source import Source
 from explorer.app.server.surveys import named
-from explorer.figures.base import labels, style
+from explorer.figures.base import labels
 from explorer.figures.base.captions import KIND_NAMES
-from explorer.figures.pages.heads import Cell, Marks, head_grid, plane
-from explorer.lenses.heads.roles import MIXED, MIXED_DEFINITION, ROLES, THRESHOLDS, Statistic
+from explorer.figures.pages.heads import Cell, head_grid
+from explorer.lenses.heads.roles import MIXED, MIXED_DEFINITION, ROLES, THRESHOLDS
 
 _SHORT = {each.name: each.short for each in ROLES} | {MIXED: "–"}
 _SEEING = (
@@ -51,26 +51,11 @@ def grid(view: SurveyView, color: str | None = None) -> go.Figure:
     cells = [[Cell(0.0, "", "", "")] * view.roles.shape[1] for _ in view.roles]
     for place, value in np.ndenumerate(view.values(view.statistic)):
         text, role = written(value, view.statistic), _SHORT[str(view.roles[place])]
-        cells[place[0]][place[1]] = Cell(float(value), text, role, _note(view, place, view.statistic))
+        layer, number = place
+        note = f"{labels.head_phrase(layer, number)}\n{view.statistic.label}: {text}"
+        note += f"\nrole: {view.role((layer, number))}"
+        cells[layer][number] = Cell(float(value), text, role, note)
     return head_grid(cells, view.kind, view.head, color, view.statistic.falling)
-
-
-def _note(view: SurveyView, place: tuple[int, ...], *statistics: Statistic) -> str:
-    lines = [f"{each.label}: {written(view.values(each)[place], each)}" for each in statistics]
-    layer, number = place
-    return "\n".join([labels.head_phrase(layer, number), *lines, f"role: {view.role((layer, number))}"])
-
-
-def _points(view: SurveyView, across: Statistic, up: Statistic) -> go.Figure:
-    """All heads in the plane of two statistics, shaded by the chosen one."""
-    x, y, shade = (view.values(each) for each in (across, up, view.statistic))
-    places = [*np.ndindex(x.shape)]
-    notes = [_note(view, place, across, up, view.statistic) for place in places]
-    hue = style.HUES[str(view.kind)]
-    marks = Marks("", x.ravel(), y.ravel(), hue, notes, places, values=shade.ravel())
-    low, high = (written(each, view.statistic) for each in (shade.min(), shade.max()))
-    ring, titles = (float(x[view.head]), float(y[view.head])), (across.label, up.label)
-    return plane([marks], titles, ring, ends=(low, high), falling=view.statistic.falling)
 
 
 def _sentence(view: SurveyView) -> str:
@@ -90,26 +75,20 @@ def _sentence(view: SurveyView) -> str:
 
 
 def _map(view: SurveyView) -> None:
-    kind, statistic, now = str(view.kind), view.statistic, view.now
+    kind, statistic = str(view.kind), view.statistic
     names = {each.name: each.label for each in view.known.values()}
-    as_points = now.heads_as == "points"
-    across, up = view.choice(now.across, "entropy"), view.choice(now.up, next(iter(names)))
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        pickers.switch("heads_as", "All heads", {"tiles": "tiles", "points": "points"}, now.heads_as)
-        label, key = "Colour" if as_points else "Statistic", f"heads.statistic.{kind}"
-        pickers.choose(key, label, names, statistic.name, "statistic", width=260, labelled=as_points)
-        if as_points:
-            pickers.choose("across", "Across", names, across.name, width=220, labelled=True)
-            pickers.choose("up", "Up", names, up.name, width=220, labelled=True)
+    pickers.choose(
+        f"heads.statistic.{kind}", "Statistic", names, statistic.name, "statistic", width=260, labelled=False
+    )
     panel(
-        f"heads-{kind}-{statistic.name}{'-points' * as_points}",
-        partial(_points, view, across, up) if as_points else partial(grid, view),
+        f"heads-{kind}-{statistic.name}",
+        partial(grid, view),
         caption(view),
-        key=f"heads.map.{kind}{'.points' * as_points}",
+        key=f"heads.map.{kind}",
         seeing=f"{_SEEING} **{statistic.label}**: {statistic.definition}".replace("<", "\\<"),
         alt=f"All heads by {statistic.label}; the table below says the same",
         take=lambda place: session.change(**{kind: tuple(place)}),
-        inked=not as_points,
+        inked=True,
         sentence=False,
     )
 

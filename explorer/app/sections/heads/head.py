@@ -53,9 +53,6 @@ page_value("keys_by", one_of("weight", "lift"), "weight")  # what orders its lis
 page_value("sorted_by", one_of(*SORTED), "role")  # what orders its sentences
 page_value("colour_by", one_of("side", "position", "class"), "side")  # what colours its queries and keys
 page_value("point", HEAD)  # one of them: 0 for a query, 1 for a key, and its number
-page_value("heads_as", one_of("tiles", "points"), "tiles")  # how all heads are drawn
-page_value("across", one_of(*_NAMES))  # the statistic from left to right, of points
-page_value("up", one_of(*_NAMES))  # the statistic upwards
 
 PAGES = {kind: f"pages/{kind}_self_attention.py" for kind in ("encoder", "decoder")}
 PAGES["cross"] = "pages/cross_attention.py"
@@ -94,14 +91,11 @@ class SurveyView:
         names = {*self.survey.means[self.kind], "keeps"}
         return {each.name: each for each in (*STATISTICS, *PROFILED, *JUDGED) if each.name in names}
 
-    def choice(self, name: str | None, usual: str | None = None) -> Statistic:
-        """The statistic of a name; the usual one, or that of the kind, if its heads lack it."""
-        names = (name, usual, _FIRST[str(self.kind)], *self.known)
-        return next(self.known[each] for each in names if each in self.known)
-
     @cached_property
     def statistic(self) -> Statistic:
-        return self.choice(self.now.statistic)
+        """The chosen statistic; that of the kind, if its heads lack it."""
+        names = (self.now.statistic, _FIRST[str(self.kind)], *self.known)
+        return next(self.known[each] for each in names if each in self.known)
 
     @cached_property
     def roles(self) -> np.ndarray:
@@ -212,7 +206,6 @@ def _distances(view: SurveyView) -> None:
     st.markdown(
         f"Most above even weights: keys **{away if most != FAR else 'at the same position**'}, with "
         f"{percent(float(shares[most]))} of the weight instead of {percent(float(chance[most]))}."
-        f"{_moved(view)}"
     )
     panel(
         f"distances-{view.kind}",
@@ -225,26 +218,6 @@ def _distances(view: SurveyView) -> None:
         ],
         sentence=False,
     )
-
-
-def _moved(view: SurveyView) -> str:
-    """What two exchanged words do to the pattern, in a sentence."""
-    means = {name: float(each[view.head]) for name, each in view.survey.means[view.kind].items()}
-    if "stays" not in means:
-        return ""
-    stays, follows = means["stays"], means["follows"]
-    where = "columns" if view.kind is AttentionKind.CROSS else "rows and columns"
-    told = (
-        f" When two words change places, {percent(stays)} of the weight in their {where} stays in place, and "
-        f"{percent(follows)} goes along with them"
-    )
-    if view.kind is AttentionKind.DECODER:
-        return f"{told}; where it can go is for the mask to decide."
-    if "stays_error" not in means:
-        return f"{told}."
-    if abs(stays - follows) <= 2 * means["stays_error"]:
-        return f"{told}: within two standard errors, neither is more."
-    return f"{told}: it looks more **by {'position' if stays > follows else 'meaning'}**."
 
 
 def _sentences(view: SurveyView) -> None:
@@ -347,7 +320,7 @@ def _compares(view: SurveyView, source: Source) -> None:
     ends = ("first token", f"token {last + 1}") if by == "position" else None
     panel(
         f"points-{kind}",
-        lambda: plane(marks, (first, second), chosen and chosen[-2:], texts, ends, even=True),
+        lambda: plane(marks, (first, second), chosen and chosen[-2:], texts, ends),
         f"{view.named()} · {len(sides[0])} queries (diamonds) and {len(sides[1])} keys (circles) of "
         f"{len(runs)} sentences · {view.survey.model}",
         lambda: [

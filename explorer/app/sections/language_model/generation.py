@@ -18,12 +18,14 @@ from explorer.app.maps.run_export import run_export
 from explorer.app.server.view import View
 from explorer.figures.base import labels
 from explorer.figures.base.bars import shown_candidates
-from explorer.linked import view as linked_view
-from explorer.linked.view import Feed, Layout
+from explorer.linked.view.feeds import race_feed
+from explorer.linked.view.home import Layout
+from explorer.linked.view.strips import SIDES as OF_PAIRS
+from explorer.linked.view.strips import Feed
 from transformer.run import DecodeStep, Translation
 
 KIND = "decoder"
-SIDES = {**linked_view.SIDES, "target": "text"}
+SIDES = {**OF_PAIRS, "target": "text"}
 EXAMPLES = {
     "agreement": "The books on the table",
     "a story": "When I was a child, I",
@@ -76,7 +78,7 @@ def view(
         return Layout("language_model", "page", ("target",), ("next", focus, *parts, *whole), focus)
 
     def feeds(now: State, looks: Looks) -> dict[str, Feed]:
-        race = linked_view.race_feed(opened.trace, run.steps, NEXT + caption, offered(opened))
+        race = race_feed(opened.trace, run.steps, NEXT + caption, offered(opened))
         feeds = {"next": race, **more, **heads.feeds(looks[KIND], now, fade)}
         return {name: feed for name, feed in feeds.items() if name in layout(now, looks).plots}
 

@@ -17,7 +17,8 @@ from explorer.app.server.view import View
 from explorer.figures.base import labels
 from explorer.figures.base.bars import percent
 from explorer.figures.base.labels import count, number
-from explorer.linked.view import Layout, window_around
+from explorer.linked.view.feeds import window_around
+from explorer.linked.view.home import Layout
 from transformer.run import Translation
 from transformer.view import HeadView
 

@@ -14,8 +14,8 @@ from explorer.figures.base.bars import percent
 from explorer.figures.base.labels import piece
 from explorer.figures.base.style import figure
 from explorer.figures.pages.distributions import LARGEST, bits_spec, share
-from explorer.linked import view as linked_view
-from explorer.linked.view import Shade
+from explorer.linked.view.feeds import bars_feed
+from explorer.linked.view.strips import Shade
 from transformer.run import Translation
 from transformer.training.quality import perplexity
 
@@ -71,7 +71,7 @@ def show(opened: View) -> None:
     run = opened.translation
     named = zip(labels.names(run.target_tokens), run.surprisals, strict=True)
     st.markdown(cost(run))
-    bars = linked_view.bars_feed(
+    bars = bars_feed(
         opened.trace,
         bits_spec(run.target_tokens, run.surprisals),
         "step",

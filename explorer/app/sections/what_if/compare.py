@@ -27,7 +27,7 @@ from explorer.figures.base import captions, labels
 from explorer.figures.maps.heatmap import axis_titles, lowered
 from explorer.figures.pages.what_if import ROOM, difference_map, merged_names, scale_end
 from explorer.lenses.what_if.two_runs import Difference, difference
-from explorer.linked.view import window_around
+from explorer.linked.view.feeds import window_around
 
 SEEING = (
     "The maps show A, B and A − B: purple where A has more weight, amber where B has more. Edit distance "

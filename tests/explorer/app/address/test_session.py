@@ -8,7 +8,7 @@ def script(trace: str, more: dict[str, object]) -> None:
     import streamlit as st
 
     from explorer.app.address import session
-    from explorer.linked.view import CursorRange
+    from explorer.linked.view.events import CursorRange
 
     session.adopt()
     event = {"trace": trace, "step": 2, "source": None, "seq": 1, **more}

@@ -40,9 +40,8 @@ from explorer.figures.maps.heatmap import levels
 from explorer.lenses.words.alignment import Aligner
 from explorer.lenses.words.groups import find_word
 from explorer.lenses.words.reading import Reading, read_view
-from explorer.linked import view as linked_view
-from explorer.linked.view import EXAMPLE
-from explorer.linked.view.strips import Claim, Example, claim_step
+from explorer.linked.view.feeds import map_feed
+from explorer.linked.view.strips import EXAMPLE, Claim, Example, claim_step
 from transformer import load_translator
 from transformer.config import TransformerConfig
 from transformer.devices import VARIABLE
@@ -196,9 +195,7 @@ def test_the_shipped_run_is_the_first_example_as_the_bundled_model_computes_it()
         assert [each.token for each in ones] == [each.token for each in others]
         np.testing.assert_allclose([a.log_prob for a in ones], [b.log_prob for b in others], atol=10 * CLOSE)
     for kind, head in (("encoder", (0, 0)), ("decoder", (1, 2)), ("cross", (1, 5))):
-        feeds = [
-            linked_view.map_feed("t", read_view(run.map(kind, *head), Reading())) for run in (shipped, fresh)
-        ]
+        feeds = [map_feed("t", read_view(run.map(kind, *head), Reading())) for run in (shipped, fresh)]
         for feed in feeds:
             del feed["figure"], feed["badge"]
         assert feeds[0] == feeds[1]
