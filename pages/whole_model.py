@@ -39,11 +39,11 @@ with for_pytorch("whole_model"):
     from explorer.app.shell.changed import of_tokens
     from explorer.app.shell.page import open_sentence_page, with_model
     from explorer.figures.base import captions, labels
-    from explorer.figures.pages.anatomy import diagram, lens, norms, stream
+    from explorer.figures.pages.anatomy import diagram, lens, stream
     from explorer.lenses.inside.parts import logit_lens, stream_norms
     from explorer.linked.view.home import Layout
     from transformer.audit import merged
-    from transformer.config import ModelConfig, Side
+    from transformer.config import Side
     from transformer.model import count_parameters
     from transformer.storage.card import Score, paragraph, scores
 
@@ -54,18 +54,6 @@ SEEING = (
     "negative, clear is zero."
 )
 SHARES = (1.0, 1.35)  # of the two columns
-ORDERS = {
-    "pre": "The {norm} stands before each sub-layer, as in most later models: there is a path that meets no "
-    "{norm} from the bottom of a stack to its top, one {norm} stands at the end, and training does without "
-    "the long warm-up of the learning rate (Xiong et al. 2020). In the paper it comes after each addition.",
-    "post": "As in the paper, the LayerNorm comes after each addition, so the stream passes through every "
-    "one of them. Most later models put it before each sub-layer (pre-norm): a path that meets no LayerNorm "
-    "leads to the top, and training does without the long warm-up (Xiong et al. 2020).",
-}
-CHAINS = {
-    "pre": (r"x + \mathrm{MultiHead}(\mathrm{LN}(x))", r"z + \mathrm{FFN}(\mathrm{LN}(z))"),
-    "post": (r"\mathrm{LN}(x + \mathrm{MultiHead}(x))", r"\mathrm{LN}(z + \mathrm{FFN}(z))"),
-}
 SHARED_TEST = "newstest2014"  # on which the paper reports its scores
 UNSTATED = "not stated in its card"
 COMPARED = (
@@ -117,7 +105,6 @@ def show(opened: View) -> None:
         logit_lenses(at)
 
     explorer(Scene(LAYOUT, opened, ("cross",), below=below, follows=True))
-    blocks(opened)
     paper_table(opened)
 
 
@@ -171,9 +158,12 @@ def residual_stream(at: Inspected) -> None:
         lengths = np.array([point.norm for point in points])
         lines.append((f"{side} at “{captions.quote(tokens[place])}”", names, lengths))
         checks += more
-    why = "With post-norm, every norm brings the vector back to the scale that its γ sets."
+    why = "With post-norm, as in the paper, every norm brings the vector back to the scale that its γ sets."
     if run.config.norm == "pre":
-        why = "With pre-norm, nothing scales the vector back on the way, so it mostly grows."
+        why = (
+            "With pre-norm, as in most later models (Xiong et al. 2020), nothing scales the vector back on "
+            "the way, so it mostly grows; in the paper, a norm stands after each addition."
+        )
     audit = merged(checks)
     st.divider()
     left, right = st.columns(SHARES, gap="medium")
@@ -231,50 +221,6 @@ def logit_lenses(at: Inspected) -> None:
         derived=True,
         scrolls=620,
     )
-
-
-def blocks(opened: View) -> None:
-    """A block and the whole model as chains of shapes; the two places of the norm."""
-    run, config = opened.translation, opened.translation.config
-    st.divider()
-    left, right = st.columns(SHARES, gap="medium")
-    with left:
-        st.markdown("##### A block as one chain")
-        st.markdown(
-            "Attention mixes positions and takes x to z; the feed-forward network takes each position of z "
-            "to y. All three have the same shape, so blocks can be stacked; a decoder block has "
-            "cross-attention between the two."
-        )
-        st.latex(chain(config, len(run.source_tokens)))
-        st.markdown("The whole model is such a chain, too; the decoder's blocks also read the memory.")
-        st.latex(whole(config, len(run.source_tokens), len(run.target_tokens)))
-    with right:
-        st.markdown("##### Pre-norm and post-norm")
-        st.markdown(ORDERS[config.norm].replace("{norm}", config.norm_name))
-        caption = f"Order of a sub-layer · {run.model} runs {captions.norm_name(config.norm)}"
-        alt = "Post-norm and pre-norm as diagrams"
-        panel("anatomy-norms", lambda: norms(config.norm, config.norm_name), caption, alt=alt)
-
-
-def chain(config: ModelConfig, tokens: int) -> str:
-    """LaTeX of an encoder block from x to y, with its shapes."""
-    called = {"LayerNorm": "LN"}.get(config.norm_name, "RMS")
-    first, second = (step.replace(r"\mathrm{LN}", rf"\mathrm{{{called}}}") for step in CHAINS[config.norm])
-    x, z, y = (rf"\underset{{{tokens} \times {config.d_model}}}{{{name}}}" for name in "xzy")
-    return (
-        rf"\begin{{aligned}} {x} \;&\to\; {z} = {first} \\[4pt] {z} \;&\to\; {y} = {second} \end{{aligned}}"
-    )
-
-
-def whole(config: ModelConfig, source: int, target: int) -> str:
-    """LaTeX of the whole model from ids to ids, with its shapes; lengths in tokens."""
-    scores = rf"{target} \times {config.n_target_pieces} \to {target}\ \text{{ids}}"
-    ends, lines = ((source, r"\text{memory}"), (target, scores)), list[str]()
-    for stack, (n, end) in zip(config.stacks.values(), ends, strict=True):
-        shape = rf"{n} \times {config.d_model}"
-        steps = rf"\xrightarrow{{{stack.n_layers}\ \text{{blocks}}}}"
-        lines.append(rf"{n}\ \text{{ids}} &\to {shape} {steps} {shape} \\ &\to {end}")
-    return r"\begin{aligned} " + r" \\[4pt] ".join(lines) + r" \end{aligned}"
 
 
 def paper_table(opened: View) -> None:

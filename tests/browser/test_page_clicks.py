@@ -160,7 +160,7 @@ def test_a_step_moves_the_logit_lens_and_a_click_on_a_box_opens_the_part(visitor
     assert visitor.page.evaluate("document.documentElement.scrollWidth") <= 390
     visitor.page.set_viewport_size({"width": 1400, "height": 900})
     visitor.rested()
-    visitor.until("document.querySelector('.st-key-anatomy-norms .js-plotly-plot')")
+    visitor.until("document.querySelector('.st-key-anatomy-lens .js-plotly-plot')")
     first = visitor.page.locator(".js-plotly-plot .nsewdrag").first
     first.scroll_into_view_if_needed()
     box = box_of(first)

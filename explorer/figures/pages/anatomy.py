@@ -90,22 +90,6 @@ def _text(text: str, bold: bool = False) -> str:
     return f"<b>{labels.escape(text)}</b>" if bold else labels.escape(text)
 
 
-def norms(running: str, called: str = "LayerNorm") -> go.Figure:
-    """Post-norm and pre-norm side by side; a frame and a label mark `running`, `pre` or `post`."""
-    orders = {"post": (1, ("x", "sub-layer", "+", called)), "pre": (2, ("x", called, "sub-layer", "+"))}
-    shapes, notes = [], []
-    for x, (norm, (adds, parts)) in zip((0.0, 2.0), orders.items(), strict=True):
-        runs = norm == running
-        boxes = [Box(part, part, None, y > 0, adds if part == "+" else 0) for y, part in enumerate(parts)]
-        shapes += _stack(x, boxes, "")
-        notes += [plot.note(_text(part), x, y) for y, part in enumerate(parts)]
-        notes.append(plot.note(_text(f"{norm}-norm{': runs here' * runs}", runs), x, 4.15))
-        if runs:
-            shapes.append(plot.rectangle(x - 0.96, x + 0.9, -0.6, 4.5))
-    x_axis, y_axis = ({**plot.HIDDEN, "range": ends} for ends in ([-1.05, 3.0], [-0.75, 4.6]))
-    return plot.figure([plot.nothing()], x_axis, y_axis, 190, shapes=shapes, annotations=notes)
-
-
 def lens(
     # names of the rows, from the input upwards; the last row, in bold, is the model's own output
     rows: Sequence[str],
