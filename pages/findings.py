@@ -11,10 +11,10 @@ from explorer.app.address.state import page_value
 from explorer.app.controls import command, inform, panel, plain
 from explorer.app.controls.text import data
 from explorer.app.server import studies
-from explorer.app.server.studies import Chart, Study
+from explorer.app.server.studies import Study
 from explorer.app.shell import menu
 from explorer.app.shell.page import open_plain_page
-from explorer.figures.pages.study import draw, number
+from explorer.figures.pages.study import Chart, draw, number
 
 PAGE = Page(
     "Findings",

@@ -4,29 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Literal
 
 from explorer.app.server import catalogue
+from explorer.figures.pages.study import Chart
 from transformer.storage.files import read_json
 
 FOLDER = catalogue.ROOT / "assets" / "studies"
-Cell = str | float | None
-
-
-@dataclass(frozen=True)
-class Chart:
-    """Rows of numbers, and how they are drawn."""
-
-    # `curves` over numbers; `dots` and `bars`, a row for each place, or side by side in groups; `grid`, a map
-    # of series (down) by places (across); `table`, with any columns
-    kind: Literal["curves", "dots", "bars", "grid", "table"]
-    caption: str  # what it shows
-    alt: str  # what one sees, for people who do not see it
-    # names of the columns: series, place, value, and perhaps the low and the high end of an interval
-    columns: Sequence[str]
-    rows: Sequence[Sequence[Cell]]
-    log: Literal["", "x", "y", "xy"] = ""  # which axes are logarithmic
-    unit: str = ""  # written after a value
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,9 @@
 
 import math
 from collections.abc import Callable, Sequence
-from itertools import pairwise
+from dataclasses import dataclass
 from textwrap import wrap
-from typing import Protocol
+from typing import Literal
 
 import numpy as np
 import plotly.graph_objects as go
@@ -34,32 +34,33 @@ _SIGNED = [
 ]
 """Scales of a map, on which numbers can be read in both themes."""
 _MOST_MARKS = 40
-_MOST_POWERS, _FEW_POWERS, _MOST_COUNTED = 7, 2.2, 12
+_MOST_COUNTED = 8
 _ROW, _GROUP = 26, 18
 
 
-class ChartLike(Protocol):
-    """A chart, as `explorer.app.server.studies.Chart` describes it."""
+@dataclass(frozen=True)
+class Chart:
+    """Rows of numbers, and how they are drawn."""
 
-    @property
-    def kind(self) -> str: ...
-    @property
-    def columns(self) -> Sequence[str]: ...
-    @property
-    def rows(self) -> Sequence[Row]: ...
-    @property
-    def log(self) -> str: ...
-    @property
-    def unit(self) -> str: ...
+    # `curves` over numbers; `dots` and `bars`, a row for each place, or side by side in groups; `grid`, a map
+    # of series (down) by places (across); `table`, with any columns
+    kind: Literal["curves", "dots", "bars", "grid", "table"]
+    caption: str  # what it shows
+    alt: str  # what one sees, for people who do not see it
+    # names of the columns: series, place, value, and perhaps the low and the high end of an interval
+    columns: Sequence[str]
+    rows: Sequence[Row]
+    log: Literal["", "x", "y", "xy"] = ""  # which axes are logarithmic
+    unit: str = ""  # written after a value
 
 
-def draw(chart: ChartLike, among: Sequence[str] = (), ink: str = "#1d232c") -> go.Figure:
+def draw(chart: Chart, among: Sequence[str] = (), ink: str = "#1d232c") -> go.Figure:
     """The figure of a chart of any kind but a table."""
     figure = _DRAWN[chart.kind](chart, among or list(_series(chart)))
     return figure.update_traces(textfont={"color": ink}, selector={"type": "heatmap"})
 
 
-def _curves(chart: ChartLike, among: Sequence[str]) -> go.Figure:
+def _curves(chart: Chart, among: Sequence[str]) -> go.Figure:
     data = []
     for name, rows, (colour, dash, symbol) in _looked(chart, among):
         drawn = plot.curve(
@@ -75,16 +76,14 @@ def _curves(chart: ChartLike, among: Sequence[str]) -> go.Figure:
             customdata=[_ends(row) for row in rows],
         )
         data.append(drawn | ({"error_y": _error(rows)} if len(chart.columns) > 3 else {}))
-    x, y = (
-        _axis(
-            chart.columns[i], [float(r[i] or 0.0) for r in chart.rows if r[2] is not None], axis in chart.log
-        )
-        for i, axis in enumerate("xy", start=1)
-    )
+    x, y = (_axis(chart.columns[i], axis in chart.log) for i, axis in enumerate("xy", start=1))
+    places = sorted({float(row[1] or 0.0) for row in chart.rows})
+    if "x" not in chart.log and len(places) <= _MOST_COUNTED and all(each.is_integer() for each in places):
+        x["tickvals"] = places  # a few whole numbers, such as layers
     return _figure(data, x | {"zeroline": False}, y, 320, len(data))
 
 
-def _by_place(chart: ChartLike, among: Sequence[str]) -> go.Figure:
+def _by_place(chart: Chart, among: Sequence[str]) -> go.Figure:
     """A row for each place, the series of a place under one another; each value behind its interval."""
     series, data, barred = _looked(chart, among), list[Spec](), chart.kind == "bars"
     places = list(dict.fromkeys(str(row[1]) for row in chart.rows))
@@ -118,7 +117,7 @@ def _by_place(chart: ChartLike, among: Sequence[str]) -> go.Figure:
     return _figure(data, x_axis, _names(places, down=True), 60 + height, len(series))
 
 
-def _grid(chart: ChartLike, _: Sequence[str]) -> go.Figure:
+def _grid(chart: Chart, _: Sequence[str]) -> go.Figure:
     down, across = (list(dict.fromkeys(str(row[i]) for row in chart.rows)) for i in (0, 1))
     cells = {(row[0], row[1]): row[2] for row in chart.rows}
     values = [[cells.get((row, column)) for column in across] for row in down]
@@ -139,7 +138,7 @@ def _grid(chart: ChartLike, _: Sequence[str]) -> go.Figure:
     return _figure([data], x, _names(down, down=True), 70 + 34 * len(down), 1)
 
 
-_DRAWN: dict[str, Callable[[ChartLike, Sequence[str]], go.Figure]] = {
+_DRAWN: dict[str, Callable[[Chart, Sequence[str]], go.Figure]] = {
     "curves": _curves,
     "dots": _by_place,
     "bars": _by_place,
@@ -147,7 +146,7 @@ _DRAWN: dict[str, Callable[[ChartLike, Sequence[str]], go.Figure]] = {
 }
 
 
-def _series(chart: ChartLike) -> dict[str, list[Row]]:
+def _series(chart: Chart) -> dict[str, list[Row]]:
     """The rows with a value, by the name of their series."""
     found: dict[str, list[Row]] = {}
     for row in chart.rows:
@@ -156,7 +155,7 @@ def _series(chart: ChartLike) -> dict[str, list[Row]]:
     return found
 
 
-def _looked(chart: ChartLike, among: Sequence[str]) -> list[tuple[str, list[Row], tuple[str, str, str]]]:
+def _looked(chart: Chart, among: Sequence[str]) -> list[tuple[str, list[Row], tuple[str, str, str]]]:
     """Name, rows, and colour, line and mark of each series."""
     looks = {name: LOOKS[among.index(name) % len(LOOKS)] for name in _series(chart)}
     looks |= {name: (style.HUES[KINDS[name]], *looks[name][1:]) for name in looks if name in KINDS}
@@ -170,7 +169,7 @@ def number(value: object, digits: int = 3) -> str:
     return labels.number(value, ",d" if isinstance(value, int) else f",.{digits}f") if value else "0"
 
 
-def _digits(chart: ChartLike) -> int:
+def _digits(chart: Chart) -> int:
     """Digits after the point that three figures of the largest value of a chart need."""
     most = max((abs(float(row[2])) for row in chart.rows if row[2] is not None), default=1.0)
     return max(0, min(3, 2 - math.floor(math.log10(most)))) if most else 0
@@ -188,40 +187,18 @@ def _error(rows: Sequence[Row]) -> Spec:
     return plot.error(low, high)
 
 
-def _axis(title: str, values: Sequence[float] = (), log: bool = False) -> Spec:
+def _axis(title: str, log: bool = False) -> Spec:
     return plot.number_axis() | {
         "title": {"text": labels.escape(title), "font": {"size": 12}, "standoff": 8},
         "tickfont": {"size": 12},
         "separatethousands": True,
-        "exponentformat": "none",
+        "exponentformat": "power" if log else "none",
+        "type": "log" if log else "linear",
         "zeroline": not log,
         "zerolinecolor": style.NEUTRAL,
         "zerolinewidth": 1,
         "automargin": True,
-        **(_powers(values) if log else _counted(values)),
     }
-
-
-def _powers(values: Sequence[float]) -> Spec:
-    """A logarithmic axis: powers of ten in one size of type, with twos and fives between a few of them."""
-    known = [math.log10(each) for each in values if each > 0] or [0.0]
-    low, high = math.floor(min(known)), math.ceil(max(known))
-    step = max(1, math.ceil((high - low) / _MOST_POWERS))
-    between = (1, 2, 5) if max(known) - min(known) <= _FEW_POWERS else (1,)
-    marks = [(each, power) for power in range(low, high + 1, step) for each in between]
-    texts = [
-        f"{each * 10.0**power:,g}" if -4 < power < 6 else f"10{labels.raised(power)}" for each, power in marks
-    ]
-    return {"type": "log", "tickvals": [each * 10.0**power for each, power in marks], "ticktext": texts}
-
-
-def _counted(values: Sequence[float]) -> Spec:
-    """The ticks of an axis of a few whole numbers, such as layers: those numbers, if they have room."""
-    known = sorted(set(values))
-    if not 1 < len(known) <= _MOST_COUNTED or any(each % 1 for each in known):
-        return {}
-    nearest = min(after - before for before, after in pairwise(known))
-    return {"tickvals": known} if nearest * _MOST_COUNTED >= known[-1] - known[0] else {}
 
 
 def _names(texts: Sequence[str], width: int = 99, down: bool = False) -> Spec:

@@ -19,7 +19,6 @@ from hypothesis.extra import numpy as hnp
 from properties import PROPERTY
 
 from explorer import figures
-from explorer.app.server.studies import Chart
 from explorer.figures import Tile, heatmap, heatmap_spec, lines, strongest, to_json
 from explorer.figures.base import labels, style
 from explorer.figures.base.strips import pooled, vectors_spec
@@ -35,7 +34,7 @@ from explorer.figures.pages.masks import score_map, weight_map
 from explorer.figures.pages.positions import LOOKS, looks, table_map
 from explorer.figures.pages.recurrent import paths, with_centres
 from explorer.figures.pages.search import KEPT, LOST, STEPS, WON, Branch, ordered, search_tree
-from explorer.figures.pages.study import KINDS, draw
+from explorer.figures.pages.study import KINDS, Chart, draw
 from explorer.figures.pages.training import COLUMNS, Column, shifted_right, two_ways
 from explorer.figures.pages.what_if import difference_map
 from explorer.lenses.words.reading import Reading, read_view
@@ -400,16 +399,8 @@ def curves(series: dict[str, list[tuple[float, float]]], log: str = "") -> Chart
 
 
 def test_axes_of_a_study_can_be_read_and_a_series_looks_alike_in_all_charts():
-    far = draw(curves({"a": [(1, 1e-9), (2, 1e9)]}, "y")).layout.yaxis
-    assert far.ticktext == ("10⁻⁹", "10⁻⁶", "0.001", "1", "1,000", "10⁶", "10⁹")
-    near = draw(curves({"a": [(1, 0.2), (2, 3.0)]}, "y")).layout.yaxis
-    assert near.ticktext == ("0.1", "0.2", "0.5", "1", "2", "5", "10", "20", "50")
-    for places, ticks in (
-        ((1, 2, 3), (1, 2, 3)),
-        ((3, 6, 12), (3, 6, 12)),
-        ((8, 16, 256), None),
-        ((0.5, 1, 2), None),
-    ):
+    assert draw(curves({"a": [(1, 1e-9), (2, 1e9)]}, "y")).layout.yaxis.type == "log"
+    for places, ticks in (((3, 6, 12), (3, 6, 12)), ((0.5, 1, 2), None)):
         assert draw(curves({"a": [(each, 1.0) for each in places]})).layout.xaxis.tickvals == ticks
     both = draw(curves({"a": [(1, 1.0)], "b": [(1, 1.0)]}), ["a", "b"])
     one = draw(curves({"b": [(1, 1.0)]}), ["a", "b"])

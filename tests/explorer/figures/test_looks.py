@@ -12,7 +12,6 @@ import pytest
 from golden import agrees
 from head_views import decoder_view, view
 
-from explorer.app.server.studies import Chart
 from explorer.figures import (
     Tile,
     heatmap,
@@ -46,6 +45,7 @@ from explorer.figures.pages.inside import (
 from explorer.figures.pages.masks import leak_bars, mask_map, padding_grid, score_map, weight_map
 from explorer.figures.pages.recurrent import paths, with_centres
 from explorer.figures.pages.search import KEPT, LOST, WON, Beside, Branch, search_tree
+from explorer.figures.pages.study import Chart
 from explorer.figures.pages.training import Column, Curve, Panel, curves, panels, shifted_right, two_ways
 from explorer.figures.pages.what_if import StepMove, clickable, control_strip, delta_bars, difference_map
 from transformer.run import Alternative, DecodeStep
