@@ -11,13 +11,13 @@ from typing import Annotated
 
 from explorer.lenses.words.alignment import Aligner, diagonal, score
 from explorer.lenses.words.linking import Linker, align_gold, shipped_aligner, typed_words
-from explorer.lenses.words.links import Links, Way, read_gold, symmetrised
+from explorer.lenses.words.links import read_gold
 from explorer.lenses.words.reading import Rows
 from transformer.commands.lines import answer_pairs, unread, warn_unread
 from transformer.commands.models import Json, TranslatorOptions
 from transformer.config import AttentionKind
 from transformer.text.pairs import SentencePair
-from transformer.translator import Translator, load_translator
+from transformer.translator import Translator
 
 
 def align(*, model: TranslatorOptions, data: str, links: LinkOptions) -> int:
@@ -73,47 +73,31 @@ class LinkOptions:
     links: write a line of links for each pair: 0-0 1-2, source and target word from 0
     head: with --links: the head, counted from 1, such as 3.5; without one, the aligner of the model
     rows: with --links: the row of a word (default: that of the model's aligner, else predicted)
-    reverse [DIR]: with --links: a model of the opposite direction, whose links are joined with these
-    reverse_head: its head; without one, its aligner
-    combine: how both directions are joined (default: grow-diag)
     """
 
     links: bool = False
     head: Head = None
     rows: Rows | None = None
-    reverse: str | None = None
-    reverse_head: Head = None
-    combine: Way | None = None
 
     def __post_init__(self) -> None:
-        needs = {"head": "links", "rows": "links", "reverse": "links"}
-        for name, needed in (needs | {"reverse_head": "reverse", "combine": "reverse"}).items():
-            if getattr(self, name) is not None and not getattr(self, needed):
-                raise ValueError(f"--{name.replace('_', '-')} needs --{needed}.")
+        for name in ("head", "rows"):
+            if getattr(self, name) is not None and not self.links:
+                raise ValueError(f"--{name} needs --links.")
 
 
 def write_links(model: TranslatorOptions, data: str, options: LinkOptions) -> int:
     """Prints one line for each line of the file, blank where it is blank or cannot be used."""
     with model.open_in_job() as (translator, workers):
-        forward, backward = _linker(translator, options.head, options.rows), None
-        if options.reverse is not None:
-            opposite = load_translator(options.reverse, translator.device, model.dtype)
-            backward = _linker(opposite, options.reverse_head, options.rows)
+        linker = _linker(translator, options.head, options.rows)
 
         def check(pair: SentencePair) -> None:
             typed_words(translator, pair.source, pair.target)
-            if backward is not None:
-                typed_words(backward.translator, pair.target, pair.source)
 
-        def links(pair: SentencePair) -> Links:
-            one = forward.links(pair.source, pair.target)
-            if backward is None:
-                return one
-            other = frozenset((i, j) for j, i in backward.links(pair.target, pair.source))
-            return symmetrised(one, other, options.combine or "grow-diag")
+        def links(pair: SentencePair) -> list[tuple[int, int]]:
+            return sorted(linker.links(pair.source, pair.target))
 
         def answers(pairs: list[SentencePair]) -> Iterator[tuple[Json, str]]:
-            for ordered in map(sorted, workers.shared_map(links, pairs)):
+            for ordered in workers.shared_map(links, pairs):
                 yield {"links": ordered}, " ".join(f"{i}-{j}" for i, j in ordered)
 
         write = partial(model.write, translator)

@@ -17,7 +17,7 @@ from transformer.text.words import Group, is_special
 if TYPE_CHECKING:
     from transformer.run import Translation
 
-Rule = Literal["strongest", "mutual", "above"]
+Rule = Literal["strongest", "mutual"]
 
 
 @dataclass(frozen=True)
@@ -100,13 +100,11 @@ def text_words(groups: Iterable[Group]) -> list[Group]:
 def link_words(
     weights: NDArray[np.float32],  # (heads, target words, source words)
     # "strongest" links every target word to its strongest source word; "mutual" keeps only links that are
-    # also strongest from the source word (the intersection of both directions); "above" links every pair with
-    # a weight of at least `least`
+    # also strongest from the source word (the intersection of both directions)
     rule: Rule = "strongest",
-    least: float = 0.0,  # smallest weight for "above", from 0 to 1
 ) -> list[Links]:
     """The links that attention between words implies, per head; a target word without weight has none."""
-    chosen = weights >= least if rule == "above" else _strongest(weights, -1)
+    chosen = _strongest(weights, -1)
     if rule == "mutual":
         chosen &= _strongest(weights, -2)
     return [frozenset((int(i), int(j)) for j, i in np.argwhere(head)) for head in chosen & (weights > 0)]

@@ -1,4 +1,4 @@
-"""Word alignment: the links of a head, a layer or a chosen mean, compared with links made by hand."""
+"""Word alignment: the links of a head or of the best aligner, compared with links made by hand."""
 
 from functools import partial
 from typing import Any
@@ -9,7 +9,7 @@ import streamlit as st
 from explorer.app.address import State, session
 from explorer.app.controls import chart, export, inform, options, part, pickers, plain, seen
 from explorer.app.controls.text import data
-from explorer.app.sections.cross_attention.links import ABOVE, LEAST, LinkRules, Text, means, scores
+from explorer.app.sections.cross_attention.links import LinkRules, Text, scores
 from explorer.app.server import examples
 from explorer.app.server.gold import LARGEST, parse, sample
 from explorer.app.server.view import View
@@ -20,6 +20,7 @@ from explorer.figures.maps.alignment import alignment_map, size_for
 from explorer.lenses.words.alignment import Rule, score
 from explorer.lenses.words.links import GoldPair, Links
 from explorer.linked.view.feeds import window_around
+from transformer.config import Head
 from transformer.text.pairs import DataError
 from transformer.text.words import Group
 
@@ -28,7 +29,6 @@ ROWS = {"predicted": "row that predicts the word", "read": "row that reads the w
 RULES: dict[Rule, str] = {
     "strongest": "strongest source word",
     "mutual": "strongest in both directions",
-    "above": "every weight above",
 }
 SEEING = (
     "Cross-attention between words: summed over the pieces of a source word, averaged over those of a target "
@@ -111,29 +111,19 @@ def section(opened: View) -> None:
 
 
 def controls(opened: View, now: State, rules: LinkRules) -> None:
-    """Head or mean, row and rule; what is not chosen stays as it is shown."""
+    """Head, row and rule; what is not chosen stays as it is shown."""
 
     def keep(name: str, value: object) -> None:
         session.change(**rules.values | {name: None if value == "predicted" else value})
 
-    def take_rule(rule: str, least: float = LEAST) -> None:
-        session.change(rule={"strongest": None, "above": f"{ABOVE}{least:.2f}"}.get(rule, rule))
-
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         with st.container(width=200):
-            pickers.head_picker("cross", rules.head, opened.source, partial(keep, "cross"))
-        several = means(opened)
-        for name, label, names, value, width in (
-            ("mean", "Head or mean", several, rules.mean, 265),
-            ("rows", "Row", ROWS, "read" if rules.reading else "predicted", 215),
-        ):
-            take = partial(keep, name)
-            pickers.choose(f"alignment.{name}", label, names, value, take, texts=True, width=width)
-        pickers.choose("alignment.rule", "Rule", RULES, rules.rule, take_rule, texts=True, width=215)
-        if rules.rule == "above":
-            key = pickers.control("least", rules.least, partial(take_rule, "above"))
-            more: dict[str, Any] = {"label_visibility": "collapsed", "width": 130}
-            st.number_input("Least weight", 0.01, 1.0, rules.least, 0.05, **key, **more)
+            head = rules.head or now.cross or (0, 0)
+            pickers.head_picker("cross", head, opened.source, partial(keep, "cross"))
+        of_row, row = partial(keep, "rows"), rules.aligner.rows
+        pickers.choose("alignment.rows", "Row", ROWS, row, of_row, texts=True, width=215)
+        take = lambda rule: session.change(rule=None if rule == "strongest" else rule)  # noqa: E731
+        pickers.choose("alignment.rule", "Rule", RULES, rules.rule, take, texts=True, width=215)
         if rules.best is False:
             st.button(
                 "Best aligner",
@@ -142,9 +132,11 @@ def controls(opened: View, now: State, rules: LinkRules) -> None:
                 type="tertiary",
                 icon=":material/undo:",
                 on_click=session.change,
-                kwargs={"aligner": None, "mean": None, "rows": None},
+                kwargs={"aligner": None, "rows": None},
             )
-        elif rules.head != now.cross and rules.mean is None:
+        elif rules.head is None:
+            st.caption(f"{rules.name}: the model's best aligner; choose a head to see it alone")
+        elif rules.head != now.cross:
             st.caption("the model's best aligner; your head stays chosen elsewhere", width="content")
 
 
@@ -157,40 +149,35 @@ def every_head(opened: View, text: Text, pair: GoldPair, rules: LinkRules) -> No
         )
         return
     rates = scores(opened, text, pair, rules)
-    order = sorted(rates, key=lambda at: (rates[at].aer, at[0], at[1] is None, at[1] or 0))
-    layer, head = best = next((layer, head) for layer, head in order if head is not None)
+    order = sorted(rates, key=lambda at: (rates[at].aer, at))
+    best = order[0]
 
-    def take(at: tuple[int, int | None]) -> None:
-        mean = {"mean": (at[0], at[0])} if at[1] is None else {"cross": at, "mean": None}
-        session.change(**rules.values | mean)
+    def take(at: Head) -> None:
+        session.change(**rules.values | {"cross": at})
 
     st.markdown(
-        f"The head with the lowest error is **{labels.head_phrase(layer, head)}**: AER "
+        f"The head with the lowest error is **{labels.head_phrase(*best)}**: AER "
         f"{percent(rates[best].aer)}, precision {percent(rates[best].precision)}, recall "
         f"{percent(rates[best].recall)}."
     )
     st.button(
-        f"Open {labels.head_phrase(layer, head)}",
+        f"Open {labels.head_phrase(*best)}",
         "alignment.best",
         icon=":material/center_focus_strong:",
         on_click=take,
         args=(best,),
-        disabled=best == rules.head and rules.mean is None,
+        disabled=best == rules.head,
     )
-    facts, fact = opened.source.heads, "aer_read" if rules.reading else "aer"
+    facts, fact = opened.source.heads, "aer_read" if rules.aligner.rows == "read" else "aer"
     known = facts.get("heads", {}).get("cross")
     lines = list[dict[str, object]]()
     for layer, at in order:
-        rate, name = rates[layer, at], "mean" if at is None else f"head {count(at)}"
-        shares: dict[str, float | None] = {
-            "AER": rate.aer,
-            "precision": rate.precision,
-            "recall": rate.recall,
-        }
+        rate = rates[layer, at]
+        shares = {"AER": rate.aer, "precision": rate.precision, "recall": rate.recall}
         if rules.rule == "strongest" and known and fact in known[0][0]:
-            shares[MANY] = None if at is None else known[layer][at][fact]
-        line: dict[str, object] = {"attention": f"layer {count(layer)}, {name}"}
-        line |= {name: None if share is None else 100 * share for name, share in shares.items()}
+            shares[MANY] = known[layer][at][fact]
+        line: dict[str, object] = {"attention": f"layer {count(layer)}, head {count(at)}"}
+        line |= {name: 100 * share for name, share in shares.items()}
         lines.append(line | {"links": rate.links})
     number = partial(st.column_config.NumberColumn, format="%.1f %%")
     columns = {each: number() for each in ("AER", "precision", "recall")}
@@ -213,7 +200,7 @@ def every_head(opened: View, text: Text, pair: GoldPair, rules: LinkRules) -> No
 def word_map(opened: View, text: Text, pair: GoldPair, rules: LinkRules, now: State) -> None:
     """The weights between words with both kinds of links; a click draws a link or takes it away."""
     run, sizes = opened.translation, (len(text.target), len(text.source))
-    words, (found,) = rules.align(rules.weights(opened), text)
+    words, found = rules.drawn(opened, text)
     st.markdown(f"{suggestion(rules.name, text, found, pair)} {trust(opened, rules)}")
     at = word_at(text.target, now.step or 0)
     if max(sizes) > SHOWN:
@@ -228,12 +215,11 @@ def word_map(opened: View, text: Text, pair: GoldPair, rules: LinkRules, now: St
     window = ""
     if (rows, columns) != ((0, sizes[0]), (0, sizes[1])):
         window = f" · target words {count(rows[0])}–{rows[1]}, source words {count(columns[0])}–{columns[1]}"
-    reading = ROWS["read" if rules.reading else "predicted"]
-    least = f" {rules.least:.2f}" * (rules.rule == "above")
+    reading = ROWS[rules.aligner.rows]
     by_hand = f"{links_of(len(pair.possible))} made by hand{f' ({now.gold})' if now.gold else ''}"
     badge = captions.badge(rules.audit(opened), derived=True)
     caption = (
-        f"Cross-attention between words · {rules.name} · {reading} · {RULES[rules.rule]}{least}{window} · "
+        f"Cross-attention between words · {rules.name} · {reading} · {RULES[rules.rule]}{window} · "
         f"dots: links of attention, squares: {by_hand} · weights, colour from 0 to 1 · "
         f"{opened.request.model} · {badge['text']}"
     )
@@ -282,9 +268,9 @@ def suggestion(name: str, text: Text, links: Links, pair: GoldPair) -> str:
 
 def trust(opened: View, rules: LinkRules) -> str:
     """Reliability of the head's suggestions, as its model's `heads.json` says."""
-    facts, fact = opened.source.heads, "aer_read" if rules.reading else "aer"
+    facts, fact = opened.source.heads, "aer_read" if rules.aligner.rows == "read" else "aer"
     grid = facts.get("heads", {}).get("cross")
-    known = dict(grid[rules.head[0]][rules.head[1]]) if grid and rules.mean is None else {}
+    known = dict(grid[rules.head[0]][rules.head[1]]) if grid and rules.head else {}
     if rules.best:
         known[fact] = facts["aligner"]["aer"]
     suggestions = "These are suggestions of attention, not facts"

@@ -1,21 +1,27 @@
-"""The links of a head, or of a mean over layers: how attention becomes links, and how many are right."""
+"""The links of a head, or of the best aligner: how attention becomes links, and how many are right."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from itertools import combinations_with_replacement
 from typing import Any, cast
 
 import numpy as np
 
 from explorer.app.address import State
-from explorer.app.address.kinds import HandLinks, Kind, UnreadableError, one_of, read_position
+from explorer.app.address.kinds import HandLinks, one_of
 from explorer.app.address.state import page_value
 from explorer.app.server import runs
 from explorer.app.server.view import View
 from explorer.figures.base import labels
-from explorer.lenses.words.alignment import AlignmentScore, Rule, link_words, score, text_words, word_weights
+from explorer.lenses.words.alignment import (
+    Aligner,
+    AlignmentScore,
+    Rule,
+    link_words,
+    score,
+    text_words,
+    word_weights,
+)
 from explorer.lenses.words.groups import reading_groups
 from explorer.lenses.words.links import GoldPair, Links
 from transformer import AttentionKind
@@ -23,91 +29,64 @@ from transformer.config import Head
 from transformer.text.words import Group
 from transformer.view import AuditReport
 
-OWN, ABOVE = "own", "above-"
-LEAST = 0.2  # the threshold until the visitor chooses another
-Layers = tuple[int, int] | None
-"""First and last layer of a mean over all their heads, from 0; None for one head."""
+OWN = "own"
 
-
-def _read_layers(value: str) -> tuple[int, int]:
-    first, _, last = value.partition("-")
-    ends = read_position(first), read_position(last or first)
-    return min(ends), max(ends)
-
-
-def _read_rule(value: str) -> str:
-    least = value.removeprefix(ABOVE)
-    if value == "mutual":
-        return value
-    if value == least or not math.isfinite(share := float(least)):
-        raise UnreadableError
-    return f"{ABOVE}{min(max(share, 0.01), 1):.2f}"
-
-
-# that the visitor chose the head, mean or row; None for the model's best
-page_value("aligner", one_of(OWN))
-page_value("mean", Kind(_read_layers, lambda ends: f"{ends[0] + 1}-{ends[1] + 1}"))  # layers, over all heads
-page_value("rule", Kind(_read_rule))  # `mutual`, `above-0.3`; None for each word's strongest link
+page_value("aligner", one_of(OWN))  # that the visitor chose the head or row; None for the model's best
+page_value("rule", one_of("mutual"))  # None for each word's strongest link
 
 
 @dataclass(frozen=True)
 class LinkRules:
     """How attention becomes links: as the visitor chose, or the model's best aligner."""
 
-    head: Head  # of cross-attention, from 0
-    mean: Layers
-    reading: bool  # whether a word's row is the row that reads it, instead of the one that predicts it
+    aligner: Aligner  # the head of cross-attention, or the heads whose mean is taken, and the row of a word
     rule: Rule
-    least: float  # the threshold of `above`
     best: bool | None  # whether this is the model's best aligner; None if `heads.json` names none
 
     @classmethod
     def of(cls, opened: View, now: State) -> LinkRules:
         """The choice of a state, which must name a head, fitted to the model."""
         assert now.cross is not None
-        named, last = now.rule or "strongest", opened.translation.config.sizes["cross"][0] - 1
-        best: tuple[Head, Layers, bool] | None = None
-        mean = None if now.mean is None else (min(now.mean[0], last), min(now.mean[1], last))
-        chosen: tuple[Head, Layers, bool] = now.cross, mean, now.rows == "read"
+        chosen, best = Aligner((now.cross,), "read" if now.rows == "read" else "predicted"), None
         if "aligner" in opened.source.heads:
-            found = runs.aligner(opened.source)
-            alone, first = len(found.heads) == 1, found.heads[0]
-            several = None if alone else (first[0], found.heads[-1][0])
-            best = first if alone else now.cross, several, found.rows == "read"
-            if (now.aligner, now.rows, now.mean) == (None, None, None):
-                chosen = best
-        above = named.startswith(ABOVE)
-        least = float(named.removeprefix(ABOVE)) if above else LEAST
-        rule = cast(Rule, "above" if above else named)
-        return cls(*chosen, rule, least, None if best is None else chosen == best)
+            best = runs.aligner(opened.source)
+            chosen = best if (now.aligner, now.rows) == (None, None) else chosen
+        rule = cast(Rule, now.rule or "strongest")
+        return cls(chosen, rule, None if best is None else chosen == best)
+
+    @property
+    def head(self) -> Head | None:
+        """The head; None for a mean of several."""
+        return self.aligner.heads[0] if len(self.aligner.heads) == 1 else None
 
     @property
     def values(self) -> dict[str, Any]:
         """The same choice as values of the state, as if the visitor had made it."""
-        rows = "read" if self.reading else None
-        return {"aligner": OWN, "cross": self.head, "mean": self.mean, "rows": rows}
+        rows = "read" if self.aligner.rows == "read" else None
+        return {"aligner": OWN, "rows": rows} | ({} if self.head is None else {"cross": self.head})
 
     @property
     def name(self) -> str:
         """The head, or the mean, for use inside a sentence."""
-        return labels.head_phrase(*self.head) if self.mean is None else mean_name(self.mean)
-
-    def weights(self, opened: View) -> np.ndarray:
-        """(queries, keys) of the head or the mean."""
-        if self.mean is None:
-            return layer_weights(opened, self.head[0])[self.head[1]]
-        first, last = self.mean
-        return np.stack([layer_weights(opened, i).mean(0) for i in range(first, last + 1)]).mean(0)
+        if self.head is not None:
+            return labels.head_phrase(*self.head)
+        first, last = labels.count(self.aligner.heads[0][0]), labels.count(self.aligner.heads[-1][0])
+        return f"the mean over all heads of layer{f' {first}' if first == last else f's {first} to {last}'}"
 
     def align(self, weights: np.ndarray, text: Text) -> tuple[np.ndarray, list[Links]]:
-        """Weights between words (…, target, source), and one alignment for each map."""
-        rows = "read" if self.reading else "predicted"
-        words = word_weights(weights, text.source, text.target, rows=rows)  # type: ignore[arg-type]
-        return words, link_words(words.reshape(-1, *words.shape[-2:]), self.rule, self.least)
+        """Weights between words (heads, target, source), and the links of each head."""
+        words = word_weights(weights, text.source, text.target, rows=self.aligner.rows)
+        return words, link_words(words, self.rule)
+
+    def drawn(self, opened: View, text: Text) -> tuple[np.ndarray, Links]:
+        """Weights between words (target, source) of the head or the mean, and its links."""
+        maps = [layer_weights(opened, layer)[head] for layer, head in self.aligner.heads]
+        (words,), (links,) = self.align(np.mean(maps, axis=0, keepdims=True), text)
+        return words, links
 
     def audit(self, opened: View) -> AuditReport:
-        first, last = self.mean or (self.head[0], self.head[0])
-        return opened.translation.audit(*((AttentionKind.CROSS, i) for i in range(first, last + 1)))
+        layers = dict.fromkeys(layer for layer, _ in self.aligner.heads)
+        return opened.translation.audit(*((AttentionKind.CROSS, layer) for layer in layers))
 
 
 @dataclass(frozen=True)
@@ -135,30 +114,15 @@ class Text:
         return GoldPair(source, target, sure, frozenset(inside)), len(links) - len(inside)
 
 
-def mean_name(ends: tuple[int, int]) -> str:
-    first, last = map(labels.count, ends)
-    return f"the mean over all heads of layer{f' {first}' if first == last else f's {first} to {last}'}"
-
-
-def means(opened: View) -> dict[Layers, str]:
-    """What a visitor can choose instead of one head."""
-    ends = combinations_with_replacement(range(opened.translation.config.sizes["cross"][0]), 2)
-    return {None: "this head alone"} | {each: mean_name(each).removeprefix("the ") for each in ends}
-
-
 def layer_weights(opened: View, layer: int) -> np.ndarray:
     assert opened.translation.attention is not None
     return opened.translation.attention.weights("cross", layer)
 
 
-def scores(
-    opened: View, text: Text, pair: GoldPair, rules: LinkRules
-) -> dict[tuple[int, int | None], AlignmentScore]:
-    """Every head against links made by hand, by layer and head; the mean of a layer has head None."""
-    rates: dict[tuple[int, int | None], AlignmentScore] = {}
+def scores(opened: View, text: Text, pair: GoldPair, rules: LinkRules) -> dict[Head, AlignmentScore]:
+    """Every head against links made by hand, by layer and head."""
+    rates: dict[Head, AlignmentScore] = {}
     for layer in range(opened.translation.config.sizes["cross"][0]):
-        heads = layer_weights(opened, layer)
-        _, links = rules.align(np.concatenate([heads, heads.mean(0, keepdims=True)]), text)
-        places = [*range(len(heads)), None]
-        rates |= {(layer, at): score([each], [pair]) for at, each in zip(places, links, strict=True)}
+        _, links = rules.align(layer_weights(opened, layer), text)
+        rates |= {(layer, head): score([each], [pair]) for head, each in enumerate(links)}
     return rates

@@ -68,7 +68,7 @@ def test_the_aligner_of_the_model_has_the_error_that_the_model_is_known_for(caps
     assert lines[3].split()[:4] + lines[3].split()[-2:] == ["1", "2", "87.4", "%", "6.9", "%"]
 
 
-def test_links_of_a_named_head_and_of_two_directions_are_those_between_typed_words(tmp_path, capsys, models):
+def test_links_of_a_named_head_are_those_between_typed_words(tmp_path, capsys, models):
     path, (source, target) = tmp_path / "pairs.tsv.gz", PAIR
     path.write_bytes(gzip.compress(f"{source}\t{target}\n".replace(" old", "   old").encode()))
     assert written(capsys, path) == [by_hand(models[MODEL], source, target, 0, 1)], "the aligner of the model"
@@ -76,14 +76,6 @@ def test_links_of_a_named_head_and_of_two_directions_are_those_between_typed_wor
     assert links == [by_hand(models[MODEL], source, target, 2, 3)]
     links = written(capsys, path, "--head", "3.4", "--rows", "predicted")
     assert links == [by_hand(models[MODEL], source, target, 2, 3, moved=0)]
-    forward = by_hand(models[MODEL], source, target, 0, 1)
-    backward = frozenset((i, j) for j, i in by_hand(models[REVERSE], target, source, 0, 5))
-    assert forward != backward
-    both = ["--reverse", REVERSE]
-    assert written(capsys, path, *both, "--combine", "intersection") == [forward & backward]
-    assert written(capsys, path, *both, "--combine", "union") == [forward | backward]
-    assert written(capsys, path, *both, "--combine", "union", "--reverse-head", "1.6") == [forward | backward]
-    assert written(capsys, path, *both) == written(capsys, path, *both, "--combine", "grow-diag")
 
 
 def test_lines_keep_their_places_and_the_bad_ones_are_named(tmp_path, capsys):
@@ -110,9 +102,6 @@ def test_lines_keep_their_places_and_the_bad_ones_are_named(tmp_path, capsys):
     [
         (["--head", "9.2"], "no cross-attention head 9.2; en-de has layers 1 to 3 and heads 1 to 8"),
         (["--head", "3.9"], "no cross-attention head 3.9; en-de has layers 1 to 3 and heads 1 to 8"),
-        (["--combine", "union"], "--combine needs --reverse"),
-        (["--reverse-head", "1.1"], "--reverse-head needs --reverse"),
-        (["--reverse", "nowhere"], "no model directory nowhere"),
         (["without links", "--head", "1.1"], "--head needs --links."),
     ],
 )

@@ -1,6 +1,5 @@
 """Links between words: from attention, of two directions joined, in gold files; their error counted again."""
 
-import random
 import re
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 
 from explorer.lenses.words.alignment import diagonal, link_words, score, text_words, word_weights
 from explorer.lenses.words.groups import reading_groups
-from explorer.lenses.words.links import WAYS, GoldPair, Links, Way, read_gold, symmetrised
+from explorer.lenses.words.links import GoldPair, Links, read_gold
 from transformer.text.pairs import DataError, read_pairs
 from transformer.text.words import Group, word_groups
 from transformer.translator import Translator
@@ -100,105 +99,23 @@ def test_weights_of_words_are_sums_over_keys_and_means_over_queries_and_links_ar
         back = [{(i, int(column.argmax())) for i, column in enumerate(head.T)} for head in expected]
         assert link_words(merged) == best
         assert link_words(merged, "mutual") == [one & other for one, other in zip(best, back, strict=True)]
-        above = [{(int(i), int(j)) for j, i in np.argwhere(head >= 0.3)} for head in expected]
-        assert link_words(merged, "above", 0.3) == above
 
 
-def test_a_word_without_weight_has_no_link_and_a_threshold_is_reached_by_equality() -> None:
+def test_a_word_without_weight_has_no_link() -> None:
     weights = np.array([[[0.5, 0.25, 0.25], [0.5, 0.125, 0.375], [0, 0, 0]]], np.float32)
     assert link_words(weights) == [links("0-0 0-1")]
     assert link_words(weights, "mutual") == [links("0-0")]
-    assert link_words(weights, "above", 0.375) == [links("0-0 0-1 2-1")]
-    assert link_words(weights, "above", 0.0) == [{(i, j) for i in range(3) for j in range(2)}]
 
 
-@pytest.mark.parametrize("rule", ["strongest", "mutual", "above"])
+@pytest.mark.parametrize("rule", ["strongest", "mutual"])
 def test_the_head_that_translates_has_no_error_against_its_known_links(solved: Translator, rule: str) -> None:
     case = CASES[solved.name]
     source, target = (text_words(reading_groups(t)) for t in (case.source_tokens, case.target_tokens))
     weights = solved.translate(case.sentence).attention.weights("cross", 0)
-    found = link_words(word_weights(weights, source, target, rows="predicted"), rule, 0.5)  # type: ignore[arg-type]
+    found = link_words(word_weights(weights, source, target, rows="predicted"), rule)  # type: ignore[arg-type]
     known = frozenset((key, row) for row, key in enumerate(case.keys("cross", 0)[: len(target)]))
     gold = pair(known, known, (len(source), len(target)))
     assert score([found[0]], [gold]).aer == 0 < score([found[1]], [gold]).aer
-
-
-# --- two directions joined ----------------------------------------------------------------------------------
-
-FOUR = "0-0 1-1 1-2 2-1"
-BY_HAND = {  # forward, backward, and what each way makes of them
-    "each side has a neighbour": (
-        "0-0 1-1 2-1", "0-0 1-1 1-2", dict.fromkeys(WAYS, FOUR) | {"intersection": "0-0 1-1"}
-    ),
-    # 1-0 touches 0-0, but both of its words are linked; 4-4 and 4-0 touch nothing
-    "linked words and far ones": (
-        "0-0 1-1 1-0 4-4",
-        "0-0 1-1 4-0",
-        {
-            "union": "0-0 1-0 1-1 4-0 4-4",
-            "grow-diag": "0-0 1-1",
-            "grow-diag-final": "0-0 1-1 4-4",  # then neither word of 4-0 is free
-            "grow-diag-final-and": "0-0 1-1 4-4",
-        },
-    ),
-    "the forward direction first": (  # the same turned round: 4-0 has one free word, 4-4 then another
-        "0-0 1-1 4-0",
-        "0-0 1-1 1-0 4-4",
-        {"grow-diag-final": "0-0 1-1 4-0 4-4", "grow-diag-final-and": "0-0 1-1 4-4"},
-    ),
-    "a chain of diagonals": ("1-1 2-2", "1-1 3-3", {"intersection": "1-1", "grow-diag": "1-1 2-2 3-3"}),
-    "sides before corners": ("1-1 0-1 0-0", "1-1 1-0", {"grow-diag": "0-1 1-0 1-1"}),
-    "nothing in common": ("0-1", "1-0", {"grow-diag": "", "grow-diag-final-and": "0-1 1-0"}),
-    "no links": ("", "", dict.fromkeys(WAYS, "")),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("case", BY_HAND)
-def test_small_cases_of_two_directions_are_those_worked_out_by_hand(case: str) -> None:
-    forward, backward, expected = BY_HAND[case]
-    made = {way: symmetrised(links(forward), links(backward), way) for way in expected}  # type: ignore[arg-type]
-    assert made == {way: links(found) for way, found in expected.items()}
-
-
-def by_matrix(forward: Links, backward: Links, way: Way, size: int) -> Links:
-    """The pseudo-code of Koehn et al. (2005) on tables [target word, source word] with a border of zeros."""
-    tables = [np.zeros((size + 2, size + 2), bool) for _ in range(2)]
-    for table, found in zip(tables, (forward, backward), strict=True):
-        for f, e in found:
-            table[e + 1, f + 1] = True
-    union = tables[0] | tables[1]
-    made = union if way == "union" else tables[0] & tables[1]
-    changed = way not in ("intersection", "union")
-    while changed:
-        changed = False
-        for e, f in np.ndindex(size + 2, size + 2):
-            if not made[e, f]:
-                continue
-            for de, df in ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1)):
-                e_new, f_new = e + de, f + df
-                free = not made[e_new].any() or not made[:, f_new].any()
-                if free and union[e_new, f_new]:
-                    made[e_new, f_new] = changed = True
-    if "final" in way:
-        for table in tables:
-            for e, f in np.argwhere(table):
-                free = not made[e].any(), not made[:, f].any()
-                made[e, f] |= all(free) if way.endswith("and") else any(free)
-    return frozenset((int(f) - 1, int(e) - 1) for e, f in np.argwhere(made))
-
-
-@pytest.mark.parametrize("way", WAYS)
-def test_random_links_are_joined_as_by_the_paper_s_tables(way: Way) -> None:
-    draw = random.Random(7)
-    sizes = set()
-    for _ in range(200):
-        size = draw.randint(1, 7)
-        forward = frozenset((draw.randrange(size), j) for j in range(size) if draw.random() < 0.9)
-        backward = frozenset((i, draw.randrange(size)) for i in range(size) if draw.random() < 0.9)
-        found = symmetrised(forward, backward, way)
-        assert found == by_matrix(forward, backward, way, size)
-        sizes.add(len(found))
-    assert len(sizes) > 2
 
 
 # --- files --------------------------------------------------------------------------------------------------
