@@ -72,9 +72,11 @@ SAME_ENCODER = "The encoder reads the source alone"
         (COPY | {"against": "model-reverse", "cross": "1.1"}, "A (copy) against B (reverse)", True),
         (COPY | {"against": "model-reverse"}, f"A: {CASES['copy'].translation}", True),
         ({"against": "forced", "other": "vier drei"}, "B: vier drei", True),
-        ({"against": "decode-greedy"}, "A and B are the same translation", False),
-        ({"against": "decode-beam-4"}, "A and B are the same translation", False),
-        (COPY | {"against": "decode-beam-4", "kind": "encoder"}, SAME_ENCODER, False),
+        (
+            {"against": "forced", "other": CASES["copy"].translation},
+            "A and B are the same translation",
+            False,
+        ),
         (COPY | {"against": "forced", "kind": "encoder"}, SAME_ENCODER, False),
         (COPY | {"against": "head-1.1", "cross": "1.1"}, "A and B are the same head", False),
         (COPY | {"against": "model-copy"}, "A and B are the same model", False),
@@ -128,18 +130,12 @@ def test_the_row_of_the_cursor_is_told_framed_and_moved():
     assert framed_rows(at)["compare-difference"] == 3
 
 
-@pytest.mark.parametrize("mode", ["decode", "forced", "head"])
-def test_every_way_of_comparing_opens_on_something_that_differs_and_is_in_the_address(mode: str):
-    at = run(model="random", text="one two three")
-    box(at, "Compare with").select(mode).run()
+def test_another_head_opens_on_the_next_one_and_is_in_the_address():
+    at = run(model="random", text="one two three", cross="2.4")
+    box(at, "Compare with").select("head").run()
     assert not at.exception
-    assert str(at.query_params["against"]).strip("[']").startswith(mode)
+    assert at.query_params["against"] in ("head-2.1", ["head-2.1"])
     assert NO_DIFFERENCE not in words(at)
-    assert "A and B are the same translation" not in words(at)
-    if mode == "head":
-        return
-    lines = next(each.value for each in at.markdown if each.value.startswith("A: ")).splitlines()
-    assert lines[0].removeprefix("A: ").strip() != lines[1].removeprefix("B: ").strip()
 
 
 @pytest.mark.parametrize(

@@ -215,7 +215,7 @@ def test_a_change_that_is_refused_says_why_and_can_be_switched_off():
     assert active(at) == [HEAD]
 
 
-CELL = {"kind": "cross", "cross": "2.1", "step": "2", "source": "3"}
+CURSOR = {"kind": "cross", "cross": "2.1", "step": "2", "source": "3"}
 
 
 @pytest.mark.parametrize(
@@ -226,8 +226,7 @@ CELL = {"kind": "cross", "cross": "2.1", "step": "2", "source": "3"}
         ([HEAD], OFF, "changed.none", []),
         ([WORD], {"kind": "decoder", "decoder": "2.3"}, "what-if.switch", [WORD, do.ablate("decoder", 1, 2)]),
         ([do.ablate("decoder", 1, 2)], {"kind": "decoder", "decoder": "2.3"}, "what-if.switch", []),
-        ([WORD], CELL, "what-if.move", [WORD, do.set_row("cross", 1, 0, 1, {2: 1.0})]),
-        ([WORD], CELL, "what-if.mask", [WORD, do.mask("cross", forbid=[(1, 2)], layer=1)]),
+        ([WORD], CURSOR, "what-if.switch", [WORD, do.ablate("cross", 1, 0)]),
     ],
 )
 def test_a_click_changes_the_list_and_leaves_the_cursor(changes, params, key, after):
@@ -256,13 +255,10 @@ def bars(at: AppTest) -> list[float]:
     return next(list(one["x"]) for chart in charts(at) for one in chart["data"] if one["type"] == "bar")
 
 
-def test_without_a_change_there_is_no_picture_and_a_cell_that_the_mask_hides_offers_nothing():
+def test_without_a_change_there_is_no_picture():
     at = opened()
     assert base().text in words(at).replace("\\", "")
     assert not charts(at)
-    at = opened(WORD, kind="decoder", step="1", key="2")
-    assert "the mask hides this cell" in words(at)
-    assert "what-if.move" not in [each.key for each in at.button]
 
 
 @pytest.mark.parametrize(

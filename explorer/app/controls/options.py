@@ -45,12 +45,10 @@ def keys(tokens: Sequence[str]) -> dict[int, str]:
     return {i: f"key {labels.count(i)}: {name}" for i, name in enumerate(names)}
 
 
-def decodings(chosen: str, usual: Mapping[str, str] = METHODS) -> dict[str, str]:
+def decodings(chosen: str) -> dict[str, str]:
     """The ways of decoding: the usual ones, and after them the chosen one if it is none of these."""
-    if chosen in usual:
-        return dict(usual)
     named = chosen.replace("sample-", "sampling, seed ").replace("beam-", "beam, hypotheses: ")
-    return {**usual, chosen: named}
+    return METHODS if chosen in METHODS else {**METHODS, chosen: named}
 
 
 def statistics(

@@ -79,28 +79,6 @@ def control_strip(effect: float, others: Sequence[float], notes: Sequence[str]) 
     )
 
 
-def clickable(
-    figure: go.Figure,
-    places: Sequence[Sequence[tuple[int, int]]],
-    chosen: tuple[int, int] | None,
-    side: float,
-) -> go.Figure:
-    """Lets the cells of a map of differences be clicked, because Streamlit reports no clicks on a heatmap."""
-    cells = figure.data[0]
-    at = [(i, j) for i, row in enumerate(places) for j, _ in enumerate(row)]
-    notes = []
-    for i, j in at:
-        first, second = map(float, cells.customdata[i, j])
-        difference = f"difference {labels.number(first - second, '+.3f')}"
-        notes.append(f"{cells.text[i][j]}<br>changed {first:.3f} · as it is {second:.3f} · {difference}")
-    cells.update(hoverinfo="skip", hovertemplate=None, text=None)
-    data = [places[i][j] for i, j in at]
-    figure.add_trace(plot.targets([j for _, j in at], [i for i, _ in at], data, notes, side))
-    for i, j in [place for place in at if places[place[0]][place[1]] == chosen]:
-        figure.add_shape(plot.rectangle(j - 0.5, j + 0.5, i - 0.5, i + 0.5, style.CHOSEN))
-    return figure.update_layout(plot.CLICKS)
-
-
 Pair = tuple[int | None, int | None]
 _ENDS = 40
 ROOM = 8.5

@@ -151,20 +151,15 @@ class RunDifference:
         site = self.base.config.sites[AttentionKind(kind)]
         return shared[site.query_side], shared[site.key_side]
 
-    def sides(self, kind: AttentionKind | str, layer: int, head: int) -> tuple[Floats, Floats]:
-        """(rows, columns) weights of a head on ``common(kind)`` in both runs; or NotCapturedError."""
+    def map(self, kind: AttentionKind | str, layer: int, head: int) -> Floats:
+        """(rows, columns): changed − base weights of one head on ``common(kind)``; or NotCapturedError."""
         cells = [np.ix_(*([pair[side] for pair in axis] for axis in self.common(kind))) for side in (0, 1)]
         runs = self.base, self.changed
         base, changed = (run.weights(kind, layer, head)[at] for run, at in zip(runs, cells, strict=True))
-        return base, changed
-
-    def map(self, kind: AttentionKind | str, layer: int, head: int) -> Floats:
-        """(rows, columns): changed − base weights of one head on ``common(kind)``; raises as ``sides``."""
-        base, changed = self.sides(kind, layer, head)
         return changed - base
 
     def largest(self, kind: AttentionKind | str) -> Floats:
-        """(layers, heads): the largest |changed − base| of each; raises as ``sides``."""
+        """(layers, heads): the largest |changed − base| of each; raises as ``map``."""
         layers, heads = self.base.config.sites[AttentionKind(kind)].n_layers, self.base.config.n_heads
         places = [self.map(kind, layer, head) for layer in range(layers) for head in range(heads)]
         return np.array([np.abs(each).max(initial=0.0) for each in places]).reshape(layers, heads)

@@ -47,7 +47,7 @@ from explorer.figures.pages.recurrent import paths, with_centres
 from explorer.figures.pages.search import KEPT, LOST, WON, Beside, Branch, search_tree
 from explorer.figures.pages.study import Chart
 from explorer.figures.pages.training import Column, Curve, Panel, curves, panels, shifted_right, two_ways
-from explorer.figures.pages.what_if import StepMove, clickable, control_strip, delta_bars, difference_map
+from explorer.figures.pages.what_if import StepMove, control_strip, delta_bars, difference_map
 from transformer.run import Alternative, DecodeStep
 
 CLEAR = {"dragmode": False} | dict.fromkeys(("paper_bgcolor", "plot_bgcolor"), "rgba(0,0,0,0)")
@@ -224,8 +224,6 @@ PICTURES: dict[str, Any] = {
     "two ways": lambda: two_ways(TARGET, ("▁Das", "▁Haus", EVIL), 1),
     "moves": lambda: delta_bars(MOVES, 1),
     "controls": lambda: control_strip(-1.5, [0.25, -2.0], [EVIL, "one", "two"]),
-    "clicks": lambda:
-        clickable(difference(), [[(4, 6), (4, 7), (4, 8)], [(5, 6), (5, 7), (5, 8)]], (4, 7), 20),
     "study of curves": lambda:
         chart("curves", [(EVIL, 1, 0.2, 0.1, 0.5), (EVIL, 2, 3.0, None, None), ("b", 2, 4.0, 1.0, 5.0)], "y"),
     "study of dots": lambda:

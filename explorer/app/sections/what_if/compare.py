@@ -7,7 +7,7 @@ import numpy as np
 import streamlit as st
 
 from explorer.app.address import State, session
-from explorer.app.controls import options, panel, part, pickers, plain, seen
+from explorer.app.controls import panel, part, pickers, plain, seen
 from explorer.app.maps.looking import cells_of
 from explorer.app.sections.what_if.sides import (
     AS_IT_IS,
@@ -37,13 +37,11 @@ SEEING = (
 FORMULA = r"\mathrm{TV}(a, b) = \tfrac12 \sum_j |a_j - b_j| \in [0, 1]"
 SIZE, SAME = 330, 0.0005  # px of a map; the smallest difference that is one
 WIDER = round((ROOM - labels.ROOM) * 10)  # px more, as the map of differences holds names from both sides
-DECODINGS = {"greedy": "greedy", "beam-4": "beam, 4 hypotheses", "sample-1": "sampling, seed 1"}
 MODES = {
     "unchanged": "the run without changes",
     "uniform": "uniform attention (a control)",
     "untrained": "an untrained twin (a control)",
     "head": "another head",
-    "decode": "another way of decoding",
     "forced": "a translation of your own",
     "sentence": "another sentence",
     "model": "another model",
@@ -100,16 +98,14 @@ def controls(opened: View, now: State, kind: str) -> None:
         elif mode == "untrained":
             more: dict[str, Any] = pickers.control(name, value, take) | {"label_visibility": "collapsed"}
             st.number_input("Seed of the twin", 1, MOST_SEED, value, width=140, **more)
-        elif mode in ("head", "decode", "model"):
+        elif mode in ("head", "model"):
             offers: dict[str, dict[Any, str]] = {
                 "head": {(i, j): labels.head_phrase(i, j) for i in range(layers) for j in range(heads)},
-                "decode": options.decodings(str(value), DECODINGS),
                 "model": {each: each for each in catalogue.available()},
             }
             others = offers[mode]
             chosen = value if value in others else next(iter(others))
-            label = "The other " + ("way of decoding" if mode == "decode" else mode)
-            pickers.choose(name, label, others, chosen, take, texts=True, width=260)
+            pickers.choose(name, f"The other {mode}", others, chosen, take, texts=True, width=260)
         seen(SEEING, FORMULA)
 
 

@@ -5,29 +5,21 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
-import plotly.graph_objects as go
 import streamlit as st
 
 from explorer.app.address import session
+from explorer.app.address.kinds import write_head
 from explorer.app.controls import panel, pickers, plain, seen
 from explorer.app.sections.what_if import changes, experiments
-from explorer.app.sections.what_if.forms import cell, tokens_of
 from explorer.app.server import runs
 from explorer.app.server.stores import bytes_of
 from explorer.app.server.view import View, forced, per_run
-from explorer.app.shell import changed
-from explorer.figures.base import labels, style
+from explorer.app.shell import changed, menu
+from explorer.figures.base import labels
 from explorer.figures.base.bars import percent
 from explorer.figures.base.captions import KIND_NAMES
 from explorer.figures.pages.heads import Cell, head_grid
-from explorer.figures.pages.what_if import (
-    StepMove,
-    clickable,
-    control_strip,
-    delta_bars,
-    difference_map,
-    scale_end,
-)
+from explorer.figures.pages.what_if import StepMove, control_strip, delta_bars
 from explorer.lenses import compare_runs
 from explorer.lenses.what_if.controls import RandomHeads, random_heads
 from explorer.lenses.what_if.two_runs import Pair, RunDifference
@@ -45,7 +37,7 @@ FORMULA = r"\Delta\log p = \log q(y_t) - \log p(y_t), \qquad \mathrm{KL} = \sum_
 SPACE = "▁"
 JOIN = "\u2060"  # between ** and a sign, or Markdown takes ** after a letter for two stars
 Runs = tuple[Translation, Translation]
-SEED, WIDE, CELLS, CANDIDATES = 0, 340, 40, 8
+SEED, CANDIDATES = 0, 8
 
 
 def show(opened: View) -> None:
@@ -197,13 +189,12 @@ def _beside(opened: View, base_ids: tuple[int, ...], change: Intervention) -> Ra
 
 
 def maps(opened: View, both: RunDifference) -> None:
-    """The largest change of every head as tiles, with a switch; and the map of differences of one."""
+    """The largest change of every head as tiles, and what can be done with the chosen one."""
     now = session.current()
     kind = opened.source.kind(now.kind)
     head: Head = getattr(now, kind)
     st.markdown("##### How the attention of every head changes")
     pickers.kind_picker(kind, opened.kinds)
-    left, right = st.columns([1, 1], gap="large")
 
     def tile(value: float, name: str) -> Cell:
         says = labels.telling(value)
@@ -211,82 +202,25 @@ def maps(opened: View, both: RunDifference) -> None:
 
     largest = both.largest(kind).tolist()
     tiles = [[tile(x, labels.head_phrase(i, j)) for j, x in enumerate(row)] for i, row in enumerate(largest)]
+    left, right = st.columns([1, 1], gap="large")
     panel(
         "what-if.heads",
         partial(head_grid, tiles, kind, head),
-        f"{KIND_NAMES[kind]}: the largest change of a weight in each head, over the rows that both runs "
-        "share · choose a head to see its map",
+        f"{KIND_NAMES[kind]}: the largest change of a weight in each head, over the rows that both runs have",
         key=f"what-if.heads.{kind}",
         place=left,
         take=lambda chosen: session.change(**{kind: tuple(chosen)}),
         inked=True,
     )
-    change = do.ablate(kind, *head)
+    change, name = do.ablate(kind, *head), labels.head_phrase(*head)
     off = change in now.changes
-    left.button(
-        f"Switch {labels.head_phrase(*head)} {'on again' if off else 'off'}",
-        icon=":material/power_settings_new:",
-        on_click=changed.remove if off else changed.add,
-        args=(change,),
-        key="what-if.switch",
-    )
     with right:
-        head_map(both, kind, head)
-
-
-def head_map(both: RunDifference, kind: str, head: Head) -> None:
-    """Changed − as it is, of one head; a click on a cell moves the cursor, and its changes are offered."""
-    rows, columns = (axis[:CELLS] for axis in both.common(kind))
-    if not (rows and columns):
-        st.caption("The two runs share no row of this kind.")
-        return
-    base, new = (each[: len(rows), : len(columns)] for each in both.sides(kind, *head))
-    down, across = (
-        [name[a] for a, _ in axis]
-        for name, axis in zip(tokens_of(both.base, kind), (rows, columns), strict=True)
-    )
-    places = [[(row[1], column[1]) for column in columns] for row in rows]
-    end, chosen = scale_end(float(np.abs(new - base).max())), cell(kind)
-
-    def picture() -> go.Figure:
-        shared, apart = np.ones_like(base, dtype=bool), np.abs(new - base).sum(1) / 2
-        figure = difference_map(new, base, shared, down, across, apart, end, ("queries", "keys"), WIDE)
-        return clickable(figure, places, chosen, 0.95 * style.pitch(max(base.shape), WIDE))
-
-    def take(at: tuple[int, int]) -> None:
-        row, column = map(int, at)
-        moved = {"source": row} if kind == "encoder" else {"step": row}
-        session.change(**moved, **({"source": column} if kind == "cross" else {"key": column}))
-
-    cells = [
-        (row, column, float(base[i, j]), float(new[i, j]), float(new[i, j] - base[i, j]))
-        for i, row in enumerate(down)
-        for j, column in enumerate(across)
-    ]
-    panel(
-        "what-if.map",
-        picture,
-        f"changed (A) − as it is (B) · {KIND_NAMES[kind]}, {labels.head_phrase(*head)} · weights, from "
-        f"−{end:.1f} to {end:.1f} · {both.base.model}",
-        lambda: [("query", "key", "weight as it is", "weight changed", "difference"), *cells],
-        key=f"what-if.map.{kind}",
-        take=take,
-        width="content",
-    )
-    shown = {place: (i, j) for i, line in enumerate(places) for j, place in enumerate(line)}
-    if chosen not in shown:
-        st.caption("Click a cell to move its row's weight there, or to hide it.")
-        return
-    at = i, j = shown[chosen]
-    told = plain(f"Row “{down[i]}”, key “{across[j]}”: {base[at]:.2f} as it is, {new[at]:.2f} changed")
-    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="what-if-cell"):
-        if not both.changed.mask(kind, *head)[chosen]:
-            st.caption(f"{told}; the mask hides this cell.", width="content")
-            return
-        st.caption(f"{told}.", width="content")
-        for key, label, change in (
-            ("move", "Move this row's weight here", do.set_row(kind, *head, chosen[0], {chosen[1]: 1.0})),
-            ("mask", "Hide this cell", do.mask(kind, forbid=[chosen], layer=head[0])),
-        ):
-            says = changed.said(change)
-            st.button(label, on_click=changed.add, args=(change,), help=says, key=f"what-if.{key}")
+        at = {kind: write_head(head), "kind": kind, "against": "unchanged"}
+        menu.link("what_if/compare", f"See both maps of {name}", ":material/compare:", "content", **at)
+        st.button(
+            f"Switch {name} {'on again' if off else 'off'}",
+            icon=":material/power_settings_new:",
+            on_click=changed.remove if off else changed.add,
+            args=(change,),
+            key="what-if.switch",
+        )

@@ -10,7 +10,6 @@ from explorer.app.address.kinds import (
     LINE,
     Kind,
     UnreadableError,
-    read_decode,
     read_head,
     read_position,
     write_head,
@@ -29,13 +28,10 @@ from transformer.text.typed import clean
 MOST_SEED = 1_000
 Against = tuple[str, Any]
 """What is compared with the selection: `uniform`, `untrained` with its seed, `head` with layer and head,
-`decode` with a way of decoding, `model` with a name; `forced` and `sentence`, whose text is in `other`;
-`unchanged`, the run without changes."""
+`model` with a name; `forced` and `sentence`, whose text is in `other`; `unchanged`, the run as it is."""
 AS_IT_IS = "as it is"
 OTHER_SENTENCE = "The man who wrote the letter is my brother."
 CELLS = 40  # most rows and columns of a map
-TRIED = ("beam-4", "greedy", *(f"sample-{seed}" for seed in range(1, 6)))
-"""Ways of decoding, in the order in which they are tried until one writes something else."""
 
 
 def _read_against(value: str) -> Against:
@@ -44,7 +40,6 @@ def _read_against(value: str) -> Against:
         return name, detail
     readers: dict[str, Callable[[str], Any]] = {
         "head": read_head,
-        "decode": read_decode,
         "untrained": lambda seed: min(read_position(seed) + 1, MOST_SEED),
     }
     if name in readers:
@@ -87,35 +82,19 @@ class Side:
         return replace(view, scores=None, weights=self.map.weights[cells]) if self.is_uniform else view
 
 
-def decoded(opened: View, way: str) -> str:
-    """Output of a way of decoding; the translation on the screen if this run cannot be decoded again."""
-    try:
-        return runs.translate(replace(opened.request, decode=way, target=None)).text
-    except ValueError:
-        return opened.translation.text
-
-
-def other_decoding(opened: View) -> str:
-    """A way of decoding that writes another translation; if none of those tried does, merely another way."""
-    ways = [way for way in TRIED if way != opened.request.decode]
-    return next((way for way in ways if decoded(opened, way) != opened.translation.text), ways[0])
-
-
 def usual_text(opened: View, mode: str) -> str:
-    """The text to start from: another translation of the sentence, or a sentence that differs in a word."""
+    """The text to start from: the translation, to be edited, or a sentence that differs in a word."""
     if mode == "forced":
-        return decoded(opened, other_decoding(opened))
+        return opened.translation.text
     return OTHER_SENTENCE if opened.example is None else opened.example.other
 
 
 def first_value(opened: View, kind: str, head: Head, mode: str) -> Any:
-    """The value with which a way of comparing opens: a seed, the next head, another decoding or model."""
+    """The value with which a way of comparing opens: a seed, the next head, another model."""
     if mode == "untrained":
         return 1
     if mode == "head":
         return head[0], (head[1] + 1) % opened.source.sizes[kind][1]
-    if mode == "decode":
-        return other_decoding(opened)
     names = catalogue.available() if mode == "model" else ()
     return next(
         (name for name in names if name != opened.request.model), opened.request.model if names else None
@@ -143,7 +122,6 @@ def second_side(first: Side, mode: str, value: Any, text: str | None) -> tuple[s
     typed = clean(text or usual_text(opened, mode)) if mode in ("forced", "sentence") else ""
     names, more = {
         "model": ((asked.model, str(value)), {}),
-        "decode": ((method, str(value)), {"decode": str(value), "target": None}),
         "forced": ((method, "your translation"), {"target": typed}),
         "unchanged": (("changed", AS_IT_IS), {"changes": ()}),
         "sentence": (("your sentence", "the other sentence"), {"text": typed, "target": None}),
@@ -170,9 +148,9 @@ def notes(opened: View, now: State, other: HeadSelection) -> Iterator[str]:
     yield from (f"B: {each}" for each in (run.notes if run is not own else ()))
     if other.reading.words:
         yield "The two models have different pieces, so both maps are read by words."
-    if mode in ("decode", "forced") and other.kind == "encoder":
+    if mode == "forced" and other.kind == "encoder":
         yield "The encoder reads the source alone, and A and B have the same one: nothing can differ."
-    elif mode in ("decode", "forced") and run.text == own.text:
+    elif mode == "forced" and run.text == own.text:
         yield "A and B are the same translation."
     elif mode == "model" and value == opened.request.model:
         yield "A and B are the same model, so nothing can differ."

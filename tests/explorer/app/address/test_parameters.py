@@ -32,7 +32,7 @@ EXAMPLES = {
     "links": ("mass-70", "weight-10"),
     "lesson": ("masks.3",),
     "what_if": ("temperature-0.5", "hard", "no-projections"),
-    "against": ("head-1.2", "decode-beam-4", "untrained-3", "model-en-de", "forced"),
+    "against": ("head-1.2", "untrained-3", "model-en-de", "forced"),
     "changes": ("ablate_cross_2_6_mean~choose_4_▁ist",),
     "off": ("1.hide_2~3.drop_3",),
     **dict.fromkeys(("words", "shares", "integrated", "play", "present"), ("yes",)),
@@ -132,7 +132,7 @@ def test_a_value_out_of_range_becomes_the_nearest(name: str, value: str, held: o
         "pairs": ("1", "1-", "a-1", "1-1;2-2", "1-1,", "99999-1"),
         "rule": ("above-0.3", "below"),
         "gold": ("../x",),
-        "against": ("x", "head", "head-x", "untrained-", "uniform-1", "decode-x", "model"),
+        "against": ("x", "head", "head-x", "untrained-", "uniform-1", "decode-beam-4", "model"),
         "what_if": ("magic", "hard-2", "temperature-nan"),
     }.items(),
 )
