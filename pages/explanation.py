@@ -32,7 +32,7 @@ with for_pytorch("explanation"):
     from explorer.app.server import measured
     from explorer.app.server.view import View
     from explorer.app.shell import menu, waiting
-    from explorer.figures.base import captions, labels, style
+    from explorer.figures.base import captions, labels
     from explorer.figures.base.bars import percent
     from explorer.figures.maps.measures import MeasureRow, measures_map, part_bars, share_bars
     from explorer.lenses.heads.roles import SENTENCES
@@ -66,8 +66,7 @@ BY_SOURCE = (
 SHARES = (
     "ALTI+ follows what each block wrote back to its inputs. An input's share is how much nearer it brings "
     "the block's output; shares of the layers are multiplied. The residual of cross-attention counts as "
-    "prefix. Shares sum to 1 because they are made to, which proves nothing. Rollout assumes that half of "
-    "each layer is residual: it is the same at every step."
+    "prefix. Shares sum to 1 because they are made to, which proves nothing."
 )
 ALTI = (
     r"c_{ij} = \max\!\left(0,\ \lVert y_i \rVert_1 - \lVert y_i - T_i(x_j) \rVert_1\right), \qquad "
@@ -273,7 +272,7 @@ def sources(opened: View, step: int) -> None:
     """How much of every prediction comes from the source, and from which token."""
     run, shares = opened.translation, measures.of_run(opened, lenses.alti)
     steps, columns = labels.names(run.target_tokens), labels.names(run.source_tokens)
-    source, rolled = shares.source.sum(1), lenses.rollout(run)[0].sum(1)
+    source = shares.source.sum(1)
     usual = measured.described(opened.source, SURVEY_FILE).get("usual")
     st.markdown(
         f"**{plain(steps[step])}**: {percent(float(source[step]))} from the source. {leaning(steps, source)}"
@@ -285,9 +284,9 @@ def sources(opened: View, step: int) -> None:
             st.warning(plain(alone), icon=":material/link_off:")
     panel(
         "source share",
-        lambda: share_bars(steps, source, ("rollout", rolled), (style.HUES["cross"], style.HUES["decoder"])),
-        f"Shares of source and prefix in each prediction (ALTI+), and attention rollout · {run.model}",
-        lambda: [["step", "source", "rollout"], *zip(steps, source.tolist(), rolled.tolist(), strict=True)],
+        lambda: share_bars(steps, source),
+        f"Shares of source and prefix in each prediction (ALTI+) · {run.model}",
+        lambda: [["step", "source"], *zip(steps, source.tolist(), strict=True)],
         seeing=SHARES,
         formula=ALTI,
         audit=measures.audited(opened),

@@ -150,11 +150,9 @@ def frame(name: str, contents: Contents, look: Look) -> None:
                 st.latex(look.symbols.latex(latex))
             slot(f"{name}.text")
             with st.container(horizontal=True, gap="small", key=f"inside-more-{name}"):
-                for title, (fixed, follows) in contents.asides.items():
+                for title in contents.asides:
                     with st.popover(title, type="tertiary", icon=":material/help:"):
-                        st.markdown(look.symbols.latex(fixed))
-                        if follows:
-                            slot(f"{name}.{title}")
+                        slot(f"{name}.{title}")
                 if name in STEPS:
                     save(look.opened, look.kind)
         with right:
@@ -191,8 +189,7 @@ def follow(at: HeadSelection, now: State) -> None:
         st.caption(hushed(f"weight {look.view.weights[0, look.key]:.2f}"), width="content")
     moving, fixed = dict[str, Content](), dict[str, Content]()
     for section, each in contents(look, now).items():
-        texts = {"text": each.text, "table": each.table}
-        texts |= {title: follows for title, (_, follows) in each.asides.items()}
+        texts = {"text": each.text, "table": each.table, **each.asides}
         moving |= {f"{section}.{place}": text for place, text in texts.items() if text}
         for figure in each.figures:
             (fixed if figure.name in FIXED else moving)[f"{section}.{figure.name}"] = [figure]

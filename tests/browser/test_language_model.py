@@ -74,16 +74,6 @@ def test_a_text_is_shaded_by_its_surprisal(visitor: Visitor) -> None:
     visitor.has(step="1")
 
 
-def test_the_sum_of_a_head_follows_the_cursor(visitor: Visitor) -> None:
-    visitor.open(PAGE, **LINK, view="lengths", step="2")
-    rows = "document.querySelectorAll('.lm-sum tr').length"
-    visitor.until(f"{rows} === 1 + 2 + 2")
-    visitor.press("ArrowRight")
-    visitor.until(f"{rows} === 1 + 3 + 2")
-    ends = visitor.page.locator(".lm-sum .end").all_inner_texts()
-    assert ends[0].split()[-5:] == ends[1].split()[-5:]
-
-
 def test_a_link_of_the_menu_to_other_models_leaves_the_place_in_this_text_out(visitor: Visitor) -> None:
     def link(label: str) -> str:
         found = visitor.page.locator(".st-key-menu a").filter(has_text=label)

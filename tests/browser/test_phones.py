@@ -18,8 +18,7 @@ ROWS = [
     (
         "inside_a_head",
         {**COPY, "section": "weights", "kind": "decoder", "what_if": "no-scale"},
-        "document.querySelectorAll('[data-picture=saturation] .scatterlayer .js-line').length === 2"
-        """ && document.body.innerText.includes("what if, not the model's computation")""",
+        """document.body.innerText.includes("what if, not the model's computation")""",
         "",
     ),
     ("training", {**RANDOM, "target": "eins drei zwei"}, PLOT, ".st-key-frame-shifted"),

@@ -124,15 +124,14 @@ def test_what_cannot_be_explained_is_told(params: dict[str, str], told: str):
     assert told in words(at) + " ".join(each.value for each in (*at.caption, *at.info, *at.error))
 
 
-def test_shares_of_the_source_are_those_of_the_lens_and_rollout_stands_beside_them(traced):
+def test_shares_of_the_source_are_those_of_the_lens(traced):
     model, translation = traced
     found = lenses.alti(model.model, translation).source
     at = opened(view="shares")
     drawn = named_charts(at)
-    source, prefix, rolled = (array(each["y"]) for each in drawn["source share"]["data"])
+    source, prefix = (array(each["y"]) for each in drawn["source share"]["data"])
     np.testing.assert_allclose(source, found.sum(1), atol=1e-5)
     np.testing.assert_allclose(source + prefix, 1, atol=1e-5)
-    np.testing.assert_allclose(rolled, 1 - 2.0**-translation.config.n_decoder_layers, atol=1e-6)
     np.testing.assert_allclose(numbers(drawn["source tokens"]), found, atol=0.0051)
     assert f"{percent(float(found[1].sum()))} from the source" in words(at)
 

@@ -54,7 +54,6 @@ def test_the_numbers_on_the_page_are_computed_independently(app_models: Path, mo
         shown |= charts(at)
         assert "not verified" not in told(at)
         assert BADGE not in told(at)
-        assert "saturation" not in shown
     translator = load_translator(app_models / model, "cpu")
     true = independent(translator, TEXT, kind, (0, 1), 2)
     equal(strip(shown["read"], "x"), true["x"])
@@ -107,12 +106,7 @@ def test_other_arithmetic_keeps_the_true_row_and_shows_its_own(app_models: Path,
         equal(np.nan_to_num(line(shown, "what if: weight")), weights)
         assert told(at).count(BADGE) >= 2
         assert at.query_params["what_if"] == what_if
-        assert ("saturation" in charts(at)) == (what_if in ("no-scale", "temperature-0.5"))
         assert f"| largest weight | {true['weights'].max():.2f} | {weights.max():.2f} |" in told(at)
-    at = looked("weights", kind, model="random", what_if="no-scale")
-    largest, gradient = (array(each["y"]) for each in charts(at)["saturation"]["data"])
-    assert (np.diff(largest) >= 0).all(), "a softmax saturates as its scores grow"
-    assert 0 <= gradient.min() <= gradient.max() <= 0.71
     shown = charts(looked("sum", kind, model="random", what_if="no-scale"))
     equal(strip(shown["sum"], "head, what if"), expected["no-scale"] @ true["v"])
     equal(strip(shown["sum"], "head, all keys"), true["b"])
@@ -228,8 +222,8 @@ def test_a_step_has_its_heading_a_next_one_and_figures_that_say_what_colours_mea
     assert [each.label for each in at.button if each.label.startswith("Next step")] == following
     for each in pictures(at):
         assert each["alt"]
-        assert bool(each["legends"]) == (each["name"] not in {"drawing", "saturation"})
-        assert (each["badge"] is None) == (each["name"] == "saturation")
+        assert bool(each["legends"]) == (each["name"] != "drawing")
+        assert each["badge"] is not None
     for button in at.button:
         if button.label in following:
             assert button.click().run().session_state["state"].section == [*STEPS][place + 1]

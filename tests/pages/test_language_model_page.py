@@ -137,33 +137,6 @@ def test_as_many_predictions_come_out_as_tokens_go_in_and_the_numbers_are_those_
     assert [row.count("<td") for row in rows] == [len(found.target_tokens)] * 4
     assert f"{len(found.steps)} tokens in, {len(found.steps)} predictions out" in words(at)
     assert "&lt;s&gt;" in rows[1]
-    table = next(each for each in bodies if "class=end" in each)
-    ends = [re.findall(r"<td>(−?\d+\.\d+)</td>", row) for row in table.split("<tr class=end>")[1:]]
-    output = found.head("decoder", 0, 1).output[2]
-    assert ends[0] == ends[1] == [f"{value:.3f}".replace("-", "−") for value in output[:5]]
-
-
-def test_the_sum_of_a_head_is_the_output_that_the_model_used(generator: Translator):
-    found = generator.force(PROMPT)
-    for layer in range(2):
-        view_ = found.head("decoder", layer, 1)
-        for i in range(len(found.target_tokens)):
-            np.testing.assert_allclose(lengths.weighted_sum(view_, i), view_.output[i], atol=1e-5)
-
-
-def test_a_long_sum_shows_the_largest_weights_and_the_mean_of_the_others(generator: Translator):
-    view_ = generator.force("one two three four five six seven one two three four five six").head(
-        "decoder", 1, 2
-    )
-    i = len(view_.weights) - 1
-    shown = np.sort(np.argsort(-view_.weights[i], kind="stable")[: lengths.KEYS])
-    others = np.setdiff1d(np.arange(i + 1), shown)
-    mean = np.average(view_.value[others], axis=0, weights=view_.weights[i, others])
-    table = lengths.sum_table(view_, i)
-    assert [int(j) for j in re.findall(r"<tr><td>(\d+)</td>", table)] == [j + 1 for j in shown]
-    assert f"{len(others)} others, their mean" in table
-    quiet = re.findall(r"<td>(−?\d+\.\d+)</td>", table.split("<tr class=quiet>")[1].split("</tr>")[0])
-    assert quiet == [f"{value:.3f}".replace("-", "−") for value in mean[: lengths.DIMENSIONS]]
 
 
 # --- the place of the page among the others ----------------------------------------------------------------

@@ -224,14 +224,6 @@ def product(b: Bench, block: Callable[[str, int], Doubles], first: int = 0) -> D
     return joint
 
 
-def half(b: Bench, kind: str, layer: int, own: float = 0.5) -> Doubles:
-    """A block of rollout: half of the residual, half of the mean weights."""
-    mean = (1 - own) * b.head(kind, layer).weights.mean(0)
-    return (
-        np.hstack([np.full((len(mean), 1), own), mean]) if kind == "cross" else mean + own * np.eye(len(mean))
-    )
-
-
 def zeroing(b: Bench, kind: str) -> Doubles:
     whole, found = b.plain.seen[SIDES[kind], LAYER, "feed_forward"][3], []
     for key in range(len(b.head(kind).sources)):

@@ -86,13 +86,6 @@ _STYLE = """
 .lm-line b { font-weight: 600; }
 .lm-line small { display: block; opacity: .7; font-size: .75rem; }
 .lm-line .at { background: rgb(0 158 115 / .16); }
-.lm-sum :is(td, th) { text-align: end; }
-.lm-sum .token { text-align: start; }
-.lm-sum .weight { position: relative; min-width: 5.5rem; }
-.lm-sum i { position: absolute; inset: .3rem auto .3rem 0; width: calc(.6 * var(--share)); opacity: .55; }
-.lm-sum i { background: #009E73; }
-.lm-sum .quiet { opacity: .7; }
-.lm-sum .end td { border-top: 1px solid rgb(128 128 128 / .35); font-weight: 600; }
 .headline { display: flex; flex-wrap: wrap; align-items: baseline; gap: 0 .9rem; }
 .headline h1 { padding: 0 !important; margin: 0; }
 .headline p { margin: 0; opacity: .72; }

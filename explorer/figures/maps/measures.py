@@ -58,28 +58,13 @@ def _said(value: float, signed: bool) -> str:
     return "0" if abs(value) < labels.ROUNDING else labels.number(value, "+.2f" if signed else ".2f")
 
 
-def share_bars(
-    steps: Sequence[str],  # the names of the steps
-    source: np.ndarray,  # (steps,) the source's share of each, from 0 to 1
-    compared: tuple[str, np.ndarray],  # another measure of the same shares, with its name
-    hues: tuple[str, str],  # of source and prefix
-) -> go.Figure:
-    """The source's share of every step under the prefix's, and another measure as marks."""
-    name, data = compared[0], []
-    for what, values, hue in (("source", source, hues[0]), ("prefix", 1 - source, hues[1])):
+def share_bars(steps: Sequence[str], source: np.ndarray) -> go.Figure:
+    """The source's share (steps,) of every named step, from 0 to 1, under the prefix's."""
+    data = []
+    for what, values, kind in (("source", source, "cross"), ("prefix", 1 - source, "decoder")):
         said = [f"{step}: {what} {value:.2f}" for step, value in zip(steps, values.tolist(), strict=True)]
         notes = {"hovertext": list(map(labels.escape, said)), "hoverinfo": "text"}
-        data.append(plot.bars(values.astype(np.float32), hue, across=False, name=what, **notes))
-    data.append(
-        plot.points(
-            list(range(len(steps))),
-            compared[1].astype(np.float32),
-            name=name,
-            marker={"symbol": "diamond", "size": 9, "color": "#fff", "line": {"width": 1.5, "color": "#333"}},
-            hovertext=[f"{name}: source {value:.2f}" for value in compared[1].tolist()],
-            hoverinfo="text",
-        )
-    )
+        data.append(plot.bars(values.astype(np.float32), style.HUES[kind], across=False, name=what, **notes))
     return plot.figure(
         data,
         plot.named_axis([labels.escape(each) for each in steps], side="bottom", tickangle=-90),

@@ -84,32 +84,6 @@ def _line(kind: str, row: LedgerRow, place: float, mask: np.ndarray) -> Spec:
     return plot.heat(values[None], (0, 1), style.shades(hue, style.FAINTEST), **shared)
 
 
-def saturation_spec(
-    factors: np.ndarray, curves: Sequence[tuple[str, np.ndarray]], marks: Sequence[tuple[str, float]]
-) -> Spec:
-    """Saturation of a softmax as its scores grow."""
-    x, told = factors.astype(np.float32), "{} %{{y:.3f}} at × %{{x:.2f}}<extra></extra>"
-    traces = [
-        plot.curve(name, x, values.astype(np.float32), told.format(labels.escape(name)), style.FRAME, dash)
-        for (name, values), dash in zip(curves, ("solid", "dash", "dot"), strict=False)
-    ]
-    ticks: Spec = {"tickvals": [0.125, 0.25, 0.5, 1, 2, 4, 8], "ticktext": ["⅛", "¼", "½", *"1248"]}
-    corner = {"xanchor": "left", "yanchor": "top"}
-    return plot.spec(
-        traces,
-        plot.number_axis("scores multiplied by", standoff=None, type="log", tickfont=None, **ticks),
-        plot.number_axis(range=[0, 1.05], tickvals=[0, 0.5, 1], tickfont=None),
-        210,
-        (34, 30, 8, 40),
-        shapes=[plot.stroke(x=factor) for _, factor in marks],
-        annotations=[
-            plot.note(labels.escape(name), float(np.log10(factor)), 1.03 - 0.14 * i, 10, **corner)
-            for i, (name, factor) in enumerate(marks)
-        ],
-        **plot.legend(top=False),
-    )
-
-
 LECTURE_KEYS = 4
 _GREY = "rgba(128,128,128,.14)"
 _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")

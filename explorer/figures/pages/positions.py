@@ -29,8 +29,6 @@ _SPARE = tuple(
 )
 """Looks of twins that have none of their own, such as that of a new encoding."""
 Values = Sequence[float] | np.ndarray
-_NEVER = 0.2
-"""Place of a count of 0 on a logarithmic axis."""
 _LEFT = 66
 """Px on the left: room for a tick label and, beside it, the title of the axis."""
 
@@ -137,33 +135,3 @@ def dots(
     y = plot.number_axis(tickvals=places, ticktext=shown, range=[len(places) - 0.5, -0.5], showgrid=False)
     x = plot.number_axis(title, range=[low - 0.02 * (high - low), high + 0.16 * (high - low)])
     return plot.figure([dot, written], x, y, 62 + 26 * len(places), (122, 6, 12, 42))
-
-
-def seen_norms(norms: Mapping[str, Sequence[float]], seen: Mapping[str, Sequence[int]]) -> go.Figure:
-    """Norm of each learned position vector, and the number of training sentences that reach the position."""
-    longest = max(len(each) for each in seen.values())
-    x = np.arange(1, max(map(len, norms.values())) + 1)
-    figure = lines(
-        x, {f"{side}: norm": each for side, each in norms.items()}, ("position", "norm of its vector")
-    )
-    for i, (side, counts) in enumerate(seen.items()):
-        filled = np.zeros(len(x))
-        filled[: min(len(counts), len(x))] = counts[: len(x)]
-        places, counted, seen_by = (
-            each.astype(np.float32) for each in (x, np.maximum(filled, _NEVER), filled)
-        )
-        told, look = "position %{x:g}: %{customdata:,.0f} sentences", (style.SERIES[i][0], "dot", 1)
-        more: Spec = {"yaxis": "y2", "customdata": seen_by}
-        figure.add_trace(plot.curve(f"{side}: sentences", places, counted, told, *look, **more))
-    powers = [10**i for i in range(6)]
-    ticks: Spec = {"tickvals": [_NEVER, *powers], "ticktext": ["0", *(f"{n:,}" for n in powers)]}
-    figure.update_layout(
-        yaxis2=plot.number_axis(
-            "training sentences", overlaying="y", side="right", type="log", showgrid=False, **ticks
-        ),
-        margin=margin(44) | {"r": 74},
-        xaxis={"range": [0, min(len(x), 2 * longest)]},
-        yaxis={"rangemode": "tozero"},
-        **_legend(2),
-    )
-    return figure

@@ -211,26 +211,6 @@ def _mixed(
     return torch.cat(found), worst
 
 
-def rollout(run: Translation) -> tuple[Array, Array]:
-    """Attention rollout (Abnar and Zuidema 2020): ½ for the residual of every block, ½ by mean weights.
-
-    The half is an assumption. As every row of weights sums to 1, the source gets 1 − 2⁻ᴸ of every step of a
-    decoder with L layers, whatever the sentence is: this cannot say how much the source mattered. Returns
-    (steps, source) and (steps, steps) float32 shares; NotCapturedError and UnmeasuredError as ``alti``.
-    """
-    trace = recorded(run)
-    stream.needs_source_and_prefix(run)
-    blocks: dict[AttentionKind, list[Tensor]] = {}
-    for kind, site in run.config.sites.items():
-        for layer in range(site.n_layers):
-            mean = torch.as_tensor(trace.weights(kind, layer).mean(0)).double() / 2
-            half = torch.full((len(mean), 1), 0.5).double()
-            across = kind is AttentionKind.CROSS
-            whole = torch.cat([half, mean], 1) if across else mean + torch.eye(len(mean)).double() / 2
-            blocks.setdefault(kind, []).append(whole)
-    return multiplied(run, blocks)
-
-
 # --- Gradients ----------------------------------------------------------------------------------------------
 
 POINTS = 256

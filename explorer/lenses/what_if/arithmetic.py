@@ -30,19 +30,6 @@ def softmax(scores: Floats, mask: BoolArray) -> Doubles:
     return np.divide(powers, total, out=np.zeros_like(powers), where=total > 0)
 
 
-def overflow_from(dtype: type[np.floating]) -> float:
-    """The score from which exp(score) is infinite in a type of numbers: 11.09 in float16, 88.7 in float32."""
-    return float(np.log(np.float64(np.finfo(dtype).max)))
-
-
-def unshifted(scores: Floats, mask: BoolArray, dtype: type[np.floating]) -> Floats:
-    """exp(s) / Σ exp(s), rounded at every step, without a shift of the scores; NaN for an infinite power."""
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        powers = np.where(mask, np.exp(scores.astype(dtype)), dtype(0)).astype(dtype)
-        shares: Floats = powers / powers.sum(dtype=dtype)
-    return shares
-
-
 def entropy(weights: NDArray[Any]) -> Doubles:
     """−Σ w ln w of each row, in nats."""
     exact = weights.astype(np.float64)

@@ -4,14 +4,13 @@ import math
 import re
 from collections.abc import Iterator
 
-import numpy as np
 import pytest
 import torch
 
 from explorer.app.controls.text import power
 from explorer.app.sections.beam_search.beam import FATES, comparison, note
 from explorer.app.sections.inside.look import NAMES, notation
-from explorer.app.sections.inside.steps import matrix_count, why_divide, why_subtract
+from explorer.app.sections.inside.steps import matrix_count, why_divide
 from explorer.app.sections.training.lesson import losses, parted
 from explorer.app.sections.training.loss import sentence as smoothed
 from explorer.app.sections.training.schedule import own_schedule, paper_schedule
@@ -63,22 +62,6 @@ def test_the_reason_for_the_root_names_the_measured_variances():
     undivided = why_divide(ProductSpread(64.0, 1_200, 1.5, 0.5, 16), divided=False)
     assert "1,200 pairs" in undivided
     assert "variance 64.0. The entries" in undivided
-
-
-@pytest.mark.parametrize(
-    ("scores", "words"),
-    [
-        ([2.0, 1.0, 0.0], "This row stays below both."),
-        ([30.0, 1.0, 0.0], "breaks in half precision: a number ÷ ∞ is 0"),
-        ([95.0, 1.0, 0.0], "breaks in half and single precision: a number ÷ ∞ is 0"),
-        ([-200.0, -300.0, -250.0], "breaks in half and single precision: 0 ÷ 0"),
-    ],
-)
-def test_a_row_is_said_to_break_exactly_if_it_does(scores: list[float], words: str):
-    text, seen = why_subtract(np.array(scores), np.ones(3, dtype=bool)), np.zeros(3, dtype=bool)
-    assert f"exp({f'{scores[0]:.2f}'.replace('-', '−')}) = {math.exp(scores[0]):.4g}" in text
-    assert words in text
-    assert "sees no key" in why_subtract(np.array(scores), seen)
 
 
 def test_heads_are_matrices_with_their_count():

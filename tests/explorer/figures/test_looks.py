@@ -40,7 +40,6 @@ from explorer.figures.pages.inside import (
     key_plane,
     lecture_spec,
     ledger_spec,
-    saturation_spec,
 )
 from explorer.figures.pages.masks import leak_bars, mask_map, padding_grid, score_map, weight_map
 from explorer.figures.pages.recurrent import paths, with_centres
@@ -153,7 +152,7 @@ PICTURES: dict[str, Any] = {
     "queries of a key": lambda: strongest(CROSS, 1, of="key"),
     "measures": lambda:
         measures_map([MeasureRow(EVIL, abs(SIGNED)), MeasureRow("e", SIGNED, True)], list("abcdef")),
-    "shares": lambda: share_bars(["a", EVIL], ROWS[0, :2], ("other", np.array([0.3, 0.6])), ("#123", "#456")),
+    "shares": lambda: share_bars(["a", EVIL], ROWS[0, :2]),
     "parts": lambda: part_bars(["a", EVIL, "c"], np.array([0.5, -2.0, 0.0])),
     "overview": lambda: overview_spec(TILES, "cross", (1, 2), notes={(0, 1): EVIL}),
     "ordered": lambda: overview_spec(
@@ -199,7 +198,6 @@ PICTURES: dict[str, Any] = {
     "ledger": lambda: ledger_spec("decoder", WORDS, MASK, LEDGER, 1),
     "long ledger": lambda:
         ledger_spec("cross", [f"▁t{i}" for i in range(19)], np.ones(19, bool), [LedgerRow("q", np.ones(19))]),
-    "saturation": lambda: saturation_spec(WAVE[[0, 2]], [(EVIL, WAVE[2:])], [("model", 1.0), (EVIL, 2.0)]),
     "lecture": lambda: lecture_spec("decoder", (EVIL, 4), WORDS, np.arange(6.0) - 2, SIX, MASK, LECTURE),
     "paper": lambda: lecture_spec("cross", (EVIL, 4), WORDS, np.arange(6.0) - 2, SIX, MASK, PAPER_SYMBOLS),
     "built row": lambda: built_row("cross", WORDS, MASK, np.arange(6.0) - 2, SIX, (0, 2), [0.5]),
@@ -211,7 +209,6 @@ PICTURES: dict[str, Any] = {
     "twins": lambda:
         positions.twin_lines([0, 1], {"alibi": [0, 1], "new": [1, 2]}, ("x", "y"), str.upper, height=99),
     "dots": lambda: positions.dots(SPAN, "BLEU", lambda name: name + EVIL),
-    "norms seen": lambda: positions.seen_norms({"encoder": [1.0, 2.0, 3.0]}, {"encoder": [10, 4]}),
     "ways": lambda: paths(BAD, (4, 1)),
     "centres": lambda: with_centres(go.Figure(), np.array([2.5, 4.0, 40.0]), 2, 8),
     "search": lambda:

@@ -346,17 +346,6 @@ TABLE: dict[str, Row] = {
         },
         CROSS,
     ),
-    "rollout": Row(
-        lambda b, k: np.hstack(lenses.rollout(b.run)),
-        lambda b, k: second.product(b, lambda kind, layer: second.half(b, kind, layer)),
-        (*ORDER, ROWS),
-        {
-            "less residual": lambda b, k, x: second.product(
-                b, lambda kind, layer: second.half(b, kind, layer, 0.4)
-            )
-        },
-        CROSS,
-    ),
     "value zeroing": Row(
         lambda b, k: lenses.value_zeroing(b.model, b.run, k, LAYER),
         second.zeroing,

@@ -78,7 +78,6 @@ class Outcome(NamedTuple):
     weights: np.ndarray  # (keys,)
     output: np.ndarray  # the sum of the values with these weights (d_head,)
     rows: tuple[LedgerRow, ...]  # the lines that the calculation shows under the model's own
-    factor: float | None = None  # multiplies the model's scores, if the arithmetic does only that
 
 
 @dataclass(frozen=True)
@@ -163,8 +162,7 @@ class Contents(NamedTuple):
     text: str  # what happens, and what to notice
     figures: Sequence[SlotPicture]
     table: str = ""
-    # explanations one click away, by title: Markdown that is drawn once, and a text that follows
-    asides: Mapping[str, tuple[str, str]] = {}
+    asides: Mapping[str, str] = {}  # explanations one click away, by title
 
 
 def noted(name: str, vector: np.ndarray, bold: bool = False) -> Strip:

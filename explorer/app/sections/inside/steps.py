@@ -1,7 +1,7 @@
 """The steps of "Inside a head": each is a function from the query at the cursor to what is shown of it."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,13 +14,8 @@ from explorer.figures.base.bars import percent
 from explorer.figures.base.strips import Strip, largest, matrices_spec
 from explorer.figures.pages.inside import LedgerRow, lecture_keys, lecture_spec, ledger_spec
 from explorer.lenses.inside.inside import ProductSpread
-from explorer.lenses.what_if import arithmetic
 
 SUMMED = r"OUTPUT = \sum_j WEIGHT_j\, v_j"
-SHIFTED = (
-    r"$$\frac{e^{SCORE_j}}{\sum_i e^{SCORE_i}} = \frac{e^{SCORE_j - m}}{\sum_i e^{SCORE_i - m}}, \quad "
-    r"m = \max_i SCORE_i$$"
-)
 NARROWEST = 600  # px below which the numbers of the calculation would run into each other
 
 
@@ -172,11 +167,7 @@ def weights(look: Look) -> Contents:
         least=NARROWEST,
     )
     why = f"Why divide by √{look.sizes[1]}?" if divides else "Why is nothing divided by √d_k?"
-    asides = {
-        why: ("", why_divide(inside.spread, divides)),
-        "Why subtract the maximum?": (SHIFTED, why_subtract(view.scores[0], view.mask[0])),
-    }
-    return Contents(latex, text, [figure], asides=asides)
+    return Contents(latex, text, [figure], asides={why: why_divide(inside.spread, divides)})
 
 
 def why_divide(spread: ProductSpread, divided: bool = True) -> str:
@@ -198,28 +189,6 @@ def why_divide(spread: ProductSpread, divided: bool = True) -> str:
         f"but not after it: in this sentence (over its {pairs} of a query and a key it may see), this head's "
         f"q·k has the variance {spread.products:.1f}{after}. The entries of all its queries here have the "
         f"variance {spread.query:.2f}, those of its keys {spread.key:.2f}. {kept}"
-    )
-
-
-def why_subtract(scores: np.ndarray, mask: np.ndarray) -> str:
-    """Why a softmax subtracts the largest score first, with the numbers (keys,) of this row, tried out."""
-    if not mask.any():
-        return "This row sees no key, so there is nothing to normalise."
-    most = float(scores[mask].max())
-    types: dict[str, type[np.floating[Any]]] = {"half": np.float16, "single": np.float32}
-    half, single = map(arithmetic.overflow_from, types.values())
-    sums = {name: arithmetic.unshifted(scores, mask, kind).sum() for name, kind in types.items()}
-    broken = " and ".join(name for name, total in sums.items() if not abs(total - 1) < 0.05)
-    found = "This row stays below both."
-    if broken:
-        why = "0 ÷ 0 is not a number" if most < 0 else "a number ÷ ∞ is 0, and ∞ ÷ ∞ is not a number"
-        found = f"So this row breaks in {broken} precision: {why}."
-    return (
-        f"Subtracting one number from all scores changes no weight, because it cancels. With m = "
-        f"{labels.number(most)}, the largest score of this row, every power lies between 0 and e⁰ = 1. "
-        f"Without it, the largest power here would be exp({labels.number(most)}) = {np.exp(most):.4g}. A "
-        f"power is infinite from a score of {half:.2f} in half precision (float16), and from {single:.2f} in "
-        f"single precision (float32). {found}"
     )
 
 
@@ -295,7 +264,8 @@ def matrix_count(d_model: int, d_k: int, heads: int) -> str:
     square = f"{d_model}²" if inner_width == d_model else f"{d_model} · {inner_width}"
     return (
         f"The layer's {heads} heads are 3 · {heads} + 1 = {3 * heads + 1} matrices with 4 · {square} = "
-        f"{4 * d_model * inner_width:,} numbers: as many as one head of the whole width would have."
+        f"{4 * d_model * inner_width:,} numbers: as many as one head of the whole width would have, without "
+        "any biases."
     )
 
 

@@ -11,14 +11,12 @@ from explorer.app.address import session
 from explorer.app.address.kinds import Kind, UnreadableError
 from explorer.app.address.state import page_value
 from explorer.app.controls import options, pickers
-from explorer.app.controls.slots import SlotPicture
 from explorer.app.sections.inside.look import BADGE, Contents, Look, Outcome
-from explorer.figures.pages.inside import LedgerRow, saturation_spec
+from explorer.figures.pages.inside import LedgerRow
 from explorer.lenses.what_if import arithmetic
 from explorer.lenses.what_if.arithmetic import Doubles
 
 WHAT_IF = "what-if"  # names the slots of the switches
-_FACTORS = np.geomspace(1 / 8, 8, 61)
 COLDEST, HOTTEST = 0.05, 20.0
 """Ends of the temperature in an address."""
 
@@ -33,13 +31,13 @@ class Arithmetic(NamedTuple):
     temperatures: tuple[float, ...] = ()  # those that are offered, the first one first
 
 
-def _scored(look: Look, scores: Doubles, placed: bool = True, factor: float | None = None) -> Outcome:
+def _scored(look: Look, scores: Doubles, placed: bool = True) -> Outcome:
     """The softmax of other scores, to which positions add what they add here, if they are to be placed."""
     if placed and look.inside.bias is not None:
-        scores, factor = scores + look.inside.bias, None
+        scores = scores + look.inside.bias
     weights = arithmetic.softmax(scores, look.view.mask[0])
     line = LedgerRow("what if: score", scores, masked=True, what_if=True)
-    return _weighed(look, weights, line)._replace(factor=factor)
+    return _weighed(look, weights, line)
 
 
 def _weighed(look: Look, weights: Doubles, *above: LedgerRow) -> Outcome:
@@ -62,14 +60,14 @@ ARITHMETIC = {
         r"SCORE_j = q \cdot k_j",
         "The scores grow √d_k-fold. The softmax saturates: in most rows one weight comes close to 1, and the "
         "gradient close to 0, so training would hardly change that weight (section 3.2.1 of the paper).",
-        lambda look, _: _scored(look, look.inside.products.astype(np.float64), factor=look.inside.divisor),
+        lambda look, _: _scored(look, look.inside.products.astype(np.float64)),
     ),
     "temperature": Arithmetic(
         "temperature",
         r"WEIGHT = \mathrm{softmax}(SCORE / T)",
         "If T is below 1, the largest score takes a larger share. If T is above 1, the weights become more "
         "alike.",
-        lambda look, t: _scored(look, look.view.scores[0].astype(np.float64) / t, False, 1 / t),
+        lambda look, t: _scored(look, look.view.scores[0].astype(np.float64) / t, False),
         (2.0, 0.1, 0.25, 0.5, 4.0, 10.0),
     ),
     "hard": Arithmetic(
@@ -146,26 +144,10 @@ def difference(look: Look, change: WhatIf | None) -> Contents | None:
         [ARITHMETIC[name].formula],
         f"{ARITHMETIC[name].text} This switch changes only the arithmetic of this head; nothing after it is "
         "computed again.",
-        [] if found.factor is None else [_curve(look, found.factor)],
+        [],
         "| | the model | what if |\n|--|--|--|\n"
         f"| largest weight | {own.largest:.2f} | {other.largest:.2f} |\n"
         f"| entropy, as a share of that of equal weights | {own.entropy:.2f} | {other.entropy:.2f} |\n"
         f"| gradient of the softmax, ‖∂{letters}‖ | {own.gradient:.3f} | {gradient} |\n"
         f"| {symbols.output} moves by, as a multiple of its length | – | {moved:.2f} |",
-    )
-
-
-def _curve(look: Look, factor: float) -> SlotPicture:
-    """Largest weight and gradient of the softmax as all scores grow."""
-    scores, mask, symbols = look.view.scores[0].astype(np.float64), look.view.mask[0], look.symbols
-    found = [arithmetic.saturation(arithmetic.softmax(scores * each, mask), mask) for each in _FACTORS]
-    gradient = f"gradient ‖∂{symbols.weight}/∂{symbols.score}‖"
-    sides = zip(*((each.largest, each.gradient) for each in found), strict=True)
-    curves = list(zip(("largest weight", gradient), map(np.array, sides), strict=True))
-    return look.figure(
-        "saturation",
-        saturation_spec(_FACTORS, curves, [("the model", 1.0), ("what if", factor)]),
-        f"softmax of this row's scores times a factor; {BADGE}, except at 1",
-        "Largest weight and gradient of the softmax as the scores grow",
-        computed=False,
     )

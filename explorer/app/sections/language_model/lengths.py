@@ -4,11 +4,10 @@ import math
 from collections.abc import Iterable
 from html import escape
 
-import numpy as np
 import streamlit as st
 
 from explorer.app.address import State
-from explorer.app.controls import pickers, plain, seen
+from explorer.app.controls import pickers, seen
 from explorer.app.maps import display
 from explorer.app.maps.explorer import Scene, Strips, explorer
 from explorer.app.maps.looking import Looks
@@ -16,11 +15,10 @@ from explorer.app.sections.language_model.generation import KIND, SIDES
 from explorer.app.server.view import View
 from explorer.figures.base import labels
 from explorer.figures.base.bars import percent
-from explorer.figures.base.labels import count, number
+from explorer.figures.base.labels import count
 from explorer.linked.view.feeds import window_around
 from explorer.linked.view.home import Layout
 from transformer.run import Translation
-from transformer.view import HeadView
 
 EXAMPLES = {
     "a sentence": "The cat sat on the mat and looked at me.",
@@ -28,7 +26,7 @@ EXAMPLES = {
     "copying": "red blue green, red blue green",
 }
 LAYOUT = Layout("language_lengths", "page", ("target",), (), KIND)
-POSITIONS, KEYS, DIMENSIONS = 12, 10, 5  # most in one table
+POSITIONS = 12  # most in the table
 SEEING = (
     "Position i compares its query with the keys of all positions up to i. Softmax turns the scores into "
     "weights, and y is the sum of the values, each times its weight: n tokens in, n vectors out, each of "
@@ -58,17 +56,7 @@ def show(opened: View) -> None:
             pickers.head_picker(KIND, looks[KIND].head, opened.source)
 
     def beside(now: State, looks: Looks) -> None:
-        i, (layer, head) = min(now.step or 0, len(run.steps) - 1), looks[KIND].head
-        st.html(positions_table(run, i))
-        view = run.head(KIND, layer, head)
-        where = f"{labels.head_phrase(layer, head)}, position {count(i)}"
-        st.markdown(f"##### Attention compares with what came before: {where}")
-        st.latex(sum_formula(view.weights[i, : i + 1]))
-        st.html(sum_table(view, i))
-        error = labels.scientific(float(np.abs(weighted_sum(view, i) - view.output[i]).max()))
-        differ = f"largest difference between this sum and the model's own output: {error}"
-        shown = f"The first {DIMENSIONS} of {view.output.shape[1]} dimensions"
-        st.caption(plain(f"{shown} · {differ} · {run.model}"))
+        st.html(positions_table(run, min(now.step or 0, len(run.steps) - 1)))
 
     def below(now: State, looks: Looks) -> None:
         with st.container(horizontal=True, vertical_alignment="center"):
@@ -98,52 +86,6 @@ def positions_table(run: Translation, at: int) -> str:
         for name, cells in lines.items()
     )
     return f'<div class="lm-frame"><table class="lm-line">{"".join(rows)}</table></div>'
-
-
-def weighted_sum(view: HeadView, i: int) -> np.ndarray:
-    """(d_head,) Σ α_ij v_j over j ≤ i, in float64."""
-    return view.weights[i, : i + 1].astype(np.float64) @ view.value[: i + 1].astype(np.float64)
-
-
-def sum_formula(weights: np.ndarray) -> str:
-    """The sum of the last of (i + 1,) positions with its largest weights."""
-    i = len(weights)
-    best = sorted(np.argsort(-weights, kind="stable")[:4].tolist())
-    terms = " + ".join(rf"{weights[j]:.2f}\,v_{{{count(j)}}}" for j in best)
-    more = r" + \dots" if len(best) < i else ""
-    return rf"y_{{{i}}} = \sum_{{j \le {i}}} \alpha_{{{i}j}}\,v_j = {terms}{more}"
-
-
-def sum_table(view: HeadView, i: int) -> str:
-    """Scores, weights and values of the keys up to i, and their sum beside the model's output, as HTML."""
-    weights, values, n = view.weights[i, : i + 1], view.value[: i + 1], count(i)
-    shown = sorted(np.argsort(-weights, kind="stable")[:KEYS].tolist())
-    others = [j for j in range(i + 1) if j not in shown]
-
-    def vector(of: np.ndarray) -> list[str]:
-        return [f"<td>{number(float(value), '.3f')}</td>" for value in of[:DIMENSIONS]]
-
-    def total(name: str, weight: str, of: np.ndarray) -> str:
-        cells = f"<td></td><td class=token colspan=2>{name}</td><td class=weight>{weight}</td>"
-        return _row(cells, vector(of), " class=end")
-
-    names = ["j", "token", f"score s<sub>{n}j</sub>", f"weight α<sub>{n}j</sub>"]
-    names += [f"v<sub>j,{count(d)}</sub>" for d in range(min(DIMENSIONS, values.shape[1]))]
-    rows = [_row("", (f"<th scope=col{' class=token' * (name == 'token')}>{name}</th>" for name in names))]
-    for j in shown:
-        token, score = _word(view.key_tokens[j]), number(float(view.scores[i, j]))
-        bar = f'<i style="--share:{100 * weights[j]:.0f}%"></i>{weights[j]:.2f}'
-        cells = f"<td>{count(j)}</td><td class=token>{token}</td><td>{score}</td><td class=weight>{bar}</td>"
-        rows.append(_row(cells, vector(values[j])))
-    if others:
-        mass = weights[others].sum()
-        mean = weights[others] @ values[others] / max(float(mass), 1e-12)
-        cells = f"<td></td><td class=token>{len(others)} others, their mean</td><td></td>"
-        rows.append(_row(f"{cells}<td class=weight>{mass:.2f}</td>", vector(mean), " class=quiet"))
-    name = f"y<sub>{n}</sub> = Σ α<sub>{n}j</sub> v<sub>j</sub>"
-    rows.append(total(name, f"{weights.sum():.2f}", weighted_sum(view, i)))
-    rows.append(total("the model’s own output", "", view.output[i]))
-    return f'<div class="lm-frame"><table class="lm-sum">{"".join(rows)}</table></div>'
 
 
 def _word(token: str) -> str:

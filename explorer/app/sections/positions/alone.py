@@ -15,8 +15,7 @@ from explorer.app.sections.positions import STACKS, TITLES, USUAL, draw, fitted,
 from explorer.app.server import measured
 from explorer.app.shell import frame
 from explorer.figures.base import labels
-from explorer.figures.base.bars import percent
-from explorer.figures.pages.positions import lines, margin, seen_norms, table_map
+from explorer.figures.pages.positions import lines, margin, table_map
 from transformer.config import ModelConfig, Side, TransformerConfig
 from transformer.encodings import make_positions, rotary_angles, shift_matrix, sinusoidal_table
 from transformer.model import Network
@@ -41,7 +40,7 @@ drown the word. Every row of this table has the norm √(d_model / 2) = {norm:.2
 and the decoder does not know *n* yet.
 
 **Why sinusoids?** For a fixed offset *k*, PE(pos + k) is the same linear map of PE(pos) everywhere. The paper
-hoped that this would make it easy to learn to attend by relative positions. {learned}
+hoped that this would make it easy to learn to attend by relative positions.
 
 **Why added, and not concatenated?** With dimensions of their own, a matrix would act on each apart:
 W·[x; p] = W₁x + W₂p. Adding is the special case W₁ = W₂, in one space. In return the stream stays narrow:
@@ -144,7 +143,7 @@ def sinusoidal(now: State) -> None:
     with st.expander("Why not simply the number of the position? Why added?"):
         last, wide, norm = len(table), 2 * d_model, math.sqrt(d_model / 2)
         numbers = {"last": last, "before": last - 1, "norm": norm, "d_model": d_model, "wide": wide}
-        st.markdown(WHYS.format(**numbers, narrow=4 * d_model**2, grown=4 * wide**2, learned=looks_back()))
+        st.markdown(WHYS.format(**numbers, narrow=4 * d_model**2, grown=4 * wide**2))
 
 
 def linear_map(table: np.ndarray, d_model: int, now: State) -> None:
@@ -167,21 +166,6 @@ def linear_map(table: np.ndarray, d_model: int, now: State) -> None:
         f"{labels.scientific(errors[1])} with PE cast to float32.",
     )
     pickers.slide("offset", "Move by", offset, ends=(0, min(max(200, offset), len(table) - 1)))
-
-
-def looks_back() -> str:
-    """How often the best encoder head of each twin looks at the previous token; empty if not measured."""
-    known = (measured.shipped(measured.POSITIONS) or {}).get("attention", {}).get("models", {})
-    rates = {name: each["encoder"]["previous"]["accuracy"] for name, each in known.items()}
-    shares = {name: rate["value"] for name, rate in rates.items() if rate and name in ENCODINGS}
-    if USUAL not in shares:
-        return ""
-    better = sorted(((share, name) for name, share in shares.items() if share > shares[USUAL]), reverse=True)
-    others = ", ".join(f"{percent(share)} with {TITLES[name]}" for share, name in better)
-    return (
-        "Measured on the twins: the best encoder head of the sinusoidal one has its largest weight on the "
-        f"previous token in {percent(shares[USUAL])} of the rows{f'; it is {others}' if others else ''}."
-    )
 
 
 def turned(angles: np.ndarray) -> np.ndarray:
@@ -228,7 +212,7 @@ def parameter(network: Network, side: Side) -> np.ndarray:
 
 
 def learned(now: State) -> None:
-    """The learned table, its cosines, and the rows that training did not reach."""
+    """The learned table and its cosines."""
     if (model := twin("learned")) is None:
         return
     side = stack_switch(now, "trained")
@@ -247,17 +231,6 @@ def learned(now: State) -> None:
             lambda: table_map(ways @ ways.T, 1, "position", "position"),
             f"Cosines between all rows of the {side}'s table: late positions are like no other",
         )
-    known = (measured.shipped(measured.POSITIONS) or {}).get("table", {})
-    if not known.get("models"):
-        return
-    seen, norms = known["seen"], next(iter(known["models"].values()))
-    draw(
-        "norms",
-        lambda: seen_norms(norms, seen),
-        f"Why learned tails fail: no training source has more than {len(seen['encoder'])} tokens, so later "
-        "rows of the encoder's table were never trained, and the last rows before them rarely · "
-        "positions/learned",
-    )
 
 
 def shaw(now: State) -> None:

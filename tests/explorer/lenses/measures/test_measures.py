@@ -13,7 +13,6 @@ from explorer.lenses import (
     carried,
     effect,
     rewired,
-    rollout,
     saliency,
     score_parts,
     source_words,
@@ -166,13 +165,6 @@ def test_rows_in_chunks_are_those_at_once(run: Run, monkeypatch):
     whole = alti(run[0].model, run[1])
     monkeypatch.setattr("explorer.lenses.measures.attribution.AT_ONCE", 1)
     np.testing.assert_allclose(alti(run[0].model, run[1]).source, whole.source, atol=1e-7)
-
-
-def test_rollout_gives_every_step_the_same_share_whatever_the_model(run: Run):
-    source, prefix = rollout(run[1])
-    expected = 1 - 2.0 ** -run[0].config.n_decoder_layers
-    np.testing.assert_allclose(source.sum(1), expected, atol=1e-6)
-    np.testing.assert_allclose(prefix.sum(1), 1 - expected, atol=1e-6)
 
 
 # --- Measures in the place of weights -----------------------------------------------------------------------
