@@ -32,7 +32,7 @@ from benchmarks.timing import (
     report,
     text_of,
 )
-from explorer.lenses.measures.attribution import alti, attribution, saliency
+from explorer.lenses.measures.attribution import alti, attribution
 from explorer.lenses.measures.effect import Cut, Effects, effect
 from explorer.lenses.measures.stream import carried, score_parts
 from transformer import (
@@ -329,8 +329,6 @@ def _measures(translator: Translator, tokens: int) -> dict[str, Callable[[], obj
         "effect, one cell": lambda: Effects(translator, run).of([(Cut(AttentionKind.CROSS, (1,)),)]),
         "effect, one row": partial(effect, translator, run, "cross", 1, 0, "hidden", None, [step]),
         "effect, encoder row": partial(effect, translator, run, "encoder", 1, 0, "hidden", step, [step]),
-        "gradient × input": partial(saliency, translator, run, step, token, against, False),
-        "integrated gradients": partial(saliency, translator, run, step, token, against),
     }
 
 

@@ -96,10 +96,8 @@ def show(opened: View) -> None:
     kind = now.kind if now.kind in opened.kinds else "cross" if "cross" in opened.kinds else opened.kinds[0]
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="heads"):
         pickers.kind_picker(kind, opened.kinds)
-        with st.container(width=220):
-            pickers.head_picker(kind, getattr(now, kind), opened.source)
-        with st.container(width=205):
-            pickers.row_picker(opened, kind, cells_of(opened, now)[kind][0])
+        pickers.head_picker(kind, getattr(now, kind), opened.source)
+        pickers.row_picker(opened, kind, cells_of(opened, now)[kind][0])
     step = min(now.step or 0, len(opened.translation.steps) - 1)
     measures.check_length(opened)
     if now.lesson is None:

@@ -76,7 +76,7 @@ def show(opened: View) -> None:
     changes = opened.translation.interventions
     acting = [each for each in changes if head in each.heads_of(AttentionKind(kind), layer, head + 1)]
     if acting:
-        pickers.head_picker(kind, (layer, head), opened.source)
+        pickers.head_picker(kind, (layer, head), opened.source, width="stretch")
         st.info(
             f"This head is itself changed: {'; '.join(map(said, acting))}. So the arithmetic of this page is "
             "not all that happens in it. Choose another head, or remove the change.",
@@ -96,7 +96,7 @@ def step(opened: View, now: State, kind: str) -> None:
     with st.container(key="heads"):
         heads, letters, explanation = st.columns([1, 1, 2], gap="small", vertical_alignment="center")
     with heads:
-        pickers.head_picker(kind, at.head, opened.source)
+        pickers.head_picker(kind, at.head, opened.source, width="stretch")
     with letters:
         pickers.choose("notation", "Notation", NAMES, now.notation)
     with explanation:

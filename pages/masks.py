@@ -140,8 +140,7 @@ def controls(opened: View, kind: str) -> None:
     now, config = session.current(), opened.translation.config
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         pickers.kind_picker(kind, opened.kinds, part=True)
-        with st.container(width=220):
-            pickers.head_picker(kind, getattr(now, kind), opened.source)
+        pickers.head_picker(kind, getattr(now, kind), opened.source)
         ways = {name: f"what if: {way}" for name, (way, _) in WAYS.items()}
         pickers.choose("mask", "Another way of masking", ways, now.mask or "none", width=205)
         score = config.sites[AttentionKind(kind)].score

@@ -198,9 +198,9 @@ def alignments() -> None:
                     st.markdown(f"**{plain(each.title)}**", width="stretch")
                     with st.container(width=220):
                         if each is one:
-                            pickers.row_picker(each.opened, "cross", row)
+                            pickers.row_picker(each.opened, "cross", row, width="stretch")
                         else:
-                            pickers.head_picker("cross", each.head, each.opened.source)
+                            pickers.head_picker("cross", each.head, each.opened.source, width="stretch")
                 alignment(each, at)
     st.caption(CAVEAT)
     numbers(one, row, now.source)

@@ -61,32 +61,6 @@ COMPARED = (
     "everyday sentences much like those of the bundled models' training, so scores on it are far higher. "
     "Paper: Vaswani et al. 2017, sections 5 and 6, tables 2 and 3 · this model: its configuration and card"
 )
-READING = """
-**Attention and alignment**
-
-- *Neural Machine Translation by Jointly Learning to Align and Translate*, Bahdanau, Cho, Bengio, 2015
-- *Effective Approaches to Attention-based Neural Machine Translation*, Luong, Pham, Manning, 2015
-
-**The Transformer**
-
-- *Attention Is All You Need*, Vaswani et al., 2017
-- *The Annotated Transformer*, Rush, 2018
-- *Layer Normalization*, Ba, Kiros, Hinton, 2016
-- *On Layer Normalization in the Transformer Architecture*, Xiong et al., 2020
-- *Transformer Feed-Forward Layers Are Key-Value Memories*, Geva, Schuster, Berant, Levy, 2021
-
-**What heads do**
-
-- *Analyzing Multi-Head Self-Attention: Specialized Heads Do the Heavy Lifting, the Rest Can Be Pruned*,
-  Voita et al., 2019
-- *What Does BERT Look At? An Analysis of BERT’s Attention*, Clark et al., 2019
-
-**What a weight explains**
-
-- *Attention is not Explanation*, Jain, Wallace, 2019
-- *Attention is not not Explanation*, Wiegreffe, Pinter, 2019
-- *Attention is Not Only a Weight: Analyzing Transformers with Vector Norms*, Kobayashi et al., 2020
-"""
 
 
 def show(opened: View) -> None:
@@ -224,7 +198,7 @@ def logit_lenses(at: Inspected) -> None:
 
 
 def paper_table(opened: View) -> None:
-    """This model and the paper's two, and a short list of further reading."""
+    """This model and the paper's two."""
     run, model = opened.translation, opened.source.translator()
     config, of = run.config, run.config.stacks
     training = plain(labels.shorten(paragraph(model.card, "Training").partition(". ")[0], 200))
@@ -254,8 +228,6 @@ def paper_table(opened: View) -> None:
     with st.container(key="anatomy-paper"):
         st.markdown(head + "\n".join(f"| {' | '.join(row)} |" for row in rows))
     st.caption(COMPARED)
-    with st.expander("Further reading"):
-        st.markdown(READING)
 
 
 def bleu(stated: Sequence[Score]) -> tuple[str, str]:

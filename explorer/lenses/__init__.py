@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import Any
 
 _MODULES = {
-    "measures.attribution": "Attribution Saliency Shares alti attribution by_source saliency",
+    "measures.attribution": "Attribution Shares alti attribution by_source",
     "measures.effect": "Cut Effects effect on_difference rewired source_words word_effect",
     "measures.stream": "ScoreParts UnmeasuredError Writer score_parts "
     "Carried carried carried_together value_zeroing",

@@ -20,7 +20,6 @@ from transformer.translator import Translator, load_translator
 
 BUNDLED = Path(__file__).parents[2] / "assets" / "models" / "en-de"
 LAYER, HEAD, STEP = 1, 1, 2
-POINTS = 8
 
 
 class Bench:
@@ -165,30 +164,6 @@ def rewired(b: Bench, kind: str) -> Doubles:
         return weights @ value
 
     return b.plain.log_probs(change=change) - b.plain.base
-
-
-def slopes(b: Bench, share: float = 1.0) -> Doubles:
-    """Change of z_A − z_B where every embedding is a share of itself, by the length of one."""
-    found, small = [], 1e-5 * share
-    for side, count in (("encoder", len(b.plain.source)), ("decoder", STEP + 1)):
-        for place in range(count):
-            ends = []
-            for sign in (1, -1):
-                scale = {
-                    "encoder": np.full(len(b.plain.source), share),
-                    "decoder": np.full(len(b.plain.target), share),
-                }
-                scale[side][place] += sign * small
-                logits = b.plain.forward(scale=scale)[STEP]
-                ends.append(logits[b.token] - logits[b.rival])
-            found.append((ends[0] - ends[1]) / (2 * small))
-    return np.array(found)
-
-
-def integral(b: Bench) -> Doubles:
-    nodes, weights = np.polynomial.legendre.leggauss(POINTS)
-    thirds = (nodes + 1) / 2
-    return sum(w / 2 * 3 * root**2 * slopes(b, root**3) for root, w in zip(thirds, weights, strict=True))
 
 
 def shares(b: Bench, kind: str, layer: int = LAYER) -> Doubles:

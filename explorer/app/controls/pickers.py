@@ -1,7 +1,7 @@
 """Controls for more than one page."""
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 import streamlit as st
 
@@ -114,13 +114,14 @@ def head_picker(
     source: Source,  # the model, or the open file
     # gets the chosen head; None if nothing but this head changes in the state
     take: Callable[[Head], object] | None = None,
+    width: int | Literal["stretch"] = 240,  # in px
 ) -> None:
     """Lets the visitor choose layer and head of one kind; for use inside the fragment that draws the head."""
     take = take or (lambda head: session.change(**{kind: head}))
     roles = measured.roles(source).get(kind, []) if session.silent() is None else []
     found = heads(source.sizes[kind], runs.default_head(source, kind), roles)
     label = f"Head of {KIND_NAMES[kind].lower()}"
-    choose(f"head.{kind}", label, found, chosen, lambda head: take(tuple(head)), texts=True)
+    choose(f"head.{kind}", label, found, chosen, lambda head: take(tuple(head)), texts=True, width=width)
 
 
 def kind_picker(
@@ -144,6 +145,7 @@ def row_picker(
     opened: View,  # the sentence
     kind: str,  # encoder, decoder or cross
     row: int,  # row of the cursor, from 0
+    width: int | Literal["stretch"] = 230,
 ) -> None:
     """Moves the cursor to another row of a map that is not linked."""
     run = opened.translation
@@ -154,7 +156,8 @@ def row_picker(
     }[kind]
     names = rows(verb, tokens)
     moved = "source" if kind == "encoder" else "step"
-    choose(f"row.{kind}", "Row of the cursor", names, row, lambda i: session.change(**{moved: i}), texts=True)
+    take = lambda i: session.change(**{moved: i})  # noqa: E731
+    choose(f"row.{kind}", "Row of the cursor", names, row, take, texts=True, width=width)
 
 
 page_value("first", POSITION)

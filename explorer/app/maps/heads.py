@@ -94,8 +94,7 @@ def focus_of(look: HeadSelection, now: State) -> str:
 def choose(look: HeadSelection, now: State, tiles: bool = True) -> None:
     """Draws the controls over the picture: which head, how it is drawn, and how the tiles beside it are."""
     with st.container(horizontal=True, vertical_alignment="center"):
-        with st.container(width=260):
-            pickers.head_picker(look.kind, look.head, look.opened.source)
+        pickers.head_picker(look.kind, look.head, look.opened.source)
         pickers.switch("show", "Draw as", display.SHOWS, now.show)
         display.measure(look.opened, now)
         display.popover((look.kind,), now, (lambda: tile_pickers(look, now)) if tiles else None)

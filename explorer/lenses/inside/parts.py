@@ -168,23 +168,6 @@ def stream_norms(
     return tuple(points), (compared(OUTPUT_LIMIT[torch.float32], "joints of the stream", *joints),)
 
 
-class Neighbour(NamedTuple):
-    """A row of the embedding table that is close to another row, with their cosine similarity."""
-
-    token_id: int
-    cosine: float
-
-
-def neighbours(model: Network, side: Side, token_id: int, count: int = 8) -> tuple[Neighbour, ...]:
-    """The rows of the embedding table with the largest cosine to a token's row, without that row."""
-    table = embedding_table(model, side).float()
-    with torch.inference_mode():
-        cosines = F.cosine_similarity(table, table[token_id][None], dim=1, eps=1e-12)
-        cosines[token_id] = -torch.inf
-        values, ids = cosines.topk(min(count, len(cosines) - 1))
-    return tuple(map(Neighbour, ids.tolist(), values.tolist()))
-
-
 def embedding_table(model: Network, side: Side) -> Tensor:
     """The embedding table of one side (pieces, d_model)."""
     return model.table(side).weight.detach()

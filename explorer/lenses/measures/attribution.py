@@ -3,27 +3,23 @@
 z_A − z_B = Σ_w part_w · (W_A − W_B) + biases, the σ of every norm held fixed: the direct path (Elhage et al.
 2021). In ALTI and ALTI+ (Ferrando et al. 2022 a, b), a block writes Σ_j T_i(x_j) + biases; the share of x_j
 is max(0, ‖y_i‖₁ − ‖y_i − T_i(x_j)‖₁), of their sum, multiplied through the layers; the residual of
-cross-attention counts as prefix. Contrastive gradients (Yin and Neubig 2022): gradient × input, or integrated
-from embeddings of zeros (Sundararajan et al. 2017), whose sum is audited ("completeness").
+cross-attention counts as prefix.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from explorer.lenses.inside.parts import embedding_trace, exact, multi_head, output_rows
+from explorer.lenses.inside.parts import exact, multi_head, output_rows
 from explorer.lenses.measures import stream
 from explorer.lenses.measures.stream import Writer, recorded, value_biases, values_written
-from transformer.config import AttentionKind, Side
-from transformer.hooks import At, Hooks
+from transformer.config import AttentionKind
 from transformer.layers import shift
-from transformer.model import Network, Transformer
+from transformer.model import Network
 from transformer.run import Translation
-from transformer.translator import Translator
 from transformer.view import Array, AuditReport, read_only
 
 # --- Logits -------------------------------------------------------------------------------------------------
@@ -209,92 +205,3 @@ def _mixed(
         near[alone, at[alone]] = 1.0
         found.append(near / near.sum(-1, keepdim=True))
     return torch.cat(found), worst
-
-
-# --- Gradients ----------------------------------------------------------------------------------------------
-
-POINTS = 256
-"""Points of the line at which gradients are taken, by Gauss and Legendre in the third root of its length:
-near zero, where LayerNorm magnifies everything, they lie closest."""
-MOST_TOKENS = 1024
-"""Tokens of a pass: points × the longer of source and prefix."""
-_NO_LINE = (
-    "Integrated gradients begin at embeddings of zeros. There, every RMSNorm magnifies what it reads up to "
-    "1/√ε times, layer by layer, so that the logits jump where no points can follow: use gradient × input."
-)
-
-
-@dataclass(frozen=True, eq=False)
-class Saliency:
-    """Contributions of tokens to a difference of logits, by gradients; in nats."""
-
-    source: Array  # (source,)
-    prefix: Array  # (step + 1,) the decoder's input up to the step, with the start token
-    audit: AuditReport  # completeness; without checks for gradient × input, which promises no sum
-
-
-def saliency(
-    translator: Translator,
-    run: Translation,
-    step: int,
-    token: int,
-    against: int | None = None,
-    integrated: bool = True,
-) -> Saliency:
-    """Contributions of source and prefix to z_A at a step, or z_A − z_B: integrated gradients, or × input.
-
-    Returns (source,) and (step + 1,) contributions in nats. NotCapturedError and UnmeasuredError as
-    ``recorded``; the latter also if they are integrated through RMSNorm; IndexError if there is no such step.
-    """
-    recorded(run)
-    if integrated and run.config.norm_by == "rms":  # without β, nothing is left at zeros
-        raise stream.UnmeasuredError(_NO_LINE)
-    stream.needs_step(run, step)
-    model, device = translator.model, translator.device
-    assert isinstance(model, Transformer)
-    ids = [*translator.ids(run.source_text), translator.config.eos_id]
-    read = [translator.config.bos_id, *run.target_ids[:step]]
-    own: dict[Side, Tensor] = {
-        "encoder": embedding_trace(run, "encoder").tokens,
-        "decoder": embedding_trace(run, "decoder").tokens[: step + 1],
-    }
-
-    def put(shares: Tensor) -> list[Tensor]:
-        """(points, length, d_model) shares of both sides' embeddings."""
-        return [(shares[:, None, None] * each).to(device) for each in own.values()]
-
-    def logit(leaves: list[Tensor]) -> Tensor:
-        """(points,) z_A − z_B of the last row, or z_A, with these embeddings."""
-        count = len(leaves[0])
-        sides = zip(own, leaves, strict=True)
-        hooks = Hooks((), {f"{side}.tokens": [partial(_put, leaf)] for side, leaf in sides})
-        src, prefix = (torch.tensor([each], device=device).expand(count, -1) for each in (ids, read))
-        features = model.decode(prefix, model.encode(src, hooks=hooks), hooks=hooks)[:, -1]
-        logits = model.logits(features).float()
-        return logits[:, token] - (0 if against is None else logits[:, against])
-
-    shares, weights = torch.ones(1), torch.ones(1)
-    if integrated:
-        nodes, sizes = np.polynomial.legendre.leggauss(POINTS)
-        root = (nodes + 1) / 2
-        shares, weights = (torch.tensor(each).float() for each in (root**3, 1.5 * sizes * root**2))
-    source, prefix = (torch.zeros(len(each)) for each in own.values())
-    points = max(1, MOST_TOKENS // max(map(len, own.values())))
-    for some, by in zip(torch.split(shares, points), torch.split(weights, points), strict=True):
-        leaves = [each.requires_grad_() for each in put(some)]
-        with torch.enable_grad():
-            slopes = torch.autograd.grad(logit(leaves).sum(), leaves)
-        for total, slope, tokens in zip((source, prefix), slopes, own.values(), strict=True):
-            total += by @ (slope.cpu() * tokens).sum(-1)
-    audit = AuditReport(())
-    if integrated:
-        with torch.no_grad():
-            zero, whole = logit(put(torch.tensor([0.0, 1.0]))).tolist()
-        missed = abs(float(source.sum() + prefix.sum()) - (whole - zero)) / max(1.0, abs(zero), abs(whole))
-        audit = stream.summed("completeness", missed, 0.05)
-    return Saliency(read_only(source), read_only(prefix), audit)
-
-
-def _put(leaf: Tensor, original: Tensor, at: At) -> Tensor:
-    """Embeddings in the place of the tokens' own."""
-    return leaf

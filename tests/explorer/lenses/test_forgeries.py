@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import second_ways as second
 from plain import Doubles, norm, softmax
-from second_ways import HEAD, LAYER, POINTS, STEP, Bench
+from second_ways import HEAD, LAYER, STEP, Bench
 
 from explorer import lenses
 from explorer.lenses.circuits import sink
@@ -61,13 +61,6 @@ def effect_map(b: Bench, kind: str, head: int = HEAD) -> Doubles:
     found = effects_of_keys.effect_in(b.translator, b.run, kind, LAYER, head, window)
     view = effects_of_keys.effect_map(b.run.map(kind, LAYER, head, window), found)
     return np.stack([view.measured, view.weights])
-
-
-def saliency(b: Bench, integrated: bool) -> Doubles:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("explorer.lenses.measures.attribution.POINTS", POINTS)
-        found = lenses.saliency(b.translator, b.run, STEP, b.token, b.rival, integrated)
-    return np.concatenate([found.source, found.prefix])
 
 
 def of_rows(b: Bench, kind: str, head: int = HEAD) -> Doubles:
@@ -308,22 +301,6 @@ TABLE: dict[str, Row] = {
         second.rewired,
         (*ORDER, SIGN, OTHER),
         limit=2e-3,
-    ),
-    "gradient × input": Row(
-        lambda b, k: saliency(b, integrated=False),
-        lambda b, k: second.slopes(b),
-        (*ORDER, SIGN),
-        {"integrated instead": lambda b, k, x: saliency(b, integrated=True)},
-        CROSS,
-        5e-3,
-    ),
-    "integrated gradients": Row(
-        lambda b, k: saliency(b, integrated=True),
-        lambda b, k: second.integral(b),
-        (*ORDER, SIGN),
-        {},
-        CROSS,
-        5e-3,
     ),
     "shares of a block": Row(
         lambda b, k: lenses.alti(b.model, b.run).blocks[AttentionKind(k)][LAYER],

@@ -22,7 +22,6 @@ ASKS: dict[str, Callable[..., object]] = {
     "carried_together": lambda model, run: lenses.carried_together(model.model, run, "cross", 0),
     "effect": lambda model, run: lenses.effect(model, run, "cross", 0, 0),
     "rewired": lambda model, run: lenses.rewired(model, run, "cross", 0, 0, run.weights("cross", 0, 0)[None]),
-    "saliency": lambda model, run: lenses.saliency(model, run, 0, 5),
     "score_parts": lambda model, run: lenses.score_parts(model.model, run, ("cross", 0, 0), 0, 0),
     "value_zeroing": lambda model, run: lenses.value_zeroing(model.model, run, "cross", 0),
     "by_source": lambda model, run: lenses.by_source(model.model, run, 0, 5),

@@ -117,9 +117,8 @@ def controls(opened: View, now: State, rules: LinkRules) -> None:
         session.change(**rules.values | {name: None if value == "predicted" else value})
 
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        with st.container(width=200):
-            head = rules.head or now.cross or (0, 0)
-            pickers.head_picker("cross", head, opened.source, partial(keep, "cross"))
+        head = rules.head or now.cross or (0, 0)
+        pickers.head_picker("cross", head, opened.source, partial(keep, "cross"))
         of_row, row = partial(keep, "rows"), rules.aligner.rows
         pickers.choose("alignment.rows", "Row", ROWS, row, of_row, texts=True, width=215)
         take = lambda rule: session.change(rule=None if rule == "strongest" else rule)  # noqa: E731
@@ -207,8 +206,7 @@ def word_map(opened: View, text: Text, pair: GoldPair, rules: LinkRules, now: St
         places = ("cross", now.step, run.target_tokens), ("encoder", now.source, run.source_tokens)
         with st.container(horizontal=True, gap="small"):
             for kind, place, tokens in places:
-                with st.container(width=260):
-                    pickers.row_picker(opened, kind, min(place or 0, len(tokens) - 1))
+                pickers.row_picker(opened, kind, min(place or 0, len(tokens) - 1))
     linked = min((i for i, j in found if j == at), default=at)
     partner = linked if now.source is None else word_at(text.source, now.source)
     rows, columns = window_around(sizes[0], at, SHOWN), window_around(sizes[1], partner, SHOWN)

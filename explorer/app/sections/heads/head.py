@@ -152,8 +152,7 @@ def show(view: SurveyView, source: Source) -> None:
     name = str(view.roles[view.head])
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(f"##### {labels.head_name(*view.head)} · {view.role(view.head)}", width="content")
-        with st.container(width=220):
-            pickers.head_picker(view.kind, view.head, source)
+        pickers.head_picker(view.kind, view.head, source)
     kept = view.keeping(view.head, "**")
     if name == MIXED:
         st.markdown(f"It reaches the threshold of no role; taken one by one, {kept} show no role either.")

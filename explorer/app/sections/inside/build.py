@@ -58,11 +58,9 @@ def show(opened: View, kind: str) -> None:
     i, j = found.pair
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="build-top"):
         pickers.switch("goal", "Goal", _GOALS, now.goal, width="content")
-        with st.container(width=200):
-            pickers.head_picker(kind, head, opened.source)
+        pickers.head_picker(kind, head, opened.source)
         if kind != "cross":
-            with st.container(width=200):
-                pickers.row_picker(opened, kind, row)
+            pickers.row_picker(opened, kind, row)
         usual = {name: keys()[name].default for name in ("a", "b", "length")}  # of the first query
         visible = {key: name for key, name in options.keys(tokens).items() if found.mask[key]}
         for name, key, other in (("i", i, j), ("j", j, i)):

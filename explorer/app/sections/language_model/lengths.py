@@ -52,8 +52,7 @@ def show(opened: View) -> None:
     run = opened.translation
 
     def above(now: State, looks: Looks) -> None:
-        with st.container(width=260):
-            pickers.head_picker(KIND, looks[KIND].head, opened.source)
+        pickers.head_picker(KIND, looks[KIND].head, opened.source)
 
     def beside(now: State, looks: Looks) -> None:
         st.html(positions_table(run, min(now.step or 0, len(run.steps) - 1)))

@@ -84,10 +84,8 @@ def controls(opened: View, now: State, kind: str) -> None:
     take = lambda chosen: session.change(against=(mode, chosen))  # noqa: E731
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         pickers.kind_picker(kind, opened.kinds, against=None if mode == "head" else against)
-        with st.container(width=220):
-            pickers.head_picker(kind, head, opened.source)
-        with st.container(width=230):
-            pickers.row_picker(opened, kind, cells_of(opened, now)[kind][0])
+        pickers.head_picker(kind, head, opened.source)
+        pickers.row_picker(opened, kind, cells_of(opened, now)[kind][0])
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         pickers.choose("against", "Compare with", offered, mode, begin, texts=True, width=315)
         name = f"against.{mode}"

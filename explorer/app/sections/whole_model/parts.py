@@ -126,19 +126,6 @@ def embedding(at: Inspected) -> None:
     end = "= input" if part.normed is None else f"{config.norm_name}(sum)"
     vectors(at, "embedding", [*rows, vector(end, part.input, True)], part.checks)
 
-    near = parts.neighbours(model, at.side, at.token_id)
-    side = "source" if at.side == "encoder" else "target"
-    names = [piece(each) for each in at.model.pieces([n.token_id for n in near], side)]
-    cosines = np.array([each.cosine for each in near])
-    st.markdown(f"**Nearest neighbours** of {at.token} in the table; they do not depend on the sentence.")
-    make = partial(ranked, names, cosines, [number(float(each)) for each in cosines], "cosine")
-    chart("anatomy.neighbours", make(), f"Nearest neighbours: {', '.join(names)}")
-    told = (
-        f"{at.title} · cosine between rows of the table, the {len(near)} largest · weights of {at.run.model}"
-    )
-    st.caption(plain(told))
-    export.collect("neighbours", export.Picture(make, told, sentence=False))
-
 
 def layer_norm(at: Inspected, part: NormPart | None = None) -> None:
     """A norm: its input, the input normalised, the learned vectors, and the output."""

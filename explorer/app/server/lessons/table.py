@@ -2,12 +2,11 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from explorer.app.server.lessons import progress
-from explorer.app.server.lessons.files import CHECKS, Lesson, checks, every, printable
+from explorer.app.server.lessons.files import CHECKS, Lesson, checks, every
 from explorer.figures.base import labels
 
 MOST_STUDENTS = 500
@@ -30,17 +29,14 @@ class Table:
         return f"{count} file{'s' * (count != 1)} read. {self.hardest}".strip()
 
 
-def table(files: Iterable[tuple[str, bytes | None]]) -> Table:
-    """The table of files of progress, by name and content (None: cannot be read); a student may be named."""
+def table(files: Iterable[tuple[str, bytes]]) -> Table:
+    """The table of files of progress, by name and content; a student may be named."""
     known, wrong = {**every()[0], **checks()}, list[str]()
     students: list[tuple[str, progress.Notes]] = []
     for count, (file, content) in enumerate(files):
         if count == MOST_STUDENTS:
             wrong.append(f"Only the first {MOST_STUDENTS} files are read.")
             break
-        if content is None:
-            wrong.append(f"{file}: this file cannot be read.")
-            continue
         try:
             notes, unread = progress.read(content)
         except progress.ProgressError as error:
@@ -84,18 +80,3 @@ def _hardest(students: Sequence[tuple[str, progress.Notes]], known: dict[str, Le
         return ""
     title = known[name].title if name in known else name
     return f"Most got wrong: step {labels.count(step)} of “{title}”, by {count} of {asked[name, step]}."
-
-
-def of_folder(folder: Path) -> Table:
-    """The table of the JSON files of a folder; OSError if it cannot be read."""
-    paths = sorted(path for path in folder.iterdir() if path.suffix == ".json")
-    return table((printable(path.name), _content(path)) for path in paths)
-
-
-def _content(path: Path) -> bytes | None:
-    """A file, or so much of it that `read` says it is too large; None if it is none that can be read."""
-    with suppress(OSError):
-        if path.is_file():
-            with path.open("rb") as file:
-                return file.read(progress.MOST_BYTES + 1)
-    return None

@@ -343,17 +343,6 @@ def test_known_models_read_the_translation_off_their_last_layer(solved):
         assert solved.pieces([rows[-1].best[0].token_id]) == (token,)
 
 
-def test_neighbours_have_the_largest_cosines(model):
-    token = model.ids(TEXT)[0]
-    table = parts.embedding_table(model.model, "decoder").numpy()
-    cosines = table @ table[token] / np.linalg.norm(table, axis=1) / np.linalg.norm(table[token])
-    cosines[token] = -2
-    order = np.argsort(-cosines)[:8]
-    found = parts.neighbours(model.model, "decoder", token)
-    assert [each.token_id for each in found] == order.tolist()
-    close([each.cosine for each in found], cosines[order])
-
-
 def test_without_the_residual_stream_the_error_says_what_to_do(model):
     with pytest.raises(NotCapturedError, match="residual=True"):
         parts.feed_forward_part(model.model, model.translate(TEXT, max_length=3), "encoder", 0, 0)

@@ -13,7 +13,6 @@ from explorer.lenses import (
     carried,
     effect,
     rewired,
-    saliency,
     score_parts,
     source_words,
     word_effect,
@@ -54,7 +53,6 @@ def test_every_sum_is_audited(each_model: Run):
         assert carried(model.model, translation, kind, 1, 1).audit.passed
         assert score_parts(model.model, translation, (kind, 1, 0), 2, 1).audit.passed
     assert attribution(model.model, translation, 2, 9, 6).audit.passed
-    assert saliency(model, translation, 2, 9, 6).audit.passed
     found = alti(model.model, translation)
     assert found.audit.passed
     np.testing.assert_allclose(found.source.sum(1) + found.prefix.sum(1), 1, atol=1e-5)
@@ -77,7 +75,7 @@ ASKS = {
     "no cross layer 9": lambda model, run: word_effect(model, run, layer=9),
     "no encoder layer -1": lambda model, run: word_effect(model, run, "encoder", layer=-1),
     "no step 9": lambda model, run: effect(model, run, "cross", 0, 0, step=9),
-    "no step -1": lambda model, run: saliency(model, run, -1, 5),
+    "no step -1": lambda model, run: attribution(model.model, run, -1, 5),
     "no target token 9999": lambda model, run: attribution(model.model, run, 0, 5, 9999),
     "no target token -1": lambda model, run: attribution(model.model, run, 0, -1),
     "no cell \\(1, 99\\)": lambda model, run: score_parts(model.model, run, ("cross", 0, 0), 1, 99),
@@ -98,7 +96,6 @@ def test_a_changed_run_is_refused(run: Run):
         lambda: attribution(model.model, changed, 0, 5),
         lambda: carried(model.model, changed, "cross", 0, 0),
         lambda: Effects(model, changed),
-        lambda: saliency(model, changed, 0, 5),
         lambda: score_parts(model.model, changed, ("cross", 0, 0), 0, 0),
     ):
         with pytest.raises(UnmeasuredError, match="without changes"):
