@@ -127,13 +127,6 @@ def test_a_bare_address_opens_on_a_translated_sentence():
     assert len(strips["target"]) > 2
 
 
-def test_a_path_is_no_model():
-    at = run(model="../copy")
-    assert "model that the address names is not here" in said(at).replace("\\", "")
-    picker = next(each for each in at.selectbox if each.label == "Model")
-    assert picker.value == "en-pt"
-
-
 def test_a_text_that_cannot_be_translated_keeps_the_page():
     at = run()
     for text in ("", " \t\n", "\x00\x01", "word " * 10_000):
@@ -275,12 +268,6 @@ def test_a_long_text_is_drawn_in_windows(page: str):
             assert max(map(len, data["spans"].values())) <= 64
         assert len(str(data["figure"])) < 120_000
     assert any("queries" in str(data["caption"]) for data in maps)
-
-
-def test_a_long_text_has_an_overview_of_the_whole_matrix():
-    text = " ".join(["one two three four five six eight nine ten"] * 12)
-    at = run("pages/cross_attention.py", model="random", text=text)
-    assert "maximum over" in str(feeds(at)["whole"]["caption"])
 
 
 def test_the_heads_that_open_first_come_from_the_facts():

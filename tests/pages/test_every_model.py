@@ -25,26 +25,6 @@ def write_own_writer(folder: Path, tokenizer: Tokenizer) -> None:
     save_checkpoint(folder / "writer", model.config, model.state_dict(), tokenizer)
 
 
-def write_opus(folder: Path, tokenizer: Tokenizer) -> None:
-    write_marian(folder / "opus")
-
-
-def write_prompted(folder: Path, tokenizer: Tokenizer) -> None:
-    write_t5(folder / "t5", feed_forward="gated-gelu", tied=False)
-
-
-def write_pairs(folder: Path, tokenizer: Tokenizer) -> None:
-    write_m2m(folder / "nllb", kind="nllb")
-
-
-def write_two_pickers(folder: Path, tokenizer: Tokenizer) -> None:
-    write_mbart(folder / "mbart")
-
-
-def write_summaries(folder: Path, tokenizer: Tokenizer) -> None:
-    write_bart(folder / "bart")
-
-
 def write_damaged(folder: Path, tokenizer: Tokenizer) -> None:
     shutil.copytree(folder / "copy", folder / "damaged")
     (folder / "damaged" / "model.safetensors").write_bytes(b"x" * 100)
@@ -58,17 +38,17 @@ def write_aliases(folder: Path, tokenizer: Tokenizer) -> None:
     (folder / "aliases" / "README.md").write_text(card)
 
 
-MODELS: dict[str, Callable[[Path, Tokenizer], None] | None] = {
+MODELS: dict[str, Callable[[Path, Tokenizer], object] | None] = {
     "language/lm-en": None,
     "birth": None,
     "positions/t5": None,
     "recurrent/local": None,
     "writer": write_own_writer,
-    "opus": write_opus,
-    "t5": write_prompted,
-    "nllb": write_pairs,
-    "mbart": write_two_pickers,
-    "bart": write_summaries,
+    "opus": lambda folder, _: write_marian(folder / "opus"),
+    "t5": lambda folder, _: write_t5(folder / "t5", feed_forward="gated-gelu", tied=False),
+    "nllb": lambda folder, _: write_m2m(folder / "nllb", kind="nllb"),
+    "mbart": lambda folder, _: write_mbart(folder / "mbart"),
+    "bart": lambda folder, _: write_bart(folder / "bart"),
     "damaged": write_damaged,
     "aliases": write_aliases,
     "nothing": None,

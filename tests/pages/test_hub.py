@@ -9,7 +9,6 @@ import pytest
 from hub_server import HubServer, running_hub
 from huggingface_hub import constants
 from marian_models import write_marian
-from nightly import thinned
 from streamlit.testing.v1 import AppTest
 from waiting import until as wait_until
 
@@ -182,32 +181,6 @@ def test_a_link_to_a_model_that_is_not_here_offers_it_and_fetches_nothing(server
     assert next(each for each in at.text_input if each.label.startswith("Name of a model")).value == NAME
     assert server.requests == []
     assert "to download" in said(button(at, "Look it up").click().run())
-
-
-@pytest.mark.parametrize(
-    "page",
-    thinned(
-        [
-            "app.py",
-            "pages/encoder_self_attention.py",
-            "pages/decoder_self_attention.py",
-            "pages/cross_attention.py",
-            "pages/inside_a_head.py",
-            "pages/masks.py",
-            "pages/whole_model.py",
-            "pages/what_if.py",
-            "pages/positions.py",
-            "pages/training.py",
-        ],
-        3,
-    ),
-)
-def test_a_marian_model_of_six_layers_and_eight_heads_opens_on_every_page(page: str):
-    find(NAME)
-    at = run(page, model=NAME, text=TEXT, encoder="6.8", decoder="6.8", cross="6.8")
-    assert not at.exception
-    assert not at.error
-    assert picker(at).value == NAME
 
 
 def test_a_model_of_several_languages_offers_them():

@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl
 from weakref import WeakValueDictionary
 
 import pytest
-from app_pages import PAGES, feeds, run, said, words
+from app_pages import PAGES, feeds, run, said
 from closed_form import CASES
 from damaged import FILES, TEXTS
 from nightly import thinned
@@ -120,14 +120,6 @@ def test_where_the_model_is_its_pictures_of_the_same_translation_are_computed_he
     assert all("verified" in text for text in badges)
 
 
-def test_what_a_file_merely_records_is_named_beside_its_badge(translation: Translation):
-    at = opened(trace_file(translation, None))
-    told = next(each for each in at.markdown if "imported file, consistent" in each.value)
-    said_of = told.proto.help.replace("\\", "")
-    assert "the norms of its values, its type of numbers" in said_of
-    assert "as recorded" in said_of
-
-
 def test_a_file_with_changes_opens_whatever_was_changed_before_and_runs_again_with_its_own(
     closed_form_models: dict[str, Path],
 ):
@@ -205,8 +197,3 @@ def test_all_visits_together_keep_so_much(translation: Translation, monkeypatch:
     monkeypatch.setenv("TRANSFORMER_HOSTED", "on")
     monkeypatch.setenv("TRANSFORMER_HOSTED_CHARACTERS", "3")
     assert "at most 3" in said(opened(content))
-
-
-def test_a_long_name_of_a_file_is_shown_whole(translation: Translation):
-    name = f"{'a-run-with-a-long-name-' * 4}of-the-woman.npz"
-    assert name in words(opened(trace_file(translation, None), name)).replace("\\", "")

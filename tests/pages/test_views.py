@@ -208,10 +208,6 @@ def test_as_decoded_later_tokens_do_not_exist_and_a_given_translation_is_named()
     assert "as if the model had chosen it" in words(run(PAGES["decoder"], target="eins zwei"))
 
 
-def test_cross_attention_says_that_a_weight_is_no_effect():
-    assert "not how much it carried, nor how much it mattered" in words(run(PAGES["cross"]))
-
-
 @pytest.mark.parametrize("kind", PAGES)
 def test_the_formula_has_the_mask_of_the_decoder_alone(kind: str):
     at = run(PAGES[kind])
