@@ -192,6 +192,11 @@ def test_the_best_aligner_opens_and_comes_back_after_another_was_chosen():
         in (words(at).replace("\\", ""))
     )
     assert [each for each in at.button if each.label == "Best aligner"] == []
+    elsewhere = "your head stays chosen elsewhere"
+    assert elsewhere not in words(
+        align(model="en-de", text="The dog sleeps.", cross=f"{layer + 1}.{head + 1}")
+    )
+    assert elsewhere in words(align(model="en-de", text="The dog sleeps.", cross="3.4"))
     rows = next(each for each in at.selectbox if each.label == "Row")
     assert rows.value == best["rows"]
     rows.set_value("predicted").run()

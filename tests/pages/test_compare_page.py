@@ -128,6 +128,10 @@ def test_the_row_of_the_cursor_is_told_framed_and_moved():
     box(at, "Row of the cursor").select_index(3).run()
     assert at.query_params["step"] in ("4", ["4"])
     assert framed_rows(at)["compare-difference"] == 3
+    drawn = models.find("random").translator().translate(RANDOM["text"])
+    apart = np.abs(drawn.weights("cross", 0, 0) - drawn.weights("cross", 0, 1)).sum(-1) / 2
+    at = run(**RANDOM, cross="1.1", against="head-1.2", step="3")
+    assert f"A and B are {apart[2]:.2f} apart: A puts" in words(at)
 
 
 def test_another_head_opens_on_the_next_one_and_is_in_the_address():

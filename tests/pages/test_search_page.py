@@ -8,6 +8,7 @@ from streamlit.testing.v1 import AppTest
 
 from explorer.app.sections.beam_search import tree as search_tree
 from explorer.app.server import models
+from explorer.figures.base import labels
 from explorer.figures.base.bars import shown_candidates
 from transformer import Sampling, Translation, Translator
 from transformer import interventions as do
@@ -77,7 +78,8 @@ def test_the_tree_its_ranking_and_where_greedy_search_parts_from_it():
         assert "nothing better here than greedy search" in words(at)
     else:
         step = next(i for i, pair in enumerate(zip(best, greedy, strict=False)) if pair[0] != pair[1])
-        assert f"They part at step {step + 1}" in words(at)
+        takes = labels.piece(tree.greedy.tokens[step])
+        assert f"They part at step {step + 1}: greedy search takes “{takes}”" in words(at)
     own = opened(target="drei zwei")
     assert "plays no part" in words(own)
     assert places(own) == places(at)
