@@ -37,6 +37,12 @@ def test_every_part_is_drawn_and_proved(model: str, norm: str):
         assert {"anatomy-lens", "anatomy-stream"} < set(named_charts(at)), part
         assert "verified" in words(at)
         assert "not verified" not in words(at), part
+        assert "There is no" not in words(at) + " ".join(each.value for each in at.info), part
+    beyond = run(PAGE, model=model, part="decoder-forward", layer="9")
+    last = 3 if model == "random" else 1
+    assert f"There is no decoder layer 9\\: layer {last} is shown" in " ".join(
+        each.value for each in beyond.info
+    )
 
 
 def test_the_parts_of_the_state_are_those_of_a_pre_norm_model():

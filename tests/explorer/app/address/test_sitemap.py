@@ -54,6 +54,11 @@ def test_every_place_leads_on_to_another(name: str):
     assert after in PLACES
     assert after != name
     assert after.partition("/")[2] in ("", *sitemap.PAGES[after.partition("/")[0]].sections)
+    assert "." not in sitemap.place(name).name, "a name is no sentence"
+    page, _, view = after.partition("/")
+    pages = [*sitemap.PAGES]
+    if not view:
+        assert pages.index(page) == (pages.index(name.partition("/")[0]) + 1) % len(pages)
 
 
 def test_who_follows_the_links_from_home_sees_every_page():
