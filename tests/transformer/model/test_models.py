@@ -31,7 +31,6 @@ from transformer.packed import convert
 from transformer.recurrent import Recurrent
 from transformer.storage.description import parameter_count
 from transformer.trace import trace_of
-from transformer.training.presets import RECURRENT
 
 NORMS = pytest.mark.parametrize("norm", ["pre", "post"])
 CLOSE = {"atol": 1e-5, "rtol": 1e-4}
@@ -48,17 +47,16 @@ def test_the_paper_s_models_have_the_right_number_of_parameters():
     attention, feed_forward, norm = 4 * (d * d + d), 2 * d * f + d + f, 2 * d
     encoder = config.n_encoder_layers * (attention + feed_forward + 2 * norm)
     decoder = config.n_decoder_layers * (2 * attention + feed_forward + 3 * norm)
-    for tied, tables in ((True, 1), (False, 2)):
-        model = Transformer(random_config(norm="pre", tied_embeddings=tied))
-        assert count_parameters(model) == tables * v * d + encoder + decoder + 2 * norm
+    model = Transformer(random_config(norm="pre", tied_embeddings=False))
+    assert count_parameters(model) == 2 * v * d + encoder + decoder + 2 * norm
 
 
 # torch announces, once per process, that its nested-tensor fast path is off for pre-norm.
 @pytest.mark.filterwarnings("ignore:enable_nested_tensor")
-@NORMS
+@pytest.mark.parametrize(("norm", "activation"), [("pre", "relu"), ("post", "gelu")])
 @torch.no_grad()
-def test_the_stacks_equal_nn_transformer(norm):
-    model = random_model(norm=norm)
+def test_the_stacks_equal_nn_transformer(norm, activation):
+    model = random_model(norm=norm, activation=activation)
     src, tgt = random_ids(2, 7), random_ids(2, 5, seed=1)
     src[1, 4:] = 0
     embedded = [
@@ -99,18 +97,7 @@ def test_a_target_token_changes_its_own_and_later_logits_a_source_token_all_and_
     torch.testing.assert_close(together, torch.cat([before, model(longer, tgt)]), atol=1e-5, rtol=0)
 
 
-def test_dropout_acts_in_training_only_and_gradients_reach_every_parameter():
-    model, src, tgt = random_model(dropout=0.5), random_ids(2, 6), random_ids(2, 4, seed=1)
-    assert torch.equal(model(src, tgt), model(src, tgt))
-    model.train()
-    assert not torch.equal(model(src, tgt), model(src, tgt))
-    model.requires_grad_(True)(src, tgt).square().mean().backward()
-    assert all(parameter.grad is not None and parameter.grad.any() for parameter in model.parameters())
-
-
 def test_the_output_is_a_product_with_its_table_and_its_bias():
-    model, features = random_model(), torch.randn(2, 3, 32)
-    assert torch.equal(model.logits(features), features @ model.embedding.weight.T)
     model = random_model(target_vocab_size=23, shared_embeddings=False, output_bias=True)
     src, tgt = random_ids(2, 5), random_ids(2, 4, vocab_size=23)
     by_hand = model.features(src, tgt) @ model.target_embedding.weight.T + model.output_bias
@@ -160,19 +147,17 @@ def test_a_map_that_was_put_in_later_is_used(name):
     """Silently the old one was, for keys and values."""
     model = convert(random_model(), "cpu").requires_grad_(False)
     own, x = model.decoder.layers[0].self_attention, torch.randn(2, 3, 32)
-    before, fresh = own(x), copy.deepcopy(own)
-    for attention in (own, fresh):
-        parameter = getattr(attention, name).weight
-        getattr(attention, name).weight = nn.Parameter(parameter.flip(0), requires_grad=False)
-    assert not torch.allclose(own(x), before)
+    linear, fresh = getattr(own, name), copy.deepcopy(own)
+    for each in (linear, getattr(fresh, name)):
+        each.weight = nn.Parameter(each.weight.flip(0), requires_grad=False)
     torch.testing.assert_close(own(x), fresh(x))
-    getattr(own, name).weight.requires_grad_(True)
+    linear.weight.requires_grad_(True)
     own(x).square().sum().backward()
-    assert getattr(own, name).weight.grad.any()
+    assert linear.weight.grad.any()
 
 
-@pytest.mark.parametrize(("encoder", "decoder"), [(1, 1), (2, 5), (4, 1)])
-def test_the_table_of_sites_says_what_a_running_model_does(encoder, decoder):
+def test_the_table_of_sites_says_what_a_running_model_does():
+    encoder, decoder = 2, 5
     model = random_model(n_encoder_layers=encoder, n_decoder_layers=decoder)
     hooks, lengths = Hooks(Capture(residual=True).parts), {"encoder": 7, "decoder": 4}
     model(random_ids(1, 7), random_ids(1, 4), hooks=hooks)
@@ -223,11 +208,8 @@ def test_a_language_model_is_causal_with_and_without_a_cache_and_blind_to_other_
     torch.testing.assert_close(model.logits(together), F.linear(together, model.embedding.weight))
 
 
-def test_a_language_model_has_masked_self_attention_alone_and_its_size_is_estimated_closely():
+def test_the_size_of_a_language_model_is_estimated_closely():
     model = random_language_model(d_model=64, d_ff=256, vocab_size=2000, max_positions=1)
-    (site,) = model.config.sites.values()
-    assert (site.kind, site.causal, site.own_keys, site.predicts) == (AttentionKind.DECODER, True, True, True)
-    assert {*model.config.stacks} == {"decoder"}
     assert parameter_count(model.config) == pytest.approx(count_parameters(model), rel=0.02)
 
 
@@ -260,7 +242,6 @@ def test_a_recurrent_model_gives_a_batch_and_a_cache_what_each_sentence_gets_alo
     for row, (one, other_side) in enumerate(zip(SOURCES, TARGETS, strict=True)):
         alone = model(padded(one), padded(other_side))[0]
         torch.testing.assert_close(together[row, : len(other_side)], alone, **CLOSE)
-    torch.testing.assert_close(model(F.pad(source, (0, 4)), target), together)
     mask, rows = padding_mask(source, 0), torch.tensor([2, 0, 0])
     memory, cache = model.encode(source, mask), model.new_cache()
     steps = [model.decode(each, memory, mask, cache=cache) for each in target.split(1, dim=1)]
@@ -271,9 +252,6 @@ def test_a_recurrent_model_gives_a_batch_and_a_cache_what_each_sentence_gets_alo
     cache.select(rows)
     step = model.decode(target[rows, 1:2], memory[rows], mask[rows], cache=cache)
     torch.testing.assert_close(step, model.decode(target[rows, :2], memory[rows], mask[rows])[:, 1:])
-    first, later = (model(padded(SOURCES[0]), padded([1, 20, *ids])) for ids in ([21, 22], [25, 26]))
-    torch.testing.assert_close(first[:, :2], later[:, :2])
-    assert not torch.allclose(first[:, 2:], later[:, 2:])
 
 
 def by_hand(model: Recurrent, h: np.ndarray, m: np.ndarray) -> np.ndarray:
@@ -347,11 +325,6 @@ def test_recurrent_twins_start_alike_learn_everywhere_and_attend_across_alone(sc
     assert not [name for name, each in learner.named_parameters() if each.grad is None or not each.grad.any()]
 
 
-@pytest.mark.parametrize("name", RECURRENT)
-def test_a_shipped_recurrent_size_has_at_most_1_100_000_parameters(name):
-    assert count_parameters(Recurrent(config_from(RECURRENT[name].sizes))) <= 1_100_000
-
-
 # --- configs ------------------------------------------------------------------------------------------------
 
 CONFIGS = (
@@ -385,21 +358,16 @@ def test_an_entry_of_another_kind_is_named(name: str, value: Any):
 OWN: dict[str, Any] = {"vocab_size": 20, "shared_embeddings": False}
 WRONG: list[tuple[Any, dict[str, Any], str]] = [
     (random_config, {"d_model": 30}, "n_heads"),
-    (random_config, {"d_ff": 2.5}, "d_ff"),
     (random_config, {"d_ff": True}, "d_ff"),
     (random_config, {"vocab_size": 1_000_001}, "vocab_size"),
     (random_config, {"eos_id": 40}, "eos_id"),
     (random_config, {"eos_id": 0}, "eos_id and pad_id are both 0"),
     (random_config, {"dropout": 1.0}, "dropout"),
-    (random_config, {"norm": ["pre"]}, "norm"),
-    (random_config, {"trained_length": 0}, "trained_length"),
     (random_config, {"d_modell": 32}, "d_modell"),
     (TransformerConfig.from_dict, {"d_model": 32}, "vocab_size"),
     (TransformerConfig, {"vocab_size": 20, "target_vocab_size": 30}, "target_vocab_size"),
     (TransformerConfig, OWN | {"target_vocab_size": -1}, "target_vocab_size"),
     (TransformerConfig, OWN | {"target_vocab_size": 2}, "eos_id"),
-    (TransformerConfig, {"vocab_size": 20, "shared_embeddings": 1}, "shared_embeddings"),
-    (TransformerConfig, {"vocab_size": 20, "output_bias": "no"}, "output_bias"),
     (TransformerConfig, {"vocab_size": 20, "languages": [">>fra<<"]}, "languages"),
     (LanguageModelConfig, {"vocab_size": 40, "positions": "sinusoidal"}, "positions is"),
     (LanguageModelConfig, {"vocab_size": 40, "positions": "learned"}, "positions is"),
@@ -419,9 +387,3 @@ def test_what_is_wrong_or_contradicts_itself_is_refused_by_name(make_config, ent
         make_config(entries) if make_config in (config_from, TransformerConfig.from_dict) else make_config(
             **entries
         )
-
-
-def test_a_config_of_before_separate_targets_reads_as_it_was_meant():
-    config = TransformerConfig.from_dict({"vocab_size": 20, "d_model": 64, "tied_embeddings": False})
-    assert (config.n_target_pieces, config.shared_embeddings, config.output_bias) == (20, True, False)
-    assert (config.embedding_scale, config.language_pieces) == (8, ())
