@@ -366,12 +366,10 @@ def test_one_line_in_is_one_line_out(capsys, tmp_path):
     two = "I am here. She sleeps."
     assert main(["translate", *model, two, "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
-    assert printed["text"] == "Eu estou aqui. Ela dorme."
-    assert printed["source_tokens"].count("</s>") == 2
+    assert (printed["text"], printed["source_tokens"].count("</s>")) == ("Eu estou aqui. Ela dorme.", 2)
     assert len(printed["log_probs"]) == len(printed["target_tokens"])
     assert main(["translate", *model, TWELVE, "--no-split"]) == 0
-    cut = capsys.readouterr()
-    assert (cut.out.count("."), cut.err.splitlines()[-1]) == (4, f"Text 1: {LEFT_OUT}")
+    assert capsys.readouterr().err.splitlines()[-1] == f"Text 1: {LEFT_OUT}"
     (tmp_path / "in.tsv").write_text(f"{two}\tx\n\n{TWELVE}\n", encoding="utf-8")
     for more, count in (([], 12), (["--no-split"], 4)):
         output = tmp_path / f"{count}.tsv"
