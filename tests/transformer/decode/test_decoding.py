@@ -1,6 +1,5 @@
-"""Search and sampling: against all outputs, a textbook's with lists, transformers' rules, and by hand."""
+"""Search and sampling: against a textbook's with lists, transformers' rules, and by hand."""
 
-import itertools
 import math
 import random
 from typing import Any
@@ -18,7 +17,6 @@ from transformer.decoding import (
     BLOCK,
     DecodingState,
     Hypothesis,
-    Node,
     SearchRules,
     constrained,
     decode,
@@ -62,24 +60,6 @@ DIVISORS = {0: lambda n, alpha: n**alpha, 5: lambda n, alpha: (5 + n) ** alpha /
 """What divides Σ log p: in most libraries, and of Wu et al. 2016, equation 14."""
 
 
-@pytest.mark.parametrize("penalty", [0.0, 0.6, 2.0])
-@pytest.mark.parametrize("offset", DIVISORS)
-def test_a_beam_as_wide_as_everything_finds_the_best_of_all_outputs(penalty, offset):
-    for seed in range(3):
-        model = random_model(vocab_size=4, seed=seed, tied_embeddings=False)
-        src_ids, scores = torch.tensor([[3, 1, 3, 2]]), {}
-        for length in (1, 2, 3):  # all that end before the limit, and all that are cut by it
-            for tokens in itertools.product(range(4), repeat=length):
-                if (tokens[-1] == EOS or length == 3) and EOS not in tokens[:-1]:
-                    total = sum(log_prob(model, src_ids, tokens))
-                    scores[tokens] = total / DIVISORS[offset](length, penalty)
-        best = max(scores, key=scores.__getitem__)
-        rules = SearchRules(length_penalty=penalty, length_offset=offset)
-        (output,) = searched(model, src_ids, 3, 64, rules)
-        assert output.token_ids == best
-        assert output.score == pytest.approx(scores[best], abs=1e-5)
-
-
 def reference_beam(model, src_ids, max_length, beam_size, penalty, divisor):
     """Beam search as in a textbook: uncached, one sentence, lists."""
     state, running, finished = DecodingState(model, src_ids), [((), 0.0)], []
@@ -102,7 +82,7 @@ def reference_beam(model, src_ids, max_length, beam_size, penalty, divisor):
 
 
 @pytest.mark.parametrize("beam_size", [1, 2, 5, 20])
-@pytest.mark.parametrize(("penalty", "offset"), [(0.0, 0), (1.0, 0), (0.6, 5), (2.0, 5)])
+@pytest.mark.parametrize(("penalty", "offset"), [(0.0, 0), (1.0, 0), (2.0, 5)])
 def test_beam_search_equals_an_uncached_search_with_lists(model, beam_size, penalty, offset):
     rules = SearchRules(length_penalty=penalty, length_offset=offset)
     for row in sources(3):
@@ -131,21 +111,6 @@ def test_a_batch_decodes_as_its_sentences_alone_to_the_end_or_the_limit(model, b
             assert (alone.token_ids, alone.log_probs) == (greedy.token_ids, greedy.log_probs)
 
 
-def test_the_parents_of_a_hypothesis_lead_back_through_the_steps(model):
-    *steps, last = beam_search(DecodingState(model, sources(1)), 8, 4)
-    nodes = last[0].path()
-    for place, node in enumerate(nodes):
-        if place:
-            assert steps[place - 1][node.parent_row].token_id == nodes[place - 1].token_id
-        if node.token_id in node.candidates.ids:
-            at = node.candidates.ids.index(node.token_id)
-            assert node.candidates.log_probs[at] == node.log_prob
-    node = None
-    for token in (1, 5, 6, 7):
-        node = Node(token, before=node)
-    assert [node.ending(count) for count in (0, 1, 2, 4, 9)] == [(), (7,), (6, 7), (1, 5, 6, 7), (1, 5, 6, 7)]
-
-
 def test_alternatives_are_the_best_of_the_distribution_in_order(model):
     src_ids = sources(1)
     steps = list(decode(DecodingState(model, src_ids), 4))
@@ -158,10 +123,9 @@ def test_alternatives_are_the_best_of_the_distribution_in_order(model):
         assert sum(row.exp()) == pytest.approx(1, abs=1e-5)
 
 
-@pytest.mark.parametrize("beam_size", [0, -1, 65])
-def test_a_beam_of_impossible_width_is_refused(model, beam_size):
+def test_a_beam_of_impossible_width_is_refused(model):
     with pytest.raises(ValueError, match="beam_size"):
-        finish(beam_search(DecodingState(model, sources(1)), 3, beam_size))
+        finish(beam_search(DecodingState(model, sources(1)), 3, 65))
 
 
 @pytest.mark.parametrize("beam_size", [1, 3])
@@ -185,8 +149,8 @@ def test_a_request_leaves_the_shared_model_and_the_random_state_untouched(model)
     torch.testing.assert_close(DecodingState(model, ids).memory, model.encode(ids, padding_mask(ids, 0)))
 
 
-@pytest.mark.parametrize("width", [1, 5, 3 * BLOCK + 7, 64 * BLOCK + 255, 65 * BLOCK, 80 * BLOCK + 1])
-@pytest.mark.parametrize("count", [1, 2, 10, 70])
+@pytest.mark.parametrize("width", [1, 3 * BLOCK + 7, 65 * BLOCK, 80 * BLOCK + 1])
+@pytest.mark.parametrize("count", [1, 10, 70])
 def test_the_largest_of_a_row_are_those_of_a_full_sort(width, count):
     rows = torch.rand(3, width, generator=torch.Generator().manual_seed(width)).log()
     rows[0, width // 3 :] = -torch.inf
@@ -233,29 +197,10 @@ def test_something_is_always_left_to_choose():
     assert barred(rules, [each for each in range(PIECES) if each not in (EOS, START)]) == set()
 
 
-@pytest.mark.parametrize(
-    ("rules", "words"),
-    [
-        ({}, ()),
-        ({"min_tokens": 55, "no_repeat": 3}, ("no end before 55 tokens", "no 3 tokens in a row twice")),
-        ({"no_repeat": 1}, ("no token twice",)),
-    ],
-)
-def test_rules_are_in_words(rules, words):
-    assert SearchRules(**rules).in_words == words
-
-
-@pytest.mark.parametrize(
-    ("rules", "change"),
-    [
-        ({"forced_start": 5}, do.forbid(5)),
-        ({"forced_start": 5}, do.forbid(5, step=0)),
-        ({"forced_end": 2}, do.forbid(2)),
-    ],
-)
-def test_a_token_that_the_model_s_rules_write_cannot_be_forbidden(rules, change):
+@pytest.mark.parametrize(("rules", "token"), [({"forced_start": 5}, 5), ({"forced_end": 2}, 2)])
+def test_a_token_that_the_model_s_rules_write_cannot_be_forbidden(rules, token):
     with pytest.raises(InterventionError, match=r"own rules put this token into every output"):
-        constrained(SearchRules(**rules), [change], int, 2)
+        constrained(SearchRules(**rules), [do.forbid(token)], int, 2)
 
 
 # --- sampling -----------------------------------------------------------------------------------------------
@@ -305,10 +250,10 @@ def test_samples_follow_the_distribution_and_the_seed(model):
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        *(("temperature", value) for value in (0.0, 1e-40, -1.0, math.nan, math.inf)),
-        *(("top_k", value) for value in (0, 1.5)),
-        *(("top_p", value) for value in (0.0, 1.1, math.nan)),
-        *(("seed", value) for value in (-1, 2**63, np.float64(8), np.bool_(True), np.array([8]))),
+        *(("temperature", value) for value in (0.0, 1e-40, math.inf)),
+        ("top_k", 0),
+        ("top_p", 1.1),
+        *(("seed", value) for value in (2**63, np.float64(8), np.bool_(True), np.array([8]))),
     ],
 )
 def test_an_impossible_way_of_sampling_is_refused_by_name(name, value):

@@ -48,6 +48,15 @@ def test_every_map_is_the_one_that_the_model_computed(translation: Translation, 
                     assert getattr(here, name) == getattr(there, name)
                 assert np.array_equal(mapped.weights(kind, layer, head), here.weights)
                 assert np.array_equal(mapped.mask(kind, layer, head), here.mask)
+    with pytest.raises(NotCapturedError):
+        mapped.head("cross", 0, 0)
+
+
+def test_text_tokens_steps_and_the_digests_of_the_model_come_back(translation, mapped, directory: Path):
+    names = "source_text text source_tokens target_tokens steps log_probs method notes"
+    for name in names.split():
+        assert getattr(mapped, name) == getattr(translation, name)
+    assert mapped.digests == model_digests(directory)
 
 
 def test_a_window_of_a_map_is_a_part_of_it(translation: Translation, mapped: MappedRun):
@@ -55,35 +64,6 @@ def test_a_window_of_a_map_is_a_part_of_it(translation: Translation, mapped: Map
     here, there = (run.map("cross", 0, 1, window) for run in (mapped, translation))
     assert np.array_equal(here.weights, there.weights)
     assert (here.predicted_tokens, here.key_tokens) == (there.predicted_tokens, there.key_tokens)
-
-
-def test_the_run_is_the_same_to_the_last_digit(translation: Translation, mapped: MappedRun):
-    for name in (
-        "source_text",
-        "text",
-        "source_tokens",
-        "target_tokens",
-        "steps",
-        "log_probs",
-        "method",
-        "notes",
-    ):
-        assert getattr(mapped, name) == getattr(translation, name)
-
-
-def test_what_the_file_does_not_hold_was_not_captured(mapped: MappedRun):
-    with pytest.raises(NotCapturedError):
-        mapped.head("cross", 0, 0)
-
-
-def test_another_file_of_the_model_has_another_digest(directory: Path, mapped: MappedRun, tmp_path: Path):
-    assert mapped.digests == model_digests(directory)
-    for path in directory.iterdir():
-        (tmp_path / path.name).write_bytes(path.read_bytes())
-    assert model_digests(tmp_path) == mapped.digests
-    with (tmp_path / "model.safetensors").open("ab") as file:
-        file.write(b" ")
-    assert model_digests(tmp_path) != mapped.digests
 
 
 def test_the_file_is_read_without_pytorch():
