@@ -1,7 +1,6 @@
 """What may not come from the Hub: paths for names, too much, models of another kind, hostile files."""
 
 import json
-import os
 import shutil
 
 import pytest
@@ -12,7 +11,6 @@ from transformer import load_translator
 from transformer.hub.fetch import fetch, find, look
 from transformer.hub.files import cached, cached_models
 from transformer.hub.settings import Hub, HubError, is_name
-from transformer.storage.directory import save_checkpoint
 
 MONSTER = b'{"model_type": "marian", "encoder_layers": 1000000000}'
 
@@ -23,17 +21,14 @@ def test_names_of_the_hub_are_told_from_paths():
     assert not any(map(is_name, (*wrong, "", "a/b\n", "a b/c", "a/" + "b" * 100)))
 
 
-@pytest.mark.parametrize("name", ["../../etc/passwd", "user/../other", "a/b/c", "user/..", "x"])
-def test_no_path_is_a_name(server, hub, name):
-    refused("not a model name on the Hub", find, name)
-    assert not hub.cache.exists()
-
-
-@pytest.mark.parametrize("revision", ["../../x", "a/../b", "-x", "a//b", "/etc", "a" * 300, "x/"])
-def test_no_path_is_a_revision(server, hub, revision):
-    refused("is not a revision", find, NAME, revision)
-    refused("is not a revision", cached, NAME, revision)
+def test_no_path_is_a_name_or_a_revision(server, hub):
+    for name in ("../../etc/passwd", "user/../other", "x"):
+        refused("not a model name on the Hub", find, name)
+    for revision in ("../../x", "a/../b", "-x", "a//b", "/etc", "a" * 300, "x/"):
+        refused("is not a revision", find, NAME, revision)
+        refused("is not a revision", cached, NAME, revision)
     assert server.requests == []
+    assert not hub.cache.exists()
 
 
 def test_a_model_that_is_too_large_is_refused_before_it_is_downloaded(server, hub):
@@ -85,15 +80,10 @@ def test_only_allowed_names_are_asked_for_or_opened(server, hub):
         ({"config__json": None}, "has no config.json"),
         ({"source__spm": None}, "has no tokenizer.model"),
         ({"model__safetensors": None}, "has no model.safetensors or pytorch_model.bin"),
-        ({"vocab__json": None}, "has no vocab.json"),
-        (
-            {"config__json": MONSTER},
-            "n_encoder_layers is 1000000000",
-        ),
+        ({"config__json": MONSTER}, "n_encoder_layers is 1000000000"),
         ({"config__json": b'{"model_type": "pegasus"}'}, "a pegasus model of another library"),
-        ({"config__json": b"[" * 100_000}, "is not valid JSON"),
     ],
-    ids=range(7),
+    ids=range(5),
 )
 def test_a_model_of_another_kind_is_refused_before_its_weights_are_fetched(server, hub, changes, message):
     change(server, **changes)
@@ -106,14 +96,8 @@ def test_a_hostile_listing_names_no_file_outside(server, hub):
     directory = find(NAME).directory
     assert {path.resolve().parent.name for path in directory.iterdir()} == {"blobs"}
     index = {"weight_map": {"a": "../../secret.bin"}}
-    change(
-        server,
-        model__safetensors=None,
-        **{
-            "pytorch_model.bin.index__json": json.dumps(index).encode(),
-            "pytorch_model-00001-of-00001__bin": b"x",
-        },
-    )
+    files = {"pytorch_model.bin.index__json": json.dumps(index).encode()}
+    change(server, model__safetensors=None, **files, **{"pytorch_model-00001-of-00001__bin": b"x"})
     refused("names '../../secret.bin', which is not a weight file beside it", load_translator, NAME)
 
 
@@ -131,14 +115,3 @@ def test_errors_of_a_model_s_files_name_the_model_and_not_the_server_s_folders(s
     with pytest.raises(HubError, match=r"user/tiny@.{8}/vocab\.json has numbers that are not") as caught:
         load_translator(NAME)
     assert str(hub.cache) not in str(caught.value)
-
-
-def test_a_vocabulary_that_is_a_bomb_is_refused_by_its_size(tmp_path, translator):
-    save_checkpoint(tmp_path, translator.config, translator.model.state_dict(), translator.tokenizer)
-    os.truncate(tmp_path / "tokenizer.model", 2**30)
-    refused("tokenizer.model is larger than 16 MiB", load_translator, tmp_path)
-
-
-def test_a_card_of_any_length_is_read_up_to_its_limit(server, hub):
-    change(server, README__md=b"---\na: " + b"[" * 2_000_000)
-    assert len(load_translator(NAME).card) == 2**18
