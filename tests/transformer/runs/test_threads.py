@@ -1,6 +1,5 @@
 """Many visitors with one model at once: each has an own run, and nobody sees another's change."""
 
-import itertools
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from itertools import cycle, islice
@@ -9,9 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 from changes import EVERY, INSIDE, TEXT, TOKENS, changeable
-from closed_form import CASES
 
-from transformer import AttentionKind, Sampling, Translation, Translator, load_translator
+from transformer import Sampling, Translation, Translator
 
 THREADS, RUNS = 8, 120
 TEXTS = ("one", "two three four", "five six eight nine ten", "one two three four five six eight nine")
@@ -84,15 +82,6 @@ def test_streams_interleaved_in_one_thread_do_not_mix(translator, alone):
         assert finished[i].attention.audit().passed
 
 
-def test_a_stream_that_is_handed_from_thread_to_thread_stays_right(translator, alone):
-    text, options = PLAIN[4]
-    stream, last = translator.stream(text, max_length=10, **options), None
-    with ThreadPoolExecutor(4) as pool:
-        while not isinstance(last, Translation):
-            last = pool.submit(next, stream).result()
-    check_same(last, alone[4])
-
-
 def test_one_thread_s_hook_does_not_reach_another(translator, alone):
     started, done = threading.Event(), threading.Event()
 
@@ -108,21 +97,3 @@ def test_one_thread_s_hook_does_not_reach_another(translator, alone):
         check_same(translate(translator, PLAIN[0]), alone[0])
         done.set()
         np.testing.assert_allclose(hooked.result().attention.weights("cross", 0), 1 / 4)
-
-
-def test_views_read_from_many_threads_are_the_run_s_and_known_cells_stay_known(
-    translator, closed_form_models
-):
-    run = translator.translate(TEXTS[3], max_length=10)
-    places = [*itertools.product(AttentionKind, range(2), range(4))] * 2
-    translators = {name: load_translator(path) for name, path in closed_form_models.items()}
-    names = [*CASES] * 4
-    with ThreadPoolExecutor(8) as pool:
-        views = pool.map(lambda place: run.head(*place), places)
-        known = pool.map(lambda name: translators[name].translate(CASES[name].sentence), names)
-        for place, view in zip(places, views, strict=True):
-            assert (view.audit.passed, view.kind, view.layer, view.head) == (True, *place)
-            np.testing.assert_array_equal(view.weights, run.attention.weights(*place))
-        for name, each in zip(names, known, strict=True):
-            for kind, head in itertools.product(AttentionKind, (0, 1)):
-                assert tuple(each.attention.weights(kind, 0, head).argmax(-1)) == CASES[name].keys(kind, head)

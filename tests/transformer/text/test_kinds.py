@@ -63,7 +63,7 @@ class Sizes:
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"width": 10}, {"width": None}, {"most": 1}, {"order": "no"}, {"tied": 1}, {"name": 3}, {"parts": "ab"}],
+    [{"width": None}, {"most": 1}, {"order": "no"}, {"tied": 1}, {"name": 3}, {"parts": "ab"}],
     ids=str,
 )
 def test_a_field_is_checked_by_what_stands_beside_its_type(wrong: dict[str, Any]):
@@ -71,9 +71,6 @@ def test_a_field_is_checked_by_what_stands_beside_its_type(wrong: dict[str, Any]
     ((name, value),) = wrong.items()
     with pytest.raises(ValueError, match=rf"^{name} is {value!r}; it must be .*\.$"):
         Sizes(**wrong)
-
-
-def test_every_value_of_several_is_checked():
     with pytest.raises(ValueError, match=r"^parts is 'c'; it must be a or b"):
         Sizes(parts=("a", "c"))
 
@@ -91,20 +88,6 @@ def test_parts_are_listed_as_in_a_sentence():
     assert listed("abc", most=3) == "a, b and c"
 
 
-@pytest.mark.parametrize(
-    ("values", "expected"),
-    [
-        ({"seed": np.int64(8), "top_k": np.uint8(3)}, {"seed": 8, "top_k": 3}),
-        ({"temperature": np.float32(0.5), "top_p": np.float64(0.25)}, {"temperature": 0.5, "top_p": 0.25}),
-    ],
-)
-def test_numbers_of_numpy_become_plain_ones(values, expected):
-    found = Sampling(**values)
-    assert found == Sampling(**expected)
-    assert json.loads(json.dumps(asdict(found))) == asdict(Sampling(**expected))
-
-
-@pytest.mark.parametrize("seed", [np.float64(8), np.bool_(True), np.int64(-1), np.array([8])])
-def test_other_things_of_numpy_are_refused(seed):
-    with pytest.raises(ValueError, match=r"seed is .*; it must be a whole number from 0"):
-        Sampling(seed=seed)
+def test_numbers_of_numpy_become_plain_ones():
+    found = Sampling(np.float32(0.5), np.uint8(3), np.float64(0.25), np.int64(8))
+    assert json.loads(json.dumps(asdict(found))) == asdict(Sampling(0.5, 3, 0.25, 8))
