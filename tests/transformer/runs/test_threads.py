@@ -80,20 +80,3 @@ def test_streams_interleaved_in_one_thread_do_not_mix(translator, alone):
     for i, expected in enumerate(alone):
         check_same(finished[i], expected)
         assert finished[i].attention.audit().passed
-
-
-def test_one_thread_s_hook_does_not_reach_another(translator, alone):
-    started, done = threading.Event(), threading.Event()
-
-    def wait_inside(values, first):
-        started.set()
-        assert done.wait(30)
-        return values * 0 + 1 / values.shape[-1]
-
-    with ThreadPoolExecutor(1) as pool:
-        hooks = {"decoder.0.cross_attention.weights": wait_inside}
-        hooked = pool.submit(translator.translate, TEXTS[1], max_length=2, hooks=hooks)
-        assert started.wait(30)
-        check_same(translate(translator, PLAIN[0]), alone[0])
-        done.set()
-        np.testing.assert_allclose(hooked.result().attention.weights("cross", 0), 1 / 4)

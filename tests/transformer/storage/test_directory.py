@@ -174,7 +174,6 @@ DAMAGES: list[tuple[Damage, str]] = [
     (config(n_decoder_layers=2), "does not describe"),
     (config(d_model="32"), "d_model"),
     (config(surprise=1), "surprise"),
-    (config(**HUGE), "at most"),
     (config(max_positions=1_000_000, d_model=16_384), "at most"),
     (config(d_model=4096, d_ff=16_384), "different models"),
     (lambda path: rewritten(path, **{"embedding.weight": None}), "lack 1"),

@@ -100,9 +100,9 @@ def test_recorded_bytes_are_linear_in_the_length(translator):
     def bytes_of(words: int) -> int:
         return translator.force(" ".join(["one"] * words), " ".join(["eins"] * words)).attention.nbytes
 
-    sizes = [bytes_of(n) for n in (31, 63, 127)]
-    per_position = 4 * 32 * 4 * (2 + 3 + 3)
-    assert sizes == pytest.approx([per_position * n for n in (32, 64, 128)], rel=1e-3)
+    assert [bytes_of(n) for n in (31, 127)] == pytest.approx(
+        [4 * 32 * 4 * 8 * n for n in (32, 128)], rel=1e-3
+    )
 
 
 # --- a layer ------------------------------------------------------------------------------------------------
@@ -197,17 +197,6 @@ def test_an_honest_trace_passes_every_check_in_any_precision(trace):
     assert worst["outputs"] < 1e-4
     assert 0 <= worst["log-probabilities"] <= 1e-4
     assert audit(replace(trace, dtype=torch.float16), trace.places).passed
-
-
-@pytest.mark.parametrize("side", ["encoder", "decoder"])
-@pytest.mark.parametrize("part", ["tokens", "positions", "input"])
-def test_a_changed_embedding_fails(trace, side, part):
-    entered = trace.embeddings[side]
-    for change in (lambda x: x.roll(1, dims=0), lambda x: x + 1e-3, lambda x: x * torch.nan):
-        other = replace(entered, **{part: change(getattr(entered, part))})
-        mutated = forged(trace, embeddings={**trace.embeddings, side: other})
-        assert failed(*audit(mutated, mutated.places).checks) == {"embeddings"}
-        assert not mutated.audit().passed
 
 
 def test_other_log_probabilities_and_reports_of_nothing_fail():
