@@ -28,13 +28,7 @@ from transformer.model import Transformer
 from transformer.storage import directory as storage_directory
 from transformer.storage import files
 from transformer.storage.description import MAX_CARD_BYTES, MEANS_FILE, WEIGHTS_FILE, read_card
-from transformer.storage.directory import (
-    load_checkpoint,
-    read_means,
-    save_checkpoint,
-    step_of,
-    write_means,
-)
+from transformer.storage.directory import load_checkpoint, read_means, save_checkpoint, step_of, write_means
 from transformer.storage.eight_bits import MOST, MULTIPLIER, packed, unpacked
 from transformer.storage.files import CheckpointError
 from transformer.storage.tensors import serialize_tensors
