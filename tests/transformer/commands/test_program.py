@@ -125,24 +125,3 @@ def test_a_wrong_word_is_one_sentence(words: str, sentence: str, capsys: pytest.
         run(*words.split())
     assert ended.value.code == 2
     assert capsys.readouterr() == ("", f"program {sentence}; --help lists the options.\n")
-
-
-def test_help_says_the_docstring_the_texts_and_the_defaults(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "300")
-    with pytest.raises(SystemExit):
-        run("work", "--help")
-    usage, about, _, *lines = [line for line in capsys.readouterr().out.splitlines() if line]
-    assert "[--why STEP] [--ways {a,b} [{a,b} ...]] [--head LAYER.HEAD] [--no-split]" in usage
-    assert about == "do some work, 100 % of it"
-    texts = {line.split("  ")[1].strip(): line.rpartition("  ")[2].strip() for line in lines if "  " in line}
-    assert texts["--width N"] == "beam width (default: 1)"
-    assert texts["--dropout X"] == "a share, such as 10 %"
-    assert texts["FILE[:WEIGHT]"] == "files: one or more, of any length: short or long"
-    assert texts["--head LAYER.HEAD"] == "a head"
-    assert texts["--penalty A"] == "a of length^a (default: 0.5)"
-    with pytest.raises(SystemExit):
-        run("--help")
-    assert "work  " in (out := capsys.readouterr().out)
-    assert "do some work, 100 % of it" in out

@@ -52,13 +52,11 @@ def typed(monkeypatch: pytest.MonkeyPatch, content: bytes | None) -> None:
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     folder = tmp_path_factory.mktemp("data")
-    pairs = [(s, t, " ".join(f"{i}-{i}" for i in range(len(s.split())))) for s, t in number_pairs(10, seed=3)]
     return {
         "TRAIN": str(write_pairs(folder / "train.tsv.gz", number_pairs(400))),
         "VALID": str(write_pairs(folder / "valid.tsv", number_pairs(30, seed=1))),
         "TEST": str(write_pairs(folder / "test.tsv", number_pairs(12, seed=2))),
         "LONG": str(write_pairs(folder / "long.tsv", [("one", "eins"), ("x " * 1100, "y")])),
-        "GOLD": write(folder / "gold.tsv", "".join("\t".join(pair) + "\n" for pair in pairs)),
         "INVISIBLE": write(folder / "odd.tsv", "a b\tc d\t0-0\nThe \u200b house\tA casa\t0-0 2-1\n"),
     }
 
@@ -160,15 +158,6 @@ def test_the_best_translations_are_the_reference_s(capsys: Capsys):
     assert rows == [[str(each["rank"]), f"{each['score']:.5f}", each["text"]] for each in best[:2]]
 
 
-def test_a_blank_text_has_no_translations_and_keeps_its_line(capsys: Capsys, monkeypatch):
-    command = ["translate", "--model", GERMAN, "--beam-size", "2", "--n-best", "2"]
-    typed(monkeypatch, b"The cat sleeps.\n\nThe house.\n")
-    assert [len(line["n_best"]) for line in objects(capsys, *command)] == [2, 0, 2]
-    typed(monkeypatch, b"The cat sleeps.\n\nThe house.\n")
-    lines = done(capsys, *command)[0].split("\n")
-    assert [line[:2] for line in lines] == ["1\t", "2\t", "", "1\t", "2\t", ""]
-
-
 # --- score, evaluate, attention, align, generate, perplexity ------------------------------------------------
 
 PAIRS = [("The house is old.", "Das Haus ist alt."), ("He took a key.", "Er nahm einen Schlüssel mit.")]
@@ -260,12 +249,7 @@ GOLD = [
 ]
 
 
-def test_align_scores_every_cross_head_whatever_apostrophe_is_pasted(model, files, tmp_path: Path, capsys):
-    command = ["align", "--model", model, "--data", files["GOLD"]]
-    lines = objects(capsys, *command)
-    assert [(line["layer"], line["head"]) for line in lines] == [(i, j) for i in range(2) for j in range(4)]
-    assert all(0 <= line["aer"] <= 1 and 0 <= line["aer_read"] <= 1 for line in lines)
-    assert "diagonal baseline: AER 0.0 %" in done(capsys, *command)[0]
+def test_align_scores_every_cross_head_whatever_apostrophe_is_pasted(tmp_path: Path, capsys: Capsys):
     errors = []
     for name, apostrophe in (("straight", "'"), ("curly", "’"), ("unknown", "ł"), ("split", "'\u200b")):
         gold = write(tmp_path / name, "\n".join(GOLD).replace("'", apostrophe) + "\n\n")

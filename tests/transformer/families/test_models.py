@@ -156,15 +156,6 @@ def test_padding_is_never_written_and_what_hides_it_is_shown(monkeypatch, family
     assert pad not in other.token_ids
 
 
-def test_a_forced_end_shows_the_model_s_own_distribution_and_says_so():
-    ours = load_translator(published("marian", **BIG))
-    run = ours.translate(TEXTS["marian"], beam_size=1, max_length=5)
-    ends = [(step.token == "</s>", step.forced) for step in run.steps]
-    assert ends == [(False, False)] * 4 + [(True, True)]
-    assert run.steps[-1].log_prob < run.steps[-1].alternatives[0].log_prob
-    assert run.attention.audit().passed
-
-
 @pytest.mark.parametrize("name", ["t5", "t5, gated, untied", "bart", "mbart"])
 def test_every_measure_sums_to_what_the_model_computed(name, tmp_path):
     family, options, _ = SHAPES[name]

@@ -7,14 +7,12 @@ from functools import cache
 from typing import Any
 
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from m2m_models import english
 from properties import PROPERTY
-from published import ADDED, PAIRS, changed, copied, ids_of, published, rewritten, tokenizer_of
+from published import ADDED, PAIRS, changed, copied, ids_of, published, tokenizer_of
 from refusals import refused
-from safetensors.torch import load_file
 
 from transformer import Translator, load_translator
 from transformer.families.m2m import M2M, NLLB
@@ -161,16 +159,6 @@ def test_the_languages_of_a_vocabulary_are_pieces_and_no_text(name):
         assert vocabulary.source.ids["<mask>"] == english() - NLLB.index("eng_Latn") + len(NLLB)
 
 
-def test_extra_ids_stand_behind_the_pieces_last_one_first():
-    read, listed = reader("t5"), reader("t5").theirs.get_vocab()
-    ids = {piece: number for piece, number in read.ours.tokenizer.source.ids.items() if "<extra" in piece}
-    assert ids == {piece: number for piece, number in listed.items() if piece in ids}
-    assert len(ids) == 10
-    assert read.ours.pieces([read.ours.config.vocab_size - 1]) == (
-        f"<unused {read.ours.config.vocab_size - 1}>",
-    )
-
-
 def groups(name: str, text: str) -> list[str]:
     read = reader(name)
     return [group.text for group in read.ours.tokenizer.cut(read.lead + text).groups()]
@@ -265,19 +253,13 @@ def test_damaged_entries_of_added_tokens_add_nothing(tmp_path, damage):
 
 @pytest.mark.parametrize(
     ("family", "lead", "back"),
-    [("marian", ">>fra<< ", 0), ("m2m", "__en__ __de__ ", 2), ("t5", "", 6), ("bart", "", 2)],
+    [("m2m", "__en__ __de__ ", 2), ("t5", "", 6), ("bart", "", 2)],
 )
 def test_tokens_added_beside_a_vocabulary_are_cut_and_spelled_as_the_reference_does(
     tmp_path, family, lead, back
 ):
-    directory = copied(tmp_path, family, **({"languages": True} if family == "marian" else {}))
+    directory = copied(tmp_path, family)
     number = load_translator(directory).config.vocab_size - back  # the next one
-    if family == "marian":  # has no rows to spare: two more
-        state = load_file(directory / "model.safetensors")
-        table, bias = state["model.shared.weight"], state["final_logits_bias"]
-        more = {"model.shared.weight": torch.cat([table, table[:2] + 0.1])}
-        rewritten(directory, **more, final_logits_bias=torch.cat([bias, bias[:, :2]], dim=1))
-        changed(directory, vocab_size=number + 2, decoder_vocab_size=number + 2)
     changed(directory, "added_tokens.json", foo=number)
     ours, theirs = load_translator(directory), tokenizer_of(family, directory)
     for text in ("the foo is small", "foofoo the", "a foo"):

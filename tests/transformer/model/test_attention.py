@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 from transformer import attention
@@ -12,7 +12,6 @@ from transformer.attention import (
     AttentionMask,
     Cache,
     LayerCache,
-    LocalWindow,
     ScoreRule,
     attend,
     attention_weights,
@@ -22,7 +21,6 @@ from transformer.attention import (
 )
 from transformer.encodings import BiasRule
 from transformer.hooks import Hooks
-from transformer.layers import centred, spread
 
 BATCH, HEADS, QUERIES, KEYS, WIDTH = 2, 3, 5, 7, 8
 NEAR = {"atol": 1e-6, "rtol": 0}
@@ -83,12 +81,8 @@ def test_fused_attention_equals_explicit_attention_and_torch_s(mask, queries, bi
         torch.testing.assert_close(explicit, reference, **NEAR)
 
 
-def test_rows_sum_to_one_hidden_weights_are_zero_and_a_row_that_sees_no_key_is_zeros():
+def test_a_row_that_sees_no_key_is_zeros():
     query, key, value = vectors()
-    dense = AttentionMask(PADDING).dense(QUERIES, KEYS)
-    weights = attention_weights(SCALED_DOT.scores(query, key), dense)
-    torch.testing.assert_close(weights.sum(-1), torch.ones(BATCH, HEADS, QUERIES), **NEAR)
-    assert torch.equal(weights > 0, dense.expand_as(weights))
     mask = AttentionMask(torch.stack([PADDING[0], ~PADDING[0]]))
     weights = attention_weights(SCALED_DOT.scores(query, key), mask.dense(QUERIES, KEYS))
     assert weights[1].eq(0.0).all()
@@ -108,30 +102,6 @@ def test_masks_hide_padding_at_the_end_and_later_keys():
     assert torch.equal(dense, causal_mask(3, 3)[None, None] & hidden[:, None, None])
     assert AttentionMask(causal=True, first_query=4).dense(1, 5) is None
     assert AttentionMask().dense(3, 5) is None
-
-
-def test_a_focus_hides_what_is_far_from_its_centre_and_weighs_the_rest_by_a_gaussian():
-    centres, reach = torch.tensor([0.4, 3.7, 5.0]), 2
-    focus = LocalWindow(centres, reach)
-    weights = attention_weights(torch.zeros(3, KEYS), focus.visible(KEYS), focus)
-    for centre, row in zip(centres.tolist(), weights.tolist(), strict=True):
-        near = [key for key in range(KEYS) if abs(key - centre) <= reach]
-        gaussian = [
-            np.exp(-((key - centre) ** 2) / (2 * (reach / 2) ** 2)) / len(near) for key in range(KEYS)
-        ]
-        assert row == pytest.approx([gaussian[key] * (key in near) for key in range(KEYS)], abs=1e-6)
-    assert torch.equal(focus.of(slice(1, 3)).factors(KEYS), focus.factors(KEYS)[1:])
-
-
-@pytest.mark.parametrize("norm", [nn.LayerNorm(6, eps=1e-2), nn.RMSNorm(6, eps=1e-2)])
-def test_what_a_norm_does_is_said_of_tensors_and_arrays_alike(norm):
-    x = normal(4, 6)
-    centre = x - x.mean(-1, keepdim=True) if isinstance(norm, nn.LayerNorm) else x
-    by_hand = centre / (centre.square().mean(-1, keepdim=True) + 1e-2).sqrt()
-    torch.testing.assert_close(norm(x), by_hand)
-    for value in (x, x.numpy()):
-        parts = torch.as_tensor(centred(norm, value)), torch.as_tensor(spread(norm, value))
-        torch.testing.assert_close(parts[0] / parts[1], by_hand)
 
 
 def keys_and_values(length: int, batch: int = 2, seed: int = 0) -> tuple[Tensor, Tensor]:

@@ -72,10 +72,6 @@ def test_capture_changes_no_number_and_a_replay_records_the_same(translator, opt
 
 
 def test_what_is_recorded_adds_up(translator, run):
-    for kind in KINDS:
-        view = run.head(kind, 1, 3)
-        np.testing.assert_allclose(view.weights @ view.value, view.output, atol=1e-4 * abs(view.value).max())
-        np.testing.assert_allclose(view.query @ view.key.T / 8**0.5, view.scores, atol=1e-4)
     model = translator.model
     for side, ids in (("encoder", [*translator.ids(TEXT), 2]), ("decoder", [1, *run.target_ids[:-1]])):
         tokens = model.embedding.weight[ids].numpy() * 32**0.5
