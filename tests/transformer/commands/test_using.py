@@ -154,6 +154,8 @@ def test_the_best_translations_are_the_reference_s(capsys: Capsys):
     assert [each["score"] for each in best] == pytest.approx(expected.sequences_scores.tolist(), abs=1e-4)
     texts = [tokenizer.decode(ids, skip_special_tokens=True) for ids in expected.sequences]
     assert [each["text"] for each in best] == texts
+    (blank,) = objects(capsys, *command[:3], " ", *command[4:])
+    assert blank["n_best"] == []
     rows = [row.split("\t") for row in done(capsys, *command[:-1], "2")[0].splitlines()]
     assert rows == [[str(each["rank"]), f"{each['score']:.5f}", each["text"]] for each in best[:2]]
 

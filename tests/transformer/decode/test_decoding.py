@@ -1,7 +1,6 @@
 """Search, sampling and trees: against a textbook's with lists, transformers' rules, and by hand."""
 
 import math
-import random
 from typing import Any
 
 import numpy as np
@@ -173,24 +172,6 @@ def barred(rules: SearchRules, written: list[int]) -> set[int]:
     free = ~allowed.isneginf()
     assert torch.equal(allowed[free], log_probs[free])
     return {*torch.nonzero(~free[0]).flatten().tolist()}
-
-
-@pytest.mark.parametrize(
-    "rules", [*({"no_repeat": n} for n in (1, 2, 3, 5)), *({"min_tokens": n} for n in (0, 1, 4))], ids=str
-)
-def test_what_may_not_follow_is_what_the_reference_bars(rules):
-    from transformers import MinLengthLogitsProcessor, NoRepeatNGramLogitsProcessor
-
-    draw = random.Random(0)
-    if "no_repeat" in rules:
-        reference: Any = NoRepeatNGramLogitsProcessor(rules["no_repeat"])
-    else:
-        reference = MinLengthLogitsProcessor(rules["min_tokens"] + 1, torch.tensor([EOS]))
-    for _ in range(40):
-        written = [draw.randrange(3, 5) for _ in range(draw.randrange(24))]
-        scores = reference(torch.tensor([[START, *written]]), torch.zeros(1, PIECES))
-        theirs = {*torch.nonzero(scores[0].isneginf()).flatten().tolist()}
-        assert barred(SearchRules(end_id=EOS, **rules), written) == theirs
 
 
 def test_something_is_always_left_to_choose():

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from properties import PROPERTY, damaged, or_refused
 from random_models import random_model
 
-from transformer import Translation, Translator, Window
+from transformer import Translation, Translator
 from transformer import interventions as do
 from transformer.audit import TOKENS
 from transformer.encodings import REGISTRY
@@ -346,13 +346,6 @@ def test_text_tokens_steps_and_the_digests_of_the_model_come_back(translation, m
     for name in names.split():
         assert getattr(mapped, name) == getattr(translation, name)
     assert mapped.digests == model_digests(directory)
-
-
-def test_a_window_of_a_map_is_a_part_of_it(translation: Translation, mapped: MappedRun):
-    window = Window(1, 3, 0, 2)
-    here, there = (run.map("cross", 0, 1, window) for run in (mapped, translation))
-    assert np.array_equal(here.weights, there.weights)
-    assert (here.predicted_tokens, here.key_tokens) == (there.predicted_tokens, there.key_tokens)
 
 
 def test_the_file_is_read_without_pytorch():

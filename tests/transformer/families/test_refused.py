@@ -245,11 +245,6 @@ PYTORCH: list[tuple[dict[str, Any], Damage, str]] = [
     ),
     (BIN, lambda path: content("pytorch_model.bin", pickle.dumps(Payload(path / "owned")))(path), MORE),
     (BIN, with_weight(lambda: torch.empty(48, 32, device="meta")), "has no numbers or no single shape"),
-    (
-        BIN,
-        with_weight(lambda: torch.nested.nested_tensor([torch.zeros(3), torch.zeros(4)])),
-        "has no numbers or no single shape",
-    ),
     (BIN, with_weight(lambda: torch.zeros(1).expand(48, 32)), "repeats its stored numbers"),
     (BIN, lambda path: compressed(path / "pytorch_model.bin"), "compressed zip file"),
     (BIN, twice, r"but a\.bin holds it too"),
@@ -271,7 +266,11 @@ OTHERS: list[tuple[str, dict[str, Any], Damage, str]] = [
     ("t5", {}, config(tokenizer_class="ByT5Tokenizer"), f"'ByT5Tokenizer', which {OTHERWISE}"),
     ("t5", {}, settings(extra_ids=-1), "extra_ids = -1; it must be from 0 to 10,000"),
     ("t5", {"tied": False}, tensors(**{"lm_head.weight": None}), r"lack lm_head\.weight"),
-    ("bart", {}, config(normalize_before=True), "normalize_before = True; only False"),
+    *(
+        (family, {}, config(**{name: value}), f"{name} = {value}; only {not value}")
+        for family, value in (("bart", True), ("mbart", False))
+        for name in ("normalize_before", "add_final_layer_norm")
+    ),
     ("bart", {}, config(normalize_embedding=False), NORMS),
     ("bart", {}, config(decoder_attention_heads=2), UNEQUAL),
     ("bart", {}, config(vocab_size=100), "pieces, but config.json has 100 rows|shape"),
@@ -283,7 +282,6 @@ OTHERS: list[tuple[str, dict[str, Any], Damage, str]] = [
     ("mbart", {}, config(tokenizer_class="MBartTokenizer"), OLDER),
     ("mbart", {}, config(vocab_size=250_027), OLDER),
     ("mbart", {"entries": {"vocab_size": 223}}, lambda _: None, OLDER),
-    ("mbart", {}, config(normalize_before=False), "normalize_before = False; only True"),
     ("mbart", {}, config(normalize_embedding=False), NORMS),
     ("mbart", {}, config(max_position_embeddings=128), "embed_positions.weight has the shape"),
     ("mbart", {}, config(vocab_size=100), ROWS),
@@ -324,7 +322,6 @@ ROWS_OF_ALL = [
 ]
 
 
-@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
 @pytest.mark.parametrize(("family", "options", "damage", "words"), ROWS_OF_ALL, ids=range(len(ROWS_OF_ALL)))
 def test_a_damaged_or_foreign_model_is_refused_in_one_sentence(tmp_path, family, options, damage, words):
     directory = copied(tmp_path, family, **options)

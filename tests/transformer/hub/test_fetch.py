@@ -1,4 +1,4 @@
-"""Models by their names on the Hub, fetched by the real client from a Hub that runs here; what may not come."""
+"""Models by their names on the Hub, fetched by the real client from one that runs here; what may not come."""
 
 import json
 import os

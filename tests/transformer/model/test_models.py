@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch_reference import as_nn_transformer
 
-from transformer import AttentionKind, Capture, Hooks
+from transformer import AttentionKind, Hooks
 from transformer.attention import padding_mask
 from transformer.config import (
     RELATIVE,
@@ -30,10 +30,8 @@ from transformer.model import Transformer, count_parameters
 from transformer.packed import convert
 from transformer.recurrent import Recurrent
 from transformer.storage.description import parameter_count
-from transformer.trace import trace_of
 
 CLOSE = {"atol": 1e-5, "rtol": 1e-4}
-KINDS = list(AttentionKind)
 
 
 def test_the_paper_s_models_have_the_right_number_of_parameters():
@@ -106,28 +104,6 @@ def test_a_map_that_was_put_in_later_is_used(name):
     linear.weight.requires_grad_(True)
     own(x).square().sum().backward()
     assert linear.weight.grad.any()
-
-
-def test_the_table_of_sites_says_what_a_running_model_does():
-    encoder, decoder = 2, 5
-    model = random_model(n_encoder_layers=encoder, n_decoder_layers=decoder)
-    hooks, lengths = Hooks(Capture(residual=True).parts), {"encoder": 7, "decoder": 4}
-    model(random_ids(1, 7), random_ids(1, 4), hooks=hooks)
-    trace, sites = trace_of(hooks, model.config, lambda *_: None), model.config.sites
-    assert [(kind, site.n_layers) for kind, site in sites.items()] == list(
-        zip(KINDS, (encoder, decoder, decoder), strict=True)
-    )
-    rows = [(site.causal, site.own_keys, site.predicts) for site in sites.values()]
-    assert rows == [(False, True, False), (True, True, True), (False, False, True)]
-    for kind, site in sites.items():
-        assert site.n_layers == model.config.stacks[site.query_side].n_layers == len(trace.layers[kind])
-        for layer, record in enumerate(trace.layers[kind]):
-            attention, sublayer = model.attention(kind, layer), site.sublayer(layer)
-            assert (attention.kind, attention.layer) == (kind, layer)
-            assert model.residual(sublayer).name == sublayer.path
-            assert record.shape[1:] == (lengths[site.query_side], lengths[site.key_side])
-            assert record.causal == site.causal
-    assert [*trace.residuals] == [each for stack in model.config.stacks.values() for each in stack.passed()]
 
 
 def test_a_stack_says_what_follows_a_sub_layer():
@@ -285,6 +261,9 @@ CONFIGS = (
 @PROPERTY
 @given(st.sampled_from(CONFIGS).flatmap(lambda config: damaged(config.to_dict())))
 def test_a_damaged_config_is_refused_in_one_sentence_or_survives(values: dict[str, Any]):
+    assert repr(RecurrentConfig(vocab_size=20)) == "RecurrentConfig(vocab_size=20)", (
+        "what is usual is not shown"
+    )
     with or_refused(ValueError):
         config = config_from(values)
         assert config_from(as_file(config.to_dict())) == config

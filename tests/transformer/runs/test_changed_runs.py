@@ -112,6 +112,19 @@ def test_changes_of_one_head_act_in_their_order_and_a_division_goes_once(ready):
     assert runs[2].attention.audit().passed
 
 
+def test_a_mask_covers_rows_columns_and_named_cells():
+    """The cells of three queries and keys that a mask that forbids shows."""
+    for cells, shown in (
+        ([(1, None)], [[1, 1, 1], [0, 0, 0], [1, 1, 1]]),
+        ([(None, 0)], [[0, 1, 1]] * 3),
+        ("self", [[0, 1, 1], [1, 0, 1], [1, 1, 0]]),
+        ("past", [[1, 1, 1], [0, 1, 1], [0, 0, 1]]),
+        ("next", [[1, 0, 1], [1, 1, 0], [1, 1, 1]]),
+    ):
+        mask = do.mask("encoder", forbid=cells)
+        assert [[int(do.allows(mask, query, key, True)) for key in range(3)] for query in range(3)] == shown
+
+
 @pytest.mark.parametrize("kind", ["encoder", "decoder", "cross"])
 def test_a_cell_that_is_allowed_and_forbidden_is_hidden(ready, kind):
     both = do.mask(kind, allow=[(2, 1)], forbid=[(2, 1)])

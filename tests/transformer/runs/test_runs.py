@@ -15,7 +15,7 @@ from closed_form import CASES, KNOWN
 from marian_models import SOURCE_WORDS, TARGET_WORDS
 from published import published
 
-from transformer import AttentionKind, Capture, Sampling, Translation, Translator, Window, batches
+from transformer import AttentionKind, Capture, Sampling, Translation, Translator, Window, batches, requests
 from transformer.__main__ import main
 from transformer.audit import audit_view
 from transformer.batches import forced_log_probs, hypotheses, run_batch, translate_all
@@ -322,10 +322,13 @@ def bundled(name: str) -> Translator:
     return load_translator(ASSETS / "models" / name)
 
 
-def test_a_text_that_leaves_out_two_thirds_says_so_and_by_sentences_it_is_whole():
+def test_a_text_that_leaves_out_two_thirds_says_so_and_by_sentences_it_is_whole(monkeypatch):
+    lengths = []
+    monkeypatch.setattr(requests, "leaves_out", lambda *each: lengths.append(each[:2]) or leaves_out(*each))
     for capture in (True, False):
         run = bundled("en-pt").translate(TWELVE, capture=capture)
         assert (run.text.count("."), LEFT_OUT in run.notes) == (4, True)
+        assert lengths.pop() == (len(run.source_tokens) - 1, len(run.target_ids) - 1)
     whole = bundled("en-pt").translate_text(TWELVE, capture=False)
     assert [run.source_text for run in whole.runs] == [f"{each}." for each in TWELVE.rstrip(".").split(". ")]
     assert (whole.text, whole.notes) == (" ".join(run.text for run in whole.runs), ())

@@ -194,10 +194,6 @@ def test_a_diverged_model_is_not_saved(tmp_path: Path, model: Transformer, token
     assert not (tmp_path / "m").exists()
 
 
-class Crash(BaseException):
-    """Stands for a process that dies at this very call."""
-
-
 @pytest.mark.parametrize("call", range(1, 9))
 @pytest.mark.parametrize("function", ["fsync", "replace"])
 def test_a_death_at_any_write_leaves_a_loadable_model(
@@ -208,12 +204,12 @@ def test_a_death_at_any_write_leaves_a_loadable_model(
     def crash(*arguments: Any) -> object:
         calls.append(arguments)
         if len(calls) == call:
-            raise Crash
+            raise KeyboardInterrupt
         return original(*arguments)
 
     newer = random_model(seed=1, vocab_size=tokenizer.vocab_size, norm="pre", trained_length=30)
     monkeypatch.setattr(files.os, function, crash)
-    with contextlib.suppress(Crash):
+    with contextlib.suppress(KeyboardInterrupt):
         save_checkpoint(directory, newer.config, newer.state_dict(), tokenizer, card="# new", heads=HEADS)
     monkeypatch.undo()
     assert load_checkpoint(directory).config == newer.config
