@@ -250,50 +250,39 @@ def words(count: int) -> str:
 
 
 WHOLE = "it must be a whole number from"
-REFUSED: list[tuple[Any, type[Exception], str]] = [
-    (lambda t: t.translate(words(10_000)), InputError, r"10,001 tokens.*1,024"),
-    (lambda t: t.ids(words(1024)), InputError, "1,025 tokens; shorten it to at most 1,024"),
-    *(
-        (
-            lambda t, n=n: t.translate("one", max_length=n),
-            ValueError,
-            rf"max_length is {n!r}; {WHOLE} 1 to 2,048",
-        )
-        for n in (0, 2049, 5.5)
-    ),
-    *(
-        (lambda t, n=n: t.translate("one", beam_size=n), ValueError, rf"beam_size is {n}; {WHOLE} 1 to 64")
-        for n in (0, 65, True)
-    ),
-    (lambda t: t.translate("one", beam_size=3, length_penalty=-101.0), ValueError, "length_penalty"),
-    (lambda t: t.translate("one", beam_size=3, length_offset=-1), ValueError, "length_offset"),
-    (lambda t: t.translate("one", beem=2), TypeError, "no option beem"),
-    (lambda t: t.force("one", "two", beam_size=2), TypeError, "no option beam_size"),
-    (lambda t: t.translate("one", capture=5), TypeError, "capture is 5; it must be True, False or a Capture"),
-    (lambda t: t.translate("one", hooks={"logits": 3}), ValueError, "The hook at 'logits' is no function"),
+REFUSED: list[tuple[dict[str, Any], Any, str]] = [
+    ({"text": words(10_000)}, InputError, r"10,001 tokens.*1,024"),
+    ({"text": words(1024)}, InputError, "1,025 tokens; shorten it to at most 1,024"),
+    ({"text": None}, TypeError, "The text is NoneType; it must be a string"),
+    *(({"max_length": n}, ValueError, rf"length is {n!r}; {WHOLE} 1 to 2,048") for n in (0, 2049, 5.5)),
+    *(({"beam_size": n}, ValueError, rf"beam_size is {n}; {WHOLE} 1 to 64") for n in (0, 65, True)),
+    ({"beam_size": 3, "length_penalty": -101.0}, ValueError, "length_penalty"),
+    ({"beam_size": 3, "length_offset": -1}, ValueError, "length_offset"),
+    ({"beam_size": 2, "sample": Sampling()}, ValueError, "beam_size=1"),
+    ({"beam_size": 1, "sample": Sampling(), "tree": True}, ValueError, "no tree"),
+    ({"beem": 2}, TypeError, "no option beem"),
+    ({"capture": 5}, TypeError, "capture is 5; it must be True, False or a Capture"),
+    ({"hooks": {"logits": 3}}, ValueError, "The hook at 'logits' is no function"),
     (
-        lambda t: t.translate("one", hooks={"encoder.input": lambda v, first: v.double()}),
+        {"hooks": {"encoder.input": lambda v, first: v.double()}},
         (TypeError, ValueError),
-        "float64 on cpu; it must keep strided float32",
+        "float64 on cpu; it",
     ),
-    *(
-        (lambda t, ids=ids: t.force("one", ids), InterventionError, "there is no id")
-        for ids in ([5, -1], [1.5, 2], [True, 2], [302, 2])
-    ),
-    (lambda t: t.force("one", ["nowhere to be found"]), InterventionError, "no token"),
-    (lambda t: t.translate(None), TypeError, "The text is NoneType; it must be a string"),
-    (lambda t: t.force("one"), TypeError, "a source needs its translation"),
-    (lambda t: t.force("one", []), InputError, "The translation is empty; give it at least one token"),
-    (lambda t: t.translate("one", beam_size=2, sample=Sampling()), ValueError, "beam_size=1"),
-    (lambda t: t.translate("one", beam_size=1, sample=Sampling(), tree=True), ValueError, "no tree"),
+    ({"target": "two", "beam_size": 2}, TypeError, "no option beam_size"),
+    ({"target": None}, TypeError, "a source needs its translation"),
+    ({"target": []}, InputError, "The translation is empty; give it at least one token"),
+    ({"target": ["nowhere to be found"]}, InterventionError, "no token"),
+    *(({"target": ids}, InterventionError, "no id") for ids in ([5, -1], [1.5, 2], [True, 2], [302, 2])),
 ]
 
 
-@pytest.mark.parametrize(("use", "error", "sentence"), REFUSED, ids=range(len(REFUSED)))
-def test_what_cannot_be_translated_is_refused_in_one_sentence(translator, use, error, sentence):
-    started = time.process_time()
+@pytest.mark.parametrize(("options", "error", "sentence"), REFUSED, ids=range(len(REFUSED)))
+def test_what_cannot_be_translated_is_refused_in_one_sentence(translator, options, error, sentence):
+    started, texts = time.process_time(), [options.get("text", "one")]
+    texts += [options["target"]] if "target" in options else []
+    rest = {name: value for name, value in options.items() if name not in ("text", "target")}
     with pytest.raises(error, match=sentence) as caught:
-        use(translator)
+        (translator.force if texts[1:] else translator.translate)(*texts, **rest)
     assert "\n" not in str(caught.value)
     assert time.process_time() - started < 5
 

@@ -6,10 +6,10 @@ from itertools import cycle, islice
 from typing import Any
 
 import numpy as np
-import pytest
 from changes import EVERY, INSIDE, TEXT, TOKENS, changeable
 
 from transformer import Sampling, Translation, Translator
+from transformer.trace import AttentionTrace
 
 THREADS, RUNS = 8, 120
 TEXTS = ("one", "two three four", "five six eight nine ten", "one two three four five six eight nine")
@@ -30,21 +30,12 @@ def translate(translator: Translator, request: Wish) -> Translation:
     return translator.translate(request[0], **{"max_length": 10, **request[1]})
 
 
-@pytest.fixture(scope="module")
-def alone(translator):
-    """What each request gives when nothing else runs."""
-    return [translate(translator, request) for request in PLAIN]
-
-
 def check_same(run: Translation, expected: Translation) -> None:
     assert (run.source_tokens, run.target_tokens) == (expected.source_tokens, expected.target_tokens)
     assert (run.log_probs, run.interventions) == (expected.log_probs, expected.interventions)
     for place in expected.attention.places:
-        for read in (
-            lambda trace, place=place: trace.weights(*place),
-            lambda trace, place=place: trace.layer(*place).output,
-        ):
-            np.testing.assert_array_equal(read(run.attention), read(expected.attention))
+        for read in (AttentionTrace.weights, lambda trace, *place: trace.layer(*place).output):
+            np.testing.assert_array_equal(read(run.attention, *place), read(expected.attention, *place))
 
 
 def test_threads_with_different_texts_and_changes_on_one_translator_get_their_own(tokenizer):
@@ -66,7 +57,7 @@ def test_threads_with_different_texts_and_changes_on_one_translator_get_their_ow
     assert all(run.attention.audit().passed for _, run in results[::10])
 
 
-def test_streams_interleaved_in_one_thread_do_not_mix(translator, alone):
+def test_streams_interleaved_in_one_thread_do_not_mix(translator):
     streams = {
         i: translator.stream(text, max_length=10, **options) for i, (text, options) in enumerate(PLAIN)
     }
@@ -77,6 +68,6 @@ def test_streams_interleaved_in_one_thread_do_not_mix(translator, alone):
             if isinstance(item := next(streams[i]), Translation):
                 finished[i] = item
                 del streams[i]
-    for i, expected in enumerate(alone):
-        check_same(finished[i], expected)
+    for i, request in enumerate(PLAIN):
+        check_same(finished[i], translate(translator, request))
         assert finished[i].attention.audit().passed
