@@ -10,7 +10,6 @@ from random_models import random_config, random_ids, random_model
 from torch import Tensor
 
 from transformer import interventions as do
-from transformer.attention import padding_mask
 from transformer.beam import SearchTree, beam_search, search_tree
 from transformer.decoding import (
     BLOCK,
@@ -135,18 +134,6 @@ def test_the_last_token_before_the_limit_is_the_forced_one(model, beam_size, lim
     outputs = searched(model, sources(1 if limits == 3 else 2), limits, beam_size, rules)
     ends = [(len(each.token_ids), each.token_ids[-1]) for each in outputs]
     assert ends == [(3, EOS), (6, EOS)][: len(outputs)]
-
-
-def test_a_request_leaves_the_shared_model_and_the_random_state_untouched(model):
-    before, stream = {name: each.clone() for name, each in model.state_dict().items()}, torch.get_rng_state()
-    places = {name: set(vars(module)) for name, module in model.named_modules()}
-    searched(model, sources(), 5, 3)
-    finish(decode(DecodingState(model, sources()), 5, Sampling(seed=1).chooser()))
-    assert all(torch.equal(before[name], tensor) for name, tensor in model.state_dict().items())
-    assert places == {name: set(vars(module)) for name, module in model.named_modules()}
-    assert torch.equal(torch.get_rng_state(), stream)
-    ids = sources()
-    torch.testing.assert_close(DecodingState(model, ids).memory, model.encode(ids, padding_mask(ids, 0)))
 
 
 @pytest.mark.parametrize("width", [1, 3 * BLOCK + 7, 65 * BLOCK, 80 * BLOCK + 1])

@@ -96,15 +96,6 @@ def test_json_is_written_a_line_a_field_and_read_within_limits(tmp_path: Path):
                 files.read_json(path)
 
 
-def test_a_file_is_claimed_once_until_it_is_closed(tmp_path: Path):
-    with files.claimed(tmp_path / "lock") as first:
-        assert first is not None
-        assert files.claimed(tmp_path / "lock") is None
-    second = files.claimed(tmp_path / "lock")
-    assert second is not None
-    second.close()
-
-
 def card(lines: str) -> str:
     return f"---\n{lines}\n---\n\n# Name\n"
 

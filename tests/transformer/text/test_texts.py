@@ -21,7 +21,6 @@ from transformer.text.kinds import (
     above,
     at_least,
     check_fields,
-    declared,
     listed,
     number,
     one_of,
@@ -342,13 +341,6 @@ def test_a_field_is_checked_by_what_stands_beside_its_type(wrong: dict[str, Any]
         Sizes(**wrong)
     with pytest.raises(ValueError, match=r"^parts is 'c'; it must be a or b"):
         Sizes(parts=("a", "c"))
-
-
-def test_a_hint_says_type_kinds_and_notes():
-    inner = Annotated[int, "N"]
-    found = declared(Annotated[tuple[inner, ...] | None, whole(1), "help"])
-    assert (found.type, found.notes, found.optional, found.many) == (int, ("N", "help"), True, True)
-    assert [kind.said for kind in found.kinds] == ["a whole number from 1"]
 
 
 def test_parts_are_listed_as_in_a_sentence():
