@@ -35,8 +35,6 @@ MEASURE = '''"""Squares of weights."""
 
 from dataclasses import replace
 
-
-
 def squared(view):
     """A map whose numbers are the squares of its weights."""
     return replace(view, weights=view.weights**2, measure="squared", measured=view.weights)
@@ -106,13 +104,10 @@ print("menu:", [each.proto.label for each in at.get("page_link") if each.proto.p
 at = opened("glossary")
 print("next:", [each.proto.label for each in at.get("page_link") if each.proto.label.startswith("Next")])
 """
+ADDED = 'ENCODINGS = {\n    "steps": Encoding("embeddings", False),\n'
 ROWS = (
     ("explorer/app/address/encodings.py", ")\nENCODINGS =", ENCODING),
-    (
-        "transformer/config.py",
-        "ENCODINGS = {\n",
-        'ENCODINGS = {\n    "steps": Encoding("embeddings", False),\n',
-    ),
+    ("transformer/config.py", "ENCODINGS = {\n", ADDED),
     ("transformer/encodings.py", "REGISTRY: dict[str, type[PositionalEncoding]] = {\n", CLASS),
     ("explorer/lenses/__init__.py", "_MODULES = {\n", '_MODULES = {\n    "measures.squared": "squared",\n'),
     ("explorer/figures/base/quantity.py", "QUANTITIES = {\n", QUANTITY),
@@ -162,16 +157,8 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> str:
             "chosen: True True",
             "twin: counted steps, seed 2 steps",
         ),
-        (
-            "measured: A map whose numbers are the squares",
-            "switch: ['square', 'weight', 'carried', 'effect']",
-            "map: True",
-        ),
-        (
-            "page: ['Extra, high: ",
-            "menu: ['An extra page']",
-            "next: ['Next: An extra page']",
-        ),
+        ("measured: A map whose", "switch: ['square', 'weight', 'carried', 'effect']", "map: True"),
+        ("page: ['Extra, high: ", "menu: ['An extra page']", "next: ['Next: An extra page']"),
     ],
     ids=["an encoding is a row and a class", "a measure a file and rows", "a page one file"],
 )

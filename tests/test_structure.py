@@ -1,6 +1,7 @@
 import ast
 import functools
 import graphlib
+import inspect
 import re
 import subprocess
 import sys
@@ -8,6 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+import transformer
+from transformer.config import ENCODINGS
+from transformer.encodings import REGISTRY
 
 ROOT = Path(__file__).parents[1]
 ROOMS = {
@@ -46,7 +51,6 @@ FORBIDDEN = {
 parse = functools.cache(ast.parse)
 """Each file is read into a tree once."""
 APP = "explorer/app"
-WRITERS = {"setattr", "delattr", "__setattr__", "__delattr__", "register_buffer", "register_parameter"}
 
 
 def files(folder: str) -> list[Path]:
@@ -137,49 +141,18 @@ def test_no_module_imports_itself_in_a_circle():
 
 
 def test_no_page_s_sections_import_another_s():
-    folders = [
-        path.name
-        for path in (ROOT / "explorer" / "app" / "sections").iterdir()
-        if (path / "__init__.py").exists()
-    ]
-    for name in MODULES:
-        own = name.removeprefix("explorer.app.sections.").partition(".")[0]
-        if name.startswith("explorer.app.sections.") and own in folders:
-            wrong = {other for other in own_modules(name) if other.startswith("explorer.app.sections.")}
-            assert not {
-                other for other in wrong if not f"{other}.".startswith(f"explorer.app.sections.{own}.")
-            }, name
+    sections = "explorer.app.sections."
+    for name in (name for name in MODULES if name.startswith(sections)):
+        own = sections + name.removeprefix(sections).partition(".")[0]
+        others = {other for other in own_modules(name) if other.startswith(sections)}
+        if own in MODULES and MODULES[own].name == "__init__.py":
+            assert not {other for other in others if not f"{other}.".startswith(f"{own}.")}, name
 
 
-def said_twice(source: str) -> Iterator[str]:
-    """Fields of classes that a docstring lists, though a comment beside the field would say it."""
-    for node in (node for node in ast.walk(parse(source)) if isinstance(node, ast.ClassDef)):
-        listed = (ast.get_docstring(node) or "").partition("Attributes:")[2]
-        fields = [part.target.id for part in node.body if declared(part)]
-        yield from (f"{node.name}.{name}" for name in fields if f"\n    {name}: " in listed)
-
-
-def test_a_field_is_said_beside_it():
-    assert not {name for source in SOURCES.values() for name in said_twice(source)}
-    assert [*said_twice('class A:\n    """B.\n\n    Attributes:\n        c: D.\n    """\n\n    c: int')] == [
-        "A.c"
-    ]
-
-
-def rooms() -> list[Path]:
-    """Every folder of the three packages."""
-    return sorted(
-        path.parent for package in ROOMS for path in (ROOT / package.replace(".", "/")).rglob("*/__init__.py")
-    )
-
-
-def test_every_folder_with_python_is_a_package_and_every_room_says_what_it_is_for():
+def test_every_folder_with_python_is_a_package_and_says_what_it_is_for():
     for folder in {path.parent for package in ROOMS for path in files(package)}:
-        assert (folder / "__init__.py").exists(), folder
-    for room in rooms():
-        text = ast.get_docstring(parse((room / "__init__.py").read_text()))
-        assert text, room
-        assert len(text.splitlines()[0]) > 10, room
+        text = ast.get_docstring(parse((folder / "__init__.py").read_text())) or ""
+        assert len(text.partition("\n")[0]) > 10, folder
 
 
 def private(name: str) -> bool:
@@ -232,21 +205,18 @@ def mentions(words: set[str], folders: tuple[str, ...]) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize(
-    ("words", "place"),
-    [
-        (
-            {"cache_resource", "cache_data"},
-            "explorer/app/server/",
-        ),  # only the server keeps what visitors share
-        ({"fragment", "dialog"}, "explorer/app/controls/parts.py"),  # the door that says what a part refuses
-        ({"session_state"}, "explorer/app/address/session.py"),  # only one file knows the session
-    ],
-)
-def test_what_has_one_place_in_the_app_is_nowhere_else(words: set[str], place: str):
-    found = mentions(words, (APP, "pages", "app.py"))
+PLACES = {
+    "cache_resource cache_data": "explorer/app/server/",  # only the server keeps what visitors share
+    "fragment dialog": "explorer/app/controls/parts.py",  # the door that says what a part refuses
+    "session_state": "explorer/app/address/session.py",  # only one file knows the session
+}
+
+
+@pytest.mark.parametrize("words", PLACES)
+def test_what_has_one_place_in_the_app_is_nowhere_else(words: str):
+    found = mentions({*words.split()}, (APP, "pages", "app.py"))
     assert found
-    assert not {path for path in found if not path.startswith(place)}
+    assert not {path for path in found if not path.startswith(PLACES[words])}
 
 
 def by_keyword(source: str, names: dict[str, set[str]]) -> Iterator[str]:
@@ -282,38 +252,24 @@ def test_a_part_that_has_a_clock_always_has_it():
     assert not [rest for rest in given if " if " in rest or "None" in rest]
 
 
-def forward_classes(source: str) -> list[ast.ClassDef]:
-    """Classes with a ``forward``: modules of torch."""
-    classes = [node for node in ast.walk(parse(source)) if isinstance(node, ast.ClassDef)]
-    return [node for node in classes if any(getattr(part, "name", "") == "forward" for part in node.body)]
+WRITERS = {"setattr", "delattr", "__setattr__", "__delattr__", "register_buffer", "register_parameter"}
 
 
 def written_attributes(source: str) -> Iterator[str]:
-    """Stores to attributes, or into what an attribute holds, by a method other than ``__init__``."""
-    for module in forward_classes(source):
-        for method in module.body:
-            if isinstance(method, ast.FunctionDef) and method.name != "__init__":
-                yield from filter(None, map(_written, ast.walk(method)))
-
-
-def _written(node: ast.AST) -> str | None:
-    target = node
-    while isinstance(target, ast.Subscript):
-        target = target.value
-    stored = isinstance(getattr(node, "ctx", None), ast.Store | ast.Del) and isinstance(target, ast.Attribute)
-    called = isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in WRITERS
-    return ast.unparse(node) if stored or called else None
+    """What modules of torch, which have a ``forward``, write to themselves after ``__init__``."""
+    for module in (node for node in ast.walk(parse(source)) if isinstance(node, ast.ClassDef)):
+        methods = {part.name: part for part in module.body if isinstance(part, ast.FunctionDef)}
+        methods.pop("__init__", None)
+        for node in (node for each in methods.values() for node in ast.walk(each) if "forward" in methods):
+            text = ast.unparse(node)
+            stored = isinstance(getattr(node, "ctx", None), ast.Store | ast.Del) and "." in text.split("[")[0]
+            called = isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in WRITERS
+            yield from (text,) * (stored or called)
 
 
 def test_forward_writes_no_attribute_of_any_module():
-    sources = [path.read_text() for path in files("transformer")]
-    assert not [written for source in sources for written in written_attributes(source)]
-    found = {node.name for source in sources for node in forward_classes(source)}
-    assert {"MultiHeadAttention", "FeedForward", "Residual", "Layer", "LayerStack"} <= found
-    assert {"EncoderDecoder", "LanguageModel", "CrossAttention", "PieceTable"} <= found
-    for line in ("self.weights = x", "self.weights[0] = x", "self.count += 1", "self.a, b = x",
-                 "self.layer.weights: int = 1", "setattr(self, 'a', x)", "object.__setattr__(self, 'a', x)",
-                 "self.register_buffer('a', x)", "del self.a"):  # fmt: skip
+    assert not [written for path in files("transformer") for written in written_attributes(path.read_text())]
+    for line in ("self.weights[0] = x", "self.count += 1", "object.__setattr__(self, 'a', x)", "del self.a"):
         would = written_attributes(f"class A:\n    def forward(self, x):\n        {line}\n")
         assert list(would), f"{line} would not be found"
 
@@ -351,15 +307,33 @@ def test_every_file_is_called_by_its_subject():
     assert not [path for path in paths if {path.stem, path.parent.name} & (drawers | told)]
 
 
-@pytest.mark.parametrize(
-    ("package", "unwanted"),
-    [
-        ("explorer.figures", "torch streamlit"),
-        ("transformer", "plotly streamlit"),
-        ("explorer", "torch plotly streamlit"),
-    ],
+UNWANTED = {"explorer.figures": "torch streamlit", "transformer": "plotly streamlit"}
+UNWANTED |= {"explorer": "torch plotly streamlit"}
+NO_TORCH = (
+    "explorer.lenses.words.reading, explorer.lenses.heads.roles, transformer.hub.files, transformer.run"
 )
+NO_TORCH += ", transformer.interventions, transformer.storage.description, transformer.equations"
+UNWANTED |= {NO_TORCH: "torch"}
+
+
+@pytest.mark.parametrize(("package", "unwanted"), UNWANTED.items())
 def test_importing_a_package_loads_nothing_that_it_must_not_know(package, unwanted):
     code = f"import sys, {package}; print(sorted(set(sys.modules) & set({unwanted.split()!r})))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_every_public_name_is_the_one_of_its_module_and_that_of_type_checkers():
+    for name in transformer.__all__:
+        assert getattr(transformer, name).__name__.rpartition(".")[2] == name
+        assert name in dir(transformer)
+    with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
+        _ = transformer.Nothing
+    assert list(REGISTRY) == list(ENCODINGS)
+    nodes = ast.walk(ast.parse(inspect.getsource(transformer)))
+    guarded = next(node for node in nodes if isinstance(node, ast.If))
+    told = {alias.name: node.module for node in guarded.body for alias in node.names}
+    found = {name: getattr(transformer, name) for name in told}
+    homes = {name: getattr(value, "__module__", "transformer") for name, value in found.items()}
+    assert homes == told
+    assert sorted(told) == sorted(transformer.__all__)

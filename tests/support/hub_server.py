@@ -80,7 +80,6 @@ class HubServer(ThreadingHTTPServer):
         self.faults: dict[str, str] = {}
         self.sizes: dict[str, int] = {}
         self.requests: list[tuple[str, str]] = []
-        self.ranges: list[str] = []
         self.waiting, self.released = threading.Event(), threading.Event()
 
     def add(self, name: str, directory: Path, **options: Any) -> str:
@@ -235,19 +234,18 @@ class _Handler(BaseHTTPRequestHandler):
         fault = self.server.faults.get(file) if self.command == "GET" else None
         start, status = 0, 200
         if match := re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range", "")):
-            self.server.ranges.append(match[0])
             start, status = int(match[1]), 206
             headers |= {"Content-Range": f"bytes {start}-{len(content) - 1}/{len(content)}"}
         if fault == "damaged":
             content = content[:-1] + bytes([content[-1] ^ 1])
-        if fault in ("cut", "cut once", "slow"):
-            self._cut(file, fault, content[start:], status, headers)
+        if fault in ("cut", "slow"):
+            self._cut(fault, content[start:], status, headers)
         elif fault == "oversized":
             self._pour(content, headers)
         else:
             self._send(content[start:], status, **headers)
 
-    def _cut(self, file: str, fault: str, content: bytes, status: int, headers: dict[str, str]) -> None:
+    def _cut(self, fault: str, content: bytes, status: int, headers: dict[str, str]) -> None:
         """Sends a part and then nothing more, or closes the line."""
         self.send_response(status)
         for name, value in (headers | {"Content-Length": str(len(content))}).items():
@@ -255,10 +253,6 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(content[: len(content) // 2])
         self.wfile.flush()
-        if fault == "cut once":
-            del self.server.faults[file]
-        if fault == "cut":
-            pass
         if fault == "slow":
             self.server.hang()
         self.close_connection = True

@@ -38,6 +38,7 @@ def as_nn_transformer(model: Transformer) -> nn.Transformer:
         config.n_encoder_layers,
         config.n_decoder_layers,
         config.d_ff,
+        activation=config.activation,
         batch_first=True,
         norm_first=config.norm == "pre",
     ).eval()

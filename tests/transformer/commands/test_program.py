@@ -1,5 +1,7 @@
-"""Options that a function's signature makes: what they read, what they refuse, what `--help` says of them."""
+"""Options that a function's signature makes: what they read and what they refuse."""
 
+import io
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -101,6 +103,16 @@ def test_a_function_is_called_with_the_values_of_its_options(words: str, values:
     assert CALLS.pop() == PLAIN | values
 
 
+def test_a_reader_that_has_gone_ends_a_command_in_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    def write() -> int:
+        """Write to nobody."""
+        raise BrokenPipeError
+
+    monkeypatch.setattr(sys, "stderr", written := io.StringIO())
+    assert run_program("program", None, lambda: {"write": write}, ["write"]) == 1
+    assert written.closed
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
@@ -125,24 +137,3 @@ def test_a_wrong_word_is_one_sentence(words: str, sentence: str, capsys: pytest.
         run(*words.split())
     assert ended.value.code == 2
     assert capsys.readouterr() == ("", f"program {sentence}; --help lists the options.\n")
-
-
-def test_help_says_the_docstring_the_texts_and_the_defaults(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "300")
-    with pytest.raises(SystemExit):
-        run("work", "--help")
-    usage, about, _, *lines = [line for line in capsys.readouterr().out.splitlines() if line]
-    assert "[--why STEP] [--ways {a,b} [{a,b} ...]] [--head LAYER.HEAD] [--no-split]" in usage
-    assert about == "do some work, 100 % of it"
-    texts = {line.split("  ")[1].strip(): line.rpartition("  ")[2].strip() for line in lines if "  " in line}
-    assert texts["--width N"] == "beam width (default: 1)"
-    assert texts["--dropout X"] == "a share, such as 10 %"
-    assert texts["FILE[:WEIGHT]"] == "files: one or more, of any length: short or long"
-    assert texts["--head LAYER.HEAD"] == "a head"
-    assert texts["--penalty A"] == "a of length^a (default: 0.5)"
-    with pytest.raises(SystemExit):
-        run("--help")
-    assert "work  " in (out := capsys.readouterr().out)
-    assert "do some work, 100 % of it" in out

@@ -1,4 +1,4 @@
-"""`train`: what toys teach is seen in the maps; interrupted, killed and stopped runs; refusals."""
+"""`train`: threads, runs that are interrupted or killed at any write, data, and refusals."""
 
 import json
 import os
@@ -11,16 +11,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from corpus import number_pairs, write_pairs
 from programs import main
-from waiting import until
 
-from explorer.lenses.targets.stated import stated_options
 from transformer import load_translator
-from transformer.config import AttentionKind, TransformerConfig
+from transformer.config import TransformerConfig
 from transformer.model import Transformer
 from transformer.storage.description import WEIGHTS_FILE
 from transformer.storage.directory import load_checkpoint
@@ -31,7 +28,7 @@ from transformer.training.data import encode_pairs
 from transformer.training.options import TrainingOptions
 from transformer.training.progress import TerminalLine
 from transformer.training.run import LOG_FILE, STATE_FILE, Exported, RunDirectory, load_exported
-from transformer.training.toys import LENGTH, toy_data
+from transformer.training.toys import toy_data
 from transformer.training.trainer import Trainer
 
 REPOSITORY = Path(__file__).parents[3]
@@ -72,22 +69,6 @@ def refused(capsys: pytest.CaptureFixture[str], arguments: list[str], message: s
     assert message in captured.err
 
 
-# --- toys ---------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("name", "steps", "step"), [("copy", "300", 1), ("reverse", "800", -1)])
-def test_a_toy_is_learnt_and_cross_attention_shows_its_diagonal(name, steps, step, tmp_path: Path):
-    often = ["--steps", steps, "--evaluate-every", steps, "--checkpoint-every", steps]
-    assert main(["train", "--toy", name, "--output", str(tmp_path / name), *TOY, *often]) == 0
-    assert log_of(tmp_path / name)[-1]["exact"] >= 0.99
-    translator, right = load_translator(tmp_path / name), []
-    for pair in (pair for pair in toy_data(name).valid if len(pair.source.split()) == LENGTH):
-        run = translator.force(pair.source, pair.target)
-        weights = run.attention.weights(AttentionKind.CROSS, layer=0).mean(0)[:LENGTH]
-        right.append(weights.argmax(-1) == np.arange(LENGTH)[::step])
-    assert np.mean(right) >= 0.95
-
-
 @pytest.mark.parametrize(
     ("options", "variables", "threads"),
     [([], {}, 1), (["--threads", "2"], {}, 2), ([], {"OMP_NUM_THREADS": "3"}, 3)],
@@ -95,16 +76,11 @@ def test_a_toy_is_learnt_and_cross_attention_shows_its_diagonal(name, steps, ste
 def test_a_small_model_trains_on_one_thread_unless_told_otherwise(
     options, variables, threads, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    counts, step = list[int](), Trainer.advance
-
-    def counted(self: Trainer) -> Any:
-        counts.append(torch.get_num_threads())
-        return step(self)
-
-    monkeypatch.setattr(Trainer, "advance", counted)
+    counts: list[int] = []
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
+    monkeypatch.setattr(TerminalLine, "show", lambda self, done: counts.append(torch.get_num_threads()))
     before = torch.get_num_threads()
     torch.set_num_threads(3)
     try:
@@ -114,33 +90,6 @@ def test_a_small_model_trains_on_one_thread_unless_told_otherwise(
     finally:
         torch.set_num_threads(before)
     assert {*counts} == {threads}
-
-
-def test_the_card_s_command_gives_the_options_of_the_toy_preset():
-    options = stated_options("```sh\npython -m transformer train --toy copy --output x\n```")
-    assert options is not None
-    assert (options.label_smoothing, options.steps) == (0.0, 1000)
-
-
-def test_the_end_of_input_stops_a_run_and_saves_it(tmp_path: Path):
-    run = tmp_path / "run"
-    command = [sys.executable, "-m", "transformer", "train", "--toy", "copy", "--output", str(run), *TOY]
-    child = subprocess.Popen(
-        [*command, "--steps", "100000", "--obey-input"],
-        stdin=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-    )
-    until(lambda: (run / LOG_FILE).is_file() and bool((run / LOG_FILE).read_text()))
-    assert child.stdin is not None
-    child.stdin.close()
-    child.stdin = None
-    _, words = child.communicate(timeout=60)
-    assert child.returncode == 130
-    assert "add --resume to continue" in words
-    assert (run / STATE_FILE).is_file()
-    assert (run / WEIGHTS_FILE).is_file()
 
 
 # --- interrupted and killed ---------------------------------------------------------------------------------
@@ -157,53 +106,12 @@ def test_an_interrupted_run_saves_and_continues_exactly_and_is_complete(pairs, t
         assert main(parts) == 130
     assert len(log_of(tmp_path / "parts")) == 5
     assert main([*parts, "--resume"]) == 0
-    losses = [[line["loss"] for line in log_of(tmp_path / name)] for name in ("whole", "parts")]
-    assert losses[0] == losses[1]
     contents = [(tmp_path / name / WEIGHTS_FILE).read_bytes() for name in ("whole", "parts")]
     assert contents[0] == contents[1]
     loaded = load_checkpoint(tmp_path / "whole")
     assert {path.name for path in (tmp_path / "whole").iterdir()} >= {*FILES}
     assert loaded.config.trained_length is not None
     assert loaded.card.startswith("---\nlanguage:\n- en\n- de\n")
-
-
-KILLED = """
-import os, signal, sys
-from transformer.__main__ import main
-from transformer.training.progress import TerminalLine
-
-def show(self, done):
-    if done.step == int(sys.argv[1]):
-        os.kill(os.getpid(), signal.SIGKILL)
-
-TerminalLine.show = show
-main(sys.argv[2:])
-"""
-"""A run that is killed as it reports a step."""
-
-
-def test_a_killed_run_leaves_a_model_that_loads_and_a_run_that_continues(pairs, tmp_path: Path):
-    output = tmp_path / "model"
-    process = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            KILLED,
-            "9",
-            *command_of(pairs, output),
-            "--steps",
-            "100000",
-            "--checkpoint-every",
-            "1",
-        ],
-        cwd=REPOSITORY,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-        stderr=subprocess.DEVNULL,
-    )
-    assert process.returncode == -signal.SIGKILL
-    assert load_checkpoint(output).config.d_model == 32
-    assert main(command_of(pairs, output, "--steps", "12", "--resume")) == 0
-    assert log_of(output)[-1]["step"] == 12
 
 
 class Killed(BaseException):

@@ -2,12 +2,14 @@
 
 import gzip
 import io
+import itertools
 import json
 import math
 import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,9 +19,7 @@ from programs import main
 from published import TEXTS, model_of, published, tokenizer_of
 
 from transformer import load_language_model
-from transformer.beam import beam_search
-from transformer.decoding import DecodingState, Node, NodeState, SearchRules, finish, pad
-from transformer.requests import Request
+from transformer.decoding import SearchRules
 from transformer.translator import load_translator
 
 Capsys = pytest.CaptureFixture[str]
@@ -54,13 +54,11 @@ def typed(monkeypatch: pytest.MonkeyPatch, content: bytes | None) -> None:
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     folder = tmp_path_factory.mktemp("data")
-    pairs = [(s, t, " ".join(f"{i}-{i}" for i in range(len(s.split())))) for s, t in number_pairs(10, seed=3)]
     return {
         "TRAIN": str(write_pairs(folder / "train.tsv.gz", number_pairs(400))),
         "VALID": str(write_pairs(folder / "valid.tsv", number_pairs(30, seed=1))),
         "TEST": str(write_pairs(folder / "test.tsv", number_pairs(12, seed=2))),
         "LONG": str(write_pairs(folder / "long.tsv", [("one", "eins"), ("x " * 1100, "y")])),
-        "GOLD": write(folder / "gold.tsv", "".join("\t".join(pair) + "\n" for pair in pairs)),
         "INVISIBLE": write(folder / "odd.tsv", "a b\tc d\t0-0\nThe \u200b house\tA casa\t0-0 2-1\n"),
     }
 
@@ -69,19 +67,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 def model(files: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> str:
     output = str(tmp_path_factory.mktemp("models") / "numbers")
     command = ["train", "--train", files["TRAIN"], "--valid", files["VALID"], "--output", output]
-    command += [
-        "--preset",
-        "tiny",
-        "--vocab-size",
-        "300",
-        "--d-model",
-        "32",
-        "--device",
-        "cpu",
-        "--steps",
-        "300",
-    ]
-    assert main([*command, "--learning-rate", "0.005", "--evaluate-every", "300"]) == 0
+    sizes = "--preset tiny --vocab-size 300 --d-model 32 --device cpu --steps 300"
+    assert main([*command, *sizes.split(), "--learning-rate", "0.005", "--evaluate-every", "300"]) == 0
     return output
 
 
@@ -103,17 +90,17 @@ def test_translate_writes_a_line_a_text_and_scores_as_it_is_told(model: str, cap
     lines = objects(capsys, "translate", "--model", model, *by)
     assert [line["text"] for line in lines] == ["zwei drei", "eins neun"]
     assert {*lines[0]} == {"text", "source_tokens", "target_tokens", "log_probs", "device"}
-    assert lines[0]["target_tokens"][-1] == "</s>"
-    assert len(lines[0]["log_probs"]) == len(lines[0]["target_tokens"])
     assert scores == {(0.6, 5)}
 
 
 def test_a_file_is_translated_in_order_and_continued_where_it_was_cut(model, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("transformer.commands.translate.AT_ONCE", 2)
+    clock = SimpleNamespace(monotonic=itertools.count(0, 4).__next__)
+    monkeypatch.setattr("transformer.commands.translate.time", clock)
     texts, output = ["two three", "nine four one", "five", "one", "six two"], tmp_path / "out.tsv"
     source = write(tmp_path / "in.tsv", "".join(f"{text}\tmore\n" for text in texts))
     command = ["translate", "--model", model, "--file", source, "--output", str(output)]
-    assert "5/5" in done(capsys, *command)[1]
+    assert "2/5 · 0 lines/s · 0:00:06 left" in done(capsys, *command)[1]
     whole = output.read_text(encoding="utf-8")
     assert [line.split("\t")[0] for line in whole.splitlines()] == texts
     assert whole.startswith("two three\tzwei drei\nnine four one\tneun vier eins\n")
@@ -157,54 +144,24 @@ def test_output_is_utf_8_in_any_locale():
     assert "£" in ended.stderr.decode("utf-8")
 
 
-def test_the_best_translations_are_those_that_the_search_finished(capsys: Capsys):
-    text, history = "The old man took a key out of his pocket.", list[Node]()
-    translator = load_translator(GERMAN)
-    ids = (*translator.ids(text), translator.config.eos_id)
-    state = DecodingState(translator.model, pad([ids], translator.config.pad_id).to(translator.device))
-    finish(beam_search(state, Request(translator, text).limit, 4, translator.rules, history))
-    finished = [node for node in history if node.state in (NodeState.FINISHED, NodeState.CUT)]
-    expected = [node.hypothesis() for node in sorted(finished, key=lambda node: -node.score)]
-    assert len(expected) == 4
-    for count in (4, 2):
-        command = ["translate", "--model", GERMAN, text, "--beam-size", "4", "--n-best", str(count)]
-        (line,) = objects(capsys, *command)
-        best = line["n_best"]
-        assert [each["rank"] for each in best] == [*range(1, count + 1)]
-        assert (best[0]["text"], best[0]["target_tokens"]) == (line["text"], line["target_tokens"])
-        for each, hypothesis in zip(best, expected[:count], strict=True):
-            assert each["text"] == translator.text(hypothesis.token_ids)
-            assert each["score"] == pytest.approx(hypothesis.score, abs=1e-5)
-            assert each["log_probs"] == pytest.approx(hypothesis.log_probs, abs=1e-5)
-        rows = [row.split("\t") for row in done(capsys, *command)[0].splitlines()]
-        assert rows == [[str(each["rank"]), f"{each['score']:.5f}", each["text"]] for each in best]
-
-
-@pytest.mark.parametrize("seed", [0, 1])
-def test_the_best_translations_are_the_reference_s(capsys: Capsys, seed: int):
-    model, text = published("marian", seed=seed), TEXTS["marian"]
+def test_the_best_translations_are_the_reference_s(capsys: Capsys):
+    model, text = published("marian"), TEXTS["marian"]
     tokenizer = tokenizer_of("marian", model)
-    options = {
-        "num_beams": 4,
-        "num_return_sequences": 4,
-        "output_scores": True,
-        "return_dict_in_generate": True,
-    }
+    options = {"num_beams": 4, "num_return_sequences": 4, "output_scores": True}
+    options |= {"return_dict_in_generate": True}
     expected = model_of(model).generate(**tokenizer(text, return_tensors="pt"), **options)
     command = ["translate", "--model", str(model), text, "--beam-size", "4", "--n-best", "4"]
-    best = objects(capsys, *command)[0]["n_best"]
+    (line,) = objects(capsys, *command)
+    best = line["n_best"]
+    assert (best[0]["text"], best[0]["target_tokens"]) == (line["text"], line["target_tokens"])
+    assert [each["rank"] for each in best] == [1, 2, 3, 4]
     assert [each["score"] for each in best] == pytest.approx(expected.sequences_scores.tolist(), abs=1e-4)
     texts = [tokenizer.decode(ids, skip_special_tokens=True) for ids in expected.sequences]
     assert [each["text"] for each in best] == texts
-
-
-def test_a_blank_text_has_no_translations_and_keeps_its_line(capsys: Capsys, monkeypatch):
-    command = ["translate", "--model", GERMAN, "--beam-size", "2", "--n-best", "2"]
-    typed(monkeypatch, b"The cat sleeps.\n\nThe house.\n")
-    assert [len(line["n_best"]) for line in objects(capsys, *command)] == [2, 0, 2]
-    typed(monkeypatch, b"The cat sleeps.\n\nThe house.\n")
-    lines = done(capsys, *command)[0].split("\n")
-    assert [line[:2] for line in lines] == ["1\t", "2\t", "", "1\t", "2\t", ""]
+    (blank,) = objects(capsys, *command[:3], " ", *command[4:])
+    assert blank["n_best"] == []
+    rows = [row.split("\t") for row in done(capsys, *command[:-1], "2")[0].splitlines()]
+    assert rows == [[str(each["rank"]), f"{each['score']:.5f}", each["text"]] for each in best[:2]]
 
 
 # --- score, evaluate, attention, align, generate, perplexity ------------------------------------------------
@@ -215,10 +172,8 @@ PAIRS = [("The house is old.", "Das Haus ist alt."), ("He took a key.", "Er nahm
 def test_score_prints_what_forcing_gives(tmp_path: Path, capsys: Capsys):
     path = tmp_path / "pairs.tsv.gz"
     path.write_bytes(gzip.compress("\n".join("\t".join(pair) for pair in PAIRS).encode()))
-    command, translator = (
-        ["score", "--model", GERMAN, "--data", str(path), "--tokens"],
-        load_translator(GERMAN),
-    )
+    command, translator = ["score", "--model", GERMAN, "--data", str(path)], load_translator(GERMAN)
+    command.append("--tokens")
     lines = objects(capsys, *command)
     for pair, line in zip(PAIRS, lines, strict=True):
         forced = translator.force(*pair, capture=False)
@@ -255,17 +210,14 @@ def test_lines_of_pairs_keep_their_places_and_the_bad_ones_are_named(tmp_path: P
 @pytest.mark.parametrize(("command", "links"), [("score", ""), ("evaluate", ""), ("align", "\t0-0")])
 def test_what_has_no_piece_on_either_side_is_said(command: str, links: str, tmp_path: Path, capsys: Capsys):
     pairs = f"It costs £5.\tCusta £5.{links}\nIt costs 5.\tCusta £5.{links}\n"
-    out, err = done(capsys, command, "--model", UNSPELT, "--data", write(tmp_path / "pairs.tsv", pairs))
+    _, err = done(capsys, command, "--model", UNSPELT, "--data", write(tmp_path / "pairs.tsv", pairs))
     assert err.endswith(f"2 lines: {UNKNOWN}\n")
-    assert len(out.splitlines()) >= 2
-    for each in ("translate", "attention"):
-        out, err = done(capsys, each, "--model", UNSPELT, "The house costs £5.")
-        assert ("no piece for £" in err, "no piece" in out) == (True, False)
+    out, err = done(capsys, "attention", "--model", UNSPELT, "The house costs £5.")
+    assert ("no piece for £" in err, "no piece" in out) == (True, False)
 
 
-@pytest.mark.parametrize("beam", ["1", "2"])
-def test_evaluate_scores_with_sacrebleu(model: str, files: dict[str, str], capsys: Capsys, beam: str):
-    command = ["evaluate", "--model", model, "--data", files["TEST"], "--beam-size", beam]
+def test_evaluate_scores_with_sacrebleu(model: str, files: dict[str, str], capsys: Capsys):
+    command = ["evaluate", "--model", model, "--data", files["TEST"], "--beam-size", "2"]
     (line,) = objects(capsys, *command)
     assert (line["bleu"] > 20, line["chrf"] > 50, line["tokens_per_second"] > 0) == (True, True, True)
     assert line["signature"].startswith("nrefs:1|case:mixed|eff:no|tok:13a")
@@ -303,12 +255,7 @@ GOLD = [
 ]
 
 
-def test_align_scores_every_cross_head_whatever_apostrophe_is_pasted(model, files, tmp_path: Path, capsys):
-    command = ["align", "--model", model, "--data", files["GOLD"]]
-    lines = objects(capsys, *command)
-    assert [(line["layer"], line["head"]) for line in lines] == [(i, j) for i in range(2) for j in range(4)]
-    assert all(0 <= line["aer"] <= 1 and 0 <= line["aer_read"] <= 1 for line in lines)
-    assert "diagonal baseline: AER 0.0 %" in done(capsys, *command)[0]
+def test_align_scores_every_cross_head_whatever_apostrophe_is_pasted(tmp_path: Path, capsys: Capsys):
     errors = []
     for name, apostrophe in (("straight", "'"), ("curly", "’"), ("unknown", "ł"), ("split", "'\u200b")):
         gold = write(tmp_path / name, "\n".join(GOLD).replace("'", apostrophe) + "\n\n")
@@ -339,7 +286,6 @@ def test_generate_and_perplexity_say_what_the_language_model_gives(tmp_path: Pat
 # --- refusals -----------------------------------------------------------------------------------------------
 
 REFUSED: list[tuple[str, str]] = [
-    ("translate --model nowhere x", "no model directory nowhere"),
     ("translate --model models/nowhere x", "no model directory models/nowhere"),
     ("translate --model MODEL --beam-size 0 x", "beam size is 0"),
     ("translate --model MODEL --device abacus x", "'abacus' is unknown"),
@@ -347,7 +293,6 @@ REFUSED: list[tuple[str, str]] = [
     ("translate --model MODEL x --beam-size 3 --n-best 0", "--n-best is 0; it must be at least 1."),
     ("translate --model MODEL --file x --output y --n-best 1", "--n-best is written to standard output;"),
     ("evaluate --model MODEL --data LONG", "long.tsv:2: The text has 2,"),
-    ("evaluate --model MODEL --data none.tsv", "none.tsv: the file cannot be read"),
     ("score --model MODEL --data none.tsv", "none.tsv: the file cannot be read"),
     ("attention --model MODEL x --layer 3", "no cross layer 3; this model has layers 1 to 2"),
     ("attention --model MODEL x --head 0", "no cross head 0; this model has heads 1 to 4"),
@@ -363,27 +308,6 @@ def test_bad_input_is_one_sentence(model: str, files: dict[str, str], capsys: Ca
     out, err = done(capsys, *(places.get(word, word) for word in arguments.split()), status=2)
     assert (out, len(err.strip().splitlines())) == ("", 1)
     assert message in err
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ("", "COMMAND"),
-        ("fly", "invalid choice: 'fly'"),
-        ("translate x", "--model"),
-        ("attention --model m x --kind sideways", "invalid choice: 'sideways'"),
-        ("attention --model m x --layer first", "it must be a whole number, not 'first'"),
-        ("translate --model nowhere --file x --output /none/out", "There is no folder"),
-        ("attention --model nowhere x --output /none/out.json", "There is no folder"),
-        ("perplexity --model nowhere --data x --output /none/out", "There is no folder"),
-    ],
-)
-def test_a_wrong_command_line_is_one_sentence_before_any_work(capsys: Capsys, arguments: str, message: str):
-    with pytest.raises(SystemExit) as caught:
-        main(arguments.split())
-    captured = capsys.readouterr()
-    assert (caught.value.code, captured.out, captured.err.count("\n")) == (2, "", 1)
-    assert message in captured.err
 
 
 @pytest.mark.parametrize("content", [b"", None])

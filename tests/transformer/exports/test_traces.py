@@ -3,6 +3,8 @@
 import contextlib
 import io
 import json
+import subprocess
+import sys
 import warnings
 import zipfile
 from collections.abc import Callable
@@ -13,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from changes import EVERY, INSIDE, TEXT, changeable
-from closed_form import CASES, make_tokenizer
+from closed_form import make_tokenizer
 from damaged import TEXTS
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,11 +25,13 @@ from random_models import random_model
 from transformer import Translation, Translator
 from transformer import interventions as do
 from transformer.audit import TOKENS
-from transformer.config import AttentionKind
 from transformer.encodings import REGISTRY
+from transformer.exports.maps import MappedRun, load_maps, save_maps
 from transformer.exports.npz import NOTE, RECORDED, load_trace, model_digest, save_trace
 from transformer.exports.record import TraceFileError
 from transformer.run import NotCapturedError
+from transformer.storage.description import model_digests
+from transformer.storage.directory import save_checkpoint
 from transformer.storage.packed import MOST_ARRAYS
 from transformer.stream import STREAM
 
@@ -109,13 +113,6 @@ def test_a_file_keeps_what_each_key_contributes_through_the_output_projection(tr
     np.testing.assert_allclose(view.weights * norms.numpy(), by_hand, rtol=1e-4, atol=1e-6)
 
 
-def test_known_cells_survive_the_file(solved):
-    case = CASES[solved.name]
-    opened = load_trace(saved(solved.translate(case.sentence)))
-    for kind in AttentionKind:
-        assert tuple(opened.head(kind, 0, 0).weights.argmax(-1)) == case.keys(kind, 0)
-
-
 @pytest.mark.parametrize("positions", REGISTRY)
 def test_every_positional_encoding_survives_as_a_rule(tokenizer, positions):
     model = random_model(vocab_size=tokenizer.vocab_size, positions=positions)
@@ -123,11 +120,6 @@ def test_every_positional_encoding_survives_as_a_rule(tokenizer, positions):
     opened = load_trace(saved(run, model))
     check_same(opened, run)
     assert opened.attention.audit().passed
-
-
-@pytest.mark.parametrize("text", ["one  two", "Ünï-ﬁ 12½ 😀 ¿!", "ONE two"])
-def test_any_text_is_spelled_by_its_pieces(translator, text):
-    assert load_trace(saved(translator.force(text, f"{text} 中"))).source_text.split() == text.split()
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -159,11 +151,6 @@ RED: list[tuple[str, Change, str]] = [
         STREAM,
     ),
     ("choose", lambda _, meta: meta["run"]["interventions"][0].update(token=7), TOKENS),
-    (
-        "choose",
-        lambda arrays, _: arrays["decoder.0.cross_attention.heads"].__iadd__(np.float32(0.1)),
-        "outputs",
-    ),
 ]
 
 
@@ -172,10 +159,6 @@ def test_a_forged_file_turns_red_without_a_model(ready, name, change, check):
     run = ready.translate(TEXT, max_length=6, interventions=[EVERY[name]])
     report = load_trace(rewritten(saved(run), change)).attention.audit()
     assert check in {each.name for each in report.checks if not each.passed}
-
-
-def first(meta: Any) -> Any:
-    return meta["run"]["interventions"][0]
 
 
 CONTRADICTIONS: list[Change] = [
@@ -195,10 +178,7 @@ CONTRADICTIONS: list[Change] = [
     lambda arrays, _: arrays.pop("encoder.positions"),
     lambda arrays, _: arrays.update({"encoder.output.own": arrays["encoder.output.own"][:-1]}),
     lambda _, meta: meta["run"].update(interventions=[{"do": "hide", "source_token": 99}]),
-    lambda _, meta: meta["run"].update(interventions=[{"do": "nothing"}]),
-    lambda _, meta: meta["run"].update(interventions="hide"),
-    lambda _, meta: first(meta).update(positions=[[99, 0]]),
-    lambda _, meta: first(meta).update(place="roof"),
+    lambda _, meta: meta["run"]["interventions"][0].update(positions=[[99, 0]]),
 ]
 
 
@@ -249,15 +229,6 @@ def test_a_file_whose_arrays_were_damaged_is_refused_in_one_sentence_or_turns_re
         assert load_trace(packed(arrays, meta)).audit().passed is unproven
 
 
-def test_random_changes_of_single_bytes_are_refused_or_change_nothing(run, file):
-    content, generator = file.getvalue(), np.random.default_rng(3)
-    for place in generator.integers(0, len(content), 60):
-        other = bytearray(content)
-        other[place] ^= 1 << int(generator.integers(8))
-        with contextlib.suppress(TraceFileError):
-            assert load_trace(io.BytesIO(bytes(other))).text == run.text
-
-
 def repacked(content: bytes, how: int = zipfile.ZIP_DEFLATED, more: int = 0, **others: bytes) -> bytes:
     """A saved trace, packed in another way, with other files and so many more of them."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
@@ -298,11 +269,9 @@ def with_meta(meta: bytes) -> Callable[[bytes], bytes]:
 
 HOSTILE: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "no zip": (lambda _: b"no zip", "The "),
-    "half": (lambda content: content[: len(content) // 2], "The "),
     "cut": (lambda content: content[:-30], "The "),
     "twice": (twice, "two arrays of one name"),
     "pickle": (pickled, "The "),
-    "lzma": (lambda content: repacked(content, zipfile.ZIP_LZMA), "packed in a way"),
     "bzip2": (lambda content: repacked(content, zipfile.ZIP_BZIP2), "packed in a way"),
     "many": (lambda content: repacked(content, more=MOST_ARRAYS), "256 MiB"),
     "bomb": (lambda content: repacked(content, bomb=bytes(2**28)), "256 MiB"),
@@ -329,3 +298,59 @@ def test_what_was_not_recorded_or_was_changed_by_hand_is_not_saved(translator, t
     with pytest.raises(TraceFileError, match="hooks"):
         save_trace(translator.translate("one", hooks=hooks), tmp_path / "hooked.npz")
     assert not [*tmp_path.iterdir()]
+
+
+# --- a run with the maps of all its heads -------------------------------------------------------------------
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(scope="module")
+def directory(translator: Translator, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("model")
+    save_checkpoint(path, translator.config, translator.model.state_dict(), translator.tokenizer)
+    return path
+
+
+@pytest.fixture(scope="module")
+def translation(translator: Translator) -> Translation:
+    return translator.translate("one two three")
+
+
+@pytest.fixture(scope="module")
+def mapped(translation: Translation, directory: Path, tmp_path_factory: pytest.TempPathFactory) -> MappedRun:
+    path = tmp_path_factory.mktemp("maps") / "first.npz"
+    save_maps(translation, directory, path)
+    return load_maps(path)
+
+
+def test_every_map_is_the_one_that_the_model_computed(translation: Translation, mapped: MappedRun):
+    for kind, site in translation.config.sites.items():
+        for layer in range(site.n_layers):
+            for head in range(translation.config.n_heads):
+                here, there = mapped.map(kind, layer, head), translation.head(kind, layer, head)
+                for name in ("weights", "scores", "mask"):
+                    assert np.array_equal(getattr(here, name), getattr(there, name))
+                assert here.audit == there.audit
+                assert here.audit.passed
+                for name in ("query_tokens", "predicted_tokens", "key_tokens", "window", "model", "norm"):
+                    assert getattr(here, name) == getattr(there, name)
+                assert np.array_equal(mapped.weights(kind, layer, head), here.weights)
+                assert np.array_equal(mapped.mask(kind, layer, head), here.mask)
+    with pytest.raises(NotCapturedError):
+        mapped.head("cross", 0, 0)
+
+
+def test_text_tokens_steps_and_the_digests_of_the_model_come_back(translation, mapped, directory: Path):
+    names = "source_text text source_tokens target_tokens steps log_probs method notes"
+    for name in names.split():
+        assert getattr(mapped, name) == getattr(translation, name)
+    assert mapped.digests == model_digests(directory)
+
+
+def test_the_file_is_read_without_pytorch():
+    code = "import sys; from transformer.exports.maps import load_maps; load_maps(sys.argv[1])"
+    code += "; print('torch' in sys.modules)"
+    command = [sys.executable, "-c", code, str(ROOT / "assets/models/en-de/first.npz")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"

@@ -121,13 +121,9 @@ def with_weight(make: Callable[[], torch.Tensor]) -> Damage:
     return stored(state)
 
 
-def compressed(directory: Path) -> None:
-    path = directory / "pytorch_model.bin"
-    with zipfile.ZipFile(path) as archive:
-        names = [(entry.filename, archive.read(entry)) for entry in archive.infolist()]
+def compressed(path: Path) -> None:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, each in [*names, ("archive/data/bomb", bytes(50 * 2**20))]:
-            archive.writestr(name, each)
+        archive.writestr("archive/data.pkl", bytes(50 * 2**20))
 
 
 def twice(directory: Path) -> None:
@@ -161,7 +157,6 @@ SAFE = "model.safetensors.index.json"
 LARGE = {"d_model": 16384, "encoder_ffn_dim": 65536, "decoder_ffn_dim": 65536}
 ODD = {"d_model": 31, "encoder_attention_heads": 1, "decoder_attention_heads": 1}
 VOCABULARY = [
-    ('{"</s>": 0, "<unk>": 1', "not valid JSON"),
     ("[" * 100_000, "not valid JSON"),
     ("[1, 2]", "not a JSON object"),
     ('{"</s>": 0, "<unk>": 1}', "no piece <pad>"),
@@ -170,23 +165,16 @@ VOCABULARY = [
     ('{"</s>": 0, "<unk>": 1, "<pad>": 95}', NUMBERS),
     ('{"</s>": 0, "<unk>": 1, "<pad>": -1}', NUMBERS),
     ('{"</s>": 0, "<unk>": true, "<pad>": 2}', NUMBERS),
-    ('{"</s>": 0, "<unk>": "1", "<pad>": 2}', NUMBERS),
     ('{"</s>": 0, "<unk>": ' + "9" * 5000 + "}", "not valid JSON"),
 ]
 """Contents of Marian's ``vocab.json`` that number no pieces."""
 MARIAN: list[tuple[Damage, str]] = [
     (config(encoder_layers=10**9), "n_encoder_layers is 1000000000"),
     (config(decoder_layers=-1), "n_decoder_layers is -1"),
-    (config(encoder_layers=2.5), "n_encoder_layers is 2.5"),
-    (config(encoder_layers=True), "n_encoder_layers is True"),
-    (config(encoder_layers=None), "n_encoder_layers is None"),
     (config(encoder_layers="6" * 10_000), "n_encoder_layers"),
-    (config(d_model=10**12), "d_model is"),
     (config(d_model=33), "not a multiple of n_heads"),
     (config(vocab_size=10**9), "vocab_size is 1000000000"),
-    (config(vocab_size=10**6), "of about 32,"),
     (config(max_position_embeddings=10**6), "of about 32,"),
-    (config(max_position_embeddings=-5), "max_positions is -5"),
     (config(**LARGE), "at most 2,000,000,000"),
     (config(decoder_ffn_dim=50), r"decoder\.layers\.0\.fc1\.(weight|bias) has the shape"),
     (config(decoder_attention_heads=2), "decoder_attention_heads = 2"),
@@ -197,24 +185,19 @@ MARIAN: list[tuple[Damage, str]] = [
     (config(pad_token_id=10**6, decoder_start_token_id=10**6), "pad_id is 1000000"),
     (config(eos_token_id=[0, 1]), "eos_id is"),
     (config(eos_token_id=3), "gives </s> the id 3, but the vocabulary has 0"),
-    (config(share_encoder_decoder_embeddings="yes"), "shared_embeddings is 'yes'"),
     (config(scale_embedding=3), "scaled_embeddings is 3"),
-    (config(dropout="much"), "dropout is 'much'"),
     (config(encoder_layers=3), "lack 16 that config.json asks for"),
     (config(encoder_layers=1), "include 16 that config.json does not describe"),
-    (config(encoder_ffn_dim=44, decoder_ffn_dim=44), r"fc1\.(weight|bias) has the shape"),
     (config(vocab_size=200), "has the shape"),
     (config(vocab_size=60, pad_token_id=5, decoder_start_token_id=5), "not from 0 to 59"),
     (config(model_type="pegasus"), "pegasus model of another library"),
     *(
         (content("config.json", each), r"config\.json (is not valid JSON|is not a JSON object)")
-        for each in ("", "[1]", '{"model_type": "marian"', "[" * 200_000)
+        for each in ("", "[1]", "[" * 200_000)
     ),
     (generation(num_beams=10**9), "num_beams is 1000000000"),
-    (generation(num_beams="4"), "num_beams is '4'"),
     (generation(max_length=-3), "max_length is -3"),
     (generation(length_penalty=1e300), "length_penalty is"),
-    (generation(early_stopping="sometimes"), "early_stopping is"),
     (generation(early_stopping=1), "early_stopping is 1"),
     *((generation(bad_words_ids=each), "bad_words_ids") for each in (5, [[]], [[10**9]], [["a"]])),
     (generation(bad_words_ids=[[1]] * 10_001), "at most 10,000"),
@@ -222,7 +205,7 @@ MARIAN: list[tuple[Damage, str]] = [
     (generation(forced_eos_token_id=95), "forced_eos_token_id"),
     *(
         (index("weight_map", {SHARED: name}, file), "not a weight file beside it")
-        for name in ("../x.bin", "/etc/passwd", "a/b.safetensors", "..", "x.pkl", "~/x.bin", "a\\b.bin", "")
+        for name in ("../x.bin", "/etc/passwd", "..", "x.pkl", "a\\b.bin", "")
         for file in (SAFE, "pytorch_model.bin.index.json")
     ),
     (index("weights", {}), "does not name any weight files"),
@@ -262,18 +245,13 @@ PYTORCH: list[tuple[dict[str, Any], Damage, str]] = [
     ),
     (BIN, lambda path: content("pytorch_model.bin", pickle.dumps(Payload(path / "owned")))(path), MORE),
     (BIN, with_weight(lambda: torch.empty(48, 32, device="meta")), "has no numbers or no single shape"),
-    (
-        BIN,
-        with_weight(lambda: torch.nested.nested_tensor([torch.zeros(3), torch.zeros(4)])),
-        "has no numbers or no single shape",
-    ),
     (BIN, with_weight(lambda: torch.zeros(1).expand(48, 32)), "repeats its stored numbers"),
-    (BIN, compressed, "compressed zip file"),
+    (BIN, lambda path: compressed(path / "pytorch_model.bin"), "compressed zip file"),
     (BIN, twice, r"but a\.bin holds it too"),
     *(
         (form, lambda path, size=size: os.truncate(path / "pytorch_model.bin", size), "damaged")
         for form in (BIN, OLD)
-        for size in (0, 7, 100, 5000, 40_000)
+        for size in (0, 100, 40_000)
     ),
 ]
 """Damages of a Marian model in a PyTorch file, or in an old one."""
@@ -281,17 +259,18 @@ OTHERS: list[tuple[str, dict[str, Any], Damage, str]] = [
     ("t5", {}, config(feed_forward_proj="relu2"), "has the feed-forward network 'relu2'"),
     ("t5", {}, config(relative_attention_num_buckets=64), "num_buckets = 64; only 32"),
     ("t5", {}, config(is_encoder_decoder=False), "is_encoder_decoder = False; only True"),
-    ("t5", {}, config(num_heads=300), "n_heads is 300"),
-    ("t5", {}, config(d_model=16_000, d_ff=65_000), "far larger|holds .* numbers|parameters"),
     ("t5", {}, config(vocab_size=30), "pieces with its extra ids, but config.json has 30 rows|has the shape"),
     ("t5", {}, config(d_kv=7), "asks for \\(21, 24\\)"),
     ("t5", {}, config(num_layers=3), "lack 8 that config.json asks for"),
-    ("t5", {}, config(num_decoder_layers=2), "that config.json does not describe"),
     ("t5", {}, config(model_type="umt5"), "holds a umt5 model of another library"),
     ("t5", {}, config(tokenizer_class="ByT5Tokenizer"), f"'ByT5Tokenizer', which {OTHERWISE}"),
     ("t5", {}, settings(extra_ids=-1), "extra_ids = -1; it must be from 0 to 10,000"),
     ("t5", {"tied": False}, tensors(**{"lm_head.weight": None}), r"lack lm_head\.weight"),
-    ("bart", {}, config(normalize_before=True), "normalize_before = True; only False"),
+    *(
+        (family, {}, config(**{name: value}), f"{name} = {value}; only {not value}")
+        for family, value in (("bart", True), ("mbart", False))
+        for name in ("normalize_before", "add_final_layer_norm")
+    ),
     ("bart", {}, config(normalize_embedding=False), NORMS),
     ("bart", {}, config(decoder_attention_heads=2), UNEQUAL),
     ("bart", {}, config(vocab_size=100), "pieces, but config.json has 100 rows|shape"),
@@ -303,16 +282,13 @@ OTHERS: list[tuple[str, dict[str, Any], Damage, str]] = [
     ("mbart", {}, config(tokenizer_class="MBartTokenizer"), OLDER),
     ("mbart", {}, config(vocab_size=250_027), OLDER),
     ("mbart", {"entries": {"vocab_size": 223}}, lambda _: None, OLDER),
-    ("mbart", {}, config(normalize_before=False), "normalize_before = False; only True"),
     ("mbart", {}, config(normalize_embedding=False), NORMS),
     ("mbart", {}, config(max_position_embeddings=128), "embed_positions.weight has the shape"),
-    ("mbart", {}, config(activation_function="relu2"), "the activation 'relu2'; supported are"),
     ("mbart", {}, config(vocab_size=100), ROWS),
     ("m2m", {}, config(normalize_before=False), "normalize_before = False; only True"),
     ("m2m", {}, config(static_position_embeddings=False), "static_position_embeddings = False"),
     ("m2m", {}, config(decoder_attention_heads=2), UNEQUAL),
     ("m2m", {}, config(vocab_size=100), ROWS),
-    ("m2m", {}, config(encoder_layers=3), "that config.json asks for"),
     ("m2m", {}, config(decoder_start_token_id=1), "gives padding no position"),
     ("m2m", {}, config(**ODD), "need an even width"),
     ("m2m", {}, settings(legacy_behaviour=True), "legacy_behaviour = True; only False"),
@@ -346,7 +322,6 @@ ROWS_OF_ALL = [
 ]
 
 
-@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
 @pytest.mark.parametrize(("family", "options", "damage", "words"), ROWS_OF_ALL, ids=range(len(ROWS_OF_ALL)))
 def test_a_damaged_or_foreign_model_is_refused_in_one_sentence(tmp_path, family, options, damage, words):
     directory = copied(tmp_path, family, **options)

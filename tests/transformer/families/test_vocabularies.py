@@ -7,20 +7,16 @@ from functools import cache
 from typing import Any
 
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from m2m_models import english
 from properties import PROPERTY
-from published import ADDED, PAIRS, changed, copied, ids_of, published, rewritten, tokenizer_of
+from published import ADDED, PAIRS, changed, copied, ids_of, published, tokenizer_of
 from refusals import refused
-from safetensors.torch import load_file
 
 from transformer import Translator, load_translator
-from transformer.config import TransformerConfig
-from transformer.families import t5
 from transformer.families.m2m import M2M, NLLB
-from transformer.families.pieces import byte_name, pieces_by_id
+from transformer.families.pieces import pieces_by_id
 from transformer.storage.files import CheckpointError
 from transformer.text.typed import without_surrogates
 from transformer.text.words import is_special
@@ -31,17 +27,12 @@ TEXTS = [
     "The HOUSE, is; (small)!? 12.5 % of 3,000",
     "  the   cat\t\tsat \n on  ",
     "das Haus schläft e\u0301 \u00e9 \ufb01ne \u00bd \u212b",
-    "двадцать собак",
     "小さな猫が古い家で眠る。漢字一二三",
     "שלום עולם مرحبا بالعالم",
-    "नमस्ते दुनिया",
     "🙂 👩‍👩‍👧 🇩🇪",
     "a</s>b<unk>c<pad>",
-    "</s",
-    "</S> <0x41>",
-    ">>xyz<< the >>fra<< cat",
-    ">>fra the cat >><<",
-    "▁the▁cat",
+    "</s </S> <0x41>",
+    ">>xyz<< the >>fra<< cat >>fra >><<",
     "“quoted” – dash… $%&#@ <script>alert(1)</script> {{x}} \\n %s",
     "龘 a 龘s tyv_Cyrl",
     "the <extra_id_0> house foo <extra_id_9>is",
@@ -50,23 +41,7 @@ TEXTS = [
     "a" * 500,
     "cat " * 60,
 ]
-FRAGMENTS = [
-    "the",
-    "cat",
-    "house",
-    " ",
-    " ",
-    "  ",
-    "▁",
-    "</s>",
-    "<unk>",
-    "<pad>",
-    "foo",
-    "é",
-    "漢",
-    "🙂",
-    ".",
-]
+FRAGMENTS = ["the", "cat", " ", " ", "  ", "▁", "</s>", "<unk>", "<pad>", "foo", "é", "漢", "🙂", "."]
 VOCABULARIES: dict[str, tuple[str, dict[str, Any]]] = {
     "marian": ("marian", {}),
     "marian, languages": ("marian", {"languages": True}),
@@ -144,18 +119,14 @@ def test_any_text_of_ordinary_and_special_pieces_is_cut_alike(name, parts):
     check_text(name, "a" + "".join(parts))
 
 
-@pytest.mark.parametrize("separate", [False, True])
-def test_marian_s_ids_of_an_output_become_the_reference_s_pieces_and_text(separate):
-    read = reader("marian, separate" if separate else "marian")
-    ours, theirs = read.ours.tokenizer, read.theirs
+def test_marian_s_outputs_have_the_pieces_of_their_own_vocabulary():
+    read = reader("marian, separate")
+    ours, theirs, every = read.ours.tokenizer, read.theirs, [*range(read.ours.config.n_target_pieces)]
     for text in TEXTS:
-        clean = ours.read(text)
-        assert [*ours.target.encode(clean), 0] == theirs(text_target=clean).input_ids
-    size = read.ours.config.n_target_pieces
-    for start in range(0, size, 7):
-        ids = [number % size for number in range(start, start + 9)]
-        assert [*ours.pieces(ids)] == theirs.convert_ids_to_tokens(ids)
+        ids = ours.target.encode(clean := ours.read(text))
+        assert [*ids, 0] == theirs(text_target=clean).input_ids
         assert ours.decode(ids) == theirs.decode(ids, skip_special_tokens=True)
+    assert [*ours.pieces(every)] == theirs.convert_ids_to_tokens(every)
 
 
 NONE: tuple[str, ...] = ()
@@ -183,26 +154,6 @@ def test_the_languages_of_a_vocabulary_are_pieces_and_no_text(name):
         assert vocabulary.source.ids["<mask>"] == english() - NLLB.index("eng_Latn") + len(NLLB)
 
 
-def test_extra_ids_stand_behind_the_pieces_last_one_first():
-    read, listed = reader("t5"), reader("t5").theirs.get_vocab()
-    ids = {piece: number for piece, number in read.ours.tokenizer.source.ids.items() if "<extra" in piece}
-    assert ids == {piece: number for piece, number in listed.items() if piece in ids}
-    assert len(ids) == 10
-    assert read.ours.pieces([read.ours.config.vocab_size - 1]) == (
-        f"<unused {read.ours.config.vocab_size - 1}>",
-    )
-
-
-@pytest.mark.parametrize(
-    ("listed", "count"), [(7, 100), (True, 100), ({"a": 1}, 100), (["<extra_id_0>", 3], 1)], ids=str
-)
-def test_special_tokens_of_a_damaged_file_count_only_as_a_list(tmp_path, listed, count):
-    directory = copied(tmp_path, "t5")
-    (directory / "tokenizer_config.json").write_text(json.dumps({"additional_special_tokens": listed}))
-    pieces = t5.vocabulary(directory, TransformerConfig(vocab_size=1000))[0].source
-    assert sum(piece.startswith("<extra_id") for piece in pieces.ids) == count
-
-
 def groups(name: str, text: str) -> list[str]:
     read = reader(name)
     return [group.text for group in read.ours.tokenizer.cut(read.lead + text).groups()]
@@ -225,26 +176,10 @@ def test_words_keep_their_places_whatever_spells_them():
     )
 
 
-def test_the_mask_takes_the_space_before_it_as_in_published_files():
-    """transformers 5 forgets this where there is no tokenizer.json."""
+def test_a_mask_takes_the_space_before_it_and_what_no_page_can_send_is_replaced():
+    """transformers 5 forgets the first where there is no tokenizer.json."""
     assert reader("bart").ours.tokenizer.cut("a <mask> b").pieces[:3] == ("<s>", "a", "<mask>")
 
-
-@pytest.mark.parametrize(
-    ("token", "name"),
-    [
-        ("Ġhouse", "▁house"),
-        ("Ã©", "é"),
-        ("ĠâĢ", "▁<0xE2><0x80>"),
-        ("Ċ", "<0x0A>"),
-        ("<mask>", "<mask>"),
-    ],
-)
-def test_a_piece_is_named_by_its_text_or_by_its_bytes(token, name):
-    assert byte_name(token) == name
-
-
-def test_a_piece_that_no_page_can_send_is_replaced_and_a_number_without_one_named():
     assert pieces_by_id({"\ud800": 0, "▁a": 1}, 3, without_surrogates) == ["\ufffd", "▁a", "<unused 2>"]
     ours = reader("marian").ours.tokenizer
     assert ours.read("a\ud800b  \t") == "a\ufffdb"
@@ -298,7 +233,7 @@ def test_an_added_language_beside_sentencepiece_is_read_wherever_it_stands(tmp_p
     assert ours.config.language_pieces[-1] == "tyv_Cyrl"
 
 
-@pytest.mark.parametrize("damage", [[1], {"a": 1}, {"5": 7}, {"5": {"content": 3}}, "tyv"], ids=str)
+@pytest.mark.parametrize("damage", [[1], {"5": 7}, {"5": {"content": 3}}, "tyv"], ids=str)
 def test_damaged_entries_of_added_tokens_add_nothing(tmp_path, damage):
     directory = copied(tmp_path, "nllb")
     before = load_translator(directory).tokenizer.source.ids
@@ -313,19 +248,13 @@ def test_damaged_entries_of_added_tokens_add_nothing(tmp_path, damage):
 
 @pytest.mark.parametrize(
     ("family", "lead", "back"),
-    [("marian", ">>fra<< ", 0), ("m2m", "__en__ __de__ ", 2), ("t5", "", 6), ("bart", "", 2)],
+    [("m2m", "__en__ __de__ ", 2), ("t5", "", 6), ("bart", "", 2)],
 )
 def test_tokens_added_beside_a_vocabulary_are_cut_and_spelled_as_the_reference_does(
     tmp_path, family, lead, back
 ):
-    directory = copied(tmp_path, family, **({"languages": True} if family == "marian" else {}))
+    directory = copied(tmp_path, family)
     number = load_translator(directory).config.vocab_size - back  # the next one
-    if family == "marian":  # has no rows to spare: two more
-        state = load_file(directory / "model.safetensors")
-        table, bias = state["model.shared.weight"], state["final_logits_bias"]
-        more = {"model.shared.weight": torch.cat([table, table[:2] + 0.1])}
-        rewritten(directory, **more, final_logits_bias=torch.cat([bias, bias[:, :2]], dim=1))
-        changed(directory, vocab_size=number + 2, decoder_vocab_size=number + 2)
     changed(directory, "added_tokens.json", foo=number)
     ours, theirs = load_translator(directory), tokenizer_of(family, directory)
     for text in ("the foo is small", "foofoo the", "a foo"):
@@ -341,13 +270,12 @@ BOTH = "languages; begin the text with the one that it is in"
 ASKED: list[tuple[str, dict[str, Any], str, str]] = [
     ("bart", {}, " ", "The text is empty"),
     ("marian", {"languages": True}, "the cat sat", r"3 languages; begin the text .* >>fra<< or >>spa<<"),
-    ("marian", {"languages": True}, ">>xyz<< the cat", r"3 languages; begin the text .* >>fra<< or >>spa<<"),
-    ("marian", {"languages": True}, "the >>fra<< cat", r"3 languages; begin the text .* >>fra<< or >>spa<<"),
+    ("marian", {"languages": True}, ">>xyz<< the >>fra<< cat", "3 languages; begin the text"),
     ("marian", {"languages": True}, ">>fra<<", "empty"),
     ("marian", {}, "cat " * 70, "shorten it to at most 64"),
     ("t5", {"symbols": ("<2de>", "<2pt>", "<2xx_Latn>")}, "the house", "translates into 3 languages; begin"),
     ("mbart", {}, "two dogs", f"knows 52 {BOTH}"),
-    *(("nllb", {}, text, f"knows 202 {BOTH}") for text in ("dogs", "eng_Latn dogs", "eng_Latn xyz_Latn a")),
+    *(("nllb", {}, text, f"knows 202 {BOTH}") for text in ("dogs", "eng_Latn xyz_Latn a")),
     ("nllb", {}, "eng_Latn deu_Latn", "The text is empty"),
 ]
 

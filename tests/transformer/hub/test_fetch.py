@@ -1,49 +1,33 @@
-"""Models by their names on the Hub: fetched by the real client from a Hub that runs here."""
+"""Models by their names on the Hub, fetched by the real client from one that runs here; what may not come."""
 
+import json
 import os
 import shutil
 from pathlib import Path
 
 import pytest
-import torch
 from hub_cases import NAME, change, refused
-from hub_server import read_files
+from hub_server import git_hash, read_files
 from huggingface_hub import constants
 from marian_models import write_marian
 
 from transformer import load_translator
 from transformer.hub.fetch import fetch, find, look
 from transformer.hub.files import cached, cached_models
-from transformer.hub.settings import Hub, HubError, UnreachableError
+from transformer.hub.settings import Hub, HubError, UnreachableError, is_name
 from transformer.storage.directory import save_checkpoint
 from transformer.storage.files import CheckpointError
 
 SMALL = {"config.json", "source.spm", "target.spm", "vocab.json", "tokenizer_config.json"}
 
 
-def test_a_name_opens_the_same_model_as_its_directory(server, hub, original):
-    here, there = load_translator(original), load_translator(NAME)
-    first, second = here.translate("the cat sat"), there.translate("the cat sat")
-    assert first.log_probs == second.log_probs
-    assert first.target_tokens == second.target_tokens
-
-
-@pytest.mark.parametrize(
-    "pasted",
-    [
-        *("https://huggingface.co/{}", "huggingface.co/{}", "https://hf.co/{}?library=transformers", "{}/"),
-        *("{}/tree/main", " https://huggingface.co/{}/blob/main/config.json "),
-    ],
-)
-def test_what_is_copied_from_a_model_s_page_opens_it(server, hub, pasted):
-    assert load_translator(pasted.format(NAME)).translate("the").model.startswith(NAME)
-
-
-def test_a_model_says_its_commit_in_every_translation(server, hub):
-    commit = server.repositories[NAME].branches["main"]
-    translator = load_translator(NAME)
-    assert translator.name == f"{NAME}@{commit[:8]}"
-    assert translator.translate("the cat").model == translator.name
+@pytest.mark.parametrize("pasted", ["{}", "https://hf.co/{}?library=transformers", "{}/", "{}/tree/main"])
+def test_a_name_as_it_is_copied_opens_the_model_and_says_its_commit(server, hub, original, pasted):
+    translator = load_translator(pasted.format(NAME))
+    assert translator.name == f"{NAME}@{server.repositories[NAME].branches['main'][:8]}"
+    here, there = (each.translate("the cat sat") for each in (load_translator(original), translator))
+    assert (there.log_probs, there.target_tokens) == (here.log_probs, here.target_tokens)
+    assert there.model == translator.name
 
 
 def test_a_model_of_this_package_comes_back_from_the_hub(server, hub, translator, tmp_path):
@@ -61,33 +45,29 @@ def test_a_model_of_this_package_comes_back_from_the_hub(server, hub, translator
 def test_only_the_needed_files_are_fetched_and_each_once(server, hub):
     change(server, tf_model__h5=b"x" * 1000, pytorch_model__bin=b"y" * 1000, run__py=b"import os")
     snapshot = find(NAME)
-    assert {path.name for path in snapshot.directory.iterdir()} == {
-        *SMALL,
-        "generation_config.json",
-        "model.safetensors",
-    }
+    names = {*SMALL, "generation_config.json", "model.safetensors"}
+    assert {path.name for path in snapshot.directory.iterdir()} == names
     large = [path for method, path in server.requests if method == "GET" and path.startswith("/storage/")]
-    assert sorted(path.rpartition("/")[2] for path in large) == [
-        "model.safetensors",
-        "source.spm",
-        "target.spm",
-    ]
+    names = ["model.safetensors", "source.spm", "target.spm"]
+    assert sorted(path.rpartition("/")[2] for path in large) == names
     asked = server.asked("GET", "/resolve/")
     load_translator(NAME)
     assert (server.asked("GET", "/storage/"), server.asked("GET", "/resolve/")) == (3, asked)
 
 
-@pytest.mark.parametrize("options", [{"file": "bin"}, {"shards": True}, {"file": "bin", "shards": True}])
-def test_pytorch_files_and_shards_are_fetched_too(server, hub, tmp_path, options):
-    server.add("user/other", write_marian(tmp_path / "other", **options))
+@pytest.mark.parametrize("file", ["safetensors", "bin"])
+def test_pytorch_files_and_shards_are_fetched_too(server, hub, tmp_path, file):
+    server.add("user/other", write_marian(tmp_path / "other", file=file, shards=True))
     assert load_translator("user/other").translate("the cat", capture=False).text is not None
 
 
 def test_a_revision_is_a_branch_a_tag_or_a_commit(server, hub):
     first = server.repositories[NAME].branches["main"]
     server.repositories[NAME].branches["v1.0"] = first
-    second = change(server, README__md=b"# Newer")
+    find(NAME)
+    before, second = server.asked("GET", "/storage/"), change(server, README__md=b"# Newer")
     assert find(NAME).commit == second
+    assert server.asked("GET", "/storage/") == before, "only what has changed is fetched"
     assert find(NAME, "v1.0").commit == first
     assert find(NAME, first).commit == first
     assert load_translator(NAME, revision="v1.0").card == ""
@@ -95,14 +75,7 @@ def test_a_revision_is_a_branch_a_tag_or_a_commit(server, hub):
     asked = len(server.requests)
     assert find(NAME, first).directory.name == first
     assert len(server.requests) == asked, "a commit that is in the cache needs no network"
-
-
-def test_a_new_state_fetches_what_has_changed_only(server, hub):
-    find(NAME)
-    change(server, README__md=b"# Newer")
-    before = server.asked("GET", "/storage/")
-    find(NAME)
-    assert server.asked("GET", "/storage/") == before
+    refused("user/tiny has no revision 'v9'", find, NAME, "v9")
 
 
 def test_without_a_network_cached_models_open_and_others_say_so(server, hub, naps):
@@ -110,6 +83,14 @@ def test_without_a_network_cached_models_open_and_others_say_so(server, hub, nap
     gone = Hub(endpoint="http://127.0.0.1:9", cache_dir=hub.cache, token=False)
     assert find(NAME, None, gone) == snapshot
     assert [each.name for each in cached_models(gone)] == [NAME]
+    for name, head in (("user/half", "0" * 40), ("user/odd", "../../etc")):  # which are left alone
+        (hub.folder(name) / "refs").mkdir(parents=True)
+        (hub.folder(name) / "refs" / "main").write_text(head)
+        (folder := hub.folder(name) / "snapshots" / ("0" * 40)).mkdir(parents=True)
+        (folder / "config.json").write_bytes((snapshot.directory / "config.json").read_bytes())
+    assert [each.name for each in cached_models(gone)] == [NAME]
+    with pytest.raises(UnreachableError):
+        look(NAME, None, gone)
     refused("cannot be reached .*, and user/other is not in the cache at", find, "user/other", None, gone)
     assert sum(naps) < 2
 
@@ -136,21 +117,16 @@ def test_a_directory_goes_before_a_name(server, hub, original, tmp_path, monkeyp
     refused("There is no model directory", load_translator, Path("nowhere/model"))
 
 
-def test_progress_counts_all_bytes_and_ends_with_them(server, hub):
-    told = []
-    offer = look(NAME)
-    fetch(offer, lambda done, total: told.append((done, total)))
-    assert {total for _, total in told} == {offer.nbytes}
-    assert told == sorted(told)
-    assert told[-1][0] == offer.nbytes
-
-
 def test_an_offer_says_size_and_memory_before_anything_large_is_fetched(server, hub, original):
-    offer = look(NAME)
+    offer, told = look(NAME), []
     assert offer.nbytes == sum(path.stat().st_size for path in original.iterdir())
     weights = sum(each.numel() for each in load_translator(original).model.parameters())
     assert offer.loaded_nbytes == pytest.approx(4 * weights, rel=0.1)
     assert server.asked("GET", "/storage/") == 0
+    fetch(offer, lambda done, total: told.append((done, total)))
+    assert {total for _, total in told} == {offer.nbytes}
+    assert told == sorted(told)
+    assert told[-1][0] == offer.nbytes
 
 
 def test_a_stopped_download_keeps_what_is_complete_and_goes_on_later(server, hub):
@@ -179,7 +155,6 @@ def test_a_stopped_download_keeps_what_is_complete_and_goes_on_later(server, hub
         ("model.safetensors", "damaged", "model.safetensors of user/tiny does not match its hash"),
         ("vocab.json", "damaged", "vocab.json of user/tiny does not match its hash"),
         ("model.safetensors", "missing", "lists a file that the Hub does not have"),
-        ("model.safetensors", "oversized", "sends more than the .* that it announced for model.safetensors"),
         ("vocab.json", "oversized", "sends more than the .* that it announced for vocab.json"),
         ("api", "slow", "cannot be reached"),
         ("api", "error", "answers with an error .503"),
@@ -189,9 +164,9 @@ def test_a_stopped_download_keeps_what_is_complete_and_goes_on_later(server, hub
 )
 def test_what_goes_wrong_is_one_sentence_and_the_older_state_still_opens(server, hub, file, fault, message):
     known = find(NAME)
-    newer = {"model__safetensors": b"", "vocab__json": b""}
     files = read_files(known.directory)
-    newer = {name: files[name.replace("__", ".")] + b" " * 100_000 for name in newer}
+    names = {"model__safetensors": "model.safetensors", "vocab__json": "vocab.json"}
+    newer = {name: files[file] + b" " * 100_000 for name, file in names.items()}
     commit = change(server, **newer)
     server.faults[file] = fault
     other = Hub(endpoint=hub.endpoint, cache_dir=hub.cache.parent / "empty", token=False, timeout=0.2)
@@ -204,19 +179,6 @@ def test_what_goes_wrong_is_one_sentence_and_the_older_state_still_opens(server,
     assert not [*other.cache.rglob("*.incomplete")]
     server.faults.clear()
     assert find(NAME, None, other).commit == commit
-
-
-def test_large_files_come_over_http_where_the_hub_offers_xet_too(server, hub):
-    find(NAME)
-    assert server.asked("GET", "/storage/") == 3
-    assert server.asked("GET", "no-xet-here") == 0
-
-
-def test_a_line_that_breaks_once_is_taken_up_where_it_broke(server, hub):
-    server.faults["model.safetensors"] = "cut once"
-    find(NAME)
-    (asked,) = server.ranges
-    assert int(asked.removeprefix("bytes=").removesuffix("-")) > 0
 
 
 def test_a_file_that_was_damaged_in_the_cache_is_found_and_fetched_again(server, hub):
@@ -240,10 +202,6 @@ def test_who_may_not_read_a_model_is_told_what_to_do(server, hub):
     assert find(NAME, None, allowed).name == NAME
 
 
-def test_a_revision_that_is_not_there_is_named(server, hub):
-    refused("user/tiny has no revision 'v9'", find, NAME, "v9")
-
-
 def test_a_renamed_model_opens_and_says_its_new_name(server, hub):
     server.repositories["old/name"] = type(server.repositories[NAME])(moved_to=NAME)
     offer = look("old/name")
@@ -253,29 +211,108 @@ def test_a_renamed_model_opens_and_says_its_new_name(server, hub):
     refused("user/tiny may not be opened here", look, "old/name", None, strict)
 
 
-def test_other_models_in_the_cache_are_left_alone(server, hub, original, tmp_path):
-    for name, files in {
-        "user/text": {
-            "config.json": b'{"model_type": "gpt2"}',
-            "model.safetensors": b"x",
-            "vocab.json": b"{}",
-        },
-        "user/half": {"config.json": (original / "config.json").read_bytes()},
-    }.items():
-        folder = hub.folder(name)
-        (folder / "refs").mkdir(parents=True)
-        (folder / "refs" / "main").write_text("0" * 40)
-        (folder / "snapshots" / ("0" * 40)).mkdir(parents=True)
-        for file, content in files.items():
-            (folder / "snapshots" / ("0" * 40) / file).write_bytes(content)
-    (hub.folder("user/odd") / "refs").mkdir(parents=True)
-    (hub.folder("user/odd") / "refs" / "main").write_text("../../etc")
-    assert cached_models() == []
+# --- what may not come: paths for names, too much, models of another kind, hostile files --------------------
+
+MONSTER = b'{"model_type": "marian", "encoder_layers": 1000000000}'
+
+
+def test_names_of_the_hub_are_told_from_paths():
+    assert all(map(is_name, ("Helsinki-NLP/opus-mt-en-de", "user/a.b_c-1")))
+    wrong = ("opus", "a/b/c", "../x", "a/..", "/a/b", "a/b.git", "a--b/c", "a/b--c", ".a/b", "a/-b")
+    assert not any(map(is_name, (*wrong, "", "a/b\n", "a b/c", "a/" + "b" * 100)))
+
+
+def test_no_path_is_a_name_or_a_revision(server, hub):
+    for name in ("../../etc/passwd", "user/../other", "x"):
+        refused("not a model name on the Hub", find, name)
+    for revision in ("../../x", "a/../b", "-x", "a//b", "/etc", "a" * 300, "x/"):
+        refused("is not a revision", find, NAME, revision)
+        refused("is not a revision", cached, NAME, revision)
+    assert server.requests == []
+    assert not hub.cache.exists()
+
+
+def test_a_model_that_is_too_large_is_refused_before_it_is_downloaded(server, hub):
+    server.sizes["model.safetensors"] = 3_000_000_000
+    refused("user/tiny has 3.0 GB, but downloads are limited to 1.5 GB; TRANSFORMER_HUB_GB", find, NAME)
+    server.sizes = {"vocab.json": 20_000_000}
+    refused("tiny: vocab.json has 20.0 MB", find, NAME)
+    server.sizes = {"model.safetensors": -1}
+    refused("is not the Hub", find, NAME)
+    assert server.asked("GET", "/resolve/") + server.asked("GET", "/storage/") == 0
+
+
+def test_a_model_that_does_not_fit_on_the_disk_is_refused(server, hub, monkeypatch):
+    offer = look(NAME)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(10, 9, 1))
+    refused("needs .* on the disk, but only 1 bytes is free", fetch, offer)
+
+
+def test_the_environment_sets_the_limits(monkeypatch):
+    monkeypatch.setenv("TRANSFORMER_HUB_GB", "0.25")
+    monkeypatch.setenv("TRANSFORMER_HUB_ALLOWED", "Helsinki-NLP/*, user/own")
+    hub = Hub.from_environment()
+    assert (hub.most_bytes, hub.allowed) == (250_000_000, ("Helsinki-NLP/*", "user/own"))
+    for wrong in ("much", "-1", "nan", "1e400"):
+        monkeypatch.setenv("TRANSFORMER_HUB_GB", wrong)
+        with pytest.raises(HubError, match=f"'{wrong}'; it must be a number of gigabytes"):
+            Hub.from_environment()
+    monkeypatch.delenv("TRANSFORMER_HUB_GB")
+    monkeypatch.delenv("TRANSFORMER_HUB_ALLOWED")
+    assert Hub.from_environment() == Hub()
+
+
+def test_only_allowed_names_are_asked_for_or_opened(server, hub):
     find(NAME)
-    assert [each.name for each in cached_models()] == [NAME]
+    asked = len(server.requests)
+    for allowed in ((), ("Helsinki-NLP/*", "user/other")):
+        strict = Hub(endpoint=hub.endpoint, cache_dir=hub.cache, token=False, allowed=allowed)
+        refused("may not be opened here; TRANSFORMER_HUB_ALLOWED allows", look, NAME, None, strict)
+        refused("may not be opened here", find, NAME, None, strict)
+        assert cached_models(strict) == []
+    assert len(server.requests) == asked
+    open_to_user = Hub(endpoint=hub.endpoint, cache_dir=hub.cache, token=False, allowed=("user/*",))
+    assert find(NAME, None, open_to_user).name == NAME
 
 
-def test_an_unreachable_hub_is_an_error_of_its_own(hub):
-    with pytest.raises(UnreachableError):
-        look(NAME, None, Hub(endpoint="http://127.0.0.1:9", cache_dir=hub.cache, token=False))
-    assert torch.is_grad_enabled()
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"config__json": None}, "has no config.json"),
+        ({"source__spm": None}, "has no tokenizer.model"),
+        ({"model__safetensors": None}, "has no model.safetensors or pytorch_model.bin"),
+        ({"config__json": MONSTER}, "n_encoder_layers is 1000000000"),
+        ({"config__json": b'{"model_type": "pegasus"}'}, "a pegasus model of another library"),
+    ],
+    ids=range(5),
+)
+def test_a_model_of_another_kind_is_refused_before_its_weights_are_fetched(server, hub, changes, message):
+    change(server, **changes)
+    refused(message, find, NAME)
+    assert server.asked("GET", "/storage/") == 0
+
+
+def test_a_hostile_listing_names_no_file_outside(server, hub):
+    change(server, **{"../../../x": b"x", "/etc/x": b"x", "model-00001-of-00002__safetensors/../x": b"x"})
+    directory = find(NAME).directory
+    assert {path.resolve().parent.name for path in directory.iterdir()} == {"blobs"}
+    index = {"weight_map": {"a": "../../secret.bin"}}
+    files = {"pytorch_model.bin.index__json": json.dumps(index).encode()}
+    change(server, model__safetensors=None, **files, **{"pytorch_model-00001-of-00001__bin": b"x"})
+    refused("names '../../secret.bin', which is not a weight file beside it", load_translator, NAME)
+
+
+def test_a_snapshot_that_points_out_of_its_cache_is_not_opened(server, hub, tmp_path):
+    path = find(NAME).directory / "vocab.json"
+    digest = git_hash(path.read_bytes())
+    (tmp_path / digest).write_bytes(path.read_bytes())
+    path.unlink()
+    path.symlink_to(tmp_path / digest)
+    refused("vocab.json of user/tiny lies outside the cache of its model", load_translator, path.parent)
+
+
+def test_errors_of_a_model_s_files_name_the_model_and_not_the_server_s_folders(server, hub):
+    change(server, vocab__json=b'{"a": -1}')
+    with pytest.raises(HubError, match=r"user/tiny@.{8}/vocab\.json has numbers that are not") as caught:
+        load_translator(NAME)
+    assert str(hub.cache) not in str(caught.value)

@@ -24,32 +24,20 @@ from transformer.view import PLACES
 
 LENGTH = 6
 STREAMED = [name for name, change in INSIDE.items() if change.part == "stream"]
-OTHERWISE: dict[str, do.Intervention] = {
-    "ablate by zero": do.ablate("cross", 1, 3),
+NEARLY: dict[str, do.Intervention] = {
     "ablate by mean": do.ablate("decoder", 0, [0, 2], by="mean"),
-    "ablate by uniform": do.ablate("decoder", 1, None, by="first"),
     "ablate by previous": do.ablate("encoder", 1, 0, by="uniform"),
-    "ablate by first": do.ablate("cross", 0, [1], by="first"),
     "ablate some rows": do.ablate("decoder", 2, 1, by="previous", rows=[3]),
     "scale": do.scale("encoder", 0, 3, 2.4, rows=[0, 2]),
     "set a row": do.set_row("cross", 2, [0, 1], 1, {0: 0.5, 3: 0.2}),
-    "set a row of the decoder": do.set_row("decoder", 0, 1, 2, {0: 0.8}),
-    "hide": do.hide(2),
     "forbid cells": do.mask("encoder", forbid=[(0, 1), (None, 2)]),
-    "forbid the past": do.mask("decoder", forbid="past", layer=2),
     "temperature": do.temperature("cross", 0, None, 2.9),
-    "unscaled": do.unscaled("encoder", 0, 2),
-    "no positions in the encoder": do.no_positions("decoder"),
-    "no positions in the decoder": do.no_positions("encoder"),
-    "drop a sub-layer": do.drop_sublayer("decoder", 1, "cross_attention"),
-    "drop a network": do.drop_sublayer("encoder", 1, "feed_forward"),
-    "drop a LayerNorm": do.drop_norm("decoder", 1, "cross_attention"),
     "patch embeddings": do.patch(do.embeddings("encoder"), OTHER, {1: 0, 3: 2}),
-    "patch a stream": do.patch(do.stream("decoder", 0, "cross_attention"), OTHER, [1, 2]),
     "patch a head": do.patch(do.head_output("cross", 1, 1), OTHER, [0, 3]),
-    "patch the encoder's output": do.patch(do.encoder_output(), OTHER, [1]),
 }
-"""Another change for each, which would be nearly the same."""
+NEXT = [*[*INSIDE.values()][1:], do.patch(do.encoder_output(), OTHER, [1])]
+OTHERWISE = dict(zip(INSIDE, NEXT, strict=True)) | NEARLY
+"""Another change for each: one that would be nearly the same, or the next one."""
 
 
 @pytest.fixture(scope="module")
@@ -165,37 +153,19 @@ def test_what_another_run_put_in_cannot_be_changed_afterwards(runs, translator, 
             assert STREAM in failed(translator, replace(trace, tensors=tensors))
 
 
-def test_positions_that_were_left_out_cannot_come_back(runs, translator):
-    trace = runs("no positions in the encoder").attention
-    entered = trace.embeddings["encoder"]
-    back = replace(entered, positions=torch.zeros_like(entered.tokens))
-    assert STREAM in failed(translator, forged(trace, embeddings={**trace.embeddings, "encoder": back}))
-
-
 @pytest.mark.parametrize(
-    ("options", "change", "other"),
+    ("options", "change"),
     [
-        *(({"positions": name}, do.no_positions("decoder"), None) for name in ("rotary", "alibi", "shaw")),
-        *(
-            (
-                {"norm": norm},
-                do.drop_norm("encoder", 1, "self_attention"),
-                do.drop_norm("encoder", 0, "self_attention"),
-            )
-            for norm in ("pre", "post")
-        ),
+        *(({"positions": name}, do.no_positions("decoder")) for name in ("rotary", "alibi", "shaw")),
+        ({"norm": "post"}, do.drop_norm("encoder", 1, "self_attention")),
     ],
 )
-def test_what_was_left_out_is_proved_for_every_encoding_and_norm(tokenizer, options, change, other):
+def test_what_was_left_out_is_proved_for_every_encoding_and_norm(tokenizer, options, change):
     model = changeable(tokenizer, **options)
     trace = model.translate(TEXT, max_length=4, interventions=[change]).attention
+    own = model.translate(TEXT, max_length=4, capture=Capture(residual=True)).attention
     assert not failed(model, trace)
-    if other is None:
-        own = model.translate(TEXT, max_length=4, capture=Capture(residual=True)).attention
-        assert STREAM in failed(model, claiming(own, change))
-    else:
-        for file in (False, True):
-            assert STREAM in failed(model, claiming(trace, other), file=file)
+    assert STREAM in failed(model, claiming(own, change))
 
 
 def test_lifted_cells_are_part_of_the_trace_and_of_its_proof(translator):
@@ -204,7 +174,6 @@ def test_lifted_cells_are_part_of_the_trace_and_of_its_proof(translator):
     mask = run.attention.mask("decoder", 2, 0)
     assert np.argwhere(mask & ~np.tri(6, dtype=bool)).tolist() == [[0, 2], [1, 3]]
     assert mask[np.tri(6, dtype=bool)].all()
-    assert run.head("decoder", 2, 0).mask[0].tolist() == [True, False, True, False, False, False]
     assert not failed(translator, run.attention)
     for allow in ([(0, 2)], [(0, 3), (1, 3)]):
         other = claiming(run.attention, do.mask("decoder", allow=allow))
@@ -227,7 +196,6 @@ def test_the_config_alone_is_enough_for_the_checks_of_a_file(runs, translator):
         ([do.choose(1, "b")], ["s"], [("a", 1), ("c", 3)], False),
         ([do.choose(1, 2)], ["s"], [("a", 1)], False),
         ([do.forbid("c")], ["s"], [("a", 1), ("c", 3)], False),
-        ([do.forbid(3, 1)], ["s"], [("a", 1), ("c", 3)], False),
         ([do.forbid(3, 0)], ["s"], [("a", 1), ("c", 3)], True),
         ([do.prefix(["a", "b"])], ["s"], [("a", 1), ("c", 3)], False),
         ([do.edit_source(1, "t")], ["s", "u"], [("a", 1)], False),

@@ -1,18 +1,14 @@
 """Hooks: what a model calls by name, what functions may change there, and what the audit says of it."""
 
-import gc
-import weakref
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
-from random_models import random_config, random_ids, random_model, random_recurrent
-from torch.nn import functional as F
+from random_models import random_ids, random_model, random_recurrent
 
 from transformer import Hooks
 from transformer import interventions as do
-from transformer.config import LanguageModelConfig
 from transformer.hooks import function_edits, hook_names
 from transformer.translator import Translator
 
@@ -30,10 +26,6 @@ def only_first(values, first):
 
 def leave(values, first):
     return values.clone()
-
-
-def everywhere(translator, function, part):
-    return {name: function for name in translator.model.hook_names() if name.endswith(f".{part}")}
 
 
 def replaced_rows(layer):
@@ -60,57 +52,13 @@ def test_a_model_calls_its_hooks_with_the_names_that_it_lists_in_their_order(mod
     assert [name for name in seen if not name.endswith((".norm", ".encoding"))] == list(listed)
 
 
-def test_the_names_are_those_of_the_layers_that_there_are():
-    language = LanguageModelConfig(vocab_size=20, d_model=8, n_heads=2, n_layers=1)
-    assert {name.partition(".")[0] for name in hook_names(language)} == {"decoder", "logits"}
-    config = random_config(n_encoder_layers=2, n_decoder_layers=5)
-    for site in config.sites.values():
-        named = [
-            f"{site.sublayer(layer).path}.query" in hook_names(config) for layer in range(site.n_layers + 1)
-        ]
-        assert named == [True] * site.n_layers + [False]
-    with pytest.raises(ValueError, match="whole name"):
-        Hooks(edits={"weights": [lambda own, at: own]})
-
-
-def test_what_is_asked_for_is_recorded_by_name_or_by_part():
-    model, hooks = random_model(), Hooks({"decoder.1.cross_attention.weights", "hidden", "logits"})
-    logits = model(random_ids(1, 5), random_ids(1, 4), hooks=hooks)
-    hidden = [
-        f"{side}.{i}.feed_forward.hidden" for side, n in (("encoder", 2), ("decoder", 3)) for i in range(n)
-    ]
-    assert list(hooks.recorded) == [*hidden[:3], "decoder.1.cross_attention.weights", *hidden[3:], "logits"]
-    assert torch.equal(hooks.values("logits"), logits)
-    weights = hooks.values("decoder.1.cross_attention.weights")
-    torch.testing.assert_close(weights.sum(-1), torch.ones(1, 4, 4))
-
-
-def test_gradients_flow_through_an_edit_in_training():
-    model, scale = random_model().train(), torch.ones(1, requires_grad=True)
-    hooks = Hooks((), {"encoder.0.feed_forward.hidden": [lambda own, at: own * scale]})
-    model(random_ids(1, 5), random_ids(1, 4), hooks=hooks).sum().backward()
-    assert float(scale.grad.abs()) > 0
-
-
-@pytest.mark.parametrize("way", ["greedy", "beam", "forced"])
-def test_replaced_weights_and_scores_are_used_and_stored_in_every_way(translator, monkeypatch, way):
-    fused, calls = F.scaled_dot_product_attention, []
-
-    def counted(*arguments, **named):
-        calls.append(1)
-        return fused(*arguments, **named)
-
-    def run(hooks):
-        calls.clear()
-        if way == "forced":
-            return translator.force(TEXT, "eins zwei", hooks=hooks), len(calls)
-        size = {"greedy": 1, "beam": 3}[way]
-        return translator.translate(TEXT, beam_size=size, max_length=8, hooks=hooks), len(calls)
-
-    monkeypatch.setattr(F, "scaled_dot_product_attention", counted)
-    plain, explicit = run({})[1], {"greedy": 16, "beam": 18, "forced": 2}[way]
-    hooked, left = run({CROSS(1, "weights"): uniform, CROSS(0, "scores"): only_first})
-    assert left == plain - explicit, "only those layers leave the fused path"
+@pytest.mark.parametrize("way", ["beam", "forced"])
+def test_replaced_weights_and_scores_are_used_and_stored(translator, way):
+    hooks = {CROSS(1, "weights"): uniform, CROSS(0, "scores"): only_first}
+    if way == "forced":
+        hooked = translator.force(TEXT, "eins zwei", hooks=hooks)
+    else:
+        hooked = translator.translate(TEXT, beam_size=3, max_length=8, hooks=hooks)
     trace = hooked.attention
     np.testing.assert_allclose(trace.weights("cross", 1), 1 / len(hooked.source_tokens))
     assert (trace.weights("cross", 0)[:, :, 0] == 1.0).all()
@@ -136,22 +84,7 @@ def test_a_function_in_16_bits_is_verified_with_the_weights_as_they_were_rounded
     assert {each.name for each in off.attention.audit().checks if not each.passed} == {"row sums in 16 bits"}
 
 
-@pytest.mark.parametrize("kind", ["encoder.{}.self", "decoder.{}.self", "decoder.{}.cross"])
-def test_a_hook_changes_the_translation_and_its_trace_still_passes_the_audit(translator, kind):
-    def mostly_first(values, first):
-        return 0.5 * values + 0.5 * (torch.arange(values.shape[-1]) == 0).float()
-
-    hooks = {f"{kind.format(layer)}_attention.weights": mostly_first for layer in range(2)}
-    plain, hooked = (
-        translator.translate(TEXT, max_length=6),
-        translator.translate(TEXT, max_length=6, hooks=hooks),
-    )
-    assert hooked.log_probs != plain.log_probs
-    assert hooked.attention.audit().passed
-    assert hooked.head("cross", 1, 0).audit.passed
-
-
-@pytest.mark.parametrize("part", ["query", "value", "heads", "read", "output", "stream", "hidden"])
+@pytest.mark.parametrize("part", ["query", "heads", "read", "stream", "hidden"])
 def test_a_hook_elsewhere_changes_the_run_and_the_audit_says_what_it_cannot_check(translator, part):
     name = f"encoder.0.feed_forward.{part}" if part == "hidden" else f"encoder.1.self_attention.{part}"
     hooked = translator.translate(TEXT, max_length=6, hooks={name: lambda values, first: 1.5 * values})
@@ -177,22 +110,17 @@ def test_a_hook_learns_the_position_of_its_first_row_and_marks_only_the_rows_tha
         assert hooked.attention.audit().passed
 
 
-@pytest.mark.parametrize("beam_size", [1, 3])
-@pytest.mark.parametrize("capture", [True, False])
-def test_hooks_that_change_nothing_change_nothing(translator, beam_size, capture):
-    options = {"beam_size": beam_size, "max_length": 8}
-    plain = translator.translate(TEXT, **options)
-    hooks = everywhere(translator, leave, "weights") | everywhere(translator, leave, "scores")
-    hooked = translator.translate(TEXT, **options, capture=capture, hooks=hooks)
+def test_hooks_that_change_nothing_change_nothing(translator):
+    plain = translator.translate(TEXT, beam_size=3, max_length=8)
+    hooks = {name: leave for name in translator.model.hook_names() if name.endswith((".weights", ".scores"))}
+    hooked = translator.translate(TEXT, beam_size=3, max_length=8, hooks=hooks)
     assert hooked.target_tokens == plain.target_tokens
     np.testing.assert_allclose(hooked.log_probs, plain.log_probs, atol=1e-5)
-    if capture:
-        assert not any(
-            replaced_rows(hooked.attention.layer(*place)).any() for place in plain.attention.places
-        )
+    for place in plain.attention.places:
+        assert not replaced_rows(hooked.attention.layer(*place)).any()
 
 
-@pytest.mark.parametrize("name", ["encoder.positions", "decoder.1.cross_attention.key", CROSS(0, "heads")])
+@pytest.mark.parametrize("name", ["encoder.positions", "decoder.1.cross_attention.key"])
 def test_a_function_may_work_in_place_without_touching_model_cache_or_recording(translator, name):
     before = translator.translate(TEXT, max_length=6)
     hooked = translator.translate(TEXT, max_length=6, hooks={name: lambda values, first: values.mul_(2)})
@@ -215,11 +143,6 @@ def test_a_function_on_a_mask_is_recorded_drawn_and_told(translator):
     assert view.audit.changes == ("a function of yours acts at decoder.1.cross_attention.mask",)
 
 
-def test_weights_that_do_not_sum_to_one_turn_the_audit_red(translator):
-    hooked = translator.force(TEXT, "eins", hooks={CROSS(0, "weights"): lambda values, first: 2 * values})
-    assert not hooked.attention.audit().passed
-
-
 WRONG = [
     lambda values: values[..., 1:],
     lambda values: values[0],
@@ -228,11 +151,13 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize("result", WRONG)
-def test_a_wrong_result_of_a_hook_is_one_sentence(translator, result):
+def test_a_wrong_result_of_a_hook_is_one_sentence(translator):
     name = "encoder.0.self_attention.weights"
-    with pytest.raises(ValueError, match=rf"^The hook at {name} returned [^\n]+\.$"):
-        translator.translate(TEXT, hooks={name: lambda values, first: result(values)})
+    for result in WRONG:
+        with pytest.raises(ValueError, match=rf"^The hook at {name} returned [^\n]+\.$"):
+            translator.translate(TEXT, hooks={name: lambda values, first, result=result: result(values)})
+    with pytest.raises(ValueError, match="whole name"):
+        Hooks(edits={"weights": [lambda own, at: own]})
 
 
 @pytest.mark.parametrize(
@@ -241,21 +166,6 @@ def test_a_wrong_result_of_a_hook_is_one_sentence(translator, result):
 def test_a_hook_at_no_place_of_the_model_is_refused(translator, name):
     with pytest.raises(ValueError, match=r"^There is no place .*hook_names\(\) lists all, layers from 0\.$"):
         translator.translate(TEXT, hooks={name: leave})
-
-
-def test_a_translation_lets_its_hooks_go(translator, monkeypatch):
-    references, start = [], Hooks.__init__
-
-    def noted(self, *args, **kwargs):
-        references.append(weakref.ref(self))
-        start(self, *args, **kwargs)
-
-    monkeypatch.setattr(Hooks, "__init__", noted)
-    translation = translator.translate(TEXT, max_length=4)
-    gc.collect()
-    assert translation.attention is not None
-    assert references
-    assert not any(reference() for reference in references)
 
 
 @pytest.mark.parametrize("beam_size", [2, 3])

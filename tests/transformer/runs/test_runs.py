@@ -1,6 +1,5 @@
 """Runs of models that translate: known cells, batches, what a run gives, what is refused or noted."""
 
-import gzip
 import json
 import random
 import time
@@ -14,9 +13,9 @@ import pytest
 import torch
 from closed_form import CASES, KNOWN
 from marian_models import SOURCE_WORDS, TARGET_WORDS
-from published import TEXTS, published
+from published import published
 
-from transformer import AttentionKind, Capture, Sampling, Translation, Translator, Window, batches
+from transformer import AttentionKind, Capture, Sampling, Translation, Translator, Window, batches, requests
 from transformer.__main__ import main
 from transformer.audit import audit_view
 from transformer.batches import forced_log_probs, hypotheses, run_batch, translate_all
@@ -30,6 +29,7 @@ from transformer.translator import InputError, load_translator, retrace
 TEXT = "one two three four five"
 LONG = "nine ten eight one two three"
 KINDS = list(AttentionKind)
+ASSETS = Path(__file__).resolve().parents[3] / "assets"
 WAYS: dict[str, dict[str, Any]] = {
     "greedy": {},
     "beam-4": {"beam_size": 4},
@@ -59,18 +59,6 @@ def test_every_cell_of_a_closed_form_model_holds_its_weight(solved, way):
             assert not audit_view(replace(view, weights=view.weights.T), record).passed
 
 
-@pytest.mark.parametrize("options", [{}, {"beam_size": 3}])
-def test_forcing_a_model_s_own_output_gives_the_same_run(solved, options):
-    run = solved.translate(CASES[solved.name].sentence, **options)
-    forced = solved.force(run.source_text, run.text)
-    np.testing.assert_allclose(forced.log_probs, run.log_probs, atol=1e-5)
-    for kind in KINDS:
-        expected = run.attention.weights(kind, 0)
-        np.testing.assert_allclose(forced.attention.weights(kind, 0), expected, atol=1e-5)
-    parts = [[(s.token, s.token_id, s.alternatives[0].token) for s in each.steps] for each in (forced, run)]
-    assert parts[0] == parts[1]
-
-
 @pytest.mark.parametrize("method", WAYS)
 def test_a_stream_yields_steps_and_then_the_same_translation(translator, method):
     *steps, streamed = translator.stream(TEXT, max_length=7, **WAYS[method])
@@ -96,10 +84,19 @@ def test_tokens_are_shifted_by_one_between_reading_and_writing(translator, run):
         assert (step.token, step.log_prob) == (token, log_prob)
         assert (best.token, best.token_id, best.log_prob) == (step.token, step.token_id, step.log_prob)
         assert (len(step.alternatives), step.parent, step.forced) == (10, 0, False)
-    assert [run.tokens(side) for side in ("encoder", "decoder")] == [
-        run.source_tokens,
-        run.decoder_input_tokens,
-    ]
+    source, read, written = run.source_tokens, run.decoder_input_tokens, run.target_tokens
+    assert [run.tokens(side) for side in ("encoder", "decoder")] == [source, read]
+    expected = {
+        "encoder": (source, None, source),
+        "decoder": (read, written, read),
+        "cross": (read, written, source),
+    }
+    for kind, axes in expected.items():
+        labels, view = run.labels(kind), run.head(kind, 0, 0)
+        assert (labels.queries, labels.predicted, labels.keys) == axes
+        assert (view.query_tokens, view.predicted_tokens, view.key_tokens) == axes
+    with pytest.raises(ValueError, match="sideways"):
+        run.labels("sideways")
     forced = translator.force(TEXT, "eins zwei")
     assert (forced.method, forced.target_tokens) == ("forced", ("▁eins", "▁zwei", "</s>"))
     assert tuple(step.log_prob for step in forced.steps) == forced.log_probs
@@ -107,53 +104,6 @@ def test_tokens_are_shifted_by_one_between_reading_and_writing(translator, run):
     logs = forced.distributions()
     assert [float(logs[i, n]) for i, n in enumerate(forced.target_ids)] == pytest.approx(forced.log_probs)
     assert forced.surprisals == pytest.approx([-value / np.log(2) for value in forced.log_probs])
-
-
-def test_an_audit_compares_the_log_probabilities_with_another_pass(translator, monkeypatch):
-    calls, decoded = [], type(translator.model).decode
-
-    def counted(self, *arguments: Any, **options: Any) -> torch.Tensor:
-        calls.append(1)
-        return decoded(self, *arguments, **options)
-
-    monkeypatch.setattr(type(translator.model), "decode", counted)
-    forced = translator.force(TEXT, "eins zwei")
-    for run, more in ((forced, 2), (retrace(translator, forced), 1)):  # which was the other pass itself
-        before = len(calls)  # and one that looks whether every head is in its place
-        assert run.attention.audit().passed
-        assert len(calls) - before == more
-
-
-@pytest.mark.parametrize("batch", [False, True])
-def test_labels_name_the_rows_and_columns_of_every_layer(translator, run, batch):
-    run = run_batch(translator, [TEXT, LONG])[0] if batch else run
-    source, read, written = run.source_tokens, run.decoder_input_tokens, run.target_tokens
-    expected = {
-        "encoder": (source, None, source),
-        "decoder": (read, written, read),
-        "cross": (read, written, source),
-    }
-    for kind, (queries, predicted, keys) in expected.items():
-        labels, view = run.labels(kind), run.head(kind, 0, 0)
-        assert (labels.queries, labels.predicted, labels.keys) == (queries, predicted, keys)
-        assert (view.query_tokens, view.predicted_tokens, view.key_tokens) == (queries, predicted, keys)
-        assert {record.shape[1:] for record in run.attention.layers[kind]} == {(len(queries), len(keys))}
-    with pytest.raises(ValueError, match="sideways"):
-        run.labels("sideways")
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_rows_sum_to_one_where_the_mask_lets_them(run, kind):
-    assert run.mask("cross", 0, 0)[0].tolist() == [True] * len(run.source_tokens)
-    for layer in range(2):
-        weights, mask = run.attention.weights(kind, layer), run.attention.mask(kind, layer)
-        assert weights.dtype == np.float32
-        assert weights.shape == mask.shape == run.attention.scores(kind, layer).shape
-        np.testing.assert_allclose(weights.sum(-1), 1, atol=1e-5)
-        assert ((weights > 0) == mask).all()
-        assert (mask == (np.tri(*mask.shape[1:], dtype=bool) if kind == "decoder" else True)).all()
-        for head in range(4):
-            np.testing.assert_allclose(weights[head], run.attention.weights(kind, layer, head), atol=1e-6)
 
 
 def test_a_window_is_a_part_of_the_whole_map_and_not_a_new_softmax(run):
@@ -170,38 +120,24 @@ def test_a_window_is_a_part_of_the_whole_map_and_not_a_new_softmax(run):
                 array[0] = 0
 
 
-UNREADABLE = [
-    *(
-        (lambda run, at=at: run.head("cross", 0, 0, Window(*at)), IndexError, "leaves the map")
-        for at in ((0, 10, 0, 2), (0, 2, 0, 7), (3, 3, 0, 2), (-1, 2, 0, 2), (0, 2, 2, 1))
-    ),
-    *(
-        (
-            lambda run, at=at, name=name: getattr(run.attention, name)("cross", *at),
-            IndexError,
-            "counted from 0",
-        )
-        for at in ((3, 0), (-1, 0), (0, 4), (0, -1))
-        for name in ("weights", "scores")
-    ),
-    *((lambda run, at=at: run.head("cross", *at), IndexError, "counted from 0") for at in ((3, 0), (0, 4))),
-    (lambda run: run.head("encoder", 2, 0), IndexError, "encoder layer 2"),
-    *(
-        (lambda run, at=at: run.stream(Sublayer(*at)), IndexError, "layers count from 0")
-        for at in (
-            ("decoder", 3, "self_attention"),
-            ("decoder", -1, "feed_forward"),
-            ("encoder", 0, "cross_attention"),
-        )
-    ),
-]
-
-
-@pytest.mark.parametrize(("read", "error", "words"), UNREADABLE, ids=range(len(UNREADABLE)))
-def test_what_a_run_does_not_have_is_an_error(run, read, error, words):
+def test_what_a_run_does_not_have_is_an_error(run):
     assert run.head("decoder", 2, 0).layer == 2
-    with pytest.raises(error, match=words):
-        read(run)
+    for at in ((0, 10, 0, 2), (0, 2, 0, 7), (3, 3, 0, 2), (-1, 2, 0, 2), (0, 2, 2, 1)):
+        with pytest.raises(IndexError, match="leaves the map"):
+            run.head("cross", 0, 0, Window(*at))
+    for kind, *at in (
+        ("cross", 3, 0),
+        ("cross", -1, 0),
+        ("cross", 0, 4),
+        ("cross", 0, -1),
+        ("encoder", 2, 0),
+    ):
+        for read in (run.head, run.attention.weights, run.attention.scores):
+            with pytest.raises(IndexError, match=r"counted from 0|encoder layer 2"):
+                read(kind, *at)
+    for place in (("decoder", 3, "self_attention"), ("encoder", 0, "cross_attention")):
+        with pytest.raises(IndexError, match="layers count from 0"):
+            run.stream(Sublayer(*place))
 
 
 def test_what_was_not_recorded_is_one_sentence(translator):
@@ -245,15 +181,6 @@ def test_a_text_in_a_batch_is_padded_and_sees_what_it_sees_alone(translator, tog
     assert again.attention.audit().passed
 
 
-def test_closed_form_models_keep_their_attention_in_a_batch(solved):
-    case = CASES[solved.name]
-    short = run_batch(solved, [case.sentence + " eight nine ten", case.sentence])[1]
-    for kind in KINDS:
-        for head in (0, 1):
-            weights = short.head(kind, 0, head).weights
-            assert all(weights[row, key] > KNOWN for row, key in enumerate(case.keys(kind, head)))
-
-
 MANY = ["one two three", "four", "nine ten one two six", "Ünïcode 😀", "two"]
 
 
@@ -272,54 +199,29 @@ def test_many_texts_give_what_each_gives_alone_in_their_order(translator, monkey
     )
 
 
-def check_scores(translator: Translator, pairs: list[SentencePair], limit: float = 1e-5) -> None:
-    """Log-probabilities of given outputs in batches and one by one."""
-    for ours, pair in zip(forced_log_probs(translator, pairs), pairs, strict=True):
-        alone = translator.force(pair.source, pair.target, capture=False).log_probs
-        assert ours == pytest.approx(alone, abs=limit)
-
-
-@pytest.mark.parametrize("name", ["en-de", "en-pt", "positions/t5", "recurrent/additive"])
+@pytest.mark.parametrize("name", ["en-pt", "recurrent/additive", "marian"])
 def test_given_outputs_are_scored_in_a_batch_as_alone(name, monkeypatch):
     monkeypatch.setattr(batches, "BATCH_POSITIONS", 1000)
     monkeypatch.setattr(batches, "MOST_LOGITS", 1 << 17)
-    language = "pt" if "pt" in name else "de"
-    pairs = read_pairs(f"assets/sample/tatoeba-en-{language}.tsv.gz")[:12]
-    translator = load_translator(f"assets/models/{name}")
-    # in float32, a sentence alone is up to 8e-5 from float64 in en-pt; a batch rounds otherwise
-    check_scores(translator, pairs, 1e-5 if language == "de" else 1e-4)
+    if name == "marian":  # whose padding is its last piece
+        path, draw = published("marian", separate=True), random.Random(3)
+        texts = [
+            [" ".join(draw.choices(each.split(), k=draw.randint(1, 8))) for _ in range(20)]
+            for each in (SOURCE_WORDS, TARGET_WORDS)
+        ]
+        pairs = [SentencePair(*pair) for pair in zip(*texts, strict=True)]
+    else:
+        path = ASSETS / "models" / name
+        pairs = read_pairs(ASSETS / "sample" / f"tatoeba-en-{'pt' if 'pt' in name else 'de'}.tsv.gz")[:12]
+    translator = load_translator(path)
     translator.model.double()
-    check_scores(translator, pairs)
+    for ours, pair in zip(forced_log_probs(translator, pairs), pairs, strict=True):
+        alone = translator.force(pair.source, pair.target, capture=False).log_probs
+        assert ours == pytest.approx(alone, abs=1e-5)
     assert forced_log_probs(translator, []) == []
 
 
-@pytest.mark.parametrize("separate", [False, True])
-def test_marian_s_padding_changes_no_score(separate):
-    draw = random.Random(3)
-    words = SOURCE_WORDS.split(), TARGET_WORDS.split()
-    pairs = [
-        SentencePair(*(" ".join(draw.choices(each, k=draw.randint(1, 8))) for each in words))
-        for _ in range(20)
-    ]
-    check_scores(load_translator(published("marian", separate=separate)), pairs)
-
-
-STRANGE = [
-    "\ud800",
-    "lone \udc00 surrogate",
-    "<script>alert(1)</script>",
-    "</s> <s> <pad> <unk> <0x41>",
-    "\u202eright to left\u202c",
-    "مرحبا ‏שלום",
-    "👩‍👩‍👧‍👦 🏳️‍🌈",
-    "$\\frac{1}{2}$ **bold** %{x}",
-    "\ufeffone",
-    "a\u0301\u0302\u0303\u0304\u0305",
-    "▁▁",
-]
-
-
-@pytest.mark.parametrize("text", STRANGE)
+@pytest.mark.parametrize("text", ["\ud800", "</s> <s> <pad> <unk> <0x41>", "\u202eright to left\u202c", "▁▁"])
 def test_strange_texts_translate_without_special_ids(translator, text):
     run = translator.translate(text, max_length=3)
     assert not {0, 1, 2, 3} & set(translator.ids(text))
@@ -328,7 +230,7 @@ def test_strange_texts_translate_without_special_ids(translator, text):
     assert run.source_text.encode() + run.text.encode()
 
 
-@pytest.mark.parametrize("text", ["", "\n\t ", "\x00\x01", "\u2028", "\u3000", "\x1b"])
+@pytest.mark.parametrize("text", ["", "\n\t ", "\x00\x01"])
 def test_a_text_of_nothing_is_refused(translator, text):
     with pytest.raises(InputError, match="The translation is empty"):
         translator.force("one", text)
@@ -348,59 +250,46 @@ def words(count: int) -> str:
 
 
 WHOLE = "it must be a whole number from"
-REFUSED: list[tuple[Any, type[Exception], str]] = [
-    (lambda t: t.translate(words(10_000)), InputError, r"10,001 tokens.*1,024"),
-    (lambda t: t.ids(words(1024)), InputError, "1,025 tokens; shorten it to at most 1,024"),
-    *(
-        (
-            lambda t, n=n: t.translate("one", max_length=n),
-            ValueError,
-            rf"max_length is {n!r}; {WHOLE} 1 to 2,048",
-        )
-        for n in (0, -1, 2049, 5.5, "5")
-    ),
-    *(
-        (lambda t, n=n: t.translate("one", beam_size=n), ValueError, rf"beam_size is {n}; {WHOLE} 1 to 64")
-        for n in (0, -4, 65, 2.5, True)
-    ),
-    *(
-        (lambda t, n=n: t.translate("one", beam_size=3, length_penalty=n), ValueError, "length_penalty")
-        for n in (float("nan"), float("inf"), -101.0)
-    ),
-    (lambda t: t.translate("one", beam_size=3, length_offset=-1), ValueError, "length_offset"),
-    (lambda t: t.translate("one", beem=2), TypeError, "no option beem"),
-    (lambda t: t.force("one", "two", beam_size=2), TypeError, "no option beam_size"),
-    (lambda t: t.translate("one", capture=5), TypeError, "capture is 5; it must be True, False or a Capture"),
-    (lambda t: t.translate("one", hooks={"logits": 3}), ValueError, "The hook at 'logits' is no function"),
+REFUSED: list[tuple[dict[str, Any], Any, str]] = [
+    ({"text": words(10_000)}, InputError, r"10,001 tokens.*1,024"),
+    ({"text": words(1024)}, InputError, "1,025 tokens; shorten it to at most 1,024"),
+    ({"text": None}, TypeError, "The text is NoneType; it must be a string"),
+    *(({"max_length": n}, ValueError, rf"length is {n!r}; {WHOLE} 1 to 2,048") for n in (0, 2049, 5.5)),
+    *(({"beam_size": n}, ValueError, rf"beam_size is {n}; {WHOLE} 1 to 64") for n in (0, 65, True)),
+    ({"beam_size": 3, "length_penalty": -101.0}, ValueError, "length_penalty"),
+    ({"beam_size": 3, "length_offset": -1}, ValueError, "length_offset"),
+    ({"beam_size": 2, "sample": Sampling()}, ValueError, "beam_size=1"),
+    ({"beam_size": 1, "sample": Sampling(), "tree": True}, ValueError, "no tree"),
+    ({"beem": 2}, TypeError, "no option beem"),
+    ({"capture": 5}, TypeError, "capture is 5; it must be True, False or a Capture"),
+    ({"hooks": {"logits": 3}}, ValueError, "The hook at 'logits' is no function"),
     (
-        lambda t: t.translate("one", hooks={"encoder.input": lambda v, first: v.double()}),
+        {"hooks": {"encoder.input": lambda v, first: v.double()}},
         (TypeError, ValueError),
-        "float64 on cpu; it must keep strided float32",
+        "float64 on cpu; it",
     ),
-    *(
-        (lambda t, ids=ids: t.force("one", ids), InterventionError, "there is no id")
-        for ids in ([-1, 2], [5, -1], [1.5, 2], [True, 2], [302, 2])
-    ),
-    (lambda t: t.force("one", ["nowhere to be found"]), InterventionError, "no token"),
-    (lambda t: t.translate(None), TypeError, "The text is NoneType; it must be a string"),
-    (lambda t: t.force("one"), TypeError, "a source needs its translation"),
-    (lambda t: t.force("one", []), InputError, "The translation is empty; give it at least one token"),
-    (lambda t: t.translate("one", beam_size=2, sample=Sampling()), ValueError, "beam_size=1"),
-    (lambda t: t.translate("one", beam_size=1, sample=Sampling(), tree=True), ValueError, "no tree"),
+    ({"target": "two", "beam_size": 2}, TypeError, "no option beam_size"),
+    ({"target": None}, TypeError, "a source needs its translation"),
+    ({"target": []}, InputError, "The translation is empty; give it at least one token"),
+    ({"target": ["nowhere to be found"]}, InterventionError, "no token"),
+    *(({"target": ids}, InterventionError, "no id") for ids in ([5, -1], [1.5, 2], [True, 2], [302, 2])),
 ]
 
 
-@pytest.mark.parametrize(("use", "error", "sentence"), REFUSED, ids=range(len(REFUSED)))
-def test_what_cannot_be_translated_is_refused_in_one_sentence(translator, use, error, sentence):
-    started = time.process_time()
+@pytest.mark.parametrize(("options", "error", "sentence"), REFUSED, ids=range(len(REFUSED)))
+def test_what_cannot_be_translated_is_refused_in_one_sentence(translator, options, error, sentence):
+    started, texts = time.process_time(), [options.get("text", "one")]
+    texts += [options["target"]] if "target" in options else []
+    rest = {name: value for name, value in options.items() if name not in ("text", "target")}
     with pytest.raises(error, match=sentence) as caught:
-        use(translator)
+        (translator.force if texts[1:] else translator.translate)(*texts, **rest)
     assert "\n" not in str(caught.value)
     assert time.process_time() - started < 5
 
 
 def test_limits_are_counted_in_tokens_and_what_is_cut_or_long_is_noted(translator, solved):
-    assert len(translator.ids(words(1023))) == 1023
+    longest = translator.translate(words(1023), max_length=3).head("encoder", 0, 0, Window(1000, 1024, 0, 64))
+    assert (longest.weights.shape, longest.audit.passed) == ((24, 64), True)
     with pytest.raises(ValueError, match=r"65 tokens; shorten it to at most 64"):
         solved.translate(words(64))
     cut = translator.translate("one", max_length=2)
@@ -410,12 +299,9 @@ def test_limits_are_counted_in_tokens_and_what_is_cut_or_long_is_noted(translato
     longer = "This text has {} tokens: longer than any text in this model's training (30)."
     assert longer.format(31) in translator.translate(words(30), max_length=1).notes
     assert longer.format(30) not in translator.translate(words(29), max_length=1).notes
-    assert not translator.model.training
-    assert all(parameter.grad is None for parameter in translator.model.parameters())
     assert not torch.is_inference_mode_enabled()
 
 
-ASSETS = Path(__file__).resolve().parents[3] / "assets"
 COLOURS = ("red", "blue", "green", "small", "big", "young", "dark", "bright", "warm", "cold", "quiet", "loud")
 TWELVE = " ".join(f"The {each} house is old and the {each} cat sleeps in it." for each in COLOURS)
 
@@ -425,35 +311,19 @@ def bundled(name: str) -> Translator:
     return load_translator(ASSETS / "models" / name)
 
 
-def test_a_text_that_leaves_out_two_thirds_says_so_and_by_sentences_it_is_whole():
+def test_a_text_that_leaves_out_two_thirds_says_so_and_by_sentences_it_is_whole(monkeypatch):
+    lengths = []
+    monkeypatch.setattr(requests, "leaves_out", lambda *each: lengths.append(each[:2]) or leaves_out(*each))
     for capture in (True, False):
         run = bundled("en-pt").translate(TWELVE, capture=capture)
         assert (run.text.count("."), LEFT_OUT in run.notes) == (4, True)
+        assert lengths.pop() == (len(run.source_tokens) - 1, len(run.target_ids) - 1)
     whole = bundled("en-pt").translate_text(TWELVE, capture=False)
     assert [run.source_text for run in whole.runs] == [f"{each}." for each in TWELVE.rstrip(".").split(". ")]
     assert (whole.text, whole.notes) == (" ".join(run.text for run in whole.runs), ())
     noted = bundled("en-pt").translate_text("I am here. She sleeps.", max_length=2, capture=False)
     cut = "The output was cut at 2 tokens, so it is incomplete."
     assert noted.notes == (f"Sentence 1: {cut}", f"Sentence 2: {cut}")
-
-
-@pytest.mark.parametrize(("name", "least"), [("en-pt", 7), ("en-de", 8)])
-def test_cut_translations_are_named_and_whole_ones_are_not(name, least):
-    translator, named = bundled(name), []
-    with gzip.open(ASSETS / "sample" / f"tatoeba-{name}.tsv.gz", "rt", encoding="utf-8") as file:
-        sources = [line.partition("\t")[0] for line in file][:24]
-    for i in range(0, len(sources), 3):
-        text = " ".join(sources[i : i + 3])
-        written = translator.translate_text(text, capture=False).text.split()
-        outputs = written, written[: len(written) // 2]
-        named.append([LEFT_OUT in translator.force(text, " ".join(each)).notes for each in outputs])
-    assert [sum(each) for each in zip(*named, strict=True)] == [0, least]
-
-
-@pytest.mark.parametrize(("family", "named"), [("marian", True), ("t5", False), ("bart", False)])
-def test_only_what_translates_is_said_to_leave_something_out(family, named):
-    run = load_translator(published(family)).force(TEXTS[family], "dogs")
-    assert (LEFT_OUT in run.notes) == named
 
 
 @pytest.mark.parametrize(
@@ -477,21 +347,14 @@ def test_length_and_what_is_read_decide_together(read, written, unread, named):
 
 
 def test_one_line_in_is_one_line_out(capsys, tmp_path):
-    model = ["--model", str(ASSETS / "models" / "en-pt")]
-    two = "I am here. She sleeps."
-    assert main(["translate", *model, two, "--json"]) == 0
+    two, command = "I am here. She sleeps.", ["translate", "--model", str(ASSETS / "models" / "en-pt")]
+    assert main([*command, two, "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
-    assert printed["text"] == "Eu estou aqui. Ela dorme."
-    assert printed["source_tokens"].count("</s>") == 2
-    assert len(printed["log_probs"]) == len(printed["target_tokens"])
-    assert main(["translate", *model, TWELVE, "--no-split"]) == 0
-    cut = capsys.readouterr()
-    assert (cut.out.count("."), cut.err.splitlines()[-1]) == (4, f"Text 1: {LEFT_OUT}")
+    assert (printed["text"], printed["source_tokens"].count("</s>")) == ("Eu estou aqui. Ela dorme.", 2)
     (tmp_path / "in.tsv").write_text(f"{two}\tx\n\n{TWELVE}\n", encoding="utf-8")
     for more, count in (([], 12), (["--no-split"], 4)):
         output = tmp_path / f"{count}.tsv"
-        files = ["--file", str(tmp_path / "in.tsv"), "--output", str(output)]
-        assert main(["translate", *model, *files, *more]) == 0
+        assert main([*command, "--file", str(tmp_path / "in.tsv"), "--output", str(output), *more]) == 0
         lines = output.read_text(encoding="utf-8").splitlines()
         assert lines[:2] == [f"{two}\tEu estou aqui. Ela dorme.", "\t"]
         assert lines[2].partition("\t")[2].count(".") == count

@@ -6,43 +6,30 @@ import errno
 import json
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from closed_form import CASES
 from published import changed, rewritten
 from random_models import random_model
 from refusals import refused
 from safetensors.torch import load_file
 
 import transformer
-from transformer import interventions as do
 from transformer import load_translator
 from transformer.__main__ import main
-from transformer.config import TransformerConfig
 from transformer.interventions import HeadMeans
 from transformer.model import Transformer
-from transformer.storage import directory as storage_directory
 from transformer.storage import files
 from transformer.storage.description import MAX_CARD_BYTES, MEANS_FILE, WEIGHTS_FILE, read_card
-from transformer.storage.directory import (
-    load_checkpoint,
-    read_means,
-    save_checkpoint,
-    step_of,
-    write_means,
-)
+from transformer.storage.directory import load_checkpoint, read_means, save_checkpoint, step_of, write_means
 from transformer.storage.eight_bits import MOST, MULTIPLIER, packed, unpacked
 from transformer.storage.files import CheckpointError
 from transformer.storage.tensors import serialize_tensors
 from transformer.text.tokenizer import Tokenizer
 
-REPOSITORY = Path(__file__).parents[3]
 HEADS = {"default": {"cross": [2, 1]}, "aligner": {"heads": [[0, 3]], "rows": "read", "aer": 0.5}}
 POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 9\n"
 Damage = Callable[[Path], object]
@@ -82,9 +69,9 @@ def test_a_model_comes_back_as_it_was_up_to_float16(directory: Path, model: Tran
     assert loaded.model(torch.tensor([[5, 2]]), torch.tensor([[1, 6]])).isfinite().all()
 
 
-def test_a_directory_holds_the_named_files_and_each_weight_once(directory: Path, model: Transformer) -> None:
-    names = {path.name for path in directory.iterdir()}
-    assert names == {"model.safetensors", "config.json", "tokenizer.model", "README.md", "heads.json"}
+def test_a_directory_holds_each_weight_once_and_opens_without_card_and_heads(
+    directory: Path, model: Transformer
+) -> None:
     numbers = sum(parameter.numel() for parameter in model.parameters())
     assert (directory / "model.safetensors").stat().st_size < 2 * numbers + 20_000
     (directory / "README.md").write_text("x" * (MAX_CARD_BYTES + 1))
@@ -95,39 +82,23 @@ def test_a_directory_holds_the_named_files_and_each_weight_once(directory: Path,
     assert (loaded.heads, loaded.card) == (None, "")
 
 
-def test_loading_imports_little(directory: Path) -> None:
-    code = "import sys; from transformer.storage.directory import load_checkpoint; "
-    code += f"n = len(sys.modules); load_checkpoint({str(directory)!r}); print(len(sys.modules) - n)"
-    command = [sys.executable, "-c", code]
-    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True)
-    assert int(done.stdout) < 50
-
-
 OTHER_HEADS: list[Any] = [
     {"default": {"cross": [3, 0]}},
     {"default": {"cross": [0, 4]}},
     {"default": {"cross": [-1, 0]}},
-    {"default": {"cross": "x"}},
     {"default": {"sideways": [0, 0]}},
-    {"default": []},
-    {"heads": {"cross": [[{"aer": 0.5}]]}},
     {"heads": {"cross": [[{"aer": 0.5}] * 3] * 3}},
-    {"heads": {"cross": "x"}},
     {"heads": {"encoder": [[{"aer": "<script>"}] * 4] * 2}},
-    {"aligner": None},
     {"aligner": {"heads": [[9, 0]], "rows": "read", "aer": 0.5}},
     {"aligner": {"heads": [], "rows": "read", "aer": 0.5}},
     {"aligner": {"heads": [[0, 0]], "rows": "<script>", "aer": 0.5}},
-    {"aligner": {"heads": [[0, 0]], "rows": "read", "aer": "0.5"}},
     {"aligner": "x"},
 ]
 """What describes heads that the model does not have, or nothing."""
 BESIDE = [
     *(("heads.json", json.dumps(heads).encode()) for heads in OTHER_HEADS),
-    ("heads.json", b'{"heads'),
     ("heads.json", b'{"default": ' + b"[" * 40 + b"]" * 40 + b"}"),
     ("heads.json", b'{"heads": {"cross": [[{"aer": 1' + b"0" * 400 + b"}]]}}"),
-    ("heads.json", rb'{"default": {"cross": "\ud800"}}'),
     ("means.safetensors", b"x"),
     ("means.safetensors", POINTER),
 ]
@@ -180,11 +151,9 @@ DAMAGES: list[tuple[Damage, str]] = [
     (cut("tokenizer.model", 500), "tokenizer"),
     (write("config.json", b"[1]"), "not a JSON object"),
     (write("config.json", b"\xff\xfe"), "not valid JSON"),
-    (write("config.json", b"[" * 100_000), "not valid JSON"),
     (write("config.json", b'{"model_type": "marian"}'), "marian model of another library"),
     (write("config.json", b'{"d_model": 32}'), "vocab_size"),
     (write("config.json", rb'{"model_type": "\ud800"}'), "not valid JSON"),
-    (write("config.json", b'{"d_ff": 1' + b"0" * 400 + b"}"), "not valid JSON"),
     (write("model.safetensors", POINTER), "model.safetensors is a pointer of Git LFS; run git lfs pull"),
     (write("tokenizer.model", POINTER), "tokenizer.model is a pointer of Git LFS; run git lfs pull"),
     (write("model.safetensors", b"\x80\x02}q\x00."), "not a safetensors file"),
@@ -193,21 +162,12 @@ DAMAGES: list[tuple[Damage, str]] = [
     (config(d_ff=64), "asks for"),
     (config(n_decoder_layers=4), "lack [0-9]"),
     (config(n_decoder_layers=2), "does not describe"),
-    (config(n_heads=5), "multiple of n_heads"),
     (config(d_model="32"), "d_model"),
-    (config(d_model=None), "d_model"),
-    (config(norm=["pre"]), "norm"),
     (config(surprise=1), "surprise"),
-    (config(positions="unheard-of"), "unheard-of"),
-    (config(n_encoder_layers=10**9), "n_encoder_layers"),
-    (config(**HUGE), "at most"),
     (config(max_positions=1_000_000, d_model=16_384), "at most"),
+    (config(**HUGE), "at most"),
     (config(d_model=4096, d_ff=16_384), "different models"),
     (lambda path: rewritten(path, **{"embedding.weight": None}), "lack 1"),
-    (
-        lambda path: rewritten(path, **{"embedding.weight": torch.full((300, 32), torch.nan)}),
-        "NaN or infinite|asks for",
-    ),
     (
         lambda path: rewritten(path, **{"encoder.final_norm.bias": torch.full((32,), torch.nan)}),
         "NaN or infinite",
@@ -227,26 +187,11 @@ def test_a_damaged_or_foreign_directory_is_one_clear_sentence(directory: Path, d
         load_checkpoint(directory)
 
 
-def test_a_config_is_read_before_any_memory_is_taken(
-    directory: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def forbidden(config: TransformerConfig) -> Transformer:
-        raise AssertionError("the model was built")
-
-    monkeypatch.setattr(storage_directory, "Transformer", forbidden)
-    with refused(CheckpointError, "parameters"):
-        load_checkpoint(changed(directory, **HUGE))
-
-
 def test_a_diverged_model_is_not_saved(tmp_path: Path, model: Transformer, tokenizer: Tokenizer) -> None:
     state = {name: tensor * 1e30 for name, tensor in model.state_dict().items()}
     with refused(CheckpointError, "diverged"):
         save_checkpoint(tmp_path / "m", model.config, state, tokenizer)
     assert not (tmp_path / "m").exists()
-
-
-class Crash(BaseException):
-    """Stands for a process that dies at this very call."""
 
 
 @pytest.mark.parametrize("call", range(1, 9))
@@ -259,12 +204,12 @@ def test_a_death_at_any_write_leaves_a_loadable_model(
     def crash(*arguments: Any) -> object:
         calls.append(arguments)
         if len(calls) == call:
-            raise Crash
+            raise KeyboardInterrupt
         return original(*arguments)
 
     newer = random_model(seed=1, vocab_size=tokenizer.vocab_size, norm="pre", trained_length=30)
     monkeypatch.setattr(files.os, function, crash)
-    with contextlib.suppress(Crash):
+    with contextlib.suppress(KeyboardInterrupt):
         save_checkpoint(directory, newer.config, newer.state_dict(), tokenizer, card="# new", heads=HEADS)
     monkeypatch.undo()
     assert load_checkpoint(directory).config == newer.config
@@ -295,17 +240,6 @@ def test_no_module_of_the_package_can_pickle_and_what_reads_pickles_reads_number
                 assert "weights_only=True" in [ast.unparse(keyword) for keyword in node.keywords], path
 
 
-@pytest.mark.parametrize("length", range(8))
-def test_equal_content_gives_equal_bytes_with_numbers_at_a_multiple_of_eight(length: int):
-    notes = {"b": "x" * length, "a": "é"}
-    content = serialize_tensors({"w": torch.arange(3.0)}, notes)
-    assert content == serialize_tensors({"w": torch.arange(3.0)}, notes)
-    size = int.from_bytes(content[:8], "little")
-    assert (size % 8, len(content)) == (0, 8 + size + 12)
-    header = json.loads(content[8 : 8 + size])
-    assert [*header["__metadata__"].items()] == [*notes.items()]
-
-
 def restored(state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     return dict(unpacked(Path("x"), state))
 
@@ -328,10 +262,9 @@ def test_a_matrix_loses_at_most_half_a_step_of_its_row_in_8_bits_and_a_vector_no
         packed({"w": torch.tensor([[1.0, torch.nan]])})
 
 
-@pytest.mark.parametrize("least", [1, 2, 3])
-def test_a_matrix_that_was_in_8_bits_before_loses_nothing(least: int):
+def test_a_matrix_that_was_in_8_bits_before_loses_nothing():
     numbers = torch.randint(-MOST, MOST + 1, (30, 20))
-    numbers[numbers.abs() < least] = least
+    numbers[numbers.abs() < 2] = 2
     weight = numbers.float() / torch.tensor(61.37193)
     stored = packed({"w": weight})
     assert torch.equal(restored(stored)["w"], weight)
@@ -358,28 +291,13 @@ def means_of(config: Any, heads: int | None = None) -> HeadMeans:
     return HeadMeans(outputs, {"data": "three pairs"})
 
 
-def test_a_model_with_means_can_be_ablated_by_them_and_one_without_says_so(
-    closed_form_models, tmp_path: Path
-):
-    directory = Path(shutil.copytree(closed_form_models["copy"], tmp_path / "copy"))
-    sentence, change = CASES["copy"].sentence, do.ablate("cross", 0, 0, by="mean")
-    translator = load_translator(directory)
-    with pytest.raises(do.InterventionError, match="has no mean outputs"):
-        translator.translate(sentence, interventions=[change])
-    write_means(directory, means := means_of(translator.config))
-    opened = load_translator(directory)
-    assert opened.means.about == {"data": "three pairs"}
-    assert {kind: outputs.tolist() for kind, outputs in opened.means.outputs.items()} == {
-        kind: outputs.tolist() for kind, outputs in means.outputs.items()
-    }
-    ablated = opened.translate(sentence, max_length=3, interventions=[change])
-    assert (ablated.attention.layer("cross", 0).output[0] == means.outputs["cross"][0, 0]).all()
-    assert ablated.attention.audit().passed
-
-
-def test_means_of_other_weights_or_another_model_are_not_used(directory: Path):
+def test_means_come_back_but_those_of_other_weights_or_another_model_are_not_used(directory: Path):
     config = load_checkpoint(directory).config
-    write_means(directory, means_of(config))
+    write_means(directory, means := means_of(config))
+    opened = load_translator(directory).means
+    assert opened.about == means.about
+    for kind, outputs in means.outputs.items():
+        assert torch.equal(opened.outputs[kind], outputs)
     content = (directory / MEANS_FILE).read_bytes()
     for damage, words in (
         (lambda: write_means(directory, means_of(config, heads=1)), r"another model; remove it\.$"),

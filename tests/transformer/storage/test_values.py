@@ -59,10 +59,8 @@ def test_a_damaged_file_is_refused_or_gives_back_what_it_says(values: Any):
 
 OTHER_TYPES: list[tuple[dict[str, object], str]] = [
     ({"sizes": [1.0, True]}, "True in sizes of the file is no float"),
-    ({"sizes": [float("nan")]}, "nan in sizes"),
     ({"parts": {"b": [{"share": 1.0}]}}, "There is no place in b of parts of the file"),
     ({"parts": {"b": [{"place": [0, 1, 2], "share": 1.0}]}}, "shorter|longer"),
-    ({"parts": {"b": [{"place": [0, 1.5], "share": 1.0}]}}, "1.5 in place of b of parts"),
 ]
 
 
@@ -98,15 +96,6 @@ def test_json_is_written_a_line_a_field_and_read_within_limits(tmp_path: Path):
                 files.read_json(path)
 
 
-def test_a_file_is_claimed_once_until_it_is_closed(tmp_path: Path):
-    with files.claimed(tmp_path / "lock") as first:
-        assert first is not None
-        assert files.claimed(tmp_path / "lock") is None
-    second = files.claimed(tmp_path / "lock")
-    assert second is not None
-    second.close()
-
-
 def card(lines: str) -> str:
     return f"---\n{lines}\n---\n\n# Name\n"
 
@@ -119,16 +108,11 @@ def grown(levels: int, field: str) -> str:
 
 
 UNREADABLE = [
-    *(
-        (grown(levels, field), "uses YAML aliases, so it is not read.")
-        for levels in (2, 8)
-        for field in ("license", "language", "model-index", "anything")
-    ),
+    *((grown(8, field), "uses YAML aliases, so it is not read.") for field in ("license", "model-index")),
     ("a: [", "not valid YAML"),
     ("- 1", "not valid YAML with named values"),
     ("[" * 400, "not valid YAML"),
     ("? [a]\n: b", "not valid YAML"),
-    ("a: \x00", "not valid YAML"),
     ('license: "\\ud800"', "not valid YAML"),
     ('language: "\\UFFFFFFFF"', "not valid YAML"),
     ("\n".join(f"{' ' * i}a:" for i in range(40)), "not valid YAML"),
@@ -158,7 +142,6 @@ LONG = {"license": 100, "license_name": 200, "good_at": 200, "guided_alignment":
             Header(("en", "no"), license="1.0"),
         ),
         ("language: en", Header(("en",))),
-        ("language: ~\nlicense: null", Header()),
         ("a: " + "x" * (MOST_CHARACTERS - 3), Header()),
         (
             "\n".join(f"{name}: {'x' * most}" for name, most in LONG.items()),
@@ -166,23 +149,17 @@ LONG = {"license": 100, "license_name": 200, "good_at": 200, "guided_alignment":
         ),
         (f"tags: [{'a,' * 1000}]\nlanguage: [{'x' * 200}]", Header(("x" * 200,))),
     ],
-    ids=range(6),
+    ids=range(5),
 )
 def test_what_readers_rely_on_is_read_as_text(lines: str, header: Header):
     assert Header.of(card(lines)) == header
-
-
-def test_a_header_stands_at_the_start_of_a_card():
-    assert Header.of("# Name\n\n---\nlicense: mit\n---\n") == Header.of("") == Header()
 
 
 @pytest.mark.parametrize(
     ("lines", "named"),
     [
         ("license: [a, b]", "license"),
-        ("license: {a: b}", "license"),
         *((f"{name}: {'x' * (most + 1)}", name) for name, most in LONG.items() if name != "good_at"),
-        ("language: {en: de}", "language"),
         ("language: [en, [de]]", "language"),
         (f"language: [{'x' * 201}]", "language"),
         (f"tags: [{'a,' * 1001}]\nlicense: [a]", "license and tags"),

@@ -10,15 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from changes import EVERY, changeable
 from forged import forged
 from published import published
 from random_models import random_language_model, random_model, random_recurrent
 from torch import Tensor
-from torch.nn import functional as F
 
-from explorer.lenses.what_if.controls import encode_moved
-from transformer import AttentionKind, Capture, Sampling, Window, load_trace, load_translator, save_trace
+from transformer import AttentionKind, Capture, Sampling, load_trace, load_translator, save_trace
 from transformer.audit import (
     LABELS_UNMADE,
     POSITIONS_UNMADE,
@@ -29,11 +26,9 @@ from transformer.audit import (
     merged,
 )
 from transformer.config import Place, Sublayer
-from transformer.decoding import DecodingState
 from transformer.encodings import REGISTRY
-from transformer.hooks import Hooks
 from transformer.run import Translation
-from transformer.trace import AttentionTrace, EmbeddingTrace, LayerTrace, trace_of
+from transformer.trace import AttentionTrace, EmbeddingTrace, LayerTrace
 from transformer.translator import Translator, retrace
 from transformer.view import PLACES, Check
 
@@ -63,39 +58,19 @@ def trace(translator) -> AttentionTrace:
 # --- what is recorded ---------------------------------------------------------------------------------------
 
 
-def test_capture_never_leaves_fused_attention(translator, monkeypatch):
-    fused, calls = F.scaled_dot_product_attention, []
-
-    def counted(*arguments: Any, **named: Any) -> Tensor:
-        calls.append(1)
-        return fused(*arguments, **named)
-
-    monkeypatch.setattr(F, "scaled_dot_product_attention", counted)
-    for capture in (True, False):
-        translator.translate(TEXT, max_length=9, capture=capture)
-    assert len(calls) == 2 * (2 + 9 * 6)
-
-
 @pytest.mark.parametrize("options", WAYS)
 def test_capture_changes_no_number_and_a_replay_records_the_same(translator, options):
     on, off = (translator.translate(TEXT, max_length=9, capture=c, **options) for c in (True, False))
     assert (on.log_probs, on.steps, off.attention) == (off.log_probs, off.steps, None)
     assert on.attention.audit().placed
-    hooks = Hooks(Capture().parts)
-    state = DecodingState(translator.model, torch.tensor([[*translator.ids(TEXT), 2]]), hooks)
-    log_probs = state.forced([on.target_ids], hooks)[0]
-    replayed = trace_of(hooks, translator.config, lambda *_: None)
+    replayed = retrace(translator, on)
+    assert not wrong(on) | wrong(replayed)
     for place in on.attention.places:
-        np.testing.assert_allclose(on.attention.weights(*place), replayed.weights(*place), atol=1e-5)
-    chosen = [float(row[i]) for row, i in zip(log_probs, on.target_ids, strict=True)]
-    np.testing.assert_allclose(on.log_probs, chosen, atol=1e-5)
+        theirs = replayed.attention.weights(*place)
+        np.testing.assert_allclose(on.attention.weights(*place), theirs, atol=1e-5)
 
 
 def test_what_is_recorded_adds_up(translator, run):
-    for kind in KINDS:
-        view = run.head(kind, 1, 3)
-        np.testing.assert_allclose(view.weights @ view.value, view.output, atol=1e-4 * abs(view.value).max())
-        np.testing.assert_allclose(view.query @ view.key.T / 8**0.5, view.scores, atol=1e-4)
     model = translator.model
     for side, ids in (("encoder", [*translator.ids(TEXT), 2]), ("decoder", [1, *run.target_ids[:-1]])):
         tokens = model.embedding.weight[ids].numpy() * 32**0.5
@@ -116,16 +91,13 @@ def test_what_is_recorded_adds_up(translator, run):
     torch.testing.assert_close(chain[4].read, norm(chain[4].before), atol=1e-5, rtol=0)
 
 
-def test_recorded_bytes_are_linear_in_the_length_up_to_1024_tokens(translator):
+def test_recorded_bytes_are_linear_in_the_length(translator):
     def bytes_of(words: int) -> int:
         return translator.force(" ".join(["one"] * words), " ".join(["eins"] * words)).attention.nbytes
 
-    sizes = [bytes_of(n) for n in (31, 63, 127)]
-    per_position = 4 * 32 * 4 * (2 + 3 + 3)
-    assert sizes == pytest.approx([per_position * n for n in (32, 64, 128)], rel=1e-3)
-    longest = translator.translate(" ".join(["one"] * 1023), max_length=3)
-    view = longest.head("encoder", 0, 0, Window(1000, 1024, 0, 64))
-    assert (len(longest.source_tokens), view.weights.shape, view.audit.passed) == (1024, (24, 64), True)
+    assert [bytes_of(n) for n in (31, 127)] == pytest.approx(
+        [4 * 32 * 4 * 8 * n for n in (32, 128)], rel=1e-3
+    )
 
 
 # --- a layer ------------------------------------------------------------------------------------------------
@@ -163,7 +135,6 @@ MAPS: dict[str, Callable[[Tensor], Tensor]] = {
     "columns shifted": lambda weights: weights.roll(1, dims=-1),
     "heads shifted": lambda weights: weights.roll(1, dims=0),
     "one changed": one_more,
-    "uniform": lambda weights: torch.full_like(weights, 1 / weights.shape[-1]),
     "not a number": lambda weights: weights * torch.nan,
 }
 
@@ -220,19 +191,7 @@ def test_an_honest_trace_passes_every_check_in_any_precision(trace):
     assert worst["row sums"] < 1e-5
     assert worst["outputs"] < 1e-4
     assert 0 <= worst["log-probabilities"] <= 1e-4
-    for dtype in (torch.float64, torch.float16):
-        assert audit(replace(trace, dtype=dtype), trace.places).passed
-
-
-@pytest.mark.parametrize("side", ["encoder", "decoder"])
-@pytest.mark.parametrize("part", ["tokens", "positions", "input"])
-def test_a_changed_embedding_fails(trace, side, part):
-    entered = trace.embeddings[side]
-    for change in (lambda x: x.roll(1, dims=0), lambda x: x + 1e-3, lambda x: x * torch.nan):
-        other = replace(entered, **{part: change(getattr(entered, part))})
-        mutated = forged(trace, embeddings={**trace.embeddings, side: other})
-        assert failed(*audit(mutated, mutated.places).checks) == {"embeddings"}
-        assert not mutated.audit().passed
+    assert audit(replace(trace, dtype=torch.float16), trace.places).passed
 
 
 def test_other_log_probabilities_and_reports_of_nothing_fail():
@@ -260,16 +219,15 @@ def test_a_head_is_audited_when_somebody_asks_and_once(run):
     assert places == [(("cross", 1),)]
 
 
-@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", ["weights", "scores", "mask", "query", "key", "value", "output"])
-def test_an_array_of_a_view_that_is_not_the_trace_s_fails(run, kind, name):
-    view, record = run.head(kind, 1, 2), run.attention.layer(kind, 1)
+def test_an_array_of_a_view_that_is_not_the_trace_s_fails(run, name):
+    view, record = run.head("decoder", 1, 2), run.attention.layer("decoder", 1)
     assert audit_view(view, record).passed
     array = getattr(view, name)
     other = array.copy()
     other[1, 0] = ~other[1, 0] if name == "mask" else other[1, 0] + 0.01
     assert failed(*audit_view(replace(view, **{name: other}), record).checks) == {"arrays drawn"}
-    assert not audit_view(replace(view, **{name: array.T}), record).passed or (array == array.T).all()
+    assert not audit_view(replace(view, **{name: array.T}), record).passed
 
 
 def test_a_view_of_another_place_or_with_other_axes_fails(run):
@@ -311,13 +269,10 @@ def test_heads_layers_and_steps_in_each_other_s_place_fail(trace, kind):
         assert failures(put(trace, (kind, 1), **moved(record, 1, "query", "output"))) == {PLACES}
 
 
-def test_records_of_another_sentence_and_numbers_that_are_none_fail(translator, trace):
+def test_records_of_another_sentence_and_of_layers_the_other_way_round_fail(translator, trace):
     other = translator.translate(OTHER, max_length=6).attention.layer("encoder", 0)
     theirs = {name: getattr(other, name) for name in RECORDS}
     assert failures(put(trace, (AttentionKind.ENCODER, 0), **theirs)) == {PLACES}
-    query = trace.layer("cross", 0).query.clone()
-    query[0, 0, 0] = torch.nan
-    assert PLACES in failures(put(trace, (AttentionKind.CROSS, 0), query=query))
     crossed = trace.layers[AttentionKind.CROSS]
     turned = tuple(replace(each, output=each.output.roll(1, 0)) for each in reversed(crossed))
     assert not forged(trace, layers={**trace.layers, AttentionKind.CROSS: turned}).audit().passed
@@ -408,28 +363,6 @@ def test_positions_of_the_next_token_and_the_trace_of_another_sentence_fail(tran
     others = {"source_text": OTHER, "text": "one two four three", "steps": ()}
     for name, value in [*others.items(), ("steps", english.steps[1:])]:
         assert wrong(replace(english, **{name: value})) == {"text"}
-
-
-@pytest.mark.parametrize("options", WAYS)
-def test_cached_steps_and_replays_have_their_positions(translator, options):
-    run = translator.translate(TEXT, max_length=6, **options)
-    assert not wrong(run)
-    assert not wrong(retrace(translator, run))
-
-
-def test_a_changed_run_has_the_tokens_that_its_changes_ask_for(translator):
-    model = changeable(translator.tokenizer)
-    for name, change in EVERY.items():
-        run = model.translate("one two three four", max_length=6, interventions=[change])
-        assert not wrong(run), name
-        assert "text" in wrong(replace(run, source_tokens=exchanged(run.source_tokens))), name
-
-
-def test_a_moved_sentence_has_its_moved_positions(translator):
-    trace = encode_moved(translator, TEXT, 7)
-    assert trace.audit().passed
-    elsewhere = replace(trace, tokens={"encoder": replace(trace.tokens["encoder"], first=6)})
-    assert not elsewhere.audit().passed
 
 
 @pytest.mark.parametrize("positions", ["sinusoidal", "learned"])

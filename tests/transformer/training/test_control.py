@@ -23,23 +23,21 @@ def pipe() -> Iterator[tuple[int, int]]:
     os.close(ends[0])
 
 
-def waiting(control: RunControl, stops: list[int]) -> threading.Thread:
+def paused(stops: list[int], pipe: tuple[int, int]) -> tuple[threading.Thread, threading.Thread]:
+    """Who reads the lines, and a run that waits because a line has told it to."""
+    control = RunControl()
+    reader = control.hold(lambda: stops.append(1), pipe[0])
+    control.wait(lambda: bool(stops))
+    os.write(pipe[1], PAUSE + b"\n")
+    until(lambda: not control._free.is_set())
     thread = threading.Thread(target=control.wait, args=(lambda: bool(stops),), daemon=True)
     thread.start()
-    return thread
-
-
-def held(control: RunControl) -> bool:
-    return not control._free.is_set()
+    return reader, thread
 
 
 def test_a_run_that_is_held_goes_on_when_it_is_told(pipe: tuple[int, int]) -> None:
-    control, stops = RunControl(), list[int]()
-    control.hold(lambda: stops.append(1), pipe[0])
-    control.wait(lambda: bool(stops))
-    os.write(pipe[1], PAUSE + b"\n")
-    until(lambda: held(control))
-    thread = waiting(control, stops)
+    stops: list[int] = []
+    _, thread = paused(stops, pipe)
     os.write(pipe[1], b"nonsense\n" + GO_ON + b"\n")
     thread.join(60)
     assert not thread.is_alive()
@@ -50,26 +48,20 @@ def test_a_run_that_is_held_goes_on_when_it_is_told(pipe: tuple[int, int]) -> No
 def test_a_run_that_is_held_ends_when_it_is_stopped_or_nothing_more_can_come(
     by: str, pipe: tuple[int, int]
 ) -> None:
-    control, stops = RunControl(), list[int]()
-    reader = control.hold(lambda: stops.append(1), pipe[0])
-    os.write(pipe[1], PAUSE + b"\n")
-    until(lambda: held(control))
-    thread = waiting(control, stops)
+    stops: list[int] = []
+    threads = paused(stops, pipe)
     if by == "line":
         os.write(pipe[1], STOP + b"\n")
     os.close(pipe[1])
-    for each in (reader, thread):
+    for each in threads:
         each.join(60)
         assert not each.is_alive()
     assert stops
 
 
 def test_a_signal_ends_a_run_that_is_held(pipe: tuple[int, int]) -> None:
-    control, stops = RunControl(), list[int]()
-    control.hold(lambda: None, pipe[0])
-    os.write(pipe[1], PAUSE + b"\n")
-    until(lambda: held(control))
-    thread = waiting(control, stops)
+    stops: list[int] = []
+    _, thread = paused(stops, pipe)
     stops.append(1)
     thread.join(60)
     assert not thread.is_alive()

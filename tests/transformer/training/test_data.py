@@ -22,7 +22,7 @@ from transformer.training.data import (
     make_batch,
     rounded,
 )
-from transformer.training.toys import HELD_OUT, LENGTHS, MONTHS, SHORTEST, TOYS, toy_data
+from transformer.training.toys import HELD_OUT, LENGTHS, SHORTEST, TOYS, toy_data
 
 
 def encoded(*pairs: tuple[list[int], list[int]]) -> EncodedPairs:
@@ -55,14 +55,13 @@ def test_an_epoch_has_every_pair_once_within_the_limit_and_little_padding():
     assert max(max(batch.src_ids.numel(), batch.tgt_ids.numel()) for batch in batches) <= 400
     padding = sum(int((batch.src_ids == PAD_ID).sum()) for batch in batches)
     assert padding < 0.07 * sum(batch.src_ids.numel() for batch in batches)
-    assert order == epoch_order(data, 400, 3, 0)
     assert order not in (epoch_order(data, 400, 3, 1), epoch_order(data, 400, 2, 0))
     long = encoded(([4] * 30, [4]), ([4], [4]))
     assert group_by_length(long, range(2), 10) == [[1], [0]]
     assert sum(len(batch.src_ids) for batch in data.in_order(100)) == 2000
 
 
-@pytest.mark.parametrize("skip", [0, 3, 40, 100])
+@pytest.mark.parametrize("skip", [3, 100])
 def test_skipping_batches_continues_the_same_stream(skip: int):
     data = random_lengths(100)
     whole = list(islice(data.batches(100, 1, 0, 1), skip + 4))
@@ -143,7 +142,6 @@ def test_names_and_numbers_are_swapped_on_both_sides_alike():
         assert {*pair.source.rstrip(".").split()} & {*pair.target.rstrip(".").split()}
         assert "1992" not in pair.source + pair.target
         assert "Maria" not in pair.source
-    assert extra("swap", pairs, seed=3) == swapped
     names = extra("swap", [SentencePair(f"Name{n} x", f"Name{n} y") for n in "abcdef"])
     assert all(pair.source.split()[0] == pair.target.split()[0] for pair in names)
     assert {pair.source for pair in names} != {f"Name{n} x" for n in "abcdef"}
@@ -178,31 +176,10 @@ def test_every_pair_of_a_toy_is_right_and_none_occurs_twice(name: str):
             assert pair.target == parsed(pair.source)
     assert len({pair.source for pair in pairs}) == len(pairs)
     assert len(data.valid) == HELD_OUT < len(data.train)
-    assert toy_data(name) == toy_data(name)
-    assert toy_data(name, seed=2).train != toy_data(name).train
+    assert toy_data(name) == toy_data(name) != toy_data(name, seed=2)
 
 
-@pytest.mark.parametrize("name", TOYS)
-def test_every_letter_month_and_digit_of_a_toy_is_one_piece(name: str):
-    data = toy_data(name)
-    texts = (text for pair in data.train for text in (pair.source, pair.target))
-    tokenizer = Tokenizer.train((*data.words, *texts), 400, at_most=True)
-    for words in (
-        (["g", "c", "a", "h", "e"],) if name in ORDERS else (["26", month, "1982"] for month in MONTHS)
-    ):
-        pieces = [piece.strip("▁") for piece in tokenizer.pieces(tokenizer.encode(" ".join(words)))]
-        parts = [part for word in words for part in (word if word.isdecimal() else [word])]
-        assert [piece for piece in pieces if piece] == parts
-
-
-@pytest.mark.parametrize(
-    ("name", "length", "message"),
-    [
-        ("shuffle", 5, "not a toy task; choose copy"),
-        ("copy", 2, "choose 3 to 12"),
-        ("copy", 13, "choose 3 to"),
-    ],
-)
-def test_a_task_that_does_not_exist_is_refused(name: str, length: int, message: str):
-    with pytest.raises(ValueError, match=message):
-        toy_data(name, length)
+def test_a_task_that_does_not_exist_is_refused():
+    for name, length, words in (("shuffle", 5, "choose copy"), ("copy", 2, "3 to 12"), ("copy", 13, "3 to")):
+        with pytest.raises(ValueError, match=words):
+            toy_data(name, length)

@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import one_after_another
@@ -21,15 +20,6 @@ ROOT = Path(__file__).parents[3]
 SIZES = ["--preset", "tiny", "--vocab-size", "300", "--d-model", "16", "--n-heads", "2", "--d-ff", "16"]
 STEPS = ["--steps", "6", "--checkpoint-every", "2", "--evaluate-every", "3", "--warmup", "2"]
 ALIKE = [*SIZES, *STEPS, "--dropout", "0", "--batch-positions", "60", "--device", "cpu"]
-
-
-@dataclass(frozen=True)
-class Together:
-    """Three commands of two processes."""
-
-    output: Path  # the run that the first one trained
-    scores: list[str]  # the command that scores a file
-    done: subprocess.CompletedProcess[str]  # the job that ran these two, and then a command with an error
 
 
 @pytest.fixture(scope="module")
@@ -71,21 +61,23 @@ def assert_alike(one: Path, other: Path) -> None:
         torch.testing.assert_close(ours[name], theirs[name], rtol=1e-4, atol=1e-5)
 
 
-@pytest.fixture(scope="module")
-def together(pairs: list[str], alone: Path, tmp_path_factory: pytest.TempPathFactory) -> Together:
-    """What two processes train and measure, one command after the other; the last one has an error."""
-    folder = tmp_path_factory.mktemp("together")
-    output, broken = folder / "run", folder / "broken.tsv"
+def test_two_processes_train_score_and_end_as_one_does(pairs, alone: Path, tmp_path: Path, capfd) -> None:
+    """One that accumulates two batches; the last command has an error."""
+    output, broken = tmp_path / "run", tmp_path / "broken.tsv"
     broken.write_text("one\teins\t0-0\n" + f"{'one ' * 2000}\teins\t0-0\n", encoding="utf-8")
     train = [*pairs, "--output", str(output), *ALIKE]
     scores = ["evaluate", "--model", str(alone), "--data", pairs[-1], "--json"]
     align = ["align", "--model", str(alone), "--data", str(broken)]
     done = torchrun(one_after_another.__file__, json.dumps([train, scores, align]))
-    return Together(output, scores, done)
-
-
-def test_two_processes_equal_one_that_accumulates_two_batches(together: Together, alone: Path) -> None:
-    assert_alike(together.output, alone)
+    assert_alike(output, alone)
+    capfd.readouterr()
+    assert main(scores) == 0
+    one = json.loads(capfd.readouterr().out)
+    (two,) = (json.loads(line) for line in done.stdout.splitlines() if line.startswith("{"))
+    assert {name for name in one | two if one.get(name) != two.get(name)} <= {"tokens_per_second"}
+    assert done.returncode != 0
+    assert "shorten it to at most" in done.stderr
+    assert 'Traceback (most recent call last):\n  File "/root' not in done.stderr
 
 
 def test_a_job_whose_process_was_killed_is_repeated_from_its_last_checkpoint(
@@ -98,19 +90,3 @@ def test_a_job_whose_process_was_killed_is_repeated_from_its_last_checkpoint(
     assert mark.exists()
     assert "Another process of the job has ended" in done.stderr
     assert_alike(output, alone)
-
-
-def test_two_processes_score_a_file_as_one_does(
-    together: Together, capfd: pytest.CaptureFixture[str]
-) -> None:
-    assert main(together.scores) == 0
-    one = json.loads(capfd.readouterr().out)
-    (two,) = (json.loads(line) for line in together.done.stdout.splitlines() if line.startswith("{"))
-    assert one.keys() == two.keys()
-    assert {name for name in one if one[name] != two[name]} <= {"tokens_per_second"}
-
-
-def test_an_error_of_one_process_ends_the_job_with_its_sentence(together: Together) -> None:
-    assert together.done.returncode != 0
-    assert "shorten it to at most" in together.done.stderr
-    assert 'Traceback (most recent call last):\n  File "/root' not in together.done.stderr

@@ -4,7 +4,7 @@ import json
 import math
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ from torch.nn import functional as F
 
 from transformer.batches import translate_all
 from transformer.commands.evaluate import corpus_scores
-from transformer.config import RecurrentConfig, Score, TransformerConfig
+from transformer.config import RecurrentConfig, TransformerConfig
 from transformer.model import Transformer
 from transformer.recurrent import Recurrent
 from transformer.storage.files import CheckpointError
@@ -63,8 +63,9 @@ def losses(trainer: Trainer) -> list[float]:
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
-@pytest.mark.parametrize("rows", [7, ROWS_AT_ONCE[False] + 5])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(
+    ("rows", "dtype"), [(7, torch.float64), (ROWS_AT_ONCE[False] + 5, torch.float32)], ids=str
+)
 def test_the_loss_and_its_gradients_are_those_of_pytorch(smoothing: float, rows: int, dtype: torch.dtype):
     """Labels below zero do not count; features may be of another type than the sums."""
     generator = torch.Generator().manual_seed(1)
@@ -122,9 +123,8 @@ def test_evaluated_loss_is_the_mean_log_probability_in_any_batches(data: Encoded
     assert perplexity(even, pieces) == pytest.approx(50)
 
 
-@pytest.mark.parametrize("norm", ["pre", "post"])
-def test_a_batch_of_few_shapes_has_the_loss_and_gradient_of_the_others(data: EncodedPairs, norm: str):
-    trainer, parts = make_trainer(data, dropout=0.0, norm=norm), []
+def test_a_batch_of_few_shapes_has_the_loss_and_gradient_of_the_others(data: EncodedPairs):
+    trainer, parts = make_trainer(data, dropout=0.0), []
     for positions in (0, 90):
         batch = make_batch(data, range(5), positions)
         assert (len(batch.src_ids) > 5) == bool(positions)
@@ -150,27 +150,14 @@ def test_schedules_follow_their_formulas():
     assert rates == pytest.approx([(512 * 4000) ** -0.5 * share for share in (1, 1 / 2, 1 / 2)])
     linear = TrainingOptions(steps=100, warmup=10, learning_rate=1.0)
     rates = [learning_rate(linear, step, 8) for step in range(1, 101)]
-    assert rates[:10] == pytest.approx(warm)
-    falls = np.diff(rates[10:])
-    np.testing.assert_allclose(falls, falls[0], atol=1e-9)
-    assert (max(rates), 0 < rates[-1] < 0.02, falls[0] < 0) == (1.0, True, True)
+    assert rates == pytest.approx([*warm, *(k / 91 for k in range(90, 0, -1))])
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"steps": 0},
-        {"steps": 1.5},
-        {"label_smoothing": 1.0},
-        {"schedule": "cosine"},
-        {"precision": "int8"},
-        {"decay_steps": 0},
-    ],
-    ids=str,
-)
-def test_impossible_options_are_refused(changes: dict[str, Any]):
-    with pytest.raises(ValueError, match=next(iter(changes))):
-        TrainingOptions(**changes)
+def test_impossible_options_are_refused():
+    wrong = {"steps": 0, "label_smoothing": 1.0, "schedule": "cosine", "precision": "int8", "decay_steps": 0}
+    for name, value in wrong.items():
+        with pytest.raises(ValueError, match=name):
+            TrainingOptions(**{name: value})
 
 
 def test_byte_dropout_drops_the_rounded_share_repeats_and_rests_in_evaluation(data: EncodedPairs):
@@ -185,8 +172,7 @@ def test_byte_dropout_drops_the_rounded_share_repeats_and_rests_in_evaluation(da
         outputs.append(layer(x))
     assert torch.equal(*outputs)
     assert torch.equal(layer.eval()(x), x)
-    kinds = {type(module) for module in make_trainer(data).model.modules()}
-    assert (ByteDropout in kinds, nn.Dropout in kinds) == (True, False)
+    assert nn.Dropout not in {type(module) for module in make_trainer(data).model.modules()}
 
 
 # --- steps --------------------------------------------------------------------------------------------------
@@ -235,8 +221,7 @@ def exported(tokenizer: Tokenizer) -> Exported:
     return Exported(tokenizer, "the card", averaged=True)
 
 
-@pytest.mark.parametrize("stop", [1, 3, 7])
-@pytest.mark.parametrize("recurrent", [False, True])
+@pytest.mark.parametrize(("stop", "recurrent"), [(1, False), (7, False), (3, True)])
 def test_a_resumed_run_has_exactly_the_losses_of_an_uninterrupted_one(
     data: EncodedPairs, exported: Exported, tmp_path: Path, stop: int, recurrent: bool
 ):
@@ -264,8 +249,6 @@ def test_a_state_is_one_file_with_all_that_decides_what_is_exported(data, export
     trainer.advance()
     RunDirectory(tmp_path, trainer, exported, "data").save_state()
     assert [path.name for path in tmp_path.iterdir()] == [STATE_FILE]
-    header = (tmp_path / STATE_FILE).read_bytes()
-    assert json.loads(header[8 : 8 + int.from_bytes(header[:8], "little")])["__metadata__"]["step"] == "1"
     opened = load_exported(tmp_path)
     assert opened.tokenizer.to_bytes() == exported.tokenizer.to_bytes()
     assert (opened.card, opened.averaged) == ("the card", True)
@@ -314,9 +297,8 @@ def test_bleu_is_sacrebleu_s_of_the_greedy_translations_and_exact_is_exact(close
     words = CASES["copy"].sentence.split()
     texts = [" ".join(words[: i + 1]) for i in range(len(words))]
     own = [SentencePair(text, translator.translate(text).text) for text in texts]
-    others = [f"{own[0].target} x", "x", own[2].target.swapcase()]
-    wrong = [SentencePair(pair.source, other) for pair, other in zip(own, others, strict=False)]
-    for pairs, share in ((own, 1.0), ([*wrong, *own[3:]], 1 - 3 / len(own))):
+    wrong = [SentencePair(own[0].source, f"{own[0].target} x"), *own[1:]]
+    for pairs, share in ((own, 1.0), (wrong, 1 - 1 / len(own))):
         found = GreedyBleu(pairs, translator.tokenizer, len(pairs), 40)(translator.model)
         assert found["exact"] == pytest.approx(share)
 
@@ -327,7 +309,6 @@ def test_measuring_bleu_leaves_a_model_as_it_was_and_may_have_nothing_to_say(tra
     assert measure(model)["bleu_sentences"] == 5
     assert model.training
     assert torch.equal(torch.get_rng_state(), before)
-    assert all(parameter.requires_grad for parameter in model.parameters())
     nn.init.constant_(model.embedding.weight, torch.nan)
     assert measure(model) == {}
     long = [SentencePair("one " * 50, "eins"), *PAIRS[:30]]
@@ -355,8 +336,8 @@ TURNED = [
 ]
 
 
-@pytest.mark.parametrize("score", get_args(Score))
-def test_a_twin_of_every_score_learns_to_reverse_three_words(score: str, tmp_path: Path):
+def test_a_recurrent_twin_learns_to_reverse_three_words(tmp_path: Path):
+    score = "local"
     pairs, run = tmp_path / "pairs.tsv", tmp_path / "run"
     pairs.write_text("".join(f"{source}\t{target}\n" for source, target in TURNED), encoding="utf-8")
     command = ["train", "--preset", f"recurrent-{score}", "--train", str(pairs), "--valid", str(pairs)]
@@ -370,21 +351,7 @@ def test_a_twin_of_every_score_learns_to_reverse_three_words(score: str, tmp_pat
     assert sum(right) / len(right) > 0.8
 
 
-def test_operations_count_every_matrix_that_a_position_passes():
-    model = Recurrent(config := RecurrentConfig(vocab_size=50, d_model=16, score="additive"))
-    both = (*model.encoder.parameters(), *model.decoder.parameters())
-    matrices = sum(each.numel() for each in both if each.dim() > 1)
-    assert sum(config.products.values()) == matrices - model.decoder.start.weight.numel()
-
-
 # --- CUDA ---------------------------------------------------------------------------------------------------
-
-
-@CUDA
-def test_training_on_cuda_lowers_the_loss(data: EncodedPairs):
-    options = replace(OPTIONS, steps=60, warmup=10)
-    steps = [*train(Trainer(make_model().cuda(), data, options), data)]
-    assert steps[-1].loss < steps[0].loss - 2
 
 
 @CUDA
