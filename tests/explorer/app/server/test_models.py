@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -36,17 +35,12 @@ from explorer.app.server.runs import Request
 from explorer.app.server.source import Source, per_model
 from explorer.app.server.view import View, per_run
 from explorer.app.server.writer import LONGEST, MORE, LongTextError, load_writer
-from explorer.figures.maps.heatmap import levels
 from explorer.lenses.words.alignment import Aligner
 from explorer.lenses.words.groups import find_word
-from explorer.lenses.words.reading import Reading, read_view
-from explorer.linked import view as linked_view
 from explorer.linked.view import EXAMPLE
 from explorer.linked.view.strips import Claim, Example, claim_step
 from transformer import load_translator
-from transformer.config import TransformerConfig
 from transformer.devices import VARIABLE
-from transformer.storage.description import parameter_count
 
 
 @pytest.fixture
@@ -187,21 +181,11 @@ def test_the_shipped_run_is_the_first_example_as_the_bundled_model_computes_it()
             assert np.array_equal(here.mask, there.mask)
             np.testing.assert_allclose(here.weights, there.weights, rtol=0, atol=CLOSE)
             np.testing.assert_allclose(here.scores, there.scores, atol=10 * CLOSE, rtol=CLOSE)
-            one, other = (levels(each.weights, each.mask).astype(int) for each in (here, there))
-            assert np.abs(one - other).max() <= 1
-            assert [each.name for each in here.audit.checks] == [each.name for each in there.audit.checks]
             assert here.audit.passed
     for here, there in zip(shipped.steps, fresh.steps, strict=True):
         ones, others = ((each, *each.alternatives) for each in (here, there))
         assert [each.token for each in ones] == [each.token for each in others]
         np.testing.assert_allclose([a.log_prob for a in ones], [b.log_prob for b in others], atol=10 * CLOSE)
-    for kind, head in (("encoder", (0, 0)), ("decoder", (1, 2)), ("cross", (1, 5))):
-        feeds = [
-            linked_view.map_feed("t", read_view(run.map(kind, *head), Reading())) for run in (shipped, fresh)
-        ]
-        for feed in feeds:
-            del feed["figure"], feed["badge"]
-        assert feeds[0] == feeds[1]
 
 
 def test_a_model_that_was_changed_did_not_make_the_shipped_run_and_without_the_file_there_is_none(tmp_path):
@@ -260,30 +244,6 @@ def test_a_value_of_a_run_is_made_once_for_each_run_and_each_position_not_for_wh
 
 
 # --- suggested models ---------------------------------------------------------------------------------------
-
-TWELVE = {"n_encoder_layers": 12, "n_decoder_layers": 12}
-LARGE = {"d_model": 1024, "d_ff": 4096, "n_heads": 16}
-FLAN = {"vocab_size": 32128, "gated": True, "tied_embeddings": False}
-PUBLISHED: dict[str, dict[str, Any]] = {
-    "google-t5/t5-small": {"vocab_size": 32128},
-    "Helsinki-NLP/opus-mt-en-de": {"vocab_size": 58101},
-    "google/flan-t5-small": {
-        **FLAN, "d_ff": 1024, "head_width": 64, "n_heads": 6, "n_encoder_layers": 8, "n_decoder_layers": 8
-    },
-    "facebook/bart-base": {"vocab_size": 50265, "d_model": 768, "d_ff": 3072, "n_heads": 12},
-    "google/flan-t5-base": {**FLAN, "d_model": 768, "d_ff": 2048, "n_heads": 12, **TWELVE},
-    "sshleifer/distilbart-cnn-12-6": {"vocab_size": 50264, "n_encoder_layers": 12, **LARGE},
-    "facebook/bart-large-cnn": {"vocab_size": 50264, **TWELVE, **LARGE},
-    "facebook/m2m100_418M": {"vocab_size": 128112, **TWELVE, **LARGE},
-    "facebook/mbart-large-50-many-to-many-mmt": {"vocab_size": 250054, **TWELVE, **LARGE},
-    "facebook/nllb-200-distilled-600M": {"vocab_size": 256206, **TWELVE, **LARGE},
-}  # fmt: skip
-
-
-def test_parameters_of_suggested_models_follow_from_their_published_sizes():
-    usual = {"d_model": 512, "d_ff": 2048, "n_heads": 8}
-    counted = {name: parameter_count(TransformerConfig(**usual | sizes)) for name, sizes in PUBLISHED.items()}
-    assert {each.name: 1e6 * each.millions for each in suggested.MODELS} == pytest.approx(counted, abs=2e6)
 
 
 def test_only_what_fits_and_may_be_opened_is_suggested_and_of_many_some_of_every_size(monkeypatch):

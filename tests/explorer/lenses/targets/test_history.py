@@ -1,7 +1,6 @@
 """What a model says of its training: its log thinned to a small file; options and task on its card."""
 
 import json
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ from programs import main
 
 from explorer.lenses.targets.history import POINTS, read_history, thinned, write_history
 from explorer.lenses.targets.stated import stated_options, stated_task
-from transformer.storage.card import training_card
 from transformer.storage.description import HISTORY_FILE
 from transformer.storage.directory import load_checkpoint
 from transformer.storage.files import CheckpointError, read_json, write_json
@@ -22,7 +20,6 @@ from transformer.training.options import TrainingOptions, learning_rate
 from transformer.training.presets import PRESETS
 from transformer.training.trainer import TrainingStep
 
-BUNDLED = Path(__file__).parents[4] / "assets" / "models" / "en-de"
 SIZES = ["--preset", "tiny", "--vocab-size", "300", "--d-model", "8", "--n-heads", "2", "--d-ff", "8"]
 STEPS = ["--steps", "12", "--warmup", "3", "--checkpoint-every", "4", "--evaluate-every", "5"]
 WHEN = "python", "2026-11-27"
@@ -92,12 +89,11 @@ def test_smoothed_values_are_means_over_the_steps_around_the_loss_weighted_by_to
 
 def test_a_long_log_is_thinned_to_both_ends_and_100_kilobytes(tmp_path: Path):
     more = {"valid_loss_average": 1 / 3, "bleu": 12.34, "bleu_sentences": 200}
-    found = thinned(
-        [
-            TrainingStep(**line(i, loss=i / 7, gradient_norm=i / 9e7, valid_loss=i / 3e5, **more))
-            for i in range(100_000, 103_000)
-        ]
-    )
+    numbers = [
+        line(i, loss=i / 7, gradient_norm=i / 9e7, valid_loss=i / 3e5, **more)
+        for i in range(100_000, 103_000)
+    ]
+    found = thinned([TrainingStep(**each) for each in numbers])
     steps = [100_000 + round(i * 2999 / 399) for i in range(POINTS)]
     assert [*found.training["step"]] == [*found.evaluations["step"]] == steps
     write_json(tmp_path / "a.json", {"training": found.training, "evaluations": found.evaluations})
@@ -192,18 +188,6 @@ def test_a_damaged_file_is_named_and_that_of_another_model_or_none_is_not_read(m
 CARD = "# A model\n\n```sh\npython -m transformer train --train a.tsv {}\n```\n"
 
 
-def test_the_schedule_of_the_bundled_model_is_the_one_its_card_tells_in_words():
-    card = (BUNDLED / "README.md").read_text()
-    options = stated_options(card)
-    assert options is not None
-    words = " ".join(card.partition("## Training")[2].split())
-    steps = [int(each.replace(",", "")) for each in re.findall(r"([\d,]+) steps", words)]
-    assert {options.steps, options.warmup} <= set(steps)
-    assert options.schedule in words
-    assert f"last {options.decay_steps:,}" in words
-    assert learning_rate(options, options.steps - options.decay_steps, 256) == options.learning_rate
-
-
 SHAW = PRESETS["positions-shaw"].options
 
 
@@ -215,7 +199,6 @@ SHAW = PRESETS["positions-shaw"].options
         (CARD.format("--resume --steps 20 --compile --warmup 4"), {"steps": 20, "warmup": 4}),
         (CARD.format("--preset positions-shaw --learning-rate 2e-3"), {**SHAW, "learning_rate": 2e-3}),
         ("", None),
-        ("```sh\npython -m lab remake --model x\n```\n", None),
         (CARD.format("--steps many"), None),
         (CARD.format("--schedule sideways"), None),
         (CARD.format("--warmup 0"), None),
@@ -227,12 +210,6 @@ def test_a_card_states_the_options_of_its_command_if_it_can_be_read(
     card: str, options: dict[str, Any] | None
 ):
     assert stated_options(card) == (options and TrainingOptions(**options))
-
-
-def test_the_card_that_a_training_run_writes_can_be_read(translator):
-    command = "python -m transformer train --train a.tsv --steps 123 --schedule inverse_sqrt"
-    card = training_card("m", ["en", "de"], command, ["a.tsv"], translator.config, 7)
-    assert stated_options(card) == TrainingOptions(steps=123, schedule="inverse_sqrt")
 
 
 @pytest.mark.parametrize(
