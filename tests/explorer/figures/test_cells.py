@@ -6,13 +6,12 @@ import json
 import textwrap
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import plotly.io
 import pytest
 from closed_form import CASES, KNOWN
-from head_views import View, decoder_view, view
+from head_views import decoder_view, view
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -58,9 +57,7 @@ def test_hatching_covers_the_masked_cells_once_and_no_others(mask: np.ndarray):
 
 @PROPERTY
 @given(MASKS, st.integers(1, 9))
-def test_levels_are_0_only_where_masked_and_pooling_keeps_the_largest_of_each_block(
-    mask: np.ndarray, limit: int
-):
+def test_levels_are_0_only_where_masked_and_pooling_keeps_the_largest_of_each_block(mask, limit):
     weights = np.random.default_rng(mask.size).random(mask.shape)
     shown = levels(weights, mask)
     assert shown.dtype == np.uint8
@@ -75,9 +72,7 @@ def test_levels_are_0_only_where_masked_and_pooling_keeps_the_largest_of_each_bl
 
 @PROPERTY
 @given(st.integers(1, 9), st.integers(1, 9), st.integers(1, 40))
-def test_a_pooled_matrix_keeps_the_number_of_largest_magnitude_with_its_sign(
-    rows: int, columns: int, cells: int
-):
+def test_a_pooled_matrix_keeps_the_number_of_largest_magnitude_with_its_sign(rows, columns, cells):
     values = np.random.default_rng(cells).normal(size=(rows, columns))
     shown, down, along = pooled(values, cells)
     assert shown.size <= cells
@@ -144,9 +139,7 @@ READ = read_view(view("encoder", PIECES, PIECES), Reading(words=True))
         (READ, (2, 2, False), 3, [(-0.5, 2.5, 0.5, 1.5), (0.5, 1.5, 0.5, 1.5)]),
     ],
 )
-def test_the_cursor_is_ringed_and_the_rows_after_it_fade(
-    head: View, cursor: tuple[Any, ...], now: int, boxes
-):
+def test_the_cursor_is_ringed_and_the_rows_after_it_fade(head, cursor, now, boxes):
     figure, whole = marked(head, *cursor), heatmap(head).data[0]
     assert [(box.x0, box.x1, box.y0, box.y1) for box in figure.layout.shapes] == boxes
     cells = [each for each in figure.data if each.type == "heatmap"]

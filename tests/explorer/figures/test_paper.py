@@ -58,9 +58,7 @@ def test_each_letter_has_a_font_or_is_named_as_missing(text: str) -> None:
         ([cross(i, head=i) for i in range(3)], "sqrt"),
     ],
 )
-def test_cells_have_the_colours_of_their_weights_and_masked_ones_are_hatched(
-    heads: list[View], scale: str
-) -> None:
+def test_cells_have_the_colours_of_their_weights_and_masked_ones_are_hatched(heads, scale):
     drawn = svg(heads, width=17, scale=scale)
     for head in heads:
         group = drawn.split(f'<g id="cells-{head.kind}-{head.layer}-{head.head}">')[1].split("</g>")[0]
@@ -150,9 +148,7 @@ def test_several_heads_are_lettered_and_their_cells_have_one_size() -> None:
         (5, [], "a.otf", ["A PDF holds DejaVu Sans as Type 3"]),
     ],
 )
-def test_fonts_are_embedded_and_what_a_reader_should_know_is_noted(
-    count: int, missing: list[str], file: str, words: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_fonts_are_embedded_and_what_a_reader_should_know_is_noted(count, missing, file, words, monkeypatch):
     monkeypatch.setattr(paper, "families", lambda text: (["DejaVu Sans"], missing))
     monkeypatch.setattr(paper, "_entries", lambda: {"DejaVu Sans": SimpleNamespace(fname=file)})
     data, _, notes = sheet([decoder_view(count)], Form(width=6))

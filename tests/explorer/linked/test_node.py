@@ -198,9 +198,7 @@ def test_the_kernel_is_what_its_source_says(tmp_path: Path) -> None:
         ("positions/none", ("two " * 140,), "at most 128 tokens"),
     ],
 )
-def test_what_cannot_run_in_a_browser_is_refused_in_a_sentence(
-    name: str, texts: tuple[str, ...], message: str
-):
+def test_what_cannot_run_in_a_browser_is_refused_in_a_sentence(name, texts, message):
     with pytest.raises((LiveError, ValueError), match=message):
         live(MODELS / name, *([list(texts)] if texts else []))
 

@@ -69,9 +69,7 @@ def test_a_local_start_is_bounded_by_nothing(value: str, monkeypatch, capsys) ->
 
 
 @pytest.mark.parametrize("value", ["on", "YES", "perhaps"])
-def test_one_variable_closes_the_hub_and_training_and_the_operator_may_open_them(
-    value: str, monkeypatch
-) -> None:
+def test_one_variable_closes_the_hub_and_training_and_the_operator_may_open_them(value, monkeypatch):
     monkeypatch.setenv(HOSTED_VARIABLE, value)
     assert HOSTED_VARIABLE in (closed() or "")
     assert ALLOWED_VARIABLE in (hub_models.closed() or "")
@@ -89,9 +87,7 @@ def test_one_variable_closes_the_hub_and_training_and_the_operator_may_open_them
         *((SWITCH, value, "yes") for value in ("off", "OFF", " no ", "0", "perhaps")),
     ],
 )
-def test_training_is_closed_where_others_may_come_or_the_switch_is_not_on(
-    name, value, opens, monkeypatch
-) -> None:
+def test_training_is_closed_where_others_may_come_or_the_switch_is_not_on(name, value, opens, monkeypatch):
     monkeypatch.setenv(name, value)
     assert name in (closed() or "")
     monkeypatch.setenv(SWITCH, opens)
@@ -112,9 +108,7 @@ PER_MINUTE = f"{HOSTED_VARIABLE}_PER_MINUTE"
         ({PER_MINUTE: "20"}, f"{PER_MINUTE} sets nothing; .*_VISITORS"),
     ],
 )
-def test_the_environment_sets_the_bounds(
-    variables: dict[str, str], bounds: Bounds | str, monkeypatch
-) -> None:
+def test_the_environment_sets_the_bounds(variables, bounds, monkeypatch):
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     if isinstance(bounds, Bounds):

@@ -206,9 +206,7 @@ SHAW = PRESETS["positions-shaw"].options
     ],
     ids=str,
 )  # fmt: skip
-def test_a_card_states_the_options_of_its_command_if_it_can_be_read(
-    card: str, options: dict[str, Any] | None
-):
+def test_a_card_states_the_options_of_its_command_if_it_can_be_read(card, options):
     assert stated_options(card) == (options and TrainingOptions(**options))
 
 

@@ -77,9 +77,7 @@ def test_the_largest_key_is_that_of_the_softmax(run: Translation, place: Viewpoi
 
 
 @pytest.mark.parametrize("kind", questions.KINDS)
-def test_the_head_of_greatest_effect_is_found_by_forced_runs(
-    model: Translator, run: Translation, place: Viewpoint, kind: str
-):
+def test_the_head_of_greatest_effect_is_found_by_forced_runs(model, run, place, kind):
     found = measure(Question("head-effect", kind), run, place, model)
     assert len(found.options) == 4
     for name, value in values(found).items():
@@ -91,9 +89,7 @@ def test_the_head_of_greatest_effect_is_found_by_forced_runs(
 
 @pytest.mark.parametrize("goal", questions.GOALS)
 @pytest.mark.parametrize("kind", ["encoder", "cross"])
-def test_a_query_is_asked_for_where_one_reaches_the_goal(
-    run: Translation, place: Viewpoint, kind: str, goal: str
-):
+def test_a_query_is_asked_for_where_one_reaches_the_goal(run, place, kind, goal):
     for head in [(layer, head) for layer in range(2) for head in range(0, run.config.n_heads, 2)]:
         at = place._replace(heads={**place.heads, kind: head})
         plane = plane_of(run, (AttentionKind(kind), *head), ROW, None, goal)
@@ -185,9 +181,7 @@ def test_the_smallest_entropy_is_that_of_the_softmax(run: Translation, place: Vi
 
 
 @pytest.mark.parametrize("role", questions.ROLES)
-def test_a_role_is_the_mean_weight_at_a_place(
-    model: Translator, run: Translation, place: Viewpoint, role: str
-):
+def test_a_role_is_the_mean_weight_at_a_place(model, run, place, role):
     kind = "cross" if role == "aligner" else "encoder"
     found = measure(Question("role", kind, role=role), run, place, model)
     length = len(run.source_tokens)

@@ -153,9 +153,7 @@ def test_random_links_are_joined_as_by_the_paper_s_tables(way: Way) -> None:
         ("a\t\t0-0", "the target is empty"),
     ],
 )
-def test_sure_and_possible_links_are_read_and_a_bad_line_is_named(
-    tmp_path: Path, line: str, message: str | None
-):
+def test_sure_and_possible_links_are_read_and_a_bad_line_is_named(tmp_path, line, message):
     path = tmp_path / "gold.tsv"
     path.write_text(f"a b c\tx y\t0-0 2p1\n{line}\n", encoding="utf-8")
     if message is None:

@@ -19,7 +19,6 @@ from explorer.lenses.words.telling import (
 )
 from transformer.config import AttentionKind
 from transformer.text.words import Group, is_punctuation
-from transformer.translator import Translator
 from transformer.view import AuditReport, HeadView, Window
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -248,9 +247,7 @@ def test_each_word_is_glossed_by_its_partner_unless_it_rests_on_the_end_or_has_a
 # --- claims -------------------------------------------------------------------------------------------------
 
 
-def test_the_head_that_follows_a_word_shows_it_and_no_other_nor_without_the_words_or_the_weight(
-    solved: Translator,
-):
+def test_the_head_that_follows_a_word_shows_it_and_no_other_nor_without_the_words_or_the_weight(solved):
     case = CASES[solved.name]
     run, target = solved.translate(case.sentence), case.translation.split()[1]
     for head in (0, 1):

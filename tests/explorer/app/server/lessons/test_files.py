@@ -173,9 +173,7 @@ def test_lines_are_those_of_the_values():
     assert found["c",] == 6
 
 
-def test_the_command_names_what_no_page_could_show_and_goes_on_with_the_next_file(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-):
+def test_the_command_names_what_no_page_could_show_and_goes_on_with_the_next_file(tmp_path, capsys):
     odd = write(tmp_path / os.fsdecode(b"\xff.json"), {**LESSON, "title": "\ud800"})
     bad = write(tmp_path / "bad.json", {**LESSON, "steps": [{**STEP, "view": "nowhere?step=x"}]})
     assert main(["lesson", "check", str(odd), str(bad)]) == 1
@@ -184,9 +182,7 @@ def test_the_command_names_what_no_page_could_show_and_goes_on_with_the_next_fil
     assert second == f"{bad}:11: there is no page 'nowhere'."
 
 
-def test_the_command_names_what_a_page_cannot_read_even_if_only_that_page_reads_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-):
+def test_the_command_names_what_a_page_cannot_read_even_if_only_that_page_reads_it(tmp_path, capsys):
     right = [
         "inside_a_head?section=build&a=2",
         "masks?mask=zero",
@@ -207,9 +203,7 @@ def test_the_command_names_what_a_page_cannot_read_even_if_only_that_page_reads_
     assert [line.partition(" ")[2] for line in lines] == says
 
 
-def test_the_command_ends_quietly_when_nobody_reads_and_when_it_is_interrupted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-):
+def test_the_command_ends_quietly_when_nobody_reads_and_when_it_is_interrupted(tmp_path, monkeypatch, capsys):
     bad = write(tmp_path / "bad.json", "{")
     command = [sys.executable, "-m", "explorer.app", "lesson", "check", *[str(bad)] * 20]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as program:

@@ -93,9 +93,7 @@ def test_pipes_folders_and_broken_links_end_no_table(folder: Path):
     )
 
 
-def test_the_command_prints_the_table_and_names_what_it_cannot_read(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-):
+def test_the_command_prints_the_table_and_names_what_it_cannot_read(folder, capsys):
     assert main(["lesson", "table", str(folder)]) == 1
     shown = capsys.readouterr()
     head, row, told = shown.out.splitlines()

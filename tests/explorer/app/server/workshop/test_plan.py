@@ -79,9 +79,7 @@ def test_a_damaged_plan_is_refused_in_one_sentence_or_survives(values: dict[str,
 
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize(("count", "held_out"), [(60, 6), (10_000, 200)])
-def test_a_file_is_read_and_one_pair_in_ten_is_held_out_but_at_most_200(
-    packed, count: int, held_out: int
-) -> None:
+def test_a_file_is_read_and_one_pair_in_ten_is_held_out_but_at_most_200(packed, count, held_out):
     data = content([f"one {i}\teins {i}" for i in range(count)])
     pairs = own_pairs("a.tsv.gz", gzip.compress(data)) if packed else own_pairs("a.tsv", data)
     assert (len(pairs.train), len(pairs.valid)) == (count - held_out, held_out)

@@ -53,9 +53,7 @@ def step(workshop: Workshop) -> int:
     return workshop.run.curves().step
 
 
-def test_a_run_on_own_pairs_obeys_its_visitor_alone_and_its_model_is_kept(
-    workshop: Workshop, models: Path
-) -> None:
+def test_a_run_on_own_pairs_obeys_its_visitor_alone_and_its_model_is_kept(workshop, models):
     lines = "\n".join("\t".join(pair) for pair in number_pairs(200)).encode()
     plan = Plan(task=OWN, width=32, heads=2, layers=1, steps=100)
     workshop.start("anna", plan, own_pairs("numbers.tsv", lines))
@@ -83,9 +81,7 @@ def test_a_run_on_own_pairs_obeys_its_visitor_alone_and_its_model_is_kept(
     assert not (models / FOLDER / "run").exists()
 
 
-def test_a_killed_process_leaves_its_checkpoint_and_another_server_finds_it(
-    workshop: Workshop, models: Path
-) -> None:
+def test_a_killed_process_leaves_its_checkpoint_and_another_server_finds_it(workshop, models):
     workshop.start("anna", LONG)
     until(lambda: step(workshop) > 0)
     assert workshop.run is not None
@@ -115,18 +111,14 @@ def test_a_run_that_is_stopped_while_it_pauses_is_saved(workshop: Workshop) -> N
 
 
 @pytest.mark.parametrize(("name", "value"), [(MINUTES, "1e-5"), (MEMORY, "1"), (DISK, "1e-4")])
-def test_a_run_beyond_a_limit_is_stopped_with_a_reason(
-    name: str, value: str, workshop: Workshop, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_beyond_a_limit_is_stopped_with_a_reason(name, value, workshop, monkeypatch):
     monkeypatch.setenv(name, value)
     workshop.start("anna", LONG)
     assert f"{float(value):g} M" in (told := ended(workshop)) or f"{float(value):g} minutes" in told
     assert told.endswith("the limit of this server.")
 
 
-def test_a_full_disk_ends_a_run_in_one_sentence_and_keeps_the_checkpoint_before(
-    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_ends_a_run_in_one_sentence_and_keeps_the_checkpoint_before(workshop, monkeypatch):
     monkeypatch.setattr(Workshop, "_used", lambda self: 0)
     monkeypatch.setenv(DISK, "0.4")
     workshop.start("anna", LONG)
@@ -140,9 +132,7 @@ def test_a_full_disk_ends_a_run_in_one_sentence_and_keeps_the_checkpoint_before(
 @pytest.mark.parametrize(
     "reason", ["The run cannot begin: ", "whoever runs it can delete some", "switched off"]
 )
-def test_without_a_folder_or_room_or_leave_nothing_begins(
-    reason: str, workshop: Workshop, models: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_folder_or_room_or_leave_nothing_begins(reason, workshop, models, monkeypatch):
     if reason == "switched off":
         monkeypatch.setenv(SWITCH, "off")
     elif reason.startswith("whoever"):
@@ -221,9 +211,7 @@ def test_a_model_is_kept_under_a_good_name_that_is_not_taken(left: Workshop, mod
 @pytest.mark.parametrize(
     "content", ["{", "[]", '{"plan": [], "shown": 3}', '{"plan": {"task": "\\ud800"}}', "[" * 50_000]
 )
-def test_a_run_whose_plan_is_damaged_is_not_deleted_for_another(
-    left: Workshop, models: Path, content: str
-) -> None:
+def test_a_run_whose_plan_is_damaged_is_not_deleted_for_another(left, models, content):
     left.close()
     (models / FOLDER / "run" / PLAN_FILE).write_text(content)
     again = Workshop(models)
@@ -244,9 +232,7 @@ def test_a_model_with_a_card_of_any_bytes_and_a_damaged_log_is_kept(left: Worksh
     assert (models / "mine" / "log.jsonl").is_file()
 
 
-def test_pairs_that_a_full_disk_interrupts_leave_no_half_file_and_begin_no_run(
-    workshop: Workshop, models: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pairs_that_a_full_disk_interrupts_leave_no_half_file_and_begin_no_run(workshop, models, monkeypatch):
     def full(descriptor: int) -> None:
         if Path(f"/proc/self/fd/{descriptor}").readlink().name.startswith(".train.tsv"):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
