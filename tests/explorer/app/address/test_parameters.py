@@ -1,3 +1,5 @@
+"""What an address carries: every value, the list of changes, and what cannot be read."""
+
 from importlib import import_module
 
 import pytest
@@ -5,9 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from properties import PROPERTY, garbled
 
+from explorer.app.address.change_list import Listed, listed, parted
 from explorer.app.address.kinds import HEAD, LINE, POSITION, TEXT
 from explorer.app.address.parameters import as_params, carried, parse
 from explorer.app.address.state import State, changed, elsewhere, keys, page_value
+from transformer import interventions as do
 
 for module in (
     "beam_search.beam",
@@ -77,9 +81,9 @@ def test_what_cannot_be_read_is_named_and_what_was_read_travels_on(asked: tuple[
     assert read(**as_params(state)) == (state, [])
 
 
-def test_addresses_count_from_one():
-    params = as_params(State(step=3, source=0, encoder=(2, 4)))
-    assert (params["step"], params["source"], params["encoder"]) == ("4", "1", "3.5")
+def test_addresses_count_from_one_and_the_usual_state_has_none():
+    assert as_params(State(step=3, encoder=(2, 4))) == {"step": "4", "encoder": "3.5"}
+    assert (parse({}), as_params(State())) == ((State(), []), {})
 
 
 def test_a_line_break_in_a_text_of_one_line_is_a_space():
@@ -104,11 +108,6 @@ def test_a_value_of_one_page_is_left_there():
     with pytest.raises(TypeError):
         changed(State(), declared_by_none=1)
     assert changed(State(), declared_by_none=None) == State()  # of a page that nobody has opened yet
-
-
-def test_an_empty_address_is_the_usual_state():
-    assert parse({}) == (State(), [])
-    assert as_params(State()) == {}
 
 
 @pytest.mark.parametrize(
@@ -136,6 +135,7 @@ def test_a_value_out_of_range_becomes_the_nearest(name: str, value: str, held: o
         "gold": ("../x",),
         "against": ("x", "head", "head-x", "untrained-", "uniform-1", "decode-x", "model"),
         "what_if": ("magic", "hard-2", "temperature-nan"),
+        "off": ("hide_2", "1.", "x.hide_2", "1.magic_2", "~", ""),
     }.items(),
 )
 def test_what_means_nothing_is_named(name: str, values: tuple[str, ...]):
@@ -156,4 +156,14 @@ def test_word_links_travel_in_the_address():
     state, unreadable = read(pairs="1-1,3p2,1-1")
     assert (state.pairs, unreadable) == (frozenset({(0, 0, True), (2, 1, False)}), [])
     assert as_params(state) == {"pairs": "1-1,3p2"}
-    assert as_params(State()) == {}
+
+
+def test_a_switched_off_change_keeps_its_place_and_travels_in_the_address():
+    hide, choose, drop = do.hide(1), do.choose(0, "▁a~b_c"), do.drop_source(2)
+    items = (Listed(hide, False), Listed(choose, True), Listed(drop, False))
+    assert parted(items) == {"changes": (choose,), "off": ((0, hide), (2, drop))}
+    params = as_params(State(**parted(items)))
+    assert params["off"] == "1.hide_2~3.drop_3"
+    assert listed(read(**params)[0].changes, read(**params)[0].off) == items
+    assert listed((hide,), ((7, drop),)) == (Listed(hide, True), Listed(drop, False))
+    assert read(changes="hide_2") == (State(changes=(hide,)), [])

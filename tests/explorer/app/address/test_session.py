@@ -24,37 +24,25 @@ def script(trace: str, more: dict[str, object]) -> None:
     st.text(f"{chose} {session.current().step} {session.current().decode} {session.cursor().ack}")
 
 
-def after(trace: str, **more: object) -> tuple[str, AppTest]:
+@pytest.mark.parametrize(
+    ("trace", "more", "told"),
+    [
+        ("there", {}, "False None greedy 1"),
+        ("there", {"present": True}, "False None greedy 1"),
+        ("there", {"candidate": [1, 2]}, "False None greedy 1"),
+        ("there", {"off": ["cross", 1, 2]}, "False None greedy 1"),
+        ("here", {}, "False 2 greedy 1"),
+        ("here", {"candidate": [1, 3]}, "True 2 beam-4 1"),
+        ("here", {"off": ["cross", 1, 9]}, "True 2 beam-2 1"),
+        *(("here", {"off": off}, "False 2 greedy 1") for off in (None, ["cross", 1], ["cross", "1", 2], 3)),
+    ],
+)
+def test_an_event_of_the_translation_on_the_screen_is_followed_and_that_of_another_only_heard(
+    trace, more, told
+):
     at = AppTest.from_function(script, args=(trace, more)).run()
-    assert not at.exception
-    return at.text[0].value, at
-
-
-def test_an_event_of_the_translation_on_the_screen_moves_the_cursor():
-    told, at = after("here")
-    assert told == "False 2 greedy 1"
-    assert at.query_params["step"] == "3"
-
-
-@pytest.mark.parametrize("more", [{}, {"present": True}, {"candidate": [1, 2]}])
-def test_an_event_of_another_translation_is_heard_and_changes_nothing(more: dict[str, object]):
-    told, at = after("there", **more)
-    assert told == "False None greedy 1"
-    assert not at.query_params
-
-
-def test_a_chosen_candidate_changes_what_goes_on_with_it():
-    assert after("here", candidate=[1, 3])[0] == "True 2 beam-4 1"
-
-
-@pytest.mark.parametrize("off", [None, ["cross", 1], ["encoder", 0, 0], ["cross", "1", 2], 3])
-def test_what_names_no_head_switches_none_off(off: object):
-    assert after("here", off=off)[0] == "False 2 greedy 1"
-
-
-def test_a_head_that_is_switched_off_makes_the_model_run_again():
-    assert after("here", off=["cross", 1, 9])[0] == "True 2 beam-2 1"
-    assert after("there", off=["cross", 1, 2])[0] == "False None greedy 1"
+    assert ([*at.exception], at.text[0].value) == ([], told)
+    assert at.query_params.get("step") == (None if trace == "there" else "3")
 
 
 def _page_with_a_text_too_long_for_an_address() -> None:
