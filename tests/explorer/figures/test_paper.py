@@ -110,8 +110,8 @@ def test_nothing_is_cut_off_at_the_edges(heads: list[View]) -> None:
     assert min(edge.min() for edge in (pixels[:, 0], pixels[:, -1], pixels[0], pixels[-1])) == 255
 
 
-@pytest.mark.parametrize("tokens", [JAPANESE, ARABIC, ("▁müde", "▁<b>", "▁$x^2$")])
-def test_tokens_of_every_script_are_text(tokens: tuple[str, ...]) -> None:
+def test_tokens_of_every_script_are_text() -> None:
+    tokens = (*JAPANESE, *ARABIC[:3], "▁müde", "▁<b>", "▁$x^2$")
     written = [text for *_, text in TEXT.findall(svg([view("encoder", tokens, tokens)]))]
     for token in tokens:
         assert written.count(token.lstrip("▁").replace("<", "&lt;").replace(">", "&gt;")) == 2
@@ -122,16 +122,8 @@ def test_several_heads_are_lettered_and_their_cells_have_one_size() -> None:
         [view("encoder", ("▁a",) * 3, ("▁b",) * 3), decoder_view(9), cross(), cross(head=7)], width=17
     )
     titles = re.findall(r">(\([a-d]\) \w+|L\d H\d)</text>", drawn)
-    assert titles == [
-        "(a) encoder",
-        "L3 H5",
-        "(b) decoder",
-        "L3 H5",
-        "(c) cross",
-        "L3 H5",
-        "(d) cross",
-        "L3 H8",
-    ]
+    assert titles[::2] == ["(a) encoder", "(b) decoder", "(c) cross", "(d) cross"]
+    assert titles[1::2] == ["L3 H5", "L3 H5", "L3 H5", "L3 H8"]
     cell = r'<path d="M ([\d.]+) ([\d.]+) \nL ([\d.]+) ([\d.]+) [^"]*" clip[^>]*stroke-width: 0.1'
     corners = np.array(re.findall(cell, drawn), float)
     sides = np.abs(corners[:, 2:] - corners[:, :2]).max(1)

@@ -112,26 +112,6 @@ def test_a_recorded_number_that_is_not_the_model_s_turns_its_checks_red(model, t
     assert failed(model.model, replace(traced, attention=trace)) & PROOF == red
 
 
-@pytest.mark.parametrize(
-    ("part", "red"),
-    [
-        ("q_proj", "queries"),
-        ("k_proj", "keys"),
-        ("v_proj", "values"),
-        ("out_proj", "sub-layer output"),
-        ("norm", {"pre": "sub-layer input", "post": "residual stream"}),
-    ],
-)
-@pytest.mark.parametrize("parameter", ["weight", "bias"])
-def test_weights_that_did_not_make_the_run_turn_their_check_red(model, traced, part, parameter, red):
-    other = copy.deepcopy(model.model)
-    layer = other.decoder.layers[1]
-    module = layer.cross_attention_residual if part == "norm" else layer.cross_attention
-    with torch.no_grad():
-        getattr(getattr(module, part), parameter)[-1] += 0.5  # the last number or row, of the last head
-    assert (red if isinstance(red, str) else red[model.config.norm]) in failed(other, traced)
-
-
 def test_another_run_is_not_taken_for_the_decoded_one(model, traced):
     other = model.force(TEXT, "two one two one", capture=True)
     assert failed(model.model, traced, other, "encoder") == set()
@@ -293,16 +273,6 @@ def test_the_stream_is_measured_after_every_sub_layer(model, traced, side, count
     total = (trace.before + trace.output)[POSITION].numpy()
     assert passed(parts.addition_check(model.model, traced, sublayer, POSITION, total))
     assert not passed(parts.addition_check(model.model, traced, sublayer, POSITION, total[::-1]))
-
-
-def test_a_stream_that_breaks_at_a_sub_layer_fails_its_check(model, traced):
-    residuals = dict(traced.attention.residuals)
-    place = Sublayer("decoder", 1, "cross_attention")
-    broken = residuals[place]
-    residuals[place] = replace(broken, read=broken.read.roll(1, dims=0), output=broken.output + 1)
-    changed = replace(traced, attention=forged(traced.attention, residuals=residuals))
-    assert not passed(parts.stream_norms(changed, "decoder", POSITION)[1])
-    assert passed(parts.stream_norms(changed, "encoder", POSITION)[1])
 
 
 def test_the_last_row_of_the_logit_lens_is_the_model_s_distribution(model, traced):

@@ -1,10 +1,16 @@
 """What measures prove of themselves and refuse, and laws that they obey; numbers: test_forgeries.py."""
 
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
-from random_models import random_model, random_translator
+from random_models import random_model, random_recurrent, random_translator
 
+from explorer import lenses
 from explorer.lenses import (
     Effects,
     UnmeasuredError,
@@ -206,3 +212,48 @@ def test_colours_are_shares_of_the_largest_effect_and_small_effects_stay_pale(ru
     assert found.audit.claim == f"from {view.mask.sum()} runs"
     assert effect_map(run[1].map("encoder", 0, 0), effects).measure == ON_ALL
     assert effect_map(view, effects / 100).weights.max() == pytest.approx(0.02 / LEAST)
+
+
+# --- all measures -------------------------------------------------------------------------------------------
+
+EVERY: dict[str, Callable[..., object]] = {
+    "alti": lambda model, run: lenses.alti(model.model, run),
+    "attribution": lambda model, run: lenses.attribution(model.model, run, 0, 5),
+    "carried": lambda model, run: lenses.carried(model.model, run, "cross", 0, 0),
+    "carried_together": lambda model, run: lenses.carried_together(model.model, run, "cross", 0),
+    "effect": lambda model, run: lenses.effect(model, run, "cross", 0, 0),
+    "rewired": lambda model, run: lenses.rewired(model, run, "cross", 0, 0, run.weights("cross", 0, 0)[None]),
+    "rollout": lambda model, run: lenses.rollout(run),
+    "saliency": lambda model, run: lenses.saliency(model, run, 0, 5),
+    "score_parts": lambda model, run: lenses.score_parts(model.model, run, ("cross", 0, 0), 0, 0),
+    "value_zeroing": lambda model, run: lenses.value_zeroing(model.model, run, "cross", 0),
+    "by_source": lambda model, run: lenses.by_source(model.model, run, 0, 5),
+    "on_difference": lambda model, run: lenses.on_difference(model, run, 0, 5),
+    "word_effect": lambda model, run: lenses.word_effect(model, run),
+}
+OTHERS: dict[str, Callable[..., object]] = {
+    "Effects": lenses.Effects,
+    "effect_in": lambda model, run: effect_in(model, run, "cross", 0, 0, Window(0, 1, 0, 1)),
+}
+
+
+@pytest.mark.parametrize("score", ["dot", "additive", "local"])
+def test_every_measure_refuses_a_recurrent_model_in_one_sentence(score: str, translator: Translator):
+    network = random_recurrent(score, vocab_size=translator.config.vocab_size)
+    model = Translator(network, translator.tokenizer, name="recurrent")
+    run = model.force("one two three", "two one", capture=Capture(residual=True))
+    measures = {name for name in lenses.__all__ if name[0].islower()}
+    assert measures - {"source_words", "compare_runs"} == {*EVERY}
+    for ask in (EVERY | OTHERS).values():
+        with pytest.raises(lenses.UnmeasuredError, match=r"^This measure needs a Transformer[^.]*\.$"):
+            ask(model, run)
+
+
+def test_the_package_offers_its_names_and_alone_does_not_load_pytorch():
+    code = "import sys; import explorer.lenses; print('torch' in sys.modules)"
+    root = Path(__file__).parents[4]
+    done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+    assert {*lenses.__all__} <= {*dir(lenses)}
+    with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
+        _ = lenses.Nothing
