@@ -26,6 +26,7 @@ from explorer.figures.maps.alignment import NAMED, alignment_map
 from explorer.figures.maps.export import marked, printed
 from explorer.figures.maps.heatmap import hatching, levels, lowered, pool, row_frame, token_grid
 from explorer.figures.maps.lines import links
+from explorer.figures.maps.measures import MeasureRow, measures_map
 from explorer.figures.maps.overview import Measure, overview_spec
 from explorer.figures.pages.inside import lecture_keys
 from explorer.figures.pages.positions import LOOKS, looks, table_map
@@ -174,7 +175,9 @@ def test_a_measure_has_the_ends_of_its_known_values_and_a_strip_without_one_has_
     assert len(Measure([[0.5]], [[""]]).legend()) == 1
 
 
-def test_rows_of_a_table_are_high_enough_and_the_frame_beside_a_map_stands_at_its_row():
+def test_tables_have_numbers_where_they_fit_and_rows_high_enough_and_the_frame_beside_a_map_stands_at_its_row():
+    texts = [measures_map([MeasureRow("w", np.ones(n))], ["a"] * n).data[0].texttemplate for n in (16, 17)]
+    assert texts == ["%{text}", None]  # numbers as long as there is room
     long = table_map(np.zeros((512, 4)), 1, "position", "dimension").layout
     assert long.height - long.margin.t - long.margin.b >= 512
     beside = row_frame(lowered(heatmap(CROSS, 300), 9), 1)

@@ -282,11 +282,6 @@ def test_a_document_can_be_read_and_says_where_its_numbers_come_from(name: str):
     assert any(program[1] in command for _, command in study.commands)
 
 
-def test_a_document_that_nobody_shipped_is_not_there():
-    with pytest.raises(KeyError):
-        studies.study("nothing/heads")
-
-
 def test_a_table_comes_back_as_it_went_in_and_a_text_that_would_be_a_formula_begins_with_an_apostrophe():
     rows = [["token", "weight"], ["a\rb", 0.5], ["c\r\nd", 0.25], ['say "x",\n', 1]]
     text = cells.written(rows)

@@ -1,7 +1,6 @@
 """A survey against plain loops over runs, rows and keys; a visitor's file; the file of a survey."""
 
 import math
-import threading
 from collections import Counter, defaultdict
 from pathlib import Path
 
@@ -236,19 +235,6 @@ def test_what_cannot_be_read_is_left_out_and_without_a_choice_there_is_no_survey
     with pytest.raises(ValueError, match="no head has a choice"):
         surveyor_of(portuguese, lines[:1]).survey()
     assert surveyor_of(portuguese, lines).survey().sentences == 2
-
-
-def test_two_threads_agree_on_what_was_read(translator: Translator):
-    surveyor = Surveyor(translator, NUMBERS * 5)
-    thread = threading.Thread(target=lambda: list(surveyor.run()))
-    thread.start()
-    while thread.is_alive():
-        try:
-            survey = surveyor.survey()
-        except ValueError:
-            continue
-        assert survey.sentences > survey.profiles[ENCODER].sentences.max()
-    assert len(surveyor.survey().lines) == 15
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,6 @@ from explorer.app.server.lessons.files import (
     checks,
     every,
     find,
-    lines,
     read,
 )
 from explorer.lenses.what_if.questions import QUANTITIES
@@ -162,15 +161,6 @@ def test_a_folder_of_one_s_own_is_added_without_what_is_no_lesson(tmp_path: Path
         "map.json: another lesson is called map, so this one is left out.",
     ]
     assert (find("mine") is None, find("none")) == (False, None)
-
-
-def test_lines_are_those_of_the_values():
-    text = '{\n "a": [\n  1,\n  {"b": "x, \\"y\\": {"}\n ],\n "c": 2\n}'
-    found = lines(text)
-    assert found["a",] == 2
-    assert found["a", 0] == 3
-    assert found["a", 1, "b"] == 4
-    assert found["c",] == 6
 
 
 def test_the_command_names_what_no_page_could_show_and_goes_on_with_the_next_file(tmp_path, capsys):
