@@ -175,7 +175,7 @@ def test_a_measure_has_the_ends_of_its_known_values_and_a_strip_without_one_has_
     assert len(Measure([[0.5]], [[""]]).legend()) == 1
 
 
-def test_tables_have_numbers_where_they_fit_and_rows_high_enough_and_the_frame_beside_a_map_stands_at_its_row():
+def test_tables_have_numbers_and_rows_where_they_fit_and_the_frame_beside_a_map_stands_at_its_row():
     texts = [measures_map([MeasureRow("w", np.ones(n))], ["a"] * n).data[0].texttemplate for n in (16, 17)]
     assert texts == ["%{text}", None]  # numbers as long as there is room
     long = table_map(np.zeros((512, 4)), 1, "position", "dimension").layout
