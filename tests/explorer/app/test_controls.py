@@ -8,7 +8,6 @@ import unicodedata
 
 import plotly.graph_objects as go
 import pytest
-from head_views import Audit
 from hypothesis import given
 from hypothesis import strategies as st
 from properties import PROPERTY
@@ -19,7 +18,6 @@ from explorer.app.address.state import State
 from explorer.app.controls import formula, options, text
 from explorer.app.controls.export import Picture, file_name
 from explorer.app.controls.slots import shares, signed
-from explorer.figures.base.captions import badge
 from transformer.encodings import REGISTRY
 
 # --- saved files --------------------------------------------------------------------------------------------
@@ -165,20 +163,6 @@ def page(**more: object) -> AppTest:
     at = AppTest.from_function(script, kwargs={"more": more}).run()
     assert not at.exception
     return at
-
-
-def test_a_figure_has_its_caption_with_its_badge_as_text_and_for_those_who_do_not_see_it():
-    at = page()
-    assert [each.value for each in at.caption] == ["2 \\* 3", "what else · random"]
-    assert at.get("plotly_chart")[0].proto.alt == "2 * 3"
-    assert page(alt="bars of 2 and 3").get("plotly_chart")[0].proto.alt == "bars of 2 and 3"
-    for derived in (False, True):
-        caption, _ = page(audit=Audit(), derived=derived).caption
-        assert caption.value.endswith(str(badge(Audit(), derived)["text"]))
-        assert "Largest row\\-sum error" in caption.help
-    assert page(audit=Audit(), proof="9 checks.").caption[0].help == "9 checks."
-    for scrolls, rule in ((True, "max-width: 900px"), (480, "min-width: 480px")):
-        assert rule in page(scrolls=scrolls).get("html")[0].proto.body
 
 
 def test_all_figures_of_a_page_are_saved_under_one_button():

@@ -156,7 +156,7 @@ from explorer.app.server.memory import give_back
 def held():
     return int(open("/proc/self/statm").read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
 
-def work(kept):
+def work():
     together.wait()
     for _ in range(20):
         tensors = [np.ones(2**18) for _ in range(20)]  # 40 MiB
@@ -166,11 +166,9 @@ if "give back" in sys.argv:
     give_back()
 np.ones(2**21)  # 16 MiB: once they are freed, glibc keeps what is smaller
 before, kept, together = held(), [], Barrier(4)
-threads = [Thread(target=work, args=(kept,)) for _ in range(4)]
-for thread in threads:
-    thread.start()
-for thread in threads:
-    thread.join()
+threads = [Thread(target=work) for _ in range(4)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
 print(held() - before)
 """
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from plain import softmax
 
 from explorer.lenses.measures.stream import UnmeasuredError
 from explorer.lenses.what_if import questions
@@ -41,11 +42,6 @@ def run(model: Translator) -> Translation:
 @pytest.fixture
 def place(model: Translator, run: Translation) -> Viewpoint:
     return place_of(model, run, ROW)
-
-
-def softmax(scores: np.ndarray) -> np.ndarray:
-    powers = np.exp(scores - scores.max(-1, keepdims=True))
-    return powers / powers.sum(-1, keepdims=True)
 
 
 def weights_of(run: Translation, kind: str, layer: int, head: int) -> np.ndarray:

@@ -10,17 +10,7 @@ from changes import INSIDE, OTHER, TEXT, TOKENS, changeable
 from random_models import random_model
 
 from explorer.lenses import compare_runs
-from explorer.lenses.what_if.controls import (
-    encode_moved,
-    mean_outputs,
-    random_heads,
-    same_change_elsewhere,
-    same_tokens,
-    swap_words,
-    swapped_order,
-    untrained_twin,
-    words_of,
-)
+from explorer.lenses.what_if import controls
 from explorer.lenses.what_if.experiments import Bench, Experiment
 from explorer.lenses.what_if.two_runs import Map, align_tokens, difference, uniform_weights
 from transformer import interventions as do
@@ -50,7 +40,7 @@ def ready(tokenizer):
 def test_every_number_is_that_of_a_forced_pass(ready, made, own):
     change, controls = made(own), [made(head) for head in range(4) if head != own]
     beside = [INSIDE["hide"], INSIDE["scale"]]
-    found = random_heads(ready, TEXT, IDS, change, beside)
+    found = controls.random_heads(ready, TEXT, IDS, change, beside)
 
     def log_p(*changes):
         return sum(ready.force(TEXT, IDS, interventions=[*beside, *changes]).log_probs)
@@ -63,13 +53,15 @@ def test_every_number_is_that_of_a_forced_pass(ready, made, own):
 
 
 def test_if_there_are_many_a_seed_draws_different_ones(ready):
-    only, complete = same_change_elsewhere(do.ablate("cross", 0, [0, 1]), ready.config)
+    only, complete = controls.same_change_elsewhere(do.ablate("cross", 0, [0, 1]), ready.config)
     assert ([each.head for each in only], complete) == ([(2, 3)], True)
-    drawn = [same_change_elsewhere(SINGLE, ready.config, count=2, seed=seed)[0] for seed in (*range(8), 0)]
+    drawn = [
+        controls.same_change_elsewhere(SINGLE, ready.config, count=2, seed=seed)[0] for seed in (*range(8), 0)
+    ]
     assert drawn[0] == drawn[-1]
     assert len(set(drawn)) > 1
     assert all(len(set(each)) == 2 and SINGLE not in each for each in drawn)
-    assert not same_change_elsewhere(SINGLE, ready.config, count=2)[1]
+    assert not controls.same_change_elsewhere(SINGLE, ready.config, count=2)[1]
 
 
 @pytest.mark.parametrize(
@@ -85,19 +77,19 @@ def test_if_there_are_many_a_seed_draws_different_ones(ready):
 )
 def test_what_has_no_control_is_refused_with_a_sentence(ready, change, count, words):
     with pytest.raises(ValueError, match=words):
-        random_heads(ready, TEXT, IDS, change, count=count)
+        controls.random_heads(ready, TEXT, IDS, change, count=count)
 
 
 def test_an_untrained_twin_reads_the_same_tokens_and_a_seed_means_one(translator: Translator):
     torch.manual_seed(5)
     expected = torch.rand(1)
     torch.manual_seed(5)
-    one, same, other = (untrained_twin(translator, seed) for seed in (1, 1, 2))
+    one, same, other = (controls.untrained_twin(translator, seed) for seed in (1, 1, 2))
     assert torch.equal(torch.rand(1), expected), "the global generator is left alone"
     weights = [twin.model.embedding.weight for twin in (one, same, other, translator)]
     assert [torch.equal(weights[0], each) for each in weights] == [True, True, False, False]
     run = translator.translate("one two three", max_length=6)
-    again = same_tokens(one, run)
+    again = controls.same_tokens(one, run)
     assert one.config == translator.config
     assert (again.source_tokens, again.target_tokens) == (run.source_tokens, run.target_tokens)
     assert again.model == "random, untrained twin, seed 1"
@@ -106,7 +98,7 @@ def test_an_untrained_twin_reads_the_same_tokens_and_a_seed_means_one(translator
 
 def test_a_mean_is_over_all_rows_of_all_sentences_that_can_be_read(translator: Translator):
     pairs = [("one two", "eins zwei drei"), ("three", None), ("one " * 2000, "eins")]
-    means, read = mean_outputs(translator, pairs)
+    means, read = controls.mean_outputs(translator, pairs)
     runs = [translator.force("one two", "eins zwei drei"), translator.translate("three")]
     assert (read, list(means)) == (2, list(translator.config.sites))
     for kind, outputs in means.items():
@@ -114,7 +106,7 @@ def test_a_mean_is_over_all_rows_of_all_sentences_that_can_be_read(translator: T
             rows = torch.cat([run.attention.layer(kind, layer).output for run in runs], dim=1)
             torch.testing.assert_close(found, rows.mean(1))
     with pytest.raises(ValueError, match="No sentence"):
-        mean_outputs(translator, pairs[2:])
+        controls.mean_outputs(translator, pairs[2:])
 
 
 HEADS = {"default": {"cross": [1, 2]}}
@@ -149,7 +141,7 @@ def encoded(request, tokenizer):
 
 def test_a_sentence_moved_by_nothing_is_itself_and_only_absolute_encodings_notice_more(encoded):
     own = encoded.translate(FIVE, max_length=2).attention
-    here, there = (encode_moved(encoded, FIVE, offset) for offset in (0, 20))
+    here, there = (controls.encode_moved(encoded, FIVE, offset) for offset in (0, 20))
     moves = []
     for layer in range(2):
         weights = [each.weights("encoder", layer) for each in (own, here, there)]
@@ -159,11 +151,11 @@ def test_a_sentence_moved_by_nothing_is_itself_and_only_absolute_encodings_notic
     assert there.audit().passed
     if encoded.name in {"learned", "sinusoidal", "rotary"}:
         with pytest.raises(InputError, match="position 66 of 64 positions"):
-            encode_moved(encoded, FIVE, 60)
+            controls.encode_moved(encoded, FIVE, 60)
 
 
 def test_only_a_model_without_encoding_does_not_notice_a_swap(encoded):
-    swapped = swap_words(encoded, FIVE, 0, 3)
+    swapped = controls.swap_words(encoded, FIVE, 0, 3)
     assert swapped.translation.source_text == "four two three one five"
     assert (max(swapped.change) < 1e-4) == (encoded.name == "none")
     assert len(swapped.change) == 6
@@ -172,13 +164,13 @@ def test_only_a_model_without_encoding_does_not_notice_a_swap(encoded):
 
 def test_the_order_says_where_each_token_stood():
     tokens = ("▁A", "▁b", "c", "▁d", ".", "</s>")
-    assert [word.text for word in words_of(tokens)] == ["A", "bc", "d"]
-    assert swapped_order(tokens, 1, 0) == (1, 2, 0, 3, 4, 5)
-    assert swapped_order(tokens, 0, 2) == (3, 1, 2, 0, 4, 5)
-    assert swapped_order(tokens, 1, 1) == tuple(range(6))
+    assert [word.text for word in controls.words_of(tokens)] == ["A", "bc", "d"]
+    assert controls.swapped_order(tokens, 1, 0) == (1, 2, 0, 3, 4, 5)
+    assert controls.swapped_order(tokens, 0, 2) == (3, 1, 2, 0, 4, 5)
+    assert controls.swapped_order(tokens, 1, 1) == tuple(range(6))
     for one, other in ((0, 3), (-1, 0)):
         with pytest.raises(IndexError, match="3 words"):
-            swapped_order(tokens, one, other)
+            controls.swapped_order(tokens, one, other)
 
 
 LENGTH = 7
