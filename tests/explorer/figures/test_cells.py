@@ -200,6 +200,12 @@ def test_labels_as_wide_as_any_leave_room_for_the_title_and_stand_far_enough_apa
     assert down["tickfont"] == across["tickfont"]
 
 
+def test_more_room_makes_a_map_larger_its_cells_not_smaller():
+    usual, wide = (token_grid(["x"], ["y"], ("", ""), 330, room) for room in (labels.ROOM, labels.ROOM + 2))
+    inner = [each["width"] - each["margin"]["l"] - each["margin"]["r"] for each in (usual, wide)]
+    assert (inner[0], wide["margin"]["t"] - usual["margin"]["t"]) == (inner[1], 20)
+
+
 def test_maps_of_any_length_keep_their_frame_and_stay_small():
     assert len({heatmap(decoder_view(n)).layout.margin.l for n in (3, 20, 64)}) == 1
     assert len(to_json(heatmap_spec(decoder_view(64)))) < 70_000

@@ -38,16 +38,16 @@ def ready(tokenizer):
     ],
 )
 def test_every_number_is_that_of_a_forced_pass(ready, made, own):
-    change, controls = made(own), [made(head) for head in range(4) if head != own]
+    change, others = made(own), [made(head) for head in range(4) if head != own]
     beside = [INSIDE["hide"], INSIDE["scale"]]
     found = controls.random_heads(ready, TEXT, IDS, change, beside)
 
     def log_p(*changes):
         return sum(ready.force(TEXT, IDS, interventions=[*beside, *changes]).log_probs)
 
-    assert (found.change, found.complete, list(found.controls)) == (change, True, controls)
+    assert (found.change, found.complete, list(found.controls)) == (change, True, others)
     assert found.effect == pytest.approx(log_p(change) - log_p())
-    assert found.effects == pytest.approx([log_p(each) - log_p() for each in controls])
+    assert found.effects == pytest.approx([log_p(each) - log_p() for each in others])
     assert found.as_large == sum(abs(found.effects) >= abs(found.effect))
     assert found._replace(effect=1.5, effects=np.array([-1.5, 1.0, 2.0])).as_large == 2
 
