@@ -70,22 +70,16 @@ def test_a_directory_is_a_model_by_its_place_its_config_and_a_name_that_an_addre
     assert own == [["mine", "positions/mine"], ["language/writer"]]
 
 
-@pytest.mark.parametrize(
-    ("device", "text"),
-    [
-        ("", "mine runs on the CPU."),
-        ("cuda", "mine runs on a GPU, if there is one."),
-        ("tpu", "The device 'tpu' is unknown; choose auto, cpu or cuda."),
-    ],
-)
-def test_a_model_says_where_it_runs_before_and_after_it_is_loaded(device, text, place, monkeypatch):
+def test_a_model_says_where_it_runs_before_and_after_it_is_loaded(place, monkeypatch):
     place("mine")
-    monkeypatch.setenv(VARIABLE, device)
-    model = models.handle("mine")
-    assert model.runs == text
-    if not device:
-        model.load()
-        assert (model.resident, model.runs) == (True, text)
+    model, said = models.handle("mine"), []
+    for device in ("tpu", "cuda", ""):
+        monkeypatch.setenv(VARIABLE, device)
+        said.append(model.runs)
+    model.load()
+    assert said[0] == "The device 'tpu' is unknown; choose auto, cpu or cuda."
+    assert said[1] == "mine runs on a GPU, if there is one."
+    assert (model.resident, model.runs, said[2]) == (True, "mine runs on the CPU.", "mine runs on the CPU.")
 
 
 def test_a_value_of_a_model_is_made_again_once_the_model_was_loaded_again(place):

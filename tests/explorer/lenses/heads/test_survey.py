@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from closed_form import CASES
 from random_models import random_translator
 
 from explorer.lenses.heads.roles import LISTS
@@ -52,22 +51,6 @@ def surveyor_of(translator: Translator, lines, gold=()) -> Surveyor:
     surveyor = Surveyor(translator, lines, gold)
     assert list(surveyor.run()) == [0] * len(gold) + list(range(1, len(lines) + 1))
     return surveyor
-
-
-def test_heads_with_a_known_line_have_the_expected_role(solved: Translator):
-    case = CASES[solved.name]
-    target = case.translation.split()
-    links = frozenset((case.keys("cross", 0)[row], row) for row in range(len(target)))
-    gold = GoldPair(tuple(case.sentence.split()), tuple(target), links, links)
-    survey = surveyor_of(solved, [Line(case.sentence)], [gold]).survey()
-    for head in range(2):
-        expected = {1: "next token", -1: "previous token"}[case.encoder[head].offset]
-        assert survey.roles(ENCODER)[0, head] == expected
-    step_back = [line.offset == -1 for line in case.decoder].index(True)
-    assert survey.roles(DECODER)[0, step_back] == "previous token"
-    assert survey.roles(CROSS)[0, 0] == "alignment"
-    assert survey.means[CROSS]["aer"][0, 0] == 0
-    assert (survey.stability(CROSS, 0, 0), survey.stability(ENCODER, 0, 0)) == (1, 1)
 
 
 # --- lists and orders ---------------------------------------------------------------------------------------
