@@ -87,23 +87,6 @@ def test_who_stops_long_work_is_told_so_and_can_go_on_and_what_is_kept_takes_no_
     assert ([each.value for each in at.markdown], bars(at), [*at.button]) == (["done"], [], [])
 
 
-def test_long_work_says_its_place_and_starts_when_a_turn_is_free(monkeypatch: pytest.MonkeyPatch):
-    own, heard = FairQueue(1), []
-    other = own.turn(object(), heard.append)
-
-    def place(before: int) -> str:
-        heard.append(before)
-        other.__exit__(None, None, None)
-        return str(before)
-
-    monkeypatch.setattr("explorer.app.shell.waiting.turns", own)
-    monkeypatch.setattr("explorer.app.shell.waiting.place", place)
-    other.__enter__()
-    at = AppTest.from_function(_page).run()
-    assert heard == [0]
-    assert bars(at) == ["Drawing"]
-
-
 def test_long_work_lets_others_go_first_now_and_then(monkeypatch: pytest.MonkeyPatch):
     own, done = FairQueue(1), []
     monkeypatch.setattr("explorer.app.shell.waiting.turns", own)

@@ -32,6 +32,7 @@ from explorer.figures.maps.heatmap import framed, lowered
 from explorer.figures.maps.measures import MeasureRow, measures_map, part_bars, share_bars
 from explorer.figures.maps.overview import Measure
 from explorer.figures.pages import anatomy, positions, study
+from explorer.figures.pages.anatomy import Box
 from explorer.figures.pages.distributions import against_target, before_after, bits_spec, gradient_bars
 from explorer.figures.pages.heads import Cell, Marks, distance_bars, head_grid, plane
 from explorer.figures.pages.inside import (
@@ -68,18 +69,9 @@ NUMBERS = [[0.1, 0.5, np.nan], [0.3, 0.2, 0.9]]
 TILES = [
     [Tile.of(np.full((5, 5), (3 * i + j) / 100), np.ones((5, 5), bool)) for j in range(3)] for i in range(2)
 ]
-STEPS = [
-    DecodeStep(
-        "▁a", 0, math.log(0.5), (Alternative("▁a", 0, math.log(0.5)), Alternative(EVIL, 1, math.log(0.3))), 0
-    ),
-    DecodeStep(
-        EVIL,
-        7,
-        math.log(0.001),
-        tuple(Alternative(f"b{i}", i, math.log(0.5 / 2**i), i == 1) for i in range(10)),
-        0,
-    ),
-]
+TWO = Alternative("▁a", 0, math.log(0.5)), Alternative(EVIL, 1, math.log(0.3))
+TEN = tuple(Alternative(f"b{i}", i, math.log(0.5 / 2**i), i == 1) for i in range(10))
+STEPS = [DecodeStep("▁a", 0, math.log(0.5), TWO, 0), DecodeStep(EVIL, 7, math.log(0.001), TEN, 0)]
 PIECES, SHARES, TARGETS = ("Haus", EVIL, "998 others"), (0.6, 0.3, 0.1), (0.9001, 0.0001, 0.0998)
 SLOPES = [0.6 - 1, 0.3, 0.1], [share - target for share, target in zip(SHARES, TARGETS, strict=True)]
 CELLS = [
@@ -115,16 +107,8 @@ PAPER_SYMBOLS = Symbols("x", "m", "s", "w", "head", columns=False)
 LECTURE = Symbols("a", "a", "α", "α̂", "b", columns=True)
 WORDS = ("▁a", "▁b", "▁c", EVIL, "▁<s>", "▁f")
 BOXES = (
-    [
-        anatomy.Box("in", "embedding"),
-        anatomy.Box("a", EVIL, "encoder", True),
-        anatomy.Box("b", "+", None, True, 1),
-    ],
-    [
-        anatomy.Box("out", "linear", shape="<8> → 9"),
-        anatomy.Box("c", "cross", "cross", True),
-        anatomy.Box("d", "+", None, True, 2),
-    ],
+    [Box("in", "embedding"), Box("a", EVIL, "encoder", True), Box("b", "+", None, True, 1)],
+    [Box("out", "linear", shape="<8> → 9"), Box("c", "cross", "cross", True), Box("d", "+", None, True, 2)],
 )
 SPAN = {"rotary": positions.Interval(28.0, 27.0, 29.5), "rotary-seed2": positions.Interval(27.5, 26.0, 28.5)}
 CURVE = ("line", "layer", "norm", "low", "high")
