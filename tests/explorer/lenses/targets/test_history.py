@@ -34,14 +34,8 @@ WHEN = "python", "2026-11-27"
 
 
 def line(step: int, **more: Any) -> dict[str, Any]:
-    values = {
-        "loss": 10 / step,
-        "learning_rate": 1e-3,
-        "gradient_norm": step % 5,
-        "tokens": 7,
-        "seconds": 0.5,
-    }
-    return {"step": step} | values | more
+    values = {"step": step, "loss": 10 / step, "learning_rate": 1e-3, "gradient_norm": step % 5}
+    return values | {"tokens": 7, "seconds": 0.5} | more
 
 
 def write_log(path: Path, lines: list[dict[str, Any]], end: str = "") -> Path:
@@ -126,17 +120,12 @@ def with_value(name: str, value: str) -> str:
 NO_LOGS = {
     "": "logs no step",
     "nonsense\nnonsense\n": "not a line of a training log",
-    '{"step": 2}\n{"step": 3}\n': "not a line of a training log",
     f"{json.dumps(line(2))}\n{json.dumps(line(1))}\n": "not a line of a training log",
-} | dict.fromkeys(
-    (
-        *(with_value("loss", value) for value in ("NaN", "1" + "0" * 400)),
-        *(with_value(*each) for each in (("tokens", '"7"'), ("valid_loss", "[1]"), ("bleu", "Infinity"))),
-        with_value("step", "true"),
-        *(with_value("note", value) for value in ('"\\ud800"', "[" * 40 + "]" * 40, "[" * 50_000)),
-    ),
-    "not a line",
-)
+    with_value("loss", "1" + "0" * 400): "not a line",
+    with_value("bleu", "Infinity"): "not a line",
+    with_value("step", "true"): "not a line",
+    with_value("note", "[" * 50_000): "not a line",
+}
 
 
 @pytest.mark.parametrize("text", NO_LOGS, ids=range(len(NO_LOGS)))
@@ -165,9 +154,7 @@ BROKEN: dict[str, Callable[[dict[str, Any]], Any]] = {
     "a short column": lambda values: values["evaluations"]["bleu"].pop(),
     "a list for a table": lambda values: values.update(training=[]),
     "no point": lambda values: [column.clear() for column in values["training"].values()],
-    "more points than are ever written": lambda values: [
-        column.__imul__(POINTS) for column in values["evaluations"].values()
-    ],
+    "too many points": lambda values: [each.__imul__(POINTS) for each in values["evaluations"].values()],
     "steps out of order": lambda values: values["training"]["step"].reverse(),
     "a step twice": lambda values: values["training"]["step"].__setitem__(1, 1),
     "a step before the first": lambda values: values["evaluations"]["step"].__setitem__(0, 0),
@@ -194,8 +181,6 @@ def test_a_damaged_file_is_named_and_that_of_another_model_or_none_is_not_read(m
 # --- the card -----------------------------------------------------------------------------------------------
 
 CARD = "# A model\n\n```sh\npython -m transformer train --train a.tsv {}\n```\n"
-
-
 SHAW = PRESETS["positions-shaw"].options
 
 
@@ -225,7 +210,6 @@ def test_a_card_states_the_options_of_its_command_if_it_can_be_read(card, option
         ("--toy sort", ("sort", 5)),
         ("--toy knitting", None),
         ("--toy sort --toy-length 900", None),
-        ("", None),
     ],
 )
 def test_a_card_names_the_toy_task_that_was_learned(flags: str, task: tuple[str, int] | None):
