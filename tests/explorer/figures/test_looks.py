@@ -13,37 +13,22 @@ from golden import agrees
 from head_views import decoder_view, view
 
 from explorer.app.server.studies import Chart
-from explorer.figures import (
-    Tile,
-    heatmap,
-    lines,
-    next_token,
-    overview_spec,
-    pooled_spec,
-    row_bars_spec,
-    strongest,
-)
+from explorer.figures import Tile, heatmap, next_token, overview_spec, pooled_spec, row_bars_spec
 from explorer.figures.base import style
+from explorer.figures.base.bars import strongest
 from explorer.figures.base.plot import quiet
 from explorer.figures.base.strips import Strip, matrices_spec, strips, vectors_spec
 from explorer.figures.maps.alignment import alignment_map
 from explorer.figures.maps.export import INK, PAPER, marked, printed
 from explorer.figures.maps.heatmap import framed, lowered
+from explorer.figures.maps.lines import lines
 from explorer.figures.maps.measures import MeasureRow, measures_map, part_bars, share_bars
 from explorer.figures.maps.overview import Measure
-from explorer.figures.pages import anatomy, positions, study
+from explorer.figures.pages import anatomy, inside, positions, study
 from explorer.figures.pages.anatomy import Box
 from explorer.figures.pages.distributions import against_target, before_after, bits_spec, gradient_bars
 from explorer.figures.pages.heads import Cell, Marks, distance_bars, head_grid, plane
-from explorer.figures.pages.inside import (
-    LedgerRow,
-    Symbols,
-    built_row,
-    key_plane,
-    lecture_spec,
-    ledger_spec,
-    saturation_spec,
-)
+from explorer.figures.pages.inside import LedgerRow, Symbols, key_plane, lecture_spec, ledger_spec
 from explorer.figures.pages.masks import leak_bars, mask_map, padding_grid, score_map, weight_map
 from explorer.figures.pages.recurrent import paths, with_centres
 from explorer.figures.pages.search import KEPT, LOST, WON, Beside, Branch, search_tree
@@ -185,10 +170,11 @@ PICTURES: dict[str, Any] = {
     "ledger": lambda: ledger_spec("decoder", WORDS, MASK, LEDGER, 1),
     "long ledger": lambda:
         ledger_spec("cross", [f"▁t{i}" for i in range(19)], np.ones(19, bool), [LedgerRow("q", np.ones(19))]),
-    "saturation": lambda: saturation_spec(WAVE[[0, 2]], [(EVIL, WAVE[2:])], [("model", 1.0), (EVIL, 2.0)]),
+    "saturation": lambda:
+        inside.saturation_spec(WAVE[[0, 2]], [(EVIL, WAVE[2:])], [("model", 1.0), (EVIL, 2.0)]),
     "lecture": lambda: lecture_spec("decoder", (EVIL, 4), WORDS, np.arange(6.0) - 2, SIX, MASK, LECTURE),
     "paper": lambda: lecture_spec("cross", (EVIL, 4), WORDS, np.arange(6.0) - 2, SIX, MASK, PAPER_SYMBOLS),
-    "built row": lambda: built_row("cross", WORDS, MASK, np.arange(6.0) - 2, SIX, (0, 2), [0.5]),
+    "built row": lambda: inside.built_row("cross", WORDS, MASK, np.arange(6.0) - 2, SIX, (0, 2), [0.5]),
     "key plane": lambda:
         key_plane("encoder", WORDS[:4], np.outer(WAVE, [1.0, -0.5]) + 1, np.array([0.6, -0.8]), (0, 3)),
     "bits": lambda: bits_spec(("▁the", "▁the", EVIL, "</s>"), (3.25, 0.5, 17.0, 0.01)),

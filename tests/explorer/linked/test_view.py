@@ -14,17 +14,9 @@ from explorer.figures.base import labels, style
 from explorer.figures.base.bars import SHOWN
 from explorer.figures.maps.heatmap import MASKED, heatmap
 from explorer.lenses.words.reading import Reading, ReadView, read_view
-from explorer.linked.view import (
-    EXAMPLE,
-    Cursor,
-    CursorRange,
-    picked_candidate,
-    picked_head,
-    reduce,
-    window_around,
-)
+from explorer.linked.view import Cursor, CursorRange, picked_candidate, picked_head, reduce, window_around
 from explorer.linked.view.feeds import Draw, bars_feed, is_off, lines_feed, map_feed, strongest_feed
-from explorer.linked.view.strips import chips, direction, shaded
+from explorer.linked.view.strips import EXAMPLE, chips, direction, shaded
 from transformer import Translator
 from transformer import interventions as do
 

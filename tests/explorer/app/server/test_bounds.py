@@ -157,11 +157,8 @@ for page in ("app.py", "pages/beam_search.py", "pages/what_if.py", "pages/traini
 
 
 def test_a_hosted_server_writes_nothing_outside_the_temporary_folder(tmp_path: Path) -> None:
-    own = {
-        HOSTED_VARIABLE: "on",
-        "PYTHONDONTWRITEBYTECODE": "1",
-        **dict.fromkeys(("HOME", "TMPDIR"), str(tmp_path)),
-    }
+    own = {HOSTED_VARIABLE: "on", "PYTHONDONTWRITEBYTECODE": "1"}
+    own |= dict.fromkeys(("HOME", "TMPDIR"), str(tmp_path))
     command = [sys.executable, "-c", WRITES]
     done = subprocess.run(command, cwd=ROOT, env=os.environ | own, capture_output=True, text=True, check=True)
     assert done.stdout.count("RAN") == 4, done.stderr

@@ -6,16 +6,9 @@ from closed_form import CASES
 from random_models import random_translator
 
 from explorer.lenses.circuits import bases, points, sink
-from explorer.lenses.heads import roles
+from explorer.lenses.heads import roles, statistics
 from explorer.lenses.heads.roles import STATISTICS
-from explorer.lenses.heads.statistics import (
-    HeadsOfKind,
-    choose_head,
-    content_pieces,
-    grid,
-    kind_sums,
-    measure_heads,
-)
+from explorer.lenses.heads.statistics import HeadsOfKind, content_pieces, grid, kind_sums, measure_heads
 from explorer.lenses.measures.stream import UnmeasuredError
 from explorer.lenses.words.alignment import attention_links, score
 from explorer.lenses.words.groups import ENGLISH
@@ -51,7 +44,7 @@ def test_every_head_of_every_kind_is_measured_over_all_rows(translator: Translat
         assert [len(row) for row in heads] == [translator.config.n_heads] * depth
         extra = {*errors[0][0]} if kind == "cross" else set()
         assert {*heads[0][0]} == NAMES - lacks[kind] | extra
-        assert measured["default"][kind] == list(choose_head(heads))
+        assert measured["default"][kind] == list(statistics.choose_head(heads))
         rows = [HeadsOfKind.of(run, AttentionKind(kind), projections).rows for run in runs]
         for name in NAMES - lacks[kind]:
             each = np.concatenate([found[name][1, 2] for found in rows if name in found])
@@ -99,7 +92,7 @@ def test_a_mean_over_heads_is_scored_like_a_head(translator: Translator):
     ],
 )
 def test_the_best_aligner_or_the_clearest_pattern_opens_first_but_never_a_head_at_rest(heads, sharp):
-    assert choose_head(heads, sharp) == (1, 0)
+    assert statistics.choose_head(heads, sharp) == (1, 0)
 
 
 # --- roles --------------------------------------------------------------------------------------------------

@@ -24,17 +24,8 @@ from waiting import until
 
 from explorer.app.server import catalogue
 from explorer.app.server.hosted import DISK, MEMORY, MINUTES, NICE, SWITCH
-from explorer.app.server.workshop.plan import (
-    BOUNDS,
-    LARGEST,
-    OWN,
-    PLAN_FILE,
-    TASKS,
-    Plan,
-    TrainingOrder,
-    example,
-    own_pairs,
-)
+from explorer.app.server.workshop import plan as plans
+from explorer.app.server.workshop.plan import OWN, PLAN_FILE, TASKS, Plan, TrainingOrder, example, own_pairs
 from explorer.app.server.workshop.run import POINTS, ROOT, Log, difference
 from explorer.app.server.workshop.workshop import FOLDER, Workshop
 from explorer.lenses.targets.history import read_history
@@ -110,9 +101,9 @@ def test_a_file_is_read_and_one_pair_in_ten_is_held_out_but_at_most_200(count, h
         (content([f"{chr(0x4E00 + i)}\ta" for i in range(900)]), "different characters, and no vocabulary"),
         (content([f"{'long ' * 70}{i}\ta" for i in range(30)]), "pairs that are learned have a side of 64"),
         (content(LINES[:5] * 20), "5 different pairs; training needs at least 20"),
-        (b"x" * (LARGEST + 1), "at most 2 MiB are allowed"),
-        (b"x" * (BOUNDS.line + 1), "more than 8 KiB"),
-        (content(["a\tb"] * (BOUNDS.lines + 1)), "more than 20,000 lines"),
+        (b"x" * (plans.LARGEST + 1), "at most 2 MiB are allowed"),
+        (b"x" * (plans.BOUNDS.line + 1), "more than 8 KiB"),
+        (content(["a\tb"] * (plans.BOUNDS.lines + 1)), "more than 20,000 lines"),
     ],
     ids=lambda each: each[:20] if isinstance(each, str) else None,
 )
@@ -303,6 +294,7 @@ SERVER = """
 import sys
 from pathlib import Path
 from explorer.app.server.hosted import Limits
+from explorer.app.server.workshop import plan as plans
 from explorer.app.server.workshop.plan import Plan, TrainingOrder, example
 from explorer.app.server.workshop.run import TrainingRun
 plan = Plan(task="copy", length=3, width=32, layers=1, steps=5000)
