@@ -1,8 +1,6 @@
 """Links between words: from attention, of two directions joined, in gold files; their error counted again."""
 
 import random
-import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,12 +9,8 @@ from hypothesis import strategies as st
 
 from explorer.lenses.words.alignment import diagonal, link_words, score, text_words, word_weights
 from explorer.lenses.words.links import WAYS, GoldPair, Links, Way, read_gold, symmetrised
-from transformer.text.pairs import DataError, read_pairs
+from transformer.text.pairs import DataError
 from transformer.text.words import Group, word_groups
-
-FOLDER = Path(__file__).parents[4] / "assets" / "sample"
-SENTENCES = read_pairs(FOLDER / "tatoeba-en-de.tsv.gz")
-GOLD = read_gold(FOLDER / "alignments.tsv")
 
 
 def links(text: str) -> Links:
@@ -161,19 +155,3 @@ def test_sure_and_possible_links_are_read_and_a_bad_line_is_named(tmp_path, line
         path.write_text("\n", encoding="utf-8")
     with pytest.raises(DataError, match=rf"gold\.tsv:2: .*{message}" if message else "the file is empty"):
         read_gold(path)
-
-
-def test_the_sample_is_small_its_sentences_differ_and_its_links_leave_only_commas_alone() -> None:
-    assert len({each.source for each in SENTENCES}) == len(SENTENCES) <= 500
-    assert "CC BY 2.0 FR" in (FOLDER / "ATTRIBUTION.txt").read_text(encoding="utf-8")
-    texts = {
-        tuple(tuple(re.findall(r"\w+|[^\w\s]", side)) for side in (p.source, p.target)) for p in SENTENCES
-    }
-    for gold in GOLD:
-        assert (gold.source, gold.target) in texts
-        assert 5 <= len(gold.source) <= 12
-        for words, side in ((gold.source, 0), (gold.target, 1)):
-            linked = {link[side] for link in gold.possible}
-            assert linked <= set(range(len(words)))
-            assert {word for place, word in enumerate(words) if place not in linked} <= {","}
-    assert score(map(diagonal, GOLD), GOLD).aer > 0.35
