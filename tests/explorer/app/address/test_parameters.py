@@ -173,6 +173,9 @@ def test_a_switched_off_change_keeps_its_place_and_travels_in_the_address():
     assert read(changes="hide_2") == (State(changes=(hide,)), [])
 
 
+# --- events and pages ---------------------------------------------------------------------------------------
+
+
 def script(trace: str, more: dict[str, object]) -> None:
     import streamlit as st
 
@@ -275,6 +278,8 @@ def test_the_next_run_writes_the_address_of_a_change_that_runs_the_page_again():
     assert dict(at.query_params) == {"view": "here", "step": "2"}
     assert at.run().text[0].value == "nothing here here"
 
+
+# --- the map of the app -------------------------------------------------------------------------------------
 
 ROOT = Path(__file__).resolve().parents[4]
 PLACES = tuple(sitemap.places())

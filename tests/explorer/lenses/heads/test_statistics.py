@@ -146,6 +146,8 @@ def test_what_a_role_says_of_itself_and_of_heads_that_cannot_have_it():
         assert any(number in role.definition for number in numbers), role.name
 
 
+# --- circuits and sinks -------------------------------------------------------------------------------------
+
 TEXTS = ("one two three four", "five six", "seven eight nine ten one")
 
 

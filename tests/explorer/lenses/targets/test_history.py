@@ -216,6 +216,8 @@ def test_a_card_names_the_toy_task_that_was_learned(flags: str, task: tuple[str,
     assert stated_task(CARD.format(flags)) == task
 
 
+# --- a pair as training shows it ----------------------------------------------------------------------------
+
 TEXT = "one two three four"
 
 
