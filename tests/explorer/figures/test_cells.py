@@ -204,6 +204,8 @@ def test_more_room_makes_a_map_larger_its_cells_not_smaller():
     usual, wide = (token_grid(["x"], ["y"], ("", ""), 330, room) for room in (labels.ROOM, labels.ROOM + 2))
     inner = [each["width"] - each["margin"]["l"] - each["margin"]["r"] for each in (usual, wide)]
     assert (inner[0], wide["margin"]["t"] - usual["margin"]["t"]) == (inner[1], 20)
+    columns, rows = token_grid(["x"], ["y"], ("short", "long " * 12), 270)["annotations"]
+    assert columns["xshift"] < 0 == rows["yshift"]  # a long title begins before the map
 
 
 def test_maps_of_any_length_keep_their_frame_and_stay_small():
