@@ -146,8 +146,8 @@ def on_difference(b: Bench, kind: str) -> Doubles:
     return np.array(found)
 
 
-def words(b: Bench, kind: str, way: str, pieces: int | None = None) -> Doubles:
-    words = [tuple(word.indices)[:pieces] for word in lenses.source_words(b.run)]
+def words(b: Bench, kind: str, way: str) -> Doubles:
+    words = [tuple(word.indices) for word in lenses.source_words(b.run)]
     return np.stack([b.plain.effect(kind, word, way) for word in words], 1)
 
 
@@ -187,10 +187,10 @@ def shares(b: Bench, kind: str, layer: int = LAYER) -> Doubles:
     return near / near.sum(-1, keepdims=True)
 
 
-def product(b: Bench, block: Callable[[str, int], Doubles], first: int = 0) -> Doubles:
+def product(b: Bench, block: Callable[[str, int], Doubles]) -> Doubles:
     """(steps, source and prefix) shares of all layers multiplied."""
     encoder, steps = np.eye(len(b.plain.source)), len(b.plain.target)
-    for layer in b.layers("encoder")[first:]:
+    for layer in b.layers("encoder"):
         encoder = block("encoder", layer) @ encoder
     joint = np.hstack([np.zeros((steps, len(encoder))), np.eye(steps)])
     for layer in b.layers("decoder"):
@@ -249,11 +249,6 @@ def statistics_of_rows(b: Bench, kind: str, layer: int = LAYER, head: int = HEAD
         for name, value in values.items():
             found.setdefault(name, []).append(float(value) if mask.sum() > 1 else np.nan)
     return found
-
-
-def in_row(b: Bench, kind: str, x: Doubles, name: str, change: Callable[[Doubles], Doubles]) -> Doubles:
-    at = sorted(statistics_of_rows(b, kind)).index(name)
-    return np.vstack([x[:at], change(x[at])[None], x[at + 1 :]])
 
 
 def mean(b: Bench, kind: str, name: str) -> Doubles:

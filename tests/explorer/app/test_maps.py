@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 from forged import forged
-from random_models import random_language_model
 from sources import named
 
 from explorer.app.address import session
@@ -60,19 +59,6 @@ def test_every_kind_gets_what_the_state_asks_for(opened: View):
         assert (view.rows[row].start, view.columns[column].start) == (row, column)
         assert not look.is_windowed
         assert look.lengths == tuple(map(len, look.tokens)) == view.weights.shape
-
-
-def test_a_run_without_a_source_is_looked_at_in_the_decoder_alone(tokenizer):
-    model = random_language_model(vocab_size=tokenizer.vocab_size)
-    run = Translator(model, tokenizer, name="writer").force("one two three")
-    opened = view_of(run, "writer", "")
-    looks = looks_of(opened, State(decoder=(1, 0), step=2))
-    assert tuple(looks) == opened.kinds == ("decoder",)
-    look = looks["decoder"]
-    assert look.cell == (2, 2)
-    assert look.tokens == (run.decoder_input_tokens, run.decoder_input_tokens)
-    assert look.lengths == look.read().weights.shape
-    assert (opened.glosses, opened.first_step) == ({}, 0)
 
 
 def turned(run: Translation, kind: AttentionKind, layer: int) -> Translation:

@@ -6,33 +6,30 @@ import json
 import textwrap
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import plotly.io
 import pytest
 from closed_form import CASES, KNOWN
-from head_views import View, decoder_view, view
+from head_views import decoder_view, view
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from properties import PROPERTY
 
 from explorer import figures
-from explorer.figures import Tile, heatmap, heatmap_spec, lines, strongest, to_json
+from explorer.figures import Tile, heatmap, heatmap_spec, lines, to_json
 from explorer.figures.base import labels, style
-from explorer.figures.base.strips import pooled, vectors_spec
+from explorer.figures.base.strips import pooled
 from explorer.figures.maps.alignment import NAMED, alignment_map
 from explorer.figures.maps.export import marked, printed
 from explorer.figures.maps.heatmap import hatching, levels, lowered, pool, row_frame, token_grid
 from explorer.figures.maps.lines import links
 from explorer.figures.maps.measures import MeasureRow, measures_map
 from explorer.figures.maps.overview import Measure, overview_spec
-from explorer.figures.pages.distributions import gradient_bars
 from explorer.figures.pages.inside import lecture_keys
-from explorer.figures.pages.masks import score_map, weight_map
 from explorer.figures.pages.positions import LOOKS, looks, table_map
-from explorer.figures.pages.recurrent import paths, with_centres
+from explorer.figures.pages.recurrent import paths
 from explorer.figures.pages.search import KEPT, LOST, STEPS, WON, Branch, ordered, search_tree
 from explorer.figures.pages.study import KINDS, Chart, draw
 from explorer.figures.pages.training import COLUMNS, Column, shifted_right, two_ways
@@ -60,9 +57,7 @@ def test_hatching_covers_the_masked_cells_once_and_no_others(mask: np.ndarray):
 
 @PROPERTY
 @given(MASKS, st.integers(1, 9))
-def test_levels_are_0_only_where_masked_and_pooling_keeps_the_largest_of_each_block(
-    mask: np.ndarray, limit: int
-):
+def test_levels_are_0_only_where_masked_and_pooling_keeps_the_largest_of_each_block(mask, limit):
     weights = np.random.default_rng(mask.size).random(mask.shape)
     shown = levels(weights, mask)
     assert shown.dtype == np.uint8
@@ -77,9 +72,7 @@ def test_levels_are_0_only_where_masked_and_pooling_keeps_the_largest_of_each_bl
 
 @PROPERTY
 @given(st.integers(1, 9), st.integers(1, 9), st.integers(1, 40))
-def test_a_pooled_matrix_keeps_the_number_of_largest_magnitude_with_its_sign(
-    rows: int, columns: int, cells: int
-):
+def test_a_pooled_matrix_keeps_the_number_of_largest_magnitude_with_its_sign(rows, columns, cells):
     values = np.random.default_rng(cells).normal(size=(rows, columns))
     shown, down, along = pooled(values, cells)
     assert shown.size <= cells
@@ -127,63 +120,6 @@ def test_cells_stand_where_their_labels_stand_in_the_app_and_in_the_exported_pag
         assert drawn.layout.xaxis.ticktext == tuple(labels.escape(t.removeprefix("▁")) for t in keys)
 
 
-def test_maps_of_one_head_differ_in_their_cells_alone():
-    head = decoder_view(5)
-    shifted = replace(head, scores=np.where(head.mask, head.scores - 10, -np.inf).astype(np.float32))
-    scores = score_map(shifted).data[0].z
-    assert np.array_equal(scores, np.where(head.mask, shifted.scores, 0))
-    assert np.array_equal(weight_map(head).data[0].z, heatmap(head).data[0].z)
-    leaking = replace(head, weights=np.full(head.mask.shape, 1 / 6, dtype=np.float32))
-    assert np.unique(weight_map(leaking).data[0].z).tolist() == [1 + round(254 / 6)]
-    plain, drawn = json.loads(to_json(heatmap_spec(head))), json.loads(heatmap(head).to_json())
-    assert "text" not in plain["data"][0]
-    for part in ("z", "customdata"):
-        assert plain["data"][0][part] == drawn["data"][0][part]
-    assert plain["layout"]["xaxis"] == drawn["layout"]["xaxis"]
-
-
-def test_a_colour_is_a_share_of_the_largest_of_its_row_or_of_all_in_nats_and_rounding_stays_pale():
-    numbers = ([0.2, 0.5], False), ([0.5, -1.0], True), ([np.nan, 2.0], True)
-    found = (
-        measures_map([MeasureRow("", np.array(row), signed) for row, signed in numbers], ["a", "b"]).data[0].z
-    )
-    np.testing.assert_allclose(found, [[0.4, 1], [0.25, -0.5], [np.nan, 1]], rtol=1e-6)
-    numbers = ([1e-7, 0.0], False), ([0.01, np.nan], True)
-    found = (
-        measures_map([MeasureRow("", np.array(row), signed) for row, signed in numbers], ["a", "b"]).data[0].z
-    )
-    np.testing.assert_allclose(found, [[0.1, 0], [0.1, np.nan]], rtol=1e-6)
-    texts = [measures_map([MeasureRow("w", np.ones(n))], ["a"] * n).data[0].texttemplate for n in (16, 17)]
-    assert texts == ["%{text}", None]
-
-
-@pytest.mark.parametrize("per", ["dimension", "token"])
-def test_vectors_carry_the_product_of_each_number(per: str):
-    draw_ = np.random.default_rng(0)
-    values, factors = draw_.normal(size=(4, 6)), draw_.normal(size=(1, 6) if per == "dimension" else (4, 1))
-    trace = vectors_spec(values, ("a", "b", "c", "d"), factors, ("k", "q"), 2)["data"][0]
-    np.testing.assert_allclose(trace["customdata"][..., 1], values * factors, atol=1e-6)
-    np.testing.assert_allclose(trace["customdata"][..., 0], np.broadcast_to(factors, values.shape), atol=1e-6)
-
-
-def test_the_gradient_is_the_model_s_share_minus_the_target_s():
-    bare, smoothed = gradient_bars(("a", "b"), [0.6 - 1, 0.4], [0.6 - 0.9, 0.4 - 0.1], 0).data
-    assert (list(bare.x), list(smoothed.x)) == (pytest.approx([-0.4, 0.4]), pytest.approx([-0.3, 0.3]))
-
-
-def test_the_partners_of_a_token_come_sorted_and_masked_ones_not_at_all():
-    head = replace(CROSS, weights=np.array([[0.2, 0.8], [0.7, 0.3], [0.4, 0.6]], np.float32))
-    head.mask[2, 1] = False
-    found = [strongest(head, 0), strongest(head, 1, of="key")]
-    head.mask[2, 1] = True
-    assert [each.data[0].x.tolist() for each in found] == [
-        pytest.approx([0.8, 0.2]),
-        pytest.approx([0.8, 0.3]),
-    ]
-    names = ("‿y", "x"), ("reads &lt;s&gt;, predicts a", "reads a, predicts ‿b")
-    assert tuple(each.layout.yaxis.ticktext for each in found) == names
-
-
 # --- clicks and the cursor ----------------------------------------------------------------------------------
 
 LATE = replace(decoder_view(4), window=Window(10, 14, 20, 24))
@@ -197,16 +133,13 @@ READ = read_view(view("encoder", PIECES, PIECES), Reading(words=True))
         (decoder_view(6), (2, 1), 3, [(-0.5, 5.5, 1.5, 2.5), (0.5, 1.5, 1.5, 2.5)]),
         (decoder_view(4), (3,), 4, [(-0.5, 3.5, 2.5, 3.5)]),
         (decoder_view(4), (1, None, False), 4, [(-0.5, 3.5, 0.5, 1.5)]),
-        (decoder_view(4), (), 4, []),
         (LATE, (12, 21), 3, [(-0.5, 3.5, 1.5, 2.5), (0.5, 1.5, 1.5, 2.5)]),
         (LATE, (9,), 4, []),
         (LATE, (14,), 4, []),
         (READ, (2, 2, False), 3, [(-0.5, 2.5, 0.5, 1.5), (0.5, 1.5, 0.5, 1.5)]),
     ],
 )
-def test_the_cursor_is_ringed_and_the_rows_after_it_fade(
-    head: View, cursor: tuple[Any, ...], now: int, boxes
-):
+def test_the_cursor_is_ringed_and_the_rows_after_it_fade(head, cursor, now, boxes):
     figure, whole = marked(head, *cursor), heatmap(head).data[0]
     assert [(box.x0, box.x1, box.y0, box.y1) for box in figure.layout.shapes] == boxes
     cells = [each for each in figure.data if each.type == "heatmap"]
@@ -241,12 +174,9 @@ def test_a_measure_has_the_ends_of_its_known_values_and_a_strip_without_one_has_
     assert len(Measure([[0.5]], [[""]]).legend()) == 1
 
 
-def test_marks_of_a_map_count_from_its_first_key_and_row():
-    figure = with_centres(heatmap(CROSS), np.array([2.5, 4.0, 40.0]), 2, 8)
-    assert figure.data[-1].x.tolist() == pytest.approx([0.5, 2.0, np.nan], nan_ok=True)
-    assert figure.data[-1].customdata.tolist() == [3.5, 5.0, 41.0]
-    table = table_map(np.zeros((3, 2)), 513, "position", "position", left=513)
-    assert (table.data[0].x0, table.data[0].y0, tuple(table.layout.xaxis.range)) == (513, 513, (512.5, 514.5))
+def test_tables_have_numbers_and_rows_where_they_fit_and_the_frame_beside_a_map_stands_at_its_row():
+    texts = [measures_map([MeasureRow("w", np.ones(n))], ["a"] * n).data[0].texttemplate for n in (16, 17)]
+    assert texts == ["%{text}", None]  # numbers as long as there is room
     long = table_map(np.zeros((512, 4)), 1, "position", "dimension").layout
     assert long.height - long.margin.t - long.margin.b >= 512
     beside = row_frame(lowered(heatmap(CROSS, 300), 9), 1)
@@ -257,8 +187,8 @@ def test_marks_of_a_map_count_from_its_first_key_and_row():
 # --- room ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("count", [1, 5, 26, 40, 64])
-@pytest.mark.parametrize("size", [270, style.SIZE, style.LARGE, 520])
+@pytest.mark.parametrize("count", [1, 5, 40, 64])
+@pytest.mark.parametrize("size", [270, style.SIZE, style.LARGE])
 def test_labels_as_wide_as_any_leave_room_for_the_title_and_stand_far_enough_apart(size: int, count: int):
     layout = token_grid(["W" * 40] * count, [f"{i}" for i in range(count)], ("rows", "columns"), size)
     down, across = layout["yaxis"], layout["xaxis"]
@@ -269,22 +199,20 @@ def test_labels_as_wide_as_any_leave_room_for_the_title_and_stand_far_enough_apa
     assert down["tickfont"] == across["tickfont"]
 
 
-def test_more_room_makes_a_map_larger_its_cells_not_smaller_and_a_long_title_begins_before_it():
+def test_more_room_makes_a_map_larger_its_cells_not_smaller():
     usual, wide = (token_grid(["x"], ["y"], ("", ""), 330, room) for room in (labels.ROOM, labels.ROOM + 2))
     inner = [each["width"] - each["margin"]["l"] - each["margin"]["r"] for each in (usual, wide)]
-    assert inner[0] == inner[1]
-    assert wide["margin"]["t"] - usual["margin"]["t"] == 20
+    assert (inner[0], wide["margin"]["t"] - usual["margin"]["t"]) == (inner[1], 20)
     columns, rows = token_grid(["x"], ["y"], ("short", "long " * 12), 270)["annotations"]
-    assert columns["xshift"] < 0 == rows["yshift"]
+    assert columns["xshift"] < 0 == rows["yshift"]  # a long title begins before the map
 
 
 def test_maps_of_any_length_keep_their_frame_and_stay_small():
     assert len({heatmap(decoder_view(n)).layout.margin.l for n in (3, 20, 64)}) == 1
     assert len(to_json(heatmap_spec(decoder_view(64)))) < 70_000
-    for count in (3, 41, NAMED + 36):
+    for count in (41, NAMED + 36):
         names = [f"w{i}" for i in range(count)]
         figure = alignment_map(np.eye(count), names, names, (), (), (), ("r", "c"), 1104)
-        assert list(figure.layout.xaxis.ticktext) == list(figure.layout.yaxis.ticktext) == names
         assert ("%{y} – %{x}" in figure.data[-1].hovertemplate) == (count > NAMED)
     assert len(figure.to_json()) < 350_000
     assert len(paths(["▁a"] * 200, (0, 199)).layout.xaxis.ticktext) == 50
@@ -297,12 +225,6 @@ TALL = np.ones((65, 1))
     ("draw_", "message"),
     [
         (lambda: heatmap(decoder_view(65)), "at most 64 x 64"),
-        (
-            lambda: heatmap(
-                replace(CROSS, weights=CROSS.weights.T, scores=CROSS.scores.T, mask=CROSS.mask.T)
-            ),
-            "labels for",
-        ),
         (lambda: heatmap(replace(CROSS, query_tokens=("a",))), "labels for"),
         (lambda: difference_map(TALL, TALL, TALL > 0, (), (), TALL[:, 0], 1, ("", "")), "ask for a window"),
         (lambda: lines([CROSS, decoder_view(3)]), "one kind"),
@@ -371,17 +293,6 @@ def test_longer_pictures_are_drawn_in_a_window():
 def test_a_lecture_draws_the_four_visible_keys_of_most_weight_in_reading_order():
     assert lecture_keys(np.array([0.05, 0.4, 0.1, 0.2, 0.25, 0.9]), np.arange(6) < 5) == [1, 2, 3, 4]
     assert lecture_keys(np.array([1.0]), np.array([True])) == [0]
-
-
-@pytest.mark.parametrize(("ends", "steps"), [((0, 3), 3), ((3, 1), 2), ((0, 1), 1), ((2, 2), 0)])
-def test_as_many_arrows_are_strong_as_the_state_takes_steps(ends: tuple[int, int], steps: int):
-    layout = paths(("▁The", "▁cat", "▁x", "</s>"), ends).layout
-    arrows = [each.arrowwidth > 2 for each in layout.annotations if each.showarrow]
-    assert arrows == [min(ends) <= i < max(ends) for i in range(3)]
-    text = next(each.text for each in layout.annotations if not each.showarrow)
-    ways = {0: "recurrent: no step", 1: "recurrent: 1 step, one after the other"}
-    assert text == ways.get(steps, f"recurrent: {steps} steps, one after the other")
-    assert len(layout.shapes) == bool(steps)
 
 
 def test_no_two_twins_look_alike_but_those_of_other_seeds_and_none_wears_the_hue_of_a_kind():

@@ -12,35 +12,22 @@ import pytest
 from golden import agrees
 from head_views import decoder_view, view
 
-from explorer.figures import (
-    Tile,
-    heatmap,
-    lines,
-    next_token,
-    overview_spec,
-    pooled_spec,
-    row_bars_spec,
-    strongest,
-)
+from explorer.figures import Tile, heatmap, next_token, overview_spec, pooled_spec, row_bars_spec
 from explorer.figures.base import style
+from explorer.figures.base.bars import strongest
 from explorer.figures.base.plot import quiet
 from explorer.figures.base.strips import Strip, matrices_spec, strips, vectors_spec
 from explorer.figures.maps.alignment import alignment_map
 from explorer.figures.maps.export import INK, PAPER, marked, printed
 from explorer.figures.maps.heatmap import framed, lowered
+from explorer.figures.maps.lines import lines
 from explorer.figures.maps.measures import MeasureRow, measures_map, part_bars, share_bars
 from explorer.figures.maps.overview import Measure
-from explorer.figures.pages import anatomy, positions, study
+from explorer.figures.pages import anatomy, inside, positions, study
+from explorer.figures.pages.anatomy import Box
 from explorer.figures.pages.distributions import against_target, before_after, bits_spec, gradient_bars
 from explorer.figures.pages.heads import Cell, Marks, distance_bars, head_grid, plane
-from explorer.figures.pages.inside import (
-    LedgerRow,
-    Symbols,
-    built_row,
-    key_plane,
-    lecture_spec,
-    ledger_spec,
-)
+from explorer.figures.pages.inside import LedgerRow, Symbols, key_plane, lecture_spec, ledger_spec
 from explorer.figures.pages.masks import leak_bars, mask_map, padding_grid, score_map, weight_map
 from explorer.figures.pages.recurrent import paths, with_centres
 from explorer.figures.pages.search import KEPT, LOST, WON, Beside, Branch, search_tree
@@ -67,18 +54,9 @@ NUMBERS = [[0.1, 0.5, np.nan], [0.3, 0.2, 0.9]]
 TILES = [
     [Tile.of(np.full((5, 5), (3 * i + j) / 100), np.ones((5, 5), bool)) for j in range(3)] for i in range(2)
 ]
-STEPS = [
-    DecodeStep(
-        "▁a", 0, math.log(0.5), (Alternative("▁a", 0, math.log(0.5)), Alternative(EVIL, 1, math.log(0.3))), 0
-    ),
-    DecodeStep(
-        EVIL,
-        7,
-        math.log(0.001),
-        tuple(Alternative(f"b{i}", i, math.log(0.5 / 2**i), i == 1) for i in range(10)),
-        0,
-    ),
-]
+TWO = Alternative("▁a", 0, math.log(0.5)), Alternative(EVIL, 1, math.log(0.3))
+TEN = tuple(Alternative(f"b{i}", i, math.log(0.5 / 2**i), i == 1) for i in range(10))
+STEPS = [DecodeStep("▁a", 0, math.log(0.5), TWO, 0), DecodeStep(EVIL, 7, math.log(0.001), TEN, 0)]
 PIECES, SHARES, TARGETS = ("Haus", EVIL, "998 others"), (0.6, 0.3, 0.1), (0.9001, 0.0001, 0.0998)
 SLOPES = [0.6 - 1, 0.3, 0.1], [share - target for share, target in zip(SHARES, TARGETS, strict=True)]
 CELLS = [
@@ -114,16 +92,8 @@ PAPER_SYMBOLS = Symbols("x", "m", "s", "w", "head", columns=False)
 LECTURE = Symbols("a", "a", "α", "α̂", "b", columns=True)
 WORDS = ("▁a", "▁b", "▁c", EVIL, "▁<s>", "▁f")
 BOXES = (
-    [
-        anatomy.Box("in", "embedding"),
-        anatomy.Box("a", EVIL, "encoder", True),
-        anatomy.Box("b", "+", None, True, 1),
-    ],
-    [
-        anatomy.Box("out", "linear", shape="<8> → 9"),
-        anatomy.Box("c", "cross", "cross", True),
-        anatomy.Box("d", "+", None, True, 2),
-    ],
+    [Box("in", "embedding"), Box("a", EVIL, "encoder", True), Box("b", "+", None, True, 1)],
+    [Box("out", "linear", shape="<8> → 9"), Box("c", "cross", "cross", True), Box("d", "+", None, True, 2)],
 )
 SPAN = {"rotary": positions.Interval(28.0, 27.0, 29.5), "rotary-seed2": positions.Interval(27.5, 26.0, 28.5)}
 CURVE = ("line", "layer", "norm", "low", "high")
@@ -200,7 +170,7 @@ PICTURES: dict[str, Any] = {
         ledger_spec("cross", [f"▁t{i}" for i in range(19)], np.ones(19, bool), [LedgerRow("q", np.ones(19))]),
     "lecture": lambda: lecture_spec("decoder", (EVIL, 4), WORDS, np.arange(6.0) - 2, SIX, MASK, LECTURE),
     "paper": lambda: lecture_spec("cross", (EVIL, 4), WORDS, np.arange(6.0) - 2, SIX, MASK, PAPER_SYMBOLS),
-    "built row": lambda: built_row("cross", WORDS, MASK, np.arange(6.0) - 2, SIX, (0, 2), [0.5]),
+    "built row": lambda: inside.built_row("cross", WORDS, MASK, np.arange(6.0) - 2, SIX, (0, 2), [0.5]),
     "key plane": lambda:
         key_plane("encoder", WORDS[:4], np.outer(WAVE, [1.0, -0.5]) + 1, np.array([0.6, -0.8]), (0, 3)),
     "bits": lambda: bits_spec(("▁the", "▁the", EVIL, "</s>"), (3.25, 0.5, 17.0, 0.01)),

@@ -58,9 +58,7 @@ def test_each_letter_has_a_font_or_is_named_as_missing(text: str) -> None:
         ([cross(i, head=i) for i in range(3)], "sqrt"),
     ],
 )
-def test_cells_have_the_colours_of_their_weights_and_masked_ones_are_hatched(
-    heads: list[View], scale: str
-) -> None:
+def test_cells_have_the_colours_of_their_weights_and_masked_ones_are_hatched(heads, scale):
     drawn = svg(heads, width=17, scale=scale)
     for head in heads:
         group = drawn.split(f'<g id="cells-{head.kind}-{head.layer}-{head.head}">')[1].split("</g>")[0]
@@ -112,8 +110,8 @@ def test_nothing_is_cut_off_at_the_edges(heads: list[View]) -> None:
     assert min(edge.min() for edge in (pixels[:, 0], pixels[:, -1], pixels[0], pixels[-1])) == 255
 
 
-@pytest.mark.parametrize("tokens", [JAPANESE, ARABIC, ("▁müde", "▁<b>", "▁$x^2$")])
-def test_tokens_of_every_script_are_text(tokens: tuple[str, ...]) -> None:
+def test_tokens_of_every_script_are_text() -> None:
+    tokens = (*JAPANESE, *ARABIC[:3], "▁müde", "▁<b>", "▁$x^2$")
     written = [text for *_, text in TEXT.findall(svg([view("encoder", tokens, tokens)]))]
     for token in tokens:
         assert written.count(token.lstrip("▁").replace("<", "&lt;").replace(">", "&gt;")) == 2
@@ -124,16 +122,8 @@ def test_several_heads_are_lettered_and_their_cells_have_one_size() -> None:
         [view("encoder", ("▁a",) * 3, ("▁b",) * 3), decoder_view(9), cross(), cross(head=7)], width=17
     )
     titles = re.findall(r">(\([a-d]\) \w+|L\d H\d)</text>", drawn)
-    assert titles == [
-        "(a) encoder",
-        "L3 H5",
-        "(b) decoder",
-        "L3 H5",
-        "(c) cross",
-        "L3 H5",
-        "(d) cross",
-        "L3 H8",
-    ]
+    assert titles[::2] == ["(a) encoder", "(b) decoder", "(c) cross", "(d) cross"]
+    assert titles[1::2] == ["L3 H5", "L3 H5", "L3 H5", "L3 H8"]
     cell = r'<path d="M ([\d.]+) ([\d.]+) \nL ([\d.]+) ([\d.]+) [^"]*" clip[^>]*stroke-width: 0.1'
     corners = np.array(re.findall(cell, drawn), float)
     sides = np.abs(corners[:, 2:] - corners[:, :2]).max(1)
@@ -150,9 +140,7 @@ def test_several_heads_are_lettered_and_their_cells_have_one_size() -> None:
         (5, [], "a.otf", ["A PDF holds DejaVu Sans as Type 3"]),
     ],
 )
-def test_fonts_are_embedded_and_what_a_reader_should_know_is_noted(
-    count: int, missing: list[str], file: str, words: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_fonts_are_embedded_and_what_a_reader_should_know_is_noted(count, missing, file, words, monkeypatch):
     monkeypatch.setattr(paper, "families", lambda text: (["DejaVu Sans"], missing))
     monkeypatch.setattr(paper, "_entries", lambda: {"DejaVu Sans": SimpleNamespace(fname=file)})
     data, _, notes = sheet([decoder_view(count)], Form(width=6))

@@ -39,14 +39,13 @@ def carried(b: Bench, kind: str, head: int = HEAD) -> Doubles:
     return np.vstack([found.norms, found.values, 0 * found.values + found.bias])
 
 
-def attribution(b: Bench, step: int = STEP, against: int | None = -1) -> list[float]:
-    against = b.rival if against == -1 else against
-    found = lenses.attribution(b.model, b.run, step, b.token, against=against)
+def attribution(b: Bench) -> list[float]:
+    found = lenses.attribution(b.model, b.run, STEP, b.token, against=b.rival)
     return [found.total, *second.in_order(zip(found.writers, found.values, strict=True))]
 
 
-def score_parts(b: Bench, kind: str, head: int = HEAD, query: int = STEP, key: int = 1) -> Doubles:
-    found = lenses.score_parts(b.model, b.run, (kind, LAYER, head), query, key)
+def score_parts(b: Bench, kind: str, head: int = HEAD) -> Doubles:
+    found = lenses.score_parts(b.model, b.run, (kind, LAYER, head), STEP, 1)
     rows, columns = (np.argsort([str(tuple(each)) for each in side]) for side in (found.queries, found.keys))
     return found.values[rows][:, columns]
 
@@ -79,8 +78,8 @@ def distances(b: Bench, kind: str, head: int = HEAD) -> Doubles:
     return np.stack([found.distances[LAYER, head], found.chance[LAYER]])
 
 
-def lens(b: Bench, kind: str, step: int = STEP) -> list[list[float]]:
-    rows, _ = parts.logit_lens(b.model, b.run, step, 3)
+def lens(b: Bench, kind: str) -> list[list[float]]:
+    rows, _ = parts.logit_lens(b.model, b.run, STEP, 3)
     best = [[(each.probability, each.token_id / 1e4) for each in row.best] for row in rows]
     return [
         [row.chosen, 1 / row.rank, *np.ravel(np.transpose(each))]
@@ -98,11 +97,11 @@ def products(b: Bench, kind: str, head: int = HEAD) -> list[float]:
     return [found.products, found.divided, found.query, found.key]
 
 
-def compared(b: Bench, kind: str, turned: bool = False) -> Doubles:
+def compared(b: Bench, kind: str) -> Doubles:
     changed = b.translator.force(
         b.run.source_text, b.run.text, interventions=[interventions.hide(key) for key in (0, 1, 2)]
     )
-    found = lenses.compare_runs(*((changed, b.run) if turned else (b.run, changed)))
+    found = lenses.compare_runs(b.run, changed)
     return np.stack([found.delta_log_p, found.kl])
 
 
@@ -144,9 +143,9 @@ class Row(NamedTuple):
     result: Callable[..., Any]  # of a bench, a kind, and for some a head
     plain: Callable[[Bench, str], Any]
     common: tuple[str, ...] = ORDER
-    forged: dict[str, Forge] = {}  # noqa: RUF012
     kinds: tuple[str, ...] = KINDS
     limit: float = 1e-4  # share of the largest number
+    forged: dict[str, Forge] = {}  # noqa: RUF012
 
     def forge(self, name: str, b: Bench, kind: str, result: Doubles) -> Doubles:
         """What somebody would draw in the place of the result."""
@@ -155,15 +154,10 @@ class Row(NamedTuple):
         return np.asarray((COMMON | self.forged)[name](b, kind, result), float)
 
 
-def effects(way: str, other: str) -> Row:
-    forged: dict[str, Forge] = {f"{other} instead": lambda b, k, x: effect(b, k, HEAD, other)}
+def effects(way: str) -> Row:
     common = (*ORDER, SIGN, OTHER)
     return Row(
-        lambda b, k, h=HEAD: effect(b, k, h, way),
-        lambda b, k: second.effect(b, k, way),
-        common,
-        forged,
-        limit=1e-2,
+        lambda b, k, h=HEAD: effect(b, k, h, way), lambda b, k: second.effect(b, k, way), common, limit=1e-2
     )
 
 
@@ -177,104 +171,59 @@ TABLE: dict[str, Row] = {
         lambda b, k, h=HEAD: b.run.map(k, LAYER, h).weights,
         lambda b, k: b.head(k).weights[HEAD],
         (*ORDER, ROWS, OTHER),
-        {
-            "not divided by √d": lambda b, k, x: x ** roots(b) / (x ** roots(b)).sum(1, keepdims=True),
-            "normalised over the queries": lambda b, k, x: x / x.sum(0),
-        },
+        forged={"not divided by √d": lambda b, k, x: x ** roots(b) / (x ** roots(b)).sum(1, keepdims=True)},
     ),
     "masked weights": Row(
         lambda b, k: b.run.map(k, 0, HEAD).weights,
         lambda b, k: b.head(k, 0).weights[HEAD],
         (),
-        {
-            "the mask forgotten": lambda b, k, x: softmax(b.head(k, 0).scores[HEAD]),
-            "the mask after the softmax": lambda b, k, x: np.tril(softmax(b.head(k, 0).scores[HEAD])),
-            "a mask of zeros": lambda b, k, x: softmax(np.tril(b.head(k, 0).scores[HEAD])),
-        },
-        ("decoder",),
+        kinds=("decoder",),
+        forged={"the mask forgotten": lambda b, k, x: softmax(b.head(k, 0).scores[HEAD])},
     ),
     "scores": Row(
         lambda b, k, h=HEAD: b.run.attention.scores(k, LAYER, h),
         lambda b, k: b.head(k).scores[HEAD],
         (*ORDER, ROWS, SIGN, SCALED, OTHER),
     ),
-    "carried": Row(
-        carried,
-        second.carried,
-        (*ORDER, OTHER),
-        {
-            "weights squared": lambda b, k, x: np.vstack([x[:-2] * b.head(k).weights[HEAD], x[-2:]]),
-            "b_V inside": lambda b, k, x: np.vstack(
-                [b.head(k).weights[HEAD] * norm(second.lengths(b, k, HEAD, biased=True)), x[-2:]]
-            ),
-        },
-    ),
+    "carried": Row(carried, second.carried, (*ORDER, OTHER)),
     "shares carried": Row(
         lambda b, k: (
             carried_map(b.run.map(k, LAYER, HEAD), lenses.carried(b.model, b.run, k, LAYER, HEAD)).weights
         ),
         lambda b, k: second.carried(b, k)[:-2] / second.carried(b, k)[:-2].sum(1, keepdims=True),
         ORDER,
-        {"over the queries": lambda b, k, x: second.carried(b, k)[:-2] / second.carried(b, k)[:-2].sum(0)},
     ),
     "carried together": Row(
         lambda b, k: lenses.carried_together(b.model, b.run, k, LAYER),
         lambda b, k: norm(sum(second.together(b, k))),
         ORDER,
-        {"lengths added": lambda b, k, x: sum(norm(each) for each in second.together(b, k))},
     ),
     "attribution": Row(
-        lambda b, k: attribution(b),
-        lambda b, k: second.attribution(b),
-        (*ORDER, SIGN),
-        {
-            "one token alone": lambda b, k, x: attribution(b, against=None),
-            "the step before": lambda b, k, x: attribution(b, STEP - 1),
-        },
-        CROSS,
+        lambda b, k: attribution(b), lambda b, k: second.attribution(b), (*ORDER, SIGN), CROSS
     ),
     "attribution by key": Row(
         lambda b, k: lenses.attribution(b.model, b.run, *b.asked).keys[AttentionKind(k)],
         lambda b, k: second.keys(b, k),
         (CELL, EXCHANGED, SIGN),
-        {
-            "layers reversed": lambda b, k, x: np.flip(x, 0),
-            "heads exchanged": lambda b, k, x: neighbours(x, 1),
-        },
         DECODER,
     ),
     "by source": Row(
         lambda b, k: lenses.by_source(b.model, b.run, *b.asked),
         lambda b, k: second.by_source(b),
         (*ORDER, SIGN),
-        {"b_V inside": lambda b, k, x: second.keys(b, k).sum((0, 1))},
         CROSS,
     ),
     "score parts": Row(
-        score_parts,
-        lambda b, k: second.scores(b, k, STEP, 1),
-        (*ORDER, ROWS, SIGN, SCALED, OTHER),
-        {"of another key": lambda b, k, x: score_parts(b, k, key=0)},
+        score_parts, lambda b, k: second.scores(b, k, STEP, 1), (*ORDER, ROWS, SIGN, SCALED, OTHER)
     ),
-    "effect hidden": effects("hidden", "zeroed"),
-    "effect zeroed": effects("zeroed", "mean"),
-    "effect mean": effects("mean", "hidden"),
-    "map of effects": Row(
-        effect_map,
-        second.effect_map,
-        (*ORDER, OTHER),
-        {"shares of the row": lambda b, k, x: [x[0], np.abs(x[0]) / np.abs(x[0]).sum(1, keepdims=True)]},
-        limit=1e-2,
-    ),
+    "effect hidden": effects("hidden"),
+    "effect zeroed": effects("zeroed"),
+    "effect mean": effects("mean"),
+    "map of effects": Row(effect_map, second.effect_map, (*ORDER, OTHER), limit=1e-2),
     "on difference": Row(
         lambda b, k: lenses.on_difference(b.translator, b.run, STEP, b.rival),
         second.on_difference,
         (*ORDER, SIGN),
-        {
-            "of log p alone": lambda b, k, x: [
-                b.plain.effect(k, (key,), "hidden")[STEP] for key in range(len(x))
-            ]
-        },
         CROSS,
         2e-3,
     ),
@@ -282,7 +231,6 @@ TABLE: dict[str, Row] = {
         lambda b, k: lenses.Effects(b.translator, b.run).left_out([1]),
         lambda b, k: b.plain.log_probs(source=[*b.plain.source[:1], *b.plain.source[2:]]) - b.plain.base,
         (*ORDER, SIGN),
-        {"hidden instead": lambda b, k, x: b.plain.effect(k, (1,), "hidden")},
         CROSS,
         2e-3,
     ),
@@ -290,7 +238,6 @@ TABLE: dict[str, Row] = {
         lambda b, k: lenses.word_effect(b.translator, b.run, k, "mean"),
         lambda b, k: second.words(b, k, "mean"),
         (*ORDER, ROWS, SIGN),
-        {"of the first piece": lambda b, k, x: second.words(b, k, "mean", 1)},
         ("encoder", "cross"),
         2e-3,
     ),
@@ -306,38 +253,23 @@ TABLE: dict[str, Row] = {
         lambda b, k: lenses.alti(b.model, b.run).blocks[AttentionKind(k)][LAYER],
         second.shares,
         (*ORDER, ROWS),
-        {
-            "squares": lambda b, k, x: x**2 / (x**2).sum(1, keepdims=True),
-            "of another layer": lambda b, k, x: second.shares(b, k, 0),
-        },
     ),
     "alti": Row(
         lambda b, k: np.hstack([(found := lenses.alti(b.model, b.run)).source, found.prefix]),
         lambda b, k: second.product(b, lambda kind, layer: second.shares(b, kind, layer)),
         (*ORDER, ROWS),
-        {
-            "a layer forgotten": lambda b, k, x: second.product(
-                b, lambda kind, layer: second.shares(b, kind, layer), 1
-            ),
-            "prefix first": lambda b, k, x: np.roll(x, len(x), 1),
-        },
         CROSS,
     ),
     "value zeroing": Row(
         lambda b, k: lenses.value_zeroing(b.model, b.run, k, LAYER),
         second.zeroing,
         (*ORDER, ROWS),
-        {"shares of the row": lambda b, k, x: x / x.sum(1, keepdims=True)},
         limit=1e-3,
     ),
     "statistics of rows": Row(
         of_rows,
         lambda b, k: [rows for _, rows in sorted(second.statistics_of_rows(b, k).items())],
         (*ORDER, ROWS, OTHER),
-        {
-            "entropy in nats": lambda b, k, x: second.in_row(b, k, x, "entropy", lambda row: row * np.log(5)),
-            "distances with their sign": lambda b, k, x: second.in_row(b, k, x, "mean_distance", np.negative),
-        },
     ),
     "mean entropy": Row(
         lambda b, k: means(b, k)["entropy"],
@@ -352,28 +284,10 @@ TABLE: dict[str, Row] = {
         (CELL, EXCHANGED),
     ),
     "distances": Row(distances, second.distances, (*ORDER, OTHER)),
-    "logit lens": Row(
-        lens,
-        second.lens,
-        (CELL, EXCHANGED, ROWS),
-        {"of another step": lambda b, k, x: lens(b, k, STEP - 1)},
-        CROSS,
-    ),
+    "logit lens": Row(lens, second.lens, (CELL, EXCHANGED, ROWS), CROSS),
     "sink": Row(resting, second.resting, (CELL, EXCHANGED, OTHER)),
-    "spread of q·k": Row(
-        products,
-        second.products,
-        (CELL, EXCHANGED, OTHER),
-        {"divided by √d": lambda b, k, x: [x[0], x[0] / roots(b), *x[2:]]},
-    ),
-    "two runs": Row(
-        compared,
-        second.compared,
-        (*ORDER, ROWS, SIGN),
-        {"KL turned round": lambda b, k, x: compared(b, k, turned=True) * [[-1], [1]]},
-        CROSS,
-        2e-3,
-    ),
+    "spread of q·k": Row(products, second.products, (CELL, EXCHANGED, OTHER)),
+    "two runs": Row(compared, second.compared, (*ORDER, ROWS, SIGN), CROSS, 2e-3),
 }
 CASES = [(name, kind) for name, row in TABLE.items() for kind in row.kinds]
 

@@ -40,12 +40,8 @@ def test_modules_run_once_each_after_those_that_they_need(tmp_path: Path):
     assert "const { two : deux, three } = modules" in made
     assert "return { two, three };" in made
     assert not re.search(r"^\s*(import|export) ", made, re.M)
-    write(
-        tmp_path,
-        c__one='import { it } from "./it.js";\n',
-        c__it="import.meta\n",
-        c__own="export const it = 1;\n",
-    )
+    own = {"c__it": "import.meta\n", "c__own": "export const it = 1;\n"}
+    write(tmp_path, c__one='import { it } from "./it.js";\n', **own)
     assert "import.meta" not in joined(folder, "c/one.js", {"c/it.js": "c/own.js"})
 
 
@@ -108,16 +104,8 @@ def test_a_text_becomes_a_page(closed_form_models: dict[str, Path], tmp_path: Pa
 def test_lines_of_a_file_become_pages(closed_form_models: dict[str, Path], tmp_path: Path, capsys):
     file, folder = tmp_path / "texts.txt", tmp_path / "pages"
     file.write_text("\n".join((TEXTS[0], "", TEXTS[1], "one " * 300)), encoding="utf-8")
-    command = [
-        "page",
-        "--model",
-        str(closed_form_models["copy"]),
-        "--file",
-        str(file),
-        "--output",
-        str(folder),
-    ]
-    assert main(command) == 1
+    model = str(closed_form_models["copy"])
+    assert main(["page", "--model", model, "--file", str(file), "--output", str(folder)]) == 1
     assert f"{file}:4: " in capsys.readouterr().err
     assert {path.name for path in folder.iterdir()} == {"1.html", "3.html", "index.html"}
     index = (folder / "index.html").read_text(encoding="utf-8")

@@ -48,9 +48,7 @@ BEFORE = Cursor(1, 3, 2)
         *((event, BEFORE) for event in (None, [], "x", {}, {"seq": "7"})),
     ],
 )
-def test_an_event_of_this_run_moves_the_cursor_and_a_late_or_malformed_one_does_not(
-    event: Any, after: Cursor
-):
+def test_an_event_of_this_run_moves_the_cursor_and_a_late_or_malformed_one_does_not(event, after):
     assert reduce(BEFORE, event, LIMITS) == after
 
 
@@ -65,9 +63,7 @@ def test_an_event_of_this_run_moves_the_cursor_and_a_late_or_malformed_one_does_
         ),
     ],
 )
-def test_a_candidate_is_a_step_and_a_token_of_this_translation(
-    chosen: Any, candidate: tuple[int, int] | None
-):
+def test_a_candidate_is_a_step_and_a_token_of_this_translation(chosen, candidate):
     assert picked_candidate({**EVENT, "candidate": chosen}, LIMITS) == candidate
     assert picked_candidate({**EVENT, "candidate": chosen, "trace": "old"}, LIMITS) is None
 

@@ -25,8 +25,6 @@ from explorer.lenses.inside.parts import (
     logit_lens,
     norm_part,
 )
-from explorer.lenses.measures.attribution import saliency
-from explorer.lenses.measures.stream import UnmeasuredError
 from transformer import AttentionKind, Capture, Sampling, load_translator, packed
 from transformer.audit import audit_embedding
 from transformer.batches import forced_log_probs, hypotheses, run_batch
@@ -165,12 +163,6 @@ def test_every_measure_sums_to_what_the_model_computed(name, tmp_path):
     token = forced.steps[2].token_id
     reports = [attribution(model, forced, 2, token, 5).audit]
     reports.append(alti(model, forced).audit)
-    if t5:
-        with pytest.raises(UnmeasuredError, match="the logits jump where no points can follow"):
-            saliency(translator, forced, 2, token)
-        assert not saliency(translator, forced, 2, token, integrated=False).audit.checks
-    else:
-        reports.append(saliency(translator, forced, 2, token).audit)
     for kind in AttentionKind:
         reports.append(carried(model, forced, kind, 0, 1).audit)
         reports.append(score_parts(model, forced, (kind, 1, 1), 2, 1).audit)

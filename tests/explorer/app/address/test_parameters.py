@@ -1,13 +1,21 @@
+"""Addresses: what they carry, what a page and the linked view do to them, and the map of the app."""
+
+import json
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from properties import PROPERTY, garbled
+from streamlit.testing.v1 import AppTest
 
+from explorer.app.address import sitemap
+from explorer.app.address.change_list import Listed, listed, parted
 from explorer.app.address.kinds import HEAD, LINE, POSITION, TEXT
 from explorer.app.address.parameters import as_params, carried, parse
 from explorer.app.address.state import State, changed, elsewhere, keys, page_value
+from transformer import interventions as do
 
 for module in (
     "beam_search.beam",
@@ -76,9 +84,9 @@ def test_what_cannot_be_read_is_named_and_what_was_read_travels_on(asked: tuple[
     assert read(**as_params(state)) == (state, [])
 
 
-def test_addresses_count_from_one():
-    params = as_params(State(step=3, source=0, encoder=(2, 4)))
-    assert (params["step"], params["source"], params["encoder"]) == ("4", "1", "3.5")
+def test_addresses_count_from_one_and_the_usual_state_has_none():
+    assert as_params(State(step=3, encoder=(2, 4))) == {"step": "4", "encoder": "3.5"}
+    assert (parse({}), as_params(State())) == ((State(), []), {})
 
 
 def test_a_line_break_in_a_text_of_one_line_is_a_space():
@@ -105,11 +113,6 @@ def test_a_value_of_one_page_is_left_there():
     assert changed(State(), declared_by_none=None) == State()  # of a page that nobody has opened yet
 
 
-def test_an_empty_address_is_the_usual_state():
-    assert parse({}) == (State(), [])
-    assert as_params(State()) == {}
-
-
 @pytest.mark.parametrize(
     ("name", "value", "held"),
     [
@@ -134,6 +137,7 @@ def test_a_value_out_of_range_becomes_the_nearest(name: str, value: str, held: o
         "gold": ("../x",),
         "against": ("x", "head", "head-x", "untrained-", "uniform-1", "decode-beam-4", "model"),
         "what_if": ("magic", "hard-2", "temperature-nan"),
+        "off": ("hide_2", "1.", "x.hide_2", "1.magic_2", "~", ""),
     }.items(),
 )
 def test_what_means_nothing_is_named(name: str, values: tuple[str, ...]):
@@ -154,4 +158,178 @@ def test_word_links_travel_in_the_address():
     state, unreadable = read(pairs="1-1,3p2,1-1")
     assert (state.pairs, unreadable) == (frozenset({(0, 0, True), (2, 1, False)}), [])
     assert as_params(state) == {"pairs": "1-1,3p2"}
-    assert as_params(State()) == {}
+
+
+def test_a_switched_off_change_keeps_its_place_and_travels_in_the_address():
+    hide, choose, drop = do.hide(1), do.choose(0, "▁a~b_c"), do.drop_source(2)
+    items = (Listed(hide, False), Listed(choose, True), Listed(drop, False))
+    assert parted(items) == {"changes": (choose,), "off": ((0, hide), (2, drop))}
+    params = as_params(State(**parted(items)))
+    assert params["off"] == "1.hide_2~3.drop_3"
+    assert listed(read(**params)[0].changes, read(**params)[0].off) == items
+    assert listed((hide,), ((7, drop),)) == (Listed(hide, True), Listed(drop, False))
+    assert read(changes="hide_2") == (State(changes=(hide,)), [])
+
+
+# --- events and pages ---------------------------------------------------------------------------------------
+
+
+def script(trace: str, more: dict[str, object]) -> None:
+    import streamlit as st
+
+    from explorer.app.address import session
+    from explorer.linked.view.events import CursorRange
+
+    session.adopt()
+    event = {"trace": trace, "step": 2, "source": None, "seq": 1, **more}
+    st.session_state[session.view_key("home")] = {"at": event}
+    limits = CursorRange("here", steps=5, sources=4)
+    chose = session.on_linked_view(
+        "home",
+        limits,
+        {"cross": (2, 4)},
+        lambda step, token: {"decode": f"beam-{step + token}"},
+        lambda kind, head: {"cross": head, "decode": "beam-2"},
+    )
+    st.text(f"{chose} {session.current().step} {session.current().decode} {session.cursor().ack}")
+
+
+@pytest.mark.parametrize(
+    ("trace", "more", "told"),
+    [
+        ("there", {}, "False None greedy 1"),
+        ("there", {"present": True}, "False None greedy 1"),
+        ("there", {"candidate": [1, 2]}, "False None greedy 1"),
+        ("there", {"off": ["cross", 1, 2]}, "False None greedy 1"),
+        ("here", {}, "False 2 greedy 1"),
+        ("here", {"candidate": [1, 3]}, "True 2 beam-4 1"),
+        ("here", {"off": ["cross", 1, 9]}, "True 2 beam-2 1"),
+        *(("here", {"off": off}, "False 2 greedy 1") for off in (None, ["cross", 1], ["cross", "1", 2], 3)),
+    ],
+)
+def test_an_event_of_the_translation_on_the_screen_is_followed_and_that_of_another_only_heard(
+    trace, more, told
+):
+    at = AppTest.from_function(script, args=(trace, more)).run()
+    assert ([*at.exception], at.text[0].value) == ([], told)
+    assert at.query_params.get("step") == (None if trace == "there" else "3")
+
+
+def _page_with_a_text_too_long_for_an_address() -> None:
+    import streamlit as st
+
+    from explorer.app.address import session
+    from explorer.app.address.state import State
+
+    st.session_state.setdefault("state", State(text="a b. " * 2_000, target="c"))
+    session.adopt()
+    now = session.current()
+    st.text(f"{now.text == 'a b. ' * 2_000} {now.sentence} {now.target}")
+
+
+def test_a_link_without_the_text_that_was_too_long_for_it_keeps_its_sentence():
+    at = AppTest.from_function(_page_with_a_text_too_long_for_an_address)
+    at.query_params["sentence"] = "3"
+    assert at.run().text[0].value == "True 2 c"
+
+
+def _page_that_runs_again() -> None:
+    import streamlit as st
+    from streamlit.runtime.scriptrunner_utils.script_requests import RerunData
+    from streamlit.runtime.scriptrunner_utils.script_run_context import get_script_run_ctx
+
+    from explorer.app.address import session
+
+    if "asked" not in st.session_state:
+        st.session_state["asked"] = True
+        requests = get_script_run_ctx().script_requests
+        requests.request_rerun(RerunData(query_string="keep=session"))
+        session.rerun()
+    st.text(st.query_params.get("keep", "lost"))
+
+
+def test_a_request_of_the_visitor_that_waits_is_not_replaced_by_the_page_running_again():
+    at = AppTest.from_function(_page_that_runs_again).run()
+    assert not at.exception
+    assert at.text[0].value == "session"
+
+
+def _page_that_changes_something() -> None:
+    import streamlit as st
+
+    from explorer.app.address import session
+
+    session.adopt()
+    if "changed" not in st.session_state:
+        st.session_state["changed"] = True
+        try:
+            session.rerun(view="here")
+        finally:
+            st.session_state["then"] = st.query_params.get("view", "nothing")
+    st.text(f"{st.session_state['then']} {st.query_params['view']} {session.current().view}")
+
+
+def test_the_next_run_writes_the_address_of_a_change_that_runs_the_page_again():
+    at = AppTest.from_function(_page_that_changes_something)
+    at.query_params["step"] = "2"
+    assert at.run().text[0].value == "nothing here here"
+    assert dict(at.query_params) == {"view": "here", "step": "2"}
+    assert at.run().text[0].value == "nothing here here"
+
+
+# --- the map of the app -------------------------------------------------------------------------------------
+
+ROOT = Path(__file__).resolve().parents[4]
+PLACES = tuple(sitemap.places())
+MENU = [entry for group in sitemap.GROUPS for entry in sitemap.entries(group.name)]
+
+
+def test_every_script_is_a_page_and_stands_once_in_the_menu():
+    scripts = {path.relative_to(ROOT).as_posix() for path in (ROOT / "pages").glob("*.py")} | {"app.py"}
+    assert {sitemap.script(name) for name in sitemap.PAGES} == scripts
+    assert sorted(name for entry in MENU for name in entry) == sorted(sitemap.PAGES)
+
+
+def test_a_page_stands_after_the_one_that_it_follows_and_before_those_that_followed_it(tmp_path: Path):
+    pages = {"b": "a", "a": "", "d": "b", "c": "a"}
+    for name, follows in pages.items():
+        text = f"PAGE = Page({name!r}, 'x', group='g', icon='i', follows={follows!r})\n1 / 0\n"
+        (tmp_path / f"{name}.py").write_text(f"import nothing\n{text}")
+    declared = {name: sitemap.declared(tmp_path / f"{name}.py") for name in pages}
+    assert [*sitemap.in_order(declared)] == ["a", "c", "b", "d"]
+    assert declared["b"] == sitemap.Page("b", "x", "g", "i", "a")
+    with pytest.raises(ValueError, match=r"^b.py follows a, which is no page\.$"):
+        sitemap.in_order({"b": declared["b"]})
+    (tmp_path / "none.py").write_text("x = 1")
+    with pytest.raises(ValueError, match=r"^none.py declares no page\.$"):
+        sitemap.declared(tmp_path / "none.py")
+
+
+def test_pages_that_are_looked_at_together_are_one_entry_of_the_menu():
+    heads = ("cross_attention", "encoder_self_attention", "decoder_self_attention", "heads")
+    assert [entry for entry in MENU if len(entry) > 1] == [heads]
+    assert [*sitemap.ENTRIES] == [heads[0]]
+    assert {name for name in sitemap.PAGES if sitemap.beside(name) == heads} == {*heads}
+
+
+def test_who_follows_the_links_from_home_sees_every_page_in_the_order_of_the_pages():
+    seen, name = [], sitemap.HOME
+    while name.partition("/")[0] not in seen or name.partition("/")[0] == seen[-1]:
+        seen.append(name.partition("/")[0])
+        page, _, view = name.partition("/")
+        name = sitemap.after(sitemap.at(page, view))
+    pages, first = [*sitemap.PAGES], [*sitemap.PAGES].index(sitemap.HOME)
+    assert list(dict.fromkeys(seen)) == pages[first:] + pages[:first]
+    assert not [name for name in PLACES if "." in sitemap.place(name).name], "a name is no sentence"
+
+
+def test_every_word_of_the_glossary_has_two_sentences_and_a_place():
+    entries = json.loads((ROOT / "static" / "page-2" / "glossary.json").read_text(encoding="utf-8"))
+    for word, entry in entries.items():
+        assert entry["written"], word
+        assert entry["told"].endswith("."), word
+        assert entry["see"] in PLACES, word
+        assert {place.partition("/")[0] for place in entry.get("on", ())} <= set(sitemap.PAGES), word
+    everywhere = [entry for entry in entries.values() if "on" not in entry]
+    written = [each.lower() for entry in everywhere for each in entry["written"]]
+    assert len(written) == len(set(written))

@@ -16,21 +16,7 @@ from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileMan
 from streamlit.runtime.uploaded_file_manager import UploadedFileRec
 
 from explorer.app.server import hosted, hub_models, visits
-from explorer.app.server.hosted import (
-    CHARACTERS,
-    DISK,
-    DRAWS,
-    HOSTED,
-    HYPOTHESES,
-    KNOWN,
-    MEMORY,
-    MINUTES,
-    NICE,
-    SWITCH,
-    Bounds,
-    Limits,
-    closed,
-)
+from explorer.app.server.hosted import DISK, DRAWS, HYPOTHESES, MEMORY, MINUTES, NICE, SWITCH, Bounds
 from explorer.app.server.uploads import read_upload
 from transformer.hub.settings import ALLOWED_VARIABLE, HOSTED_VARIABLE, Hub
 from transformer.text.pairs import DataError, ReadBounds
@@ -42,7 +28,7 @@ LONG = "one " * 200
 @pytest.fixture(autouse=True)
 def nothing_set(monkeypatch: pytest.MonkeyPatch) -> None:
     """No bounds are set, no other visits are counted, and those of a test are forgotten."""
-    for name in (HOSTED_VARIABLE, *KNOWN, *HOSTED, SWITCH, MINUTES, MEMORY, DISK, NICE):
+    for name in (HOSTED_VARIABLE, *hosted.KNOWN, *hosted.HOSTED, SWITCH, MINUTES, MEMORY, DISK, NICE):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(visits, "_visits", set())
     monkeypatch.setattr(visits, "_watched", set())
@@ -63,20 +49,18 @@ def test_a_local_start_is_bounded_by_nothing(value: str, monkeypatch, capsys) ->
     hosted.check_search("beam-8")
     hosted.check_draws(16)
     hosted.log("page", page="app")
-    assert closed() is None
+    assert hosted.closed() is None
     assert Hub.from_environment().allowed is None
     assert capsys.readouterr().out == ""
 
 
 @pytest.mark.parametrize("value", ["on", "YES", "perhaps"])
-def test_one_variable_closes_the_hub_and_training_and_the_operator_may_open_them(
-    value: str, monkeypatch
-) -> None:
+def test_one_variable_closes_the_hub_and_training_and_the_operator_may_open_them(value, monkeypatch):
     monkeypatch.setenv(HOSTED_VARIABLE, value)
-    assert HOSTED_VARIABLE in (closed() or "")
+    assert HOSTED_VARIABLE in (hosted.closed() or "")
     assert ALLOWED_VARIABLE in (hub_models.closed() or "")
     monkeypatch.setenv(SWITCH, "on")
-    assert closed() is None
+    assert hosted.closed() is None
     assert not hub_models.is_allowed("some/model")
     monkeypatch.setenv(ALLOWED_VARIABLE, "some/*")
     assert [hub_models.is_allowed(name) for name in ("some/model", "other/model")] == [True, False]
@@ -85,17 +69,15 @@ def test_one_variable_closes_the_hub_and_training_and_the_operator_may_open_them
 @pytest.mark.parametrize(
     ("name", "value", "opens"),
     [
-        *((name, "", "on") for name in HOSTED),
+        *((name, "", "on") for name in hosted.HOSTED),
         *((SWITCH, value, "yes") for value in ("off", "OFF", " no ", "0", "perhaps")),
     ],
 )
-def test_training_is_closed_where_others_may_come_or_the_switch_is_not_on(
-    name, value, opens, monkeypatch
-) -> None:
+def test_training_is_closed_where_others_may_come_or_the_switch_is_not_on(name, value, opens, monkeypatch):
     monkeypatch.setenv(name, value)
-    assert name in (closed() or "")
+    assert name in (hosted.closed() or "")
     monkeypatch.setenv(SWITCH, opens)
-    assert closed() is None
+    assert hosted.closed() is None
 
 
 PER_MINUTE = f"{HOSTED_VARIABLE}_PER_MINUTE"
@@ -106,15 +88,13 @@ PER_MINUTE = f"{HOSTED_VARIABLE}_PER_MINUTE"
     ("variables", "bounds"),
     [
         ({}, Bounds(300, 4, 8, 100)),
-        ({CHARACTERS: "80", HYPOTHESES: "6", DRAWS: "2", hosted.VISITORS: "7"}, Bounds(80, 6, 2, 7)),
+        ({hosted.CHARACTERS: "80", HYPOTHESES: "6", DRAWS: "2", hosted.VISITORS: "7"}, Bounds(80, 6, 2, 7)),
         ({HYPOTHESES: "99", DRAWS: "99"}, Bounds(300, Bounds().beam, Bounds().draws, 100)),
-        ({CHARACTERS: "many"}, CHARACTERS),
+        ({hosted.CHARACTERS: "many"}, hosted.CHARACTERS),
         ({PER_MINUTE: "20"}, f"{PER_MINUTE} sets nothing; .*_VISITORS"),
     ],
 )
-def test_the_environment_sets_the_bounds(
-    variables: dict[str, str], bounds: Bounds | str, monkeypatch
-) -> None:
+def test_the_environment_sets_the_bounds(variables, bounds, monkeypatch):
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     if isinstance(bounds, Bounds):
@@ -140,16 +120,16 @@ def test_what_is_too_large_is_refused_in_a_sentence_and_logged(capsys) -> None:
 
 
 def test_the_environment_sets_the_limits_of_training_and_a_senseless_one_is_refused_by_its_name(monkeypatch):
-    assert Limits.from_environment() == Limits()
+    assert hosted.Limits.from_environment() == hosted.Limits()
     good = {MINUTES: "0.5", MEMORY: "700", DISK: "2e2", NICE: "3"}
     for name, value in good.items():
         monkeypatch.setenv(name, value)
-    assert Limits.from_environment() == Limits(0.5, 700, 200, 3)
+    assert hosted.Limits.from_environment() == hosted.Limits(0.5, 700, 200, 3)
     bad = [(name, value) for name in good for value in ("-1", "nan", "inf", "many", "²", "1e308")]
     for name, value in (*bad, (MINUTES, "0"), (NICE, "20")):
         monkeypatch.setenv(name, value)
         with pytest.raises(ValueError, match=f"{name} is"):
-            pytest.fail(f"{name}={value}: {Limits.from_environment()}")
+            pytest.fail(f"{name}={value}: {hosted.Limits.from_environment()}")
         monkeypatch.setenv(name, good[name])
 
 
@@ -177,11 +157,8 @@ for page in ("app.py", "pages/beam_search.py", "pages/what_if.py", "pages/traini
 
 
 def test_a_hosted_server_writes_nothing_outside_the_temporary_folder(tmp_path: Path) -> None:
-    own = {
-        HOSTED_VARIABLE: "on",
-        "PYTHONDONTWRITEBYTECODE": "1",
-        **dict.fromkeys(("HOME", "TMPDIR"), str(tmp_path)),
-    }
+    own = {HOSTED_VARIABLE: "on", "PYTHONDONTWRITEBYTECODE": "1"}
+    own |= dict.fromkeys(("HOME", "TMPDIR"), str(tmp_path))
     command = [sys.executable, "-c", WRITES]
     done = subprocess.run(command, cwd=ROOT, env=os.environ | own, capture_output=True, text=True, check=True)
     assert done.stdout.count("RAN") == 4, done.stderr

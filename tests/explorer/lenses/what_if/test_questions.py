@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from plain import softmax
 
 from explorer.lenses.measures.stream import UnmeasuredError
 from explorer.lenses.what_if import questions
@@ -18,39 +19,13 @@ from transformer.translator import Translator
 
 MODELS = Path(__file__).resolve().parents[4] / "assets" / "models"
 TEXT = "The woman who wrote the book is my sister."
-SENTENCES = (
-    "He lives in a big white house.",
-    "I saw him in the garden.",
-    "It is raining cats and dogs.",
-    "The boys are playing football because they have time.",
-    "Where is the nearest station?",
-    "The doctor gave the old man a glass of water.",
-    "Nobody knew the answer.",
-    "Three small birds sat on the roof.",
-    "If it rains, we stay at home.",
-    "I have never seen such a beautiful lake.",
-)
-ASKED = (
-    *(Question("largest-key", kind) for kind in questions.KINDS),
-    *(Question("head-effect", kind) for kind in questions.KINDS),
-    *(Question("candidate", rank=rank) for rank in (1, 2, 3)),
-    *(Question("masked", kind, key=key) for kind in questions.KINDS for key in questions.KEYS),
-    *(Question("visible", kind) for kind in questions.KINDS),
-    Question("unsure"),
-    *(Question("search", against=against) for against in questions.AGAINST),
-    *(Question("role", "encoder", role=role) for role in questions.ROLES if role != "aligner"),
-    *(Question("role", "cross", role=role) for role in ("end", "aligner")),
-    *(Question("entropy", kind, among=among) for kind in questions.KINDS for among in questions.AMONG),
-    *(Question("difference", changes=(change,)) for change in questions.CHANGES),
-    Question("difference", "encoder", changes=("unscaled", "head", "forward", "layer")),
-)
 ROW = 3
 """The marked row of every kind."""
 
 
-@pytest.fixture(scope="module", params=["en-pt", "en-de"])
-def model(request: pytest.FixtureRequest) -> Translator:
-    return load_translator(MODELS / request.param)
+@pytest.fixture(scope="module")
+def model() -> Translator:
+    return load_translator(MODELS / "en-pt")
 
 
 def place_of(model: Translator, run: Translation, step: int) -> Viewpoint:
@@ -67,11 +42,6 @@ def run(model: Translator) -> Translation:
 @pytest.fixture
 def place(model: Translator, run: Translation) -> Viewpoint:
     return place_of(model, run, ROW)
-
-
-def softmax(scores: np.ndarray) -> np.ndarray:
-    powers = np.exp(scores - scores.max(-1, keepdims=True))
-    return powers / powers.sum(-1, keepdims=True)
 
 
 def weights_of(run: Translation, kind: str, layer: int, head: int) -> np.ndarray:
@@ -103,9 +73,7 @@ def test_the_largest_key_is_that_of_the_softmax(run: Translation, place: Viewpoi
 
 
 @pytest.mark.parametrize("kind", questions.KINDS)
-def test_the_head_of_greatest_effect_is_found_by_forced_runs(
-    model: Translator, run: Translation, place: Viewpoint, kind: str
-):
+def test_the_head_of_greatest_effect_is_found_by_forced_runs(model, run, place, kind):
     found = measure(Question("head-effect", kind), run, place, model)
     assert len(found.options) == 4
     for name, value in values(found).items():
@@ -117,9 +85,7 @@ def test_the_head_of_greatest_effect_is_found_by_forced_runs(
 
 @pytest.mark.parametrize("goal", questions.GOALS)
 @pytest.mark.parametrize("kind", ["encoder", "cross"])
-def test_a_query_is_asked_for_where_one_reaches_the_goal(
-    run: Translation, place: Viewpoint, kind: str, goal: str
-):
+def test_a_query_is_asked_for_where_one_reaches_the_goal(run, place, kind, goal):
     for head in [(layer, head) for layer in range(2) for head in range(0, run.config.n_heads, 2)]:
         at = place._replace(heads={**place.heads, kind: head})
         plane = plane_of(run, (AttentionKind(kind), *head), ROW, None, goal)
@@ -211,9 +177,7 @@ def test_the_smallest_entropy_is_that_of_the_softmax(run: Translation, place: Vi
 
 
 @pytest.mark.parametrize("role", questions.ROLES)
-def test_a_role_is_the_mean_weight_at_a_place(
-    model: Translator, run: Translation, place: Viewpoint, role: str
-):
+def test_a_role_is_the_mean_weight_at_a_place(model, run, place, role):
     kind = "cross" if role == "aligner" else "encoder"
     found = measure(Question("role", kind, role=role), run, place, model)
     length = len(run.source_tokens)
@@ -264,33 +228,15 @@ def test_a_change_is_run_and_the_translations_compared(model: Translator, run: T
     assert answer(found)[0] == max(costs, key=costs.__getitem__)
 
 
-def test_every_question_has_an_answer_on_several_sentences(model: Translator):
-    asked = close = 0
-    for i, sentence in enumerate(SENTENCES):
-        run = model.translate(sentence, beam_size=1)
-        place = place_of(model, run, 2 + i % 4)
-        for question in ASKED[i % 5 :: 5]:
-            found = measure(question, run, place, model)
-            best, wrong = found.best, (found.best + 1) % len(found.options)
-            others = [abs(each.value - answer(found)[1]) for j, each in enumerate(found.options) if j != best]
-            assert found.has_margin == (bool(found.why) or min(others) >= 2 * questions.ROUNDING)
-            assert 2 <= len(found.options) == len(values(found))
-            asked, close = asked + found.has_margin, close + (not found.has_margin)
-            if found.why:
-                assert found.reason(best) == found.reason(wrong) == found.why
-            else:
-                right, chosen = (f"{found.options[j].name}: {found.options[j].label}" for j in (best, wrong))
-                assert found.reason(wrong) == f"You chose {chosen}. The answer is {right}."
-                assert found.reason(best).startswith(f"{right}. The nearest other one is ")
-    assert asked > 10 * close > 0
-
-
 def test_a_close_race_is_not_asked_and_the_nearest_is_named():
     options = Option("a", 0.44, "0.44"), Option("b", 0.43, "0.43"), Option("c", 0.1, "0.10")
     found = Measured("Which?", options, 0)
     assert not found.has_margin
     assert replace(found, options=(Option("a", 0.46, "0.46"), *options[1:])).has_margin
     assert found.reason(0) == "a: 0.44. The nearest other one is b: 0.43."
+    assert found.reason(2) == "You chose c: 0.10. The answer is a: 0.44."
+    assert replace(found, why="So.").reason(1) == "So."
+    assert [number(each, "+.2f") for each in (-1.234, -0.001, 0.5)] == ["−1.23", "0.00", "+0.50"]
     assert not Measured("Which?", options[:1], 0).has_margin
     assert Measured("Which?", (Option("a", 2 * questions.ROUNDING), Option("b", 0.0)), 0).has_margin
 
@@ -314,17 +260,3 @@ def test_what_cannot_be_asked_says_so(run: Translation, place: Viewpoint, given:
     with pytest.raises(UnmeasuredError) as caught:
         measure(Question(**given), run, place)
     assert str(caught.value).startswith(says)
-
-
-@pytest.mark.parametrize(
-    ("value", "form", "written"),
-    [
-        (-1.234, ".2f", "−1.23"),
-        (-0.001, ".2f", "0.00"),
-        (-0.0001, "+.3f", "0.000"),
-        (0.5, "+.1f", "+0.5"),
-        (-1234567.0, ",.0f", "−1,234,567"),
-    ],
-)
-def test_a_number_has_a_true_minus_and_a_zero_has_no_sign(value: float, form: str, written: str):
-    assert number(value, form) == written

@@ -1,24 +1,14 @@
 """Links between words: from attention, of two directions joined, in gold files; their error counted again."""
 
-import re
-from pathlib import Path
-
 import numpy as np
 import pytest
-from closed_form import CASES
 from hypothesis import given
 from hypothesis import strategies as st
 
 from explorer.lenses.words.alignment import diagonal, link_words, score, text_words, word_weights
-from explorer.lenses.words.groups import reading_groups
 from explorer.lenses.words.links import GoldPair, Links, read_gold
-from transformer.text.pairs import DataError, read_pairs
+from transformer.text.pairs import DataError
 from transformer.text.words import Group, word_groups
-from transformer.translator import Translator
-
-FOLDER = Path(__file__).parents[4] / "assets" / "sample"
-SENTENCES = read_pairs(FOLDER / "tatoeba-en-de.tsv.gz")
-GOLD = read_gold(FOLDER / "alignments.tsv")
 
 
 def links(text: str) -> Links:
@@ -45,21 +35,6 @@ def test_the_error_counts_the_links_of_all_pairs_together(texts: list[tuple[Link
     assert (scored.aer, scored.precision, scored.recall, scored.links) == pytest.approx(
         (error, possible / (count or 1), sure / (wanted or 1), count)
     )
-
-
-@pytest.mark.parametrize(
-    ("text", "aer", "precision", "recall"),
-    [
-        ("0-0 1-1 2-1", 0, 1, 1),  # all sure links; a possible one more costs nothing
-        ("0-0 1-1 2-0", 1 - 4 / 5, 2 / 3, 1),  # a wrong link more
-        ("0-0", 1 - 2 / 3, 1, 1 / 2),  # a sure link left out
-        ("2-1", 1 - 1 / 3, 1, 0),  # a possible link alone
-        ("", 1, 0, 0),
-    ],
-)
-def test_small_cases_counted_by_hand(text: str, aer: float, precision: float, recall: float) -> None:
-    scored = score([links(text)], [pair(links("0-0 1-1"), links("2-1"))])
-    assert (scored.aer, scored.precision, scored.recall) == pytest.approx((aer, precision, recall))
 
 
 def test_the_diagonal_links_relative_places_and_each_pair_needs_an_alignment() -> None:
@@ -107,17 +82,6 @@ def test_a_word_without_weight_has_no_link() -> None:
     assert link_words(weights, "mutual") == [links("0-0")]
 
 
-@pytest.mark.parametrize("rule", ["strongest", "mutual"])
-def test_the_head_that_translates_has_no_error_against_its_known_links(solved: Translator, rule: str) -> None:
-    case = CASES[solved.name]
-    source, target = (text_words(reading_groups(t)) for t in (case.source_tokens, case.target_tokens))
-    weights = solved.translate(case.sentence).attention.weights("cross", 0)
-    found = link_words(word_weights(weights, source, target, rows="predicted"), rule)  # type: ignore[arg-type]
-    known = frozenset((key, row) for row, key in enumerate(case.keys("cross", 0)[: len(target)]))
-    gold = pair(known, known, (len(source), len(target)))
-    assert score([found[0]], [gold]).aer == 0 < score([found[1]], [gold]).aer
-
-
 # --- files --------------------------------------------------------------------------------------------------
 
 
@@ -133,9 +97,7 @@ def test_the_head_that_translates_has_no_error_against_its_known_links(solved: T
         ("a\t\t0-0", "the target is empty"),
     ],
 )
-def test_sure_and_possible_links_are_read_and_a_bad_line_is_named(
-    tmp_path: Path, line: str, message: str | None
-):
+def test_sure_and_possible_links_are_read_and_a_bad_line_is_named(tmp_path, line, message):
     path = tmp_path / "gold.tsv"
     path.write_text(f"a b c\tx y\t0-0 2p1\n{line}\n", encoding="utf-8")
     if message is None:
@@ -143,19 +105,3 @@ def test_sure_and_possible_links_are_read_and_a_bad_line_is_named(
         path.write_text("\n", encoding="utf-8")
     with pytest.raises(DataError, match=rf"gold\.tsv:2: .*{message}" if message else "the file is empty"):
         read_gold(path)
-
-
-def test_the_sample_is_small_its_sentences_differ_and_its_links_leave_only_commas_alone() -> None:
-    assert len({each.source for each in SENTENCES}) == len(SENTENCES) <= 500
-    assert "CC BY 2.0 FR" in (FOLDER / "ATTRIBUTION.txt").read_text(encoding="utf-8")
-    texts = {
-        tuple(tuple(re.findall(r"\w+|[^\w\s]", side)) for side in (p.source, p.target)) for p in SENTENCES
-    }
-    for gold in GOLD:
-        assert (gold.source, gold.target) in texts
-        assert 5 <= len(gold.source) <= 12
-        for words, side in ((gold.source, 0), (gold.target, 1)):
-            linked = {link[side] for link in gold.possible}
-            assert linked <= set(range(len(words)))
-            assert {word for place, word in enumerate(words) if place not in linked} <= {","}
-    assert score(map(diagonal, GOLD), GOLD).aer > 0.35

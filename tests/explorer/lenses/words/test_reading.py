@@ -5,29 +5,24 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from closed_form import CASES, KNOWN
+from closed_form import CASES
 
 from explorer.lenses.words import languages
-from explorer.lenses.words.groups import TARGET_LANGUAGES, find_word, reading_groups
+from explorer.lenses.words.groups import find_word, reading_groups
 from explorer.lenses.words.reading import Reading, read_view, reading_window
 from explorer.lenses.words.telling import (
-    CONTENT,
     ClaimHead,
     glosses,
     heads_that_show,
     shared_heads,
-    sort_of,
     telling_step,
-    text_words,
 )
 from transformer.config import AttentionKind
-from transformer.text.pairs import read_pairs
 from transformer.text.words import Group, is_punctuation
-from transformer.translator import Translator, load_translator
 from transformer.view import AuditReport, HeadView, Window
 
 ROOT = Path(__file__).resolve().parents[4]
-MODEL, SAMPLE = ROOT / "assets" / "models" / "en-de", ROOT / "assets" / "sample" / "tatoeba-en-de.tsv.gz"
+MODEL = ROOT / "assets" / "models" / "en-de"
 WORDS = Reading(words=True)
 PARTS = ("▁die", "▁Mäu", "se", ",", "▁(", "jag", "te", ")", ".", "▁猫", "が", "▁", "<0xC3>", "<0xA9>", "</s>")
 KINDS = ("encoder", "decoder", "cross")
@@ -58,18 +53,11 @@ def random_tokens(seed: int, length: int = 30) -> tuple[str, ...]:
 # --- maps ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     "reading",
-    [
-        Reading(),
-        WORDS,
-        Reading(True, True, True),
-        Reading(False, True),
-        Reading(False, False, True),
-        Reading(True, rows="read"),
-    ],
+    [Reading(), WORDS, Reading(False, True), Reading(False, False, True), Reading(True, rows="read")],
     ids=str,
 )
 def test_every_cell_is_a_sum_over_keys_and_a_mean_over_queries_and_nothing_is_renormalised(
@@ -85,17 +73,10 @@ def test_every_cell_is_a_sum_over_keys_and_a_mean_over_queries_and_nothing_is_re
         cells = np.ix_(read.rows[i].indices, read.columns[j].indices)
         assert weight == pytest.approx(whole.weights[cells].sum(1).mean(), abs=1e-5)
         assert read.mask[i, j] == whole.mask[cells].any()
-    named = (
-        whole.query_tokens
-        if kind == "encoder" or reading.rows or kind == "decoder"
-        else whole.predicted_tokens
-    )
+    named = whole.predicted_tokens if kind == "cross" and not reading.rows else whole.query_tokens
     for axis, tokens in ((read.rows, named), (read.columns, whole.key_tokens)):
-        parts = (
-            reading_groups(tokens)
-            if reading.words
-            else [Group(i, i + 1, t.strip("▁")) for i, t in enumerate(tokens)]
-        )
+        single = [Group(i, i + 1, t.strip("▁")) for i, t in enumerate(tokens)]
+        parts = reading_groups(tokens) if reading.words else single
         hides = [
             (reading.hide_special and tokens[each.start] in ("<s>", "</s>"))
             or (reading.hide_punctuation and is_punctuation(each.text))
@@ -113,12 +94,7 @@ TYPED = ("▁<", "/", "s", ">", "</s>")
     [
         ("encoder", ("▁Mäu", "se", "▁da", "</s>"), WORDS, ("▁Mäuse", "▁da", "</s>")),
         ("encoder", ("▁the", "▁cat", ".", "</s>"), Reading(False, True, True), ("▁the", "▁cat")),
-        (
-            "encoder",
-            ("▁...", "</s>"),
-            Reading(True, True, True),
-            ("▁...", "</s>"),
-        ),  # else nothing would be left
+        ("encoder", ("▁...", "</s>"), Reading(True, True, True), ("▁...", "</s>")),  # something is left
         ("encoder", TYPED, Reading(True, True), ("▁</s>",)),  # a typed mark is no special token
         ("cross", ("▁Mäu", "se", "</s>"), Reading(True, rows="predicted"), ("▁Mäuse", "</s>")),
         ("cross", ("▁Mäu", "se", "</s>"), WORDS, ("▁Mäuse", "</s>")),
@@ -129,13 +105,6 @@ TYPED = ("▁<", "/", "s", ">", "</s>")
 def test_rows_are_named_by_the_words_that_are_read_or_predicted(kind, tokens, reading, rows) -> None:
     read = read_view(view(kind, tokens), reading)
     assert (read.predicted_tokens if read.named == "predicted" else read.query_tokens) == rows
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_known_cells_stay_known_in_words(solved: Translator, kind: str) -> None:
-    case = CASES[solved.name]
-    read = read_view(solved.translate(case.sentence).head(kind, 0, 1), WORDS)
-    assert all(read.weights[row, key] > KNOWN for row, key in enumerate(case.keys(kind, 1)))
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -275,38 +244,10 @@ def test_each_word_is_glossed_by_its_partner_unless_it_rests_on_the_end_or_has_a
     assert glosses(rivals, SOURCE, TARGET) == {place: word for place, word in every.items() if place != 0}
 
 
-def test_closed_form_models_gloss_each_word_with_the_word_that_their_head_reads(solved: Translator):
-    run = solved.translate(CASES[solved.name].sentence)
-    found = glosses(run.attention.weights("cross", 0, 0), run.source_tokens, run.target_tokens)
-    known = CASES[solved.name].keys("cross", 0)
-    expected = {
-        each.start: run.source_tokens[known[each.start]].removeprefix("▁")
-        for each in text_words(run.target_tokens)
-    }
-    assert found
-    assert found.items() <= expected.items()
-
-
-def test_sentences_of_the_sample_open_on_a_content_word_wherever_there_is_one():
-    bundled = load_translator(MODEL)
-    head, content = bundled.heads["default"]["cross"], 0
-    pairs = read_pairs(SAMPLE)[:24]
-    for pair in pairs:
-        run = bundled.translate(pair.source, beam_size=1)
-        step = telling_step(run.attention.weights("cross", *head), run.source_tokens, run.target_tokens)
-        groups = reading_groups(run.target_tokens)
-        sorts = {each.start: sort_of(each.text, TARGET_LANGUAGES) for each in groups}
-        assert sorts[step] == max(sorts.values()), run.text
-        content += sorts[step] == CONTENT
-    assert content >= 0.95 * len(pairs)
-
-
 # --- claims -------------------------------------------------------------------------------------------------
 
 
-def test_the_head_that_follows_a_word_shows_it_and_no_other_nor_without_the_words_or_the_weight(
-    solved: Translator,
-):
+def test_the_head_that_follows_a_word_shows_it_and_no_other_nor_without_the_words_or_the_weight(solved):
     case = CASES[solved.name]
     run, target = solved.translate(case.sentence), case.translation.split()[1]
     for head in (0, 1):

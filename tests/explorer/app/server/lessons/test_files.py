@@ -1,4 +1,4 @@
-"""Lessons as files: what is read, what is refused and where, and progress that a student keeps."""
+"""Lessons as files, the progress that a student keeps, and a class in one table: what is read and refused."""
 
 import json
 import os
@@ -23,9 +23,9 @@ from explorer.app.server.lessons.files import (
     checks,
     every,
     find,
-    lines,
     read,
 )
+from explorer.app.server.lessons.table import Table, table
 from explorer.lenses.what_if.questions import QUANTITIES
 
 STEP = {"text": "Look.", "view": "cross_attention?step=2"}
@@ -37,21 +37,18 @@ def write(path: Path, given: Any) -> Path:
     return path
 
 
-def test_the_lessons_of_the_first_hour_take_an_hour():
+def test_the_lessons_of_the_first_hour_take_an_hour_and_all_quantities_are_asked_for():
     lessons, wrong = every()
     assert not wrong
+    steps = [step for lesson in lessons.values() for step in lesson.steps]
+    assert {step.question.quantity for step in steps if step.question} == set(QUANTITIES)
+    assert not any("!" in step.text for step in steps)
     hour = [each for each in lessons.values() if each.first_hour]
     assert sum(each.minutes for each in hour) == 60
     for lesson in lessons.values():
         assert 5 <= lesson.minutes <= 15
         assert 5 <= len(lesson.steps) <= 9
         assert any(step.question for step in lesson.steps)
-        assert not any("!" in step.text for step in lesson.steps)
-
-
-def test_the_lessons_ask_for_all_quantities():
-    asked = {step.question.quantity for each in every()[0].values() for step in each.steps if step.question}
-    assert asked == set(QUANTITIES)
 
 
 def test_the_checks_ask_the_same_eight_kinds_of_questions():
@@ -61,14 +58,6 @@ def test_the_checks_ask_the_same_eight_kinds_of_questions():
     assert before.is_check
     assert find("after") == after
     assert not {*CHECKS} & {*every()[0]}
-
-
-def test_a_lesson_of_one_s_own_is_no_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv(files.FOLDER, str(tmp_path))
-    write(tmp_path / "before.json", LESSON)
-    lessons, wrong = every()
-    assert "before" not in lessons
-    assert wrong == ["before.json: another lesson is called before, so this one is left out."]
 
 
 def test_a_path_of_views_is_a_lesson_without_questions(tmp_path: Path):
@@ -108,129 +97,83 @@ def test_a_damaged_lesson_is_refused_with_its_lines_or_says_what_it_says(tmp_pat
     assert lesson is None or (lesson.title, lesson.minutes) == (given["title"], given["minutes"])
 
 
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        ({"title": "a \ud800"}, "line 2: this text has half of a character"),
-        ({"\udfff": "a"}, "half of a character"),
-        ({"title": "a" * 81}, "title"),
-        ({"minutes": 0}, "minutes"),
-        ({"needs": ["memory"]}, "needs"),
-        ({"steps": []}, "steps"),
-        ({"steps": [STEP] * 31}, "steps"),
-        ({"author": "me"}, "'author' is unknown"),
-    ],
-)
-def test_what_is_no_lesson_is_refused(tmp_path: Path, change: dict, says: str):
-    with pytest.raises(LessonError, match=says):
-        read(write(tmp_path / "mine.json", {**LESSON, **change}))
+def second(**change: Any) -> dict[str, Any]:
+    """A lesson with a change in its second step."""
+    return {"steps": [STEP, {**STEP, **change}]}
 
 
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        ({"text": "word " * 81}, "81 words"),
-        ({"view": "secrets"}, "there is no page 'secrets'"),
-        ({"view": "../app"}, "there is no page"),
-        ({"view": "https://example.org/masks"}, "there is no page"),
-        ({"view": "//[x"}, "'//\\[x' is no address"),
-        ({"view": "http://[::1"}, "is no address"),
-        ({"text": "half \ud800"}, "lone surrogate"),
-        ({"question": {"quantity": "\udc00"}}, "lone surrogate"),
-        ({"view": "masks?lesson=masks.1"}, "opens no other lesson"),
-        ({"question": {"quantity": "beauty"}}, "beauty"),
-        ({"question": {"kind": "cross"}}, "quantity"),
-        ({"question": {"quantity": "masked", "answer": 1}}, "'answer' is unknown"),
-    ],
-)
-def test_what_is_wrong_in_a_step_is_named_with_its_line(tmp_path: Path, change: dict, says: str):
-    path = write(tmp_path / "mine.json", {**LESSON, "steps": [STEP, {**STEP, **change}]})
-    with pytest.raises(LessonError, match=says) as caught:
-        read(path)
-    text = path.read_text().splitlines()
-    second = [i for i, line in enumerate(text, 1) if '"text"' in line][1]
-    assert all(line >= second - 1 for line, _ in caught.value.found)
-
-
-HOSTILE = {
-    "{": "is not JSON in UTF-8",
-    "[" * 5_000: "is not JSON in UTF-8",
-    "\ud800": "is not JSON in UTF-8",
-    "[]": "must be",
-    '{"steps": 3}': "must be",
-    '{"minutes": NaN}': "must be",
-    '{"minutes": 1' + "0" * 400 + "}": "must be",
-    " " * 100_001: "is larger than 100,000 bytes",
-    "version https://git-lfs.github.com/spec/v1\n": "is a pointer of Git LFS; run git lfs pull",
+REFUSED: dict[str, str | dict[str, Any]] = {
+    "line 2: this text has half of a character": {"title": "a \ud800"},
+    "half of a character": {"\udfff": "a"},
+    "title": {"title": "a" * 81},
+    "minutes": {"minutes": 0},
+    "needs": {"needs": ["memory"]},
+    "steps": {"steps": [STEP] * 31},
+    "'author' is unknown": {"author": "me"},
+    "81 words": second(text="word " * 81),
+    "there is no page 'secrets'": second(view="secrets"),
+    "there is no page": second(view="https://example.org/masks"),
+    r"'//\[x' is no address": second(view="//[x"),
+    "lone surrogate": second(question={"quantity": "\udc00"}),
+    "opens no other lesson": second(view="masks?lesson=masks.1"),
+    "beauty": second(question={"quantity": "beauty"}),
+    "quantity": second(question={"kind": "cross"}),
+    "'answer' is unknown": second(question={"quantity": "masked", "answer": 1}),
+    "^mine.json, line 1: .*is not JSON in UTF-8": "[" * 5_000,
+    "is not JSON in UTF-8": "\ud800",
+    "^mine.json, line 1: .*must be": "[]",
+    "must be": '{"minutes": 1' + "0" * 400 + "}",
+    "is larger than 100,000 bytes": json.dumps(LESSON).ljust(files.MOST_BYTES + 1),
+    "is a pointer of Git LFS; run git lfs pull": "version https://git-lfs.github.com/spec/v1\n",
 }
 
 
-@pytest.mark.parametrize("content", HOSTILE)
-def test_hostile_files_are_refused_in_a_sentence(tmp_path: Path, content: str):
-    path = tmp_path / "mine.json"
-    path.write_bytes(content.encode("utf-8", "surrogatepass"))
-    with pytest.raises(LessonError, match=f"^mine.json, line 1: [^.]*{HOSTILE[content]}[^\\n]*[.]$"):
+@pytest.mark.parametrize("says", REFUSED)
+def test_what_is_no_lesson_is_refused_with_the_lines_of_the_fault(tmp_path: Path, says: str):
+    given, path = REFUSED[says], tmp_path / "mine.json"
+    text = given if isinstance(given, str) else json.dumps({**LESSON, **given}, indent=1)
+    path.write_bytes(text.encode("utf-8", "surrogatepass"))
+    with pytest.raises(LessonError, match=says) as caught:
         read(path)
+    if isinstance(given, dict) and len(given.get("steps", ())) == 2:
+        place = [i for i, line in enumerate(text.splitlines(), 1) if '"text"' in line][1]
+        assert all(line >= place - 1 for line, _ in caught.value.found)
 
 
-def test_pipes_folders_and_broken_links_are_no_lessons(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_folder_of_one_s_own_is_added_without_what_is_no_lesson(tmp_path: Path, monkeypatch):
     monkeypatch.setenv(files.FOLDER, str(tmp_path))
     os.mkfifo(tmp_path / "a.json")
     (tmp_path / "b.json").mkdir()
     (tmp_path / "c.json").symlink_to("none")
     (tmp_path / "d.json").symlink_to("d.json")
-    write(tmp_path / "mine.json", LESSON)
+    for name in ("mine", "map", "before", "My lesson"):
+        write(tmp_path / f"{name}.json", LESSON)
+    (tmp_path / "whole.json").write_text(json.dumps(LESSON).ljust(files.MOST_BYTES))
     lessons, wrong = every()
-    assert "mine" in lessons
-    assert wrong == [
+    assert (lessons["mine"].title, lessons["whole"].title) == ("Mine", "Mine")
+    assert (lessons["map"].title != "Mine", "before" in lessons) == (True, False)
+    assert sorted(wrong) == [
+        "My lesson.json, line 1: a lesson's file is called by lower-case letters, digits and hyphens.",
         "a.json, line 1: this is no file.",
         "b.json, line 1: this is no file.",
+        "before.json: another lesson is called before, so this one is left out.",
         "c.json, line 1: the file cannot be read: No such file or directory.",
         "d.json, line 1: the file cannot be read: Too many levels of symbolic links.",
+        "map.json: another lesson is called map, so this one is left out.",
     ]
+    assert (find("mine") is None, find("none")) == (False, None)
 
 
-def test_a_name_that_no_address_can_hold_is_refused(tmp_path: Path):
-    with pytest.raises(LessonError, match="called by"):
-        read(write(tmp_path / "My lesson.json", LESSON))
-
-
-def test_lines_are_those_of_the_values():
-    text = '{\n "a": [\n  1,\n  {"b": "x, \\"y\\": {"}\n ],\n "c": 2\n}'
-    found = lines(text)
-    assert found["a",] == 2
-    assert found["a", 0] == 3
-    assert found["a", 1, "b"] == 4
-    assert found["c",] == 6
-
-
-def test_a_folder_of_one_s_own_is_added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv(files.FOLDER, str(tmp_path))
-    write(tmp_path / "mine.json", LESSON)
-    write(tmp_path / "bad.json", "{")
-    write(tmp_path / "map.json", LESSON)
-    lessons, wrong = every()
-    assert lessons["mine"].title == "Mine"
-    assert lessons["map"].title != "Mine"
-    assert len(wrong) == 2
-    assert find("mine") is not None
-    assert find("none") is None
-
-
-def test_the_command_names_what_no_page_could_show_and_goes_on_with_the_next_file(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-):
+def test_the_command_names_what_no_page_could_show_and_goes_on_with_the_next_file(tmp_path, capsys):
     odd = write(tmp_path / os.fsdecode(b"\xff.json"), {**LESSON, "title": "\ud800"})
-    bad = write(tmp_path / "bad.json", {**LESSON, "steps": [{**STEP, "view": "//[x"}]})
+    bad = write(tmp_path / "bad.json", {**LESSON, "steps": [{**STEP, "view": "nowhere?step=x"}]})
     assert main(["lesson", "check", str(odd), str(bad)]) == 1
     first, second = capsys.readouterr().out.splitlines()
     assert first == f"{tmp_path}/\ufffd.json:2: this text has half of a character, a lone surrogate."
-    assert second.startswith(f"{bad}:")
+    assert second == f"{bad}:11: there is no page 'nowhere'."
 
 
-def test_the_command_names_what_a_page_cannot_read_even_if_only_that_page_reads_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-):
+def test_the_command_names_what_a_page_cannot_read_even_if_only_that_page_reads_it(tmp_path, capsys):
     right = [
         "inside_a_head?section=build&a=2",
         "masks?mask=zero",
@@ -251,9 +194,7 @@ def test_the_command_names_what_a_page_cannot_read_even_if_only_that_page_reads_
     assert [line.partition(" ")[2] for line in lines] == says
 
 
-def test_the_command_ends_quietly_when_nobody_reads_and_when_it_is_interrupted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-):
+def test_the_command_ends_quietly_when_nobody_reads_and_when_it_is_interrupted(tmp_path, monkeypatch, capsys):
     bad = write(tmp_path / "bad.json", "{")
     command = [sys.executable, "-m", "explorer.app", "lesson", "check", *[str(bad)] * 20]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as program:
@@ -271,12 +212,6 @@ def test_the_command_ends_quietly_when_nobody_reads_and_when_it_is_interrupted(
     assert capsys.readouterr().err == "Interrupted.\n"
 
 
-def test_the_command_names_lines_and_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    bad = write(tmp_path / "bad.json", {**LESSON, "steps": [{**STEP, "view": "nowhere?step=x"}]})
-    assert main(["lesson", "check", str(bad)]) == 1
-    assert capsys.readouterr().out == f"{bad}:11: there is no page 'nowhere'.\n"
-
-
 def test_the_command_finds_nothing_wrong_in_the_bundled_ones(capsys: pytest.CaptureFixture[str]):
     assert main(["lesson", "check", *map(str, sorted(BUNDLED.rglob("*.json")))]) == 0
     assert capsys.readouterr().out == "14 lessons: nothing is wrong.\n"
@@ -284,12 +219,9 @@ def test_the_command_finds_nothing_wrong_in_the_bundled_ones(capsys: pytest.Capt
 
 def test_the_command_finds_a_question_without_a_margin(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     # The one token of this sentence and its end share the first row of the decoder: there is only one key.
-    step = {
-        "text": "Look.",
-        "view": "?text=Yes&step=1",
-        "question": {"quantity": "visible", "kind": "decoder"},
-    }
-    close = {"text": "Look.", "view": "?step=1", "question": {"quantity": "largest-key", "kind": "decoder"}}
+    question = {"quantity": "visible", "kind": "decoder"}
+    step = {"text": "Look.", "view": "?text=Yes&step=1", "question": question}
+    close = {"text": "Look.", "view": "?step=1", "question": {**question, "quantity": "largest-key"}}
     path = write(tmp_path / "mine.json", {**LESSON, "steps": [step, close]})
     assert main(["lesson", "check", str(path)]) == 1
     printed = capsys.readouterr().out
@@ -300,19 +232,10 @@ def test_the_command_finds_a_question_without_a_margin(tmp_path: Path, capsys: p
 NOTE = {"sentence": "A", "model": "m", "asked": "Q?", "chose": "x", "right": False, "reason": "Because."}
 
 
-def test_progress_is_read_as_it_was_written():
-    notes = {"map": {0: None, 1: NOTE}, "masks": {4: None}}
-    text = progress.written(notes)
-    assert progress.read(text.encode()) == (notes, [])
-    assert '"step": 1' in text
-
-
 @pytest.mark.parametrize(
     "given",
     [
         "",
-        "{",
-        "[]",
         '{"lessons": 3}',
         '{"lessons": NaN}',
         "version https://git-lfs.github.com/spec/v1\n",
@@ -341,7 +264,6 @@ def test_damaged_progress_is_refused_or_what_is_left_survives(given: Any):
         ("a b", []),
         ("\ud800", []),
         ("map", [{"step": True}]),
-        ("map", [{"step": float("nan")}]),
         ("map", [{"step": 10**400}]),
         ("map", {"step": 1}),
         ("map", [{"step": 1, "right": True}]),
@@ -361,6 +283,7 @@ def test_what_is_wrong_of_one_lesson_is_named_and_the_progress_of_others_is_kept
 def test_the_score_of_a_check_and_the_name_stand_in_the_file():
     notes = {"before": {i: {**NOTE, "right": i < 4} for i in range(8)}, "after": {0: None}}
     text = progress.written(notes, "Ana")
+    assert '"step": 1' in text
     assert json.loads(text)["right in checks"] == {"before": 4}
     assert progress.student(text.encode()) == "Ana"
     assert progress.student(progress.written(notes).encode()) == ""
@@ -370,8 +293,56 @@ def test_the_score_of_a_check_and_the_name_stand_in_the_file():
     assert progress.student(hostile) == ("a[31m" + "b" * 200)[:80]
 
 
-def test_a_file_may_be_as_large_as_the_limit_and_no_larger(tmp_path: Path):
-    whole = json.dumps(LESSON).ljust(files.MOST_BYTES)
-    assert read(write(tmp_path / "whole.json", whole)).title == "Mine"
-    with pytest.raises(LessonError, match="larger than 100,000 bytes"):
-        read(write(tmp_path / "larger.json", whole + " "))
+# --- a class in one table ----------------------------------------------------------------------------------
+
+RIGHT = {**NOTE, "right": True}
+ANA = {
+    "before": {i: RIGHT if i < 4 else NOTE for i in range(8)},
+    "map": {0: None, 1: RIGHT, 2: NOTE},
+    "after": {i: RIGHT if i < 7 else NOTE for i in range(8)},
+}
+BEN = {"map": {0: None, 2: NOTE}, "ours": {0: RIGHT}}
+DAMAGED = b"{"
+HALF = b'{"lessons": {"map": [{"step": 1}], "masks": 3}}'
+
+
+def made() -> Table:
+    return table(
+        [("a.json", progress.written(ANA, "=Ana").encode()), ("ben.json", progress.written(BEN).encode())]
+    )
+
+
+def cells(found: Table, name: str) -> dict[str, object]:
+    row = next(each for each in found.rows if each[0] == name)
+    return dict(zip(found.head, row, strict=True))
+
+
+def test_the_table_says_who_did_what_and_the_checks():
+    lesson = find("map")
+    assert lesson is not None
+    ana = cells(made(), "=Ana")
+    assert (ana["before (of 8)"], ana["after (of 8)"]) == (4, 7)
+    assert (ana["answers"], ana["right"]) == (2, 1)
+    assert ana[lesson.title] == f"3 of {len(lesson.steps)} steps"
+    ben = cells(made(), "ben")
+    assert (ben["before (of 8)"], ben["answers"], ben["right"], ben["ours"]) == ("", 2, 1, "1 step")
+    assert ana["ours"] == ""
+
+
+def test_the_hardest_step_is_the_one_that_most_got_wrong():
+    lesson = find("map")
+    assert lesson is not None
+    assert made().hardest == f"Most got wrong: step 3 of “{lesson.title}”, by 2 of 2."
+    assert table([("a.json", progress.written({"map": {0: None}}).encode())]).hardest == ""
+
+
+def test_damaged_files_get_a_sentence_each_and_the_others_count():
+    files = {"a.json": progress.written(ANA, "=Ana").encode(), "bad.json": DAMAGED, "half.json": HALF}
+    found = table(files.items())
+    assert [row[0] for row in found.rows] == ["=Ana", "half"]
+    assert found.wrong == (
+        "bad.json: this file holds no progress that was saved on this page.",
+        "half.json: what it says of masks cannot be read.",
+    )
+    assert found.summary.startswith("2 files read. Most got wrong:")
+    assert table([]).summary == "0 files read."
