@@ -60,7 +60,8 @@ body:has(.lv-present) .st-key-lesson p { font-size: 1.15rem; }
 """
 _FOLDED = """
 <style>
-:has(> :is(.st-key-heading, .st-key-top, .st-key-above, .st-key-sections, .st-key-heads)) { display: none; }
+:has(> :is(.st-key-heading, .st-key-top, .st-key-above, .st-key-sections, .st-key-heads)),
+:has(> .st-key-inside-key) { display: none; }
 @media (min-width: 641px) { .st-key-lesson-question { min-height: 7.6rem; } }
 @media (max-width: 640px) { :is(.lv-page .lv-cell:nth-child(2), .lv-home .lv-next) { order: -1; } }
 </style>
