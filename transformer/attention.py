@@ -81,15 +81,12 @@ class LocalWindow:
         return torch.arange(keys, device=self.centres.device) - self.centres[..., None]
 
 
-def token_mask(token_ids: Tensor, pad_id: int) -> Tensor:
-    """(…, length) bool: False for the padding at the end; a ``pad_id`` before a token counts as a token."""
-    tokens = token_ids != pad_id
-    return tokens.flip(-1).cumsum(-1).flip(-1) > 0
-
-
 def padding_mask(token_ids: Tensor, pad_id: int) -> Tensor | None:
-    """(batch, length) bool, True for the tokens of padded ids; None if nothing is padded."""
-    mask = token_mask(token_ids, pad_id)
+    """(batch, length) bool, False for the padding at the end; None if nothing is padded.
+
+    A ``pad_id`` before a token counts as a token.
+    """
+    mask = (token_ids != pad_id).flip(-1).cumsum(-1).flip(-1) > 0
     return None if bool(mask.all()) else mask
 
 
@@ -202,22 +199,17 @@ class LayerCache:
             if not self.grows:
                 self._buffers = new
                 return new
-            key, value = self._buffers = self._reserved(new)
+            capacity = 0 if self._buffers is None else self._buffers[0].shape[2]
+            if self._buffers is None or self.length > capacity:  # buffers with room for all rows double
+                old, room = self._buffers, max(64, 2 * capacity, self.length)
+                key, value = (x.new_empty(*x.shape[:2], room, x.shape[3]) for x in new)
+                self._buffers = key, value
+                for buffer, rows in zip((key, value), old or (), strict=False):
+                    buffer[:, :, :capacity] = rows
+            key, value = self._buffers
             key[:, :, start : self.length], value[:, :, start : self.length] = new
         key, value = self._buffers
         return key[:, :, : self.length], value[:, :, : self.length]
-
-    def _reserved(self, new: KeyValue) -> KeyValue:
-        """Buffers with room for all rows; they grow by doubling."""
-        old = self._buffers
-        capacity = 0 if old is None else old[0].shape[2]
-        if old is not None and self.length <= capacity:
-            return old
-        room = max(64, 2 * capacity, self.length)
-        key, value = (x.new_empty(*x.shape[:2], room, x.shape[3]) for x in new)
-        for buffer, rows in zip((key, value), old or (), strict=False):
-            buffer[:, :, :capacity] = rows
-        return key, value
 
     def select(self, rows: Tensor) -> None:
         """Keeps the given rows of the batch, repeated or reordered; copies of one source share its memory."""

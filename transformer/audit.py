@@ -69,9 +69,10 @@ def audit(
     for kind, layer in places:
         heads = f"{trace.config.sites[kind].sublayer(layer).path}.heads"
         checks += audit_layer(trace.layer(kind, layer), trace.dtype, heads in trace.functions)
-    checks.append(audit_embedding(trace, small))
-    if decoded:
-        checks.append(audit_log_probs(decoded, replayed, LOG_PROB_LIMIT[trace.dtype]))
+    if decoded:  # as they were when each token was chosen, and by the other pass
+        pairs = zip(decoded, replayed, strict=False)
+        largest = math.inf if len(decoded) != len(replayed) else worst(*(abs(a - b) for a, b in pairs))
+        checks.append(Check("log-probabilities", largest, LOG_PROB_LIMIT[trace.dtype]))
 
     def elsewhere() -> AuditReport:
         of_stream = [] if basis is None or hooked else audit_stream(trace, basis, limit)
@@ -172,23 +173,6 @@ def head_changes(layer: LayerTrace, head: int) -> list[HeadChange]:
     return pairs
 
 
-def audit_embedding(trace: AttentionTrace, limit: float) -> Check:
-    """Compares token embedding + positional encoding, or its norm, with the input of the first layer."""
-    differences = list[float]()
-    for embedding in trace.embeddings.values():
-        total = embedding.sum if embedding.norm is None else textbook_norm(embedding.norm, embedding.sum)
-        own = embedding.input if embedding.own_input is None else embedding.own_input
-        differences.append(difference(total, own, 1.0))
-    return Check("embeddings", worst(*differences), limit)
-
-
-def audit_log_probs(decoded: tuple[float, ...], replayed: tuple[float, ...], limit: float) -> Check:
-    """Compares log-probabilities of the decode with those of the replay, in nats."""
-    pairs = zip(decoded, replayed, strict=False)
-    largest = math.inf if len(decoded) != len(replayed) else worst(*(abs(a - b) for a, b in pairs))
-    return Check("log-probabilities", largest, limit)
-
-
 VECTORS = {"query": "queries", "key": "keys", "value": "keys", "output": "queries"}
 """What a view of a head holds besides its map, and the axis of each."""
 
@@ -246,33 +230,42 @@ def head_view(
 
 
 def audit_entered(trace: AttentionTrace, basis: Basis, limit: float) -> AuditReport:
-    """Compares token embeddings with table[id] × scale, and positions with their table or formula."""
+    """Compares what enters each stack with its equations, part by part.
+
+    Token embeddings are table[id] × scale, positions those of their table or formula, and the input of the
+    first layer is the sum of both, or its norm.
+    """
     model = basis if isinstance(basis, Network) else None
     config = basis.config if isinstance(basis, Network) else basis
-    checks, unmade = list[Check](), [] if model is not None else [LABELS_UNMADE, PLACES_UNMADE]
+    unmade, sums = [] if model is not None else [LABELS_UNMADE, PLACES_UNMADE], list[float]()
+    for embedding in trace.embeddings.values():
+        total = embedding.sum if embedding.norm is None else textbook_norm(embedding.norm, embedding.sum)
+        own = embedding.input if embedding.own_input is None else embedding.own_input
+        sums.append(difference(total, own, 1.0))
+    checks = [Check("embeddings", worst(*sums), limit)]
     hooked = {name.partition(".")[0] for name in trace.functions if name.endswith((".tokens", ".positions"))}
     sides = [side for side in trace.embeddings if side not in hooked]
     if model is not None and trace.tokens:
-        checks.append(Check("tokens", worst(0.0, *(_tokens(trace, model, side) for side in sides)), limit))
+        differences = [0.0]
+        for side in sides:
+            ids, table = torch.tensor(trace.tokens[side].ids), model.table(side).weight.detach()
+            known = ids < len(table)
+            rows = table[ids.where(known, 0).to(table.device)].double().cpu() * known[:, None]
+            expected = rows * model.config.embedding_scale
+            differences.append(difference(trace.embeddings[side].tokens, expected, 1.0))
+        checks.append(Check("tokens", worst(*differences), limit))
     if config is not None and ENCODINGS[config.positions].acts == "embeddings":
-        differences = [_positions(trace, model, config, side) for side in sides]
-        known = [each for each in differences if each is not None]
-        unmade += [POSITIONS_UNMADE] if len(known) < len(differences) else []
-        checks += [Check("positions", worst(*known), limit)] if known else []
+        found = [_positions(trace, model, config, side) for side in sides]
+        made = [each for each in found if each is not None]
+        unmade += [POSITIONS_UNMADE] if len(made) < len(found) else []
+        checks += [Check("positions", worst(*made), limit)] if made else []
     return AuditReport(tuple(checks), unmade=tuple(unmade))
 
 
-def _tokens(trace: AttentionTrace, model: Network, side: Side) -> float:
-    """Largest difference between a side's token embeddings and the rows of its ids."""
-    ids, table = torch.tensor(trace.tokens[side].ids), model.table(side).weight.detach()
-    known = ids < len(table)
-    rows = table[ids.where(known, 0).to(table.device)].double().cpu() * known[:, None]
-    return difference(trace.embeddings[side].tokens, rows * model.config.embedding_scale, 1.0)
-
-
 def _positions(trace: AttentionTrace, model: Network | None, config: ModelConfig, side: Side) -> float | None:
-    """The same of the positions; None if their table is not here."""
-    bare = do.NoPositions(side) in trace.interventions
+    """Largest difference of a side's positions from what they must be; None if their table is not here."""
+    changed = (change.value for change in trace.changes)
+    bare = any(isinstance(each, do.NoPositions) and each.side == side for each in changed)
     recorded = trace.embeddings[side].positions
     if bare or recorded is None:
         return 0.0 if bare and recorded is None else math.inf
@@ -298,17 +291,17 @@ def audit_places(trace: AttentionTrace, model: Network, limit: float) -> list[Ch
     pass, too.
     """
     device = model.embedding.weight.device
-
-    def answer(name: str) -> Edit:
-        return lambda own, at: trace.tensors[name][None].to(own)
-
-    answers = {f"{side}.input" for side in trace.embeddings} | {"encoder.output"} & trace.tensors.keys()
-    answers |= {f"{model.config.sites[kind].sublayer(layer).path}.heads" for kind, layer in trace.places}
+    names = {f"{side}.input" for side in trace.embeddings} | {"encoder.output"} & trace.tensors.keys()
+    names |= {f"{model.config.sites[kind].sublayer(layer).path}.heads" for kind, layer in trace.places}
+    answers: dict[str, list[Edit]] = {
+        name: [lambda own, _, there=trace.tensors[name]: there[None].to(own)]  # type: ignore[misc]
+        for name in names
+    }
     parts = {"query", "key", "value", "centres", "encoder.output"}
     changes = [each for each in trace.changes if each.value.part == "stream"]
     if any(isinstance(each.value, do.Patch) and each.material is None for each in changes):
         return [Check(PLACES, math.inf, limit)]  # nobody knows what the patch put in
-    hooks = Hooks(parts, {**edits(changes, model.config), **{name: [answer(name)] for name in answers}})
+    hooks = Hooks(parts, (edits(changes, model.config) if changes else {}) | answers)
     lengths = {side: (1, len(embedding.input)) for side, embedding in trace.embeddings.items()}
     # any ids do: what is read of the embeddings, ``.input``, is answered
     ids = {side: torch.full(length, model.config.eos_id, device=device) for side, length in lengths.items()}

@@ -200,7 +200,7 @@ class Translator:
     ) -> Iterator[DecodeStep | Translation]:
         """As ``translate``, but yields each step (in a beam: of the best hypothesis so far), and last the
         run; all of them again, made on the CPU, if the GPU has no memory left."""
-        if "interventions" in options:
+        if options.get("interventions"):
             options["interventions"] = as_interventions(options["interventions"])
         yield from self.computed(lambda: Request(self, text, output, **options).run())
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from explorer.figures.maps.lines import WeightLine
-from explorer.lenses.words.reading import Reading, read_axis, read_view
+from explorer.lenses.words.reading import Reading, drawn_groups, read_view
 from explorer.linked.view.feeds import lines_feed, map_feed, strongest_feed, whole_feed
 from explorer.linked.view.strips import strips_feed
 from transformer import Translator
@@ -47,7 +47,7 @@ def test_a_pointer_and_keys_over_the_picture_of_an_old_run_do_nothing(
     run = translator.translate("one two three", max_length=5)
     view = read_view(run.head("cross", 0, 0), Reading())
     links = [WeightLine(i, j, 0.5) for i in range(len(view.rows)) for j in range(len(view.columns))]
-    axes = read_axis(view.query_tokens, Reading()), read_axis(view.key_tokens, Reading())
+    axes = drawn_groups(view.query_tokens, Reading()), drawn_groups(view.key_tokens, Reading())
     tokens = run.source_tokens, run.decoder_input_tokens, run.target_tokens
     made: list[dict[str, Any]] = [
         {**strips_feed("old", *tokens), "name": "strips"},

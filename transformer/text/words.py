@@ -11,12 +11,13 @@ PAD, BOS, EOS, UNK = "<pad>", "<s>", "</s>", "<unk>"
 NO_PIECE = "◌"
 """Stands for an id past the last piece: what a decoder reads first if its vocabulary has no start piece."""
 SPACE = "▁"
-SPECIAL_PIECES = frozenset({PAD, BOS, EOS, UNK})
+SPECIAL_PIECES = frozenset({PAD, BOS, EOS, UNK, NO_PIECE})
 VISIBLE_SPACE = "◦"
 LANGUAGE = re.compile(
     r">>[^\s<>]+<<|__[a-z]{2,3}__|[a-z]{3}_[A-Z][a-z]{3}|[a-z]{2}_[A-Z]{2}|<2[a-z]{2,3}(_[A-Za-z]+)?>"
 )
-"""A piece that names a language."""
+is_language = LANGUAGE.fullmatch
+"""A match if a piece names a language: `>>fra<<`, `__fr__`, `fra_Latn`, `fr_XX`, `<2fr>`."""
 _BYTE_PIECE = re.compile(r"<0x([0-9A-F]{2})>")
 _UNKNOWN_PIECE = re.compile(r"▁?<unk:(.+)>", re.DOTALL)
 _LONGEST_UNKNOWN = 100
@@ -38,20 +39,10 @@ class Group:
         return range(self.start, self.stop)
 
 
-def is_language(piece: str) -> bool:
-    """True if a piece names a language: `>>fra<<`, `__fr__`, `fra_Latn`, `fr_XX`, `<2fr>`."""
-    return LANGUAGE.fullmatch(piece) is not None
-
-
 @lru_cache(4096)
 def is_special(piece: str) -> bool:
-    """True if a piece stands for no text: `<pad>`, `<s>`, `</s>`, `<unk>`, or a language."""
-    return piece in SPECIAL_PIECES or is_language(piece)
-
-
-def starts_word(piece: str) -> bool:
-    """True if a space stands before the piece."""
-    return piece.startswith(SPACE)
+    """True if a piece stands for no text: `<pad>`, `<s>`, `</s>`, `<unk>`, ``NO_PIECE``, or a language."""
+    return piece in SPECIAL_PIECES or is_language(piece) is not None
 
 
 def in_bytes(piece: str) -> bool:
@@ -96,7 +87,7 @@ def _code(byte: re.Match[str]) -> str:
 def raw(piece: str) -> bytes:
     """What a piece spells, with its `▁`."""
     if (unknown := unknown_text(piece)) is not None:
-        return (SPACE * starts_word(piece) + unknown).encode()
+        return (SPACE * piece.startswith(SPACE) + unknown).encode()
     texts = _BYTE_PIECE.split(piece)  # texts, with the numbers of bytes between them
     return b"".join(bytes.fromhex(each) if at % 2 else each.encode() for at, each in enumerate(texts))
 
@@ -129,7 +120,5 @@ def character_groups(pieces: Sequence[str]) -> tuple[Group, ...]:
 def word_groups(pieces: Sequence[str]) -> tuple[Group, ...]:
     """One group per space-separated word; a special piece is a group of its own, unless it is `<unk>`."""
     alone = [is_special(piece) and piece != UNK for piece in pieces]
-    return groups_at(
-        pieces,
-        (i for i, piece in enumerate(pieces) if i == 0 or starts_word(piece) or alone[i] or alone[i - 1]),
-    )
+    begins = [not i or alone[i] or alone[i - 1] or piece[:1] == SPACE for i, piece in enumerate(pieces)]
+    return groups_at(pieces, (i for i, first in enumerate(begins) if first))

@@ -18,10 +18,9 @@ from explorer.app.server.view import View, per_run
 from explorer.figures import Tile
 from explorer.figures.base.quantity import QUANTITIES
 from explorer.lenses.words.reading import (
-    Axis,
     Reading,
     ReadView,
-    read_axis,
+    drawn_groups,
     read_map,
     read_view,
     reading_window,
@@ -30,6 +29,7 @@ from explorer.linked.view.events import Cursor
 from explorer.linked.view.feeds import window_around
 from transformer.config import AttentionKind, Head, TransformerConfig
 from transformer.run import Translation
+from transformer.text.words import Group
 from transformer.view import AuditReport, HeadMap, HeadView, Window
 
 page_value("key", POSITION)  # the key at the cursor in self-attention
@@ -67,9 +67,9 @@ class HeadSelection:
         return run.target_tokens if site.predicts and named == "predicted" else rows, columns
 
     @property
-    def axes(self) -> tuple[Axis, Axis]:
+    def axes(self) -> tuple[tuple[Group, ...], tuple[Group, ...]]:
         rows, columns = self.tokens
-        return read_axis(rows, self.reading), read_axis(columns, self.reading)
+        return drawn_groups(rows, self.reading), drawn_groups(columns, self.reading)
 
     @property
     def window(self) -> Window:
@@ -81,7 +81,7 @@ class HeadSelection:
 
     @property
     def is_windowed(self) -> bool:
-        return any(len(axis.visible) > self.most for axis in self.axes)
+        return any(len(groups) > self.most for groups in self.axes)
 
     def read(
         self,

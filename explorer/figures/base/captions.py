@@ -5,6 +5,7 @@ import numpy as np
 from explorer.figures.base import labels, style
 from explorer.figures.base.bars import percent
 from explorer.figures.base.quantity import QUANTITIES, cell_names, hidden, named, quantity
+from transformer.text import words
 from transformer.view import AuditReport, HeadMap
 
 KIND_NAMES = {
@@ -86,7 +87,7 @@ def notes(view: HeadMap) -> dict[int, str]:
 def rests(view: HeadMap) -> dict[int, str]:
     """Notes on the rows (of the window, from 0) that put over half their weight on a special token."""
     notes = {}
-    special = [i for i, token in enumerate(view.key_tokens) if labels.is_special(token)]
+    special = [i for i, token in enumerate(view.key_tokens) if words.is_special(token)]
     for row, weights in enumerate(view.weights if quantity(view) is QUANTITIES["weight"] else ()):
         for key in [i for i in special if weights[i] > RESTS_FROM][:1]:
             notes[row] = f"over half of this row's weight lies on {view.key_tokens[key]}, not on a word"

@@ -22,9 +22,12 @@ ROUNDING = 1e-6
 """Differences of weights below this are those of float32."""
 PER_CENT = "\N{NO-BREAK SPACE}%"
 """The unit after the number of a percentage; a line never breaks before it."""
-_NARROW, _BROAD = frozenset("fijlrtI.,:;!|'()[]/ \N{NO-BREAK SPACE}-"), frozenset("mwMW@%…—")
+_NARROW, _BROAD = frozenset("fijlrtI.,:;!|'()[]/ \N{NO-BREAK SPACE}-"), frozenset("mwMW@%")
+_UNSEEN = frozenset({"Cc", "Cf", "Co", "Cs", "Cn", "Zl", "Zp"})
+"""Categories of characters that nobody sees."""
 _SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
-_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+"""Translates a number to an exponent."""
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "#": "&#35;"})
 
 
@@ -69,12 +72,7 @@ def signs(tokens: Iterable[str]) -> str:
 def scientific(value: float) -> str:
     """A number as one digit with a decimal and a power of ten: `5.4 × 10⁻¹⁵`."""
     digits, _, power = format(value, ".1e").partition("e")
-    return f"{digits.replace('-', '−')} × 10{raised(int(power))}" if value else "0"
-
-
-def raised(power: int) -> str:
-    """A whole number as an exponent."""
-    return str(power).translate(_RAISED)
+    return f"{digits.replace('-', '−')} × 10{str(int(power)).translate(RAISED)}" if value else "0"
 
 
 def telling(value: float) -> str:
@@ -105,16 +103,6 @@ def escape(text: str) -> str:
     return text.translate(_ESCAPES)
 
 
-def is_special(token: str) -> bool:
-    """Whether a token is one of the model's own marks, such as `</s>`, or of a figure's, and not text."""
-    return token == "◌" or words.is_special(token)
-
-
-def _visible(character: str) -> str:
-    hidden = unicodedata.category(character) in {"Cc", "Cf", "Co", "Cs", "Cn", "Zl", "Zp"}
-    return f"U+{ord(character):04X}" if hidden else character
-
-
 def _code(byte: re.Match[str]) -> str:
     value = int(byte[1], 16)
     return chr(value) if 0x20 < value < 0x7F else f" 0x{value:02X} "
@@ -123,7 +111,7 @@ def _code(byte: re.Match[str]) -> str:
 @lru_cache(4096)
 def display(token: str) -> str:
     """Writes a piece for people: bytes as characters, what cannot be seen as `◦`, `◌` or a code."""
-    if is_special(token):
+    if words.is_special(token):
         return token
     if (unknown := words.unknown_text(token)) is not None:
         return f"<unk> {unknown}"
@@ -134,14 +122,17 @@ def display(token: str) -> str:
         return "◦" if token else "◌"
     if text.isspace():
         return "◦" * len(text)
-    return "".join(map(_visible, text.replace(WORD_START, "◦")))
+    return "".join(
+        f"U+{ord(each):04X}" if unicodedata.category(each) in _UNSEEN else each
+        for each in text.replace(WORD_START, "◦")
+    )
 
 
 @lru_cache(4096)
 def piece(token: str) -> str:
     """As `display`, marked if a digit, or a letter of a script with cases, begins without a space."""
     first = token[:1]
-    joined = not is_special(token) and (first.isdigit() or first.lower() != first.upper())
+    joined = not words.is_special(token) and (first.isdigit() or first.lower() != first.upper())
     return JOINED * joined + display(token)
 
 
@@ -162,20 +153,20 @@ def short(token: str, limit: int = CUT) -> str:
     return escape(shorten(piece(token), limit))
 
 
+@lru_cache(4096)
 def width(text: str) -> float:
     """Approximate width of a text in the app's font, in multiples of the font size."""
-    return sum(map(_letter_width, text))
-
-
-@lru_cache(4096)
-def _letter_width(letter: str) -> float:
-    if unicodedata.category(letter).startswith("M"):
-        return 0.0
-    if letter in _BROAD or unicodedata.east_asian_width(letter) in "WF":
-        return 1.0 if letter not in "mwMW@%" else 0.82
-    if letter in _NARROW:
-        return 0.34
-    return 0.66 if letter.isupper() else 0.55
+    total = 0.0
+    for letter in text:
+        if letter in _NARROW:
+            total += 0.34
+        elif letter in _BROAD:
+            total += 0.82
+        elif letter in "…—" or unicodedata.east_asian_width(letter) in "WF":
+            total += 1.0
+        elif not unicodedata.category(letter).startswith("M"):
+            total += 0.66 if letter.isupper() else 0.55
+    return total
 
 
 def fitted(text: str, room: float) -> str:

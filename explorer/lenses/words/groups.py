@@ -11,7 +11,6 @@ from transformer.text.words import (
     groups_at,
     is_punctuation,
     spelled,
-    starts_word,
     unknown_text,
     word_groups,
 )
@@ -38,22 +37,18 @@ def reading_groups(pieces: Sequence[str]) -> tuple[Group, ...]:
 
 
 def _drawn_characters(word: Sequence[str]) -> list[Group]:
-    """The characters of a word; marks, joined emoji and a lone `▁` join the character they belong to."""
+    """The characters of a word; marks, joined emoji, their tones and a lone `▁` join what they belong to."""
     units: list[Group] = []
     for unit in character_groups(word):
+        first = unit.text[0]
+        tone, mark = "\U0001f3fb" <= first <= "\U0001f3ff", unicodedata.category(first).startswith("M")
         waits = units and (units[-1].text.endswith(_JOINER) or "".join(word[: unit.start]) == SPACE)
-        if waits or (units and _combines(unit.text[0])):
+        if waits or (units and (mark or tone or first == _JOINER)):
             start = units.pop().start
             units.append(Group(start, unit.stop, spelled(word[start : unit.stop])))
         else:
             units.append(unit)
     return units
-
-
-def _combines(character: str) -> bool:
-    """True for marks, joiners and the tones of skin of emoji."""
-    mark = unicodedata.category(character).startswith("M")
-    return mark or character == _JOINER or "\U0001f3fb" <= character <= "\U0001f3ff"
 
 
 def _unspaced(character: str) -> bool:
@@ -65,7 +60,7 @@ def find_word(pieces: Sequence[str], word: str) -> tuple[int, int] | None:
     for first in range(len(pieces)):
         text = ""
         for last, piece in enumerate(pieces[first:], first):
-            if last > first and starts_word(piece):
+            if last > first and piece.startswith(SPACE):
                 break
             text += unknown_text(piece) or piece.removeprefix(SPACE)
             follows = "".join(pieces[last + 1 : last + 2])

@@ -33,25 +33,6 @@ class Reading:
         return self.words or self.hide_special or self.hide_punctuation
 
 
-@dataclass(frozen=True)
-class Axis:
-    """The rows or columns of a map after reading."""
-
-    # the pieces of each row or column, in the order of the text; positions count from the start of the text
-    groups: tuple[Group, ...]
-    in_view: BoolArray  # (groups,) bool, False for hidden groups
-
-    @property
-    def visible(self) -> tuple[Group, ...]:
-        """The groups that are drawn."""
-        return tuple(group for group, shown in zip(self.groups, self.in_view, strict=True) if shown)
-
-    def moved(self, by: int) -> Axis:
-        """The same axis with all positions shifted by ``by``."""
-        moved = tuple(Group(each.start + by, each.stop + by, each.text) for each in self.groups)
-        return Axis(moved, self.in_view)
-
-
 @dataclass(frozen=True, repr=False)
 class ReadView(HeadMap):
     """A map after reading: weights are summed over the pieces of a key, averaged over those of a query."""
@@ -67,91 +48,91 @@ class ReadView(HeadMap):
 
 def read_view(view: HeadMap, reading: Reading) -> ReadView:
     """Reads a head or a window of it; a window should not cut through words (``reading_window``)."""
-    named = named_rows(view.kind, reading)
+    usual: Rows = "predicted" if view.kind == AttentionKind.CROSS else "read"
+    named: Rows = "read" if view.kind == AttentionKind.ENCODER else reading.rows or usual
     naming = view.predicted_tokens if named == "predicted" and view.predicted_tokens else view.query_tokens
-    rows, columns = read_axis(naming, reading), read_axis(view.key_tokens, reading)
+    rows, columns = drawn_groups(naming, reading), drawn_groups(view.key_tokens, reading)
     weights, mask, hidden = read_map(view.weights, view.mask, rows, columns)
-
-    def cells(numbers: Array | None) -> Array | None:
-        return None if reading.words or numbers is None else numbers[np.ix_(rows.in_view, columns.in_view)]
-
+    cells = np.ix_([row.start for row in rows], [column.start for column in columns])
     own = {each.name: getattr(view, each.name) for each in fields(HeadMap)}
     read = {
         "query_tokens": read_tokens(view.query_tokens, rows),
         "predicted_tokens": view.predicted_tokens and read_tokens(view.predicted_tokens, rows),
         "key_tokens": read_tokens(view.key_tokens, columns),
-        "scores": cells(view.scores),
-        "measured": cells(view.measured),
+        "scores": None if reading.words or view.scores is None else view.scores[cells],
+        "measured": None if reading.words or view.measured is None else view.measured[cells],
         "mask": mask,
         "weights": weights,
         "centres": None,  # of pieces, not of what is drawn
     }
+    first = view.window.query_start, view.window.key_start
+    rows, columns = (
+        tuple(Group(each.start + by, each.stop + by, each.text) for each in groups)
+        for groups, by in zip((rows, columns), first, strict=True)
+    )
     return ReadView(
         **{**own, **read},
         hidden=hidden,
-        rows=rows.moved(view.window.query_start).visible,
-        columns=columns.moved(view.window.key_start).visible,
+        rows=rows,
+        columns=columns,
         named=named,
-        derived=view.measure != "weight"
-        or reading.words
-        or not (rows.in_view.all() and columns.in_view.all()),
+        derived=view.measure != "weight" or reading.words or mask.shape != view.mask.shape,
     )
 
 
-def named_rows(kind: AttentionKind | str, reading: Reading) -> Rows:
-    """The names of the rows of a kind: by the tokens they read, or by those they predict."""
-    if kind == AttentionKind.ENCODER:
-        return "read"
-    return reading.rows or ("predicted" if kind == AttentionKind.CROSS else "read")
-
-
-def read_axis(tokens: Sequence[str], reading: Reading) -> Axis:
-    """Reads tokens as rows or columns; if the settings would hide all of them, none is hidden."""
+def drawn_groups(tokens: Sequence[str], reading: Reading) -> tuple[Group, ...]:
+    """The rows or columns of tokens that are drawn; if the settings would hide all of them, all."""
     groups = (
         reading_groups(tokens)
         if reading.words
         else tuple(Group(i, i + 1, token.removeprefix(SPACE)) for i, token in enumerate(tokens))
     )
-    special = [reading.hide_special and is_special(tokens[group.start]) for group in groups]
-    points = [reading.hide_punctuation and is_punctuation(group.text) for group in groups]
-    shown = ~(np.array(special, bool) | np.array(points, bool))
-    return Axis(groups, shown if shown.any() else np.ones_like(shown))
+    drawn = tuple(
+        group
+        for group in groups
+        if not (reading.hide_special and is_special(tokens[group.start]))
+        and not (reading.hide_punctuation and is_punctuation(group.text))
+    )
+    return drawn or groups
 
 
-def read_map(weights: Array, mask: BoolArray, rows: Axis, columns: Axis) -> tuple[Array, BoolArray, Array]:
+def read_map(
+    weights: Array, mask: BoolArray, rows: Sequence[Group], columns: Sequence[Group]
+) -> tuple[Array, BoolArray, Array]:
     """(rows, columns) weights and mask of a head, merged and hidden, and (rows,) the hidden weight."""
-    sizes = np.array([len(group.indices) for group in rows.groups], dtype=np.float32)
-    merged = _sums(weights, rows, columns) / sizes[:, None]
-    seen = _sums(mask.astype(np.float32), rows, columns) > 0
-    cells = np.ix_(rows.in_view, columns.in_view)
-    hidden: Array = merged[np.ix_(rows.in_view, ~columns.in_view)].sum(-1)
-    return merged[cells], seen[cells], hidden
+    aside = np.ones(weights.shape[1], bool)
+    for column in columns:
+        aside[column.start : column.stop] = False
+    # every other segment between two edges is a group, the others are what is hidden between groups
+    edges = [[edge for each in groups for edge in (each.start, each.stop)] for groups in (rows, columns)]
+    down, across = ([e for e in ends if e < n] for ends, n in zip(edges, weights.shape, strict=True))
+    sizes = np.array([[row.stop - row.start] for row in rows], np.float32)
+    merged, seen = (
+        np.add.reduceat(np.add.reduceat(cells, across, axis=1)[:, ::2], down, axis=0)[::2]
+        for cells in (weights, mask.astype(np.float32))
+    )
+    shares: Array = np.asarray(merged / sizes, np.float32)
+    hidden: Array = (np.add.reduceat(weights[:, aside], down, axis=0)[::2] / sizes).sum(-1)
+    return shares, seen > 0, hidden
 
 
-def _sums(values: Array, rows: Axis, columns: Axis) -> Array:
-    starts = [[group.start for group in axis.groups] for axis in (rows, columns)]
-    sums: Array = np.add.reduceat(np.add.reduceat(values, starts[1], axis=1), starts[0], axis=0)
-    return sums
-
-
-def read_tokens(pieces: Sequence[str], axis: Axis) -> tuple[str, ...]:
-    """Names of the rows or columns that are drawn."""
-    return tuple(_token(pieces[group.start : group.stop]) for group in axis.visible)
-
-
-def _token(pieces: Sequence[str]) -> str:
-    """Joins pieces into one token; with several pieces, a `▁` keeps a typed `</s>` from looking special."""
-    return pieces[0] if len(pieces) == 1 else SPACE + " ".join(word.text for word in reading_groups(pieces))
+def read_tokens(pieces: Sequence[str], groups: Sequence[Group]) -> tuple[str, ...]:
+    """Names of the rows or columns that are drawn; of several pieces, a `▁` keeps a typed `</s>` from
+    looking special."""
+    return tuple(
+        parts[0] if len(parts) == 1 else SPACE + " ".join(word.text for word in reading_groups(parts))
+        for parts in (pieces[group.start : group.stop] for group in groups)
+    )
 
 
 def reading_window(tokens: Sequence[str], reading: Reading, position: int, size: int) -> tuple[int, int]:
     """First piece, and one past the last, of ``size`` rows or columns around a piece, moving by half."""
-    visible = read_axis(tokens, reading).visible if len(tokens) > size else ()
-    if len(visible) <= size:
+    drawn = drawn_groups(tokens, reading) if len(tokens) > size else ()
+    if len(drawn) <= size:
         return 0, len(tokens)
-    place = sum(group.stop <= position for group in visible)
+    place = sum(group.stop <= position for group in drawn)
     half = max(1, size // 2)
-    start = min(max(place // half * half - half // 2, 0), len(visible) - size)
-    first = 0 if start == 0 else visible[start].start
-    last = len(tokens) if start + size == len(visible) else visible[start + size].start
+    start = min(max(place // half * half - half // 2, 0), len(drawn) - size)
+    first = 0 if start == 0 else drawn[start].start
+    last = len(tokens) if start + size == len(drawn) else drawn[start + size].start
     return first, last

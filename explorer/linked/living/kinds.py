@@ -21,6 +21,7 @@ from explorer.linked.view.home import LARGEST, head_map
 from explorer.linked.view.strips import followed
 from transformer.config import AttentionKind, Head
 from transformer.run import Translation
+from transformer.text import words
 from transformer.view import HeadMap
 
 SCORED, FINE, WHOLE, MOST = 32, 128, 256, 1024
@@ -173,6 +174,6 @@ def readings(view: HeadMap, feed: Callable[[ReadView], Mapping[str, Any]]) -> di
             "words": reading.words,
             "openings": [each[:2] for each in own["sentences"]],
             "keys": [captions.quote(token) for token in read.key_tokens],
-            "special": {i: token for i, token in enumerate(read.key_tokens) if labels.is_special(token)},
+            "special": {i: token for i, token in enumerate(read.key_tokens) if words.is_special(token)},
         }
     return found

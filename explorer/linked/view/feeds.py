@@ -12,7 +12,7 @@ from explorer.figures.base.quantity import quantity
 from explorer.figures.maps.heatmap import LARGEST, LATER, MASKED, levels, row_tokens
 from explorer.figures.maps.lines import WeightLine, looks
 from explorer.figures.maps.overview import pooled_note
-from explorer.lenses.words.reading import Axis, ReadView
+from explorer.lenses.words.reading import ReadView
 from explorer.linked.view.strips import Feed, direction
 from transformer.config import AttentionKind, Head
 from transformer.interventions import Ablate
@@ -209,7 +209,7 @@ def whole_feed(
     trace: str,
     kind: str,
     arrays: tuple[np.ndarray, np.ndarray],
-    axes: tuple[Axis, Axis],
+    axes: tuple[Sequence[Group], Sequence[Group]],
     scale: str = "linear",
 ) -> Feed:
     """The whole matrix of a head, pooled; the view marks on it the part that is drawn in full."""
@@ -222,7 +222,7 @@ def whole_feed(
         "hue": kind,
         "rows": rows,
         "columns": columns,
-        "spans": {"rows": spans(axes[0].visible), "columns": spans(axes[1].visible)},
+        "spans": {"rows": spans(axes[0]), "columns": spans(axes[1])},
         "figure": to_json(pooled_spec(weights, mask, kind, 330, scale)),
         "title": "The whole matrix",
         "about": "the frame marks the part drawn in full; to move the frame, click or move the cursor",

@@ -31,14 +31,14 @@ def direction(tokens: Sequence[str]) -> str:
 def chips(tokens: Sequence[str], glosses: Mapping[int, Gloss] | None = None) -> list[dict[str, Any]]:
     """Turns tokens into chips: text, positions, gap before a word, index of a repeated token, gloss."""
     groups = words.character_groups(tokens)
-    texts = [tokens[group.start] if len(group.indices) == 1 else group.text for group in groups]
+    texts = [tokens[group.start] if group.stop - group.start == 1 else group.text for group in groups]
     numbers, names = labels.occurrences(texts), labels.pieces(texts)
     return [
         {
             "text": labels.shorten(name, 24),
             "first": group.start,
             "last": group.stop - 1,
-            "gap": words.starts_word(tokens[group.start]) or words.is_special(tokens[group.start]),
+            "gap": tokens[group.start].startswith(words.SPACE) or words.is_special(tokens[group.start]),
             "special": words.is_special(tokens[group.start])
             or words.unknown_text(tokens[group.start]) is not None,
             "index": number,

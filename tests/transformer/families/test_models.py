@@ -26,7 +26,7 @@ from explorer.lenses.inside.parts import (
     norm_part,
 )
 from transformer import AttentionKind, Capture, Sampling, load_translator, packed
-from transformer.audit import audit_embedding
+from transformer.audit import audit_entered
 from transformer.batches import forced_log_probs, hypotheses, run_batch
 from transformer.config import Sublayer
 from transformer.encodings import t5_buckets
@@ -200,10 +200,10 @@ def test_a_token_enters_through_row_scale_position_and_norm_and_the_audit_sees_a
     turned = torch.nn.LayerNorm(len(entered.norm.weight))
     turned.weight.data.copy_(entered.norm.weight.roll(1))
     turned.bias.data.copy_(entered.norm.bias)
-    assert audit_embedding(trace, 1e-5).passed
+    assert audit_entered(trace, None, 1e-5).passed
     for change in ({"tokens": entered.tokens.roll(1, 0)}, {"norm": turned}, {"norm": None}):
         other = forged(trace, embeddings=trace.embeddings | {"encoder": replace(entered, **change)})
-        assert not audit_embedding(other, 1e-5).passed, change
+        assert not audit_entered(other, None, 1e-5).passed, change
 
 
 def test_the_buckets_of_distances_are_the_reference_s():

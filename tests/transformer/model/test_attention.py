@@ -17,7 +17,6 @@ from transformer.attention import (
     attention_weights,
     causal_mask,
     padding_mask,
-    token_mask,
 )
 from transformer.encodings import BiasRule
 from transformer.hooks import Hooks
@@ -96,7 +95,7 @@ def test_masks_hide_padding_at_the_end_and_later_keys():
     assert hidden.tolist() == [[True, True, False], [True] * 3]
     assert padding_mask(torch.tensor([[5, 6]]), 0) is None
     inside = torch.tensor([[5, 0, 6, 0, 0], [0, 0, 7, 0, 8]])
-    assert token_mask(inside, 0).tolist() == [[True, True, True, False, False], [True] * 5]
+    assert padding_mask(inside, 0).tolist() == [[True, True, True, False, False], [True] * 5]
     assert padding_mask(inside[1:], 0) is None
     dense = AttentionMask(hidden, causal=True).dense(3, 3)
     assert torch.equal(dense, causal_mask(3, 3)[None, None] & hidden[:, None, None])

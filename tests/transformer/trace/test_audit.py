@@ -21,7 +21,6 @@ from transformer.audit import (
     POSITIONS_UNMADE,
     audit,
     audit_layer,
-    audit_log_probs,
     audit_view,
     merged,
 )
@@ -194,10 +193,10 @@ def test_an_honest_trace_passes_every_check_in_any_precision(trace):
     assert audit(replace(trace, dtype=torch.float16), trace.places).passed
 
 
-def test_other_log_probabilities_and_reports_of_nothing_fail():
-    assert audit_log_probs((-1.0, -2.0), (-1.0, -2.0), 1e-4).passed
+def test_other_log_probabilities_and_reports_of_nothing_fail(trace):
+    assert audit(trace, (), (-1.0, -2.0), (-1.0, -2.0)).passed
     for replayed in ((-1.0, -2.001), (-1.0,), (-1.0, math.nan), (-2.0, -1.0)):
-        assert not audit_log_probs((-1.0, -2.0), replayed, 1e-4).passed
+        assert not audit(trace, (), (-1.0, -2.0), replayed).passed
     for values in ((0.1, math.nan, 0.2), (math.nan, 0.1), (0.1, math.nan), (0.1, 0.5, 0.3)):
         report = merged([Check("outputs", value, 0.4) for value in values])
         assert (len(report.checks), report.passed) == (1, False)

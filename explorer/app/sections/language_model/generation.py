@@ -23,6 +23,7 @@ from explorer.linked.view.home import Layout
 from explorer.linked.view.strips import SIDES as OF_PAIRS
 from explorer.linked.view.strips import Feed
 from transformer.run import DecodeStep, Translation
+from transformer.text import words
 
 KIND = "decoder"
 SIDES = {**OF_PAIRS, "target": "text"}
@@ -127,7 +128,7 @@ def offered(opened: View) -> tuple[list[list[int | None]], list[list[int]]]:
 def _typed(candidate: DecodeStep | Any) -> bool:
     """Whether a text can end with a token: not with a mark, with one byte of a character, or with a blank."""
     text = candidate.token.strip(labels.WORD_START)
-    return bool(text) and not labels.is_special(text) and not BYTE.fullmatch(text)
+    return bool(text) and not words.is_special(text) and not BYTE.fullmatch(text)
 
 
 def _before(opened: View, step: int) -> tuple[Hashable, ...]:

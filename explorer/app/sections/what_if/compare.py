@@ -62,7 +62,7 @@ def show(opened: View) -> None:
         merged_names(first.map.columns, second.map.columns, both.columns),
     ]
     row, column = (  # of the cursor among the aligned tokens
-        next(i for i, (at, _) in enumerate(pairs) if at is not None and cell < axis.groups[at].stop)
+        next(i for i, (at, _) in enumerate(pairs) if at is not None and cell < axis[at].stop)
         for pairs, axis, cell in zip((both.rows, both.columns), first.look.axes, first.look.cell, strict=True)
     )
     st.markdown(f"{summary(both, names[0], pair)} {of_row(row, both, names)}")
@@ -153,7 +153,7 @@ def one_map(number: int, side: Side, both: Difference, at: tuple[int, int]) -> N
     named = "" if side.is_uniform or side.name == phrase else f" · {phrase}"
     origin = "a formula, 1 / visible keys: no model computed this"
     origin = origin if side.is_uniform else str(captions.badge(view.audit, view.derived)["text"])
-    start = look.axes[0].groups[cell[0]].start
+    start = look.axes[0][cell[0]].start
     panel(
         f"compare.{letter}",
         lambda: lowered(heatmap(view, SIZE), WIDER),

@@ -27,6 +27,7 @@ from transformer import interventions as do
 from transformer.config import Head
 from transformer.interventions import Intervention, InterventionError
 from transformer.run import Translation
+from transformer.text import words
 
 SEEING = (
     "The model runs twice: as it is, and with the changes. The next-token distributions are compared up to "
@@ -98,7 +99,7 @@ def _piece(tokens: tuple[Sequence[str], ...], pair: Pair, side: int) -> str:
     """A piece of one side as Markdown, bold if the other side has another; empty if this side has none."""
     one, other = (None if at is None else each[at] for at, each in zip(pair, tokens, strict=True))
     piece = (one, other)[side]
-    if piece is None or labels.is_special(piece):
+    if piece is None or words.is_special(piece):
         return ""
     word = piece.removeprefix(SPACE)
     bare, join = plain(word), "" if word.isalnum() else JOIN

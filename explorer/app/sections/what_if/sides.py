@@ -76,7 +76,7 @@ class Side:
 
     def view(self, row: int, column: int) -> ReadView:
         """The map around a row and a column; a formula has no scores."""
-        down, across = (axis.groups for axis in self.look.axes)
+        down, across = self.look.axes
         view = replace(self.look, cell=(down[row].start, across[column].start)).read()
         cells = view.window.queries, view.window.keys
         return replace(view, scores=None, weights=self.map.weights[cells]) if self.is_uniform else view
