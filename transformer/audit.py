@@ -80,8 +80,9 @@ def audit(
         return AuditReport((*of_stream, *of_places)).joined(audit_entered(trace, basis, small))
 
     unknown = " (so places and the stream were not checked)" * hooked
-    functions = (f"a function of yours acts at {name}{unknown}" for name in trace.functions)
-    report = AuditReport(merged(checks).checks, (*map(str, trace.interventions), *functions))
+    changes = [str(change.value) for change in trace.changes]
+    changes += [f"a function of yours acts at {name}{unknown}" for name in trace.functions]
+    report = AuditReport(merged(checks).checks, tuple(changes))
     return report.joined(trace.once((audit, basis), elsewhere))
 
 
@@ -141,7 +142,8 @@ def textbook(layer: LayerTrace, heads: slice, rows: slice) -> AttentionMap:
         mask = keys <= places[:, None] if layer.causal else np.ones((len(places), len(keys)), bool)
         for part in (None if layer.key_padding is None else layer.key_padding.numpy(), near):
             mask = mask if part is None else mask & part
-        mask = equations.masked_textbook(mask, [change.value for change in layer.changes], rows.start)
+        if layer.changes:
+            mask = equations.masked_textbook(mask, [change.value for change in layer.changes], rows.start)
     if score.vector is None:
         products = np.einsum("hqd,hkd->hqk", query, key, optimize=True)
     else:

@@ -34,7 +34,7 @@ def audit_stream(trace: AttentionTrace, basis: Network | ModelConfig, limit: flo
     unrecorded = not trace.residuals and any(stack.passed() for stack in stacks.values())
     if unrecorded or ("encoder.output" not in trace.tensors and "encoder" in stacks):
         marked = any(name.endswith((".input.own", ".output.own", ".stream.own")) for name in trace.tensors)
-        needed = marked or any(value.part == "stream" for value in trace.interventions)
+        needed = marked or any(change.value.part == "stream" for change in trace.changes)
         return [Check(STREAM, math.inf, limit)] if needed else []
     model, config = (basis, basis.config) if isinstance(basis, Network) else (None, basis)
     differences = (difference(*pair, SMALLEST_SCALE) for pair in _pairs(trace, config, model))

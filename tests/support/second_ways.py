@@ -12,7 +12,7 @@ from random_models import random_model
 from explorer import lenses
 from explorer.lenses.heads import statistics
 from explorer.lenses.heads.survey import FAR
-from explorer.lenses.words.groups import is_content, reading_groups
+from explorer.lenses.words.groups import CONTENT, reading_groups, sort_of
 from transformer import Capture
 from transformer.config import AttentionKind
 from transformer.text.words import is_punctuation, is_special, readable
@@ -219,7 +219,7 @@ def statistics_of_rows(b: Bench, kind: str, layer: int = LAYER, head: int = HEAD
         "eos_mass": [key == "</s>" for key in keys],
         "special_mass": [is_special(key) for key in keys],
         "punctuation_mass": [is_punctuation(readable(key)) for key in keys],
-        "content_mass": [is_content(text, list_of) and not is_special(text) for text in texts],
+        "content_mass": [sort_of(text, list_of) == CONTENT for text in texts],
     }
     last = max(place for place, key in enumerate(keys) if not is_special(key))
     place = b.head(kind, layer)

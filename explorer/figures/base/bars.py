@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import plotly.graph_objects as go
@@ -37,26 +37,30 @@ def shown_candidates(step: DecodeStep) -> list[Alternative | DecodeStep]:
     return best
 
 
-def candidates(step: DecodeStep) -> list[tuple[str, float, bool]]:
-    """The candidates that are shown, as (token, log-probability, whether chosen)."""
-    best = shown_candidates(step)
-    return [(option.token, float(option.log_prob), option.token_id == step.token_id) for option in best]
+class Candidate(NamedTuple):
+    """A token of a step as its bar shows it."""
+
+    token: str
+    log_prob: float  # in nats
+    chosen: bool
+    chance: str  # what stands at its bar: its probability, or that the search rules excluded it
 
 
-def chances(step: DecodeStep) -> list[str]:
-    """What stands at the bar of each candidate: its probability, or that the search rules excluded it."""
-    barred = {each.token_id for each in step.alternatives if each.excluded} - {step.token_id}
-    best = shown_candidates(step)
-    return [EXCLUDED if each.token_id in barred else percent(math.exp(each.log_prob)) for each in best]
+def candidates(step: DecodeStep) -> list[Candidate]:
+    """The candidates that are shown."""
+    barred, found = {each.token_id for each in step.alternatives if each.excluded} - {step.token_id}, []
+    for each in shown_candidates(step):
+        chance = EXCLUDED if each.token_id in barred else percent(math.exp(each.log_prob))
+        found.append(Candidate(each.token, float(each.log_prob), each.token_id == step.token_id, chance))
+    return found
 
 
 def _next_token_frame(name: str, step: DecodeStep) -> Spec:
-    options = candidates(step)
-    tokens, chosen = [token for token, *_ in options], [each for *_, each in options]
+    tokens, log_probs, chosen, chances = zip(*candidates(step), strict=True)
     bar = {
-        "x": np.array([math.exp(log_prob) for _, log_prob, _ in options], dtype=np.float32),
-        "customdata": np.array([log_prob for _, log_prob, _ in options], dtype=np.float32),
-        "text": list(map(labels.escape, chances(step))),
+        "x": np.exp(log_probs).astype(np.float32),
+        "customdata": np.array(log_probs, dtype=np.float32),
+        "text": list(map(labels.escape, chances)),
         "hovertext": [labels.escape(labels.piece(token)) for token in tokens],
         "marker": {"color": [style.CHOSEN if each else style.NEUTRAL for each in chosen]},
     }

@@ -63,13 +63,8 @@ def sentence(view: HeadMap, row: int, role: str = "") -> list[str]:
     return [*opening, f", {name} has its largest number at ", on, f": {quantity(view).share} {most:.2f}."]
 
 
-def sentences(view: HeadMap, role: str = "") -> list[list[str]]:
-    """`sentence` for every row of the window."""
-    return [sentence(view, row, role) for row in range(len(view.query_tokens))]
-
-
 def sentences_off(view: HeadMap, role: str = "") -> list[list[str]]:
-    """The same for a head whose output is replaced by zeros: its weights are computed, and reach nothing."""
+    """The sentences of a head whose output is replaced by zeros: its weights reach nothing."""
     openings = (_opening(view, row, role) for row in range(len(view.query_tokens)))
     off = "is off: its output is 0, so these weights reach nothing."
     return [[*opening, f", {name} {off}"] for opening, name in openings]
@@ -77,21 +72,16 @@ def sentences_off(view: HeadMap, role: str = "") -> list[list[str]]:
 
 def notes(view: HeadMap) -> dict[int, str]:
     """Notes on single rows (of the window, from 0): weight on hidden tokens, weight on a special token."""
-    told = {row: [text] for row, text in rests(view).items()}
-    for row, mass in enumerate(hidden(view)):
-        if mass > 0:
-            told.setdefault(row, []).append(f"{percent(float(mass))} of this row lies on hidden tokens")
-    return {row: " · ".join(texts) for row, texts in told.items()}
-
-
-def rests(view: HeadMap) -> dict[int, str]:
-    """Notes on the rows (of the window, from 0) that put over half their weight on a special token."""
-    notes = {}
+    found = dict[int, str]()
     special = [i for i, token in enumerate(view.key_tokens) if words.is_special(token)]
-    for row, weights in enumerate(view.weights if quantity(view) is QUANTITIES["weight"] else ()):
-        for key in [i for i in special if weights[i] > RESTS_FROM][:1]:
-            notes[row] = f"over half of this row's weight lies on {view.key_tokens[key]}, not on a word"
-    return notes
+    for row, (weights, aside) in enumerate(zip(view.weights, hidden(view), strict=True)):
+        on = [view.key_tokens[i] for i in special if weights[i] > RESTS_FROM]
+        if on and quantity(view) is QUANTITIES["weight"]:
+            found[row] = f"over half of this row's weight lies on {on[0]}, not on a word"
+        if aside > 0:
+            lies = f"{percent(float(aside))} of this row lies on hidden tokens"
+            found[row] = f"{found[row]} · {lies}" if row in found else lies
+    return found
 
 
 def norm_name(norm: str) -> str:

@@ -191,17 +191,15 @@ def occurrences(tokens: Sequence[str]) -> list[int | None]:
 
 
 def names(tokens: Sequence[str], room: float | None = None) -> list[str]:
-    """Unescaped names of tokens; repeated tokens get a small index: `die₁ … die₂`."""
+    """Unescaped names of tokens; repeated tokens get a small index: `die₁ … die₂`.
+
+    They are cut to `room`, in multiples of the font size, if it is given.
+    """
     result = []
     for text, number in zip(pieces(tokens), occurrences(tokens), strict=True):
         index = "" if number is None else str(number).translate(_SUBSCRIPTS)
         result.append((text if room is None else fitted(text, room - width(index))) + index)
     return result
-
-
-def ticks(tokens: Sequence[str], room: float = ROOM) -> list[str]:
-    """Escaped axis labels, cut to `room` (in multiples of the font size); repeated tokens are numbered."""
-    return [escape(name) for name in names(tokens, room)]
 
 
 def row_names(query_tokens: Sequence[str], predicted_tokens: Sequence[str] | None) -> list[str]:
@@ -210,8 +208,3 @@ def row_names(query_tokens: Sequence[str], predicted_tokens: Sequence[str] | Non
     if predicted_tokens is None:
         return [f"query {name}" for name in read]
     return [f"reads {a}, predicts {b}" for a, b in zip(read, names(predicted_tokens), strict=True)]
-
-
-def key_names(key_tokens: Sequence[str]) -> list[str]:
-    """Names of columns in words."""
-    return [f"key {name}" for name in names(key_tokens)]

@@ -47,8 +47,9 @@ def token_axis(
 ) -> Spec:
     """An axis with tokens at the numeric positions 0, 1, …, so that equal tokens stay separate."""
     count = len(tokens) if count is None else count
-    letters, every = style.label_size(count, size), style.label_step(count, size)
-    return named_axis(labels.ticks(tokens, room), letters, every, ticklabelstandoff=3, **more)
+    letters, every = style.lettering(count, size)
+    names = [labels.escape(name) for name in labels.names(tokens, room)]
+    return named_axis(names, letters, every, ticklabelstandoff=3, **more)
 
 
 def number_axis(title: str = "", size: int = 11, standoff: int | None = 6, **more: Any) -> Spec:

@@ -82,7 +82,10 @@ def hidden(view: HeadMap) -> np.ndarray:
 
 def cell_names(view: HeadMap) -> tuple[list[str], list[str]]:
     """The names of the rows and of the columns, in words."""
-    return labels.row_names(view.query_tokens, view.predicted_tokens), labels.key_names(view.key_tokens)
+    return (
+        labels.row_names(view.query_tokens, view.predicted_tokens),
+        [f"key {name}" for name in labels.names(view.key_tokens)],
+    )
 
 
 def row_sums(view: HeadMap) -> list[str]:

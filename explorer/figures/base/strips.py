@@ -103,7 +103,8 @@ def vectors_spec(
     )
     framed = [] if selected is None else [plot.rectangle(0.5, width + 0.5, selected - 0.5, selected + 0.5)]
     size = 10 if count <= 34 else 8
-    down = plot.named_axis(labels.ticks(tokens), size, down=True, ticklabelstandoff=AIR)
+    names = [labels.escape(name) for name in labels.names(tokens, labels.ROOM)]
+    down = plot.named_axis(names, size, down=True, ticklabelstandoff=AIR)
     height = int(np.clip(340 / count, 10, 18)) * count + 28
     return plot.spec([trace], _columns(width), down, height, (_LEFT, 4, _RIGHT, 22), shapes=framed)
 

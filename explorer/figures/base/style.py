@@ -63,6 +63,11 @@ def stops(scale: str = "linear") -> list[tuple[str, float]]:
     ]
 
 
+def marks(kind: str, scale: str) -> list[tuple[str, str]]:
+    """A few weights with their colours, for a legend."""
+    return [(text, rgba(HUES[kind], FAINTEST + (1 - FAINTEST) * share)) for text, share in stops(scale)]
+
+
 def shades(hue: str, low: float, high: float = 1) -> list[tuple[float, str]]:
     """A scale of one hue, from one opacity to another."""
     return [(0.0, rgba(hue, low)), (1.0, rgba(hue, high))]
@@ -89,15 +94,12 @@ def pitch(count: int, size: int = SIZE) -> float:
     return (size - around["l"] - around["r"]) / max(count, 1)
 
 
-def label_size(count: int, size: int = SIZE) -> int:
-    """Font size in px for an axis of `count` tokens in a map of `size` px."""
-    sizes = (12, 10) if size >= LARGE else (10,)
-    return next((font for font in sizes if pitch(count, size) >= 0.9 * font), 8)
-
-
-def label_step(count: int, size: int = SIZE) -> int:
-    """Step between the tokens that get a label, so that labels do not overlap."""
-    return math.ceil(0.75 * label_size(count, size) / pitch(count, size))
+def lettering(count: int, size: int = SIZE) -> tuple[int, int]:
+    """For an axis of `count` tokens in a map of `size` px: the font size in px, and the step between the
+    tokens that get a label, so that labels do not overlap."""
+    sizes, room = (12, 10) if size >= LARGE else (10,), pitch(count, size)
+    letters = next((font for font in sizes if room >= 0.9 * font), 8)
+    return letters, math.ceil(0.75 * letters / room)
 
 
 _NO_PAPER = dict.fromkeys(("paper_bgcolor", "plot_bgcolor"), "rgba(0,0,0,0)")

@@ -49,17 +49,13 @@ def masked_blocks(mask: np.ndarray) -> list[tuple[int, int, int, int]]:
     blocks: list[tuple[int, int, int, int]] = []
     open_runs: dict[tuple[int, int], int] = {}
     for row in range(len(mask) + 1):
-        runs = set(_masked_runs(mask[row])) if row < len(mask) else set()
+        ends = np.concatenate(([True], mask[row], [True])) if row < len(mask) else np.ones(1, bool)
+        runs = {(int(a), int(b)) for a, b in np.flatnonzero(np.diff(ends)).reshape(-1, 2)}
         for run in [run for run in open_runs if run not in runs]:
             blocks.append((open_runs.pop(run), row, *run))
         for run in runs:
             open_runs.setdefault(run, row)
     return blocks
-
-
-def _masked_runs(row: np.ndarray) -> list[tuple[int, int]]:
-    edges = np.flatnonzero(np.diff(np.concatenate(([True], row, [True])).astype(np.int8)))
-    return [(int(a), int(b)) for a, b in edges.reshape(-1, 2)]
 
 
 def heatmap(view: HeadMap, size: int = style.SIZE, scale: str = "linear", sums: bool = False) -> go.Figure:
@@ -80,9 +76,17 @@ def heatmap_spec(
 ) -> Spec:
     """`heatmap` as plain values, without legend; the linked view makes hover texts from `layout.meta`."""
     check(view, most)
-    numbers, hover = cell_numbers(view)
+    measured, hover = view.measured, quantity(view).hover
+    if measured is not None:
+        numbers = [view.weights, np.nan_to_num(measured)]
+        hover += _LENGTH if view.measure == "carried" else ""
+    elif view.scores is not None and view.measure == "weight":
+        numbers, hover = [view.weights, view.scores], hover + _SCORE
+    else:
+        numbers = [view.weights]
     cells = plot.heat(levels(view.weights, view.mask, scale), (0, 255), style.scale(view.kind))
-    traces = [cells | {"customdata": numbers, "hovertemplate": f"%{{text}}<br>{hover}<extra></extra>"}]
+    data = np.stack(numbers, axis=-1).astype(np.float32)
+    traces = [cells | {"customdata": data, "hovertemplate": f"%{{text}}<br>{hover}<extra></extra>"}]
     traces += hatching(view.mask)
     layout = token_grid(row_tokens(view), view.key_tokens, axis_titles(view), size)
     layout["meta"] = dict(zip(("rows", "columns"), cell_names(view), strict=True))
@@ -90,19 +94,6 @@ def heatmap_spec(
         heading, right = ("Σ + hidden", _SUMS) if hidden(view).any() else ("Σ", 36)
         traces.append(row_ends(layout, row_sums(view), heading, right))
     return style.spec(traces, layout)
-
-
-def cell_numbers(view: HeadMap) -> tuple[np.ndarray, str]:
-    """(queries, keys, 1 or 2) float32 numbers of every cell, and how a hover text says them."""
-    measured, told = view.measured, quantity(view).hover
-    if measured is not None:
-        numbers = [view.weights, np.nan_to_num(measured)]
-        told += _LENGTH if view.measure == "carried" else ""
-    elif view.scores is not None and view.measure == "weight":
-        numbers, told = [view.weights, view.scores], told + _SCORE
-    else:
-        numbers = [view.weights]
-    return np.stack(numbers, axis=-1).astype(np.float32), told
 
 
 def legend(scale: str = "linear", share: str = "weight") -> Spec:
@@ -176,7 +167,7 @@ def token_grid(
     across |= {"side": "top", "tickangle": -90, "constrain": "domain", "constraintoward": "left"}
     down |= {"range": [len(rows) - 0.5, -0.5], "scaleanchor": "x"}
     down |= {"constrain": "domain", "constraintoward": "top"}
-    more, around = round((room - labels.ROOM) * style.label_size(longest, size)), style.margin(size)
+    more, around = round((room - labels.ROOM) * style.lettering(longest, size)[0]), style.margin(size)
     left, top = around["l"] + more, around["t"] + more
     corner = {"xref": "paper", "yref": "paper", "xanchor": "left", "yanchor": "top"}
     spare = [min(0, size - around["l"] - _LETTERS * labels.width(title)) for title in titles]

@@ -39,7 +39,7 @@ def ledger_spec(
 ) -> Spec:
     """The calculation of one row, a line for each stage; a gap precedes the first that is not the model's."""
     places = [i + 0.6 if row.what_if else i for i, row in enumerate(rows)]
-    names = [labels.escape(name) for name in labels.key_names(tokens)]
+    names = [f"key {labels.escape(name)}" for name in labels.names(tokens)]
     lines = list(zip(rows, places, strict=True))
     traces = [_line(kind, row, place, mask) | {"text": [names]} for row, place in lines]
     for row, place in lines:
@@ -199,7 +199,7 @@ def built_row(
     goals: Sequence[float],
 ) -> go.Figure:
     """Weights above, scores as points below, one column per key; a dotted line at each weight asked for."""
-    names = [labels.escape(name) for name in labels.key_names(tokens)]
+    names = [f"key {labels.escape(name)}" for name in labels.names(tokens)]
     colours = [style.HUES[kind] if key in pair else style.NEUTRAL for key in range(len(tokens))]
     drawn: Spec = {"x": np.arange(len(tokens)), "hovertext": names, "cliponaxis": False}
     weighed, scored = (np.where(mask, each, np.nan).astype(np.float32) for each in (weights, scores))

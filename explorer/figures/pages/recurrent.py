@@ -31,7 +31,8 @@ def with_centres(figure: go.Figure, centres: np.ndarray, first: int, keys: int) 
 def paths(tokens: Sequence[str], ends: tuple[int, int]) -> go.Figure:
     """The way of information from one token of a sentence to another: through every state, or directly."""
     count, (start, stop) = len(tokens), sorted(ends)
-    names, steps, places = labels.ticks(tokens, 5.5), stop - start, list(range(count))
+    names = [labels.escape(name) for name in labels.names(tokens, 5.5)]
+    steps, places = stop - start, list(range(count))
     told, data = "%{customdata}<extra></extra>", []
     faint = {"size": 9, "color": "rgba(0,0,0,0)", "line": {"width": 1.5, "color": style.NEUTRAL}}
     for y in (2.0, 0.0):

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from explorer.lenses.heads.roles import Floats
-from explorer.lenses.words.groups import SOURCE_LANGUAGES, TARGET_LANGUAGES, is_content, reading_groups
+from explorer.lenses.words.groups import CONTENT, SOURCE_LANGUAGES, TARGET_LANGUAGES, reading_groups, sort_of
 from explorer.lenses.words.linking import CrossAlignments
 from transformer.config import AttentionKind, Head, Side
 from transformer.decoding import OverflowedError
@@ -32,7 +32,7 @@ Sums = dict[str, tuple[Floats, int]]
 def content_pieces(tokens: Sequence[str], function_words: frozenset[str]) -> Bools:
     """(tokens,) True for pieces of words that have a letter or digit and are not function words."""
     groups = reading_groups(tokens)
-    content = [is_content(each.text, function_words) and not is_special(each.text) for each in groups]
+    content = [sort_of(each.text, function_words) == CONTENT for each in groups]
     return np.repeat(np.array(content, bool), [len(each.indices) for each in groups])
 
 

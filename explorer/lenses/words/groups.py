@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Sequence
+from functools import lru_cache
 
 from transformer.text.words import (
     SPACE,
@@ -10,6 +11,7 @@ from transformer.text.words import (
     character_groups,
     groups_at,
     is_punctuation,
+    is_special,
     spelled,
     unknown_text,
     word_groups,
@@ -134,7 +136,15 @@ TARGET_LANGUAGES = GERMAN | FRENCH
 """The project's models translate from English; few German and French words collide."""
 
 
-def is_content(word: str, function_words: frozenset[str]) -> bool:
-    """True if a word has a letter or digit and is not among the function words."""
-    written = word.replace("’", "'").lower()
-    return any(map(str.isalnum, written)) and written not in function_words
+SPECIAL, MARK, FUNCTION, CONTENT = range(4)
+"""The sorts of a word: special token, punctuation or symbol, function word, content word."""
+
+
+@lru_cache(4096)
+def sort_of(word: str, function_words: frozenset[str]) -> int:
+    """The sort of a word: one of ``SPECIAL``, ``MARK``, ``FUNCTION``, ``CONTENT``."""
+    if is_special(word):
+        return SPECIAL
+    if not any(map(str.isalnum, word)):
+        return MARK
+    return FUNCTION if word.replace("’", "'").lower() in function_words else CONTENT

@@ -2,29 +2,28 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from explorer.lenses.words.alignment import merge_words
 from explorer.lenses.words.groups import (
+    CONTENT,
+    FUNCTION,
     SOURCE_LANGUAGES,
     TARGET_LANGUAGES,
     find_word,
-    is_content,
     reading_groups,
+    sort_of,
 )
 from transformer.config import AttentionKind
 from transformer.run import Translation
-from transformer.text.words import Group, is_punctuation, is_special
+from transformer.text.words import Group
 
 CLEAR = 0.5
 """From this weight on, one source word holds most of a row."""
 _NEAR = 0.2
 """Added to the distance of a link, so that a link on the diagonal counts, too."""
-SPECIAL, MARK, FUNCTION, CONTENT = range(4)
-"""The sorts of a word: special token, punctuation or symbol, function word, content word."""
 
 
 @dataclass(frozen=True)
@@ -35,16 +34,6 @@ class WordLink:
     source: Group  # the pieces of the source word
     weight: float  # the attention of the target word on the source word, from 0 to 1
     distance: float  # of the source word from the diagonal, as a share of the source, from 0 to 1
-
-
-@lru_cache(4096)
-def sort_of(word: str, function_words: frozenset[str]) -> int:
-    """The sort of a word: one of ``SPECIAL``, ``MARK``, ``FUNCTION``, ``CONTENT``."""
-    if is_special(word):
-        return SPECIAL
-    if is_punctuation(word) or not any(map(str.isalnum, word)):
-        return MARK
-    return CONTENT if is_content(word, function_words) else FUNCTION
 
 
 def links(
@@ -93,7 +82,7 @@ def _merit(word: Group, link: WordLink | None) -> tuple[int, float]:
     sort = sort_of(word.text, TARGET_LANGUAGES)
     if link is None:
         return sort, 0.0
-    if sort < CONTENT or not is_content(link.source.text, SOURCE_LANGUAGES):
+    if sort < CONTENT or sort_of(link.source.text, SOURCE_LANGUAGES) < CONTENT:
         return sort, link.weight * _NEAR
     return sort + 1 + (link.weight >= CLEAR), link.weight * (_NEAR + link.distance)
 

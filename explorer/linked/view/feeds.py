@@ -7,8 +7,8 @@ import numpy as np
 
 from explorer.figures import heatmap_spec, pooled_spec, to_json
 from explorer.figures.base import captions, labels, style
-from explorer.figures.base.bars import SHOWN, candidates, chances
-from explorer.figures.base.quantity import quantity
+from explorer.figures.base.bars import SHOWN, candidates
+from explorer.figures.base.quantity import cell_names, quantity
 from explorer.figures.maps.heatmap import LARGEST, LATER, MASKED, levels, row_tokens
 from explorer.figures.maps.lines import WeightLine, looks
 from explorer.figures.maps.overview import pooled_note
@@ -49,19 +49,16 @@ def head_feed(
         "rows": rows,
         "columns": columns,
         "spans": {"rows": spans(view.rows), "columns": spans(view.columns)},
-        "names": {
-            "rows": labels.row_names(view.query_tokens, view.predicted_tokens),
-            "columns": labels.key_names(view.key_tokens),
-        },
+        "names": dict(zip(("rows", "columns"), cell_names(view), strict=True)),
         "title": f"{SHORT_NAMES[kind]} {labels.head_name(view.layer, view.head)}",
         "about": ABOUT[kind],
         "caption": captions.caption(view, scale, whole),
         "badge": captions.badge(view.audit, view.derived),
-        "sentences": captions.sentences(view, role),
+        "sentences": [captions.sentence(view, row, role) for row in range(len(view.query_tokens))],
         "absent": "The token at this position is hidden, so its row is not drawn.",
         "notes": captions.notes(view),
         "alt": captions.summary(view),
-        "legend": None if scale is None else weight_legend(kind, scale, quantity(view).share),
+        "legend": scale and {"title": quantity(view).share, "marks": style.marks(kind, scale)},
         "quantity": quantity(view).share,
         "limit": quantity(view).limit,
     }
@@ -87,16 +84,6 @@ def is_off(run: Translation, kind: str, head: Head) -> bool:
 def spans(groups: Sequence[Group]) -> list[tuple[int, int]]:
     """The tokens that each row or column stands for: first, and one past the last."""
     return [(group.start, group.stop) for group in groups]
-
-
-def weight_legend(kind: str, scale: str, title: str = "weight") -> dict[str, Any]:
-    """A few weights with their colours, for a legend."""
-    faint = style.FAINTEST
-    marks = [
-        (text, style.rgba(style.HUES[kind], faint + (1 - faint) * share))
-        for text, share in style.stops(scale)
-    ]
-    return {"title": title, "marks": marks}
 
 
 def map_feed(
@@ -272,7 +259,7 @@ def race_feed(
     rows, (ids, tried) = [candidates(step) for step in steps], offered or ((), [])
     logs = np.full((len(rows), max(map(len, rows), default=0)), np.nan, np.float32)
     for log, row in zip(logs, rows, strict=True):
-        log[: len(row)] = [log_prob for _, log_prob, _ in row]
+        log[: len(row)] = [each.log_prob for each in row]
     return {
         "draw": "race",
         "trace": trace,
@@ -281,10 +268,10 @@ def race_feed(
         "about": "after reading “{reads}”",
         "caption": caption,
         "alt": f"Candidates for the next token, best first{'; click one to continue with it' * bool(ids)}.",
-        "names": [[labels.piece(token) for token, *_ in row] for row in rows],
-        "shares": list(map(chances, steps)),
+        "names": [[labels.piece(each.token) for each in row] for row in rows],
+        "shares": [[each.chance for each in row] for row in rows],
         "logs": style.packed(logs),
-        "chosen": [next((i for i, (*_, chosen) in enumerate(row) if chosen), -1) for row in rows],
+        "chosen": [next((i for i, each in enumerate(row) if each.chosen), -1) for row in rows],
         "ids": ids,
         "tried": tried,
     }

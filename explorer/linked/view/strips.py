@@ -54,8 +54,6 @@ SIDES = {"source": "source", "target": "target"}
 
 def shaded(chips: Sequence[dict[str, Any]], shades: Sequence[Shade]) -> list[dict[str, Any]]:
     """Chips with the shade of their darkest token, and its number in the place of a gloss."""
-    if not shades:
-        return list(chips)
     found = []
     for chip in chips:
         own = shades[chip["first"] : chip["last"] + 1]
@@ -80,13 +78,13 @@ def strips_feed(
     shades: Sequence[Shade] = (),
 ) -> Feed:
     """The strips: source and target chips, and the token names used in titles."""
-    shown = {"source": source, "reads": reads, "predicts": predicts}
+    target, shown = chips(predicts, glosses), {"source": source, "reads": reads, "predicts": predicts}
     return {
         "draw": "strips",
         "trace": trace,
         "steps": len(predicts),
         "source": chips(source),
-        "target": shaded(chips(predicts, glosses), shades),
+        "target": shaded(target, shades) if shades else target,
         "sides": dict(sides),
         "given": n_given,
         "direction": {"source": direction(source), "target": direction(predicts)},

@@ -10,7 +10,7 @@ import pytest
 from head_views import Audit, View, decoder_view, view
 
 from explorer.figures.base import captions, labels
-from explorer.figures.base.bars import chances, percent, shown_candidates
+from explorer.figures.base.bars import candidates, percent, shown_candidates
 from explorer.figures.maps.alignment import size_for
 from explorer.figures.maps.export import wrapped
 from explorer.figures.pages.distributions import LARGEST, share, small
@@ -108,8 +108,8 @@ def test_the_chosen_token_is_always_among_the_candidates_and_one_that_the_rules_
     assert [each.token_id for each in shown_candidates(step(77))] == [*range(9), 77]
     each = step(1)
     barred = tuple(replace(option, excluded=True) for option in each.alternatives[:2])
-    texts = chances(replace(each, alternatives=(*barred, *each.alternatives[2:])))
-    assert texts[:3] == ["barred", "25\u00a0%", "13\u00a0%"]
+    shown = candidates(replace(each, alternatives=(*barred, *each.alternatives[2:])))
+    assert [one.chance for one in shown][:3] == ["barred", "25\u00a0%", "13\u00a0%"]
 
 
 # --- beside a picture ---------------------------------------------------------------------------------------
@@ -164,7 +164,6 @@ SAID: list[tuple[View, int, str]] = [
 def test_a_sentence_has_the_numbers_of_its_row(head: View, row: int, text: str):
     parts = captions.sentence(head, row)
     assert "".join(f"[{each}]" if i % 2 else each for i, each in enumerate(parts)) == text
-    assert captions.sentences(head)[row] == parts
 
 
 def test_a_head_that_is_off_puts_no_weight_anywhere_and_a_role_is_named():
@@ -177,8 +176,8 @@ def test_a_head_that_is_off_puts_no_weight_anywhere_and_a_role_is_named():
 def test_rows_that_rest_on_a_special_token_are_named_and_a_map_is_told_in_words():
     head = cross([[0.6, 0.4], [0.3, 0.7]])
     resting = "over half of this row's weight lies on </s>, not on a word"
-    assert captions.rests(head) == captions.notes(head) == {1: resting}
-    assert captions.rests(replace(head, measure="carried")) == {}
+    assert captions.notes(head) == {1: resting}
+    assert captions.notes(replace(head, measure="carried")) == {}
     assert captions.summary(head, 3) == (
         "Cross-attention, head 5 of layer 3: 2 queries by 2 keys. Strongest links: "
         "reads müde, predicts </s>, key </s>: 0.70; reads war, predicts müde, key tired: 0.60; "
