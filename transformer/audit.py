@@ -294,7 +294,11 @@ def audit_places(trace: AttentionTrace, model: Network, limit: float) -> list[Ch
     """
     device = model.embedding.weight.device
     names = {f"{side}.input" for side in trace.embeddings} | {"encoder.output"} & trace.tensors.keys()
-    names |= {f"{model.config.sites[kind].sublayer(layer).path}.heads" for kind, layer in trace.places}
+    names |= {
+        f"{model.config.sites[kind].sublayer(layer).path}.heads"
+        for kind, layers in trace.layers.items()
+        for layer in range(len(layers))
+    }
     answers: dict[str, list[Edit]] = {
         name: [lambda own, _, there=trace.tensors[name]: there[None].to(own)]  # type: ignore[misc]
         for name in names

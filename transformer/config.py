@@ -94,11 +94,6 @@ class Site:
         """True if queries and keys come from one sequence: self-attention."""
         return self.query_side == self.key_side
 
-    @property
-    def predicts(self) -> bool:
-        """True if each row predicts a token of the output beside the one it reads."""
-        return self.query_side == "decoder"
-
     def sublayer(self, layer: int) -> Sublayer:
         """The sub-layer that it is in a layer, from 0."""
         return Sublayer(self.query_side, layer, self.name)

@@ -141,7 +141,7 @@ class Translation:
     def labels(self, kind: AttentionKind | str) -> HeadLabels:
         """The tokens along the maps of one kind."""
         site = self.config.sites[AttentionKind(kind)]
-        written = self.target_tokens if site.predicts else None
+        written = self.target_tokens if site.query_side == "decoder" else None
         return HeadLabels(self.tokens(site.query_side), written, self.tokens(site.key_side))
 
     def stream(self, sublayer: Sublayer) -> ResidualTrace:

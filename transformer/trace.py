@@ -284,7 +284,7 @@ class AttentionTrace:
         if not self.tokens:
             return None
         site = self.config.sites[AttentionKind(kind)]
-        written = self.tokens["written"].pieces if site.predicts else None
+        written = self.tokens["written"].pieces if site.query_side == "decoder" else None
         return HeadLabels(self.tokens[site.query_side].pieces, written, self.tokens[site.key_side].pieces)
 
     @property

@@ -14,8 +14,8 @@ from explorer.app.maps.run_export import KEY
 from explorer.app.sections.language_model import generation, lengths, surprisal
 from explorer.app.server import catalogue, models
 from explorer.app.server.writer import LONGEST, MORE
-from explorer.figures.base.labels import is_special
 from transformer import Translator, load_language_model
+from transformer.text.words import is_special
 
 PAGE = "pages/language_model.py"
 PROMPT = "one two three"

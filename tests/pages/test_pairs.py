@@ -8,9 +8,9 @@ from app_pages import feeds, run
 from m2m_models import write_m2m
 
 from explorer.app.server import models
-from explorer.figures.base.labels import is_special
 from explorer.lenses.words.languages import language_name
 from transformer.families.m2m import M2M, NLLB
+from transformer.text.words import is_special
 
 TEXT = "two dogs ran over the hills ."
 

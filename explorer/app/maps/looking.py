@@ -64,7 +64,7 @@ class HeadSelection:
         run, site = self.translation, self.translation.config.sites[AttentionKind(self.kind)]
         rows, columns = run.tokens(site.query_side), run.tokens(site.key_side)
         named = self.reading.rows or ("read" if site.own_keys else "predicted")
-        return run.target_tokens if site.predicts and named == "predicted" else rows, columns
+        return run.target_tokens if site.query_side == "decoder" and named == "predicted" else rows, columns
 
     @property
     def axes(self) -> tuple[tuple[Group, ...], tuple[Group, ...]]:

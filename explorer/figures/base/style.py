@@ -36,11 +36,17 @@ def rgba(hue: str, alpha: float) -> str:
     return f"rgba({red},{green},{blue},{alpha:g})"
 
 
-def scale(kind: str) -> list[tuple[float, str]]:
-    """The scale of a kind for levels 0 to 255, on any background: level 0 is masked and transparent."""
-    hue, first = HUES[kind], 0.5 / 255
-    clear, faint = rgba(hue, 0), rgba(hue, FAINTEST)
-    return [(0.0, clear), (first, clear), (first, faint), (1.0, rgba(hue, 1))]
+_MASKED_END = 0.5 / 255
+SCALES_OF = {
+    kind: [
+        (0.0, rgba(hue, 0)),
+        (_MASKED_END, rgba(hue, 0)),
+        (_MASKED_END, rgba(hue, FAINTEST)),
+        (1.0, rgba(hue, 1)),
+    ]
+    for kind, hue in HUES.items()
+}
+"""By kind, the scale of levels 0 to 255, on any background: level 0 is masked and transparent."""
 
 
 def strength(weights: np.ndarray, scale: str = "linear") -> np.ndarray:

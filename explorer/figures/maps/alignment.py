@@ -43,7 +43,7 @@ def alignment_map(
     side = style.pitch(max(len(source), len(target)), size)
     everywhere = np.ones(weights.shape, bool)
     cells = plot.heat(
-        levels(weights, everywhere), (0, 255), style.scale("cross"), showlegend=False, hoverinfo="skip"
+        levels(weights, everywhere), (0, 255), style.SCALES_OF["cross"], showlegend=False, hoverinfo="skip"
     )
     others = sorted(set(possible) - set(sure))
     layout["shapes"] = [_square(pair, "dot") for pair in others] + [

@@ -84,7 +84,7 @@ def heatmap_spec(
         numbers, hover = [view.weights, view.scores], hover + _SCORE
     else:
         numbers = [view.weights]
-    cells = plot.heat(levels(view.weights, view.mask, scale), (0, 255), style.scale(view.kind))
+    cells = plot.heat(levels(view.weights, view.mask, scale), (0, 255), style.SCALES_OF[view.kind])
     data = np.stack(numbers, axis=-1).astype(np.float32)
     traces = [cells | {"customdata": data, "hovertemplate": f"%{{text}}<br>{hover}<extra></extra>"}]
     traces += hatching(view.mask)

@@ -112,7 +112,7 @@ def overview_spec(
     told = [plot.hover("\n".join(filter(None, (said[at], (notes or {}).get(at))))) for at in places]
     return plot.spec(
         [
-            plot.heat(canvas, (0, 255), style.scale(kind), hoverinfo="skip"),
+            plot.heat(canvas, (0, 255), style.SCALES_OF[kind], hoverinfo="skip"),
             plot.targets(across, along, list(places), told, 0.9 * side),
         ],
         _axis(names, xs, columns + gap, gap) | {"side": "top"},
@@ -142,7 +142,7 @@ def pooled_spec(
     pooled, rows, columns = pool(levels(weights, mask, scale), LARGEST)
     place = {"x0": columns / 2 + 0.5, "dx": columns, "y0": rows / 2 + 0.5, "dy": rows}
     told = "near query %{y:.0f}, key %{x:.0f}<extra></extra>"
-    cells = plot.heat(pooled, (0, 255), style.scale(kind), **place, hovertemplate=told)
+    cells = plot.heat(pooled, (0, 255), style.SCALES_OF[kind], **place, hovertemplate=told)
     frame = plot.STILL | {"constrain": "domain", "tickfont": {"size": 10}, "nticks": 6}
     across: Spec = {"side": "top", "title": {"text": "key", "font": {"size": 10}}, "constraintoward": "left"}
     down: Spec = {

@@ -79,6 +79,9 @@ def strips_feed(
 ) -> Feed:
     """The strips: source and target chips, and the token names used in titles."""
     target, shown = chips(predicts, glosses), {"source": source, "reads": reads, "predicts": predicts}
+    origins = dict.fromkeys(each["origin"] for each in (glosses or {}).values())
+    english = ["English words of the example"] * (EXAMPLE in origins)
+    heads = [f"source words by the {origin}" for origin in origins if origin != EXAMPLE]
     return {
         "draw": "strips",
         "trace": trace,
@@ -92,7 +95,7 @@ def strips_feed(
         "follow": list(follow),
         "tour": list(tour),
         "claim": claim,
-        "glossed": legend(glosses or {}),
+        "glossed": f"Under the words: {', else '.join([*english, *heads])}." if origins else "",
     }
 
 
@@ -149,14 +152,6 @@ def meant(run: Translation, example: Example) -> dict[int, Gloss]:
         for each in words
         if example.gloss.get(each.text)
     }
-
-
-def legend(glosses: Mapping[int, Gloss]) -> str:
-    """What the words under a translation are, in a sentence; empty if there are none."""
-    origins = dict.fromkeys(each["origin"] for each in glosses.values())
-    heads = [f"source words by the {origin}" for origin in origins if origin != EXAMPLE]
-    english = ["English words of the example"] * (EXAMPLE in origins)
-    return f"Under the words: {', else '.join([*english, *heads])}." if origins else ""
 
 
 def followed(weights: np.ndarray) -> Sequence[int]:
