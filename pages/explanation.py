@@ -33,7 +33,7 @@ with for_pytorch("explanation"):
     from explorer.app.server.view import View
     from explorer.app.shell import menu, waiting
     from explorer.figures.base import captions, labels
-    from explorer.figures.base.bars import percent
+    from explorer.figures.base.labels import percent
     from explorer.figures.maps.measures import MeasureRow, measures_map, part_bars, share_bars
     from explorer.lenses.heads.roles import SENTENCES
     from transformer.storage.description import SURVEY_FILE

@@ -32,7 +32,7 @@ with for_pytorch("masks"):
     from explorer.app.shell.page import open_sentence_page
     from explorer.figures import heatmap
     from explorer.figures.base import captions
-    from explorer.figures.base.bars import percent
+    from explorer.figures.base.labels import percent
     from explorer.figures.maps.heatmap import row_tokens
     from explorer.figures.pages.masks import leak_bars, mask_map, padding_grid, score_map, weight_map
     from explorer.lenses.what_if.arithmetic import Leak, Masking, leak, masked_weights

@@ -40,8 +40,8 @@ with for_pytorch("recurrent"):
     from explorer.app.shell.sentence import sentence_box
     from explorer.figures import heatmap
     from explorer.figures.base import captions, labels
-    from explorer.figures.base.bars import percent
     from explorer.figures.base.captions import quote
+    from explorer.figures.base.labels import percent
     from explorer.figures.pages.recurrent import paths, with_centres
     from explorer.lenses.inside.inside import ScoreTerms, score_terms
     from explorer.lenses.what_if.two_runs import align_tokens

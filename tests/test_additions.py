@@ -110,7 +110,7 @@ ROWS = (
     ("transformer/config.py", "ENCODINGS = {\n", ADDED),
     ("transformer/encodings.py", "REGISTRY: dict[str, type[PositionalEncoding]] = {\n", CLASS),
     ("explorer/lenses/__init__.py", "_MODULES = {\n", '_MODULES = {\n    "measures.squared": "squared",\n'),
-    ("explorer/figures/base/quantity.py", "QUANTITIES = {\n", QUANTITY),
+    ("explorer/figures/base/captions.py", "QUANTITIES = {\n", QUANTITY),
     ("explorer/app/maps/measures.py", "IN_PLACE: dict[str, Callable[[View, HeadMap], HeadMap]] = {\n", DRAWN),
     (
         "explorer/app/maps/measures.py",

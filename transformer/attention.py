@@ -243,6 +243,10 @@ class Cache:
         self.length = 0
         self.state: Tensor | None = None
 
+    def advance(self, positions: int, state: Tensor | None = None) -> None:
+        """Counts new positions; a recurrent decoder's state after them, (batch, d_model)."""
+        self.length, self.state = self.length + positions, state
+
     def select(self, rows: Tensor, *, same_source: bool = False) -> None:
         """Keeps, repeats or reorders rows of the batch, as a beam does with its hypotheses.
 

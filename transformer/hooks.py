@@ -96,7 +96,9 @@ class Hooks:
         # attentions whose scores or weights somebody wants, which fused kernels do not have; "" for all
         self.unfused = {place for place, _, part in places if part in UNFUSED}
         # whether somebody looks at the residual stream; residual connections call nothing otherwise
-        self.in_stream = any(part in STREAM or part == "norm" for _, _, part in places)
+        self.in_stream = any(
+            part in STREAM | {"norm"} and place not in ("encoder", "decoder") for place, _, part in places
+        )
         # the same name comes again with every step
         self._plans: dict[str, tuple[Sequence[Edit], bool, bool]] = {}
 

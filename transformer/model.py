@@ -252,7 +252,7 @@ class Transformer(EncoderDecoder):
         own = AttentionMask(causal=True, first_query=mask.first_query)
         output: Tensor = self.decoder(x, own, memory, mask, cache, hooks)
         if cache is not None:
-            cache.length += x.shape[1]
+            cache.advance(x.shape[1])
         return output
 
     def new_cache(self) -> Cache:
@@ -305,7 +305,7 @@ class LanguageModel(Network):
         mask = AttentionMask(causal=True, first_query=first, texts=texts)
         x = self.decoder(x, mask, cache=cache, hooks=hooks)
         if cache is not None:
-            cache.length += ids.shape[1]
+            cache.advance(ids.shape[1])
         return x
 
     def new_cache(self) -> Cache:

@@ -154,7 +154,7 @@ class RecurrentDecoder(nn.Module):
             before = self.start(memory[:, 0, memory.shape[-1] // 2 :]).tanh()
         states, last = self.gru(x, before[None].contiguous())
         if cache is not None:
-            cache.length, cache.state = cache.length + x.shape[1], last[0]
+            cache.advance(x.shape[1], last[0])
         return states
 
 

@@ -284,8 +284,10 @@ class Request:
 
         def audited(trace: AttentionTrace, places: tuple[Place, ...]) -> AuditReport:
             report = audit(trace, places, log_probs, other_pass(), self.model)
+            if not self.values:
+                return report
             right = audited_tokens(self.values, self.source_tokens, list(zip(named(ids), ids, strict=True)))
-            return report.joined(AuditReport((Check(TOKENS, float(not right), 0.0),) if self.values else ()))
+            return report.joined(AuditReport((Check(TOKENS, float(not right), 0.0),)))
 
         if hooks is not None and self.capture is not None:
             tokens = {

@@ -11,7 +11,7 @@ from closed_form import CASES
 
 from explorer.app.sections.cross_attention import alignment as gold_picker
 from explorer.app.server import gold, models
-from explorer.figures.base.bars import percent
+from explorer.figures.base.labels import percent
 from explorer.lenses.words.links import read_gold
 from transformer.text.pairs import DataError
 

@@ -8,7 +8,7 @@ from app_pages import array, feeds, functions, named_charts, run, words
 
 from explorer import lenses
 from explorer.app.server import catalogue
-from explorer.figures.base.bars import percent
+from explorer.figures.base.labels import percent
 from transformer import Capture, load_translator
 
 PAGE = "pages/explanation.py"

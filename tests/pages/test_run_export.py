@@ -20,7 +20,7 @@ from explorer.app.maps.run_export import KEY, PAPER, trace_file
 from explorer.app.server import runs
 from explorer.app.server.runs import Request
 from explorer.app.server.view import View
-from explorer.figures.base.quantity import MEASURES
+from explorer.figures.base.captions import MEASURES
 from transformer import interventions as do
 from transformer import load_trace, load_translator
 from transformer.exports.npz import model_digest

@@ -29,7 +29,7 @@ from explorer.app.address.kinds import (
     whole,
 )
 from explorer.app.address.sitemap import VIEWS
-from explorer.figures.base.quantity import MEASURES
+from explorer.figures.base.captions import MEASURES
 from explorer.figures.base.style import SCALES
 from transformer.config import Head
 from transformer.interventions import Intervention

@@ -19,9 +19,8 @@ from explorer.app.server import models
 from explorer.app.server.view import View
 from explorer.app.shell import waiting
 from explorer.figures.base import captions, labels
-from explorer.figures.base.bars import percent
-from explorer.figures.base.captions import KIND_NAMES, summary
-from explorer.figures.base.quantity import MEASURES, QUANTITIES
+from explorer.figures.base.captions import KIND_NAMES, MEASURES, QUANTITIES, summary
+from explorer.figures.base.labels import percent
 from explorer.lenses.words.reading import ReadView
 from explorer.linked.view.strips import Gloss, Shade
 

@@ -17,8 +17,8 @@ from explorer.app.server import measured, per_run
 from explorer.app.server.view import View
 from explorer.figures import lines, overview_spec, row_bars_spec, strongest
 from explorer.figures.base import captions, labels
-from explorer.figures.base.bars import percent
-from explorer.figures.base.quantity import quantity
+from explorer.figures.base.captions import quantity
+from explorer.figures.base.labels import percent
 from explorer.figures.maps.lines import links
 from explorer.figures.maps.overview import Measure
 from explorer.lenses.heads.roles import STATISTICS

@@ -16,7 +16,7 @@ from explorer.app.server import runs
 from explorer.app.server.source import NEEDS_MODEL
 from explorer.app.server.view import View, per_run
 from explorer.figures import Tile
-from explorer.figures.base.quantity import QUANTITIES
+from explorer.figures.base.captions import QUANTITIES
 from explorer.lenses.words.reading import (
     Reading,
     ReadView,

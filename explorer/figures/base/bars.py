@@ -8,8 +8,9 @@ import numpy as np
 import plotly.graph_objects as go
 
 from explorer.figures.base import labels, plot, style
+from explorer.figures.base.captions import cell_names, quantity, row_sums
+from explorer.figures.base.labels import percent
 from explorer.figures.base.plot import Spec
-from explorer.figures.base.quantity import cell_names, quantity, row_sums
 from transformer.run import Alternative, DecodeStep
 from transformer.view import HeadMap
 
@@ -17,16 +18,6 @@ SHOWN = 10
 """Most candidates of a step, and partners in a list, here and in the linked view."""
 EXCLUDED = "barred"
 """Stands in the place of a probability that no search could choose."""
-
-
-def percent(share: float) -> str:
-    """Writes a share from 0 to 1 as a percentage: `37 %`, `0.4 %`, `<0.1 %`."""
-    value = 100 * share
-    if 0 < value < 0.1:
-        return f"<0.1{labels.PER_CENT}"
-    if 99.5 <= value < 100 and share < 1:
-        return f"{math.floor(10 * value) / 10:g}{labels.PER_CENT}"
-    return format(value, ".1f" if 0 < value < 1 else ".0f") + labels.PER_CENT
 
 
 def shown_candidates(step: DecodeStep) -> list[Alternative | DecodeStep]:

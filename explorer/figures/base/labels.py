@@ -82,6 +82,16 @@ def telling(value: float) -> str:
     return f"{value:.2f}" if value >= 0.005 else f"{value:.{-math.floor(math.log10(value))}f}"
 
 
+def percent(share: float) -> str:
+    """Writes a share from 0 to 1 as a percentage: `37 %`, `0.4 %`, `<0.1 %`."""
+    value = 100 * share
+    if 0 < value < 0.1:
+        return f"<0.1{PER_CENT}"
+    if 99.5 <= value < 100 and share < 1:
+        return f"{math.floor(10 * value) / 10:g}{PER_CENT}"
+    return format(value, ".1f" if 0 < value < 1 else ".0f") + PER_CENT
+
+
 def hundredths(value: float, low: float, high: float, sign: str = "") -> tuple[str, str, str]:
     """A share, or with a `sign` a difference, and its interval in hundredths, whole if its ends are far."""
     digits = 1 if round(100 * high) - round(100 * low) <= 2 else 0

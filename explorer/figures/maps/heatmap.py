@@ -6,8 +6,8 @@ import numpy as np
 import plotly.graph_objects as go
 
 from explorer.figures.base import labels, plot, style
+from explorer.figures.base.captions import cell_names, hidden, named, quantity, row_sums
 from explorer.figures.base.plot import Spec
-from explorer.figures.base.quantity import cell_names, hidden, named, quantity, row_sums
 from transformer.view import HeadMap
 
 LARGEST = 64

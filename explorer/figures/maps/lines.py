@@ -7,8 +7,8 @@ import numpy as np
 import plotly.graph_objects as go
 
 from explorer.figures.base import labels, plot, style
+from explorer.figures.base.captions import cell_names, quantity
 from explorer.figures.base.plot import Spec
-from explorer.figures.base.quantity import cell_names, quantity
 from explorer.figures.maps.heatmap import row_tokens
 from transformer.view import HeadMap
 

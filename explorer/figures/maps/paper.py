@@ -21,7 +21,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.transforms import Bbox
 
 from explorer.figures.base import labels, style
-from explorer.figures.base.quantity import named, quantity
+from explorer.figures.base.captions import named, quantity
 from explorer.figures.maps.export import plain
 from explorer.figures.maps.heatmap import check, masked_blocks, row_tokens
 from transformer.view import HeadMap

@@ -7,7 +7,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from explorer.figures.base import labels, plot, style
-from explorer.figures.base.bars import percent
+from explorer.figures.base.labels import percent
 from explorer.figures.base.plot import Spec
 
 _LINE = {"color": "rgba(128,128,128,.8)", "width": 1.2}

@@ -7,7 +7,8 @@ import numpy as np
 import plotly.graph_objects as go
 
 from explorer.figures.base import labels, plot, style
-from explorer.figures.base.bars import percent, upright
+from explorer.figures.base.bars import upright
+from explorer.figures.base.labels import percent
 from explorer.figures.base.plot import Spec
 
 _HUES = style.NEUTRAL, style.POSITIVE

@@ -9,7 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from explorer.figures.base import labels, plot, style
-from explorer.figures.base.bars import percent
+from explorer.figures.base.labels import percent
 from explorer.figures.base.plot import Spec
 from explorer.figures.base.strips import AIR, largest, signed
 from explorer.figures.maps.heatmap import hatching

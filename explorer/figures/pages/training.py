@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import plotly.graph_objects as go
 
 from explorer.figures.base import labels, plot, style
-from explorer.figures.base.bars import percent
+from explorer.figures.base.labels import percent
 from explorer.figures.base.plot import Spec
 
 COLUMNS = 40

@@ -15,8 +15,7 @@ import numpy as np
 
 from explorer.figures import to_json
 from explorer.figures.base import labels
-from explorer.figures.base.captions import badge, quote
-from explorer.figures.base.quantity import MEASURES
+from explorer.figures.base.captions import MEASURES, badge, quote
 from explorer.lenses.heads.survey import surveyed
 from explorer.lenses.words.alignment import Aligner
 from explorer.lenses.words.languages import languages_in_words, languages_of

@@ -8,7 +8,7 @@ import numpy as np
 from explorer.figures import heatmap_spec, pooled_spec, to_json
 from explorer.figures.base import captions, labels, style
 from explorer.figures.base.bars import SHOWN, candidates
-from explorer.figures.base.quantity import cell_names, quantity
+from explorer.figures.base.captions import cell_names, quantity
 from explorer.figures.maps.heatmap import LARGEST, LATER, MASKED, levels, row_tokens
 from explorer.figures.maps.lines import WeightLine, looks
 from explorer.figures.maps.overview import pooled_note
@@ -48,7 +48,10 @@ def head_feed(
         "hue": kind,
         "rows": rows,
         "columns": columns,
-        "spans": {"rows": spans(view.rows), "columns": spans(view.columns)},
+        "spans": {  # the tokens that each row or column stands for: first, and one past the last
+            name: [(group.start, group.stop) for group in groups]
+            for name, groups in (("rows", view.rows), ("columns", view.columns))
+        },
         "names": dict(zip(("rows", "columns"), cell_names(view), strict=True)),
         "title": f"{SHORT_NAMES[kind]} {labels.head_name(view.layer, view.head)}",
         "about": ABOUT[kind],
@@ -79,11 +82,6 @@ def is_off(run: Translation, kind: str, head: Head) -> bool:
         and at in each.heads_of(AttentionKind(kind), layer, at + 1)
         for each in run.interventions
     )
-
-
-def spans(groups: Sequence[Group]) -> list[tuple[int, int]]:
-    """The tokens that each row or column stands for: first, and one past the last."""
-    return [(group.start, group.stop) for group in groups]
 
 
 def map_feed(
@@ -209,7 +207,10 @@ def whole_feed(
         "hue": kind,
         "rows": rows,
         "columns": columns,
-        "spans": {"rows": spans(axes[0]), "columns": spans(axes[1])},
+        "spans": {
+            name: [(group.start, group.stop) for group in groups]
+            for name, groups in zip(("rows", "columns"), axes, strict=True)
+        },
         "figure": to_json(pooled_spec(weights, mask, kind, 330, scale)),
         "title": "The whole matrix",
         "about": "the frame marks the part drawn in full; to move the frame, click or move the cursor",
@@ -245,7 +246,7 @@ def bars_feed(
         "alts": alts,
         "height": height,
         "largest": 360,
-        "spans": None if places is None else spans(places),
+        "spans": None if places is None else [(group.start, group.stop) for group in places],
     }
 
 

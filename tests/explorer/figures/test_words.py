@@ -10,7 +10,8 @@ import pytest
 from head_views import Audit, View, decoder_view, view
 
 from explorer.figures.base import captions, labels
-from explorer.figures.base.bars import candidates, percent, shown_candidates
+from explorer.figures.base.bars import candidates, shown_candidates
+from explorer.figures.base.labels import percent
 from explorer.figures.maps.alignment import size_for
 from explorer.figures.maps.export import wrapped
 from explorer.figures.pages.distributions import LARGEST, share, small

@@ -18,8 +18,7 @@ from explorer.app.server.hosted import Bounds
 from explorer.app.server.view import View
 from explorer.app.shell import waiting
 from explorer.figures.base import labels
-from explorer.figures.base.bars import percent
-from explorer.figures.base.labels import count, number, piece
+from explorer.figures.base.labels import count, number, percent, piece
 from explorer.figures.pages.search import KEPT, LOST, STEPS, WON, Branch
 from transformer.beam import SearchTree
 from transformer.decoding import NodeState, SearchRules

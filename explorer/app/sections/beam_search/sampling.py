@@ -14,8 +14,7 @@ from explorer.app.server import per_run, runs
 from explorer.app.server.hosted import Bounds
 from explorer.app.server.view import View
 from explorer.app.shell import sampling, waiting
-from explorer.figures.base.bars import percent
-from explorer.figures.base.labels import count, number, piece
+from explorer.figures.base.labels import count, number, percent, piece
 from explorer.figures.pages.distributions import before_after
 from explorer.figures.pages.search import KEPT, STEPS, WON, Branch
 from transformer.run import Translation

@@ -14,8 +14,7 @@ from explorer.app.server import examples
 from explorer.app.server.gold import LARGEST, parse, sample
 from explorer.app.server.view import View
 from explorer.figures.base import captions, labels
-from explorer.figures.base.bars import percent
-from explorer.figures.base.labels import count
+from explorer.figures.base.labels import count, percent
 from explorer.figures.maps.alignment import alignment_map, size_for
 from explorer.lenses.words.alignment import Rule, score
 from explorer.lenses.words.links import GoldPair, Links

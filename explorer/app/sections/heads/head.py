@@ -17,8 +17,8 @@ from explorer.app.server import examples
 from explorer.app.server.source import Source, per_model
 from explorer.app.server.surveys import runs_of
 from explorer.figures.base import labels, style
-from explorer.figures.base.bars import percent
 from explorer.figures.base.captions import KIND_NAMES
+from explorer.figures.base.labels import percent
 from explorer.figures.maps.lines import SEVERAL
 from explorer.figures.pages.heads import Marks, distance_bars, plane
 from explorer.lenses.circuits import OUTLIER, Points, Sink, points, sink

@@ -10,7 +10,7 @@ from explorer.app.controls import plain
 from explorer.app.controls.slots import shares, signed
 from explorer.app.sections.inside.look import BADGE, EACH_ITS_OWN, Contents, Look, noted
 from explorer.figures.base import captions, labels
-from explorer.figures.base.bars import percent
+from explorer.figures.base.labels import percent
 from explorer.figures.base.strips import Strip, largest, matrices_spec
 from explorer.figures.pages.inside import LedgerRow, lecture_keys, lecture_spec, ledger_spec
 from explorer.lenses.inside.inside import ProductSpread

@@ -14,8 +14,7 @@ from explorer.app.maps.looking import Looks
 from explorer.app.sections.language_model.generation import KIND, SIDES
 from explorer.app.server.view import View
 from explorer.figures.base import labels
-from explorer.figures.base.bars import percent
-from explorer.figures.base.labels import count
+from explorer.figures.base.labels import count, percent
 from explorer.linked.view.feeds import window_around
 from explorer.linked.view.home import Layout
 from transformer.run import Translation

@@ -10,8 +10,7 @@ from explorer.app.maps.explorer import Strips
 from explorer.app.sections.language_model.generation import view
 from explorer.app.server.view import View
 from explorer.figures.base import labels
-from explorer.figures.base.bars import percent
-from explorer.figures.base.labels import piece
+from explorer.figures.base.labels import percent, piece
 from explorer.figures.base.style import figure
 from explorer.figures.pages.distributions import LARGEST, bits_spec, share
 from explorer.linked.view.feeds import bars_feed

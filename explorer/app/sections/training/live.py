@@ -11,7 +11,7 @@ from explorer.app.server.workshop.run import KIND, Curves, PairLook, TrainingRun
 from explorer.app.shell.fitting import fit_head
 from explorer.figures import Tile, heatmap, overview_spec
 from explorer.figures.base import captions, style
-from explorer.figures.base.bars import percent
+from explorer.figures.base.labels import percent
 from explorer.figures.maps.heatmap import LARGEST
 from explorer.figures.pages.training import FAINT, Curve, Panel, panels
 from transformer.training.progress import duration

@@ -10,8 +10,7 @@ from explorer.app.address.state import page_value
 from explorer.app.controls import Table, panel, pickers, seen, word
 from explorer.app.server import per_run
 from explorer.app.server.view import View
-from explorer.figures.base.bars import percent
-from explorer.figures.base.labels import count, number, piece
+from explorer.figures.base.labels import count, number, percent, piece
 from explorer.figures.pages.distributions import against_target, gradient_bars, small
 from explorer.lenses.targets.lesson import Position, SmoothedPosition, smoothed
 

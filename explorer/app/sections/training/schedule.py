@@ -9,7 +9,7 @@ from explorer.app.controls import panel, pickers, plain, power
 from explorer.app.server.view import View
 from explorer.app.shell import menu
 from explorer.figures.base import style
-from explorer.figures.base.bars import percent
+from explorer.figures.base.labels import percent
 from explorer.figures.pages.training import Curve, curves
 from explorer.lenses.targets.stated import stated_options
 from transformer.training.options import TrainingOptions, learning_rate

@@ -16,8 +16,8 @@ from explorer.app.server.stores import bytes_of
 from explorer.app.server.view import View, forced, per_run
 from explorer.app.shell import changed, menu
 from explorer.figures.base import labels
-from explorer.figures.base.bars import percent
 from explorer.figures.base.captions import KIND_NAMES
+from explorer.figures.base.labels import percent
 from explorer.figures.pages.heads import Cell, head_grid
 from explorer.figures.pages.what_if import StepMove, control_strip, delta_bars
 from explorer.lenses import compare_runs

@@ -15,8 +15,7 @@ from explorer.app.controls.text import alt, norm
 from explorer.app.sections.whole_model.diagram import Inspected, proof
 from explorer.app.server import per_run
 from explorer.figures.base import style
-from explorer.figures.base.bars import percent
-from explorer.figures.base.labels import count, number, piece
+from explorer.figures.base.labels import count, number, percent, piece
 from explorer.figures.base.strips import Strip, strips
 from explorer.figures.pages.anatomy import ranked
 from explorer.lenses.inside import parts
