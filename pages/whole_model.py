@@ -193,7 +193,7 @@ def logit_lenses(at: Inspected) -> None:
         audit=audit,
         proof=proof(audit),
         derived=True,
-        scrolls=620,
+        scrolls=540,
     )
 
 

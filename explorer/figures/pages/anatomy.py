@@ -107,7 +107,7 @@ def lens(
     }
     places = [(row, rank) for row in range(count) for rank in range(ranks)]
     texts = [
-        f"{labels.shorten(labels.piece(tokens[i][j]))} {percent(float(shares[i, j]))}" for i, j in places
+        f"{labels.shorten(labels.piece(tokens[i][j]), 10)} {percent(float(shares[i, j]))}" for i, j in places
     ]
     texts = [_text(text, bool(written[at])) for text, at in zip(texts, places, strict=True)]
     y, x = zip(*places, strict=True)
