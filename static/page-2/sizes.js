@@ -14,19 +14,3 @@ export function margins(given, width) {
 export function size(own, width, least) {
   return Math.max(Math.min(own ?? width, width), least);
 }
-
-const MOST = 0.3;
-
-// Where the linked view stays below the list of sections, and the room that both take. If they took too much of the
-// window, the strips move out at the top, and the cursor stays.
-export function stuck({ list, view, strips }, window) {
-  const hidden = list + view > MOST * window ? strips : 0;
-  return { top: list - hidden, room: list + view - hidden };
-}
-
-// The section that is being read: the last one whose top has reached the room; the first if none has.
-export function reading(tops, room) {
-  let found = 0;
-  for (const [i, top] of tops.entries()) if (top !== null && top <= room + 40) found = i;
-  return found;
-}

@@ -33,7 +33,6 @@ LINES = [{"y1": 0, "y2": 100}, {"y1": 100, "y2": 0}, {"y1": 0, "y2": 100, "same"
 EVERY, WORDS = [[i, i + 1] for i in range(100)], [[0, 2], [2, 3], [3, 7]]
 STOPS = [[0, "rgba(0,0,0,0)"], [0.5, "#ffffff"], [0.5, "#ff0000"], [1, "rgba(0,0,255,0.5)"]]
 ROOMY = {"l": 118, "r": 92, "t": 4, "b": 22}
-STUCK = {"list": 30, "view": 190, "strips": 80}
 PLACE = {"step": 6, "source": 2}
 KINDS, STRIPS = {"cross": {"size": [6, 8]}}, {"steps": 9, "names": {"source": ["a", "b", "c"]}}
 NOWHERE = ("", "#", "#step=0&cross=7.1", "#step=10&cross=1", "#step=1e0&cross=1.2.3", "#step=-1&cross=.5")
@@ -204,12 +203,6 @@ RETURNS: dict[str, list[tuple[list[Any], Any]]] = {
         ([STOPS, 0.25], "rgba(128,128,128,0.500)"),
         ([STOPS, 0.5], "rgba(255,0,0,1.000)"),
         ([STOPS, 1], "rgba(0,0,255,0.500)"),
-    ],
-    "sizes.stuck": [([STUCK, 900], {"top": 30, "room": 220}), ([STUCK, 700], {"top": -50, "room": 140})],
-    "sizes.reading": [
-        ([[400, 900, 1300], 200], 0),
-        ([[-900, 210, 700], 200], 1),
-        ([[-900, None, -100], 200], 2),
     ],
     "sizes.margins": [([ROOMY, 700], ROOMY), ([ROOMY, 340], {"l": 100, "r": 66, "t": 4, "b": 22})],
     "sizes.size": [([None, 700, 0], 700), ([250, 700, 0], 250), ([None, 340, 600], 600)],

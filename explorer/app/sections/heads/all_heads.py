@@ -77,9 +77,7 @@ def _sentence(view: SurveyView) -> str:
 def _map(view: SurveyView) -> None:
     kind, statistic = str(view.kind), view.statistic
     names = {each.name: each.label for each in view.known.values()}
-    pickers.choose(
-        f"heads.statistic.{kind}", "Statistic", names, statistic.name, "statistic", width=260, labelled=False
-    )
+    pickers.choose(f"heads.statistic.{kind}", "Statistic", names, statistic.name, "statistic", width=260)
     panel(
         f"heads-{kind}-{statistic.name}",
         partial(grid, view),
