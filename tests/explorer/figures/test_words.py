@@ -179,6 +179,8 @@ def test_rows_that_rest_on_a_special_token_are_named_and_a_map_is_told_in_words(
     resting = "over half of this row's weight lies on </s>, not on a word"
     assert captions.notes(head) == {1: resting}
     assert captions.notes(replace(head, measure="carried")) == {}
+    object.__setattr__(head, "hidden", np.array([0.25, 0.0]))  # as of a map that was read
+    assert captions.notes(head) == {0: "25\u00a0% of this row lies on hidden tokens", 1: resting}
     assert captions.summary(head, 3) == (
         "Cross-attention, head 5 of layer 3: 2 queries by 2 keys. Strongest links: "
         "reads müde, predicts </s>, key </s>: 0.70; reads war, predicts müde, key tired: 0.60; "
