@@ -5,17 +5,17 @@ import streamlit as st
 from explorer.app.address import State, session
 from explorer.app.address.sitemap import Page
 from explorer.app.controls import formula, seen
-from explorer.app.maps import display, next_token_choice
-from explorer.app.maps.explorer import Scene, Strips, explorer
+from explorer.app.maps import display
+from explorer.app.maps.explorer import Scene, Strips, explorer, offered
 from explorer.app.maps.looking import Looks
 from explorer.app.maps.run_export import run_export
+from explorer.app.server import examples
 from explorer.app.server.view import View
 from explorer.app.shell import changed, frame, paragraph, sentence
 from explorer.app.shell.lesson import strip
 from explorer.app.shell.models.model_picker import pick_model
 from explorer.figures.base import labels
 from explorer.linked.view.home import HOME, LARGEST, TOUR, next_feed
-from explorer.linked.view.strips import Feed
 
 PAGE = Page(
     "Translate",
@@ -57,11 +57,13 @@ def show(opened: View) -> None:
         HOME,
         opened,
         opened.kinds,
-        lambda now, looks: {"next": _next(opened)},
+        lambda now, looks: {
+            "next": next_feed(opened.trace, opened.translation, str(opened.request.drawing), offered(opened))
+        },
         below,
         tuple(stop for stop in TOUR if stop[0] in shown),
         largest=LARGEST,
-        strips=lambda now: Strips(shades=display.shaded(opened, now)),
+        strips=lambda now: Strips(shades=display.shaded(opened) if now.shares else ()),
     )
     explorer(scene)
 
@@ -78,11 +80,6 @@ def _explained(opened: View) -> tuple[str, str]:
     return f"One attention map. {seeing}", formula.attention(first.kind, "none", first.causal, first.score)
 
 
-def _next(opened: View) -> Feed:
-    offered = next_token_choice.offered(opened) if opened.source.has_model else None
-    return next_feed(opened.trace, opened.translation, str(opened.request.drawing), offered)
-
-
 now = frame.open_page("app")
 frame.heading("app", now)
 source = pick_model(now)
@@ -90,11 +87,13 @@ if source is not None:
     with st.container(key="top"):
         sentence.sentence_box(source, now)
         sentence.below_box(source, now)
-    paragraph.draw(source, now, translated=True)
+    if len(examples.passage(source, now).sentences) > 1:
+        paragraph.draw(source, now, translated=True)
     opened = sentence.open_sentence(source, now)
     now = session.current()
     frame.show_notices(now, () if opened is None else opened.translation.notes)
     changed.show_changes(now, opened)
     if opened is not None:
-        strip.ask(opened)
+        if now.lesson is not None:
+            strip.ask(opened)
         show(opened)

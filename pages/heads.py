@@ -27,7 +27,7 @@ with for_pytorch("heads"):
     from explorer.app.server.source import Source
     from explorer.app.server.surveys import named, run_of, shipped
     from explorer.app.shell import frame, menu
-    from explorer.app.shell.fitting import fit_heads, noticed
+    from explorer.app.shell.fitting import fit_heads
     from explorer.app.shell.models import needs
     from explorer.app.shell.models.model_picker import pick_model
     from explorer.figures.base import labels
@@ -51,7 +51,7 @@ def show() -> None:
     frame.heading("heads", now)
     source = pick_model(now)
     now = session.current()
-    own, run = session.own_sentences(), None
+    own, run = session.visit().sentences, None
     with refusals():
         if source is not None and not needs.tell_lack(source, ("encoder", "cross")):
             run = run_of(source, None if own is None else own[1], now.language)
@@ -59,7 +59,7 @@ def show() -> None:
     if source is None or run is None:
         frame.show_notices(now)
         return
-    now = session.resolve(**noticed(fit_heads(now, source)))
+    now = session.resolve(**fit_heads(now, source))
     with st.container(horizontal=True, vertical_alignment="center"):
         pickers.kind_picker(_kind(source.sizes), [*source.sizes])
         _own_file(source)
@@ -77,7 +77,7 @@ def _kind(has: Any) -> str:
 
 
 def _view(survey: Survey) -> SurveyView:
-    own = session.own_sentences()
+    own = session.visit().sentences
     kind = AttentionKind(_kind(survey.means))
     return SurveyView(survey, kind, session.current(), None if own is None else own[0])
 
@@ -90,10 +90,10 @@ def _own_file(source: Source) -> None:
         except DataError as error:
             session.notice(str(error))
 
-    own = session.own_sentences()
+    own = session.visit().sentences
     label = "Use your own sentences" if own is None else f"Your sentences: {labels.shorten(own[0], 24)}"
     with st.popover(plain(label), type="tertiary", icon=":material/upload_file:"):
-        control = pickers.control("heads.file", None, take)
+        control = session.control("heads.file", None, take)
         st.file_uploader(_FORM, type=["txt", "tsv"], max_upload_size=1, **control)
         st.caption(_OWN)
         if own is not None:
@@ -102,7 +102,7 @@ def _own_file(source: Source) -> None:
 
 def _wanted(run: Job[Survey]) -> bool:
     """Whether the page reads sentences for this visitor; a file of one's own asks for it."""
-    return session.own_sentences() is not None or run.wanted_by(session.visitor())
+    return session.visit().sentences is not None or run.wanted_by(session.visit().name)
 
 
 def _reading(run: Job[Survey]) -> None:
@@ -115,7 +115,7 @@ def _reading(run: Job[Survey]) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         text = run.place or f"Reading sentence {run.done} of {run.total}"
         st.progress(min(1.0, run.done / max(1, run.total)), text)
-        st.button("Stop", key="heads.stop", on_click=run.leave, args=(session.visitor(),))
+        st.button("Stop", key="heads.stop", on_click=run.leave, args=(session.visit().name,))
     if (survey := run.result()) is not None:
         found, place = _view(survey), st.columns([1.25, 1], gap="medium")[0]
         draw, told = partial(all_heads.grid, found), f"So far: {all_heads.caption(found)}"
@@ -137,7 +137,7 @@ def _body(source: Source, run: Job[Survey]) -> None:
         with st.container(horizontal=True, vertical_alignment="center"):
             stopped = f"Stopped after {run.done} of {run.total} sentences; what follows covers only those."
             st.caption(stopped, width="content")
-            st.button("Continue", on_click=run.go_on, args=(session.visitor(),))
+            st.button("Continue", on_click=run.go_on, args=(session.visit().name,))
     if survey is not None:
         all_heads.show(_view(survey), source)
 
@@ -157,7 +157,7 @@ def _unasked(source: Source, run: Job[Survey]) -> None:
 
     def ask() -> None:
         session.keep()
-        run.ask(session.visitor())
+        run.ask(session.visit().name)
 
     label = f"Read the {run.total} sentences here"
     look: Any = "primary" if known is None else "secondary"

@@ -26,7 +26,7 @@ with for_pytorch("inside_a_head"):
     from explorer.app.address import State, session
     from explorer.app.address.kinds import one_of
     from explorer.app.address.state import page_value
-    from explorer.app.controls import export, hushed, inform, options, part, pickers, seen
+    from explorer.app.controls import export, hushed, inform, options, part, pickers, plain, seen
     from explorer.app.controls.slots import Content, feed, slot
     from explorer.app.maps.explorer import Scene, explorer, strips_only
     from explorer.app.maps.looking import HeadSelection, looks_of
@@ -36,7 +36,7 @@ with for_pytorch("inside_a_head"):
     from explorer.app.server import models, per_run
     from explorer.app.server.view import View
     from explorer.app.shell.changed import of_tokens, said
-    from explorer.app.shell.fitting import fitted_here
+    from explorer.app.shell.fitting import fit_position
     from explorer.app.shell.models.needs import has
     from explorer.figures.base import style
     from explorer.linked.view.feeds import window_around
@@ -102,7 +102,7 @@ def step(opened: View, now: State, kind: str) -> None:
     with explanation:
         seen(SEEING, look.symbols.latex(overview(look)))
     if kind != "cross":
-        fitted_here("key", now.key, len(look.view.key_tokens))
+        fit_position("key", now.key, len(look.view.key_tokens), lambda note: st.caption(plain(note)))
     beside = lambda now, looks: follow(looks[kind], now)  # noqa: E731
     explorer(Scene(strips_only("inside", kind), opened, (kind,), beside=beside))
     if name in CHANGED:
@@ -122,7 +122,7 @@ def look_at(at: HeadSelection, now: State) -> Look:
     """
     inside = per_run.inside(at.opened, at.kind, at.head, at.cell[0])
     last, cross = len(inside.view.key_tokens) - 1, at.kind == "cross"
-    if session.silent() is not None:
+    if session.visit().silent is not None:
         key = (at.cursor.source if cross else now.key) or 0
     elif cross:
         key = at.cell[1]

@@ -6,14 +6,14 @@ from explorer.app.address import State, session
 from explorer.app.address.kinds import SAMPLE
 from explorer.app.address.sitemap import Page, Section
 from explorer.app.controls import inform, refusal, refusals
-from explorer.app.controls.pickers import choose, control, examples
+from explorer.app.controls.pickers import choose, examples
 from explorer.app.sections.language_model import generation, lengths, surprisal
-from explorer.app.server import catalogue, models, runs
+from explorer.app.server import models, runs
 from explorer.app.server.runs import Request
 from explorer.app.server.source import Source
 from explorer.app.server.view import View
 from explorer.app.shell import changed, frame, menu, sentence, waiting
-from explorer.app.shell.fitting import fit_heads, fit_model, fit_position, noticed
+from explorer.app.shell.fitting import fit_heads, fit_model, fit_position
 from explorer.app.shell.sections import chosen, switch
 from transformer.run import Translation
 from transformer.text.typed import clean
@@ -74,8 +74,8 @@ def show() -> None:
         frame.end("language_model", now, refused=True)
         return
     now = session.current()
-    heads = noticed(fit_heads(now, source))
-    step = noticed(fit_position("step", now.step, len(run.target_tokens)))
+    heads = fit_heads(now, source)
+    step = fit_position("step", now.step, len(run.target_tokens))
     step = section.first(run) if step is None else step
     now = session.resolve(model=source.name, prompt=text, step=step, source=None, **heads)
     note.caption(section.note(run))
@@ -94,10 +94,10 @@ def pick_model(now: State) -> Source | None:
     with st.sidebar:
         place = st.container()
         menu.draw()
-    names = {each: models.handle(each).title for each in catalogue.language_models()}
+    names = {name: each.title for name, each in models.language_models().items()}
     if not names:
         return None
-    name = noticed(fit_model(None if now.model in catalogue.available() else now.model, names))
+    name = fit_model(None if now.model in models.available() else now.model, names)
     take = lambda name: session.change(model=name, decoder=None, **session.RUN)  # noqa: E731
     with place:
         choose("language model", "Model", names, name, take, labelled=True)
@@ -116,7 +116,7 @@ def text_box(text: str, now: State, reads: bool) -> None:
         text,
         label_visibility="collapsed",
         placeholder="Type a text" if reads else "Nothing: the model begins from <s>",
-        **control("prompt", text, take_text),
+        **session.control("prompt", text, take_text),
     )
     for place in way:
         with place:
@@ -129,7 +129,7 @@ def read(request: Request) -> Translation | None:
     """The run that is asked for; None if it was refused, and the page has said why."""
     try:
         with waiting.Teller(request.source, "Writing" if request.target is None else "Reading") as teller:
-            return runs.traced(request, teller)
+            return runs.translate(request, teller, whole=True)
     except (ValueError, OSError) as error:
         st.error(refusal(error), icon=":material/error:")
         return None

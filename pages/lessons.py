@@ -6,7 +6,7 @@ import streamlit as st
 
 from explorer.app.address import session, sitemap
 from explorer.app.address.sitemap import Page
-from explorer.app.controls import part, pickers, plain
+from explorer.app.controls import part, plain
 from explorer.app.server import cells
 from explorer.app.server.lessons import progress
 from explorer.app.server.lessons.files import Lesson, checks, every
@@ -67,7 +67,7 @@ def show() -> None:
 
 
 def _done(lesson: Lesson) -> int:
-    return sum(step < len(lesson.steps) for step in session.lesson_notes().get(lesson.name, {}))
+    return sum(step < len(lesson.steps) for step in session.visit().lesson_notes.get(lesson.name, {}))
 
 
 def _go_on(lessons: dict[str, Lesson], at: tuple[str, int] | None) -> None:
@@ -81,7 +81,7 @@ def _go_on(lessons: dict[str, Lesson], at: tuple[str, int] | None) -> None:
         lesson = min(left, key=lambda each: not each.first_hour, default=None)
         if lesson is None:
             return
-        seen = session.lesson_notes().get(lesson.name, {})
+        seen = session.visit().lesson_notes.get(lesson.name, {})
         step = next(i for i in range(len(lesson.steps)) if i not in seen)
         label = f"{'Continue with' if _done(lesson) else 'Begin:'} {lesson.title}"
     with st.container(width="content", key="lesson-go"):
@@ -105,7 +105,7 @@ def _state(lesson: Lesson) -> str:
         return f"{steps} steps"
     if lesson.is_check:
         return _score() if done >= steps else f"{done} of {steps} steps seen"
-    notes = [note for note in session.lesson_notes()[lesson.name].values() if note is not None]
+    notes = [note for note in session.visit().lesson_notes[lesson.name].values() if note is not None]
     right = f" · {sum(note['right'] for note in notes)} of {len(notes)} answers right" if notes else ""
     return f":material/check: done{right}" if done >= steps else f"{done} of {steps} steps seen{right}"
 
@@ -113,7 +113,7 @@ def _state(lesson: Lesson) -> str:
 def _wrong(check: Lesson) -> str:
     """Which questions of a check that is done were not answered right; not what is right."""
     told = list[str]()
-    for step, note in sorted(session.lesson_notes()[check.name].items()):
+    for step, note in sorted(session.visit().lesson_notes[check.name].items()):
         if not note:
             told.append(f"Step {step + 1} was not answered.")
         elif not note["right"]:
@@ -124,7 +124,7 @@ def _wrong(check: Lesson) -> str:
 def _score() -> str:
     """What the checks that are done found: "before 4 → after 7 of 8 right"."""
     ended = [each for each in checks().values() if _done(each) >= len(each.steps)]
-    right = (f"{each.name} {progress.score(session.lesson_notes(), each.name) or 0}" for each in ended)
+    right = (f"{each.name} {progress.score(session.visit().lesson_notes, each.name) or 0}" for each in ended)
     return f"{' → '.join(right)} of {len(ended[0].steps)} right"
 
 
@@ -136,8 +136,8 @@ def _take(file: Any) -> None:
     except progress.ProgressError as error:
         session.notice(str(error))
         return
-    session.keep_lesson_notes(found)
-    session.keep_student(progress.student(file.getvalue()))
+    session.visit().lesson_notes = found
+    session.visit().student = progress.student(file.getvalue())
     if wrong:
         session.notice(f"What the file says of these lessons cannot be read: {', '.join(wrong)}.")
 
@@ -146,19 +146,19 @@ def _keep() -> None:
     st.markdown("##### Keep your progress")
     st.caption(_KEPT)
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        label, name = "Your name, if your teacher asks for the file", session.student()
-        control = pickers.control("student", name, session.keep_student)
+        label, name = "Your name, if your teacher asks for the file", session.visit().student
+        control = session.control("student", name, lambda text: setattr(session.visit(), "student", text))
         st.text_input(label, name, max_chars=progress.MOST_STUDENT, width=300, **control)
         st.download_button(
             "Save progress",
-            progress.written(session.lesson_notes(), session.student()),
+            progress.written(session.visit().lesson_notes, session.visit().student),
             "attention-lessons.json",
             "application/json",
             icon=":material/download:",
-            disabled=not session.lesson_notes(),
+            disabled=not session.visit().lesson_notes,
             on_click="ignore",
         )
-        control = pickers.control("progress", None, _take)
+        control = session.control("progress", None, _take)
         st.file_uploader("Open saved progress (JSON)", type=["json"], max_upload_size=1, width=420, **control)
 
 

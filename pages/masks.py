@@ -113,7 +113,7 @@ def batch(opened: View, kind: str) -> None:
         session.change(sentences="\n".join(lines[:MOST]) or None, member=None)
 
     label = f"The sentences of the batch, one per line, at most {MOST}"
-    st.text_area(label, text, height=104, **pickers.control("sentences", text, take))
+    st.text_area(label, text, height=104, **session.control("sentences", text, take))
     entries = per_run.batch(opened.source, tuple(lines))
     at = min(now.member or 0, len(entries) - 1)
     mask = np.stack([entry.mask("cross", 0, 0)[0] for entry in entries])
@@ -179,7 +179,7 @@ def pictures(
         other = replace(view, weights=weights[rows, view.window.keys])
         draw("masks.what-if", weight_map, f"What if: {WAYS[way][0]}", other, proven=False)
 
-    if session.silent() is not None:  # what follows says in words which cells are masked
+    if session.visit().silent is not None:  # what follows says in words which cells are masked
         say("")
         return
     st.markdown(f"#### The masks of {name}")

@@ -21,8 +21,8 @@ with for_pytorch("open_file"):
     from explorer.app.address.parameters import as_params
     from explorer.app.controls import part, plain
     from explorer.app.maps.run_export import trace_file
-    from explorer.app.server import catalogue, examples, imported, models, runs
-    from explorer.app.server.imported import Imported
+    from explorer.app.server import examples, imported, models, runs
+    from explorer.app.server.models import Imported
     from explorer.app.server.source import FILE
     from explorer.app.shell import frame, menu
     from explorer.app.shell.models.model_picker import pick_model
@@ -46,27 +46,26 @@ def show() -> None:
     now = frame.open_page("open_file")
     frame.heading("open_file", now)
     frame.end("open_file", now)
-    if catalogue.available() or imported.traces():
+    if models.available() or session.visit().files:
         pick_model(now)
     else:
         with st.sidebar:
             menu.draw()
     st.markdown(_INTRODUCTION)
     _upload()
-    if not session.imported() and catalogue.available():
+    if not session.visit().files and models.available():
         st.button("Open a sample", icon=":material/draft:", on_click=_open_sample)
     now = session.current()
     frame.show_notices(now)
-    for name in reversed(list(session.imported())):
+    for name in reversed(list(session.visit().files)):
         with st.container(border=True):
-            _opened(imported.find(name))
+            _opened(Imported(name))
 
 
 def _open_sample() -> None:
     """Opens the first example of a model as it would be if somebody had saved it."""
     session.keep()
-    name = catalogue.DEFAULT if models.exists(catalogue.DEFAULT) else next(iter(catalogue.available()))
-    source = models.find(name)
+    source = next(iter(models.available().values()))
     asked = runs.request(State(), source, examples.text_on(source, None))
     file = trace_file(runs.translate(asked), source.load().model)
     imported.open_file("sample.npz", file)
@@ -74,7 +73,7 @@ def _open_sample() -> None:
 
 @part
 def _upload() -> None:
-    key = session.control("upload", tuple(session.imported()))
+    key = session.control("upload", tuple(session.visit().files))["key"]
     file = st.file_uploader("NPZ file", type=["npz"], key=key)
     if file is None:
         return
@@ -83,7 +82,7 @@ def _upload() -> None:
 
 
 def _nowhere() -> dict[str, None]:
-    return dict.fromkeys(("step", "source", *catalogue.KINDS))
+    return dict.fromkeys(("step", "source", *models.KINDS))
 
 
 def _opened(file: Imported) -> None:
@@ -102,7 +101,7 @@ def _opened(file: Imported) -> None:
 
 
 def _close(name: str) -> None:
-    session.imported().pop(name, None)
+    session.visit().files.pop(name, None)
     if session.current().model == name:
         session.change(model=None, text=None, target=None, decode="greedy", **_nowhere())
 
@@ -129,7 +128,7 @@ def _trace(file: Imported) -> None:
 
 def _again(file: Imported) -> None:
     run = file.translation
-    if run.model not in catalogue.available():
+    if run.model not in models.available():
         st.caption(plain(f"This run cannot be run again: its model, {run.model}, is not available here."))
         return
     told = ""

@@ -31,11 +31,11 @@ with for_pytorch("recurrent"):
     from explorer.app.address.parameters import link
     from explorer.app.address.state import page_value
     from explorer.app.controls import inform, options, panel, part, pickers, plain, refusals, seen
-    from explorer.app.server import catalogue, examples, models, runs
+    from explorer.app.server import examples, models, runs
     from explorer.app.server.source import Source
     from explorer.app.server.view import View
     from explorer.app.shell import frame, menu, paragraph, sections, waiting
-    from explorer.app.shell.fitting import fit_head, fit_position, noticed
+    from explorer.app.shell.fitting import fit_head, fit_position
     from explorer.app.shell.models.model_picker import pick_model
     from explorer.app.shell.sentence import sentence_box
     from explorer.figures import heatmap
@@ -51,7 +51,7 @@ with for_pytorch("recurrent"):
     from transformer.view import HeadView
 
 page_value("score", one_of(*SCORE_RULES))  # of the recurrent twin; None lets the page choose
-REFERENCE = f"{catalogue.TWINS}/sinusoidal"  # of the same data, pieces and training steps as the twins
+REFERENCE = f"{models.TWINS}/sinusoidal"  # of the same data, pieces and training steps as the twins
 NAMES = {"additive": "additive", "bilinear": "bilinear", "dot": "dot product", "local": "local-p"}
 OPENS = "Yesterday I bought a new book."  # which all twins translate well
 SIZE, CELLS, DIMENSIONS = 440, 40, 6  # px of a map, its most rows and columns; dimensions of the table
@@ -126,7 +126,7 @@ def show() -> None:
         paragraph.draw(source, now)
     sections.switch("recurrent", now)
     with refusals():
-        if now.view == "path" and (here() or models.exists(REFERENCE)):
+        if now.view == "path" and (here() or REFERENCE in models.available()):
             path_length()
         elif now.view != "path" and here():
             alignments()
@@ -139,15 +139,15 @@ def show() -> None:
 
 
 def here() -> list[str]:
-    twins = catalogue.recurrent().items()
-    return [name.rpartition("/")[2] for name, at in twins if catalogue.architecture(at) == "recurrent"]
+    twins = models.twins(models.RECURRENT).items()
+    return [name.rpartition("/")[2] for name, at in twins if at.architecture == "recurrent"]
 
 
 def twin(now: State) -> Source | None:
     """The recurrent twin of the chosen score, of the chosen model, or the first; None if none is here."""
-    known, own = here(), (now.model or "").removeprefix(f"{catalogue.RECURRENT}/")
+    known, own = here(), (now.model or "").removeprefix(f"{models.RECURRENT}/")
     score = next((score for score in (now.score, own) if score in known), known[0] if known else None)
-    return None if score is None else models.find(f"{catalogue.RECURRENT}/{score}")
+    return None if score is None else models.find(f"{models.RECURRENT}/{score}")
 
 
 def pieces(now: State) -> Sequence[str]:
@@ -161,9 +161,9 @@ def pieces(now: State) -> Sequence[str]:
 def translate(now: State, source: Source) -> View:
     """The visitor's sentence through a model, without changes; ValueError if it cannot be translated."""
     now = replace(now, changes=(), text=OPENS if now.text is None else now.text)
-    asked = runs.request(now, source, examples.sentence_of(source, now))
+    asked = runs.request(now, source, examples.passage(source, now).sentence)
     with waiting.Teller(source, "Translating") as teller:
-        return View(asked, runs.traced(asked, teller), None)
+        return View(asked, runs.translate(asked, teller, whole=True), None)
 
 
 @part
@@ -182,12 +182,12 @@ def alignments() -> None:
         st.page_link("app.py", label=label, icon=":material/translate:", query_params=query)
     sides = list[Side]()
     for model in filter(None, (source, reference)):
-        size, first = model.sizes["cross"], runs.default_head(model, "cross")
-        head, _ = fit_head("cross", now.cross if size != (1, 1) else None, size, first)
+        size, first = model.sizes["cross"], model.default_heads["cross"]
+        head = fit_head("cross", now.cross if size != (1, 1) else None, size, first)
         sides.append(Side(translate(now, model), head))
     one = sides[0]
-    step = noticed(fit_position("step", now.step, len(one.run.target_tokens)))
-    row = one.opened.first_step if step is None else step
+    step = fit_position("step", now.step, len(one.run.target_tokens))
+    row = one.opened.opening.step if step is None else step
     rows = [row, *(counterpart(one.run.target_tokens, each.run.target_tokens, row) for each in sides[1:])]
     st.markdown("  \n".join(f"{each.title}: **{plain(each.run.text)}**" for each in sides))
     st.markdown(looks(sides, rows))

@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 
 from explorer.app.address import session
 from explorer.app.sections.whole_model.diagram import PARTS, boxes, parts
-from explorer.app.server import catalogue
+from explorer.app.server import models
 from transformer.config import TransformerConfig
 from transformer.storage.card import Score, scores
 from transformer.storage.directory import save_checkpoint
@@ -94,7 +94,7 @@ def test_the_page_stands_beside_the_paper():
 def test_the_test_of_the_paper_has_a_row_of_its_own_and_tied_embeddings_are_told_apart():
     told = words(run(PAGE, model="en-de", text="The dog sleeps.", part="output"))
     assert "tied" in told
-    known = scores((catalogue.BUNDLED / "en-de" / "README.md").read_text())
+    known = scores((models.BUNDLED / "en-de" / "README.md").read_text())
     shared = next(each.value for each in known if "newstest2014" in each.dataset)
     tatoeba = next(each.value for each in known if "Tatoeba" in each.dataset)
     rows = {line.split("|")[1].strip(): line for line in told.splitlines() if line.startswith("| ")}

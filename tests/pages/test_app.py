@@ -13,7 +13,7 @@ from explorer.app.address import sitemap
 from explorer.app.address.parameters import KEEP
 from explorer.app.address.state import SHARED
 from explorer.app.server import models
-from explorer.app.server.examples import examples, text_on
+from explorer.app.server.examples import text_on
 from explorer.figures.base import labels
 from transformer.translator import Translator
 
@@ -123,7 +123,7 @@ def test_a_bare_address_opens_on_a_translated_sentence():
     assert not at.exception
     strips = feeds(at)["strips"]
     shown = "".join(chip["text"] for chip in strips["source"]).replace("◦", "")
-    assert shown.startswith(examples(models.find("en-pt"))[0].text.replace(" ", ""))
+    assert shown.startswith(models.find("en-pt").samples.examples[0].text.replace(" ", ""))
     assert len(strips["target"]) > 2
 
 
@@ -252,7 +252,7 @@ def test_a_broken_model_gives_one_sentence(own_models: Path):
 
 def test_without_any_model_the_page_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("TRANSFORMER_MODELS", str(tmp_path))
-    monkeypatch.setattr("explorer.app.server.catalogue.BUNDLED", tmp_path)
+    monkeypatch.setattr("explorer.app.server.models.BUNDLED", tmp_path)
     at = run()
     assert "python -m transformer train" in said(at)
 

@@ -25,7 +25,7 @@ def weights(at: AppTest) -> np.ndarray:
 def row(at: AppTest, kind: str = "cross") -> np.ndarray:
     """The softmax of the query that the address names, over the head's recorded keys."""
     now = at.session_state["state"]
-    recorded = runs.traced(runs.request(now, models.find(now.model), TEXT))
+    recorded = runs.translate(runs.request(now, models.find(now.model), TEXT), whole=True)
     keys = recorded.head(kind, *getattr(now, kind)).key.astype(np.float64)
     first, second = (keys[key] / np.linalg.norm(keys[key]) for key in now.two)
     scores = keys @ (now.length * (now.a * first + now.b * second)) / np.sqrt(keys.shape[1])
@@ -59,18 +59,18 @@ def test_a_query_that_reaches_the_goal_is_the_answer_of_the_step():
     assert weights(at)[0] < 0.95
     assert "**Right.**" not in words(at)
     assert "Not yet." in words(at)
-    assert at.session_state["silent"] is None
-    assert at.session_state["lesson_notes"]["copy"][step] is None
+    assert at.session_state["visit"].silent is None
+    assert at.session_state["visit"].lesson_notes["copy"][step] is None
     at = set_to(at, "l ·", 10.0)
     assert weights(at)[0] == pytest.approx(row(at)[0], abs=1e-5)
     assert weights(at)[0] >= 0.95
     assert "**Right.**" in words(at)
     assert "**Reached.**" in words(at)
-    note = at.session_state["lesson_notes"]["copy"][step]
+    note = at.session_state["visit"].lesson_notes["copy"][step]
     assert note["right"]
     assert "a = 6, b = −5, l = 10" in note["chose"]
     at = opened(goal="average", lesson="copy.4", two="1.5", a="6", b="-5", length="10")
-    assert at.session_state["lesson_notes"]["copy"][3] is None  # an answer to another goal
+    assert at.session_state["visit"].lesson_notes["copy"][3] is None  # an answer to another goal
 
 
 def test_where_the_keys_forbid_it_the_page_says_so_with_the_best():

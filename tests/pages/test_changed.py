@@ -8,7 +8,6 @@ from app_pages import LINKED, feeds, run, said, slots, view
 from streamlit.testing.v1 import AppTest
 
 from explorer.app.server import models
-from explorer.app.server.examples import examples
 from explorer.app.shell import changed
 from transformer import Translator
 from transformer import interventions as do
@@ -110,7 +109,7 @@ def test_each_change_can_be_taken_out():
 
 
 def test_a_claim_about_an_example_is_made_for_the_model_as_it_is_only():
-    text = examples(models.find("en-de"))[0].text
+    text = models.find("en-de").samples.examples[0].text
     assert feeds(run(model="en-de", text=text))["strips"]["claim"] is not None
     assert feeds(run(model="en-de", text=text, changes=ABLATED))["strips"]["claim"] is None
 

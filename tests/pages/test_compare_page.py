@@ -9,7 +9,7 @@ import pytest
 from app_pages import array, charts, framed_rows
 from closed_form import CASES
 
-from explorer.app.server import catalogue, models
+from explorer.app.server import models
 from explorer.lenses.words.groups import reading_groups
 from transformer import interventions as do
 from transformer import load_translator
@@ -176,7 +176,7 @@ def test_a_changed_run_stands_against_the_run_without_changes_which_is_else_not_
 def test_two_bundled_models_with_other_pieces_are_compared_by_words():
     text = "The embroidered tablecloth shimmered."
     at = run(model="en-de", text=text, kind="encoder", against="model-en-pt", encoder="1.1")
-    runs = [load_translator(catalogue.directory(name)).translate(text) for name in ("en-de", "en-pt")]
+    runs = [load_translator(models.find(name).path).translate(text) for name in ("en-de", "en-pt")]
     assert runs[0].source_tokens != runs[1].source_tokens
     maps = []
     for each in runs:

@@ -7,7 +7,7 @@ import pytest
 from app_pages import array, feeds, functions, named_charts, run, words
 
 from explorer import lenses
-from explorer.app.server import catalogue
+from explorer.app.server import models
 from explorer.figures.base.labels import percent
 from transformer import Capture, load_translator
 
@@ -23,7 +23,7 @@ def page():
 
 @pytest.fixture
 def traced():
-    translator = load_translator(catalogue.directory("random"))
+    translator = load_translator(models.find("random").path)
     return translator, translator.translate(TEXT, capture=Capture(residual=True))
 
 

@@ -54,7 +54,7 @@ at.text_input[0].set_value("We like music.").run()
 assert not at.exception, at.exception
 found["own"] = [heavy(), "".join(chip["text"] for chip in feeds(at)["strips"]["source"])]
 from explorer.app.server import models, runs
-models.loading().wait()
+models.loading.wait()
 first.run()
 assert not first.exception, first.exception
 asked = runs.request(first.session_state["state"], models.find("en-de"), first.text_input[0].value)

@@ -13,7 +13,7 @@ from fragments import listening
 from streamlit.testing.v1 import AppTest
 
 from explorer.app.sections.heads import head
-from explorer.app.server import catalogue, measured, models, surveys
+from explorer.app.server import measured, models, surveys
 from explorer.app.server.examples import offered, text_on
 from explorer.lenses.heads.survey import Line
 from transformer.config import AttentionKind
@@ -109,8 +109,10 @@ def test_what_is_said_of_a_head_of_en_de(kind, place, facet, words, whole_sample
 
 
 def test_every_bundled_model_comes_with_a_survey_of_its_weights(whole_sample: None):
-    paths = {name: path for name, path in catalogue.available().items() if catalogue.BUNDLED in path.parents}
-    bundled = paths.keys() - {*catalogue.recurrent()}
+    paths = {
+        name: each.path for name, each in models.available().items() if models.BUNDLED in each.path.parents
+    }
+    bundled = paths.keys() - {*models.twins(models.RECURRENT)}
     assert len(bundled) > 8
     assert not [name for name in bundled if surveys.shipped(models.find(name)) is None]
 

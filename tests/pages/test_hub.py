@@ -12,7 +12,7 @@ from marian_models import write_marian
 from streamlit.testing.v1 import AppTest
 from waiting import until as wait_until
 
-from explorer.app.server import catalogue, hub_models, memory, models, runs
+from explorer.app.server import hub_models, memory, models, runs
 from explorer.app.server.surveys import run_of
 from explorer.lenses.heads.survey import Line
 from transformer.hub.fetch import find
@@ -50,7 +50,7 @@ def hub(
     hub = Hub(endpoint=server.url, cache_dir=tmp_path / "cache", token=False, timeout=2.0)
     monkeypatch.setattr(Hub, "from_environment", classmethod(lambda cls: hub))
     monkeypatch.setenv("TRANSFORMER_MODELS", str(closed_form_models["copy"].parent))
-    monkeypatch.setattr(catalogue, "BUNDLED", tmp_path / "none")
+    monkeypatch.setattr(models, "BUNDLED", tmp_path / "none")
     monkeypatch.setattr(constants, "DOWNLOAD_CHUNK_SIZE", 2**14)
     hub_models.downloads.clear()
     return hub
@@ -101,7 +101,7 @@ def test_a_model_is_looked_up_fetched_and_opened(server: HubServer):
     button(at, "Download it").click().run()
     until(at, lambda: picker(at).value == NAME)
     assert not at.exception
-    assert NAME in [*catalogue.available()]
+    assert NAME in [*models.available()]
     assert models.find(NAME).translator().name.startswith(f"{NAME}@")
 
 
@@ -247,7 +247,7 @@ def test_a_damaged_model_on_the_way_to_another_loses_no_chosen_head(
 def test_an_unknown_model_opens_with_heads_that_its_own_translations_choose():
     find(NAME)
     at = run(model=NAME, text=TEXT)
-    chosen = runs.first_choice(models.find(NAME))
-    assert set(chosen) == set(catalogue.KINDS)
+    chosen = models.find(NAME).default_heads
+    assert set(chosen) == set(models.KINDS)
     now = at.session_state["state"]
-    assert {kind: getattr(now, kind) for kind in catalogue.KINDS} == chosen
+    assert {kind: getattr(now, kind) for kind in models.KINDS} == chosen

@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 from explorer.app.maps.run_export import KEY
 from explorer.app.sections.language_model import generation, lengths, surprisal
-from explorer.app.server import catalogue, models
+from explorer.app.server import models
 from explorer.app.server.writer import LONGEST, MORE
 from transformer import Translator, load_language_model
 from transformer.text.words import is_special
@@ -171,8 +171,8 @@ def test_an_example_gives_way_to_the_example_of_another_section_and_a_text_of_on
 
 
 def test_a_language_model_is_no_translator(app_models: Path):
-    assert MODEL in catalogue.language_models()
-    assert MODEL not in catalogue.available()
+    assert MODEL in models.language_models()
+    assert MODEL not in models.available()
     with pytest.raises(KeyError):
         models.find(MODEL).translator()
     with pytest.raises(KeyError):
@@ -180,7 +180,7 @@ def test_a_language_model_is_no_translator(app_models: Path):
 
 
 def test_without_a_language_model_the_page_says_how_to_get_one(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(catalogue, "language_models", dict)
+    monkeypatch.setattr(models, "language_models", dict)
     at = run(PAGE)
     assert "There is no language model here" in said(at)
 

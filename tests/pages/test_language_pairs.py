@@ -7,7 +7,6 @@ from app_pages import ROOT, feeds, run, words
 from streamlit.testing.v1 import AppTest
 
 from explorer.app.server import measured, models, surveys
-from explorer.app.server.examples import examples
 
 SAMPLE = surveys.sample
 PAIRS = {
@@ -31,7 +30,7 @@ def test_the_list_names_languages_and_a_line_says_what_the_model_is_good_at(name
     assert not at.exception
     assert set(PAIRS.values()) <= set(picker(at))
     assert picker(at)[0] == "English → Portuguese"
-    header = models.handle(name).header
+    header = models.find(name).header
     line = next(each for each in at.caption if header.good_at in each.value)
     assert " MB" not in line.value
     needed = "MB on disk · "
@@ -43,7 +42,7 @@ def test_a_model_opens_with_its_first_example_and_its_claim(name: str):
     at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
     at.query_params["model"] = name
     assert not at.run().exception
-    example = examples(models.find(name))[0]
+    example = models.find(name).samples.examples[0]
     assert example.text in [each.value for each in at.text_input]
     assert at.session_state["state"].cross == (example.claim.layer, example.claim.head)
 

@@ -71,7 +71,7 @@ def test_a_choice_is_answered_with_its_numbers_and_noted():
         assert "Measured:" in words(at)
         right += "**Right.**" in words(at)
     assert right == 1
-    note = at.session_state["lesson_notes"]["map"][1]
+    note = at.session_state["visit"].lesson_notes["map"][1]
     assert note["right"] == ("**Right.**" in words(at))
     assert note["sentence"] == SENTENCE
 

@@ -41,12 +41,12 @@ def test_an_answer_is_noted_and_not_told(name: str):
     said = set()
     for i in range(len(options(at))):
         options(at)[i].click().run()
-        assert at.session_state["silent"]
+        assert at.session_state["visit"].silent
         assert "Measured" not in words(at)
         assert "Right" not in words(at)
         assert "Noted." in words(at)
         said.add(words(at).partition("Noted.")[2])
-        note = at.session_state["lesson_notes"][name][0]
+        note = at.session_state["visit"].lesson_notes[name][0]
         assert plain(note["chose"]) == options(at)[i].label
         assert note["sentence"] in examples.offered(models.find("en-pt")).values()
     assert len(said) == 1
@@ -56,12 +56,12 @@ def test_the_score_comes_when_all_was_seen_and_then_no_answer_changes():
     step = files.checks()["before"].steps[0]
     note = {"sentence": "A", "model": "m", "asked": "Q?", "chose": "x", "right": True, "reason": "R."}
     at = run("pages/lessons.py")
-    at.session_state["lesson_notes"] = {"before": dict.fromkeys(range(1, 7), note)}
+    at.session_state["visit"].lesson_notes = {"before": dict.fromkeys(range(1, 7), note)}
     assert "6 of 8 steps seen" in words(at.run())
     assert "answers right" not in words(at)
     assert "of 8 right" not in words(at)
     at = run(step.page, model="en-pt", lesson="before.1")
-    at.session_state["lesson_notes"] |= {"before": dict.fromkeys(range(1, 8), note)}
+    at.session_state["visit"].lesson_notes |= {"before": dict.fromkeys(range(1, 8), note)}
     options(at)[0].click().run()
     assert [each.disabled for each in options(at)] == [True] * len(options(at))
     assert "which you got right" in words(at)
@@ -73,7 +73,7 @@ def test_the_page_lists_the_checks_and_says_both_scores():
     assert labels.index(plain("Check: before")) < labels.index(plain("1. What a map is"))
     assert labels.index(plain("6. Positions")) + 1 == labels.index(plain("Check: after"))
     note = {"sentence": "A", "model": "m", "asked": "Q?", "chose": "x", "reason": "R."}
-    at.session_state["lesson_notes"] = {
+    at.session_state["visit"].lesson_notes = {
         name: {i: {**note, "right": i < right} for i in range(8)}
         for name, right in zip(CHECKS, (4, 7), strict=True)
     }
@@ -82,7 +82,9 @@ def test_the_page_lists_the_checks_and_says_both_scores():
     wrong = [told.count(f"Step {i} was not right: Q? You chose x.") for i in range(1, 9)]
     assert wrong == [0, 0, 0, 0, 1, 1, 1, 2]
     assert "Step 8 was not answered" not in told
-    at.session_state["lesson_notes"] = {"after": {i: {**note, "right": True} for i in range(7)} | {7: None}}
+    at.session_state["visit"].lesson_notes = {
+        "after": {i: {**note, "right": True} for i in range(7)} | {7: None}
+    }
     assert "Step 8 was not answered" in words(at.run())
 
 
@@ -93,7 +95,7 @@ def test_the_check_before_is_offered_until_a_lesson_is_begun():
         return any("check what you know" in each.proto.label for each in at.get("page_link"))
 
     assert offered()
-    at.session_state["lesson_notes"] = {"map": {0: None}}
+    at.session_state["visit"].lesson_notes = {"map": {0: None}}
     at.run()
     assert not offered()
 

@@ -157,7 +157,7 @@ def test_nothing_singles_the_answer_of_an_open_question_out(
     assert not at.error
     found, question = asked[-1], view.question
     assert question is not None
-    assert at.session_state["silent"] == [each.name for each in found.options]
+    assert at.session_state["visit"].silent == [each.name for each in found.options]
     texts = [text for text in shown(at, plain_of(at, found), view.text) if text]
     assert [text for text in texts if singled_out(found, question.quantity, text)] == []
     if question.quantity == "role":
@@ -177,9 +177,9 @@ def plain_of(at: AppTest, found: Measured) -> str:
 @pytest.mark.parametrize(("name", "i"), [("map", 1), ("by-hand", 2), ("masks", 0), ("explanation", 0)])
 def test_after_the_answer_everything_speaks(name: str, i: int):
     at = opened("en-pt", name, i)
-    assert at.session_state["silent"]
+    assert at.session_state["visit"].silent
     next(each for each in at.button if each.key == "lesson.option.0").click().run()
-    assert at.session_state["silent"] is None
+    assert at.session_state["visit"].silent is None
     assert LATER not in words(at)
     assert not any(feed.get("silent") for feed in feeds(at).values())
     assert LATER not in json.dumps([*feeds(at).values(), slots(at)], ensure_ascii=False)
@@ -197,7 +197,7 @@ def test_an_answer_brings_the_cursor_back_to_what_was_asked():
 def test_a_page_without_a_lesson_is_not_silent():
     at = opened("en-pt", "map", 1)
     next(each for each in at.button if each.key == "lesson-leave").click().run()
-    assert at.session_state["silent"] is None
+    assert at.session_state["visit"].silent is None
 
 
 @pytest.mark.parametrize(("name", "lesson"), LESSONS.items())

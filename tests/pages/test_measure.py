@@ -9,7 +9,7 @@ from sources import named
 
 from explorer import lenses
 from explorer.app.maps import measures
-from explorer.app.server import catalogue
+from explorer.app.server import models
 from explorer.app.server.runs import Request
 from explorer.app.server.view import View
 from transformer import Capture, load_translator
@@ -20,7 +20,7 @@ KINDS = ("encoder", "decoder", "cross")
 
 @pytest.fixture
 def traced():
-    translator = load_translator(catalogue.directory("random"))
+    translator = load_translator(models.find("random").path)
     return translator, translator.translate(TEXT, capture=Capture(residual=True))
 
 

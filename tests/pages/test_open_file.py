@@ -146,9 +146,9 @@ def test_a_run_whose_model_is_not_here_says_so(translation: Translation, own_mod
 
 def test_a_file_whose_model_has_the_name_of_an_open_file_is_shown(translation: Translation):
     at = opened(trace_file(translation, None), "first.npz")
-    named = replace(translation, model=[*at.session_state["imported"]][-1])
+    named = replace(translation, model=[*at.session_state["visit"].files][-1])
     at.file_uploader[0].set_value(("second.npz", trace_file(named, None), "")).run()
-    at.query_params["model"] = [*at.session_state["imported"]][-1]
+    at.query_params["model"] = [*at.session_state["visit"].files][-1]
     at.query_params["text"] = translation.source_text
     shown = on_page(at, "app.py")
     assert not shown.exception

@@ -7,7 +7,7 @@ from app_pages import PAGES, functions, run, words
 
 from explorer.app.address import sitemap
 from explorer.app.address.parameters import parse
-from explorer.app.address.state import keys
+from explorer.app.address.state import KEYS
 
 ITEMS = [item for items in functions("pages/paper.py")["WALK"].values() for item in items]
 LINKS = sorted({address for item in ITEMS for _, address in item.links})
@@ -51,7 +51,7 @@ def test_a_link_opens_the_live_thing(address: str):
     assert at.query_params["text"] == "one two three"
     assert at.query_params["step"] == "2"
     for name, value in given.items():
-        default = keys()[name].kind.read(value) == getattr(parse({})[0], name)
+        default = KEYS[name].kind.read(value) == getattr(parse({})[0], name)
         assert default or at.query_params[name] == value
 
 

@@ -101,8 +101,8 @@ def test_a_hosted_server_bounds_each_sentence_and_ten_times_as_much(
 
 
 def test_what_has_no_model_is_one_run_and_so_is_a_pair_of_a_file() -> None:
-    assert examples.sentences_on(named("random"), "") == ("",)
-    assert examples.sentences_on(None, TEXT) == (TEXT,)
+    assert examples.passage(named("random"), State(text="")).sentences == ("",)
+    assert examples.passage(None, State(text=TEXT)).sentences == (TEXT,)
     assert examples.whole(TEXT) == -1
     assert examples.whole("One two.") is None
 

@@ -10,8 +10,8 @@ from twins import write_twins
 from explorer.app.address.encodings import ENCODINGS
 from explorer.app.sections.positions import together
 from explorer.app.sections.positions.alone import turned
-from explorer.app.server import catalogue, measured
-from explorer.app.server.catalogue import twin_title as title
+from explorer.app.server import measured, models
+from explorer.app.server.models import twin_title as title
 from transformer import load_translator
 from transformer.encodings import REGISTRY, sinusoidal_table
 
@@ -28,7 +28,7 @@ def folder(tmp_path_factory, tokenizer):
 
 @pytest.fixture(autouse=True)
 def bundled(folder, monkeypatch):
-    monkeypatch.setattr(catalogue, "BUNDLED", folder)
+    monkeypatch.setattr(models, "BUNDLED", folder)
 
 
 def bars(drawn):
@@ -135,7 +135,7 @@ def test_all_twins_show_the_chosen_head_and_only_absolute_positions_notice_a_mov
     assert list(at.dataframe[0].value["twin"]) == list(map(title, REGISTRY))
     assert words(at).count("verified") > len(REGISTRY)
     for name in REGISTRY:
-        twin = load_translator(catalogue.twins()[f"positions/{name}"])
+        twin = load_translator(models.find(f"positions/{name}").path)
         expected = twin.translate(text).attention.weights("encoder", 1, 2)
         shown = array(drawn[f"map-{name}"]["data"][0]["customdata"])[..., 0]
         np.testing.assert_allclose(shown, expected, atol=1e-5)
@@ -152,7 +152,7 @@ def test_a_twin_can_be_chosen_on_the_other_pages(page):
 
 
 def test_without_twins_and_results_the_page_says_so(monkeypatch, tmp_path):
-    monkeypatch.setattr(catalogue, "BUNDLED", tmp_path)
+    monkeypatch.setattr(models, "BUNDLED", tmp_path)
     assert "There are no twins here" in words(run(PAGE, view="sentence"))
     assert "There is no model positions/rotary here" in words(run(PAGE, view="together"))
     for name in ("learned", "shaw", "t5"):

@@ -9,11 +9,11 @@ from app_pages import PAGES, feeds, functions, named_charts, run, view
 from nightly import thinned
 from recurrent_twins import write_recurrent
 
-from explorer.app.server import catalogue
+from explorer.app.server import models
 
 PAGE = "pages/recurrent.py"
 TEXT = "one two three four five six"
-SHIPPED = catalogue.BUNDLED
+SHIPPED = models.BUNDLED
 SCORES = ("additive", "bilinear", "dot", "local")
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -25,7 +25,7 @@ def folder(tmp_path_factory, tokenizer):
 
 @pytest.fixture(autouse=True)
 def bundled(folder, monkeypatch):
-    monkeypatch.setattr(catalogue, "BUNDLED", folder)
+    monkeypatch.setattr(models, "BUNDLED", folder)
 
 
 def words(at):
@@ -73,7 +73,7 @@ def test_the_steps_of_the_sentence_are_counted():
 
 @pytest.mark.parametrize("view", [None, "path"])
 def test_without_models_and_measurements_the_page_says_what_is_missing(view, tmp_path, monkeypatch):
-    monkeypatch.setattr(catalogue, "BUNDLED", tmp_path)
+    monkeypatch.setattr(models, "BUNDLED", tmp_path)
     at = run(PAGE, **({} if view is None else {"view": view}))
     assert at.info
 
@@ -138,7 +138,7 @@ def test_the_home_page_lays_out_only_the_maps_that_a_model_has():
 def test_a_transformer_in_the_folder_is_no_recurrent_twin(folder, tmp_path, monkeypatch, model):
     shutil.copytree(folder, tmp_path / "models")
     shutil.copytree(folder / "positions" / "sinusoidal", tmp_path / "models" / "recurrent" / "other")
-    monkeypatch.setattr(catalogue, "BUNDLED", tmp_path / "models")
+    monkeypatch.setattr(models, "BUNDLED", tmp_path / "models")
     at = show(score="other", model=model)
     assert {"cross recurrent", "cross transformer"} <= set(named_charts(at))
     assert not any("other" in str(each.proto) for each in at.get("button_group"))

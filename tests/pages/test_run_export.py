@@ -152,7 +152,7 @@ def test_the_living_page_of_a_changed_run_has_the_run_as_it_is_beside_it():
     text = CASES["copy"].sentence
     run, changed = (Request(named("copy"), text, "greedy", None, changes) for changes in ((), (OFF,)))
     app_pages.run()
-    opened = View(changed, runs.traced(changed), None)
+    opened = View(changed, runs.translate(changed, whole=True), None)
     made = living_page(opened, State(step=1, encoder=(0, 0), decoder=(0, 0), cross=(0, 0))).decode()
     assert living_pages.Opened(made).run["said"]["changes"] == [f"Changed: {OFF}."]
     beside = living_pages.Opened(made, "-2").run
@@ -164,7 +164,7 @@ def test_the_living_page_of_a_changed_run_has_the_run_as_it_is_beside_it():
 def test_the_living_page_has_the_measure_that_the_maps_show():
     app_pages.run()
     asked = Request(named("copy"), CASES["copy"].sentence, "greedy", None)
-    opened = View(asked, runs.traced(asked), None)
+    opened = View(asked, runs.translate(asked, whole=True), None)
     for measure in MEASURES:
         now = State(step=1, encoder=(0, 0), decoder=(0, 0), cross=(0, 0), measure=measure)
         made = living_pages.Opened(living_page(opened, now).decode())

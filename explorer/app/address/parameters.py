@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
-from explorer.app.address.state import State, changed, elsewhere, keys, texts
+from explorer.app.address.state import KEYS, State, changed, elsewhere
 
 LONGEST_LINK = 4_000
 """Most characters that the texts in an address may take, in URL encoding."""
@@ -29,7 +29,7 @@ def parse(
         The state, and the names of the parameters that could not be read as they are.
     """
     values, unreadable = {}, []
-    for name, key in keys().items():
+    for name, key in list(KEYS.items()):
         given, kind = params.get(name) or [], key.kind
         if not given:
             continue
@@ -44,14 +44,14 @@ def parse(
 
 def carried(state: State) -> bool:
     """Whether an address can carry the texts of this state: proxies cut longer addresses."""
-    long = (getattr(state, name) or "" for name in texts())
+    long = (getattr(state, name) or "" for name, key in list(KEYS.items()) if key.long)
     return sum(len(quote(text, safe="", errors="replace")) for text in long) <= LONGEST_LINK
 
 
 def as_params(state: State) -> dict[str, str]:
     """Writes a state as parameters of an address; texts that are too long are left out."""
-    left_out = () if carried(state) else texts()
-    values = ((name, key, getattr(state, name)) for name, key in keys().items() if name not in left_out)
+    fits = carried(state)
+    values = ((name, key, getattr(state, name)) for name, key in list(KEYS.items()) if fits or not key.long)
     return {name: key.kind.write(value) for name, key, value in values if value not in (None, key.default)}
 
 

@@ -6,7 +6,7 @@ the address (after a link, the menu, Back); every change writes it once.
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import uuid4
 
@@ -15,7 +15,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from explorer.app.address.parameters import KEEP, as_params, carried, parse
 from explorer.app.address.sitemap import TRANSLATE
-from explorer.app.address.state import State, UnservedError, changed, elsewhere, keys, places, texts
+from explorer.app.address.state import KEYS, State, UnservedError, changed, elsewhere, places
 from explorer.linked.view.events import Cursor, CursorRange, picked_candidate, picked_head, presented, reduce
 from transformer.config import Head
 
@@ -30,6 +30,36 @@ RUN: dict[str, Any] = {
 """Values that belong to one run of the model; another run starts without them."""
 FRESH: dict[str, Any] = {**RUN, "changes": (), "off": ()}
 """Values that belong to one sentence; a new one starts without them."""
+
+
+Take = Callable[[Any], object] | str | None
+"""Gets the value of a widget: a function, or a field of the state; None is that of the widget's name."""
+
+
+@dataclass
+class Visit:
+    """What this visitor has brought and done, beside the state; it lasts as long as the session."""
+
+    name: str = field(default_factory=lambda: uuid4().hex)  # tells shared work who is waiting for it
+    notices: list[str] = field(default_factory=list)  # sentences for the next page run
+    files: dict[str, Any] = field(default_factory=dict)  # the runs from files, by name, oldest first
+    # the tokens that were tried in place of others, each with the tokens before it
+    tried: set[Any] = field(default_factory=set)
+    # the visitor's file for the page "Heads over sentences": name and lines; None for the bundled sample
+    sentences: tuple[str, tuple[Any, ...]] | None = None
+    gold: list[Any] = field(default_factory=list)  # gold alignments from the visitor's file
+    # what was done, by lesson and step (from 0): None if read, else the question's outcome
+    lesson_notes: dict[str, dict[int, Any]] = field(default_factory=dict)
+    student: str = ""  # the name for the file of progress
+    # in this run of the page, what an open question offers, so that nothing says which it is; None if the
+    # page may say everything
+    silent: Sequence[str] | None = None
+
+
+def visit() -> Visit:
+    """What is kept of this visitor."""
+    kept: Visit = st.session_state.setdefault("visit", Visit())
+    return kept
 
 
 def current() -> State:
@@ -77,7 +107,7 @@ def adopt(
     state, unreadable = parse(params)
     by_menu = all(params.get(name) == [value] for name, value in KEEP.items())
     if by_menu and "state" in st.session_state:
-        named = {name: getattr(state, name) for name in keys() if name in params}
+        named = {name: getattr(state, name) for name in list(KEYS) if name in params}
         if "lesson" in named:
             _write(_at_step(named, place or {}))
         else:
@@ -87,7 +117,8 @@ def adopt(
         state = replace(state, model=FORMER)
     before = current()
     if not carried(before) and "text" not in params:
-        state = changed(state, **{name: getattr(before, name) for name in texts()}, sentence=state.sentence)
+        texts = {name: getattr(before, name) for name, key in list(KEYS.items()) if key.long}
+        state = changed(state, **texts, sentence=state.sentence)
     st.session_state["state"] = state
     st.session_state["written"] = params
     if by_menu:
@@ -174,29 +205,12 @@ def resolve(**values: Any) -> State:
 
 def notice(text: str) -> None:
     """Keeps a sentence for the next page run."""
-    st.session_state.setdefault("notices", []).append(text)
-
-
-def take_notices() -> list[str]:
-    """Returns the notices kept so far, each once, and forgets them."""
-    return list(dict.fromkeys(st.session_state.pop("notices", [])))
-
-
-def imported() -> dict[str, Any]:
-    """The files that this visitor opened, by name, oldest first."""
-    files: dict[str, Any] = st.session_state.setdefault("imported", {})
-    return files
-
-
-def visitor() -> str:
-    """A name for this session, so that shared work knows who is waiting for it."""
-    name: str = st.session_state.setdefault("visitor", uuid4().hex)
-    return name
+    visit().notices.append(text)
 
 
 def browser() -> str:
     """A name for the visitor's browser, the same after a reload; without cookies, that of the session."""
-    return cookie() or visitor()
+    return cookie() or visit().name
 
 
 def cookie() -> str:
@@ -214,56 +228,18 @@ def cookie() -> str:
     return hashlib.sha256(token).hexdigest() if token else ""
 
 
-def own_sentences() -> tuple[str, tuple[Any, ...]] | None:
-    """The visitor's own file for the page "Heads over sentences": name and lines."""
-    kept: tuple[str, tuple[Any, ...]] | None = st.session_state.get("own_sentences")
-    return kept
-
-
 def keep_sentences(name: str, lines: tuple[Any, ...]) -> None:
     """Keeps the visitor's file of sentences for this visit; no lines bring back the bundled sample."""
-    st.session_state["own_sentences"] = (name, lines) if lines else None
-
-
-def lesson_notes() -> dict[str, dict[int, Any]]:
-    """What this visitor has done, by lesson and step (from 0): None if read, else the question's outcome."""
-    notes: dict[str, dict[int, Any]] = st.session_state.setdefault("lesson_notes", {})
-    return notes
-
-
-def keep_lesson_notes(notes: dict[str, dict[int, Any]]) -> None:
-    """Keeps what a file of progress says in place of this visit's."""
-    st.session_state["lesson_notes"] = notes
-
-
-def student() -> str:
-    """The name that this visitor typed for the file of progress; empty if none was."""
-    name: str = st.session_state.setdefault("student", "")
-    return name
-
-
-def keep_student(name: str) -> None:
-    """Keeps that name for this visit."""
-    st.session_state["student"] = name
-
-
-def silence(choices: Sequence[str] | None) -> None:
-    """Keeps for this run of the page what an open question offers, so that nothing says which it is."""
-    st.session_state["silent"] = choices
-
-
-def silent() -> Sequence[str] | None:
-    """The choices of the question that is open on this page; None if the page may say everything."""
-    choices: Sequence[str] | None = st.session_state.get("silent")
-    return choices
+    visit().sentences = (name, lines) if lines else None
 
 
 def control(
     name: str,  # the widget
     value: object,  # the value that the widget should show
+    take: Take = None,  # what becomes of the value that the visitor chose
     texts: Iterable[str] = (),  # the texts of its options, if they depend on a sentence or a model
-) -> str:
-    """The session key of a widget; it is new whenever something other than the widget changed the value.
+) -> dict[str, Any]:
+    """Key and callback of a widget; the key is new whenever something other than it changed the value.
 
     It is new, too, if the texts of the options have changed: a browser knows the chosen option by its text,
     and would report the old text as the visitor's choice.
@@ -274,7 +250,11 @@ def control(
     if before != now:
         version += 1
     shown[name] = version, now
-    return f"{name}.{version}"
+    key = f"{name}.{version}"
+    if not callable(take):
+        field = take or name
+        take = lambda chosen: change(**{field: chosen})  # noqa: E731
+    return {"key": key, "on_change": on_control, "args": (name, key, take)}
 
 
 def on_control(
@@ -304,16 +284,8 @@ def on_pick(
         apply(rows[0])
 
 
-def opened_gold() -> list[Any]:
-    """The gold alignments from the file that this visitor opened."""
-    pairs: list[Any] = st.session_state.setdefault("gold", [])
-    return pairs
-
-
-def keep_gold(pairs: list[Any]) -> None:
-    """Keeps the gold alignments of a file for this visit."""
-    st.session_state["gold"] = pairs
-
+LINKED = "linked."
+"""How the session keys of linked views begin."""
 
 # --- the cursor ---------------------------------------------------------------------------------------------
 
@@ -322,11 +294,6 @@ def cursor() -> Cursor:
     """The visitor's cursor, with the number of the last event accepted from the browser."""
     state = current()
     return Cursor(state.step or 0, state.source, st.session_state.get("ack", 0))
-
-
-def view_key(view: str) -> str:
-    """The session key of a linked view."""
-    return f"linked.{view}"
 
 
 def sent(key: str) -> Mapping[str, Any]:
@@ -349,7 +316,7 @@ def on_linked_view(
     Returns:
         Whether the model has to run again, for another token or without a head.
     """
-    event = st.session_state.get(view_key(view), {}).get("at")
+    event = st.session_state.get(f"{LINKED}{view}", {}).get("at")
     before = cursor()
     after = reduce(before, event, limits)
     st.session_state["ack"] = after.ack
@@ -364,9 +331,3 @@ def on_linked_view(
         moved |= switch(kind, head)
     change(**moved)
     return candidate is not None or bool(switched)
-
-
-def tried() -> set[Any]:
-    """The tokens that this visitor has tried in place of others, each with the tokens before it."""
-    found: set[Any] = st.session_state.setdefault("tried", set())
-    return found

@@ -51,13 +51,15 @@ class Key:
     long: bool = False  # whether it may be too long for an address
 
 
+KEYS: dict[str, Key] = {}
+"""Every value that an address may hold, by name, as far as it is known; another visitor may add some."""
 DECLARED: dict[str, Key] = {}
 """The values that one page alone reads, as the pages that were opened so far declare them."""
 
 
 def page_value(name: str, kind: Kind, default: Any = None, place: bool = False, long: bool = False) -> None:
     """Declares a value that one page alone reads, as `State.NAME`; the page calls this before it opens."""
-    DECLARED[name] = Key(kind, default, place, long)
+    KEYS[name] = DECLARED[name] = Key(kind, default, place, long)
 
 
 class UnservedError(Exception):
@@ -137,25 +139,16 @@ class State:
 
 
 SHARED: dict[str, Key] = {each.name: each.metadata["key"] for each in fields(State) if each.metadata}
+KEYS |= SHARED
 
 
 HERE = ("view", "kind")
 """Values of every page that no link takes along."""
 
 
-def keys() -> dict[str, Key]:
-    """Every value that an address may hold, by name, as far as it is known."""
-    return {**SHARED, **DECLARED}
-
-
 def places() -> tuple[str, ...]:
     """Values that belong to models of one sort: a page of another sort has its own."""
-    return tuple(name for name, key in keys().items() if key.place)
-
-
-def texts() -> tuple[str, ...]:
-    """Values that may be too long for an address."""
-    return tuple(name for name, key in keys().items() if key.long)
+    return tuple(name for name, key in list(KEYS.items()) if key.place)
 
 
 def elsewhere(state: State) -> State:

@@ -17,7 +17,7 @@ from explorer.app.address import session
 from explorer.app.address.parameters import as_params, carried
 from explorer.app.address.state import State
 from explorer.app.controls.parts import part
-from explorer.app.server import catalogue, cells, examples, models
+from explorer.app.server import cells, examples, models
 from explorer.app.server.stores import Recent
 from explorer.figures.base import labels
 from explorer.figures.base.captions import badge
@@ -109,7 +109,7 @@ _PAGES = Recent[dict[str, tuple[State, Picture]]](32)
 
 def pictures() -> dict[str, tuple[State, Picture]]:
     """What the visitor's page has drawn, by name, each with the state that it was drawn for."""
-    return _PAGES.get(session.visitor(), dict)
+    return _PAGES.get(session.visit().name, dict)
 
 
 def collect(name: str, picture: Picture) -> None:
@@ -193,13 +193,13 @@ def sentence_of(now: State) -> str:
     """The text on the page: the visitor's, or the example that opens first."""
     if now.prompt is not None:
         return now.prompt
-    return examples.sentence_of(models.known(now.model), now)
+    return examples.passage(models.known(now.model), now).sentence
 
 
 def provenance(now: State) -> str:
     """Software, date and the link that opens a state again."""
     text = examples.text_on(models.known(now.model), now.text) if now.prompt is None else now.text
-    now = replace(now, text=text, model=now.model or next(iter(catalogue.available()), None))
+    now = replace(now, text=text, model=now.model or next(iter(models.available()), None))
     link = urlencode(as_params(now), errors="replace")
     unsent = "" if carried(now) else " (the text is too long for a link)"
     return f"Attention explorer {__version__} · {datetime.now(UTC):%Y-%m-%d} · ?{link}{unsent}"

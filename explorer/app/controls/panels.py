@@ -11,7 +11,7 @@ import streamlit as st
 from explorer.app.address import session
 from explorer.app.controls.export import Picture, Table, collect
 from explorer.app.controls.silence import drawn, hushed
-from explorer.app.controls.text import plain
+from explorer.app.controls.text import plain, seen
 from explorer.app.server.runs import lengths
 from explorer.figures.base import captions
 from explorer.figures.base.captions import badge
@@ -34,19 +34,6 @@ Container = AbstractContextManager[Any]
 def ink() -> str:
     """The colour of text in the coloured cells of a figure, by the visitor's theme."""
     return _INK.get(st.context.theme.type or "light", _INK["light"])
-
-
-def seen(text: str, formula: str | None = None, title: str = "What am I seeing?") -> None:
-    """An explanation of the picture, one click away."""
-    with st.popover(title, type="tertiary", icon=":material/help:"):
-        st.markdown(text)
-        if formula:
-            st.latex(formula)
-
-
-def inform(text: str) -> None:
-    """A sentence in a box: what is missing here, and what brings it."""
-    st.info(text, icon=":material/info:")
 
 
 def chart(

@@ -7,31 +7,14 @@ import streamlit as st
 
 from explorer.app.address import session
 from explorer.app.address.kinds import POSITION, TEXT
-from explorer.app.address.state import keys, page_value
+from explorer.app.address.state import KEYS, page_value
 from explorer.app.controls.options import heads, rows
 from explorer.app.controls.text import plain
-from explorer.app.server import catalogue, measured, runs
+from explorer.app.server import models
 from explorer.app.server.source import Source
 from explorer.app.server.view import View
 from explorer.figures.base.captions import KIND_NAMES
 from transformer.config import Head
-
-Take = Callable[[Any], object] | str | None
-"""Gets the value of a widget: a function, or a field of the state; None is that of the widget's name."""
-
-
-def control(
-    name: str,  # the widget
-    value: object,  # the value that the widget should show
-    take: Take = None,  # what becomes of the value that the visitor chose
-    texts: Iterable[str] = (),  # the texts of its options, if they depend on a sentence or a model
-) -> dict[str, Any]:
-    """Key and callback of a widget, in the form that `explorer.app.address.session` needs."""
-    key = session.control(name, value, texts)
-    if take is None or isinstance(take, str):
-        field = take or name
-        take = lambda chosen: session.change(**{field: chosen})  # noqa: E731
-    return {"key": key, "on_change": session.on_control, "args": (name, key, take)}
 
 
 def choose(
@@ -39,7 +22,7 @@ def choose(
     label: str,  # what is chosen
     names: Mapping[Any, str],  # the options and how they are called
     value: object,  # the option that is chosen
-    take: Take = None,  # what becomes of the option that the visitor chooses
+    take: session.Take = None,  # what becomes of the option that the visitor chooses
     *,
     labelled: bool = False,  # whether the label is seen, not only read aloud
     texts: bool = False,  # whether the names depend on a sentence or a model
@@ -52,7 +35,7 @@ def choose(
         index=list(names).index(value),
         format_func=names.__getitem__,
         label_visibility="visible" if labelled else "collapsed",
-        **control(name, value, take, names.values() if texts else ()),
+        **session.control(name, value, take, names.values() if texts else ()),
         **more,
     )
 
@@ -62,7 +45,7 @@ def switch(
     label: str,  # as in `choose`
     names: Mapping[Any, str],  # as in `choose`
     value: object,  # as in `choose`
-    take: Take = None,  # as in `choose`
+    take: session.Take = None,  # as in `choose`
     *,
     labelled: bool = False,  # as in `choose`
     texts: bool = False,  # as in `choose`
@@ -76,7 +59,7 @@ def switch(
         format_func=names.__getitem__,
         required=True,
         label_visibility="visible" if labelled else "collapsed",
-        **control(name, value, take, names.values() if texts else ()),
+        **session.control(name, value, take, names.values() if texts else ()),
         **more,
     )
 
@@ -85,16 +68,16 @@ def slide(
     name: str,  # as in `choose`
     label: str,  # as in `choose`
     value: Any,  # the value that is chosen
-    take: Take = None,  # as in `choose`
+    take: session.Take = None,  # as in `choose`
     *,
     ends: tuple[Any, Any] | None = None,  # the smallest and the largest value; None: those of the address
     **more: Any,  # other arguments of `st.slider`
 ) -> None:
     """Lets the visitor choose a number."""
-    key = keys().get(name)
+    key = KEYS.get(name)
     kind = TEXT if key is None else key.kind
     low, high = ends or kind.ends or (0, 1)
-    st.slider(label, low, high, value, kind.step, **control(name, value, take), **more)
+    st.slider(label, low, high, value, kind.step, **session.control(name, value, take), **more)
 
 
 def examples(
@@ -118,15 +101,15 @@ def head_picker(
 ) -> None:
     """Lets the visitor choose layer and head of one kind; for use inside the fragment that draws the head."""
     take = take or (lambda head: session.change(**{kind: head}))
-    roles = measured.roles(source).get(kind, []) if session.silent() is None else []
-    found = heads(source.sizes[kind], runs.default_head(source, kind), roles)
+    roles = source.roles.get(kind, []) if session.visit().silent is None else []
+    found = heads(source.sizes[kind], source.default_heads[kind], roles)
     label = f"Head of {KIND_NAMES[kind].lower()}"
     choose(f"head.{kind}", label, found, chosen, lambda head: take(tuple(head)), texts=True, width=width)
 
 
 def kind_picker(
     kind: str,  # the kind on the screen
-    kinds: Iterable[str] = catalogue.KINDS,  # those that the page offers
+    kinds: Iterable[str] = models.KINDS,  # those that the page offers
     part: bool = False,  # whether it stands in a part that keeps its kind, so that the page has to run again
     **also: Any,  # values of the address that change with it
 ) -> None:
@@ -185,7 +168,7 @@ def window(
 def place(name: str, label: str, now: int, count: int) -> None:
     """Lets the visitor choose one of several places (from 0), which people count from 1."""
     take = lambda each: session.change(**{name: int(each) - 1 or None})  # noqa: E731
-    st.slider(label, 1, count, now + 1, **control(name, now, take))
+    st.slider(label, 1, count, now + 1, **session.control(name, now, take))
 
 
 def variants(

@@ -10,12 +10,12 @@ from explorer.linked.view.silent import LATER
 
 def say(text: str) -> None:
     """Draws a sentence about the numbers of this run; while a question is open, the line in its place."""
-    st.markdown(text if session.silent() is None else f":gray[{LATER}]")
+    st.markdown(text if session.visit().silent is None else f":gray[{LATER}]")
 
 
 def hushed(text: str) -> str:
     """A text; while a question is open, one that names a choice or holds a measured number is put off."""
-    choices = session.silent()
+    choices = session.visit().silent
     if choices is None or not (NUMBER.search(text) or any(each.strip("“”") in text for each in choices)):
         return text
     return LATER
@@ -23,4 +23,4 @@ def hushed(text: str) -> str:
 
 def drawn(figure: go.Figure) -> go.Figure:
     """A figure; while a question is open, without its numbers."""
-    return figure if session.silent() is None else go.Figure(quiet(figure.to_dict()))
+    return figure if session.visit().silent is None else go.Figure(quiet(figure.to_dict()))

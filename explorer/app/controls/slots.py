@@ -70,7 +70,7 @@ class SlotPicture:
         """The figure as the browser gets it."""
         return {
             "name": self.name,
-            "figure": style.to_json(self.spec if session.silent() is None else quiet(self.spec)),
+            "figure": style.to_json(self.spec if session.visit().silent is None else quiet(self.spec)),
             "height": self.spec["layout"]["height"],
             "alt": hushed(self.alt),
             "caption": hushed(self.caption),

@@ -1,8 +1,9 @@
-"""Plain text: escaped for Markdown, and vectors in words."""
+"""Words on a page: plain text escaped for Markdown, explanations, notices, vectors in words."""
 
 import re
 
 import numpy as np
+import streamlit as st
 
 from explorer.figures.base import labels
 from explorer.figures.base.strips import Strip
@@ -49,3 +50,16 @@ def power(value: float, digits: int = 1) -> str:
         return "0"
     factor, exponent = f"{value:.{digits}e}".split("e")
     return rf"{factor} \times 10^{{{int(exponent)}}}"
+
+
+def seen(text: str, formula: str | None = None, title: str = "What am I seeing?") -> None:
+    """An explanation of the picture, one click away."""
+    with st.popover(title, type="tertiary", icon=":material/help:"):
+        st.markdown(text)
+        if formula:
+            st.latex(formula)
+
+
+def inform(text: str) -> None:
+    """A sentence in a box: what is missing here, and what brings it."""
+    st.info(text, icon=":material/info:")

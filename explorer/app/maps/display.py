@@ -13,7 +13,7 @@ from explorer.app.address.kinds import HEADS, HIDEABLE
 from explorer.app.address.parameters import link
 from explorer.app.address.state import SHARED, page_value
 from explorer.app.controls import inform, plain, say
-from explorer.app.controls.pickers import control, slide, switch
+from explorer.app.controls.pickers import slide, switch
 from explorer.app.maps.looking import HeadSelection, lacking
 from explorer.app.server import models
 from explorer.app.server.view import View
@@ -65,10 +65,10 @@ def popover(
         session.change(hide=tuple(each for each in HIDEABLE if each in asked))
 
     with st.popover(f"Display{f': {on}' if on else ''}", type="tertiary", icon=":material/tune:"):
-        st.toggle("Words", now.words, help=_WORDS, **control("words", now.words))
+        st.toggle("Words", now.words, help=_WORDS, **session.control("words", now.words))
         for name, label in _HIDE.items():
             is_on = name in now.hide
-            st.toggle(label, is_on, **control(f"hide.{name}", is_on, partial(hide, name)))
+            st.toggle(label, is_on, **session.control(f"hide.{name}", is_on, partial(hide, name)))
         switch("scale", "Colours", _SCALES, now.scale, labelled=True)
         if set(kinds) - {"encoder"}:
             usual = {"cross": "predicted", "decoder": "read"}.get("".join(kinds), "usual")
@@ -98,7 +98,7 @@ def lines(look: HeadSelection, now: State) -> None:
         others = [(i, j) for i in range(layers) for j in range(heads) if (i, j) != look.head]
         more = [head for head in now.more or () if head in others]
         keep = lambda heads: session.change(more=tuple(map(tuple, heads)) or None)  # noqa: E731
-        more_of: dict[str, Any] = control("more", more, keep) | {"placeholder": "Up to three"}
+        more_of: dict[str, Any] = session.control("more", more, keep) | {"placeholder": "Up to three"}
         name_of = lambda head: labels.head_name(*head)  # noqa: E731
         st.multiselect("Other heads", others, more, format_func=name_of, max_selections=3, **more_of)
 
@@ -121,11 +121,11 @@ def links_name(links: str) -> str:
 def tables(views: Callable[[], Sequence[ReadView]]) -> None:
     """Draws a button that opens the numbers of the maps; the numbers are read and sent only then."""
     with st.popover("Table", type="tertiary", icon=":material/table:", on_change="rerun") as place:
-        if place.open and session.silent() is not None:
+        if place.open and session.visit().silent is not None:
             say("")
         elif place.open:
             with waiting.while_loading():
-                models.loading().wait()  # with PyTorch comes pandas
+                models.loading.wait()  # with PyTorch comes pandas
             shown = views()
             for view, tab in zip(shown, st.tabs([KIND_NAMES[view.kind] for view in shown]), strict=True):
                 with tab:
@@ -191,10 +191,10 @@ def shares(opened: View, now: State) -> None:
         )
 
 
-def shaded(opened: View, now: State) -> list[Shade]:
-    """How dark each target token is; nothing if the visitor did not ask, or the model does not allow it."""
+def shaded(opened: View) -> list[Shade]:
+    """How dark each target token is; nothing if the model does not allow it."""
     found = list[Shade]()
-    if not now.shares or set(opened.kinds) != set(KIND_NAMES) or lacking(opened, "effect") is not None:
+    if set(opened.kinds) != set(KIND_NAMES) or lacking(opened, "effect") is not None:
         return found
     from explorer import lenses
     from explorer.app.maps import measures  # PyTorch comes with it
@@ -223,7 +223,7 @@ def cell(look: HeadSelection) -> None:
     with st.popover("This cell", type="tertiary", icon=icon, on_change="rerun") as place:
         if not place.open:
             return
-        if session.silent() is not None:
+        if session.visit().silent is not None:
             say("")
         elif (cannot := lacking(look.opened, "effect")) is not None:
             st.caption(plain(cannot))

@@ -5,7 +5,7 @@ step runs only the inner fragment. Another head, or a step that leaves the drawn
 fragment. The outer fragment asks the session once what the visitor looks at, and hands the answer down.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -16,17 +16,20 @@ from explorer.app.address import State, session
 from explorer.app.address.kinds import YES
 from explorer.app.address.state import page_value
 from explorer.app.controls import part
-from explorer.app.maps import display, next_token_choice
+from explorer.app.maps import display
 from explorer.app.maps.looking import HeadSelection, Looks, looks_of
-from explorer.app.server import catalogue, measured, models, runs
+from explorer.app.server import models, runs
 from explorer.app.server.view import View
 from explorer.app.shell import changed
+from explorer.figures.base.bars import shown_candidates
 from explorer.lenses.words.reading import Reading, read_view
 from explorer.linked.view.events import CursorRange
 from explorer.linked.view.home import Layout, head_map
 from explorer.linked.view.silent import silenced
 from explorer.linked.view.strips import SIDES, Feed, Shade, strips_feed
 from transformer.config import AttentionKind
+from transformer.interventions import Choose, Intervention, Prefix, choose, prefix
+from transformer.run import Translation
 
 page_value("present", YES, False)  # whether the view fills the window, in large type
 _KEY = "explorer"
@@ -43,6 +46,61 @@ _FEEDER = st.components.v2.component(
     js=f"export default async ({{ data }}) => {{\n  (await {_SCRIPT}).feed({{ data: data[0] }});\n}};",
     isolate_styles=False,
 )
+
+
+def changes(
+    translation: Translation,  # the run so far
+    step: int,  # the step, from 0
+    token_id: int,  # one of the step's candidates
+) -> tuple[Intervention, ...]:
+    """The changes with which a run keeps its tokens up to a step, writes a token there, and then continues.
+
+    Greedy search needs only the choice of the token, because it writes the tokens before the step again, and
+    none of a token that it would write anyway. Any other way of decoding is given the tokens before the step.
+    Choices for later steps are dropped.
+    """
+    kept = tuple(
+        each
+        for each in translation.interventions
+        if not (isinstance(each, Prefix) and len(each.token_ids) > step)
+        and not (isinstance(each, Choose) and each.step >= step)
+    )
+    if translation.method != "greedy":
+        others = tuple(each for each in kept if not isinstance(each, Choose | Prefix))
+        return (*others, prefix([*translation.target_ids[:step], token_id]))
+    offered = translation.steps[step].alternatives
+    free = all(isinstance(each, Choose) for each in kept)  # greedy search takes the most probable token
+    if free and token_id == offered[0].token_id and not offered[0].excluded:
+        return kept
+    # as its piece, which people can read in an address; by its id if several tokens look alike
+    piece = next((each.token for each in offered if each.token_id == token_id), "")
+    alike = [each for each in offered if each.token == piece]
+    return (*kept, choose(step, piece if len(alike) == 1 else token_id))
+
+
+def continue_with(opened: View, step: int, token_id: int) -> dict[str, Any]:
+    """The state's values for continuing with a candidate; it and the token it replaces count as tried."""
+    now = opened.translation.steps[step].token_id
+    if token_id == now:
+        return {}
+    session.visit().tried.update((_place(opened, step), each) for each in (token_id, now))
+    more = {"changes": changes(opened.translation, step, token_id), "target": None, "step": step}
+    return {**session.RUN, **more}
+
+
+def offered(opened: View) -> tuple[list[list[int]], list[list[int]]] | None:
+    """The ids of the candidates of each step, and of those that the visitor has tried; None for a file."""
+    if not opened.source.has_model:
+        return None
+    steps, tried = opened.translation.steps, session.visit().tried
+    ids = [[each.token_id for each in shown_candidates(step)] for step in steps]
+    places = [_place(opened, i) if tried else () for i in range(len(steps))]
+    return ids, [[each for each in row if (places[i], each) in tried] for i, row in enumerate(ids)]
+
+
+def _place(opened: View, step: int) -> tuple[Hashable, ...]:
+    """A sentence with the tokens before a step."""
+    return opened.request.model, opened.request.text, opened.translation.target_ids[:step]
 
 
 @dataclass(frozen=True)
@@ -89,7 +147,7 @@ class Scene:
     strips: Strips | Callable[[State], Strips] = field(default_factory=Strips)
     # gets the sentence, a step and a token id, and returns the values of the state with which the model
     # continues from there with that token
-    go_on: Callable[[View, int, int], Mapping[str, Any]] = next_token_choice.take
+    go_on: Callable[[View, int, int], Mapping[str, Any]] = continue_with
 
     def laid_out(self, now: State, looks: Looks) -> Layout:
         """The contents of the view for a state, without maps of attention that the model does not have."""
@@ -114,29 +172,29 @@ def explorer(scene: Scene) -> None:
             if scene.above is not None:
                 with st.container(key="above"):
                     scene.above(now, looks)
-            display.prepare(looks[kind] for kind in scene.kinds)
+            if now.measure == "effect":
+                display.prepare(looks[kind] for kind in scene.kinds)
         _view(scene, layout)
         scene.below(now, looks)
+    feeds = {"strips": _strips(scene, looks)}
+    feeds |= {
+        kind: _map(scene, layout, looks[kind])
+        for kind in scene.kinds
+        if kind in (*layout.plots, layout.focus)
+    }
+    feeds |= scene.extra(now, looks)
     with st.container(key="feeders"):
-        _feed(layout, "strips", _strips(scene, looks))
-        for kind in scene.kinds:
-            if kind in (*layout.plots, layout.focus):
-                _feed(layout, kind, _map(scene, layout, looks[kind]))
-        for name, payload in scene.extra(now, looks).items():
-            _feed(layout, name, payload)
-
-
-def _feed(layout: Layout, name: str, payload: Mapping[str, Any]) -> None:
-    """Sends a feed, which Streamlit does if it changed; an open question gets none that answers it."""
-    choices = session.silent()
-    sent = payload if choices is None else silenced(payload, choices)
-    _FEEDER(key=f"feed.{layout.view}.{name}", data=[{"view": layout.view, "name": name, **sent}])
+        choices = session.visit().silent  # an open question gets no feed that answers it
+        for name, feed in feeds.items():  # Streamlit sends those that changed
+            payload = feed if choices is None else silenced(feed, choices)
+            data = {"view": layout.view, "name": name, **payload}
+            _FEEDER(key=f"feed.{layout.view}.{name}", data=[data])
 
 
 @part
 def _view(scene: Scene, layout: Layout) -> None:
-    key, now, cursor = session.view_key(layout.view), _current(scene), session.cursor()
-    awaited = not models.loading().begun  # whether something waits for the paint
+    key, now, cursor = f"{session.LINKED}{layout.view}", _current(scene), session.cursor()
+    awaited = not models.loading.begun  # whether something waits for the paint
     data = {
         "view": layout.view,
         "layout": layout.style,
@@ -151,7 +209,7 @@ def _view(scene: Scene, layout: Layout) -> None:
         "awaited": awaited,
         **({"present": True} if now.present and layout.plots else {}),
     }
-    painted = models.loading().begin if awaited else (lambda: None)
+    painted = models.loading.begin if awaited else (lambda: None)
     _VIEW(key=key, data=[data], on_at_change=lambda: _moved(scene, layout), on_painted_change=painted)
     if scene.beside is not None:
         scene.beside(now, looks_of(scene.opened, now))
@@ -187,15 +245,15 @@ def _drawn(scene: Scene) -> list[object]:
 def _map(scene: Scene, layout: Layout, look: HeadSelection) -> Feed:
     """The feed of a map; if the layout draws no map of this kind, the feed holds the head as recorded."""
     drawn, source = look.kind in layout.plots, scene.opened.source
-    roles = measured.roles(source).get(look.kind, [])
+    roles = source.roles.get(look.kind, [])
     view = look.read() if drawn else read_view(look.as_recorded(), Reading())
-    first = runs.default_head(source, look.kind) if layout.style == "home" else None
+    first = source.default_heads[look.kind] if layout.style == "home" else None
     sums = layout.style == "page"
     opened = scene.opened.trace, scene.opened.translation
     payload = head_map(*opened, view, look.lengths, first, roles, look.scale, scene.largest, sums)
     # what a click on the map's title does with its head: `inside` opens it, `off` switches it off or on
     payload["acts"] = ["inside", "off"] if drawn and source.has_model else []
-    if source.name.startswith(f"{catalogue.LANGUAGE}/"):
+    if source.name.startswith(f"{models.LANGUAGE}/"):
         payload["acts"] = payload["acts"][1:]
     payload["fade"] = scene.fade and look.kind != "encoder"
     if payload["choice"] and look.kind == "cross":
@@ -206,7 +264,7 @@ def _map(scene: Scene, layout: Layout, look: HeadSelection) -> Feed:
 def _strips(scene: Scene, looks: Looks) -> Feed:
     opened, translation = scene.opened, scene.opened.translation
     strips = scene.strips if isinstance(scene.strips, Strips) else scene.strips(session.current())
-    step, claim, claimed = opened.first_step, None, opened.claimed_step
+    (step, claimed, glosses), claim = opened.opening, None
     tour = [
         {"plot": plot, "text": text, "step": step if i else None} for i, (plot, text) in enumerate(scene.tour)
     ]
@@ -218,7 +276,7 @@ def _strips(scene: Scene, looks: Looks) -> Feed:
         translation.decoder_input_tokens,
         translation.target_tokens,
         follow=runs.followed(translation, looks["cross"].head) if "cross" in looks else (),
-        glosses=opened.glosses,
+        glosses=glosses,
         tour=tour,
         claim=claim,
         sides=strips.sides,

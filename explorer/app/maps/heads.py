@@ -13,7 +13,7 @@ from explorer.app.maps import display
 from explorer.app.maps.explorer import Scene, explorer
 from explorer.app.maps.looking import HeadSelection, Looks, audited
 from explorer.app.maps.run_export import caption_of, run_export
-from explorer.app.server import measured, per_run
+from explorer.app.server import per_run
 from explorer.app.server.view import View
 from explorer.figures import lines, overview_spec, row_bars_spec, strongest
 from explorer.figures.base import captions, labels
@@ -186,7 +186,7 @@ def tiles_feed(look: HeadSelection, now: State) -> Feed:
     if numbers is not None:
         written = [["" if each != each else f"{each:.2f}" for each in row] for row in numbers]
         coloured = Measure(numbers, written)
-    roles = measured.roles(opened.source).get(kind, [])
+    roles = opened.source.roles.get(kind, [])
     notes = {(i, j): note(look, now, (i, j), roles) for i in range(layers) for j in range(heads)}
     said = {"weight": "", "carried": " (shares carried)"}.get(look.measure, " (weights)")
     parts = [

@@ -12,7 +12,7 @@ from explorer.app.address import State, sitemap
 from explorer.app.address.parameters import as_params
 from explorer.app.address.state import changed
 from explorer.app.maps.looking import lacking
-from explorer.app.server import examples, measured, runs
+from explorer.app.server import examples, runs
 from explorer.app.server.view import View
 from explorer.linked.living.index import index
 from explorer.linked.living.known import Known, Measuring
@@ -39,10 +39,10 @@ def living_page(
         }
     known = Known(
         sha256,
-        {kind: runs.default_head(source, kind) for kind in opened.kinds},
-        runs.aligner(source) if "cross" in opened.kinds else None,
-        measured.roles(source),
-        opened.glosses,
+        source.default_heads,
+        source.aligner if "cross" in opened.kinds else None,
+        source.roles,
+        opened.opening.glosses,
         app,
         _query(opened, now),
         languages=getattr(source, "languages", ""),
@@ -51,7 +51,7 @@ def living_page(
     beside = None
     if opened.request.changes and source.has_model:
         asked = replace(opened.request, changes=())
-        base = View(asked, runs.traced(asked), None)
+        base = View(asked, runs.translate(asked, whole=True), None)
         beside = base.translation, replace(known, query=_query(base, now))
     at = place(opened.kinds, now)
     measures = () if now.measure == "weight" or lacking(opened, now.measure) else (now.measure,)
@@ -74,9 +74,9 @@ def living_pages(
             if number != (now.sentence or 0) + 1:
                 view = replace(now, target=None, changes=(), source=None)
                 asked = runs.request(view, opened.source, text)
-                run = runs.traced(asked)
+                run = runs.translate(asked, whole=True)
                 each = View(asked, run, examples.example_of(opened.source, text))
-                view = replace(view, step=each.first_step)
+                view = replace(view, step=each.opening.step)
             folder.writestr(f"{number}.html", living_page(each, view, app))
             listed[number] = text, each.translation.text
         folder.writestr("index.html", index(listed))

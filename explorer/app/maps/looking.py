@@ -6,6 +6,7 @@ A page derives these values from the state once, at the top of a run, and hands 
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -151,12 +152,15 @@ Looks = Mapping[str, HeadSelection]
 def looks_of(opened: View, state: State) -> dict[str, HeadSelection]:
     """The visitor's look at each kind of attention of the run; the state must name a head of each."""
     measure = "weight" if lacking(opened, state.measure) else state.measure
+    words = state.words and bool(QUANTITIES[measure].words)  # some measures are not of words
+    hidden: tuple[bool, bool] = "special" in state.hide, "punctuation" in state.hide
+    named: Any = state.rows if state.rows in ("read", "predicted") else None
     return {
         kind: HeadSelection(
             opened,
             kind,
             getattr(state, kind),
-            reading_of(state, kind, measure),
+            Reading(words, *hidden, None if kind == "encoder" else named),
             state.window,
             state.scale,
             Cursor(state.step or 0, state.source),
@@ -188,10 +192,3 @@ def cells_of(opened: View, state: State) -> dict[str, tuple[int, int]]:
         source = runs.followed(opened.translation, state.cross)[step]
     at = {"encoder": source, "decoder": step}
     return {str(kind): (at[site.query_side], at[site.key_side]) for kind, site in sites.items()}
-
-
-def reading_of(state: State, kind: str, measure: str = "weight") -> Reading:
-    """The reading that a state asks for, for one kind of attention; some measures are not of words."""
-    named = None if kind == "encoder" or state.rows not in {"read", "predicted"} else state.rows
-    words = state.words and bool(QUANTITIES[measure].words)
-    return Reading(words, "special" in state.hide, "punctuation" in state.hide, named)  # type: ignore[arg-type]

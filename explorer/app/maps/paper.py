@@ -56,7 +56,7 @@ def _choose_heads(kinds: Sequence[str], looks: Looks) -> dict[str, ReadView]:
     places = [(kind, i, j) for kind in kinds for i in range(sizes[kind][0]) for j in range(sizes[kind][1])]
     heads = {f"{kind} {labels.head_name(i, j)}": (kind, (i, j)) for kind, i, j in places}
     shown = f"{look.kind} {labels.head_name(*look.head)}"
-    key = session.control(f"{_KEY}.heads", shown, heads)
+    key = session.control(f"{_KEY}.heads", shown, texts=heads)["key"]
     names = st.multiselect("Heads in the figure", list(heads), [shown], max_selections=_MOST, key=key)
     return {name: looks[heads[name][0]].read(heads[name][1]) for name in names}
 
@@ -68,7 +68,7 @@ def _choose_form(scale: str, views: Sequence[ReadView]) -> Form:
     )
     several = len(views) > 1
     usual = 8.5 if not several and max(views[0].weights.shape) <= 30 else 17.0
-    at, key = st.columns(3), session.control(f"{_KEY}.width", usual)
+    at, key = st.columns(3), session.control(f"{_KEY}.width", usual)["key"]
     width = at[0].number_input("Width, cm", 3.0, 40.0, usual, 0.5, "%g", key)
     letters = at[1].number_input("Font size, pt", 4.0, 24.0, 8.0, 0.5, "%g", f"{_KEY}.letters")
     columns = at[2].number_input("Maps per row", 1, _MOST, 3, key=f"{_KEY}.columns", disabled=not several)

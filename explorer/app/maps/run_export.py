@@ -20,7 +20,7 @@ from explorer.app.controls.export import file_name, offer, popover
 from explorer.app.maps.explorer import Scene
 from explorer.app.maps.living import living_page, living_pages, where
 from explorer.app.maps.looking import HeadSelection, Looks, looks_of
-from explorer.app.server import catalogue, examples
+from explorer.app.server import examples, models
 from explorer.app.server.view import View
 from explorer.app.shell import menu, waiting
 from explorer.figures import next_token
@@ -126,7 +126,7 @@ def _run(opened: View, now: State) -> None:
         files["NPZ"] = "npz", "application/octet-stream", lambda: trace_file(run, model)
     app = where()  # while the page runs: a file is made later
     files["Living page"] = "html", "text/html", lambda: living_page(opened, now, app)
-    sentences = examples.sentences_on(opened.source, now.text)[: examples.MOST_SENTENCES]
+    sentences = examples.passage(opened.source, now).sentences[: examples.MOST_SENTENCES]
     if len(sentences) > 1 and now.sentence != AS_ONE:
         every = partial(living_pages, opened, now, sentences, app)
         files[f"All {len(sentences)} sentences"] = "zip", "application/zip", every
@@ -184,8 +184,8 @@ def calls(look: HeadSelection) -> str:
         read = "from transformer.interventions import read_text\n"
         given.append(f"interventions=read_text({write_text(asked.changes)!r})")
     path = asked.source.path
-    if path is not None and path.is_relative_to(catalogue.ROOT):
-        path = path.relative_to(catalogue.ROOT)
+    if path is not None and path.is_relative_to(models.ROOT):
+        path = path.relative_to(models.ROOT)
     place = asked.model if path is None else str(path)
     call = "translate" if asked.target is None else "force"
     return (

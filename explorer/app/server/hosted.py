@@ -105,23 +105,22 @@ def closed() -> str | None:
     return None
 
 
-def check_texts(*texts: str | None, times: int = 1) -> None:
-    """Refuses texts longer than so many times this instance's bound with a ValueError."""
-    most = times * Bounds.from_environment().characters
-    longest = max((len(text or "") for text in texts), default=0)
+def check(
+    *texts: str | None,
+    decode: str = "",  # the way of decoding
+    times: int = 1,  # how much longer than a sentence the texts may be
+) -> None:
+    """Refuses texts that are too long for this instance, or a beam that is too large, with a ValueError."""
+    bounds = Bounds.from_environment()
+    most, longest = times * bounds.characters, max((len(text or "") for text in texts), default=0)
     if longest > most:
         _refuse(
             "length",
             f"This text has {longest:,} characters; this server takes at most {most:g}. "
             "Your own copy of the app takes more.",
         )
-
-
-def check_search(decode: str) -> None:
-    """Refuses a way of decoding whose beam is too large for this instance with a ValueError."""
-    most = Bounds.from_environment().beam
-    if decode.startswith(BEAM) and int(decode.removeprefix(BEAM)) > most:
-        _refuse("beam", f"This server searches with at most {most:g} hypotheses; choose fewer.")
+    if decode.startswith(BEAM) and int(decode.removeprefix(BEAM)) > bounds.beam:
+        _refuse("beam", f"This server searches with at most {bounds.beam:g} hypotheses; choose fewer.")
 
 
 def check_draws(count: int) -> None:

@@ -2,6 +2,7 @@
 
 import threading
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import streamlit as st
@@ -11,9 +12,8 @@ from explorer.app.address import session
 from explorer.app.server.jobs import Job, JobError, Tell
 from explorer.app.server.queue import FairQueue
 from explorer.app.server.stores import Recent
-from transformer.hub import files
-from transformer.hub.files import Offer
-from transformer.hub.settings import ALLOWED_VARIABLE, Hub, HubError, UnreachableError, is_name
+from transformer.hub.files import Offer, cached_models
+from transformer.hub.settings import ALLOWED_VARIABLE, Hub, HubError, UnreachableError
 
 _downloading = FairQueue(2)
 """Downloads have turns of their own: they wait for the network."""
@@ -21,25 +21,18 @@ _lock = threading.Lock()
 
 
 def cached() -> dict[str, Path]:
-    """The models in huggingface_hub's cache that may be opened here, by name."""
+    """The models in huggingface_hub's cache that may be opened here, by name, as long as no file changes."""
     try:
-        return {each.name: each.directory for each in files.cached_models()}
+        hub = Hub.from_environment()
+        files = (*hub.cache.glob("models--*--*/refs/*"), *hub.cache.glob("models--*--*/snapshots/*/*"))
+        return _cached(hub, tuple((each, each.stat().st_mtime_ns) for each in files if each.exists()))
     except (HubError, OSError):
         return {}
 
 
-def cached_model(name: str) -> Path:
-    """The directory of a model in the cache.
-
-    KeyError if the model is not in the cache, or may not be opened here.
-    """
-    try:
-        found = files.cached(name) if is_name(name) else None
-    except HubError:
-        found = None
-    if found is None:
-        raise KeyError(name)
-    return found.directory
+@lru_cache(4)
+def _cached(hub: Hub, _changed: tuple[tuple[Path, int], ...]) -> dict[str, Path]:
+    return {each.name: each.directory for each in cached_models(hub)}
 
 
 def closed() -> str | None:
@@ -158,5 +151,5 @@ _questions = Recent[HubQuestion](1_000)
 
 def question() -> HubQuestion:
     """The question of the present visitor."""
-    visitor = session.visitor()
+    visitor = session.visit().name
     return _questions.get(visitor, lambda: HubQuestion(visitor))

@@ -132,7 +132,7 @@ class Job(Generic[Result]):
 
 
 @dataclass
-class _Seat:
+class Seat:
     """The work that a session waits for, one at a time, and the page where it was asked for."""
 
     visitor: str
@@ -142,29 +142,18 @@ class _Seat:
     def take(self, job: Job[Any] | None) -> None:
         if self.job is not None and self.job is not job:
             self.job.away(self.visitor)
-        self.job, self.page = job, _page()
+        context = get_script_run_ctx(suppress_warning=True)
+        self.job, self.page = job, "" if context is None else context.page_script_hash
 
 
-def _page() -> str:
-    context = get_script_run_ctx(suppress_warning=True)
-    return "" if context is None else context.page_script_hash
-
-
-@st.cache_resource(scope="session", on_release=lambda seat: seat.take(None), show_spinner=False)
-def _seat(visitor: str) -> _Seat:
-    return _Seat(visitor)
-
-
-def begin() -> None:
-    """Notes that the present visitor opens a page, and no longer waits for what another one asked for."""
-    seat = _seat(session.visitor())
-    if seat.page != _page():
-        seat.take(None)
+@st.cache_resource(scope="session", on_release=lambda place: place.take(None), show_spinner=False)
+def seat(visitor: str) -> Seat:
+    return Seat(visitor)
 
 
 def stays(job: Job[Any]) -> bool:
     """Whether work goes on for the present visitor, who leaves it when the session ends."""
-    if not job.wait(session.visitor(), session.browser()):
+    if not job.wait(session.visit().name, session.browser()):
         return False
-    _seat(session.visitor()).take(job)
+    seat(session.visit().name).take(job)
     return True

@@ -18,37 +18,34 @@ LIBRARIES = ("pandas", "torch", "transformer.translator")
 
 
 class Loading:
-    """Libraries and a model, loaded once for all visitors; the thread touches nothing of Streamlit."""
+    """Libraries and a model, loaded once for all visitors; the thread touches nothing of Streamlit.
+
+    Attributes:
+        begun: whether the thread was started.
+        done: whether all is loaded, so that nobody needs to wait any more.
+    """
 
     def __init__(
         self,
         # loads the model after the libraries. Whoever asks for the model later gets its errors.
         load: Callable[[], object],
     ) -> None:
-        self._load, self._done, self._lock = load, Future[None](), threading.Lock()
+        self._load, self._loaded, self._lock = load, Future[None](), threading.Lock()
         self._thread = threading.Thread(target=lambda: self._run(), daemon=True)
-
-    @property
-    def begun(self) -> bool:
-        """Whether the thread was started."""
-        return self._thread.ident is not None
-
-    @property
-    def done(self) -> bool:
-        """Whether nobody needs to wait any more."""
-        return self._done.done()
+        self.begun = self.done = False
 
     def begin(self) -> None:
         """Starts the thread, unless it was started."""
         with self._lock:
             if not self.begun:
+                self.begun = True
                 self._thread.start()
 
     def wait(self) -> None:
         """Returns when everything is loaded; ImportError if a library cannot be imported."""
         self.begin()
         with pages.paused():
-            self._done.result()
+            self._loaded.result()
 
     def _run(self) -> None:
         try:
@@ -59,6 +56,7 @@ class Loading:
             # Among all the objects of PyTorch, a collection takes longer than the run of a page.
             gc.collect()
             gc.freeze()
-            self._done.set_result(None)
+            self.done = True
+            self._loaded.set_result(None)
         except BaseException as error:
-            self._done.set_exception(error)
+            self._loaded.set_exception(error)

@@ -5,10 +5,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-from explorer.app.server import catalogue
+from explorer.app.server import models
 from explorer.app.server.source import Source
 from explorer.app.server.stores import Recent
-from explorer.lenses.heads.survey import surveyed
 from transformer.exports.maps import MappedRun, load_maps
 from transformer.storage.description import measured, model_digests, read_heads
 from transformer.storage.files import read_json
@@ -23,7 +22,7 @@ def shipped(name: str, read: Callable[[Path], Any] = read_json) -> Any:
 
     ValueError if the file is damaged.
     """
-    folders = catalogue.ROOT / "assets", catalogue.BUNDLED, catalogue.own_models()
+    folders = models.ROOT / "assets", models.BUNDLED, models.own_models()
     path = next((folder / name for folder in folders if (folder / name).is_file()), None)
     if path is None:
         return None
@@ -61,16 +60,6 @@ def damaged_heads(source: Source) -> tuple[str, ...]:
     with suppress(OSError, ValueError, KeyError):
         return read_heads(_directory(source), source.config)[1]
     return ()
-
-
-def roles(source: Source) -> dict[str, list[list[str]]]:
-    """What every head does over many sentences, by kind, layer and head; an empty text for a mixed head.
-
-    Empty if the model has no survey of its heads.
-    """
-    with suppress(OSError, ValueError, KeyError):
-        return beside(source, surveyed)
-    return {}
 
 
 def first(directory: Path) -> MappedRun | None:

@@ -1,11 +1,8 @@
-"""Memory that models need, free memory according to the system, and when what is free goes back to it."""
+"""Memory that models need, free memory according to the system, and how what is freed goes back to it."""
 
 import ctypes
-import gc
 import os
 import re
-import threading
-import time
 from functools import cache
 from pathlib import Path
 
@@ -16,10 +13,6 @@ _MEMINFO = Path("/proc/meminfo")
 _GROUP = Path("/sys/fs/cgroup")
 UNKNOWN = 2**62
 """Stands for a number that no system file gives, and means no limit."""
-QUIET = 3.0
-"""Seconds without a run of a page after which nobody is taken to wait."""
-LATEST = 60.0
-"""Seconds after which a server that is never quiet is collected all the same."""
 _OWN_PAGES, _SPARE = (-3, 2**20), (-1, 4 * 2**20)
 """Parameters of glibc's `mallopt`: from how many bytes on memory has pages of its own, which go back to the
 system at once, and how many free bytes the end of a pool keeps."""
@@ -49,41 +42,6 @@ def give_back() -> None:
     if mallopt is not None:
         for parameter in (_OWN_PAGES, _SPARE):
             mallopt(*parameter)
-
-
-class Collector:
-    """Garbage collection between visits, once nobody has used the server for a moment.
-
-    Streamlit would collect after each run of a page (`runner.postScriptGC`), among all that the server has
-    come to hold, while the visitor waits.
-    """
-
-    def __init__(self, quiet: float = QUIET, latest: float = LATEST) -> None:
-        self._quiet, self._latest, self._lock = quiet, latest, threading.Lock()
-        self._timer: threading.Timer | None = None
-        self._since = 0.0  # when the server was first used since the last collection
-
-    def used(self) -> None:
-        """Notes that a page or a part of one runs."""
-        with self._lock:
-            now = time.monotonic()
-            if self._timer is None:
-                self._since = now
-            else:
-                self._timer.cancel()
-            wait = min(self._quiet, max(self._since + self._latest - now, 0.0))
-            self._timer = threading.Timer(wait, self._collect)
-            self._timer.daemon = True
-            self._timer.start()
-
-    def _collect(self) -> None:
-        with self._lock:
-            self._timer = None
-        gc.collect()
-
-
-_collector = Collector()
-used = _collector.used
 
 
 def _of_machine() -> int:

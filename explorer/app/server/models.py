@@ -1,29 +1,54 @@
-"""The models that visitors can choose, each loaded once and shared; what a name stands for."""
+"""The models that visitors can choose: names and directories, what their files say, each loaded once."""
 
 from __future__ import annotations
 
+import itertools
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import transformer
-from explorer.app.server import catalogue, imported, memory
-from explorer.app.server.catalogue import DEFAULT, LANGUAGE, RECURRENT, TWINS
+from explorer.app.address import session
+from explorer.app.address.encodings import ENCODINGS
+from explorer.app.address.parameters import parse
+from explorer.app.server import examples, hub_models, memory
 from explorer.app.server.loading import Loading
-from explorer.app.server.source import FILE, Source
-from explorer.app.server.stores import Key, Model, Recent, Residents, once
+from explorer.app.server.source import FILE, NEEDS_MODEL, NoModelError, Samples, Source
+from explorer.app.server.stores import Fact, Key, Model, Residents
 from explorer.app.server.writer import load_writer
+from explorer.lenses.heads.survey import surveyed
 from explorer.lenses.words.languages import languages_in_words, languages_of
 from transformer import devices
-from transformer.config import Head, ModelConfig
+from transformer.config import SCORE_RULES, AttentionKind, Head, ModelConfig
 from transformer.families.registry import config_in, described
 from transformer.hub.files import hub_title, size
+from transformer.run import Translation
 from transformer.storage.card import Header
-from transformer.storage.description import Description, read_header
+from transformer.storage.description import CONFIG_FILE, Description, read_header
+from transformer.storage.files import read_json
 
+ROOT = Path(__file__).resolve().parents[3]
+BUNDLED = ROOT / "assets" / "models"
+DEFAULT = "en-pt"
+"""Opens first: of the bundled models the one with most acceptable translations on the blind list."""
+TWINS = "positions"
+"""Folder of the models that differ only in their positional encoding."""
+RECURRENT = "recurrent"
+"""Folder of the recurrent models, which differ only in the score of their attention."""
+LANGUAGE = "language"
+"""Folder of the language models."""
+FOLDERS = ("", TWINS, RECURRENT, LANGUAGE)
+"""Where models lie, within the bundled ones and within those trained here; part of their names."""
+KINDS = tuple(str(kind) for kind in AttentionKind)
+_ORDER = (
+    DEFAULT,
+    *(f"{TWINS}/{name}" for name in ENCODINGS),
+    *(f"{RECURRENT}/{rule}" for rule in SCORE_RULES),
+)
 _FOLDER_NAMES = {TWINS: "Positional twin", RECURRENT: "Recurrent twin"}
 _TITLES = {"language/lm-en": "English language model"}
 """Titles of bundled models whose names are no languages."""
@@ -35,64 +60,97 @@ MOST_MODELS = 4
 
 @dataclass(frozen=True)
 class ModelHandle(Source):
-    """A model on this machine, and what its files say of it without PyTorch."""
+    """A model on this machine as it was at a time; what its files say is read once, without PyTorch."""
 
     name: str  # as in the list of models
     path: Path  # its directory
-    changed: int  # when a file of the directory was last changed, in nanoseconds
+    changed: int  # when the directory or a file in it was last changed, in nanoseconds
 
-    @cached_property
+    has_model = True
+
+    @Fact
     def key(self) -> Key:
         """Key that tells the model from others, and from itself before a change."""
         return self.name, str(self.path), self.changed
 
-    @cached_property
+    @Fact
     def needs(self) -> int:
         """Bytes of memory that the loaded model takes; 0 if it cannot be loaded."""
         return memory.of_model(self.path)
 
-    @cached_property
+    @Fact
+    def architecture(self) -> object:
+        """What its config says of its architecture; None for a Transformer, and for a damaged one."""
+        try:
+            return read_json(self.path / CONFIG_FILE).get("architecture")
+        except ValueError:
+            return None
+
+    @Fact
+    def writes(self) -> bool:
+        """Whether it is a language model: it reads no source, so it translates nothing."""
+        return self.architecture == "language_model"
+
+    @Fact
     def description(self) -> Description | None:
         """Description by the files; None if only the loaded model knows."""
         return described(self.path)
 
-    @cached_property
+    @Fact
     def config(self) -> ModelConfig:
-        return self._description.config
+        return (self.description or self.load()).config
 
-    @cached_property
+    @Fact
     def sizes(self) -> dict[str, Head]:
         return self.config.sizes
 
-    @property
+    @Fact
     def heads(self) -> dict[str, Any]:
-        return self._description.heads or {}
+        return (self.description or self.load()).heads or {}
 
-    @property
-    def _description(self) -> Description | Model:
-        return self.description or self.load()
+    @Fact
+    def default_heads(self) -> dict[str, Head]:
+        chosen = self.heads.get("default")
+        if chosen is None:
+            model, (language, *_) = self.load(), (*self.pieces, None)
+            from explorer.lenses.heads.statistics import first_heads  # PyTorch is there, as the model is
+
+            texts = [self.addressed(text, language) for text in examples.offered(self).values()]
+            chosen = first_heads(model, texts)
+        places = {kind: chosen.get(kind, (layers - 1, 0)) for kind, (layers, _) in self.sizes.items()}
+        return {kind: (layer, head) for kind, (layer, head) in places.items()}
+
+    @Fact
+    def roles(self) -> dict[str, list[list[str]]]:
+        with suppress(OSError, ValueError, KeyError):
+            return surveyed(self.path)
+        return {}
+
+    @Fact
+    def samples(self) -> Samples:
+        return examples.read(self.path)
 
     @property
     def stated(self) -> ModelConfig | None:
         try:
-            return self.load().config if self.resident else self._written
+            return self.config if self.description or self.resident else self._written
         except (ValueError, OSError):
             return None
 
-    @cached_property
+    @Fact
     def _written(self) -> ModelConfig:
-        return self.description.config if self.description else config_in(self.path)
+        return config_in(self.path)
 
-    @cached_property
+    @Fact
     def header(self) -> Header:
         """The header of its card."""
         return read_header(self.path)
 
-    @cached_property
+    @Fact
     def guided(self) -> str:
         return self.header.guided_alignment
 
-    @cached_property
+    @Fact
     def codes(self) -> tuple[str, ...]:
         """The codes of its two languages; empty if the card does not name two."""
         return languages_of(self.path) or ()
@@ -105,65 +163,111 @@ class ModelHandle(Source):
     @property
     def title(self) -> str:
         """What people call it: its languages, what it is a twin of, or its name."""
-        folder, _, own = self.name.rpartition("/")
+        folder, _, last = self.name.rpartition("/")
         if self.named_by_languages:
             return self.languages
         if folder in _FOLDER_NAMES:
-            return f"{_FOLDER_NAMES[folder]}: {own}"
+            return f"{_FOLDER_NAMES[folder]}: {last}"
         return _TITLES.get(self.name, self.name.removeprefix(f"{LANGUAGE}/"))
 
-    @cached_property
+    @Fact
     def label(self) -> str:
         """Its label in the list; a model on the Hub shows its owner last, as the list is narrow."""
         owner, _, model = self.name.partition("/") if hub_title(self.path) else ("", "", self.title)
         needs = size(self.needs) if self.needs >= LARGE else ""
         return " · ".join(filter(None, (model, needs, owner)))
 
-    @cached_property
+    @Fact
     def named_by_languages(self) -> bool:
         """Whether its name is nothing but the codes of its languages."""
         return self.name == "-".join(self.codes)
 
     @property
     def resident(self) -> bool:
-        return self.key in self._home
+        return self.key in self._home.alive
 
     @property
     def runs(self) -> str:
         """Where it computes, in one sentence."""
-        if self.resident:
-            return f"{self.name} runs on the {'CPU' if self.load().device.type == 'cpu' else 'GPU'}."
+        if (model := self._home.alive.get(self.key)) is not None:
+            return f"{self.name} runs on the {'CPU' if model.device.type == 'cpu' else 'GPU'}."
         try:
             stays = devices.stays(self.needs // 4)
         except ValueError as error:  # the environment names no device
             return str(error)
         return f"{self.name} runs on the CPU." if stays else f"{self.name} runs on a GPU, if there is one."
 
-    @property
+    @Fact
     def _home(self) -> Residents:
         twin = self.name.startswith((f"{TWINS}/", f"{RECURRENT}/"))
         return _resident_twins if twin else _residents
 
-    def load(self) -> Model:
-        loading().wait()
-        return self.load_first()
-
-    def load_first(self) -> Model:
-        """The loaded model, for the one who loads before all others: nothing is waited for."""
-        load = load_writer if catalogue.writes(self.path) else transformer.load_translator
-        return self._home.get(self.key, self.needs, lambda: load(self.path))
+    def load(self, loads: Callable[[], object] = lambda: None, first: bool = False) -> Model:
+        if not (first or loading.done):  # the one who loads before all others waits for nothing
+            loads()
+            loading.wait()
+        read = load_writer if self.writes else transformer.load_translator
+        return self._home.get(self.key, self.needs, lambda: read(self.path), loads)
 
 
-_handles = Recent[ModelHandle](256)
+@dataclass(frozen=True)
+class Imported(Source):
+    """An open file. The visit holds its run, not what is kept of it: a closed file goes from memory."""
+
+    name: str  # name in the list of models; contains a digest of the file
+
+    path = None
+    has_model = False
+
+    @property
+    def samples(self) -> Samples:
+        return examples.read(None)
+
+    @property
+    def translation(self) -> Translation:
+        """The run; KeyError if the file was closed."""
+        run: Translation = session.visit().files[self.name]
+        return run
+
+    @property
+    def config(self) -> ModelConfig:
+        return self.translation.config
+
+    @property
+    def stated(self) -> ModelConfig:
+        return self.translation.config
+
+    @property
+    def default_heads(self) -> dict[str, Head]:
+        model = known(self.translation.model)
+        chosen = model.default_heads if model is not None and model.has_model else {}
+        places = {kind: chosen.get(kind, (layers - 1, 0)) for kind, (layers, _) in self.sizes.items()}
+        return {
+            kind: (min(layer, self.sizes[kind][0] - 1), min(head, self.sizes[kind][1] - 1))
+            for kind, (layer, head) in places.items()
+        }
+
+    def load(self, loads: Callable[[], object] = lambda: None) -> Model:
+        raise NoModelError(NEEDS_MODEL)
+
+    @property
+    def selection(self) -> dict[str, str | None]:
+        """Values of the state that show this run."""
+        run = self.translation
+        forced = run.method == "forced"
+        return {
+            "text": run.source_text,
+            "decode": "greedy" if forced else parse({"decode": [run.method]})[0].decode,
+            "target": run.text if forced else None,
+        }
 
 
-def _handle(name: str, path: Path) -> ModelHandle:
-    found = ModelHandle(name, path, catalogue.changed(path))
-    return _handles.get(found.key, lambda: found)
-
+# --- the models in memory -----------------------------------------------------------------------------------
 
 _residents = Residents(int(os.environ.get("TRANSFORMER_MOST_MODELS") or MOST_MODELS))
 _resident_twins = Residents(12)  # they are small, and many
+loading = Loading(lambda: next(iter(available().values())).load(first=True))
+"""PyTorch and the model that opens first; whatever imports PyTorch waits for them first."""
 
 
 def leave_gpu() -> None:
@@ -172,25 +276,93 @@ def leave_gpu() -> None:
         home.leave_gpu()
 
 
-_loading = Loading(lambda: _handle(*next(iter(catalogue.on_disk().items()))).load_first())
+# --- which models there are ---------------------------------------------------------------------------------
 
 
-def loading() -> Loading:
-    """PyTorch and the model that opens first; whatever imports PyTorch waits for them first."""
-    return _loading
+class Catalogue(NamedTuple):
+    """The models of this machine, by name."""
+
+    translators: dict[str, ModelHandle]  # the one that opens first is the first
+    writers: dict[str, ModelHandle]  # language models
+
+
+_handle = lru_cache(256)(ModelHandle)
+
+
+def own_models() -> Path:
+    return Path(os.environ.get("TRANSFORMER_MODELS") or ROOT / "models")
+
+
+def changed(path: Path) -> int:
+    """When a directory or a file in it was last changed, in nanoseconds; 0 if it cannot be read."""
+    with suppress(OSError), os.scandir(path) as files:
+        paths = (path, *(each for each in files if os.path.exists(each)))
+        return max(os.stat(each).st_mtime_ns for each in paths)
+    return 0
+
+
+def catalogue() -> Catalogue:
+    """Bundled models, those trained here, and cached ones of the Hub: read again if a file has changed."""
+    seen = dict[str, tuple[str, Path, int]]()
+    for folder, home in itertools.product(FOLDERS, (BUNDLED, own_models())):
+        place = home / folder
+        for path in sorted(place.iterdir()) if place.is_dir() else ():
+            # a name that an address can carry and no opened file has
+            usable = path.name.isprintable() and not path.name.startswith(FILE)
+            if usable and (path / CONFIG_FILE).is_file():
+                name = f"{folder}/{path.name}".lstrip("/")
+                seen.setdefault(name, (name, path, changed(path)))
+    seen = {name: (name, path, changed(path)) for name, path in hub_models.cached().items()} | seen
+    return _read(tuple(seen.values()))
+
+
+@lru_cache(8)
+def _read(seen: tuple[tuple[str, Path, int], ...]) -> Catalogue:
+    """The models of some directories, in the order of the list: twins as usual, the Hub's last."""
+    places = {name: i for i, name in enumerate(_ORDER)}
+    folders: dict[str, list[ModelHandle]] = {folder: [] for folder in (*FOLDERS, "hub")}
+    for model in sorted(
+        (_handle(*each) for each in seen), key=lambda each: places.get(each.name, len(places))
+    ):
+        folder = model.name.rpartition("/")[0]
+        folders[folder if folder in FOLDERS else "hub"].append(model)
+    own, language, hub = folders[""], folders[LANGUAGE], folders["hub"]
+    disk = [each for each in (*own, *folders[TWINS], *folders[RECURRENT]) if not each.writes]
+    writers = [each for each in (*language, *own) if each.writes]
+    return Catalogue(*({each.name: each for each in group} for group in ([*disk, *hub], writers)))
+
+
+def available() -> dict[str, ModelHandle]:
+    """The models that translate, by name: bundled, trained, twins, and cached from the Hub."""
+    return catalogue().translators
+
+
+def language_models() -> dict[str, ModelHandle]:
+    """The language models by name, such as `language/lm-en`, and those among a visitor's own models."""
+    return catalogue().writers
+
+
+def twins(folder: str = TWINS) -> dict[str, ModelHandle]:
+    """The twins of a folder by name, such as `positions/rotary`: in the usual order, then the others."""
+    return {name: each for name, each in available().items() if name.startswith(f"{folder}/")}
+
+
+def twin_title(name: str) -> str:
+    """What people call a twin or an encoding: `shaw-seed2` is "relative keys, seed 2"."""
+    first, seed, number = name.partition("-seed")
+    title = ENCODINGS[first].called if first in ENCODINGS else first
+    title = "sinusoidal (post-norm)" if first == "postnorm" else title
+    return f"{title}, seed {number}" if seed else title
 
 
 def find(name: str) -> Source:
-    """What a name in the list of models stands for, looked for once per run of a page.
-
-    KeyError if there is nothing of that name; a path is no name.
-    """
-    return imported.find(name) if name.startswith(FILE) else handle(name)
-
-
-def handle(name: str) -> ModelHandle:
-    """The model of that name; further as `find`."""
-    return once((handle, name), lambda: _handle(name, catalogue.directory(name)))
+    """What a name in the list of models stands for; KeyError if there is nothing of that name."""
+    if name.startswith(FILE):
+        if name not in session.visit().files:
+            raise KeyError(name)
+        return Imported(name)
+    models = catalogue()
+    return models.translators[name] if name in models.translators else models.writers[name]
 
 
 def known(name: str | None) -> Source | None:
@@ -198,9 +370,3 @@ def known(name: str | None) -> Source | None:
     with suppress(KeyError):
         return find(DEFAULT if name is None else name)
     return None
-
-
-def exists(name: str) -> bool:
-    """Whether there is a model of that name."""
-    found = known(name)
-    return found is not None and found.has_model

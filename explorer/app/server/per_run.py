@@ -8,7 +8,7 @@ from typing import Any
 from torch import Tensor
 
 from explorer.app.server import hosted
-from explorer.app.server.runs import Drawing, Progress, Request, search, traced
+from explorer.app.server.runs import Drawing, Progress, Request, search, translate
 from explorer.app.server.source import Source, per_model
 from explorer.app.server.stores import Recent, bytes_of
 from explorer.app.server.view import View, per_run
@@ -91,7 +91,7 @@ def statistics(opened: View, kind: str) -> Grid:
 
 def batch(source: Source, texts: tuple[str, ...]) -> tuple[Translation, ...]:
     """Several sentences translated as one padded batch; ValueError if a text is empty or too long."""
-    hosted.check_texts(*texts)
+    hosted.check(*texts)
     model = source.translator()
     texts = tuple(source.addressed(text, None) for text in texts)
     longest = max(len(model.ids(text)) + 1 for text in texts)
@@ -113,10 +113,9 @@ def searched(request: Request, rules: SearchRules, progress: Progress) -> Transl
     ValueError if the text cannot be translated, or a change does not hold in a search.
     """
     if rules == request.source.translator().rules:
-        found = traced(request, progress)
+        found = translate(request, progress, whole=True)
     else:
-        hosted.check_texts(request.text)
-        hosted.check_search(request.decode)
+        hosted.check(request.text, decode=request.decode)
         found = _searched(request.source, request, rules, progress=progress)
     assert found.tree is not None
     for count, piece in enumerate(found.tree.stream_greedy(), start=1):

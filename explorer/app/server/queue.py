@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from functools import wraps
+from functools import cache, wraps
 from itertools import count
 from typing import Any
 
@@ -66,11 +66,15 @@ class FairQueue:
     def paused(self) -> Iterator[None]:
         """Lets another browser compute while the present turn only waits for something."""
         computes = getattr(self._here, "computes", False)
-        self._give(computes)
+        with self._moved:
+            self._free += computes
+            self._moved.notify_all()
         try:
             yield
         finally:  # at once: who waits here could hold what those who compute need
-            self._give(-computes)
+            with self._moved:
+                self._free -= computes
+                self._moved.notify_all()
 
     def before(self, who: object) -> int | None:
         """Number of pieces of work that wait before one; None if it does not wait."""
@@ -93,24 +97,20 @@ class FairQueue:
                 return False
             self._waiting.remove(mine)
             self._computing.append(mine)
-            self._give(-1)
+            self._free -= 1
+            self._moved.notify_all()
             return True
 
     def _end(self, mine: _Turn) -> None:
         with self._moved:
             if mine in self._waiting:
                 self._waiting.remove(mine)
-                self._give(0)
-                return
-            self._computing.remove(mine)
-            tick = next(self._ticks)
-            for each in self._waiting:
-                each.since = tick if each.browser == mine.browser else each.since
-            self._give(1)
-
-    def _give(self, places: int) -> None:
-        with self._moved:
-            self._free += places
+            else:
+                self._computing.remove(mine)
+                self._free += 1
+                tick = next(self._ticks)
+                for each in self._waiting:
+                    each.since = tick if each.browser == mine.browser else each.since
             self._moved.notify_all()
 
     def _next(self) -> _Turn | None:
@@ -132,6 +132,7 @@ def place(before: int) -> str:
     return f"{name} in the queue: {others} before yours."
 
 
+@cache
 def begin() -> None:
     """Lets every run of a page and of its parts wait for its turn, from the next one on."""
     run = ScriptRunner._run_script

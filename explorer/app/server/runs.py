@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -16,12 +16,11 @@ import transformer
 from explorer.app.address import session
 from explorer.app.address.kinds import BEAM, SAMPLE
 from explorer.app.address.state import State
-from explorer.app.server import examples, hosted, imported, measured, models
-from explorer.app.server.imported import Imported
+from explorer.app.server import hosted, imported, measured, models
+from explorer.app.server.models import Imported
 from explorer.app.server.queue import turns
 from explorer.app.server.source import Source, per_model
 from explorer.app.server.stores import Model, Recent, bytes_of
-from explorer.lenses.words.alignment import Aligner
 from explorer.linked.view import strips
 from transformer.config import AttentionKind, Head
 from transformer.interventions import Intervention, write_text
@@ -80,7 +79,7 @@ class Request:
     def trace(self) -> str:
         """A short name of the translation, which figures, events and the view use to match each other."""
         given = self.target or "", str(self.target is None), write_text(self.changes), str(self.drawing)
-        parts = "\0".join((self.model, self.text, self.decode, *given))
+        parts = "\0".join((self.source.name, self.text, self.decode, *given))
         return hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
@@ -121,43 +120,28 @@ class Yielding(Progress):
 NOBODY = Progress()
 
 
-def translate(request: Request, progress: Progress = NOBODY) -> Translation:
-    """The translation, decoded once and then kept; before PyTorch is there, the bundled one of the example.
+def translate(request: Request, progress: Progress = NOBODY, whole: bool = False) -> Translation:
+    """The translation, decoded once and then kept; before PyTorch is there, the bundled one of the example,
+    unless the whole trace is wanted, which only a model or a file has.
 
     ValueError if the text cannot be translated; the message says why.
     """
-    if request.source.has_model and not models.loading().done and (shipped := _shipped(request)) is not None:
+    source = request.source
+    if source.has_model and not (whole or models.loading.done) and (shipped := _shipped(request)) is not None:
         return shipped
-    return traced(request, progress)
-
-
-def traced(request: Request, progress: Progress = NOBODY) -> Translation:
-    """The translation with its whole trace, which only a model or a file has; further as `translate`."""
-    hosted.check_texts(request.text, request.target)
-    hosted.check_search(request.decode)
-    if isinstance(request.source, Imported):
-        return imported.run_of(request.source, request.text, request.decode, request.target, request.changes)
-    if not request.source.resident:
-        progress.loads()
-    model = request.source.load()
-
-    def make() -> Translation:
-        start = time.perf_counter()
-        made = _decode(model, request, progress)
-        took = round(1000 * (time.perf_counter() - start))
-        hosted.log("translated", model=request.model, tokens=len(made.target_tokens), ms=took)
-        return made
-
-    return _runs.get((request, id(model)), make)
+    hosted.check(request.text, request.target, decode=request.decode)
+    if isinstance(source, Imported):
+        return imported.run_of(source, request.text, request.decode, request.target, request.changes)
+    model = source.load(progress.loads)
+    return _runs.get((request, id(model)), lambda: _decode(model, request, progress))
 
 
 def text_of(request: Request, progress: Progress | None = None) -> str | None:
     """The translation without its trace; None if it is not known, and no progress lets it be made."""
-    hosted.check_texts(request.text)
-    hosted.check_search(request.decode)
+    hosted.check(request.text, decode=request.decode)
     model = request.source.load()
     if (key := (request, id(model))) in _runs:
-        return traced(request).text
+        return translate(request, whole=True).text
     if progress is None and key not in _texts:
         return None
     return _texts.get(key, lambda: _decode(model, request, progress or NOBODY, capture=False).text)
@@ -165,24 +149,30 @@ def text_of(request: Request, progress: Progress | None = None) -> str | None:
 
 def _shipped(request: Request) -> Translation | None:
     """The run that is bundled with the model; None if it is not what is asked for."""
-    if request != Request(request.source, examples.examples(request.source)[0].text, "greedy", None):
+    first = request.source.samples.examples[0].text
+    if request != Request(request.source, first, "greedy", None):
         return None
     return measured.beside(request.source, measured.first)
 
 
 def _decode(model: Model, request: Request, progress: Progress, capture: bool = True) -> Translation:
+    """The translation, made now; on a hosted instance, one with its trace is noted."""
+    begun, beam_size = time.perf_counter(), 1
+    if request.decode.startswith(BEAM):
+        beam_size = int(request.decode.removeprefix(BEAM))
     if request.target is not None:
-        return model.force(request.text, request.target, interventions=request.changes)
-    beam_size = int(request.decode.removeprefix(BEAM)) if request.decode.startswith(BEAM) else 1
-    if beam_size > 1 and capture and isinstance(model, transformer.Translator):
-        return search(model, request, model.rules, progress)
-    sample = None
-    if request.decode.startswith(SAMPLE):
-        sample = request.drawing.sampling(int(request.decode.removeprefix(SAMPLE)))
-    steps = model.stream(
-        request.text, beam_size=beam_size, sample=sample, capture=capture, interventions=request.changes
-    )
-    return _last(steps, progress)
+        run = model.force(request.text, request.target, interventions=request.changes)
+    elif beam_size > 1 and capture and isinstance(model, transformer.Translator):
+        run = search(model, request, model.rules, progress)
+    else:
+        drawn = request.decode.startswith(SAMPLE)
+        sample = request.drawing.sampling(int(request.decode.removeprefix(SAMPLE))) if drawn else None
+        how: dict[str, Any] = {"beam_size": beam_size, "sample": sample, "capture": capture}
+        run = _last(model.stream(request.text, interventions=request.changes, **how), progress)
+    if capture:
+        took = round(1000 * (time.perf_counter() - begun))
+        hosted.log("translated", model=request.source.name, tokens=len(run.target_tokens), ms=took)
+    return run
 
 
 def search(
@@ -236,30 +226,6 @@ def _refusal(source: Source, request: Request) -> str | None:
     return None
 
 
-def default_head(source: Source, kind: str) -> Head:
-    """The head that opens first: from `heads.json`, otherwise measured on a few sentences."""
-    known = models.known(source.translation.model) if isinstance(source, Imported) else source
-    chosen = first_choice(known).get(kind) if known is not None and known.has_model else None
-    layers, heads = source.sizes[kind]
-    layer, head = (layers - 1, 0) if chosen is None else chosen
-    return min(int(layer), layers - 1), min(int(head), heads - 1)
-
-
-def first_choice(source: Source) -> dict[str, Head]:
-    """The heads that open first, by kind: from `heads.json`, otherwise measured once on the examples."""
-    known: dict[str, Head] | None = source.heads.get("default")
-    return _measured_first(source) if known is None else known
-
-
-@per_model(32)
-def _measured_first(source: Source) -> dict[str, Head]:
-    from explorer.lenses.heads.statistics import first_heads  # PyTorch is there, as the model is
-
-    language, *_ = (*source.pieces, None)
-    texts = [source.addressed(text, language) for text in examples.offered(source).values()]
-    return first_heads(source.load(), texts)
-
-
 def lengths(translation: Translation, kind: str) -> tuple[int, int]:
     """Rows and columns of the whole map of a kind."""
     site = translation.config.sites[AttentionKind(kind)]
@@ -272,14 +238,6 @@ def followed(translation: Translation, chosen: Head) -> Sequence[int]:
     if chosen not in known:
         known[chosen] = strips.followed(translation.weights("cross", *chosen))
     return known[chosen]
-
-
-def aligner(source: Source) -> Aligner:
-    """The best aligner that `heads.json` names, otherwise the head of cross-attention that opens first."""
-    known = source.heads.get("aligner")
-    if known is None:
-        return Aligner((default_head(source, "cross"),), "predicted")
-    return Aligner(tuple((layer, head) for layer, head in known["heads"]), known["rows"])
 
 
 def whole(translation: Translation, kind: str, chosen: Head) -> tuple[np.ndarray, np.ndarray]:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import transformer
-from explorer.app.server.stores import Decorator, Model, Size, remembered
+from explorer.app.server.stores import Decorator, Fact, Model, Size, remembered
 from explorer.app.server.writer import LanguageWriter
+from explorer.lenses.words.alignment import Aligner
+from explorer.linked.view.strips import Example
 from transformer.config import Head, ModelConfig
+from transformer.text.pairs import SentencePair
 
 FILE = "imported: "
 """How the names of files begin; no model's does."""
@@ -20,6 +25,16 @@ _USUAL = ("eng_", "__en__", "en_"), ("deu_", "__de__", "de_", "<2de>")
 
 class NoModelError(ValueError):
     """A view needs the model, but the run was opened from a file."""
+
+
+@dataclass(frozen=True)
+class Samples:
+    """The example sentences of a model."""
+
+    examples: tuple[Example, ...]  # in their order on the page; the usual ones without a readable file
+    are_its: bool  # whether they were written for this very model
+    problem: str | None  # what is wrong with the file, in one sentence
+    task: tuple[SentencePair, ...]  # held-out pairs of the toy task that the model learned
 
 
 class Source(ABC):
@@ -33,6 +48,8 @@ class Source(ABC):
     """As in the list of models."""
     path: Path | None
     """The directory of the model; None for a run from a file."""
+    has_model: bool
+    """Whether there is a model, not only its run."""
 
     @property
     @abstractmethod
@@ -41,8 +58,13 @@ class Source(ABC):
 
     @property
     @abstractmethod
-    def heads(self) -> dict[str, Any]:
-        """The contents of `heads.json`; empty if there is none. Further as `config`."""
+    def default_heads(self) -> dict[str, Head]:
+        """The heads that open first, by kind: from `heads.json`, otherwise measured on a few sentences."""
+
+    @property
+    @abstractmethod
+    def samples(self) -> Samples:
+        """Its example sentences."""
 
     @property
     @abstractmethod
@@ -50,13 +72,34 @@ class Source(ABC):
         """Its config as far as the files tell without loading the model; None if they cannot be read."""
 
     @abstractmethod
-    def load(self) -> Model:
-        """The model, loaded once per server, and again if its directory has changed.
+    def load(self, loads: Callable[[], object] = lambda: None) -> Model:
+        """The model, loaded once per server, and again if its directory has changed; `loads` hears of it.
 
         Raises:
             NoModelError: this is a file, which holds a run without its model.
             ValueError: the directory is damaged.
         """
+
+    @property
+    def heads(self) -> dict[str, Any]:
+        """The contents of `heads.json`; empty if there is none. Further as `config`."""
+        return {}
+
+    @property
+    def roles(self) -> dict[str, list[list[str]]]:
+        """What every head does over many sentences, by kind, layer and head; an empty text for a mixed head.
+
+        Empty if the model has no survey of its heads.
+        """
+        return {}
+
+    @Fact
+    def aligner(self) -> Aligner:
+        """The best aligner that `heads.json` names, otherwise the cross-attention head that opens first."""
+        best = self.heads.get("aligner")
+        if best is None:
+            return Aligner((self.default_heads["cross"],), "predicted")
+        return Aligner(tuple((layer, head) for layer, head in best["heads"]), best["rows"])
 
     @property
     def resident(self) -> bool:
@@ -67,11 +110,6 @@ class Source(ABC):
     def guided(self) -> str:
         """The card's sentence on attention that was trained with given word alignments; empty without any."""
         return ""
-
-    @property
-    def has_model(self) -> bool:
-        """Whether there is a model, not only its run."""
-        return self.path is not None
 
     def translator(self) -> transformer.Translator:
         """The model if it translates; KeyError if it is a language model. Further as `load`."""
@@ -123,14 +161,12 @@ class Source(ABC):
 
     def addressed(self, text: str, language: str | None) -> str:
         """The text for the model: one that names no language, but has to, gets the chosen one in front."""
-        if not self.pieces or self.named_in(text):
-            return text
-        return f"{self.language_of(language)} {text}"
+        return text if not self.pieces or self.named_in(text) else f"{self.language_of(language)} {text}"
 
     def named_in(self, text: str) -> str | None:
         """The language, or the two languages, that a text itself names; None if it names none."""
         pieces = self.pieces
-        if self.names_pair:
+        if pieces and self.names_pair:
             first = text.split()[:2]
             return " ".join(first) if len(first) == 2 and set(first) <= set(pieces) else None
         return next((piece for piece in pieces if text.startswith(piece)), None)

@@ -6,7 +6,6 @@ import gc
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from contextvars import ContextVar
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, TypeAlias, TypeVar
 from weakref import WeakSet, WeakValueDictionary
@@ -34,6 +33,20 @@ Size = Callable[[Any], int] | None
 """Gives the bytes of a value, of a store that is bounded by them, too."""
 
 
+class Fact(Generic[V]):
+    """An attribute that is read once, without the lock with which `cached_property` lets others wait."""
+
+    def __init__(self, read: Callable[[Any], V]) -> None:
+        self._read, self.__doc__ = read, read.__doc__
+
+    def __get__(self, subject: Any, _: type) -> V:
+        if subject is None:
+            return self  # type: ignore[return-value]
+        value = self._read(subject)
+        vars(subject)[self._read.__name__] = value
+        return value
+
+
 class Recent(Generic[V]):
     """A thread-safe store, shared by all visitors, of the values used most recently."""
 
@@ -55,12 +68,11 @@ class Recent(Generic[V]):
         value = make()
         with self._lock:
             self._values[key] = value, 0 if self._size is None else self._size(value)
-            while len(self._values) > 1 and self._full():
+            sizes = [size for _, size in self._values.values()]  # the oldest first
+            while len(sizes) > 1 and (len(sizes) > self.entries or sum(sizes) > MOST_BYTES):
                 self._values.popitem(last=False)
+                del sizes[0]
         return value
-
-    def _full(self) -> bool:
-        return len(self._values) > self.entries or sum(size for _, size in self._values.values()) > MOST_BYTES
 
     def drop(self, model: str) -> None:
         """Forgets what was made with a model: keys that begin with the model's name or a request for it."""
@@ -81,25 +93,6 @@ class Recent(Generic[V]):
 
 
 _stores = WeakSet[Recent[Any]]()
-_looked_up: ContextVar[dict[Hashable, Any] | None] = ContextVar("looked_up", default=None)
-
-
-def begin() -> None:
-    """Notes that a page or a part of one runs, and forgets what was looked up before."""
-    memory.give_back()
-    memory.used()
-    _looked_up.set({})
-
-
-def once(key: Hashable, make: Callable[[], V]) -> V:
-    """A value that is looked up once per run of a page or a part; outside of them, each time."""
-    remember = _looked_up.get()
-    if remember is None:
-        return make()
-    if key not in remember:
-        remember[key] = make()
-    value: V = remember[key]
-    return value
 
 
 def bytes_of(translation: Translation) -> int:
@@ -158,16 +151,13 @@ class Residents:
     ) -> None:
         self._most = most
         self._recent = OrderedDict[Key, Model]()
-        self._alive = WeakValueDictionary[Key, Model]()
+        self.alive = WeakValueDictionary[Key, Model]()
+        """The models that somebody has, be it only until they have finished."""
         self._lock, self._loading = threading.RLock(), threading.Lock()
-
-    def __contains__(self, key: Key) -> bool:
-        with self._lock:
-            return key in self._alive
 
     def leave_gpu(self) -> None:
         """Lets every model in memory compute on the CPU from now on."""
-        for model in list(self._alive.values()):
+        for model in list(self.alive.values()):
             model.leave_gpu()
 
     def get(
@@ -175,34 +165,24 @@ class Residents:
         key: Key,  # which model
         needed: int,  # bytes of memory that the model takes
         load: Callable[[], Model],  # loads the model
+        loads: Callable[[], object] = lambda: None,  # hears that it has to be loaded
     ) -> Model:
-        """The model of a key, loaded if nobody has it; models load one at a time.
+        """The model of a key, loaded if nobody has it, one at a time; it is now the one used last.
 
         NoRoomError if the model does not fit into memory.
         """
-        if (model := self._used(key)) is not None:
-            return model
-        with self._loading:
-            if (model := self._used(key)) is not None:
-                return model
-            self._make_room(key[0], needed)
-            model = load()
-            self._use(key, model)
-            return model
-
-    def _used(self, key: Key) -> Model | None:
-        """The model of a key, which is now the one used last; None if nobody has it."""
+        if (model := self.alive.get(key)) is None:
+            loads()
+            with self._loading:
+                if (model := self.alive.get(key)) is None:
+                    self._make_room(key[0], needed)
+                    model = load()
         with self._lock:
-            if (model := self._alive.get(key)) is not None:
-                self._use(key, model)
-            return model
-
-    def _use(self, key: Key, model: Model) -> None:
-        with self._lock:
-            self._alive[key] = self._recent[key] = model
+            self.alive[key] = self._recent[key] = model
             self._recent.move_to_end(key)
             while len(self._recent) > self._most:
                 self._leave()
+        return model
 
     def _make_room(self, name: str, needed: int) -> None:
         while memory.available() < needed and self._recent:

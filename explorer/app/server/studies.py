@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from explorer.app.server import catalogue
+from explorer.app.server import models
 from explorer.figures.pages.study import Chart
 from transformer.storage.files import read_json
 
-FOLDER = catalogue.ROOT / "assets" / "studies"
+FOLDER = models.ROOT / "assets" / "studies"
 
 
 @dataclass(frozen=True)

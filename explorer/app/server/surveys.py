@@ -36,13 +36,13 @@ def sample(name: str = "tatoeba-en-de.tsv.gz") -> tuple[Line, ...]:
 
 def sample_of(source: Source) -> tuple[Line, ...]:
     """The pairs that a model is measured on: held-out ones of its toy task, else the bundled sentences."""
-    task = examples.task_pairs(source)
+    task = source.samples.task
     return tuple(Line(pair.source, pair.target) for pair in task) if task else sample(gold.data(source).data)
 
 
 def named(source: Source | None) -> str:
     """Where these pairs come from, as captions say it."""
-    return "its task" if examples.task_pairs(source) else "Tatoeba"
+    return "its task" if examples.of(source).task else "Tatoeba"
 
 
 _surveys = Recent[Job[Survey]](KEPT)
@@ -73,7 +73,7 @@ def run_of(
     KeyError if the model does not translate.
     """
     translator, lines = source.translator(), _lines(source, typed, language)
-    pairs = [] if examples.task_pairs(source) or source.pieces else gold.sample(source)
+    pairs = [] if source.samples.task or source.pieces else gold.sample(source)
     key = (source.name, id(translator), lines)
     return _surveys.get(key, lambda: survey_job(translator, lines, pairs))
 

@@ -4,15 +4,25 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from explorer.app.server import runs
 from explorer.app.server.runs import Request
 from explorer.app.server.source import Source
-from explorer.app.server.stores import Decorator, Size, bytes_of, remembered
+from explorer.app.server.stores import Decorator, Fact, Size, bytes_of, remembered
 from explorer.linked.view.strips import Example, Gloss, WordAlignment, claim_step, glossed, meant, tell
 from transformer.config import AttentionKind
 from transformer.interventions import InterventionError
 from transformer.run import Translation
+
+
+class Opening(NamedTuple):
+    """On what a sentence opens."""
+
+    step: int  # the step that opens first
+    claimed: int | None  # the step that shows the example's claim; None if there is none, or its word is lost
+    # a word under each target word that has one, by the position (from 0) of the word's first piece
+    glosses: dict[int, Gloss]
 
 
 @dataclass(frozen=True)
@@ -46,27 +56,19 @@ class View:
 
     def traced(self) -> View:
         """The same sentence with the whole trace of its translation; waits for the model."""
-        return replace(self, translation=runs.traced(self.request))
+        return replace(self, translation=runs.translate(self.request, whole=True))
 
-    @property
-    def first_step(self) -> int:
-        """The step that opens first: the one of the example's claim, else the most telling one."""
-        claimed = self.claimed_step
-        return word_alignment(self).step if claimed is None else claimed
-
-    @property
-    def claimed_step(self) -> int | None:
-        """The step that shows the example's claim; None without an example, or if its word does not occur."""
-        if self.example is None:
-            return None
-        return claim_step(self.example, self.translation.target_tokens)
-
-    @property
-    def glosses(self) -> dict[int, Gloss]:
-        """A word under each target word that has one, by the position (from 0) of the word's first piece."""
-        told = word_alignment(self).glosses
-        found = glossed(told, runs.aligner(self.source)) if told else {}
-        return found if self.example is None else found | meant(self.translation, self.example)
+    @Fact
+    def opening(self) -> Opening:
+        """On what it opens: its example's claim, else the word that its attention tells most clearly."""
+        run, claimed, glosses = self.translation, None, dict[int, Gloss]()
+        alignment = word_alignment(self)
+        if alignment.glosses:
+            glosses = glossed(alignment.glosses, self.source.aligner)
+        if self.example is not None:
+            claimed = claim_step(self.example, run.target_tokens)
+            glosses |= meant(run, self.example)
+        return Opening(alignment.step if claimed is None else claimed, claimed, glosses)
 
 
 def per_run(
@@ -82,8 +84,7 @@ def word_alignment(opened: View) -> WordAlignment:
     """Glosses by the best aligner, and the step at which the head that opens first agrees with it."""
     if AttentionKind.CROSS not in opened.translation.config.sites:
         return WordAlignment()
-    source = opened.source
-    return tell(opened.translation, runs.aligner(source), runs.default_head(source, "cross"))
+    return tell(opened.translation, opened.source.aligner, opened.source.default_heads["cross"])
 
 
 def forced(opened: View, base: Translation) -> Translation | None:

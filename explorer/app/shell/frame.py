@@ -10,7 +10,7 @@ from explorer.app.address import State, session, sitemap
 from explorer.app.address.parameters import carried
 from explorer.app.controls import inform, plain
 from explorer.app.controls.export import page_export, pictures
-from explorer.app.server import hosted, jobs, models, queue, stores, visits
+from explorer.app.server import hosted, models, visits
 from explorer.app.shell import menu
 from explorer.app.shell.lesson import strip
 from explorer.figures.base import labels
@@ -149,9 +149,6 @@ def open_page(
 ) -> State:
     """The first line of every page: reads the address and sets up the page."""
     session.need_app()
-    stores.begin()
-    queue.begin()
-    jobs.begin()
     pictures().clear()
     if declared:
         session.adopt(sitemap.PAGES[page].sort)
@@ -171,7 +168,8 @@ def open_page(
     except visits.FullError as error:
         st.info(str(error))
         st.stop()
-    if page != sitemap.LESSONS:
+    session.visit().silent = None
+    if now.lesson is not None and page != sitemap.LESSONS:
         strip.draw(now, page)
     return session.current()
 
@@ -224,7 +222,8 @@ def show_notices(
     notes: tuple[str, ...] = (),  # on the translation
 ) -> None:
     """Says in one line each what was not as asked for, and what a reader should know."""
-    texts = [*session.take_notices(), *notes]
+    visit = session.visit()
+    texts, visit.notices = [*dict.fromkeys(visit.notices), *notes], []
     if not carried(now):
         texts.append("This text is too long for a link, so the address does not carry it.")
     if texts:

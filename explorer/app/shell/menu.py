@@ -15,7 +15,7 @@ from explorer.app.address import session, sitemap
 from explorer.app.address.parameters import KEEP
 from explorer.app.address.state import HERE, SHARED, places
 from explorer.app.server import models, studies
-from explorer.app.server.catalogue import KINDS
+from explorer.app.server.models import KINDS
 
 _SCRIPTS = """
 const load = (name) => import(new URL(`app/static/${name}`, document.baseURI));
@@ -47,9 +47,8 @@ def with_model(
     model: str,  # a model that can show it
 ) -> None:
     """Draws a link to a place with another model, where the chosen one has nothing to show."""
-    if models.exists(model):
-        title = models.handle(model).title
-        link(name, f"Open it with {title}", ":material/arrow_forward:", "content", model=model)
+    if (chosen := models.available().get(model)) is not None:
+        link(name, f"Open it with {chosen.title}", ":material/arrow_forward:", "content", model=model)
 
 
 def finding(

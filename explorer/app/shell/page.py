@@ -7,6 +7,7 @@ import streamlit as st
 
 from explorer.app.address import State, session
 from explorer.app.controls import inform, refusals
+from explorer.app.server import examples
 from explorer.app.server.source import NEEDS_MODEL, Source
 from explorer.app.server.view import View
 from explorer.app.shell import changed, frame, paragraph, sentence
@@ -40,7 +41,8 @@ def open_sentence_page(
     if source is not None:
         with st.container(key="top"):
             sentence.sentence_box(source, now, way)
-            paragraph.draw(source, now)
+            if len(examples.passage(source, now).sentences) > 1:
+                paragraph.draw(source, now)
             if controls is not None:
                 controls(now)
         if not needs.tell_lack(source, kinds):
@@ -50,7 +52,7 @@ def open_sentence_page(
     now = session.current()
     frame.show_notices(now, () if opened is None else opened.translation.notes)
     tell(now, opened, changes)
-    if opened is not None:
+    if opened is not None and now.lesson is not None:
         strip.ask(opened)
     tokens = () if opened is None else opened.tokens(page == "beam_search")
     frame.end(page, now, tokens, refused=opened is None)

@@ -29,9 +29,8 @@ def draw(
     now: State,
     translated: bool = False,  # whether the translation of the whole stands under the text
 ) -> None:
-    """Draws the text if it has several sentences; nothing for one."""
-    if len(examples.sentences_on(source, now.text)) > 1:
-        _draw(source, now, translated, ["this is the run of the page"])
+    """Draws a text of several sentences."""
+    _draw(source, now, translated, ["this is the run of the page"])
 
 
 @part
@@ -39,7 +38,7 @@ def _draw(source: Source, before: State, translated: bool, first: list[str]) -> 
     now = session.current()
     if now.sentence != before.sentence:
         session.rerun()
-    sentences = examples.sentences_on(source, now.text)[: examples.MOST_SENTENCES]
+    sentences = examples.passage(source, now).sentences[: examples.MOST_SENTENCES]
     asks = bool(session.sent(_KEY).get("more")) and not first
     first.clear()
     data = {

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import streamlit as st
 
 from explorer.app.address import State, session
-from explorer.app.controls.pickers import control, slide
+from explorer.app.controls.pickers import slide
 from explorer.app.server import runs
 
 _TOP_KS = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1_000)
@@ -51,7 +51,7 @@ def _top_k(now: State) -> None:
         chosen,
         format_func=lambda number: f"{number:,}" if number else "all",
         help=_TOP_K,
-        **control("top_k", chosen, lambda value: _take(top_k=value or None), map(str, numbers)),
+        **session.control("top_k", chosen, lambda value: _take(top_k=value or None), map(str, numbers)),
     )
 
 

@@ -8,15 +8,13 @@ import streamlit as st
 from explorer.app.address import State, session
 from explorer.app.address.kinds import AS_ONE, SAMPLE
 from explorer.app.controls import options, pickers, plain, refusal
-from explorer.app.controls.pickers import choose, control
+from explorer.app.controls.pickers import choose
 from explorer.app.server import examples, hosted, models, runs
 from explorer.app.server.hosted import TIMES
-from explorer.app.server.runs import Request
 from explorer.app.server.source import Source
 from explorer.app.server.view import View
 from explorer.app.shell import sampling, waiting
-from explorer.app.shell.fitting import fit_heads, fit_position, noticed
-from transformer.run import Translation
+from explorer.app.shell.fitting import fit_heads, fit_position
 
 
 def new_text(text: str | None) -> None:
@@ -26,7 +24,7 @@ def new_text(text: str | None) -> None:
 
 def decoding(now: State) -> None:
     """Draws the choice of the way of decoding."""
-    ways = options.decodings(now.decode)
+    ways = options.METHODS if now.decode in options.METHODS else options.decodings(now.decode)
     with st.container(key="decoding"):
         choose("decode", "Decoding", ways, now.decode, _take_decoding, texts=True, labelled=True)
 
@@ -43,7 +41,7 @@ def sentence_box(source: Source, now: State, way: Callable[[State], None] | None
             text,
             label_visibility="collapsed",
             placeholder=f"Type a {'sentence' if translates else 'text'} and press Enter",
-            **control("text", text, new_text),
+            **session.control("text", text, new_text),
         )
     if way is not None:
         with middle[0]:
@@ -64,11 +62,12 @@ def _sample_again() -> None:
 
 def below_box(source: Source, now: State) -> None:
     """Draws what the text may ask for, one line of example sentences, and the visitor's own translation."""
-    prompts(source, now)
+    if source.prompts:
+        prompts(source, now)
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="examples"):
         pickers.examples(examples.offered(source, now.text), new_text)
-        if (told := examples.problem(source)) is not None:
-            st.caption(f":material/warning: {refusal(told)}", width="content")
+        if source.samples.problem is not None:
+            st.caption(f":material/warning: {refusal(source.samples.problem)}", width="content")
         if now.target is None:
             draw_again(now)
         own_translation(now, source)
@@ -76,8 +75,6 @@ def below_box(source: Source, now: State) -> None:
 
 def prompts(source: Source, now: State) -> None:
     """Draws the prompts of a model that is told what to do; one that is chosen begins the text."""
-    if not source.prompts:
-        return
     text = examples.text_on(source, now.text)
     own = examples.prompt_of(source, text)
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="prompts"):
@@ -98,7 +95,8 @@ def draw_again(now: State) -> None:
 
 def own_translation(now: State, source: Source | None = None) -> None:
     """A popover for the visitor's own translation or text, which is then forced through the model."""
-    own, target = _output(source or models.known(now.model)), now.target
+    source, target = source or models.known(now.model), now.target
+    own = "translation" if source is None or source.task == "translate" else "text"
     label = f"Use your own {own}" if target is None else f"Your own {own} is in use"
     with st.popover(label, type="tertiary"):
         st.text_input(
@@ -106,15 +104,10 @@ def own_translation(now: State, source: Source | None = None) -> None:
             target or "",
             placeholder=f"Type a {own} and press Enter",
             help="The model reads it token by token (teacher forcing) and decodes nothing.",
-            **control("target", target or "", _take_target),
+            **session.control("target", target or "", _take_target),
         )
         if target is not None:
             st.button(f"Back to the model's {own}", on_click=_take_target, args=("",))
-
-
-def _output(source: Source | None) -> str:
-    """What a model's output is called."""
-    return "translation" if source is None or source.task == "translate" else "text"
 
 
 def _take_target(target: str) -> None:
@@ -123,12 +116,15 @@ def _take_target(target: str) -> None:
 
 def open_sentence(source: Source, now: State) -> View | None:
     """Translates the sentence of the state and fits the cursor and the heads to it; None after a refusal."""
-    _fit_sentence(source, now)
-    text = examples.sentence_of(source, now)
+    sentences, text = examples.passage(source, now)
+    if len(sentences) > 1:
+        _fit_sentence(len(sentences), now)
     asked = runs.request(now, source, text)
+    does = "Translating" if source.task == "translate" else "Writing"
     try:
-        hosted.check_texts(now.text, times=TIMES)
-        translation = _translate(asked)
+        hosted.check(now.text, times=TIMES)
+        with waiting.Teller(source, does) as teller:
+            translation = runs.translate(asked, teller)
     except (ValueError, OSError) as error:
         st.error(refusal(error), icon=":material/error:")
         if not text.strip():
@@ -140,29 +136,23 @@ def open_sentence(source: Source, now: State) -> View | None:
     return opened
 
 
-def _translate(request: Request) -> Translation:
-    does = "Translating" if request.source.task == "translate" else "Writing"
-    with waiting.Teller(request.source, does) as teller:
-        return runs.translate(request, teller)
-
-
-def _fit_sentence(source: Source, now: State) -> None:
+def _fit_sentence(count: int, now: State) -> None:
     """Says which sentence is shown if there is none of that number, and how many of a very long text are."""
-    count, most = len(examples.sentences_on(source, now.text)), examples.MOST_SENTENCES
+    most = examples.MOST_SENTENCES
     if count > most and now.sentence != AS_ONE:
         kept = "the others stay in the field"
         session.notice(f"This text has {count:,} sentences: the first {most} are translated, {kept}.")
     last = min(count, most) - 1
-    if count > 1 and now.sentence is not None and now.sentence > last:
+    if now.sentence is not None and now.sentence > last:
         session.notice(f"This text has {count:,} sentences; sentence {last + 1} is shown.")
         session.resolve(sentence=last)
 
 
 def _fit(now: State, opened: View) -> None:
     translation, example, first = opened.translation, opened.example, {}
-    if example is not None and examples.has_own(opened.source):
+    if example is not None and opened.source.samples.are_its:
         first = {"cross": (example.claim.layer, example.claim.head)}
-    heads = noticed(fit_heads(now, opened.source, first))
-    step = noticed(fit_position("step", now.step, len(translation.target_tokens)))
-    source = noticed(fit_position("source token", now.source, len(translation.source_tokens)))
-    session.resolve(step=opened.first_step if step is None else step, source=source, **heads)
+    heads = fit_heads(now, opened.source, first)
+    step = fit_position("step", now.step, len(translation.target_tokens))
+    source = fit_position("source token", now.source, len(translation.source_tokens))
+    session.resolve(step=opened.opening.step if step is None else step, source=source, **heads)

@@ -2,10 +2,11 @@
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from typing import Self
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, field
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from explorer.app.address import session
 from explorer.app.controls import plain
@@ -24,7 +25,7 @@ _STARTING = "PyTorch and the model are still loading, because the server has jus
 
 def loads(source: ModelHandle) -> str:
     """Says what takes so long if a model is not in memory."""
-    if not models.loading().done:
+    if not models.loading.done:
         return _STARTING
     needed, free = source.needs, memory.available()
     return f"Loading {plain(source.name)}: it needs {size(needed)} of memory, {size(free)} is free"
@@ -33,7 +34,7 @@ def loads(source: ModelHandle) -> str:
 @contextmanager
 def while_loading() -> Iterator[None]:
     """Says why it takes so long while what is inside waits for PyTorch."""
-    if models.loading().done:
+    if models.loading.done:
         yield
         return
     with st.spinner(_STARTING):
@@ -45,10 +46,10 @@ def for_pytorch(
     page: str,  # the name of the page, as `sitemap` has it
 ) -> Iterator[None]:
     """Waits before the imports of a page that needs PyTorch, and then runs the page again from its start."""
-    if not models.loading().done:
+    if not models.loading.done:
         frame.heading(page, frame.open_page(page, declared=False))
         with while_loading():
-            models.loading().wait()
+            models.loading.wait()
         session.rerun()
     yield
 
@@ -92,34 +93,29 @@ def _stopped(text: str) -> None:
     st.stop()
 
 
-class Teller(Progress):
+@dataclass
+class Teller(Progress, AbstractContextManager["Teller"]):
     """Tells the visitor, in one place on the page, how far a run of a model has come, while it runs."""
 
-    def __init__(
-        self,
-        source: Source,  # the model, or the open file
-        does: str,  # what the model does, such as `Translating`
-    ) -> None:
-        self._source, self._does = source, does
-        self._place, self._last = st.empty(), time.monotonic()
+    source: Source  # the model, or the open file
+    does: str  # what the model does, such as `Translating`
+    place: DeltaGenerator = field(default_factory=st.empty)  # where it stands
+    last: float = field(default_factory=time.monotonic)  # when something was said
 
     def loads(self) -> None:
-        assert isinstance(self._source, ModelHandle)  # a file loads nothing
-        self._place.progress(0, loads(self._source))
+        assert isinstance(self.source, ModelHandle)  # a file loads nothing
+        self.place.progress(0, loads(self.source))
 
     def waits(self, before: int) -> None:
-        self._place.progress(0, place(before))
+        self.place.progress(0, place(before))
 
     def wrote(self, count: int, token: str) -> None:
-        if time.monotonic() - self._last > _PROGRESS_EVERY:
-            self._last = time.monotonic()
+        if time.monotonic() - self.last > _PROGRESS_EVERY:
+            self.last = time.monotonic()
             word = plain(labels.piece(token))
-            text = f"{self._does}: {count} token{'s' * (count != 1)} so far, the last one {word}"
-            self._place.progress(min(0.98, 1 - 0.98**count), text)
-
-    def __enter__(self) -> Self:
-        return self
+            text = f"{self.does}: {count} token{'s' * (count != 1)} so far, the last one {word}"
+            self.place.progress(min(0.98, 1 - 0.98**count), text)
 
     def __exit__(self, *error: object) -> None:
         """Clears the place, also after a refusal."""
-        self._place.empty()
+        self.place.empty()

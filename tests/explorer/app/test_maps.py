@@ -12,14 +12,15 @@ from sources import named
 from explorer.app.address import session
 from explorer.app.address.state import State
 from explorer.app.maps import explorer
-from explorer.app.maps.looking import audited, cells_of, looks_of, reading_of
-from explorer.app.maps.next_token_choice import changes
+from explorer.app.maps.explorer import changes
+from explorer.app.maps.looking import audited, cells_of, looks_of
 from explorer.app.maps.run_export import calls
 from explorer.app.sections.cross_attention.links import LinkRules
-from explorer.app.server import catalogue, runs
+from explorer.app.server import models, runs
 from explorer.app.server.runs import Request
 from explorer.app.server.view import View
 from explorer.lenses.words.alignment import Aligner
+from explorer.lenses.words.reading import Reading
 from explorer.linked.view.events import Cursor
 from transformer import AttentionKind, Sampling, Translator
 from transformer import interventions as do
@@ -50,9 +51,8 @@ def test_every_kind_gets_what_the_state_asks_for(opened: View):
     assert list(looks) == ["encoder", "decoder", "cross"]
     for kind, look in looks.items():
         assert (look.kind, look.head, look.scale, look.most) == (kind, (0, 0), "log", 40)
-        assert (look.cursor, look.reading) == (Cursor(1, 0), reading_of(state, kind))
-        assert look.reading.words
-    rows = [reading_of(State(rows="predicted"), kind).rows for kind in looks]
+        assert (look.cursor, look.reading) == (Cursor(1, 0), Reading(True, True, False, None))
+    rows = [look.reading.rows for look in looks_of(opened, replace(state, rows="predicted")).values()]
     assert rows == [None, "predicted", "predicted"], "rows are renamed in the decoder only"
     for look in looks_of(opened, replace(HEADS, step=0)).values():
         view, (row, column) = look.read(), look.cell
@@ -175,7 +175,7 @@ CAT, CHANGES = 'The cat said: "old".', (do.ablate("cross", 0, 1, "zero"), do.hid
     ],
 )
 def test_the_copied_calls_give_the_same_run_and_head(decode: str, target, changed, monkeypatch):
-    monkeypatch.chdir(catalogue.ROOT)
+    monkeypatch.chdir(models.ROOT)
     request = Request(named("en-de"), CAT, decode, target, changed)
     own = runs.translate(request)
     look: Any = SimpleNamespace(opened=SimpleNamespace(request=request), kind="cross", head=(2, 1))

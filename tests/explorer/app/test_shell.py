@@ -1,5 +1,6 @@
 """What stands around a page: states fitted to a model, kinds that it lacks, and long work with its bar."""
 
+from functools import partial
 from threading import Event, Thread
 
 import pytest
@@ -9,7 +10,7 @@ from streamlit.runtime.caching import clear_session_resource_cache
 from streamlit.testing.v1 import AppTest
 from waiting import until
 
-from explorer.app.server import jobs, models
+from explorer.app.server import models
 from explorer.app.server.jobs import Job
 from explorer.app.server.queue import FairQueue, turns
 from explorer.app.shell.fitting import fit_head, fit_model, fit_position
@@ -25,24 +26,28 @@ FILE = "The file that the address names is not open, so en-de is shown. Open the
 
 
 @pytest.mark.parametrize(
-    ("fitted", "expected"),
+    ("fit", "wanted", "notes"),
     [
-        *((fit_model(name, ["en-de", "own"]), ("en-de", [GONE])) for name in ("../../etc", "nothing", "")),
-        (fit_model("imported: a (abcdef)", ["en-de", "own"]), ("en-de", [FILE])),
-        (fit_model("own", ["en-de", "own"]), ("own", [])),
-        (fit_model(None, ["en-de", "own"]), ("en-de", [])),
-        (fit_head("cross", (9, 2), (3, 8), (0, 0)), ((2, 2), [LARGE])),
-        (fit_head("cross", (0, 2), (1, 1), (0, 0)), ((0, 0), [SMALL])),
-        (fit_head("cross", (2, 7), (3, 8), (0, 0)), ((2, 7), [])),
-        (fit_head("cross", None, (3, 8), (1, 1)), ((1, 1), [])),
-        (fit_position("step", 40, 5), (4, ["This sentence has 5 steps; step 5 is shown."])),
-        (fit_position("step", 4, 1), (0, ["This sentence has 1 step; step 1 is shown."])),
-        (fit_position("step", 4, 5), (4, [])),
-        (fit_position("step", None, 5), (None, [])),
+        *(
+            (partial(fit_model, name, ["en-de", "own"]), "en-de", [GONE])
+            for name in ("../../etc", "none", "")
+        ),
+        (partial(fit_model, "imported: a (abcdef)", ["en-de", "own"]), "en-de", [FILE]),
+        (partial(fit_model, "own", ["en-de", "own"]), "own", []),
+        (partial(fit_model, None, ["en-de", "own"]), "en-de", []),
+        (partial(fit_head, "cross", (9, 2), (3, 8), (0, 0)), (2, 2), [LARGE]),
+        (partial(fit_head, "cross", (0, 2), (1, 1), (0, 0)), (0, 0), [SMALL]),
+        (partial(fit_head, "cross", (2, 7), (3, 8), (0, 0)), (2, 7), []),
+        (partial(fit_head, "cross", None, (3, 8), (1, 1)), (1, 1), []),
+        (partial(fit_position, "step", 40, 5), 4, ["This sentence has 5 steps; step 5 is shown."]),
+        (partial(fit_position, "step", 4, 1), 0, ["This sentence has 1 step; step 1 is shown."]),
+        (partial(fit_position, "step", 4, 5), 4, []),
+        (partial(fit_position, "step", None, 5), None, []),
     ],
 )
-def test_what_a_model_or_a_sentence_lacks_becomes_the_nearest_and_is_named(fitted: object, expected: object):
-    assert fitted == expected
+def test_what_a_model_or_a_sentence_lacks_becomes_the_nearest_and_is_named(fit, wanted: object, notes: list):
+    said = list[str]()
+    assert (fit(say=said.append), said) == (wanted, notes)
 
 
 def test_a_sentence_names_what_is_missing_what_is_there_and_what_to_do():
@@ -153,25 +158,28 @@ def test_work_ends_with_the_session_of_the_last_visitor_who_waits():
     until(lambda: not other.running)
 
 
-def test_work_ends_when_its_visitor_opens_another_page(monkeypatch: pytest.MonkeyPatch):
-    job, page = endless(Endless()), "heads"
+def test_work_ends_when_its_visitor_opens_another_page():
+    job = endless(Endless())
 
     def opened() -> None:
         import streamlit as st
 
-        from explorer.app.server.jobs import begin, stays
+        from explorer.app.address import session
+        from explorer.app.server.jobs import seat, stays
+        from explorer.app.server.visits import begin
 
+        if st.session_state.get("turned"):
+            seat(session.visit().name).page = "another"
         begin()
         if "job" in st.session_state:
             st.session_state["stays"] = stays(st.session_state.pop("job"))
 
-    monkeypatch.setattr(jobs, "_page", lambda: page)
     at = AppTest.from_function(opened)
     at.session_state["job"] = job
     assert at.run().session_state["stays"]
     at.run()
     assert job.running
-    page = "glossary"
+    at.session_state["turned"] = True
     at.run()
     until(lambda: not job.running)
     clear_session_resource_cache(SESSION)

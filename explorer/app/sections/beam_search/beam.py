@@ -11,7 +11,7 @@ from explorer.app.address import State, session
 from explorer.app.address.kinds import BEAM, decimal, numbers
 from explorer.app.address.state import page_value
 from explorer.app.controls import pickers, plain, say
-from explorer.app.maps import next_token_choice
+from explorer.app.maps.explorer import changes
 from explorer.app.sections.beam_search.tree import Branched, choose, outputs, picture, view
 from explorer.app.server import per_run, runs
 from explorer.app.server.hosted import Bounds
@@ -76,7 +76,7 @@ def show(opened: View, now: State) -> None:
     greedy, nodes = tree.greedy, tree.nodes
     first = pickers.window(now.first, STEPS, max(tree.steps, len(greedy.tokens)), "steps")
     branches = branches_of(tree, text, range(first, first + STEPS))
-    if session.silent() is not None:
+    if session.visit().silent is not None:
         branches = [replace(each, fate=KEPT) for each in branches if each.step < OPENING]
     below = rf"\left(\frac{{{scored.length_offset} + |y|}}{{{scored.length_offset + 1}}}\right)^{{\alpha}}"
     picture(
@@ -108,7 +108,7 @@ def show(opened: View, now: State) -> None:
             paper=divisor(5),
         ),
     )
-    if session.silent() is not None:  # what follows names the outputs
+    if session.visit().silent is not None:  # what follows names the outputs
         return
     node(View(asked, search, None), tree, chosen, text)
     ranking(tree, text)
@@ -226,8 +226,12 @@ def node(search: View, tree: SearchTree, chosen: int, text: Text) -> None:
 
     def go_on() -> None:
         step = len(run.steps) - 1
-        changes = next_token_choice.changes(run, step, run.steps[step].token_id)
-        also = {"changes": changes, "target": None, "step": step, "decode": search.request.decode}
+        also = {
+            "changes": changes(run, step, run.steps[step].token_id),
+            "target": None,
+            "step": step,
+            "decode": search.request.decode,
+        }
         session.change(**session.RUN | also)
 
     near = [i for i, n in enumerate(nodes) if abs(n.step - each.step) <= NEAR or i == tree.winner]

@@ -80,7 +80,7 @@ def show(opened: View, now: State) -> None:
 
     seed = seeds[nodes[chosen].samples[0]]
     asked = replace(asked, decode=f"{SAMPLE}{seed}", drawing=drawing)
-    sample = View(asked, runs.traced(asked), None)
+    sample = View(asked, runs.translate(asked, whole=True), None)
     everywhere = {**session.RUN, "decode": asked.decode, "target": None}
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         st.markdown(f"##### Seed {seed}: {plain(sample.translation.text) or '◌'}", width="stretch")

@@ -12,8 +12,8 @@ from explorer.app.address import State, session
 from explorer.app.address.kinds import POSITION
 from explorer.app.address.state import page_value
 from explorer.app.controls import Table, panel, seen
-from explorer.app.maps import display, next_token_choice
-from explorer.app.maps.explorer import Scene, explorer
+from explorer.app.maps import display
+from explorer.app.maps.explorer import Scene, explorer, offered
 from explorer.app.maps.looking import Looks
 from explorer.app.maps.run_export import run_export
 from explorer.app.server.view import View
@@ -75,7 +75,7 @@ def picture(
         for step, (token, log_prob) in enumerate(zip(*greedy[1:], strict=True))
     ]
     beside = Beside("greedy search", list(inside), greedy[1][len(inside) :], notes[len(inside) :])
-    if session.silent() is not None:
+    if session.visit().silent is not None:
         beside, chosen, first = Beside("greedy search", []), None, 0
     draw = partial(search_tree, branches, names, beside, chosen, first, run.decoder_input_tokens[0])
     take = partial(choose, tree.nodes)
@@ -122,7 +122,6 @@ def view(opened: View, beside: Callable[[State, Looks], None] | None = None) -> 
             seen(SEEING)
             run_export(scene)
 
-    offered = next_token_choice.offered(opened)
-    following = race_feed(opened.trace, run.steps, "click a token to continue with it", offered)
+    following = race_feed(opened.trace, run.steps, "click a token to continue with it", offered(opened))
     scene = Scene(LAYOUT, opened, opened.kinds, lambda now, looks: {"next": following}, below, beside=beside)
     explorer(scene)

@@ -59,7 +59,7 @@ def hand_made(opened: View, now: str | None) -> None:
     def upload(file: Any) -> None:
         if file is not None:
             try:
-                session.keep_gold(parse(file.name, file.getvalue()))
+                session.visit().gold = parse(file.name, file.getvalue())
             except DataError as error:
                 session.notice(str(error))
 
@@ -83,9 +83,9 @@ def hand_made(opened: View, now: str | None) -> None:
             "Your own file, one pair per line: source, tab, target, tab, links such as 0-0 1p2 (from 0)",
             type=["tsv", "txt", "gz"],
             max_upload_size=LARGEST // 2**20,
-            **pickers.control("gold.upload", None, upload),
+            **session.control("gold.upload", None, upload),
         )
-        choice("file", "The pairs of your file", session.opened_gold())
+        choice("file", "The pairs of your file", session.visit().gold)
 
 
 @part
@@ -242,7 +242,7 @@ def word_map(opened: View, text: Text, pair: GoldPair, rules: LinkRules, now: St
 
     drawn = opened.trace, rules.name, tuple(sorted(pair.possible)), tuple(sorted(pair.sure))
     alt = f"Word alignment by {rules.name}: {listed(text, found, len(found))}"
-    chart(session.control("alignment.map", drawn), draw(), alt, toggle, "content", scrolls=True)
+    chart(session.control("alignment.map", drawn)["key"], draw(), alt, toggle, "content", scrolls=True)
     st.caption(caption, help=str(badge["title"]))
     export.collect("alignment", export.Picture(draw, caption))
     if pair.possible:

@@ -10,7 +10,6 @@ import numpy as np
 from explorer.app.address import State
 from explorer.app.address.kinds import HandLinks, one_of
 from explorer.app.address.state import page_value
-from explorer.app.server import runs
 from explorer.app.server.view import View
 from explorer.figures.base import labels
 from explorer.lenses.words.alignment import (
@@ -49,7 +48,7 @@ class LinkRules:
         assert now.cross is not None
         chosen, best = Aligner((now.cross,), "read" if now.rows == "read" else "predicted"), None
         if "aligner" in opened.source.heads:
-            best = runs.aligner(opened.source)
+            best = opened.source.aligner
             chosen = best if (now.aligner, now.rows) == (None, None) else chosen
         rule = cast(Rule, now.rule or "strongest")
         return cls(chosen, rule, None if best is None else chosen == best)

@@ -264,7 +264,7 @@ class _Point(NamedTuple):
 
 
 def _runs(view: SurveyView, source: Source) -> list[Translation]:
-    own = session.own_sentences()
+    own = session.visit().sentences
     with st.spinner("Running a few dozen sentences"):
         return runs_of(source, None if own is None else own[1], view.now.language)
 

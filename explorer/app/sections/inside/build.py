@@ -11,7 +11,7 @@ from torch import Tensor
 
 from explorer.app.address import State, session
 from explorer.app.address.kinds import HEAD, decimal, one_of, whole
-from explorer.app.address.state import keys, page_value
+from explorer.app.address.state import KEYS, page_value
 from explorer.app.controls import options, panel, part, pickers, plain, seen
 from explorer.app.maps.looking import cells_of
 from explorer.app.sections.inside.look import BADGE, noted
@@ -61,7 +61,7 @@ def show(opened: View, kind: str) -> None:
         pickers.head_picker(kind, head, opened.source)
         if kind != "cross":
             pickers.row_picker(opened, kind, row)
-        usual = {name: keys()[name].default for name in ("a", "b", "length")}  # of the first query
+        usual = {name: KEYS[name].default for name in ("a", "b", "length")}  # of the first query
         visible = {key: name for key, name in options.keys(tokens).items() if found.mask[key]}
         for name, key, other in (("i", i, j), ("j", j, i)):
             offered = {each: f"{name} · {text}" for each, text in visible.items() if each != other}
@@ -116,8 +116,8 @@ def show(opened: View, kind: str) -> None:
 
 def _number(name: str, label: str, value: float) -> None:
     """Draws a slider, and a box for typing the same number."""
-    low, high = keys()[name].kind.ends or (0.0, 0.0)
-    typed = pickers.control(f"build.{name}", value, name)
+    low, high = KEYS[name].kind.ends or (0.0, 0.0)
+    typed = session.control(f"build.{name}", value, name)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         pickers.slide(name, label, value)
         st.number_input(label, low, high, value, 0.01, label_visibility="collapsed", width=96, **typed)

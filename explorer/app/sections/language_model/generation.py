@@ -105,7 +105,9 @@ def take(opened: View, step: int, token_id: int) -> dict[str, Any]:
     run, writer = opened.translation, opened.source.writer()
     if token_id == run.steps[step].token_id:
         return {}
-    session.tried().update((_before(opened, step), each) for each in (token_id, run.steps[step].token_id))
+    session.visit().tried.update(
+        (_before(opened, step), each) for each in (token_id, run.steps[step].token_id)
+    )
     wanted = (*run.target_ids[:step], token_id)
     prompt = writer.generator.text(wanted)
     ids = writer.ids(prompt)
@@ -121,7 +123,7 @@ def offered(opened: View) -> tuple[list[list[int | None]], list[list[int]]]:
         row = shown_candidates(step)
         ids.append([each.token_id if _typed(each) else None for each in row])
         before = _before(opened, i)
-        tried.append([each.token_id for each in row if (before, each.token_id) in session.tried()])
+        tried.append([each.token_id for each in row if (before, each.token_id) in session.visit().tried])
     return ids, tried
 
 

@@ -7,7 +7,7 @@ from explorer.app.address.encodings import ENCODINGS
 from explorer.app.address.kinds import HEAD, LINE, POSITION, one_of, whole
 from explorer.app.address.state import page_value
 from explorer.app.controls import inform, panel, pickers
-from explorer.app.server import catalogue, models
+from explorer.app.server import models
 from transformer import Translator
 from transformer.config import Side
 
@@ -21,7 +21,7 @@ page_value("dimension", POSITION)  # drawn as a curve
 page_value("offset", whole(0, 1000), 10)  # by how many positions the sentence, or the table, is shifted
 page_value("swap", HEAD)  # the two words (from 0) that swap places
 page_value("twin_head", HEAD)  # of all twins; None for each twin's own previous-token head
-TITLES = {name: catalogue.twin_title(name) for name in ENCODINGS}
+TITLES = {name: models.twin_title(name) for name in ENCODINGS}
 STACKS = {"encoder": "encoder", "decoder": "masked decoder"}
 USUAL = "sinusoidal"
 draw = partial(panel, sentence=False)
@@ -43,8 +43,8 @@ def stack_switch(now: State, section: str) -> Side:
 
 def twin(name: str) -> Translator | None:
     """The model that was trained with an encoding; if it is not here, the page says so."""
-    full = f"{catalogue.TWINS}/{name}"
-    if full in catalogue.twins():
-        return models.find(full).translator()
+    full = f"{models.TWINS}/{name}"
+    if (model := models.twins().get(full)) is not None:
+        return model.translator()
     inform(f"Its twin would show what this encoding learns, but there is no model {full} here.")
     return None

@@ -89,7 +89,7 @@ def sizes(now: State, width: int, label: str) -> tuple[int, slice]:
     width = now.d_model or width
     with boxes[0]:
         pickers.slide("d_model", label, width, lambda each: session.change(d_model=int(each), dimension=None))
-    control = pickers.control("base", now.base)
+    control = session.control("base", now.base)
     boxes[1].select_slider("Base", bases, now.base, format_func="{:,}".format, **control)
     with boxes[2]:
         take = lambda each: session.change(positions=int(each), first=None)  # noqa: E731

@@ -11,8 +11,8 @@ from explorer.app.address import session
 from explorer.app.controls import head_panel, inform, options, panel, part, pickers, plain
 from explorer.app.maps.looking import near
 from explorer.app.sections.positions import STACKS, fitted, stack_switch
-from explorer.app.server import catalogue, measured, models
-from explorer.app.server.catalogue import twin_title as title
+from explorer.app.server import measured, models
+from explorer.app.server.models import twin_title as title
 from explorer.app.server.per_run import rearranged
 from explorer.app.server.runs import Request, translate
 from explorer.app.server.source import Source
@@ -54,13 +54,13 @@ def show(opened: View) -> None:
 
 
 def known(name: str) -> Source:
-    return models.find(f"{catalogue.TWINS}/{name}")
+    return models.find(f"{models.TWINS}/{name}")
 
 
 def translations(text: str) -> Runs:
     """The sentence through every twin that takes it, by the name of the twin."""
     st.markdown("##### The same sentence through the twins")
-    names = [full.partition("/")[2] for full in catalogue.twins()]
+    names = [full.partition("/")[2] for full in models.twins()]
     if not names:
         inform("There are no twins here yet. The project's README says how to train them.")
         return {}

@@ -7,8 +7,8 @@ from explorer.app.address import State, session
 from explorer.app.address.encodings import ENCODINGS
 from explorer.app.controls import inform, pickers, plain
 from explorer.app.sections.positions import TITLES, USUAL, draw
-from explorer.app.server import catalogue, models
-from explorer.app.server.runs import Request, traced
+from explorer.app.server import models
+from explorer.app.server.runs import Request, translate
 from explorer.figures.base import labels
 from explorer.figures.pages.positions import table_map
 from transformer.view import HeadView
@@ -34,7 +34,7 @@ def show() -> None:
     words.markdown(BOTH.format(COUNT))
     word = (now.word or WORD).split()[0]
     take = lambda text: session.change(word=text.strip() or None)  # noqa: E731
-    box.text_input("The word", word, **pickers.control("word", word, take))
+    box.text_input("The word", word, **session.control("word", word, take))
     chosen = {"encoding": now.encoding or USUAL, "beside": now.beside or BESIDE}
     places, heads = st.columns(2, gap="large"), {}
     for place, (field, name) in zip(places, chosen.items(), strict=True):
@@ -45,7 +45,7 @@ def show() -> None:
     for place, (field, name) in zip(places, chosen.items(), strict=True):
         with place:
             if (head := heads[field]) is None:
-                inform(f"There is no model {catalogue.TWINS}/{name} here, so nothing can be computed.")
+                inform(f"There is no model {models.TWINS}/{name} here, so nothing can be computed.")
                 continue
             view, scores = head
             if len(scores) != COUNT:
@@ -66,9 +66,9 @@ def show() -> None:
 
 def repeated(name: str, word: str, now: State) -> tuple[HeadView, np.ndarray] | None:
     """The head of a twin's first encoder layer that is asked for, or that places move most; its scores."""
-    if (known := models.known(f"{catalogue.TWINS}/{name}")) is None:
+    if (known := models.known(f"{models.TWINS}/{name}")) is None:
         return None
-    run = traced(Request(known, " ".join([word] * COUNT), "greedy", TARGET))
+    run = translate(Request(known, " ".join([word] * COUNT), "greedy", TARGET), whole=True)
     views = [run.head("encoder", 0, i) for i in range(run.config.n_heads)]
     # the end of the text is another token and left out
     scores = [view.scores[:-1, :-1] - view.scores[:-1, :-1].mean() for view in views]

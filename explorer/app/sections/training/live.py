@@ -84,7 +84,7 @@ def view_of(at: PairLook) -> HeadView:
     """As much of the chosen head's map, or the telling one's, as one figure holds."""
     config, run = at.forced.config, at.forced
     size = config.stacks["decoder"].n_layers, config.n_heads
-    head, _ = fit_head(KIND, session.current().born, size, at.telling)
+    head = fit_head(KIND, session.current().born, size, at.telling)
     rows, columns = (min(LARGEST, len(tokens)) for tokens in (run.target_tokens, run.source_tokens))
     return run.head(KIND, *head, Window(0, rows, 0, columns))
 

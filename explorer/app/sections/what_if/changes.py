@@ -7,7 +7,7 @@ import streamlit as st
 
 from explorer.app.address import State, session
 from explorer.app.address.change_list import Listed
-from explorer.app.controls import part, pickers, plain
+from explorer.app.controls import part, plain
 from explorer.app.sections.what_if.forms import GROUPS, Sort, one, unchanged
 from explorer.app.server import runs
 from explorer.app.server.view import View
@@ -57,7 +57,7 @@ def _one(number: int, item: Listed, items: tuple[Listed, ...], opened: View | No
         changed.take((*before, Listed(item.change, on), *after), target=target)
 
     with st.container(horizontal=True, vertical_alignment="center", gap="xsmall", width="content"):
-        control = pickers.control(f"changed.on.{number}", item.on, switch, [said])
+        control = session.control(f"changed.on.{number}", item.on, switch, [said])
         st.checkbox(said if item.on else f":gray[{said} (off)]", item.on, width="content", **control)
         take = partial(changed.take, (*before, *after))
         icon, does = ":material/close:", "Remove this change"
@@ -86,7 +86,7 @@ def add(opened: View) -> None:
         selection_mode="multi",
         default=hidden,
         width="stretch",
-        **pickers.control("what-if.words", hidden, _hide, words),
+        **session.control("what-if.words", hidden, _hide, words),
     )
     if len(opened.translation.source_tokens) > _MOST:
         st.caption(f"The first {_MOST} tokens; a mask of cross-attention can hide any key.")

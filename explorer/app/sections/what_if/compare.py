@@ -20,7 +20,7 @@ from explorer.app.sections.what_if.sides import (
     sides,
     usual_text,
 )
-from explorer.app.server import catalogue
+from explorer.app.server import models
 from explorer.app.server.view import View
 from explorer.figures import heatmap
 from explorer.figures.base import captions, labels
@@ -91,15 +91,15 @@ def controls(opened: View, now: State, kind: str) -> None:
         name = f"against.{mode}"
         if mode in ("forced", "sentence"):
             text = now.other or usual_text(opened, mode)
-            control = pickers.control(name, text, lambda other: session.change(other=other.strip() or None))
+            control = session.control(name, text, lambda other: session.change(other=other.strip() or None))
             st.text_input("The other text", text, label_visibility="collapsed", width=500, **control)
         elif mode == "untrained":
-            more: dict[str, Any] = pickers.control(name, value, take) | {"label_visibility": "collapsed"}
+            more: dict[str, Any] = session.control(name, value, take) | {"label_visibility": "collapsed"}
             st.number_input("Seed of the twin", 1, MOST_SEED, value, width=140, **more)
         elif mode in ("head", "model"):
             offers: dict[str, dict[Any, str]] = {
                 "head": {(i, j): labels.head_phrase(i, j) for i in range(layers) for j in range(heads)},
-                "model": {each: each for each in catalogue.available()},
+                "model": {each: each for each in models.available()},
             }
             others = offers[mode]
             chosen = value if value in others else next(iter(others))

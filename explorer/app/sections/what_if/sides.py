@@ -16,7 +16,7 @@ from explorer.app.address.kinds import (
 )
 from explorer.app.address.state import page_value
 from explorer.app.maps.looking import HeadSelection, looks_of
-from explorer.app.server import catalogue, models, per_run, runs
+from explorer.app.server import models, per_run, runs
 from explorer.app.server.view import View
 from explorer.app.shell import fitting
 from explorer.figures.base import labels
@@ -95,7 +95,7 @@ def first_value(opened: View, kind: str, head: Head, mode: str) -> Any:
         return 1
     if mode == "head":
         return head[0], (head[1] + 1) % opened.source.sizes[kind][1]
-    names = catalogue.available() if mode == "model" else ()
+    names = models.available() if mode == "model" else ()
     return next(
         (name for name in names if name != opened.request.model), opened.request.model if names else None
     )
@@ -112,12 +112,12 @@ def second_side(first: Side, mode: str, value: Any, text: str | None) -> tuple[s
     if mode == "uniform":
         return here, Side("uniform attention", look, True)
     if mode == "head":
-        other = fitting.fit_head(look.kind, value, opened.source.sizes[look.kind], value)[0]
+        other = fitting.fit_head(look.kind, value, opened.source.sizes[look.kind], value)
         return here, Side(labels.head_phrase(*other), replace(look, head=other))
     if mode == "untrained":
         twin = View(asked, per_run.untrained(opened, value), None)
         return f"{asked.model}, trained", Side(f"untrained twin, seed {value}", replace(look, opened=twin))
-    if mode == "model" and value not in catalogue.available():
+    if mode == "model" and value not in models.available():
         raise ValueError("The address names a model that is not available; choose a model from the list.")
     typed = clean(text or usual_text(opened, mode)) if mode in ("forced", "sentence") else ""
     names, more = {
@@ -128,7 +128,7 @@ def second_side(first: Side, mode: str, value: Any, text: str | None) -> tuple[s
     }[mode]
     source = models.find(str(value)) if mode == "model" else asked.source
     asked = replace(asked, source=source, **more)  # type: ignore[arg-type]
-    head = fitting.fit_head(look.kind, look.head, source.sizes[look.kind], look.head)[0]
+    head = fitting.fit_head(look.kind, look.head, source.sizes[look.kind], look.head)
     return names[0], Side(names[1], replace(look, opened=View(asked, runs.translate(asked), None), head=head))
 
 
@@ -162,4 +162,6 @@ def notes(opened: View, now: State, other: HeadSelection) -> Iterator[str]:
         yield "A and B are the same head, so nothing can differ."
     if mode == "head":
         size = own.config.sizes[other.kind]
-        yield from (f"B: {each}" for each in fitting.fit_head(other.kind, value, size, value)[1])
+        notes = list[str]()
+        fitting.fit_head(other.kind, value, size, value, notes.append)
+        yield from (f"B: {each}" for each in notes)

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from explorer.app.address.parameters import parse
-from explorer.app.address.state import State, keys, run_declarations
-from explorer.app.server import catalogue, examples, models, runs
+from explorer.app.address.state import KEYS, State, run_declarations
+from explorer.app.server import examples, models, runs
 from explorer.app.server.lessons.files import CHECKS, ROOT, Lesson, LessonError, Step, read
 from explorer.app.server.source import Source
 from explorer.app.server.stores import Recent
@@ -63,18 +63,16 @@ def open_view(now: State, needs: Sequence[str]) -> tuple[View, State]:
     Without a model, it is the first one that has the kinds of attention that are needed.
     """
     source = models.find(now.model) if now.model else _fitting(needs)
-    asked = runs.request(now, source, examples.sentence_of(source, now))
-    found = View(asked, runs.traced(asked), None)
-    heads: dict[str, Any] = {
-        kind: getattr(now, kind) or runs.default_head(source, kind) for kind in source.sizes
-    }
-    step = found.first_step if now.step is None else now.step
+    asked = runs.request(now, source, examples.passage(source, now).sentence)
+    found = View(asked, runs.translate(asked, whole=True), None)
+    heads: dict[str, Any] = {k: getattr(now, k) or first for k, first in source.default_heads.items()}
+    step = found.opening.step if now.step is None else now.step
     return found, State(step=step, source=now.source, **heads)
 
 
 def _fitting(needs: Sequence[str]) -> Source:
     """The first model with some kinds of attention; the first of all if none has them."""
-    found = [models.find(name) for name in catalogue.available()]
+    found = list(models.available().values())
     return next((each for each in found if all(kind in each.sizes for kind in needs)), found[0])
 
 
@@ -108,7 +106,7 @@ def check(path: Path) -> list[tuple[int, str]]:
         lesson = read(path)
     except LessonError as error:
         return list(error.found)
-    models.loading().wait()
+    models.loading.wait()
     return [
         (step.line, wrong)
         for step in lesson.steps
@@ -121,7 +119,7 @@ def unreadable(step: Step) -> list[str]:
     """What nobody reads of a step's address: it is neither a value of all pages nor one of this page."""
     run_declarations(ROOT / step.page)
     _, wrong = parse({name: [value] for name, value in step.params.items()})
-    names = [name for name, value in step.params.items() if name in wrong or name not in keys()]
+    names = [name for name, value in step.params.items() if name in wrong or name not in KEYS]
     return [f"the address's {name}={step.params[name]} cannot be read." for name in names]
 
 

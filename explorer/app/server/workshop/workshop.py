@@ -15,7 +15,7 @@ from typing import IO
 
 import streamlit as st
 
-from explorer.app.server import catalogue
+from explorer.app.server import models
 from explorer.app.server.hosted import Limits, closed
 from explorer.app.server.workshop.plan import PLAN_FILE, Pairs, Plan, TrainingOrder, example
 from explorer.app.server.workshop.run import MB, RUN, TrainingRun
@@ -117,8 +117,8 @@ class Workshop:
                     "or digit."
                 )
             taken = {
-                *catalogue.available(),
-                *catalogue.FOLDERS,
+                *models.available(),
+                *models.FOLDERS,
                 *(path.name for path in self._models.iterdir()),
             }
             if name.lower() in map(str.lower, taken):
@@ -189,4 +189,4 @@ def _workshop(models: str) -> Workshop:
 
 def workshop() -> Workshop:
     """The workshop that all visitors share."""
-    return _workshop(str(catalogue.own_models()))
+    return _workshop(str(models.own_models()))

@@ -16,7 +16,7 @@ from explorer.app.address import State, session, sitemap
 from explorer.app.address.kinds import LESSON
 from explorer.app.address.parameters import KEEP, parse
 from explorer.app.controls import part, plain, refusal
-from explorer.app.server import catalogue, models
+from explorer.app.server import models
 from explorer.app.server.lessons import asking
 from explorer.app.server.lessons.files import CHECKS, FACTS, Lesson, Step, every, find
 from explorer.app.server.view import View
@@ -99,22 +99,18 @@ def draw(
     now: State,
     page: str,  # as in `sitemap.PAGES`
 ) -> None:
-    """Draws the strip at the top of a page if a lesson is open, with a place for its question."""
+    """Draws the strip of the open lesson at the top of a page, with a place for its question."""
     _place.set(None)
-    session.silence(None)
     lesson, at = _open(now)
     if lesson is None:
-        if now.lesson is not None:
-            session.resolve(lesson=None)
-            session.notice("The lesson that the address names is not here.")
+        session.resolve(lesson=None)
+        session.notice("The lesson that the address names is not here.")
         return
     step = lesson.steps[at]
     if lesson.is_check:
         with st.spinner("Choosing a sentence"), suppress(KeyError, ValueError, OSError):
-            now = session.resolve(
-                **asking.of_check(models.find(now.model or catalogue.DEFAULT), lesson, step)
-            )
-    session.lesson_notes().setdefault(lesson.name, {}).setdefault(at, None)
+            now = session.resolve(**asking.of_check(models.find(now.model or models.DEFAULT), lesson, step))
+    session.visit().lesson_notes.setdefault(lesson.name, {}).setdefault(at, None)
     st.html(_STYLE)
     with st.container(key="lesson"):
         controls = _head(lesson, at, _moved(step, now, page))
@@ -210,14 +206,14 @@ def ask(opened: View) -> None:
             is_open = lesson.is_check or _noted(opened, found, step) is None
             # what is built is graded by what is drawn, so there the page keeps nothing back
             if found.has_margin and is_open and question.quantity != BUILD:
-                session.silence([each.name for each in found.options])
+                session.visit().silent = [each.name for each in found.options]
         with place:
             _question(opened, question, where, step)
 
 
 def _noted(opened: View, measured: Measured, step: tuple[str, int]) -> dict[str, Any] | None:
     """What is noted of the visitor's answer to this very question."""
-    noted: dict[str, Any] | None = session.lesson_notes().get(step[0], {}).get(step[1])
+    noted: dict[str, Any] | None = session.visit().lesson_notes.get(step[0], {}).get(step[1])
     same = noted is not None and (noted["asked"], noted["sentence"]) == (measured.asks, opened.request.text)
     return noted if same else None
 
@@ -246,7 +242,7 @@ def built(
 def _ended(name: str) -> bool:
     """Whether the visitor has seen every step of a lesson."""
     lesson = find(name)
-    return lesson is not None and {*range(len(lesson.steps))} <= {*session.lesson_notes().get(name, {})}
+    return lesson is not None and {*range(len(lesson.steps))} <= {*session.visit().lesson_notes.get(name, {})}
 
 
 @part
@@ -265,7 +261,7 @@ def _question(opened: View, question: Question, at: Viewpoint, step: tuple[str, 
         )
         return
     noted, is_check = _noted(opened, found, step), step[0] in CHECKS
-    if noted is not None and session.silent() is not None and not is_check:
+    if noted is not None and session.visit().silent is not None and not is_check:
         session.rerun()  # the page may speak
     st.markdown(f"*{plain(found.asks)}*")
     if question.quantity == BUILD:
@@ -314,7 +310,7 @@ def _choose(opened: View, measured: Measured, choice: int, step: tuple[str, int]
 def _note(
     opened: View, measured: Measured, step: tuple[str, int], chose: str, right: bool, reason: str
 ) -> None:
-    session.lesson_notes().setdefault(step[0], {})[step[1]] = {
+    session.visit().lesson_notes.setdefault(step[0], {})[step[1]] = {
         "sentence": opened.request.text,
         "model": opened.request.model,
         "asked": measured.asks,

@@ -7,7 +7,6 @@ import streamlit as st
 
 from explorer.app.address import session
 from explorer.app.controls import part, plain, refusal
-from explorer.app.controls.pickers import control
 from explorer.app.server import hub_models, memory, suggested
 from explorer.app.server.hub_models import HubQuestion
 from explorer.app.server.jobs import Job
@@ -27,11 +26,12 @@ Take = Callable[[str], object]
 def draw(take: Take) -> None:
     """Draws the form, or the progress of a download; opens the model when the download ends."""
     if hub_models.question().download is None:
-        part(_panel)()
+        _panel()
     else:
-        part(_fetched, run_every=_EVERY)(take)
+        _fetched(take)
 
 
+@part(run_every=_EVERY)
 def _fetched(take: Take) -> None:
     """Draws the progress of a download, twice a second; its end draws the whole page again."""
     question = hub_models.question()
@@ -41,6 +41,7 @@ def _fetched(take: Take) -> None:
         _progress(question, question.download, take)
 
 
+@part
 def _panel() -> None:
     """Draws the form; the start of a download draws the whole page again."""
     question = hub_models.question()
@@ -64,7 +65,9 @@ def _form(question: HubQuestion) -> None:
         placeholder="Helsinki-NLP/opus-mt-en-fr",
         disabled=blocked,
         help=f"Any model of {known_names()}, or one trained with this package.",
-        **control("hub.grey" if blocked else "hub", question.name, _ask),  # a disabled field loses its text
+        **session.control(
+            "hub.grey" if blocked else "hub", question.name, _ask
+        ),  # a disabled field loses its text
     )
     if reason is not None:
         st.caption(plain(reason))

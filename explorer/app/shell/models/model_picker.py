@@ -8,11 +8,10 @@ import streamlit as st
 from explorer.app.address import State, session, sitemap
 from explorer.app.controls import plain
 from explorer.app.controls.pickers import choose
-from explorer.app.server import catalogue, imported, models, runs
+from explorer.app.server import models
 from explorer.app.server.hub_models import question
-from explorer.app.server.imported import Imported
-from explorer.app.server.models import ModelHandle
-from explorer.app.server.source import FILE, Source
+from explorer.app.server.models import Imported, ModelHandle
+from explorer.app.server.source import Source
 from explorer.app.shell import menu, waiting
 from explorer.app.shell.fitting import fit_model
 from explorer.app.shell.models import hub_picker
@@ -32,18 +31,19 @@ def pick_model(now: State, page: str = sitemap.HOME) -> Source | None:
     with st.sidebar:
         place = st.container()
         menu.draw()
-    names = [*catalogue.available(), *imported.traces()]
+    known = models.available()
+    names = [*known, *session.visit().files]
     if not names:
         st.error(
             "There is no model here. Put one into assets/models, or train one with "
             "`python -m transformer train`."
         )
         return None
-    name = _fitted(names, now.model)
+    name = now.model if now.model in names else _fitted(names, now.model)
     with place:
-        texts = {each: each if each.startswith(FILE) else models.handle(each).label for each in names}
+        texts = {each: known[each].label if each in known else each for each in names}
         choose("model", "Model", texts, name, take_model, labelled=True)
-    source = models.find(name)
+    source = known.get(name) or Imported(name)
     _load(source)
     with place:
         if drawn := sitemap.draws(sitemap.at(page, now.view)):
@@ -51,23 +51,20 @@ def pick_model(now: State, page: str = sitemap.HOME) -> Source | None:
         elif isinstance(source, ModelHandle):
             line, more = _about(source)
             st.caption(plain(line or more), help=plain(more) if line else None)
-        _pick_language(source, now)
+        if source.pieces:
+            _pick_language(source, now)
         hub_picker.draw(take_model)
     return source
 
 
 def _fitted(names: list[str], wanted: str | None) -> str:
-    name, notes = fit_model(wanted, names)
-    if notes and wanted is not None and is_name(wanted):
+    if wanted is not None and is_name(wanted):
+        name, away = names[0], f"{wanted} is not on this machine"
         question().suggest(wanted)
-        notes = [
-            f"{wanted} is not on this machine, so {name} is shown. "
-            f"Download {wanted} from the Hub, on the left."
-        ]
-    for note in notes:
-        session.notice(note)
-    if name != wanted:
-        session.resolve(model=name)
+        session.notice(f"{away}, so {name} is shown. Download {wanted} from the Hub, on the left.")
+    else:
+        name = fit_model(wanted, names)
+    session.resolve(model=name)
     return name
 
 
@@ -86,7 +83,7 @@ def _about(source: ModelHandle) -> tuple[str, str]:
 def take_model(name: str) -> None:
     """Opens another model; keeps the sentence, the step, the view, and heads that the visitor chose."""
     if isinstance(found := models.known(name), Imported):
-        nowhere = dict.fromkeys(("step", "source", *catalogue.KINDS))
+        nowhere = dict.fromkeys(("step", "source", *models.KINDS))
         session.change(model=name, **nowhere, **found.selection)
         return
     now = session.current()
@@ -94,17 +91,17 @@ def take_model(name: str) -> None:
         session.notice(
             "The source token is no longer chosen, because each model splits texts in its own way."
         )
-    session.change(model=name, source=None, **{kind: _chosen(now, kind) for kind in catalogue.KINDS})
+    session.change(model=name, source=None, **{kind: _chosen(now, kind) for kind in models.KINDS})
 
 
 def _chosen(now: State, kind: str) -> Head | None:
     """The head of a kind, if the visitor chose it; None if the model opened with it."""
     head: Head | None = getattr(now, kind)
     try:
-        opened_with = runs.default_head(models.find(now.model or next(iter(catalogue.available()))), kind)
+        opens = models.find(now.model or next(iter(models.available()))).default_heads[kind]
     except (KeyError, ValueError, OSError):
         return head
-    return None if head == opened_with else head
+    return None if head == opens else head
 
 
 def _load(source: Source) -> None:
@@ -112,17 +109,14 @@ def _load(source: Source) -> None:
     with suppress(KeyError, ValueError, OSError):
         if isinstance(source, ModelHandle) and source.description is None and not source.resident:
             with st.spinner(waiting.loads(source)):
-                runs.first_choice(source)
+                _ = source.default_heads
 
 
 def _pick_language(source: Source, now: State) -> None:
     """Lets the visitor choose among several target languages; a sentence may name its language itself."""
-    pieces = source.pieces
-    if not pieces:
-        return
     named = source.named_in(now.text or "")
     chosen = named or source.language_of(now.language)
-    names = {piece: language_name(piece) for piece in pieces}
+    names = {piece: language_name(piece) for piece in source.pieces}
     found = dict(sorted(names.items(), key=lambda item: item[1]))
     more = {"labelled": True, "disabled": named is not None}
     if not source.names_pair:

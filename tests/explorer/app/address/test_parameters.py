@@ -14,7 +14,7 @@ from explorer.app.address import sitemap
 from explorer.app.address.change_list import Listed, listed, parted
 from explorer.app.address.kinds import HEAD, LINE, POSITION, TEXT
 from explorer.app.address.parameters import as_params, carried, parse
-from explorer.app.address.state import State, changed, elsewhere, keys, page_value
+from explorer.app.address.state import KEYS, State, changed, elsewhere, page_value
 from transformer import interventions as do
 
 for module in (
@@ -27,7 +27,7 @@ for module in (
 ):
     import_module(f"explorer.app.sections.{module}")
 page_value("swap", HEAD)
-KINDS = {name: key.kind for name, key in keys().items()}
+KINDS = {name: key.kind for name, key in KEYS.items()}
 EXAMPLES = {
     "sentence": ("3", "all"),
     "more": ("1.1_2.3_1.4",),
@@ -182,7 +182,7 @@ def script(trace: str, more: dict[str, object]) -> None:
 
     session.adopt()
     event = {"trace": trace, "step": 2, "source": None, "seq": 1, **more}
-    st.session_state[session.view_key("home")] = {"at": event}
+    st.session_state[f"{session.LINKED}home"] = {"at": event}
     limits = CursorRange("here", steps=5, sources=4)
     chose = session.on_linked_view(
         "home",

@@ -45,8 +45,8 @@ def test_a_local_start_is_bounded_by_nothing(value: str, monkeypatch, capsys) ->
     if value:
         monkeypatch.setenv(HOSTED_VARIABLE, value)
     assert Bounds.from_environment() == Bounds()
-    hosted.check_texts(LONG * 100, None)
-    hosted.check_search("beam-8")
+    hosted.check(LONG * 100, None)
+    hosted.check(decode="beam-8")
     hosted.check_draws(16)
     hosted.log("page", page="app")
     assert hosted.closed() is None
@@ -106,12 +106,12 @@ def test_the_environment_sets_the_bounds(variables, bounds, monkeypatch):
 
 @pytest.mark.usefixtures("on")
 def test_what_is_too_large_is_refused_in_a_sentence_and_logged(capsys) -> None:
-    hosted.check_texts("short", None)
-    hosted.check_search("beam-4")
+    hosted.check("short", None)
+    hosted.check(decode="beam-4")
     hosted.check_draws(8)
     for reason, check in (
-        ("length", lambda: hosted.check_texts("short", LONG)),
-        ("beam", lambda: hosted.check_search("beam-5")),
+        ("length", lambda: hosted.check("short", LONG)),
+        ("beam", lambda: hosted.check(decode="beam-5")),
         ("draws", lambda: hosted.check_draws(9)),
     ):
         with pytest.raises(ValueError, match=r"[Tt]his server"):

@@ -16,9 +16,9 @@ from app_pages import write_language_model
 from closed_form import CASES
 from sources import named
 
-from explorer.app.server import catalogue, hub_models, measured, memory, models, runs, studies, surveys
+from explorer.app.server import hub_models, measured, memory, models, studies, surveys
 from explorer.app.server.cells import written
-from explorer.app.server.examples import examples, text_on
+from explorer.app.server.examples import text_on
 from explorer.app.server.per_run import branched
 from explorer.app.server.runs import Request
 from explorer.app.server.source import Source, per_model
@@ -48,14 +48,32 @@ def test_a_directory_is_a_model_by_its_place_its_config_and_a_name_that_an_addre
         path = place(name)
         if name.endswith("writer"):
             (path / "config.json").write_text('{"architecture": "language_model"}')
-    kinds = catalogue.available(), catalogue.language_models()
-    own = [[name for name, path in each.items() if tmp_path in path.parents] for each in kinds]
+    kinds = models.available(), models.language_models()
+    own = [[name for name, model in each.items() if tmp_path in model.path.parents] for each in kinds]
     assert own == [["mine", "positions/mine"], ["language/writer"]]
+
+
+def test_what_the_files_of_a_model_say_is_read_once_until_one_of_them_changes(place, monkeypatch):
+    path = place("mine")
+    model = models.available()["mine"]
+    assert (model.config.sizes, model.label, model.writes) == (model.sizes, "mine", False)
+    with monkeypatch.context() as still:
+        for name in ("described", "read_json", "read_header"):
+            still.setattr(models, name, pytest.fail)
+        again = models.find("mine")
+        assert again is models.available()["mine"] is model
+        assert (again.config.sizes, again.label, again.writes) == (model.sizes, "mine", False)
+    for seconds, changed in ((1, path / "config.json"), (2, path)):  # as if a file were removed
+        before = models.find("mine")
+        os.utime(changed, ns=(1, time.time_ns() + seconds * 10**9))
+        assert models.find("mine") != before
+    (path / "config.json").unlink()
+    assert models.known("mine") is None
 
 
 def test_a_model_says_where_it_runs_before_and_after_it_is_loaded(place, monkeypatch):
     place("mine")
-    model, said = models.handle("mine"), []
+    model, said = models.find("mine"), []
     for device in ("tpu", "cuda", ""):
         monkeypatch.setenv(VARIABLE, device)
         said.append(model.runs)
@@ -112,13 +130,13 @@ def test_one_language_is_no_choice_and_a_branch_of_a_search_is_a_run(place, monk
 
 # --- examples -----------------------------------------------------------------------------------------------
 
-WITH_EXAMPLES = sorted(path.parent.name for path in catalogue.BUNDLED.glob("*/examples.json"))
+WITH_EXAMPLES = sorted(path.parent.name for path in models.BUNDLED.glob("*/examples.json"))
 
 
 @pytest.mark.parametrize("name", WITH_EXAMPLES)
 def test_a_bundled_model_fulfils_what_its_examples_claim_and_every_target_word_has_a_gloss(name: str):
-    model = load_translator(catalogue.BUNDLED / name)
-    for example in examples(models.find(name)):
+    model = load_translator(models.BUNDLED / name)
+    for example in models.find(name).samples.examples:
         claim, run = example.claim, model.translate(example.text)
         step, place = claim_step(example, run.target_tokens), find_word(run.source_tokens, claim.source)
         assert None not in (step, place)
@@ -134,21 +152,21 @@ def test_a_bundled_model_fulfils_what_its_examples_claim_and_every_target_word_h
 
 
 def test_a_model_opens_on_its_own_first_example_or_that_of_the_usual_one():
-    first = {name: examples(models.find(name)) for name in (*WITH_EXAMPLES, "positions/rotary")}
-    assert first["positions/rotary"] == first["en-de"] != first[catalogue.DEFAULT]
+    first = {name: models.find(name).samples.examples for name in (*WITH_EXAMPLES, "positions/rotary")}
+    assert first["positions/rotary"] == first["en-de"] != first[models.DEFAULT]
     assert {name: text_on(models.find(name), None) for name in first} == {n: first[n][0].text for n in first}
     assert text_on(None, "Own words.") == "Own words."
-    assert surveys.named(models.find(catalogue.DEFAULT)) == "Tatoeba"
+    assert surveys.named(models.find(models.DEFAULT)) == "Tatoeba"
 
 
-MODEL = catalogue.BUNDLED / catalogue.DEFAULT
+MODEL = models.BUNDLED / models.DEFAULT
 CLOSE = 1e-5
 
 
 def test_the_shipped_run_is_the_first_example_as_the_bundled_model_computes_it():
     shipped = measured.first(MODEL)
     assert shipped is not None, "The model or the example changed: run `python -m explorer survey`."
-    fresh = load_translator(MODEL).translate(examples(models.find(MODEL.name))[0].text)
+    fresh = load_translator(MODEL).translate(models.find(MODEL.name).samples.examples[0].text)
     for name in ("source_text", "text", "source_tokens", "decoder_input_tokens", "target_tokens", "method",
                  "model", "config", "notes"):  # fmt: skip
         assert getattr(shipped, name) == getattr(fresh, name)
@@ -184,22 +202,24 @@ HEAD = "alignment head (head 1 of layer 1, row that predicts the word)"
 
 @pytest.fixture
 def view_of(closed_form_models, monkeypatch: pytest.MonkeyPatch) -> Callable[..., View]:
-    monkeypatch.setattr(runs, "default_head", lambda name, kind: (0, 0))
-    monkeypatch.setattr(runs, "aligner", lambda name: Aligner(((0, 0),), "predicted"))
+    source = named("shift")
+    monkeypatch.setitem(vars(source), "default_heads", {"cross": (0, 0)})
+    monkeypatch.setitem(vars(source), "aligner", Aligner(((0, 0),), "predicted"))
     run = load_translator(closed_form_models["shift"]).translate(CASE.sentence)
-    return lambda example=None: View(Request(named("shift"), CASE.sentence, "greedy", None), run, example)
+    return lambda example=None: View(Request(source, CASE.sentence, "greedy", None), run, example)
 
 
 def test_a_run_opens_on_the_claim_of_its_example_else_on_a_word_of_the_head_and_so_do_its_glosses(view_of):
     own, place = view_of(), CASE.target_tokens.index("▁neun")
-    assert own.claimed_step is None
-    assert CASE.target_tokens[own.first_step] != "</s>"
-    assert {gloss["origin"] for gloss in own.glosses.values()} == {HEAD}
+    assert own.opening.claimed is None
+    assert CASE.target_tokens[own.opening.step] != "</s>"
+    assert {gloss["origin"] for gloss in own.opening.glosses.values()} == {HEAD}
     claimed = view_of(Example("shift", CASE.sentence, "", CLAIM, {"neun": "the number nine"}))
-    assert claimed.first_step == claimed.claimed_step == place
-    assert claimed.glosses == {**own.glosses, place: {"text": "the number nine", "origin": EXAMPLE}}
+    assert claimed.opening.step == claimed.opening.claimed == place
+    number = {place: {"text": "the number nine", "origin": EXAMPLE}}
+    assert claimed.opening.glosses == own.opening.glosses | number
     lost = view_of(Example("shift", CASE.sentence, "", replace(CLAIM, target="Haus", source="house"), {}))
-    assert (lost.claimed_step, lost.first_step) == (None, own.first_step)
+    assert (lost.opening.claimed, lost.opening.step) == (None, own.opening.step)
 
 
 def test_a_value_of_a_run_is_made_once_for_each_run_and_each_position_not_for_what_listens(view_of):

@@ -15,8 +15,8 @@ from waiting import until
 
 from explorer.app.maps.run_export import trace_file
 from explorer.app.server import imported, memory, stores
-from explorer.app.server.memory import Collector
 from explorer.app.server.stores import NoRoomError, Recent, Residents, bytes_of
+from explorer.app.server.visits import Collector
 from transformer import Capture
 
 
@@ -54,7 +54,7 @@ def resident(residents: Residents, name: str, needed: int = 0) -> Model:
 
 
 def names(residents: Residents) -> list[str]:
-    return [name for name in "abc" if (name, name, 0) in residents]
+    return [name for name in "abc" if (name, name, 0) in residents.alive]
 
 
 def test_the_model_used_longest_ago_leaves_with_all_that_was_made_with_it_but_not_in_use():

@@ -22,8 +22,8 @@ from properties import PROPERTY, as_file, damaged, or_refused
 from safetensors.numpy import save_file
 from waiting import until
 
-from explorer.app.server import catalogue
 from explorer.app.server.hosted import DISK, MEMORY, MINUTES, NICE, SWITCH
+from explorer.app.server.models import find
 from explorer.app.server.workshop import plan as plans
 from explorer.app.server.workshop.plan import OWN, PLAN_FILE, TASKS, Plan, TrainingOrder, example, own_pairs
 from explorer.app.server.workshop.run import POINTS, ROOT, Log, difference
@@ -217,7 +217,7 @@ def test_a_run_on_own_pairs_obeys_its_visitor_alone_and_its_model_is_kept(worksh
     assert run.curves().exact
     workshop.keep("numbers")
     assert workshop.run is None
-    assert catalogue.directory("numbers") == models / "numbers"
+    assert find("numbers").path == models / "numbers"
     assert load_translator(models / "numbers").translate("one two").source_tokens
     assert "# numbers" in (models / "numbers" / "README.md").read_text()
     assert read_history(models / "numbers") is not None
