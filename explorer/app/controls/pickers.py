@@ -93,18 +93,20 @@ def examples(
 
 def head_picker(
     kind: str,  # encoder, decoder or cross
-    chosen: Head,  # the one that is shown, from 0
+    chosen: Head | None,  # the one that is shown, from 0; None for `other`
     source: Source,  # the model, or the open file
-    # gets the chosen head; None if nothing but this head changes in the state
-    take: Callable[[Head], object] | None = None,
+    # gets what is chosen; without it nothing but this head changes in the state
+    take: Callable[[Any], object] | None = None,
     width: int | Literal["stretch"] = 240,  # in px
+    other: str = "",  # the name of an entry before the heads that is none of them
 ) -> None:
     """Lets the visitor choose layer and head of one kind; for use inside the fragment that draws the head."""
     take = take or (lambda head: session.change(**{kind: head}))
     roles = source.roles.get(kind, []) if session.visit().silent is None else []
-    found = heads(source.sizes[kind], source.default_heads[kind], roles)
-    label = f"Head of {KIND_NAMES[kind].lower()}"
-    choose(f"head.{kind}", label, found, chosen, lambda head: take(tuple(head)), texts=True, width=width)
+    found: dict[Any, str] = {None: other} if other else {}
+    found |= heads(source.sizes[kind], source.default_heads[kind], roles)
+    label, pick = f"Head of {KIND_NAMES[kind].lower()}", lambda head: take(head and tuple(head))
+    choose(f"head.{kind}", label, found, chosen, pick, texts=True, width=width)
 
 
 def kind_picker(

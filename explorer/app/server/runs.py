@@ -78,7 +78,8 @@ class Request:
     @property
     def trace(self) -> str:
         """A short name of the translation, which figures, events and the view use to match each other."""
-        given = self.target or "", str(self.target is None), write_text(self.changes), str(self.drawing)
+        changes = write_text(self.changes) if self.changes else ""
+        given = self.target or "", str(self.target is None), changes, str(self.drawing)
         parts = "\0".join((self.source.name, self.text, self.decode, *given))
         return hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 

@@ -115,27 +115,19 @@ def controls(opened: View, now: State, rules: LinkRules) -> None:
     def keep(name: str, value: object) -> None:
         session.change(**rules.values | {name: None if value == "predicted" else value})
 
+    def take(head: Head | None) -> None:
+        if head is None:
+            session.change(aligner=None, rows=None)
+        else:
+            keep("cross", head)
+
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        head = rules.head or now.cross or (0, 0)
-        pickers.head_picker("cross", head, opened.source, partial(keep, "cross"))
+        best = "" if rules.best is None else "the model's best aligner"
+        pickers.head_picker("cross", None if rules.best else rules.head, opened.source, take, other=best)
         of_row, row = partial(keep, "rows"), rules.aligner.rows
         pickers.choose("alignment.rows", "Row", ROWS, row, of_row, texts=True, width=215)
-        take = lambda rule: session.change(rule=None if rule == "strongest" else rule)  # noqa: E731
-        pickers.choose("alignment.rule", "Rule", RULES, rules.rule, take, texts=True, width=215)
-        if rules.best is False:
-            st.button(
-                "Best aligner",
-                "alignment.own",
-                "Back to the head or mean with the lowest alignment error of this model",
-                type="tertiary",
-                icon=":material/undo:",
-                on_click=session.change,
-                kwargs={"aligner": None, "rows": None},
-            )
-        elif rules.head is None:
-            st.caption(f"{rules.name}: the model's best aligner; choose a head to see it alone")
-        elif rules.head != now.cross:
-            st.caption("the model's best aligner; your head stays chosen elsewhere", width="content")
+        of_rule = lambda rule: session.change(rule=None if rule == "strongest" else rule)  # noqa: E731
+        pickers.choose("alignment.rule", "Rule", RULES, rules.rule, of_rule, texts=True, width=215)
 
 
 def every_head(opened: View, text: Text, pair: GoldPair, rules: LinkRules) -> None:
