@@ -85,12 +85,6 @@ def test_a_gold_pair_is_forced_and_brings_its_links(monkeypatch: pytest.MonkeyPa
     assert "gold" not in at.query_params
 
 
-def test_the_bundled_sample_has_pairs_whose_links_fit():
-    pairs = gold.sample(models.find("en-de"))
-    assert len(pairs) >= 20
-    assert all(pair.sure <= pair.possible for pair in pairs)
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -166,21 +160,6 @@ def test_a_very_long_text_is_drawn_in_a_window_that_says_so_and_can_be_moved():
     assert "source words 1–100" in words(at)
 
 
-def test_links_are_told_as_suggestions_with_the_error_of_the_head():
-    layer, head = models.find("en-de").heads["default"]["cross"]
-    at = align(model="en-de", text="The dog sleeps.", aligner="own", cross=f"{layer + 1}.{head + 1}")
-    known = models.find("en-de").heads["heads"]["cross"][layer][head]
-    assert f"Head {head + 1} of layer {layer + 1} suggests" in words(at)
-    assert "suggestions of attention, not facts" in words(at)
-    assert f"this head, over pairs with links made by hand, is **{percent(known['aer'])}**" in words(
-        at
-    ).replace("\\", "")
-    assert f"the diagonal would have {percent(known['aer_diagonal'])}" in words(at)
-    assert "not how much it carried, nor how much it mattered" in words(at)
-    read = align(model="en-de", text="The dog sleeps.", rows="read", cross=f"{layer + 1}.{head + 1}")
-    assert f"is **{percent(known['aer_read'])}**" in words(read)
-
-
 def test_the_best_aligner_opens_and_comes_back_after_another_was_chosen():
     best = models.find("en-de").heads["aligner"]
     ((layer, head),) = best["heads"]
@@ -206,10 +185,3 @@ def test_the_best_aligner_opens_and_comes_back_after_another_was_chosen():
     next(each for each in at.button if each.label == "Best aligner").click().run()
     assert next(each for each in at.selectbox if each.label == "Row").value == best["rows"]
     assert "aligner" not in at.query_params
-
-
-@pytest.mark.parametrize("choice", [{"rule": "mutual"}, {"model": "copy"}], ids=str)
-def test_without_a_measured_error_the_page_claims_none(choice: dict[str, str]):
-    at = align(**{"model": "en-de", "text": "one two", **choice})
-    assert "show how many are right" in words(at)
-    assert "of this head" not in words(at)

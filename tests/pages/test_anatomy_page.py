@@ -6,16 +6,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from app_pages import array, click_menu, functions, named_charts, run, said, strip, words
+from app_pages import array, functions, named_charts, run, strip, words
 from closed_form import CASES
 from random_models import random_model
 from streamlit.testing.v1 import AppTest
 
 from explorer.app.address import session
 from explorer.app.sections.whole_model.diagram import PARTS, boxes, parts
-from explorer.app.server import catalogue
 from transformer.config import TransformerConfig
-from transformer.storage.card import Score, scores
+from transformer.storage.card import Score
 from transformer.storage.directory import save_checkpoint
 from transformer.translator import Translator, load_translator
 
@@ -71,39 +70,6 @@ def test_the_feed_forward_network_shows_its_most_active_units(app_models: Path):
     assert shown["anatomy.units"]["data"][0]["hovertext"] == [f"unit {i + 1}" for i in ids.tolist()]
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_known_models_show_the_token_that_must_come_next(name: str):
-    case = CASES[name]
-    at = run(PAGE, model=name, text=case.sentence, step="2", part="output")
-    token = case.target_tokens[1].removeprefix("▁")
-    assert named_charts(at)["anatomy.output"]["data"][0]["hovertext"][0] == token
-    lens = named_charts(at)["anatomy-lens"]["data"]
-    assert lens[0]["text"][-1][0] == token
-    assert lens[1]["text"][-4].startswith(f"<b>{token} ")
-    assert "a table of its own" in words(at)
-    assert "there is no bias" in words(at)
-
-
-def test_the_page_stands_beside_the_paper():
-    told = words(part_of("random"))
-    for figure in ("6 + 6", "512", "28.4", "41.0", "3.5 days on 8 P100", "2 + 3"):
-        assert figure in told
-    assert "not stated in its card" in told
-
-
-def test_the_test_of_the_paper_has_a_row_of_its_own_and_tied_embeddings_are_told_apart():
-    told = words(run(PAGE, model="en-de", text="The dog sleeps.", part="output"))
-    assert "tied" in told
-    known = scores((catalogue.BUNDLED / "en-de" / "README.md").read_text())
-    shared = next(each.value for each in known if "newstest2014" in each.dataset)
-    tatoeba = next(each.value for each in known if "Tatoeba" in each.dataset)
-    rows = {line.split("|")[1].strip(): line for line in told.splitlines() if line.startswith("| ")}
-    assert f"| {shared:g} | 27.3" in rows["BLEU on newstest2014"]
-    assert f"{tatoeba:g} on Tatoeba" in rows["BLEU on other tests"]
-    assert str(tatoeba) not in rows["BLEU on newstest2014"]
-    assert "Only scores on one test can be compared" in told
-
-
 def test_a_card_states_scores_by_test():
     card = [
         Score("newstest2014", "bleu", 3.5, ""),
@@ -112,19 +78,6 @@ def test_a_card_states_scores_by_test():
     ]
     assert functions(PAGE)["bleu"](card) == ("3.5", "3.6 on FLORES")
     assert functions(PAGE)["bleu"]([]) == ("", "")
-
-
-@pytest.mark.parametrize(
-    ("part", "told"),
-    [
-        ("source-embedding", "the encoder could not tell word orders apart"),
-        ("source-embedding", "for token 2, the formula takes 1, because"),
-        ("target-embedding", "the decoder would know the order from its mask alone"),
-        ("decoder-forward", "a non-linear function (relu) acts on each position alone"),
-    ],
-)
-def test_what_a_part_is_for_is_said(part: str, told: str):
-    assert told in words(part_of("random", part))
 
 
 def test_a_click_on_a_box_opens_its_part_and_an_empty_one_changes_nothing(monkeypatch: pytest.MonkeyPatch):
@@ -140,32 +93,6 @@ def test_a_click_on_a_box_opens_its_part_and_an_empty_one_changes_nothing(monkey
         take(points[0]["customdata"] if points else None)
     take(None)
     assert opened == ["output", "encoder-forward"]
-
-
-def test_the_lists_choose_the_same_parts_and_go_into_the_address():
-    at = run(PAGE, model="random")
-    next(each for each in at.selectbox if each.label == "Part").select("decoder-cross").run()
-    next(each for each in at.selectbox if each.label == "Layer").select(2).run()
-    assert not at.exception
-    assert (at.query_params["part"], at.query_params["layer"]) == ("decoder-cross", "3")
-    at = click_menu(at, "app.py")
-    assert not {"part", "layer"} & set(at.query_params)
-
-
-@pytest.mark.parametrize(
-    "params",
-    [
-        {"part": "heart"},
-        {"part": "decoder-end", "model": "copy"},
-        {"part": "encoder-forward", "layer": "99"},
-        {"layer": "x"},
-    ],
-    ids=str,
-)
-def test_a_bad_address_shows_the_nearest_part(params: dict[str, str]):
-    at = run(PAGE, **{"model": "random", **params})
-    assert "anatomy-lens" in named_charts(at)
-    assert said(at)
 
 
 def test_what_the_config_says_is_drawn():

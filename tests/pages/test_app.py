@@ -1,6 +1,5 @@
 """Every page without a browser: what it shows, how it takes a bad address, and what it says."""
 
-import json
 import re
 from pathlib import Path
 
@@ -177,18 +176,6 @@ def test_a_translation_is_made_once(monkeypatch: pytest.MonkeyPatch):
     assert feeds(at)["cross"]["title"] == "Cross L1 H2"
 
 
-@pytest.mark.parametrize("decode", ["greedy", "beam-4", "sample-3"])
-def test_every_way_of_decoding_is_shown(decode: str):
-    at = run(decode=decode)
-    assert decode in str(feeds(at)["next"]["caption"])
-
-
-def test_own_translations_are_forced_and_named_as_such():
-    at = run(target="vier drei zwei")
-    assert [chip["text"] for chip in feeds(at)["strips"]["target"]] == ["vier", "drei", "zwei", "</s>"]
-    assert "not the model's" in str(feeds(at)["next"]["caption"])
-
-
 def test_back_restores_the_earlier_state():
     at = run(step="2")
     before = dict(at.query_params)
@@ -242,53 +229,11 @@ def test_a_link_of_the_menu_without_a_session_opens_what_the_app_chooses():
     assert view(at)["step"] is not None
 
 
-def test_a_broken_model_gives_one_sentence(own_models: Path):
-    broken = own_models / "broken"
-    broken.mkdir()
-    (broken / "config.json").write_text("{}")
-    at = run(model="broken")
-    assert len(at.error) == 1
-
-
 def test_without_any_model_the_page_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("TRANSFORMER_MODELS", str(tmp_path))
     monkeypatch.setattr("explorer.app.server.catalogue.BUNDLED", tmp_path)
     at = run()
     assert "python -m transformer train" in said(at)
-
-
-@pytest.mark.parametrize("page", LINKED)
-def test_a_long_text_is_drawn_in_windows(page: str):
-    text = " ".join(["one two three four five six eight nine ten"] * 12)
-    at = run(page, model="random", text=text, step="90")
-    maps = [data for data in feeds(at).values() if data.get("rows")]
-    assert maps
-    for data in maps:
-        if data["name"] != "whole":
-            assert max(map(len, data["spans"].values())) <= 64
-        assert len(str(data["figure"])) < 120_000
-    assert any("queries" in str(data["caption"]) for data in maps)
-
-
-def test_the_heads_that_open_first_come_from_the_facts():
-    carried = feeds(run(model="random"))
-    assert [carried[kind]["title"] for kind in HEADS["default"]] == [
-        "Encoder L2 H4",
-        "Decoder L1 H2",
-        "Cross L3 H3",
-    ]
-
-
-def test_the_grid_of_heads_can_be_ordered_by_a_fact():
-    at = run("pages/cross_attention.py", model="random")
-    order = next(each for each in at.selectbox if each.label == "Order of the heads")
-    order.select("aer").run()
-    assert not at.exception
-    assert at.query_params["order"] == "aer"
-    carried = feeds(at)["overview"]
-    assert "by alignment error" in str(carried["caption"])
-    assert json.loads(str(carried["figure"]))["data"][1]["customdata"][:2] == [[0, 3], [0, 2]]
-    assert "alignment error 60\u00a0%" in json.loads(str(carried["figure"]))["data"][1]["hovertext"][0]
 
 
 JOINED, SPACE = (f"“{sign}” {means}" for sign, means in labels.SIGNS.items())
@@ -302,13 +247,3 @@ def test_signs_are_explained_where_they_stand(text: str, told: list[str]):
     at = run("pages/cross_attention.py", model="en-de", text=text)
     shown = " ".join(each.value for each in at.caption)
     assert [each for each in (JOINED, SPACE) if each in shown] == told
-
-
-@pytest.mark.parametrize(
-    "page", ["whole_model", "masks", "beam_search", "heads", "inside_a_head", "positions"]
-)
-def test_powers_are_typeset_and_minus_is_no_hyphen(page: str):
-    at = run(f"pages/{page}.py", model="en-de", text="The old house is not for sale.")
-    told = " ".join(each.value for each in (*at.caption, *at.markdown) if "<style" not in each.value)
-    plain_text = re.sub(r"\$[^$]*\$", "", told.replace("\\", ""))
-    assert re.findall(r".{9}\^[−αO\d].{9}|[ (=]-\d\.\d.{9}|\de-\d", plain_text) == []

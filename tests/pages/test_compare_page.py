@@ -1,6 +1,5 @@
 """The page of comparisons without a browser: known differences, controls, texts that differ, the address."""
 
-import json
 from functools import partial
 
 import app_pages
@@ -134,14 +133,6 @@ def test_the_row_of_the_cursor_is_told_framed_and_moved():
     assert f"A and B are {apart[2]:.2f} apart: A puts" in words(at)
 
 
-def test_another_head_opens_on_the_next_one_and_is_in_the_address():
-    at = run(model="random", text="one two three", cross="2.4")
-    box(at, "Compare with").select("head").run()
-    assert not at.exception
-    assert at.query_params["against"] in ("head-2.1", ["head-2.1"])
-    assert NO_DIFFERENCE not in words(at)
-
-
 @pytest.mark.parametrize(
     ("against", "text"),
     [("forced", "."), ("sentence", "."), ("untrained-1", "one"), ("model-reverse", "one")],
@@ -151,13 +142,6 @@ def test_texts_of_one_token_are_compared(text: str, against: str):
     assert not at.error
     assert len(charts(at)) == 3
     assert len(run(against="model-../x").error) == 1, "an unknown model gets one sentence"
-
-
-def test_long_texts_are_compared_whole_and_drawn_in_windows():
-    text = " ".join(["one two three four five six eight nine ten"] * 12)
-    at = run(model="random", text=text, against="sentence", step="90", other=text + " one")
-    assert "rows " in words(at)
-    assert sum(len(json.dumps(spec)) for spec in charts(at)) < 600_000
 
 
 def test_a_changed_run_stands_against_the_run_without_changes_which_is_else_not_offered():

@@ -59,9 +59,3 @@ def test_a_page_follows_every_step_and_no_option_changes_under_a_widget(page: st
                 assert view(at)["step"] == step
             if page == "pages/inside_a_head.py":
                 assert set(re.findall(r"· step (\d+) ·", told(at))) == {str(step + 1)}
-
-
-def test_a_changed_option_is_noticed():
-    known = {"a": ("one", "two")}
-    assert changed(known, {"a": ("one", "two"), "b": ("three",)}) == []
-    assert changed(known, {"a": ("one", "2")}) == ["a"]

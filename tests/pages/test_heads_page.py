@@ -95,19 +95,6 @@ def test_the_survey_that_came_with_a_model_is_shown_at_once(whole_sample: None):
     assert array(bars["y"]) == pytest.approx(found.profiles[CROSS].distances[2, 3], abs=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("kind", "place", "facet", "words"),
-    [
-        ("cross", "1.2", "tokens", "L1 H2 · alignment (row that reads)"),
-        ("cross", "1.2", "tokens", "the 24 pairs with links made by hand show it"),
-        ("cross", "3.2", "tokens", "L3 H2 · alignment (row that predicts)"),
-    ],
-)
-def test_what_is_said_of_a_head_of_en_de(kind, place, facet, words, whole_sample: None):
-    at = run(PAGE, model="en-de", kind=kind, facet=facet, **{kind: place})
-    assert words in told(at)
-
-
 def test_every_bundled_model_comes_with_a_survey_of_its_weights(whole_sample: None):
     paths = {name: path for name, path in catalogue.available().items() if catalogue.BUNDLED in path.parents}
     bundled = paths.keys() - {*catalogue.recurrent()}

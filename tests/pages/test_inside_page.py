@@ -1,21 +1,19 @@
 """Inside a head without a browser: its numbers, other arithmetic, notations, formulas, the address."""
 
-import json
 import re
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
-from app_pages import array, click_menu, run, said, slots, strip, view
+from app_pages import array, run, slots, strip
 from closed_form import CASES
 from inside_page import KINDS, PAGE, charts, equal, independent, line, pictures, told
 from random_models import random_config, random_model
 from streamlit.testing.v1 import AppTest
 
 from explorer.app.sections.inside.look import BADGE
-from explorer.app.sections.inside.steps import CHANGED, STEPS
-from explorer.app.sections.inside.what_if import WHAT_IF
+from explorer.app.sections.inside.steps import STEPS
 from transformer.storage.directory import save_checkpoint
 from transformer.translator import Translator, load_translator
 
@@ -112,50 +110,6 @@ def test_other_arithmetic_keeps_the_true_row_and_shows_its_own(app_models: Path,
     equal(strip(shown["sum"], "head, all keys"), true["b"])
 
 
-def test_switches_and_keys_go_into_the_address_and_stay_off_other_pages():
-    at = step("weights", "encoder", model="random")
-    for label, value in (
-        ("Other arithmetic", "temperature"),
-        ("Number", 0.5),
-        ("Key", 4),
-        ("Notation", "lecture"),
-    ):
-        next(each for each in at.selectbox if each.label == label).select(value).run()
-    assert not at.exception
-    named = {name: at.query_params[name] for name in ("what_if", "key", "notation")}
-    assert named == {"what_if": "temperature-0.5", "key": "5", "notation": "lecture"}
-    assert r"\hat\alpha" in formulas(at)
-    at = click_menu(at, "pages/cross_attention.py")
-    assert not {"what_if", "key", "notation"} & set(at.query_params)
-    at = step("weights", model="random")
-    next(each for each in at.selectbox if each.label == "Key").select(3).run()
-    assert at.query_params["source"] == "4"  # in cross-attention, the source token of the cursor
-    assert view(at)["source"] == 3
-
-
-def test_what_cannot_be_read_in_the_address_is_named():
-    told = said(run(PAGE, what_if="temperature-nan", kind="both", key="x"))
-    assert all(name in told.replace("\\", "") for name in ("what_if", "kind", "key"))
-
-
-@pytest.mark.parametrize(("what_if", "taken"), [("temperature-0", 0.05), ("temperature-1e9", 20)])
-def test_numbers_out_of_range_become_the_nearest(what_if: str, taken: float):
-    at = step("sum", "decoder", model="random", what_if=what_if, key="999")
-    assert next(each.value for each in at.selectbox if each.label == "Number") == taken
-    keys = len(array(charts(at)["values"]["data"][0]["z"]))
-    assert f"This row has {keys} keys; key {keys} is shown." in said(at)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_long_text_shows_at_most_64_keys(kind: str):
-    text = " ".join(["one two three four five six eight nine ten"] * 12)
-    at = step("sum", kind, model="random", text=text, step="90", source="80")
-    shown = charts(at)
-    assert len(array(shown["values"]["data"][0]["z"])) == 64
-    assert sum(len(json.dumps(chart)) for chart in shown.values()) < 400_000
-    assert any("values, one per row · keys " in each["caption"] for each in pictures(at))
-
-
 @pytest.fixture
 def twins(own_models: Path, translator: Translator) -> None:
     """Random models that place their tokens by a bias or a rotation."""
@@ -190,40 +144,3 @@ def test_what_an_encoding_adds_is_in_the_formula_and_in_the_numbers():
     vectors = charts(step("projections", "encoder", model="rotary", key="5"))["vectors"]
     turned = [strip(vectors, each["name"]) for each in vectors["data"] if "turned" in each["name"]]
     equal(np.array(turned[0] @ turned[1]), np.array(line(charts(at)["scores"], "q·k")[4]))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_notation_changes_the_symbols_and_none_of_the_numbers(kind: str):
-    own, other = {}, {}
-    for section in ("path", "weights", "sum"):
-        paper, lecture = (
-            looked(section, kind, model="random", **given) for given in ({}, {"notation": "lecture"})
-        )
-        assert r"\mathrm{head}" not in formulas(lecture)
-        assert r"b = V\,\mathrm{softmax}" in formulas(lecture)
-        assert r"\hat\alpha" in formulas(lecture) or section == "path"
-        assert r"\alpha" not in formulas(paper)
-        own |= charts(paper)
-        other |= charts(lecture)
-    np.testing.assert_array_equal(strip(own["sum"], "head, all keys"), strip(other["sum"], "b, all keys"))
-    np.testing.assert_array_equal(line(own["scores"], "softmax"), line(other["scores"], "softmax"))
-    boxes = " ".join(each["text"] for each in other["drawing"]["layout"]["annotations"])
-    assert "α̂ = " in boxes
-    assert "W<sup>q</sup>" in boxes
-
-
-@pytest.mark.parametrize("name", STEPS)
-def test_a_step_has_its_heading_a_next_one_and_figures_that_say_what_colours_mean(name: str):
-    at = step(name, model="random", what_if="no-scale")
-    assert {slot.partition(".")[0] for slot in slots(at)} == {name, *([WHAT_IF] if name in CHANGED else [])}
-    place = [*STEPS].index(name)
-    assert f"##### {place + 1} · {STEPS[name].title}" in [each.value for each in at.markdown]
-    following = [f"Next step: {STEPS[each].title.lower()}" for each in [*STEPS][place + 1 : place + 2]]
-    assert [each.label for each in at.button if each.label.startswith("Next step")] == following
-    for each in pictures(at):
-        assert each["alt"]
-        assert bool(each["legends"]) == (each["name"] != "drawing")
-        assert each["badge"] is not None
-    for button in at.button:
-        if button.label in following:
-            assert button.click().run().session_state["state"].section == [*STEPS][place + 1]

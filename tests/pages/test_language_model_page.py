@@ -1,7 +1,6 @@
 """The page Language model without a browser: what it draws of a prompt and of a text, and what it says."""
 
 import json
-import re
 from functools import partial
 from pathlib import Path
 
@@ -67,37 +66,11 @@ def test_an_empty_prompt_lets_the_model_begin_by_itself(generator: Translator):
         assert {each.token_id for each in marks}.isdisjoint(offered), "marks are not offered"
 
 
-@pytest.mark.parametrize(
-    ("way", "told", "draws"),
-    [("beam-3", "beam-3", False), ("sample-5", "sample-5, temperature 1.2, top-k 5", True)],
-)
-def test_the_ways_of_decoding_are_those_of_translations(way: str, told: str, draws: bool):
-    at = opened(decode=way, top_k="5", temperature="1.2")
-    assert told in str(feeds(at)["next"]["caption"])
-    assert ("temperature" in str(feeds(at)["next"]["caption"])) == draws
-    assert any(each.label == "Draw another sample" for each in at.button) == draws
-
-
-def test_a_new_prompt_is_written_into_the_address_and_read():
-    at = opened(step="2")
-    at.text_input[0].set_value("four five").run()
-    assert not at.exception
-    assert at.query_params["prompt"] in ("four five", ["four five"])
-    assert "step" not in at.query_params
-    assert strip(at)[:2] == ["four", "five"]
-
-
 def test_a_prompt_that_is_too_long_or_empty_keeps_the_page():
     assert "is empty" in said(opened(view="surprisal", prompt="")).replace("\\", "")
     at = opened(prompt=" ".join(["one"] * (LONGEST + 1)))
     assert f"at most {LONGEST}" in said(at).replace("\\", "")
     assert at.text_input[0].value.startswith("one one")
-
-
-def test_a_change_of_the_run_is_made_and_told():
-    at = opened(changes="ablate_decoder_1_1")
-    assert "1 change is active" in words(at)
-    assert "with 1 change" in str(feeds(at)["decoder"]["badge"])
 
 
 # --- a text of one's own ------------------------------------------------------------------------------------
@@ -125,18 +98,6 @@ def test_every_token_of_a_text_has_its_surprisal(generator: Translator):
 @pytest.mark.parametrize(("bits", "told"), [(0.5, "1 in 1.4"), (3, "1 in 8.0"), (11.5, "1 in 2,900")])
 def test_a_surprisal_is_told_as_a_chance(bits: float, told: str):
     assert surprisal.odds(bits) == told
-
-
-def test_as_many_predictions_come_out_as_tokens_go_in_and_the_numbers_are_those_of_the_trace(
-    generator: Translator,
-):
-    at, found = opened(view="lengths", step="3", decoder="1.2"), generator.force(PROMPT)
-    bodies = [each.proto.body for each in at.get("html")]
-    table = next(each for each in bodies if "lm-line" in each and "<tr>" in each)
-    rows = re.findall(r"<tr>(.*?)</tr>", table)
-    assert [row.count("<td") for row in rows] == [len(found.target_tokens)] * 4
-    assert f"{len(found.steps)} tokens in, {len(found.steps)} predictions out" in words(at)
-    assert "&lt;s&gt;" in rows[1]
 
 
 # --- the place of the page among the others ----------------------------------------------------------------

@@ -1,12 +1,10 @@
 """Two language pairs, bundled: the list names them, and each model opens with what was written for it."""
 
-import json
-
 import pytest
-from app_pages import ROOT, feeds, run, words
+from app_pages import ROOT, run
 from streamlit.testing.v1 import AppTest
 
-from explorer.app.server import measured, models, surveys
+from explorer.app.server import models, surveys
 from explorer.app.server.examples import examples
 
 SAMPLE = surveys.sample
@@ -61,33 +59,3 @@ def test_new_addresses_name_the_model():
     at.text_input[0].set_value("The dog sleeps.").run()
     assert at.query_params["model"] == "en-pt"
     assert at.query_params["text"] == "The dog sleeps."
-
-
-def test_the_first_row_of_the_decoder_reads_no_token():
-    at = run("pages/decoder_self_attention.py", model="en-pt")
-    assert "◌ (no token, but a vector of zeros) first" in words(at)
-    assert "<s>" not in words(at)
-
-
-def test_heads_over_sentences_count_the_roles_of_every_kind(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(surveys, "sample", SAMPLE)
-    measured.MEASURED.clear()
-    at = run("pages/heads.py", model="en-pt", kind="decoder")
-    assert "heads: encoder / decoder / cross" in words(at)
-    assert not at.exception
-
-
-def test_attention_that_learned_from_given_alignments_says_so_wherever_its_errors_are_drawn(
-    monkeypatch: pytest.MonkeyPatch,
-):
-    name = "en-pt"
-    guided = models.find(name).guided
-    assert "trained with given word alignments" in guided
-    text = "The old house."
-    assert guided in json.dumps(feeds(run(model=name, text=text)))
-    shown = words(run("pages/cross_attention.py", model=name, text=text, view="alignment"))
-    assert guided in shown.replace("\\", "")
-    monkeypatch.setattr(surveys, "sample", SAMPLE)
-    measured.MEASURED.clear()
-    assert guided in words(run("pages/heads.py", model=name)).replace("\\", "")
-    assert models.find("en-de").guided == ""

@@ -6,7 +6,7 @@ from pathlib import Path
 from urllib.parse import parse_qsl
 
 import pytest
-from app_pages import PAGES, ROOT, SENTENCE, run, said, words
+from app_pages import SENTENCE, run, said, words
 from nightly import thinned
 from streamlit.testing.v1 import AppTest
 
@@ -51,13 +51,6 @@ def test_every_step_opens_its_page_with_a_picture(name: str, i: int):
         assert "every query is graded" in words(at) or "Nothing is asked here" in words(at)
     elif view.question is not None:
         assert options(at) or "too close to ask" in words(at) or "Nothing is asked here" in words(at)
-
-
-@pytest.mark.parametrize("page", thinned(PAGES, 3))
-def test_every_page_shows_the_strip(page: str):
-    at = run(page, lesson="masks.3")
-    shown = SHIPPED["masks"].steps[2].text in words(at)
-    assert shown == (page != "pages/lessons.py")
 
 
 def test_a_choice_is_answered_with_its_numbers_and_noted():
@@ -163,11 +156,6 @@ def test_an_own_lesson_cannot_bring_code_or_pictures(tmp_path: Path, monkeypatch
     assert shown
     assert not any(each.allow_html or "![" in each.value for each in shown)
     assert not run("pages/lessons.py").exception
-
-
-def test_what_lessons_need_is_there():
-    assert {lesson.page for each in SHIPPED.values() for lesson in each.steps} <= {*PAGES}
-    assert (ROOT / "docs" / "lessons.md").is_file()
 
 
 def test_bad_lessons_are_named_in_the_list_and_the_others_work(

@@ -63,12 +63,6 @@ def test_maps_that_cannot_be_measured_show_weights_and_say_why(monkeypatch):
     assert [feeds(at)["cross"]["quantity"] for at in (changed, large)] == ["weight"] * 2
 
 
-def test_all_three_maps_of_the_home_page_follow():
-    found = feeds(run(model="random", text=TEXT, measure="effect"))
-    assert {found[kind]["quantity"] for kind in KINDS} == {"share of the largest effect"}
-    assert "Σ|Δ log p| of all tokens" in found["encoder"]["caption"]
-
-
 def test_words_carry_sums_and_effects_stay_those_of_pieces():
     sums, pieces = (
         cells(feeds(opened("cross", each, words="yes"))["cross"]) for each in ("carried", "effect")

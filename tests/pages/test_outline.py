@@ -8,6 +8,7 @@ from app_pages import run
 from outline import agrees, outline
 
 from explorer.app.address import sitemap
+from explorer.app.maps.run_export import KEY
 from explorer.app.server import measured, surveys
 
 FILE = Path(__file__).with_name("outline.txt")
@@ -22,9 +23,9 @@ app?decode=sample-3&temperature=1.4&top_k=3&words=yes
 app?model=en-de&lesson=map.2
 encoder_self_attention?show=strongest&encoder=2.3
 decoder_self_attention?hide=special&scale=sqrt&rows=read
-decoder_self_attention?view=trained
+decoder_self_attention?model=en-pt&view=trained
 cross_attention?show=lines&cross=1.1&more=1.2_2.1&color=aer&order=aer
-cross_attention?model=recurrent/additive
+cross_attention?model=recurrent/additive#export
 cross_attention?model=en-de&view=alignment&pairs=1-1,3-3
 cross_attention?view=alignment&pairs=1-1,2p2&rule=mutual
 inside_a_head?section=all&cross=1.2&what_if=no-scale
@@ -39,7 +40,7 @@ masks?mask=zero
 masks?mask=after
 masks?view=batch&sentences=one two%0Anine ten eight six five&kind=cross
 beam_search?decode=beam-3&penalty=0.4&length_offset=5&node=7
-beam_search?view=sampling&draws=3&top_k=5
+beam_search?view=sampling&draws=2&top_k=1
 what_if?model=en-de
 what_if?changes=ablate_cross_1_1_zero~hide_1
 what_if?view=compare&against=head-1.2&cross=1.1
@@ -47,7 +48,7 @@ what_if?model=en-de&view=compare&against=model-en-pt&kind=encoder
 explanation?kind=cross&cross=2.3
 explanation?view=why
 explanation?view=shares
-positions?encoding=rotary&d_model=12
+positions?d_model=12&base=100&offset=5
 positions?view=sentence&twin_head=2.3&swap=1.3
 positions?view=together&encoding=sinusoidal&word=one
 training?target=eins drei zwei
@@ -68,15 +69,19 @@ glossary
 lessons
 open_file
 """
-"""Every view of every page, with models that differ."""
+"""Every view of every page, with models that differ; one with its folded export open."""
 
 
 @pytest.mark.parametrize("address", ADDRESSES.split("\n")[1:-1])
 def test_a_page_says_and_draws_what_was_agreed(address: str, monkeypatch: pytest.MonkeyPatch):
-    page, _, query = address.partition("?")
+    place, _, folded = address.partition("#")
+    page, _, query = place.partition("?")
     given = dict(parse_qsl(query))
     if page == "heads":  # the survey that came with the model
         monkeypatch.setattr(surveys, "sample", SAMPLE)
         measured.MEASURED.clear()
     at = run(sitemap.script(page), **((LARGE if "model" in given else SMALL) | given))
+    if folded:
+        at.session_state[KEY] = True
+        at.run()
     agrees(FILE, address, outline(at, menu=address == "app"))

@@ -3,7 +3,7 @@
 from urllib.parse import parse_qsl
 
 import pytest
-from app_pages import PAGES, functions, run, words
+from app_pages import functions, run, words
 
 from explorer.app.address import sitemap
 from explorer.app.address.parameters import parse
@@ -53,8 +53,3 @@ def test_a_link_opens_the_live_thing(address: str):
     for name, value in given.items():
         default = keys()[name].kind.read(value) == getattr(parse({})[0], name)
         assert default or at.query_params[name] == value
-
-
-def test_the_page_is_behind_learn():
-    assert "pages/paper.py" in PAGES
-    assert ("paper",) in sitemap.entries("Learn")

@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from app_pages import LINKED, array, named_charts, run, said, view
+from app_pages import array, named_charts, run
 from twins import write_twins
 
 from explorer.app.address.encodings import ENCODINGS
@@ -55,10 +55,6 @@ def test_every_encoding_is_explained_with_its_formula(name):
         assert named_charts(at) or ENCODINGS[name].acts == "nowhere"
 
 
-def test_the_page_opens_at_the_width_of_a_twin():
-    assert next(each for each in run(PAGE).slider if each.label == "d_model").value == 112
-
-
 def test_the_table_on_screen_is_the_formula_s_and_the_price_of_concatenating_follows_its_width():
     at = run(PAGE, d_model="12", base="100", positions="20")
     shown = array(named_charts(at)["table"]["data"][0]["z"])
@@ -73,12 +69,6 @@ def test_long_ranges_come_in_windows_that_are_never_pooled():
     assert "positions 3001 to 3512" in words(at)
     products = named_charts(at)["products"]["data"][0]
     assert (products["x0"], products["y0"]) == (3001, 3001)
-
-
-def test_the_slider_shows_the_offset_that_is_drawn():
-    at = run(PAGE, positions="1000", offset="500")
-    assert "moves every position by 500" in words(at)
-    assert next(each.value for each in at.slider if each.label == "Move by") == 500
 
 
 def test_the_linear_map_is_held_against_all_positions_in_both_precisions():
@@ -102,32 +92,6 @@ UNREAD = "These parts of the address could not be read, so the nearest valid val
 NO_HEAD = "There is no layer 99 here, so 2 is shown. There is no head 99 here, so 4 is shown."
 
 
-@pytest.mark.parametrize(
-    ("params", "told"),
-    [
-        (
-            {"d_model": "1e9", "base": "-5", "positions": "99999999", "offset": "-1"},
-            f"{UNREAD}d_model, base, positions, offset.",
-        ),
-        (
-            {"d_model": "x", "positions": "nan", "encoding": "circular", "first": "77"},
-            f"{UNREAD}encoding, d_model, positions. "
-            "There is no window that starts at position 77 here, so 1 is shown.",
-        ),
-        ({"dimension": "5000"}, "There is no dimension 5,000 here, so 112 is shown."),
-        ({"twin_head": "99.99", "encoding": "shaw"}, NO_HEAD),
-        (
-            {"twin_head": "99.99", "swap": "70.80", "view": "sentence"},
-            f"{NO_HEAD} There is no word 70 here, so 7 is shown. There is no word 80 here, so 7 is shown.",
-        ),
-        ({"swap": "1.1", "kind": "cross", "view": "sentence"}, ""),
-    ],
-    ids=str,
-)
-def test_bad_values_are_moved_to_the_nearest_good_ones_and_named(params, told):
-    assert said(run(PAGE, **params)).replace("\\", "") == told
-
-
 def test_all_twins_show_the_chosen_head_and_only_absolute_positions_notice_a_move():
     text = "one two three four"
     at = run(PAGE, view="sentence", text=text, twin_head="2.3", swap="1.3", offset="9")
@@ -143,12 +107,6 @@ def test_all_twins_show_the_chosen_head_and_only_absolute_positions_notice_a_mov
     assert swap["none"] < 1e-4
     assert min(value for name, value in swap.items() if name != "none") > 1e-3
     assert {name for name, value in move.items() if value > 1e-3} == ADDED
-
-
-@pytest.mark.parametrize("page", LINKED)
-def test_a_twin_can_be_chosen_on_the_other_pages(page):
-    at = run(page, model="positions/shaw", text="one two three")
-    assert view(at)["step"] >= 0
 
 
 def test_without_twins_and_results_the_page_says_so(monkeypatch, tmp_path):

@@ -5,7 +5,7 @@ import re
 import shutil
 
 import pytest
-from app_pages import PAGES, feeds, functions, named_charts, run, view
+from app_pages import PAGES, feeds, functions, named_charts, run
 from nightly import thinned
 from recurrent_twins import write_recurrent
 
@@ -50,13 +50,6 @@ def test_both_maps_are_verified_and_the_score_adds_up(score):
     assert f"Score **{total:.2f}**".replace("-", "−") in words(at)
 
 
-def test_local_attention_draws_its_centres_and_the_others_have_none():
-    local, dot = (named_charts(show(score=score))["cross recurrent"]["data"] for score in ("local", "dot"))
-    assert len(local) > len(dot)
-    assert "predicted centre" in json.dumps(local)
-    assert "predicted centre" not in json.dumps(dot)
-
-
 def test_the_chosen_model_decides_the_score_until_one_is_chosen():
     assert "recurrent/bilinear" in words(show(model="recurrent/bilinear")).replace("\\", "")
     told = words(show(model="recurrent/bilinear", score="dot")).replace("\\", "")
@@ -98,11 +91,6 @@ def test_every_page_opens_a_recurrent_model_or_says_what_it_lacks(page):
         assert "Export" not in [each.proto.popover.label for each in at.get("popover")]
 
 
-def test_a_section_that_needs_another_attention_says_so():
-    at = run("pages/training.py", model="recurrent/additive", text=TEXT)
-    assert any("its only attention is" in each.value for each in at.info)
-
-
 @pytest.mark.parametrize("view", ["maps", "path"])
 @pytest.mark.parametrize("params", [{"target": " "}, {"target": "\0"}, {"text": "one " * 1_100}])
 def test_what_cannot_be_translated_is_said_in_one_sentence(view, params):
@@ -116,22 +104,10 @@ def test_a_counterpart_is_the_same_token_and_the_aligned_one_first():
     assert counterpart(("a", "b"), ("a", "c"), 1) is None
 
 
-def test_the_pages_of_attention_write_the_score_that_the_model_has_and_no_layer_norm():
-    at = run("pages/cross_attention.py", model="recurrent/additive", text=TEXT)
-    assert any("tanh" in each.value for each in at.latex)
-    assert not any("sqrt" in each.value for each in at.latex)
-    assert "no LayerNorm" in json.dumps(feeds(at))
-
-
 def test_what_the_gaussian_takes_is_not_said_to_lie_outside_the_window():
     told = json.dumps(feeds(run("app.py", model="recurrent/local", text=TEXT)))
     assert "is taken by the Gaussian" in told
     assert "outside this window" not in told
-
-
-def test_the_home_page_lays_out_only_the_maps_that_a_model_has():
-    layout = view(run("app.py", model="recurrent/dot", text=TEXT))
-    assert "encoder" not in json.dumps(layout["plots"])
 
 
 @pytest.mark.parametrize("model", [None, "recurrent/other"])

@@ -143,11 +143,6 @@ def test_a_figure_of_no_head_or_without_room_is_answered_in_one_sentence():
     assert at.error[0].value.count(".") == 1
 
 
-def test_the_whole_run_is_offered_as_npz_and_living_page():
-    at = opened("pages/cross_attention.py", step="2")
-    assert [button.label for button in at.download_button] == ["HTML", "NPZ", "Living page", TRANSLATES]
-
-
 def test_the_living_page_of_a_changed_run_has_the_run_as_it_is_beside_it():
     text = CASES["copy"].sentence
     run, changed = (Request(named("copy"), text, "greedy", None, changes) for changes in ((), (OFF,)))

@@ -2,7 +2,6 @@
 
 from functools import cache, partial
 
-import pytest
 from app_pages import charts, feeds, run, said, view, words
 from streamlit.testing.v1 import AppTest
 
@@ -85,17 +84,6 @@ def test_the_tree_its_ranking_and_where_greedy_search_parts_from_it():
     assert places(own) == places(at)
 
 
-def test_beam_and_length_penalty_come_from_the_address_and_from_their_sliders():
-    at = opened(decode="beam-3", penalty="0.4")
-    assert places(at) == set(range(len(tree_of(3, length_penalty=0.4).nodes)))
-    assert "score, α = 0.4" in at.dataframe[0].value
-    next(each for each in at.slider if each.label == "Hypotheses in the beam").set_value(5).run()
-    assert at.query_params["decode"] == "beam-5"
-    next(each for each in at.slider if each.label.startswith("Length")).set_value(1.0).run()
-    assert "penalty" not in at.query_params
-    assert places(at) == set(range(len(tree_of(5).nodes)))
-
-
 def test_the_form_of_the_score_comes_from_the_address_and_from_its_control_and_is_named():
     at = opened(decode="beam-3", penalty="0.6", length_offset="5")
     tree = tree_of(3, length_penalty=0.6, length_offset=5)
@@ -138,13 +126,6 @@ def test_a_token_is_chosen_from_the_list_too_and_an_output_that_has_ended_is_not
     assert feeds(at)["strips"]["steps"] == 3
 
 
-def test_a_long_tree_has_a_window():
-    text = " ".join(["one two three four five six"] * 7)
-    at = opened(text=text, decode="beam-2", first="5")
-    assert any(each.label.startswith("First of the 40 steps") for each in at.slider)
-    assert charts(at)[0]["layout"]["xaxis"]["ticktext"][0] == "5"
-
-
 def test_a_node_beyond_the_tree_becomes_the_best_output_and_an_impossible_change_is_refused():
     at, tree = opened(node="9999"), tree_of()
     assert f"The tree has {len(tree.nodes)} tokens" in said(at)
@@ -172,11 +153,6 @@ def samples(count: int, **options: object) -> list[str]:
     return [each.text for each in sorted(runs, key=lambda each: -sum(each.log_probs))]
 
 
-def test_samples_are_those_of_their_seeds_and_one_can_be_shown_on_every_page():
-    at = opened(view="sampling", draws="4", temperature="1.2", top_k="5", top_p="0.9")
-    assert list(at.dataframe[0].value["translation"]) == samples(4, temperature=1.2, top_k=5, top_p=0.9)
-
-
 def test_other_draws_take_the_next_seeds():
     at = opened(view="sampling", draws="3")
     assert list(at.dataframe[0].value["translation"]) == samples(3, temperature=0.8)
@@ -186,15 +162,6 @@ def test_other_draws_take_the_next_seeds():
     assert set(at.dataframe[0].value["seed"]) == {4, 5, 6}
     at.button("search.take").click().run()
     assert at.query_params["decode"].startswith("sample-")
-
-
-def test_the_distribution_of_the_cursor_s_step_stands_before_and_after():
-    at = opened(view="sampling", draws="2", top_k="2", step="2")
-    bars = [each for chart in charts(at) for each in chart["data"] if each["type"] == "bar"]
-    assert [each["name"] for each in bars] == ["the model", "after temperature, top-k and top-p"]
-    assert sum(1 for share in bars[1]["x"] if share > 0) == 2
-    assert sum(bars[1]["x"]) == pytest.approx(1)
-    assert any("Step 2, which drew" in each.value.replace("\\", "") for each in at.caption)
 
 
 def test_the_home_page_offers_the_settings_only_for_samples():

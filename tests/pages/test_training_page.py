@@ -12,7 +12,6 @@ from app_pages import charts, run, words
 from explorer.app.sections.training.history import table
 from explorer.app.server import models
 from explorer.lenses.targets.history import read_history, write_history
-from explorer.lenses.targets.stated import stated_options
 from transformer.config import TransformerConfig
 from transformer.storage.directory import save_checkpoint
 from transformer.storage.files import read_json
@@ -73,12 +72,6 @@ def test_the_bars_and_the_mean_are_the_cross_entropies_and_the_page_says_where_b
     assert f"hides {size * (size - 1) // 2} of the {size * size} cells" in words(at)
 
 
-def test_a_long_target_has_a_window():
-    at = opened(target=" ".join(["eins zwei"] * 30), first="5")
-    assert any(each.label.startswith("First of the 40 positions") for each in at.slider)
-    assert bars(charts(at)[0])["customdata"][0] == 4
-
-
 def smoothed_loss(position: int, epsilon: float) -> float:
     found, target = log_probs()
     row = found[position]
@@ -121,16 +114,6 @@ def test_the_schedule_is_equation_3_for_the_width_and_warm_up_of_the_address_and
     assert f"{equation_3(8000, 1024, 8000):.1e}".split("e")[0] in at.latex[0].value
 
 
-def test_the_bundled_model_s_own_schedule_is_drawn_in():
-    at = run(PAGE, model="en-de", text="The house is old.", view="schedule")
-    own = charts(at)[0]["data"][1]
-    options = stated_options(models.find("en-de").translator().card)
-    assert options is not None
-    assert max(own["y"]) == pytest.approx(options.learning_rate)
-    assert own["x"][-1] == options.steps
-    assert f"trained for {options.steps:,} steps" in words(at)
-
-
 @pytest.fixture
 def logged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, translator: Translator) -> Path:
     """A model of the visitor's own whose run is logged; returns its directory."""
@@ -155,13 +138,6 @@ def test_the_history_is_drawn_from_the_file_beside_the_model(logged: Path):
     rows = table(found)
     assert ("bleu", 5, 30.0) in rows
     assert len(rows) == 1 + 5 * 5 + 2
-
-
-def test_a_model_without_a_log_says_so_in_one_sentence():
-    at = opened(view="history")
-    assert [each.value for each in at.info] == [
-        "This model comes without a log of its training, so there is no history to draw."
-    ]
 
 
 def test_a_damaged_history_is_named(logged: Path):

@@ -77,11 +77,3 @@ def test_a_page_is_true_of_the_model(name: str, page: str, params: dict[str, str
     said = [each.value for kind in ("markdown", "caption", "info") for each in getattr(at, kind)]
     assert said
     assert not wrong("\n".join(said).replace("\n", " "), read_config(ASSETS / "models" / name))
-
-
-def test_a_false_sentence_would_be_found() -> None:
-    rotary = read_config(ASSETS / "models" / MODELS[2])
-    recurrent = read_config(ASSETS / "models" / "recurrent" / "dot")
-    assert wrong("Positions are only added to the embeddings.", rotary)
-    assert wrong("The hatched triangle is the mask.", recurrent)
-    assert not wrong("In masked self-attention, rows differ. The hatched cells are masked.", recurrent)

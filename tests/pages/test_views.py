@@ -5,9 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from app_pages import array, charts, feeds, run, said, view, words
+from app_pages import array, charts, feeds, run, view
 from closed_form import CASES, KNOWN
-from streamlit.testing.v1 import AppTest
 
 from explorer.app.maps import display
 
@@ -64,20 +63,6 @@ def test_known_cells_stay_where_they_are_in_a_batch_and_as_trained(name: str):
 
 
 @pytest.mark.parametrize("show", display.SHOWS)
-@pytest.mark.parametrize("kind", PAGES)
-def test_every_way_of_drawing_opens_from_its_address(kind: str, show: str):
-    at = run(PAGES[kind], model="random", show=show, words="yes", hide="special.punctuation", scale="log")
-    assert "could not be read" not in said(at)
-    told, carried = view(at), feeds(at)
-    focus = kind if show == "matrix" else show
-    assert told["focus"] == focus
-    assert set(told["plots"]) <= set(carried)
-    assert "from a verified trace" in str(carried[focus]["badge"])
-    assert "Strongest links" in str(carried[focus]["alt"])
-    assert len(carried[focus]["sentences"]) == len(carried[focus]["spans"]["rows"])
-
-
-@pytest.mark.parametrize("show", display.SHOWS)
 def test_hostile_tokens_stay_text(show: str):
     at = run(PAGES["encoder"], text=HOSTILE, model="random", show=show, words="yes", hide="special")
     focus = feeds(at)["encoder" if show == "matrix" else show]
@@ -87,24 +72,6 @@ def test_hostile_tokens_stay_text(show: str):
     assert sum("猫" in name for name in names) == 1
     if show == "matrix":
         assert "</script>" not in str(focus["figure"])
-
-
-def test_hidden_weight_is_named_in_the_row_and_at_its_end():
-    at = run(PAGES["cross"], model="random", hide="special")
-    carried = feeds(at)["cross"]
-    assert "</s>" not in carried["names"]["columns"]
-    assert any("lies on hidden tokens" in note for note in carried["notes"].values())
-    ends = json.loads(str(carried["figure"]))["layout"]["yaxis2"]["ticktext"]
-    assert all(" + " in end for end in ends)
-
-
-def test_rows_can_be_named_by_the_token_they_read_and_the_scale_is_printed_with_its_numbers():
-    carried = feeds(run(PAGES["cross"], rows="read", scale="sqrt"))["cross"]
-    layout = json.loads(str(carried["figure"]))["layout"]
-    assert layout["yaxis"]["ticktext"][0] == "&lt;s&gt;"
-    assert "token read" in layout["annotations"][1]["text"]
-    assert "square root" in str(carried["caption"])
-    assert [text for text, _ in carried["legend"]["marks"]] == ["0", "0.05", "0.2", "0.5", "1"]
 
 
 @pytest.mark.parametrize("show", display.SHOWS)
@@ -117,42 +84,6 @@ def test_smaller_windows_come_with_the_whole_matrix(show: str):
         assert any(start <= position < stop for start, stop in focus["spans"][side])
     assert "maximum over" in str(carried["whole"]["caption"])
     assert "whole" in view(at)["plots"]
-
-
-def test_up_to_four_heads_are_drawn_in_colours_and_styles_of_their_own():
-    at = run(PAGES["cross"], model="random", show="lines", cross="1.1", more="1.2_2.1_3.4_3.3")
-    heads = feeds(at)["lines"]["heads"]
-    assert [head["name"] for head in heads] == ["L1 H1", "L1 H2", "L2 H1", "L3 H4"]
-    assert len({head["color"] for head in heads}) == len({head["dash"] for head in heads}) == 4
-
-
-def test_every_cell_has_a_text_alternative_that_says_what_is_drawn_and_what_can_be_done():
-    for show in ("matrix", "lines", "strongest"):
-        at = run(PAGES["cross"], model="random", show=show, cross="2.3", window="16")
-        assert all(feed["alt"] for name, feed in feeds(at).items() if name != "strips")
-    found = feeds(at)
-    tiles = "All heads, 3 layers of 4, as tiles; head 3 of layer 2 is chosen."
-    todo = "Click a tile to open its head, or choose one above."
-    assert found["overview"]["alt"] == f"Cross-attention. {tiles} {todo}"
-    assert found["row"]["alt"] == f"The row of the cursor, as bars: {found['row']['caption']}."
-    frames = json.loads(str(found["row"]["figure"]))["frames"]
-    largest = [array(frame["data"][0]["y"]).max() for frame in frames]
-    names = found["strongest"]["names"]["rows"]
-    for name, value, text in zip(names, largest, found["row"]["alts"], strict=True):
-        assert text.startswith(f"Largest of {name}: ")
-        assert text.split("; ")[0].endswith(f": {value:.2f}")
-
-
-def test_the_controls_write_the_address():
-    at = run(PAGES["cross"], model="random", show="lines")
-    next(each for each in at.toggle if each.label == "Words").set_value(True).run()
-    next(each for each in at.toggle if each.label == "Hide punctuation").set_value(True).run()
-    next(each for each in at.slider if "row" in each.label).set_value(40).run()
-    assert not at.exception
-    assert at.query_params["words"] == "yes"
-    assert at.query_params["hide"] == "punctuation"
-    assert at.query_params["links"] == "mass-40"
-    assert "40\u00a0% of each row" in str(feeds(at)["lines"]["caption"])
 
 
 @pytest.mark.parametrize("statistic", ["entropy", "mean_distance", "first_mass", "contribution", "aer"])
@@ -179,36 +110,3 @@ def test_the_table_has_the_numbers_and_masked_cells_are_empty(app_models: Path):
     assert table.iloc[3, 2] > KNOWN
     assert table.columns.is_unique
     assert list(table.columns[:2]) == ["1 <s>", "2 eins"]
-
-
-def opened_tables(at: AppTest) -> int:
-    return len(at.get("arrow_data_frame"))
-
-
-def test_tables_are_sent_only_when_asked_for():
-    assert opened_tables(run(PAGES["cross"])) == 0
-
-
-def test_as_trained_the_page_says_whose_translation_stands_for_the_reference():
-    at = run(PAGES["decoder"], view="trained")
-    assert "the model's own translation stands in for it" in words(at)
-    assert "do not exist yet" not in words(at)
-    assert "shifted right" in words(at)
-    box = next(each for each in at.text_input if each.label == "Your translation")
-    box.set_value("eins zwei").run()
-    assert at.query_params["target"] in ("eins zwei", ["eins zwei"])
-    assert "your own translation is the reference" in words(at)
-    assert "stands in for it" not in words(at)
-
-
-def test_as_decoded_later_tokens_do_not_exist_and_a_given_translation_is_named():
-    at = run(PAGES["decoder"])
-    assert "later ones do not exist yet" in words(at)
-    assert "as if the model had chosen it" not in words(at)
-    assert "as if the model had chosen it" in words(run(PAGES["decoder"], target="eins zwei"))
-
-
-@pytest.mark.parametrize("kind", PAGES)
-def test_the_formula_has_the_mask_of_the_decoder_alone(kind: str):
-    at = run(PAGES[kind])
-    assert any(("+ M" in each.value) == (kind == "decoder") for each in at.latex)

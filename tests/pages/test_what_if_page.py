@@ -255,12 +255,6 @@ def bars(at: AppTest) -> list[float]:
     return next(list(one["x"]) for chart in charts(at) for one in chart["data"] if one["type"] == "bar")
 
 
-def test_without_a_change_there_is_no_picture():
-    at = opened()
-    assert base().text in words(at).replace("\\", "")
-    assert not charts(at)
-
-
 @pytest.mark.parametrize(
     "change",
     [
