@@ -1,7 +1,6 @@
 """Word alignment on the cross-attention page: known links, gold pairs, the address."""
 
 import gzip
-import json
 import tracemalloc
 from itertools import cycle, islice
 
@@ -147,17 +146,6 @@ def test_no_word_is_dropped(length: int):
     assert len(layout["xaxis"]["ticktext"]) == length
     assert layout["xaxis"]["ticktext"][0].startswith("one")
     assert " · target words" not in words(at)
-
-
-def test_a_very_long_text_is_drawn_in_a_window_that_says_so_and_can_be_moved():
-    text = " ".join(NUMBERS * 12)
-    at = align(model="random", text=text, step="90", pairs="1-1")
-    assert "source words 9–108" in words(at)
-    assert len(json.dumps(charts(at)[0])) < 700_000
-    _, source = (each for each in at.selectbox if each.label == "Row of the cursor")
-    source.select_index(2).run()
-    assert not at.exception
-    assert "source words 1–100" in words(at)
 
 
 def test_the_best_aligner_opens_and_comes_back_after_another_was_chosen():

@@ -107,12 +107,6 @@ def test_a_lesson_can_be_left_and_the_page_goes_on_after_it():
     assert "lesson=map.2" in go_on.query_string
 
 
-def test_a_lesson_that_is_not_there_is_named():
-    at = run(lesson="alchemy.1")
-    assert "lesson that the address names is not here" in said(at)
-    assert "keep" not in at.query_params
-
-
 def test_a_step_beyond_the_end_is_the_last():
     at = run(lesson="map.99")
     assert f"step {len(SHIPPED['map'].steps)} of" in words(at)

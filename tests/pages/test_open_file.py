@@ -96,11 +96,6 @@ def test_another_sentence_for_an_imported_run_is_refused_in_one_sentence(transla
     assert not at.error
 
 
-def test_a_link_to_an_imported_run_says_that_the_file_must_be_opened_again():
-    at = run(model="imported: run.npz (abcdef)")
-    assert "Open the file again" in said(at)
-
-
 @pytest.mark.parametrize("changes", [(), (do.ablate("cross", 0, 0, "zero"),)])
 def test_where_the_model_is_its_pictures_of_the_same_translation_are_computed_here(
     closed_form_models: dict[str, Path], changes: tuple[do.Intervention, ...]

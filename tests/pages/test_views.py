@@ -16,7 +16,6 @@ PAGES = {
     "cross": "pages/cross_attention.py",
 }
 LONG = " ".join(["one two three four five six eight nine ten"] * 9)
-HOSTILE = "</script> <b> <s> </s> #000001 %{x} שלום 猫が。 one"
 
 
 def weights(feed: dict[str, object]) -> np.ndarray:
@@ -60,18 +59,6 @@ def test_known_cells_stay_where_they_are_in_a_batch_and_as_trained(name: str):
     trained = feeds(run(PAGES["decoder"], view="trained", decoder="1.2", **link))["decoder"]
     cells = array(json.loads(str(trained["figure"]))["data"][0]["customdata"])
     assert (cells[..., 0][case.weights("decoder", 1) == 1] > KNOWN).all()
-
-
-@pytest.mark.parametrize("show", display.SHOWS)
-def test_hostile_tokens_stay_text(show: str):
-    at = run(PAGES["encoder"], text=HOSTILE, model="random", show=show, words="yes", hide="special")
-    focus = feeds(at)["encoder" if show == "matrix" else show]
-    names = focus["names"]["columns"]
-    assert any("</script>" in name for name in names)
-    assert any("שלום" in name for name in names)
-    assert sum("猫" in name for name in names) == 1
-    if show == "matrix":
-        assert "</script>" not in str(focus["figure"])
 
 
 @pytest.mark.parametrize("show", display.SHOWS)
