@@ -44,13 +44,6 @@ def test_the_translation_before_the_last_change_is_one_click_away():
     assert view(at)["trace"] == view(run())["trace"]
 
 
-def test_all_changes_are_taken_back_at_once():
-    at = run(changes=f"{CHOSEN}~{ABLATED}")
-    at.button("changed.none").click().run()
-    assert line(at) == []
-    assert "changes" not in at.query_params
-
-
 def test_a_new_sentence_starts_without_changes():
     at = run(changes=CHOSEN)
     at.text_input[0].set_value("one two").run()
@@ -79,24 +72,11 @@ def test_inside_a_head_that_is_itself_changed_says_so_and_shows_no_arithmetic():
     assert not slots(at)
 
 
-def test_a_change_that_does_not_fit_the_model_is_refused_in_a_sentence_and_can_be_removed():
-    at = run(changes=do.write_text([do.ablate("cross", 8, 0, "zero")]))
-    assert "There is no layer 9" in said(at)
-    at.button("changed.none").click().run()
-    assert view(at)["trace"] == view(run())["trace"]
-
-
 @pytest.mark.parametrize("text", ["magic_1", "hide_two", "choose_x_y", "~~", "ablate_cross_1_1_rage"])
 def test_changes_that_cannot_be_read_are_named(text: str):
     at = run(changes=text)
     assert "changes" in said(at)
     assert line(at) == []
-
-
-def test_each_change_can_be_taken_out():
-    at = run(changes=f"{CHOSEN}~{ABLATED}")
-    at.button("changed.0").click().run()
-    assert at.query_params["changes"] == ABLATED
 
 
 def test_a_claim_about_an_example_is_made_for_the_model_as_it_is_only():

@@ -8,10 +8,8 @@ import pytest
 from app_pages import array, charts, framed_rows
 from closed_form import CASES
 
-from explorer.app.server import catalogue, models
-from explorer.lenses.words.groups import reading_groups
+from explorer.app.server import models
 from transformer import interventions as do
-from transformer import load_translator
 
 run = partial(app_pages.run, "pages/what_if.py", view="compare")
 COPY, RANDOM = {"model": "copy", "text": CASES["copy"].sentence}, {"model": "random", "text": "one two"}
@@ -155,21 +153,3 @@ def test_a_changed_run_stands_against_the_run_without_changes_which_is_else_not_
     named = "against the run without changes"
     assert named in box(at, "Compare with").options
     assert named not in box(run(), "Compare with").options
-
-
-def test_two_bundled_models_with_other_pieces_are_compared_by_words():
-    text = "The embroidered tablecloth shimmered."
-    at = run(model="en-de", text=text, kind="encoder", against="model-en-pt", encoder="1.1")
-    runs = [load_translator(catalogue.directory(name)).translate(text) for name in ("en-de", "en-pt")]
-    assert runs[0].source_tokens != runs[1].source_tokens
-    maps = []
-    for each in runs:
-        groups = reading_groups(each.source_tokens)
-        assert [group.text for group in groups] == [*text[:-1].split(), ".", "</s>"]
-        weights = each.weights("encoder", 0, 0)
-        cells = [[weights[a.start : a.stop, b.start : b.stop].sum(1).mean() for b in groups] for a in groups]
-        maps.append(cells)
-    mean = np.abs(np.subtract(*maps)).mean()
-    assert "different pieces, so both maps are read by words" in words(at)
-    assert f"mean |difference| {mean:.2f} over 36 cells" in words(at)
-    assert "left out" not in words(at)

@@ -97,6 +97,8 @@ def test_positions_out_of_range_become_the_nearest_on_every_page(page: str):
         ("beam_search", {"node": "9999"}, "The tree has"),
         ("beam_search", {"changes": "choose_900_▁drei"}, "900"),
         ("language_model", {"model": "language/writer", "view": "surprisal", "prompt": ""}, "is empty"),
+        ("explanation", {"view": "why", "rival": "▁nonsense"}, "“nonsense” is no other token of this step"),
+        ("app", {"lesson": "map.99"}, "step 8 of 8"),
         ("app", {"lesson": "alchemy.1"}, "lesson that the address names is not here"),
         ("app", {"model": "imported: run.npz (abcdef)"}, "Open the file again"),
     ],

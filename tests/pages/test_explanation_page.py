@@ -111,31 +111,6 @@ def test_the_parts_of_a_difference_of_logits_sum_to_it(traced):
     np.testing.assert_allclose(numbers(drawn["tokens.cross"]), rows, atol=0.006)
 
 
-@pytest.mark.parametrize(
-    ("params", "told"),
-    [
-        ({"view": "why", "rival": "▁nonsense"}, "“nonsense” is no other token of this step, so"),
-        ({"model": "copy", "changes": "hide_1"}, "recurrent"),
-    ],
-)
-def test_what_cannot_be_explained_is_told(params: dict[str, str], told: str):
-    at = opened(**params)
-    assert not at.exception
-    assert told in words(at) + " ".join(each.value for each in (*at.caption, *at.info, *at.error))
-
-
-def test_shares_of_the_source_are_those_of_the_lens(traced):
-    model, translation = traced
-    found = lenses.alti(model.model, translation).source
-    at = opened(view="shares")
-    drawn = named_charts(at)
-    source, prefix = (array(each["y"]) for each in drawn["source share"]["data"])
-    np.testing.assert_allclose(source, found.sum(1), atol=1e-5)
-    np.testing.assert_allclose(source + prefix, 1, atol=1e-5)
-    np.testing.assert_allclose(numbers(drawn["source tokens"]), found, atol=0.0051)
-    assert f"{percent(float(found[1].sum()))} from the source" in words(at)
-
-
 APART = "Apart from these, the first step, which has no prefix but a start, has 90 %"
 END = f"{APART} and `</s>`, which ends the sentence, 20 %."
 START = "Between the first step and the end, it is **50 %**:"

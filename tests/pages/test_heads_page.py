@@ -13,7 +13,7 @@ from fragments import listening
 from streamlit.testing.v1 import AppTest
 
 from explorer.app.sections.heads import head
-from explorer.app.server import catalogue, measured, models, surveys
+from explorer.app.server import measured, models, surveys
 from explorer.app.server.examples import offered, text_on
 from explorer.lenses.heads.survey import Line
 from transformer.config import AttentionKind
@@ -93,20 +93,6 @@ def test_the_survey_that_came_with_a_model_is_shown_at_once(whole_sample: None):
     heads, bars = (each["data"][0] for each in charts(at))
     assert array(heads["z"]) == pytest.approx(means["eos_value"], abs=1e-5)
     assert array(bars["y"]) == pytest.approx(found.profiles[CROSS].distances[2, 3], abs=1e-6)
-
-
-def test_every_bundled_model_comes_with_a_survey_of_its_weights(whole_sample: None):
-    paths = {name: path for name, path in catalogue.available().items() if catalogue.BUNDLED in path.parents}
-    bundled = paths.keys() - {*catalogue.recurrent()}
-    assert len(bundled) > 8
-    assert not [name for name in bundled if surveys.shipped(models.find(name)) is None]
-
-
-def test_without_a_survey_nothing_is_read_until_somebody_asks():
-    at = run(PAGE, kind="encoder")
-    assert "No statistics came with this model" in told(at)
-    assert "The roles" not in told(at)
-    assert not at.get("plotly_chart")
 
 
 def test_the_page_leads_with_its_numbers_and_keeps_the_choices_in_the_address():

@@ -242,12 +242,3 @@ def test_a_damaged_model_on_the_way_to_another_loses_no_chosen_head(
     assert not at.exception
     assert not at.error
     assert at.session_state["state"].encoder == (5, 7)
-
-
-def test_an_unknown_model_opens_with_heads_that_its_own_translations_choose():
-    find(NAME)
-    at = run(model=NAME, text=TEXT)
-    chosen = runs.first_choice(models.find(NAME))
-    assert set(chosen) == set(catalogue.KINDS)
-    now = at.session_state["state"]
-    assert {kind: getattr(now, kind) for kind in catalogue.KINDS} == chosen

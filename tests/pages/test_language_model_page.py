@@ -1,17 +1,16 @@
 """The page Language model without a browser: what it draws of a prompt and of a text, and what it says."""
 
-import json
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
-from app_pages import SENTENCE, array, click_menu, feeds, run, said, view, words
+from app_pages import SENTENCE, click_menu, feeds, run, said, view, words
 from streamlit.testing.v1 import AppTest
 
 from explorer.app.maps.run_export import KEY
 from explorer.app.sections.language_model import generation, lengths, surprisal
-from explorer.app.server import catalogue, models
+from explorer.app.server import catalogue
 from explorer.app.server.writer import LONGEST, MORE
 from explorer.figures.base.labels import is_special
 from transformer import Translator, load_language_model
@@ -42,16 +41,6 @@ def test_the_model_goes_on_with_the_prompt_and_the_strip_says_what_was_given(gen
     assert told["strips"] == ["target"]
     assert told["step"] == found.n_given
     assert f"The {found.n_given} tokens of the prompt are given" in words(at)
-
-
-def test_the_map_and_the_tiles_are_those_of_the_run(generator: Translator):
-    at = opened(decoder="2.1", step="1")
-    found = generator.generate(PROMPT, max_length=len(generator.ids(PROMPT)) + MORE)
-    drawn = array(json.loads(str(feeds(at)["decoder"]["figure"]))["data"][0]["customdata"])
-    np.testing.assert_allclose(drawn[..., 0], found.weights("decoder", 1, 0), atol=1e-3)
-    assert "verified" in str(feeds(at)["decoder"]["badge"])
-    assert "2 layers of 4" in str(feeds(at)["overview"]["title"])
-    assert set(view(at)["plots"]) <= set(feeds(at))
 
 
 def test_an_empty_prompt_lets_the_model_begin_by_itself(generator: Translator):
@@ -129,15 +118,6 @@ def test_an_example_gives_way_to_the_example_of_another_section_and_a_text_of_on
         assert at.text_input[0].value == (own or next(iter(surprisal.EXAMPLES.values())))
     for section in (generation, surprisal, lengths):
         assert len({*section.EXAMPLES.values()}) == len(section.EXAMPLES) > 1
-
-
-def test_a_language_model_is_no_translator(app_models: Path):
-    assert MODEL in catalogue.language_models()
-    assert MODEL not in catalogue.available()
-    with pytest.raises(KeyError):
-        models.find(MODEL).translator()
-    with pytest.raises(KeyError):
-        models.find("copy").writer()
 
 
 def test_without_a_language_model_the_page_says_how_to_get_one(monkeypatch: pytest.MonkeyPatch):

@@ -101,15 +101,11 @@ def test_a_lesson_can_be_left_and_the_page_goes_on_after_it():
     at = step("map", 0)
     next(each for each in at.button if each.key == "lesson-leave").click().run()
     assert "lesson" not in at.query_params
+    assert at.session_state["silent"] is None
     assert "Leave the lesson" not in [each.label for each in at.button]
     at = at.switch_page("pages/lessons.py").run()
     go_on = next(each.proto for each in at.get("page_link") if each.proto.label.startswith("Continue"))
     assert "lesson=map.2" in go_on.query_string
-
-
-def test_a_step_beyond_the_end_is_the_last():
-    at = run(lesson="map.99")
-    assert f"step {len(SHIPPED['map'].steps)} of" in words(at)
 
 
 def test_the_page_lists_all_lessons_and_goes_on_where_one_is():
@@ -126,13 +122,6 @@ def test_after_its_last_step_a_lesson_of_the_first_hour_leads_to_the_next_of_tha
         at = step(name, len(SHIPPED[name].steps) - 1)
         links = [each.proto for each in at.get("page_link") if each.proto.label == "Next lesson"]
         assert [f"lesson={following}.1" in each.query_string for each in links] == [True]
-
-
-def test_a_lesson_that_is_begun_says_how_far():
-    at = step("scale", 0)
-    at.query_params["lesson"] = ["scale.1"]
-    at = at.switch_page("pages/lessons.py").run()
-    assert "1 of 6 steps seen" in words(at)
 
 
 def test_an_own_lesson_cannot_bring_code_or_pictures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

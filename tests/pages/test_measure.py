@@ -89,11 +89,3 @@ def test_a_cell_is_measured_in_every_way(traced):
     assert [float(each.replace("−", "-")) for _, each, _ in lines] == pytest.approx(expected, abs=6e-4)
     masked = measures.of_cell(one, "decoder", (1, 2), (0, 1), 0)
     assert masked == [("weight", "0", "masked: the query may not see the key")]
-
-
-def test_a_click_opens_why_the_token_of_the_cursor_was_written():
-    at = run(model="random", text=TEXT, step="3")
-    next(each for each in at.button if each.label == "Why this token?").click().run()
-    assert not at.exception
-    assert "<h1>Explanation</h1>" in "".join(each.proto.body for each in at.get("html"))
-    assert "at step 3" in words(at)

@@ -132,13 +132,6 @@ def test_a_file_with_changes_opens_whatever_was_changed_before_and_runs_again_wi
     assert "2 changes are active" in " ".join(each.value for each in shown.caption)
 
 
-def test_a_run_whose_model_is_not_here_says_so(translation: Translation, own_models: Path):
-    (own_models / "reverse").unlink()
-    at = opened(trace_file(translation, None))
-    assert not at.exception
-    assert "cannot be run again" in " ".join(each.value for each in at.caption)
-
-
 def test_a_file_whose_model_has_the_name_of_an_open_file_is_shown(translation: Translation):
     at = opened(trace_file(translation, None), "first.npz")
     named = replace(translation, model=[*at.session_state["imported"]][-1])

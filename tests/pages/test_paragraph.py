@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 from explorer.app.address.state import State
 from explorer.app.maps.living import living_pages
-from explorer.app.server import examples, runs
+from explorer.app.server import runs
 from explorer.app.server.runs import Progress
 from explorer.app.server.view import View
 from transformer.hub.settings import HOSTED_VARIABLE
@@ -98,13 +98,6 @@ def test_a_hosted_server_bounds_each_sentence_and_ten_times_as_much(
     page = run(model="random", text=" ".join(["One " + "two " * 23 + "two."] * count))
     assert len(page.error) == bool(said)
     assert said in said_on(page)
-
-
-def test_what_has_no_model_is_one_run_and_so_is_a_pair_of_a_file() -> None:
-    assert examples.sentences_on(named("random"), "") == ("",)
-    assert examples.sentences_on(None, TEXT) == (TEXT,)
-    assert examples.whole(TEXT) == -1
-    assert examples.whole("One two.") is None
 
 
 def test_all_sentences_are_exported_as_living_pages_with_an_index() -> None:

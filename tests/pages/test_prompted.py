@@ -93,13 +93,6 @@ def test_the_norm_and_the_gate_are_shown_as_they_are() -> None:
     assert r"\tfrac{1}{\sqrt{d_{model}}}" in said(output)
 
 
-def test_the_visitor_s_own_output_is_a_text_where_the_model_does_not_translate() -> None:
-    popovers = [each.proto.popover.label for each in run("app.py", model="t5", text=TEXT).get("popover")]
-    assert "Use your own text" in popovers
-    popovers = [each.proto.popover.label for each in run("app.py", model="en-pt", text=TEXT).get("popover")]
-    assert "Use your own translation" in popovers
-
-
 def test_a_model_of_languages_in_angle_brackets_has_a_picker(folder: Path) -> None:
     write_t5(folder / "madlad", symbols=("<2pt>", "<2de>"))
     at = run("app.py", model="madlad", text="the house")

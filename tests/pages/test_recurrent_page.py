@@ -1,11 +1,10 @@
 """The page Recurrent without a browser, and every other page with a recurrent model."""
 
-import json
 import re
 import shutil
 
 import pytest
-from app_pages import PAGES, feeds, functions, named_charts, run
+from app_pages import PAGES, functions, named_charts, run
 from nightly import thinned
 from recurrent_twins import write_recurrent
 
@@ -48,12 +47,6 @@ def test_both_maps_are_verified_and_the_score_adds_up(score):
     *terms, total = map(float, rows)
     assert sum(terms) == pytest.approx(total, abs=0.01)
     assert f"Score **{total:.2f}**".replace("-", "−") in words(at)
-
-
-def test_the_chosen_model_decides_the_score_until_one_is_chosen():
-    assert "recurrent/bilinear" in words(show(model="recurrent/bilinear")).replace("\\", "")
-    told = words(show(model="recurrent/bilinear", score="dot")).replace("\\", "")
-    assert "recurrent/dot" in told
 
 
 def test_the_steps_of_the_sentence_are_counted():
@@ -102,12 +95,6 @@ def test_a_counterpart_is_the_same_token_and_the_aligned_one_first():
     assert counterpart(("a", "b", "a"), ("a", "x", "a"), 2) == 2
     assert counterpart(("a", "b"), ("x", "a"), 0) == 1
     assert counterpart(("a", "b"), ("a", "c"), 1) is None
-
-
-def test_what_the_gaussian_takes_is_not_said_to_lie_outside_the_window():
-    told = json.dumps(feeds(run("app.py", model="recurrent/local", text=TEXT)))
-    assert "is taken by the Gaussian" in told
-    assert "outside this window" not in told
 
 
 @pytest.mark.parametrize("model", [None, "recurrent/other"])

@@ -79,15 +79,6 @@ def weights(trace: go.Heatmap) -> np.ndarray:
     return (array(data) if isinstance(data, dict) else np.asarray(data))[..., 0]
 
 
-@pytest.mark.parametrize(
-    "params", [{"show": "lines"}, {"show": "strongest"}, {"words": "1"}, {"scale": "log"}]
-)
-def test_every_way_of_drawing_a_head_can_be_taken_home(params: dict[str, str]):
-    at = opened("pages/cross_attention.py", **params)
-    assert not at.exception
-    assert figures(at)
-
-
 def test_the_figure_is_chosen_where_there_are_several():
     at = opened(step="2")
     choice = next(each for each in at.get("button_group") if each.label == "Figure")

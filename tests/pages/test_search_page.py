@@ -84,19 +84,6 @@ def test_the_tree_its_ranking_and_where_greedy_search_parts_from_it():
     assert places(own) == places(at)
 
 
-def test_the_form_of_the_score_comes_from_the_address_and_from_its_control_and_is_named():
-    at = opened(decode="beam-3", penalty="0.6", length_offset="5")
-    tree = tree_of(3, length_penalty=0.6, length_offset=5)
-    assert "score with ((5 + |y|) ÷ 6) to the power α, α = 0.6" in at.dataframe[0].value
-    expected = [translator().text(tree.token_ids(i)) for i in tree.hypotheses]
-    assert hypotheses(at)[: len(expected)] == expected
-    assert r"\frac{5 + |y|}{6}" in words(at)
-    next(each for each in at.segmented_control if each.label.startswith("Divide")).set_value(0).run()
-    assert "length_offset" not in at.query_params
-    assert "score, α = 0.6" in at.dataframe[0].value
-    assert "|y|^{" in words(at)
-
-
 def test_a_node_shows_its_own_run_and_continuing_keeps_its_tokens_and_searches_on():
     tree = tree_of()
     node = next(i for i, each in enumerate(tree.nodes) if each.step == 2 and not each.won)
@@ -162,13 +149,3 @@ def test_other_draws_take_the_next_seeds():
     assert set(at.dataframe[0].value["seed"]) == {4, 5, 6}
     at.button("search.take").click().run()
     assert at.query_params["decode"].startswith("sample-")
-
-
-def test_the_home_page_offers_the_settings_only_for_samples():
-    at = run(model="random", text=TEXT, decode="sample-3", temperature="1.4", top_k="3")
-    assert "sample-3, temperature 1.4, top-k 3" in str(feeds(at)["next"]["caption"])
-    own = translator().translate(TEXT, beam_size=1, sample=Sampling(1.4, 3, None, 3))
-    assert candidates(at) == shown(own)
-    next(each for each in at.slider if each.label == "Temperature").set_value(0.5).run()
-    assert at.query_params["temperature"] == "0.5"
-    assert "Temperature" not in {each.label for each in run(model="random", text=TEXT).slider}

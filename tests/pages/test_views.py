@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from app_pages import array, charts, feeds, run, view
+from app_pages import array, feeds, run, view
 from closed_form import CASES, KNOWN
 
 from explorer.app.maps import display
@@ -44,21 +44,6 @@ def test_known_cells_are_drawn_in_every_way(kind: str, name: str):
     columns = first.shape[1]
     assert np.array_equal(tiles[:, :columns] > 250, first == 1)
     assert np.array_equal(tiles[:, -columns:] > 250, second == 1)
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_known_cells_stay_where_they_are_in_a_batch_and_as_trained(name: str):
-    case = CASES[name]
-    link = {"model": name, "text": case.sentence}
-    nine = f"{case.sentence}\none two three four five six eight nine ten"
-    batch = run("pages/masks.py", view="batch", sentences=nine, kind="encoder", encoder="1.1", **link)
-    drawn = array(charts(batch)[3]["data"][0]["customdata"])
-    known = case.weights("encoder", 0)
-    size = len(case.source_tokens)
-    assert (drawn[:size, :size, 0][known == 1] > KNOWN).all()
-    trained = feeds(run(PAGES["decoder"], view="trained", decoder="1.2", **link))["decoder"]
-    cells = array(json.loads(str(trained["figure"]))["data"][0]["customdata"])
-    assert (cells[..., 0][case.weights("decoder", 1) == 1] > KNOWN).all()
 
 
 @pytest.mark.parametrize("show", display.SHOWS)

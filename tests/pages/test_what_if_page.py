@@ -1,9 +1,6 @@
 """The page What if: what it can add, its list of changes, what a click changes, what changes did."""
 
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -129,22 +126,6 @@ def test_a_sort_of_change_is_added_as_it_is_filled_in(group, sort):
         assert active(click(form(group, sort, choices), "what-if.add")) == [change()], choices
 
 
-def test_a_form_on_self_attention_works_in_a_process_where_this_page_is_opened_first(app_models):
-    opens = (
-        "from app_pages import run\n"
-        f"at = run('pages/what_if.py', model='random', text={TEXT!r}, kind='decoder', step='2', key='1')\n"
-        "at.segmented_control(key='what-if.group').set_value('Attention').run()\n"
-        "assert not at.exception\n"
-        "assert not at.button('what-if.add').click().run().exception\n"
-        "print(at.query_params['changes'])"
-    )
-    paths = os.pathsep.join(filter(None, sys.path))
-    given = {**os.environ, "TRANSFORMER_MODELS": str(app_models), "PYTHONPATH": paths}
-    done = subprocess.run([sys.executable, "-c", opens], env=given, capture_output=True, text=True)
-    row = do.set_row("decoder", 0, 1, 1, {0: 0.9})
-    assert (done.stdout.strip(), done.returncode) == (do.write_text([row]), 0), done.stderr
-
-
 @pytest.mark.parametrize(
     ("group", "sort", "choices", "changes", "told"),
     [
@@ -161,18 +142,6 @@ def test_what_cannot_be_added_says_why_and_stays_in_its_fields(group, sort, choi
     assert [told in each.value.replace("\\", "") for each in at.warning] == [True] * (told is not None)
     values = {box.label: box.value for box in (*at.selectbox, *at.text_input)}
     assert values.items() >= ({"Change": sort} | choices).items()
-
-
-def test_a_form_starts_with_the_head_that_the_page_shows_and_offers_what_that_row_sees():
-    at = opened(cross="2.4")
-    groups = at.segmented_control(key="what-if.group")
-    assert groups.options == ["Tokens", "Heads", "Attention", "Arithmetic", "Another sentence"]
-    assert "what-if.add" not in [each.key for each in at.button]
-    at = form("Attention", 0, {"Row of": 1, "Weight to": 2, "Weight": 0.75}, cross="2.4")
-    now = base().weights("cross", 1, 3)[1, 2]
-    assert f"Now {now:.2f}; the other keys share 0.25 in their old proportions." in words(at)
-    at = form("Attention", 0, DECODER | {"Row of": 1})
-    assert len(next(box for box in at.selectbox if box.label == "Weight to").options) == 2
 
 
 def test_lifting_the_causal_mask_keeps_to_the_translation_without_changes_and_says_so():
