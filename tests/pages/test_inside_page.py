@@ -1,4 +1,4 @@
-"""Inside a head without a browser: its numbers, other arithmetic, notations, formulas, the address."""
+"""Inside a head: its numbers, other arithmetic, what encodings add, and a query of one's own."""
 
 import re
 from functools import cache
@@ -6,14 +6,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from app_pages import array, run, slots, strip
+from app_pages import array, named_charts, run, said, slots, strip, words
 from closed_form import CASES
-from inside_page import KINDS, PAGE, charts, equal, independent, line, pictures, told
+from inside_page import KINDS, PAGE, charts, equal, independent, line, told
 from random_models import random_config, random_model
 from streamlit.testing.v1 import AppTest
 
 from explorer.app.sections.inside.look import BADGE
 from explorer.app.sections.inside.steps import STEPS
+from explorer.app.server import examples, models, runs
+from explorer.app.server.lessons import files
 from transformer.storage.directory import save_checkpoint
 from transformer.translator import Translator, load_translator
 
@@ -74,16 +76,13 @@ def test_the_numbers_on_the_page_are_computed_independently(app_models: Path, mo
     equal(products.sum(1), line(shown["scores"], "q·k"))
     shares = array(shown["values"]["data"][0]["customdata"])[..., 1]
     equal(shares.sum(0), strip(shown["sum"], "head, all keys"))
-    filled = slots(looked("weights", kind, model=model))
-    name = next(each for each in filled if "Why divide" in each)
-    d_k, text = int(re.search(r"\d+", name).group()), str(filled[name]["text"])
-    found = re.search(r"over its ([\d,]+) pairs.*the variance ([\d.]+), and ([\d.]+) after", text)
-    assert float(found.group(3)) == pytest.approx(float(found.group(2)) / d_k, abs=0.02)
-    norm = looked("heads", kind, model=model)
-    pre = "pre-norm" in pictures(norm)[0]["caption"]
-    assert pre == (model == "random")
-    assert ("the feed-forward network reads LayerNorm(sum)" in told(norm)) == (pre and kind != "decoder")
-    assert (r"\mathrm{stream}' = \mathrm{LayerNorm}(\mathrm{sum})" in formulas(norm)) != pre
+    text = next(
+        str(slot["text"])
+        for name, slot in slots(looked("weights", kind, model=model)).items()
+        if "Why" in name
+    )
+    found = re.search(r"the variance ([\d.]+), and ([\d.]+) after", text)
+    assert float(found.group(2)) == pytest.approx(float(found.group(1)) / width, abs=0.02)
 
 
 @pytest.mark.parametrize("kind", ["decoder", "cross"])
@@ -144,3 +143,70 @@ def test_what_an_encoding_adds_is_in_the_formula_and_in_the_numbers():
     vectors = charts(step("projections", "encoder", model="rotary", key="5"))["vectors"]
     turned = [strip(vectors, each["name"]) for each in vectors["data"] if "turned" in each["name"]]
     equal(np.array(turned[0] @ turned[1]), np.array(line(charts(at)["scores"], "q·k")[4]))
+
+
+# --- a query of one's own: what is drawn is computed, and what is drawn is graded ---------------------------
+
+OWN = examples.text_on(models.find("en-pt"), None)
+
+
+def built(**params: str) -> AppTest:
+    return run(PAGE, model="en-pt", text=OWN, section="build", **params)
+
+
+def weights(at: AppTest) -> np.ndarray:
+    return array(named_charts(at)["build row"]["data"][0]["y"])
+
+
+def row(at: AppTest, kind: str = "cross") -> np.ndarray:
+    """The softmax of the query that the address names, over the head's recorded keys."""
+    now = at.session_state["state"]
+    recorded = runs.traced(runs.request(now, models.find(now.model), OWN))
+    keys = recorded.head(kind, *getattr(now, kind)).key.astype(np.float64)
+    first, second = (keys[key] / np.linalg.norm(keys[key]) for key in now.two)
+    scores = keys @ (now.length * (now.a * first + now.b * second)) / np.sqrt(keys.shape[1])
+    return powers(scores, np.ones(len(scores), bool))
+
+
+def lengthened(at: AppTest, value: float) -> AppTest:
+    return next(each for each in at.number_input if each.label.startswith("l ·")).set_value(value).run()
+
+
+@pytest.mark.parametrize("kind", ["encoder", "cross"])
+def test_the_weights_that_are_drawn_are_those_of_the_query(kind: str):
+    at = built(kind=kind, two="1.5", a="6", b="-5", length="3")
+    assert weights(at) == pytest.approx(row(at, kind), abs=1e-5)
+    at = lengthened(at, 7.5)
+    assert at.query_params["length"] == "7.5"
+    assert weights(at) == pytest.approx(row(at, kind), abs=1e-5)
+
+
+def test_a_query_that_reaches_the_goal_is_the_answer_of_the_step():
+    steps = files.find("copy").steps
+    step = next(i for i, each in enumerate(steps) if each.question and each.question.quantity == "build")
+    at = built(goal="copy", lesson=f"copy.{step + 1}", two="1.5", a="6", b="-5", length="1")
+    assert weights(at)[0] < 0.95
+    assert "Not yet." in words(at)
+    assert at.session_state["silent"] is None
+    assert at.session_state["lesson_notes"]["copy"][step] is None
+    at = lengthened(at, 10.0)
+    assert weights(at)[0] == pytest.approx(row(at)[0], abs=1e-5)
+    assert weights(at)[0] >= 0.95
+    note = at.session_state["lesson_notes"]["copy"][step]
+    assert note["right"]
+    assert "a = 6, b = −5, l = 10" in note["chose"]
+    assert [each in words(at) for each in ("**Right.**", "**Reached.**")] == [True, True]
+    at = built(goal="average", lesson="copy.4", two="1.5", a="6", b="-5", length="10")
+    assert at.session_state["lesson_notes"]["copy"][3] is None, "an answer to another goal"
+
+
+def test_where_the_keys_forbid_it_the_page_says_so_with_the_best_and_hidden_keys_are_replaced():
+    told = [words(built(goal="average", two=two)) for two in ("1.2", "2.3", "3.4", "4.5")]
+    best = r"The best query of this plane gives each at least (0\.\d\d), with (0\.\d\d) on"
+    forbidden = [re.search(best, each) for each in told if "choose other keys" in each]
+    assert forbidden
+    assert all(float(each[1]) < 0.48 and float(each[2]) > 0 for each in forbidden)
+    at = run(PAGE, section="build", kind="decoder", step="3", two="1.9")
+    assert not at.error
+    assert "build row" in named_charts(at)
+    assert "only one key" in said(run(PAGE, section="build", kind="decoder", step="1"))

@@ -24,7 +24,7 @@ LESSONS = {**files.every()[0], **files.checks()}
 NOT_SILENT = {
     "build": "the page draws the weights of the visitor's own query, and nothing of one that is right"
 }
-"""Quantities whose page keeps nothing back, and why; see tests/pages/test_build.py."""
+"""Quantities whose page keeps nothing back, and why; see tests/pages/test_inside_page.py."""
 ASKED = [
     (name, i)
     for name, lesson in LESSONS.items()
