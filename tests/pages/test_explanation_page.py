@@ -79,14 +79,14 @@ def test_a_row_says_where_weight_and_effect_are_largest(page, value, norms, effe
     assert said == start + told
 
 
+RESTS = "**“x” rests on “b”**: without it −5.60 nats; "
+
+
 @pytest.mark.parametrize(
     ("effects", "told"),
     [
-        ([-0.3, -5.6, 0.1], "**“x” rests on “b”**: without it −5.60 nats; next “a”, −0.30."),
-        (
-            [-0.04, -5.6, 0.1],
-            "**“x” rests on “b”**: without it −5.60 nats; no other word costs it 0.05 nats.",
-        ),
+        ([-0.3, -5.6, 0.1], f"{RESTS}next “a”, −0.30."),
+        ([-0.04, -5.6, 0.1], f"{RESTS}no other word costs it 0.05 nats."),
         ([-0.04, 0.0, 0.1], "“x” rests on no single source word: none of them costs it 0.05 nats."),
     ],
 )
