@@ -1,10 +1,13 @@
-"""The page of positions without a browser: tables as the formula says, all twins, results as measured."""
+"""The pages Positions and Recurrent: tables as the formula says, all twins, scores that add up."""
 
 import re
+import shutil
 
 import numpy as np
 import pytest
-from app_pages import array, named_charts, run
+from app_pages import PAGES, array, functions, named_charts, run
+from nightly import thinned
+from recurrent_twins import write_recurrent
 from twins import write_twins
 
 from explorer.app.address.encodings import ENCODINGS
@@ -23,7 +26,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory, tokenizer):
-    return write_twins(tmp_path_factory.mktemp("bundled"), tokenizer)
+    return write_twins(write_recurrent(tmp_path_factory.mktemp("bundled"), tokenizer), tokenizer)
 
 
 @pytest.fixture(autouse=True)
@@ -106,6 +109,8 @@ def test_without_twins_and_results_the_page_says_so(monkeypatch, tmp_path):
     assert "There is no model positions/rotary here" in words(run(PAGE, view="together"))
     for name in ("learned", "shaw", "t5"):
         assert "there is no model" in words(run(PAGE, encoding=name))
+    for view in ("maps", "path"):
+        assert run(RECURRENT, view=view).info
 
 
 def test_a_twin_that_lacks_the_positions_says_so_and_the_others_go_on():
@@ -130,3 +135,69 @@ def test_a_word_of_several_pieces_is_refused_with_their_number():
     at = run(PAGE, view="together", word="twelve three")
     assert words(at).count("pieces here; choose a word of one piece") == 2
     assert next(each.value for each in at.text_input if each.label == "The word") == "twelve"
+
+
+# --- the page Recurrent, and every other page with a recurrent model ----------------------------------------
+
+RECURRENT = "pages/recurrent.py"
+TEXT = "one two three four five six"
+SCORES = ("additive", "bilinear", "dot", "local")
+
+
+def show(**params):
+    return run(RECURRENT, **{"text": TEXT, **params})
+
+
+@pytest.mark.parametrize("score", SCORES)
+def test_both_maps_are_verified_and_the_score_adds_up(score):
+    at = show(score=score)
+    assert {"cross recurrent", "cross transformer"} <= set(named_charts(at))
+    captions = [each.value for each in at.caption if "Cross\\-attention" in each.value]
+    assert len(captions) == 2
+    assert all("✓ verified" in each for each in captions)
+    table = next(each.value for each in at.markdown if "sum = score" in each.value)
+    rows = [line.strip("| ").split("|")[-1].strip(" *").replace("−", "-") for line in table.splitlines()[2:]]
+    *terms, total = map(float, rows)
+    assert sum(terms) == pytest.approx(total, abs=0.01)
+    assert f"Score **{total:.2f}**".replace("-", "−") in words(at)
+
+
+def test_the_steps_of_the_sentence_are_counted():
+    told = words(show(view="path"))
+    count = int(re.search(r"To read all (\d+) tokens", told)[1])
+    assert f"**{count - 1} steps**" in told
+    assert "**1 step**" in told
+    assert "**1 step**; in self" in words(show(view="path", source="2"))
+
+
+@pytest.mark.parametrize("page", thinned([page for page in PAGES if page != RECURRENT], 2))
+def test_every_page_opens_a_recurrent_model_or_says_what_it_lacks(page):
+    at = run(page, model="recurrent/additive", text=TEXT)
+    lacking = "whole_model masks training inside_a_head heads explanation encoder_self decoder_self"
+    said = any("its only attention is" in each.value for each in at.info)
+    assert said == any(name in page for name in lacking.split())
+    if said and "training" not in page:  # nothing is drawn, so nothing can be saved
+        assert "Export" not in [each.proto.popover.label for each in at.get("popover")]
+
+
+@pytest.mark.parametrize("view", ["maps", "path"])
+@pytest.mark.parametrize("params", [{"target": " "}, {"target": "\0"}, {"text": "one " * 1_100}])
+def test_what_cannot_be_translated_is_said_in_one_sentence(view, params):
+    assert len(show(view=view, **params).error) == 1
+
+
+def test_a_counterpart_is_the_same_token_and_the_aligned_one_first():
+    counterpart = functions(RECURRENT)["counterpart"]
+    assert counterpart(("a", "b", "a"), ("a", "x", "a"), 2) == 2
+    assert counterpart(("a", "b"), ("x", "a"), 0) == 1
+    assert counterpart(("a", "b"), ("a", "c"), 1) is None
+
+
+@pytest.mark.parametrize("model", [None, "recurrent/other"])
+def test_a_transformer_in_the_folder_is_no_recurrent_twin(folder, tmp_path, monkeypatch, model):
+    shutil.copytree(folder, tmp_path / "models")
+    shutil.copytree(folder / "positions" / "sinusoidal", tmp_path / "models" / "recurrent" / "other")
+    monkeypatch.setattr(catalogue, "BUNDLED", tmp_path / "models")
+    at = show(score="other", model=model)
+    assert {"cross recurrent", "cross transformer"} <= set(named_charts(at))
+    assert not any("other" in str(each.proto) for each in at.get("button_group"))
