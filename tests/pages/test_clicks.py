@@ -2,13 +2,11 @@
 
 import json
 from typing import Any
-from urllib.parse import parse_qsl
 
 import pytest
-from app_pages import click_menu, feeds, run, said, words
+from app_pages import click_menu, feeds, said, visit, words
 from streamlit.testing.v1 import AppTest
 
-from explorer.app.address import sitemap
 from explorer.app.address.state import SHARED
 
 DEFAULTS = {"model": "random", "text": "one two three", "step": "2"}
@@ -64,8 +62,7 @@ def use(at: AppTest, label: str, value: Any) -> AppTest:
 def test_a_choice_goes_into_the_address_and_what_a_page_alone_reads_stays_there(
     address, choices, expected, told
 ):
-    page, _, query = address.partition("?")
-    at = run(sitemap.script(page), **(DEFAULTS | dict(parse_qsl(query))))
+    at = visit(address, **DEFAULTS)
     for label, value in choices.items():
         use(at, label, value)
     assert not at.exception

@@ -2,11 +2,25 @@
 
 import json
 import re
-from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
-from app_pages import HEADS, HOSTILE, LINKED, PAGES, ROOT, charts, feeds, run, said, view, words
+from app_pages import (
+    HEADS,
+    HOSTILE,
+    LINKED,
+    PAGES,
+    ROOT,
+    charts,
+    feeds,
+    named_charts,
+    run,
+    said,
+    view,
+    visit,
+    words,
+)
 from closed_form import CASES
 from inside_page import pictures, told
 from nightly import thinned
@@ -74,64 +88,53 @@ def test_positions_out_of_range_become_the_nearest_on_every_page(page: str):
         assert {data["trace"] for data in carried.values()} == {shown["trace"]}, "of one translation"
 
 
-@pytest.mark.parametrize(
-    ("page", "params", "sentence"),
-    [
-        ("whole_model", {"part": "heart"}, "part"),
-        (
-            "whole_model",
-            {"part": "decoder-end", "model": "copy"},
-            "This model has no part “Decoder: LayerNorm",
-        ),
-        ("whole_model", {"part": "encoder-forward", "layer": "99"}, "There is no encoder layer 99: layer 2"),
-        ("inside_a_head", {"what_if": "temperature-nan", "kind": "both", "key": "x"}, "kind, key, what_if."),
-        (
-            "inside_a_head",
-            {"section": "sum", "kind": "decoder", "key": "999", "what_if": "temperature-0"},
-            "This row has 16 keys; key 16 is shown.",
-        ),
-        ("masks", {"view": "batch", "sentences": "one two\n" + "one " * 200}, "at most 128"),
-        ("masks", {"view": "batch", "sentences": " \n "}, "3 sentences ×"),
-        ("masks", {"view": "batch", "sentences": "one\ntwo three", "member": "9"}, "sentence 2 of the batch"),
-        ("what_if", {"view": "compare", "against": "model-../x"}, "model"),
-        ("beam_search", {"node": "9999"}, "The tree has"),
-        ("beam_search", {"changes": "choose_900_▁drei"}, "900"),
-        ("language_model", {"model": "language/writer", "view": "surprisal", "prompt": ""}, "is empty"),
-        ("explanation", {"view": "why", "rival": "▁nonsense"}, "“nonsense” is no other token of this step"),
-        ("app", {"lesson": "map.99"}, "step 8 of 8"),
-        ("app", {"lesson": "alchemy.1"}, "lesson that the address names is not here"),
-        ("app", {"model": "imported: run.npz (abcdef)"}, "Open the file again"),
-    ],
-    ids=str,
-)
-def test_a_value_that_does_not_fit_is_answered_in_a_sentence_and_the_nearest_is_shown(page, params, sentence):
-    at = run(sitemap.script(page), **{"model": "random", "text": "one two three", **params})
+NEAREST = [
+    ("whole_model?part=heart", "part"),
+    ("whole_model?part=decoder-end&model=copy", "This model has no part “Decoder: LayerNorm"),
+    ("whole_model?part=encoder-forward&layer=99", "There is no encoder layer 99: layer 2"),
+    ("inside_a_head?what_if=temperature-nan&kind=both&key=x", "kind, key, what_if."),
+    ("inside_a_head?section=sum&kind=decoder&key=999", "This row has 16 keys; key 16 is shown."),
+    (f"masks?view=batch&sentences=one two%0A{'one ' * 200}", "at most 128"),
+    ("masks?view=batch&sentences= %0A ", "3 sentences ×"),
+    ("masks?view=batch&sentences=one%0Atwo three&member=9", "sentence 2 of the batch"),
+    ("what_if?view=compare&against=model-../x", "model"),
+    ("beam_search?changes=choose_900_▁drei", "900"),
+    ("language_model?model=language/writer&view=surprisal&prompt=", "is empty"),
+    ("explanation?view=why&rival=▁nonsense", "“nonsense” is no other token of this step"),
+    ("positions?d_model=1e9&base=-5&positions=99999999&offset=-1", "d_model, base, positions, offset."),
+    ("positions?first=77&encoding=circular", "There is no window that starts at position 77 here, so 1 is"),
+    ("positions?dimension=5000", "There is no dimension 5,000 here, so 112 is shown."),
+    ("positions?view=sentence&twin_head=99.99&swap=70.2", "There is no head 99 here, so 4 is shown."),
+    ("app?lesson=map.99", "step 8 of 8"),
+    ("app?lesson=alchemy.1", "lesson that the address names is not here"),
+    ("app?model=imported: run.npz (abcdef)", "Open the file again"),
+]
+
+
+@pytest.mark.parametrize(("address", "sentence"), NEAREST)
+def test_a_value_that_does_not_fit_is_answered_in_a_sentence_and_the_nearest_is_shown(address, sentence):
+    at = visit(address, model="random", text="one two three")
     assert sentence in f"{said(at)} {words(at)}".replace("\\", "")
     assert len(at.error) <= 1
-    if page == "whole_model":
-        assert "anatomy-lens" in [each.proto.id.split("-", 2)[2] for each in at.get("plotly_chart")]
+    assert not address.startswith("whole_model") or "anatomy-lens" in named_charts(at)
 
 
-VISITS: list[tuple[str, dict[str, str]]] = [
-    *((page, {}) for page in PAGES),
-    *(
-        ("pages/inside_a_head.py", {"section": "path", "kind": kind, "what_if": "hard"})
-        for kind in HEADS["default"]
-    ),
-    *(("pages/whole_model.py", {"part": part}) for part in ("source-embedding", "decoder-cross", "output")),
-    *(("pages/encoder_self_attention.py", {"show": show, "words": "yes"}) for show in ("lines", "strongest")),
-    ("pages/cross_attention.py", {"view": "alignment", "pairs": "1-1"}),
-    ("pages/what_if.py", {"view": "compare", "against": "sentence"}),
-    ("pages/masks.py", {"view": "batch", "mask": "zero", "sentences": f"{HOSTILE}\none"}),
-    ("pages/positions.py", {"view": "sentence"}),
+VISITS = [
+    *sitemap.PAGES,
+    *(f"inside_a_head?section=path&kind={kind}&what_if=hard" for kind in HEADS["default"]),
+    *(f"whole_model?part={part}" for part in ("source-embedding", "decoder-cross", "output")),
+    *(f"encoder_self_attention?show={show}&words=yes" for show in ("lines", "strongest")),
+    "cross_attention?view=alignment&pairs=1-1",
+    "what_if?view=compare&against=sentence",
+    f"masks?view=batch&mask=zero&{urlencode({'sentences': HOSTILE})}",
+    "positions?view=sentence",
 ]
 """Every page, and its views that draw typed words in another way."""
 
 
-@pytest.mark.parametrize(("page", "more"), VISITS)
-def test_hostile_texts_stay_text_on_every_page(page: str, more: dict[str, str]):
-    typed = dict.fromkeys(("text", "target", "other"), HOSTILE)
-    at = run(page, model="random", **typed | more)
+@pytest.mark.parametrize("address", VISITS)
+def test_hostile_texts_stay_text_on_every_page(address: str):
+    at = visit(address, model="random", **dict.fromkeys(("text", "target", "other"), HOSTILE))
     figures = [each.proto.spec for each in at.get("plotly_chart")]
     drawn = [str(feed.get("figure")) for feed in feeds(at).values()]
     bodies = [each.proto.body for each in at.get("html")]
@@ -141,22 +144,19 @@ def test_hostile_texts_stay_text_on_every_page(page: str, more: dict[str, str]):
     assert not [mark for mark in marks if "**one**" in mark or "[a](" in mark or "$x$" in mark]
 
 
-WINDOWS: list[tuple[str, dict[str, str], str]] = [
-    *((page, {}, "queries") for page in LINKED),
-    *(
-        ("pages/inside_a_head.py", {"section": "sum", "kind": kind}, "values, one per row · keys ")
-        for kind in HEADS["default"]
-    ),
-    ("pages/cross_attention.py", {"view": "alignment", "pairs": "1-1"}, "source words 9–108"),
-    ("pages/masks.py", {"mask": "zero"}, "queries "),
-    ("pages/what_if.py", {"view": "compare", "against": "sentence", "other": f"{LONG} one"}, "rows "),
+WINDOWS = [
+    *((Path(page).stem, "queries") for page in LINKED),
+    *((f"inside_a_head?section=sum&kind={kind}", "values, one per row · keys ") for kind in HEADS["default"]),
+    ("cross_attention?view=alignment&pairs=1-1", "source words 9–108"),
+    ("masks?mask=zero", "queries "),
+    (f"what_if?view=compare&against=sentence&other={LONG} one", "rows "),
 ]
 
 
-@pytest.mark.parametrize(("page", "more", "says"), WINDOWS)
-def test_a_long_text_is_drawn_in_windows_that_say_so(page: str, more: dict[str, str], says: str):
-    at = run(page, model="random", text=LONG, step="90", source="80", **more)
-    maps = [data for data in feeds(at).values() if data.get("rows")] if page in LINKED and not more else []
+@pytest.mark.parametrize(("address", "says"), WINDOWS)
+def test_a_long_text_is_drawn_in_windows_that_say_so(address: str, says: str):
+    at = visit(address, model="random", text=LONG, step="90", source="80")
+    maps = [] if "?" in address else [data for data in feeds(at).values() if data.get("rows")]
     assert says in " ".join([words(at), told(at), *(str(data["caption"]) for data in maps)])
     for data in maps:
         assert data["name"] == "whole" or max(map(len, data["spans"].values())) <= 64
@@ -165,22 +165,12 @@ def test_a_long_text_is_drawn_in_windows_that_say_so(page: str, more: dict[str, 
     assert sum(map(len, figures)) < 1_000_000
 
 
-@dataclass(frozen=True)
-class Visited:
-    """A sentence of the visit; its translation is given, so that the number of its steps is known."""
-
-    model: str
-    text: str
-    target: str
-    steps: int
-
-
 VISIT = (
-    Visited("random", "three two", "drei zwei", 3),
-    Visited("random", "two.", "zwei", 2),
-    Visited("copy", "one two", "eins", 2),
+    {"model": "random", "text": "three two", "target": "drei zwei"},
+    {"model": "random", "text": "two.", "target": "zwei"},
+    {"model": "copy", "text": "one two", "target": "eins"},
 )
-"""A visit of three sentences, with two models."""
+"""A visit of three sentences, with two models; the translation is given, so that its steps are known."""
 
 
 def choices(at: AppTest) -> dict[str, tuple[str, ...]]:
@@ -196,8 +186,8 @@ def test_a_page_follows_every_step_and_no_option_changes_under_a_widget(page: st
     known: dict[str, tuple[str, ...]] = {}
     at: AppTest | None = None
     for each in VISIT:
-        for step in range(each.steps):
-            address = {"model": each.model, "text": each.text, "target": each.target, "step": str(step + 1)}
+        for step in range(len(each["target"].split()) + 1):
+            address = each | {"step": str(step + 1)}
             if at is None:
                 at = run(page, **address)
             else:

@@ -1,13 +1,11 @@
 """What every page says and draws, as it was last agreed on, in words, controls, tables and figures."""
 
 from pathlib import Path
-from urllib.parse import parse_qsl
 
 import pytest
-from app_pages import run
+from app_pages import visit
 from outline import agrees, outline
 
-from explorer.app.address import sitemap
 from explorer.app.maps.run_export import KEY
 from explorer.app.server import measured, surveys
 
@@ -75,12 +73,10 @@ open_file
 @pytest.mark.parametrize("address", ADDRESSES.split("\n")[1:-1])
 def test_a_page_says_and_draws_what_was_agreed(address: str, monkeypatch: pytest.MonkeyPatch):
     place, _, folded = address.partition("#")
-    page, _, query = place.partition("?")
-    given = dict(parse_qsl(query))
-    if page == "heads":  # the survey that came with the model
+    if place.startswith("heads"):  # the survey that came with the model
         monkeypatch.setattr(surveys, "sample", SAMPLE)
         measured.MEASURED.clear()
-    at = run(sitemap.script(page), **((LARGE if "model" in given else SMALL) | given))
+    at = visit(place, **(LARGE if "?model=" in place else SMALL))
     if folded:
         at.session_state[KEY] = True
         at.run()

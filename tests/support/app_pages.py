@@ -73,6 +73,12 @@ def run(page: str = "app.py", **params: str | list[str]) -> AppTest:
     return at
 
 
+def visit(address: str, **params: str | list[str]) -> AppTest:
+    """Opens `name?query` of a page; what the query says comes before the parameters."""
+    name, _, query = address.partition("?")
+    return run(sitemap.script(name), **(params | dict(parse_qsl(query, keep_blank_values=True))))
+
+
 def functions(page: str) -> dict[str, Any]:
     """What the script of a page defines, without opening the page."""
     source, _ = re.split(r"\n(?=opened = |show\(\))", (ROOT / page).read_text())

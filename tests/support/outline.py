@@ -24,7 +24,10 @@ FEW = 4
 NUMBER = re.compile(r"#[0-9A-Fa-f]{6}\b|[-−]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?(?: × 10[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)?")
 """A number, or a colour, which is none."""
 EXPONENT = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
-PASSING = {*"id template trace ack uid formId allowHtml badge pageScriptHash url deferredFileId".split()}
+PASSING = {
+    *("id", "uid", "template", "trace", "ack", "badge", "formId", "allowHtml", "pageScriptHash", "url"),
+    "deferredFileId",
+}
 """Of a widget, a figure or a feed: what is another at every visit, or on every machine."""
 KINDS = {
     "arrow_data_frame": "table",
