@@ -69,17 +69,9 @@ TOLD: list[tuple[dict[str, str], str, bool]] = [
     (COPY | {"against": "head-1.1", "cross": "1.1"}, "A and B are the same head", False),
     (COPY | {"against": "model-copy"}, "A and B are the same model", False),
     (COPY | {"against": "sentence", "other": COPY["text"]}, "A and B are the same sentence", False),
-    (
-        COPY | {"against": "unchanged", "kind": "encoder", "changes": OFF},
-        "No change reaches the weights",
-        False,
-    ),
+    (COPY | {"against": "unchanged", "kind": "encoder", "changes": OFF}, "No change reaches the", False),
     ({"against": "unchanged"}, "Nothing is changed, so A and B are the same run.", False),
-    (
-        RANDOM | {"against": "head-9.1", "cross": "1.1"},
-        "This model has 3 layers of 4 heads; cross shows",
-        True,
-    ),
+    (RANDOM | {"against": "head-9.1", "cross": "1.1"}, "This model has 3 layers of 4 heads; cross", True),
     (RANDOM | {"against": "sentence", "other": "nine ten"}, "B: The output was cut at", True),
 ]
 

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl
 from weakref import WeakValueDictionary
 
 import pytest
-from app_pages import LINKED, PAGES, feeds, run, said, words
+from app_pages import HOSTILE, LINKED, PAGES, feeds, run, said, words
 from closed_form import CASES
 from damaged import FILES, TEXTS
 from nightly import thinned
@@ -23,7 +23,6 @@ from transformer.run import Translation
 from transformer.translator import Translator
 
 PAGE = "pages/open_file.py"
-HOSTILE = "<script>alert(1)</script> </s> <b>one</b> \u202etwo\u202c $x$ [a](javascript:alert(1)) #000001"
 
 
 @pytest.fixture(scope="module")
@@ -150,10 +149,14 @@ def test_a_damaged_file_gets_one_sentence_and_the_page_lives_on(
     assert not at.error
 
 
-def test_hostile_tokens_of_a_file_stay_text(translator: Translator):
+def test_hostile_tokens_of_a_file_stay_text_and_a_sample_is_one_click_away(translator: Translator):
     at = opened(trace_file(translator.translate(HOSTILE), None), "</script><b>.npz")
     assert not at.exception
     assert not any(re.search(r"(?<!\\)<", each.value) for each in at.markdown)
+    at = run(PAGE)
+    next(each for each in at.button if each.label == "Open a sample").click().run()
+    assert not at.exception
+    assert "✓ imported file, consistent" in words(at)
 
 
 def test_a_visitor_keeps_a_few_files_only_and_can_close_them(translator: Translator):

@@ -26,15 +26,14 @@ cross_attention?show=lines&cross=1.1&more=1.2_2.1&color=aer&order=aer
 cross_attention?model=recurrent/additive#export
 cross_attention?model=en-de&view=alignment&pairs=1-1,3-3
 cross_attention?view=alignment&pairs=1-1,2p2&rule=mutual
-inside_a_head?section=all&cross=1.2&what_if=no-scale
+inside_a_head?section=sum&cross=1.2&what_if=no-scale
 inside_a_head?model=en-de&section=weights&kind=decoder&step=3&notation=lecture
 inside_a_head?model=positions/alibi&section=weights&kind=encoder
 inside_a_head?section=path&kind=encoder&encoder=1.2
+inside_a_head?section=heads&cross=1.2
 inside_a_head?section=build&two=1.3&a=6&b=-5&length=3
-whole_model?part=encoder-attention-norm&layer=2
 whole_model?part=decoder-forward&layer=3
 whole_model?model=en-de&part=output&step=2
-masks?mask=zero
 masks?mask=after
 masks?view=batch&sentences=one two%0Anine ten eight six five&kind=cross
 beam_search?decode=beam-3&penalty=0.4&length_offset=5&node=7

@@ -162,14 +162,6 @@ def test_both_maps_are_verified_and_the_score_adds_up(score):
     assert f"Score **{total:.2f}**".replace("-", "−") in words(at)
 
 
-def test_the_steps_of_the_sentence_are_counted():
-    told = words(show(view="path"))
-    count = int(re.search(r"To read all (\d+) tokens", told)[1])
-    assert f"**{count - 1} steps**" in told
-    assert "**1 step**" in told
-    assert "**1 step**; in self" in words(show(view="path", source="2"))
-
-
 @pytest.mark.parametrize("page", thinned([page for page in PAGES if page != RECURRENT], 2))
 def test_every_page_opens_a_recurrent_model_or_says_what_it_lacks(page):
     at = run(page, model="recurrent/additive", text=TEXT)
