@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from app_pages import PAGES, array, functions, named_charts, run
 from nightly import thinned
-from recurrent_twins import write_recurrent
-from twins import write_twins
+from twins import write_recurrent, write_twins
 
 from explorer.app.address.encodings import ENCODINGS
 from explorer.app.sections.positions import together
