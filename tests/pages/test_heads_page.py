@@ -92,6 +92,13 @@ def test_the_survey_that_came_with_a_model_is_shown_at_once(whole_sample: None):
     assert array(bars["y"]) == pytest.approx(found.profiles[CROSS].distances[2, 3], abs=1e-6)
 
 
+def test_without_a_survey_nothing_is_read_until_somebody_asks():
+    at = run(PAGE, kind="encoder")
+    assert "No statistics came with this model" in told(at)
+    assert "The roles" not in told(at)
+    assert not at.get("plotly_chart")
+
+
 def test_the_page_leads_with_its_numbers_and_keeps_the_choices_in_the_address():
     at = read(kind="encoder", statistic="entropy", encoder="1.2")
     shown = "**1 next token, 1 previous token**"
