@@ -178,11 +178,9 @@ def test_reading_can_be_stopped_and_taken_up_again_and_no_part_with_a_clock_draw
 def test_a_visitors_own_file_is_read_or_refused_and_the_sample_stays(name, content, words):
     at = read(kind="encoder")
     at.file_uploader[0].set_value((name, content, "text/plain")).run()
-    said(at, words)
-    assert [each in told(at) for each in ("Over 2 sentences", "Over 3 sentences")] == [
-        name == "mine.txt",
-        name != "mine.txt",
-    ]
+    said(at, "Over 2 sentences" if name == "mine.txt" else words)
+    assert words in told(at)
+    assert ("Over 3 sentences" in told(at)) == (name != "mine.txt")
 
 
 def test_a_hostile_sentence_stays_text():
