@@ -9,6 +9,7 @@ from app_pages import charts, run, words
 from closed_form import CASES
 
 from explorer.app.sections.cross_attention import alignment as gold_picker
+from explorer.app.sections.cross_attention.links import Aligner, LinkRules
 from explorer.app.server import gold, models
 from explorer.figures.base.bars import percent
 from explorer.lenses.words.links import read_gold
@@ -53,6 +54,8 @@ def test_the_head_that_translates_has_no_error_and_is_offered_as_the_best(name: 
 )
 def test_what_the_address_chooses_is_named(params: dict[str, str], told: str):
     assert told in words(align(**{"cross": "1.1", "pairs": known("copy"), **params}))
+    mean = LinkRules(Aligner(((0, 1), (2, 0)), "read"), "mutual", None)
+    assert mean.name == "the mean over all heads of layers 1 to 3"
 
 
 def test_a_gold_pair_is_forced_and_brings_its_links(monkeypatch: pytest.MonkeyPatch, tmp_path):

@@ -97,7 +97,7 @@ def every_kind(app_models: Path, tokenizer: Tokenizer, tmp_path_factory: pytest.
     return folder
 
 
-@pytest.mark.parametrize(("name", "address"), thinned([*product(MODELS, ADDRESSES), *NO_NAMES], 5))
+@pytest.mark.parametrize(("name", "address"), thinned([*product(MODELS, ADDRESSES), *NO_NAMES], 9))
 def test_a_section_shows_a_picture_of_any_model_or_says_why_not(
     address: tuple[str, str | None], name: str, every_kind: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
