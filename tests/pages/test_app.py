@@ -1,130 +1,48 @@
-"""Every page without a browser: what it shows, how it takes a bad address, and what it says."""
+"""The visit of one person: texts, addresses, the menu, the bundled pairs, and a hosted instance."""
 
 import json
-import re
 from pathlib import Path
 
 import pytest
-from app_pages import HEADS, LINKED, PAGES, ROOT, SENTENCE, click_menu, feeds, run, said, view
+from app_pages import ROOT, SENTENCE, click_menu, feeds, run, said, view
 from closed_form import CASES
 from streamlit.testing.v1 import AppTest
 
 from explorer.app.address import sitemap
 from explorer.app.address.parameters import KEEP
-from explorer.app.address.state import SHARED
 from explorer.app.server import models
 from explorer.app.server.examples import text_on
 from explorer.figures.base import labels
+from transformer.hub.settings import HOSTED_VARIABLE
 from transformer.translator import Translator
 
-OUT_OF_RANGE = {
-    "step": "999",
-    "source": "1e9",
-    "encoder": "9.9",
-    "decoder": "9.9",
-    "key": "1e9",
-    "layer": "99",
-}
-EVERYTHING_WRONG: dict[str, str | list[str]] = {
-    **{"step": "nan", "source": ["1", "x"], "first": "nan", "node": "x", "member": "z", "dimension": "x"},
-    **{"cross": "1", "kind": "y", "part": "heart", "pairs": "1-x", "swap": "x", "twin_head": "x"},
-    **{
-        "view": "sideways",
-        "mask": "x",
-        "against": "untrained-",
-        "encoding": "circular",
-        "statistic": "beauty",
-    },
-    **{"decode": "beam-99x", "penalty": "99", "temperature": "hot", "top_p": "7", "top_k": "0", "seed": "-3"},
-    **{
-        "draws": "1000",
-        "smoothing": "7",
-        "width": "1e99",
-        "warmup": "-5",
-        "d_model": "inf",
-        "what_if": "magic",
-    },
-    **{"hide": "all", "show": "chord", "links": "mass-x", "window": "65", "more": "x", "scale": "cubic"},
-    **{"rows": "both", "color": "age", "words": "maybe", "what_if": "magic", "statistic": "beauty"},
-    "model": "../../etc",
-}
+
+def bare(**address: str | list[str]) -> AppTest:
+    """The home page with nothing but this in its address."""
+    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
+    at.query_params.update(address)
+    assert not at.run().exception
+    return at
 
 
-def declared(page: str) -> set[str]:
-    """The values that a page alone reads, as its files declare them."""
-    folder = {"inside_a_head": "inside"}.get(Path(page).stem, Path(page).stem)
-    files = [ROOT / page, *(ROOT / "explorer/app/sections" / folder).glob("*.py")]
-    return {
-        name
-        for file in files
-        for name in re.findall(r'^ *page_value\("(\w+)"', file.read_text(), re.MULTILINE)
-    }
+def chips(at: AppTest) -> list[str]:
+    return [chip["text"] for chip in feeds(at)["strips"]["source"]]
 
 
-def test_every_value_of_an_address_is_shared_or_declared_by_one_page():
-    owned = [name for page in PAGES for name in declared(page)]
-    assert len(set(owned)) == len(owned)
-    assert not {*owned} & {*SHARED}
-    assert {*EVERYTHING_WRONG} <= {*SHARED, *owned, "first", "more"}
+def press(at: AppTest, label: str) -> AppTest:
+    return next(each for each in at.button if each.label == label).click().run()
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_whatever_stands_in_the_address_every_page_opens_and_names_it(page: str):
-    at = run(page, **EVERYTHING_WRONG)
-    told = said(at).replace("\\", "")
-    read = {*SHARED, *declared(page)} - {"model"}
-    assert all(name in told for name in EVERYTHING_WRONG if name in read)
-    assert all(each.value for each in at.error)
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_positions_out_of_range_become_the_nearest_on_every_page(page: str):
-    at = run(page, **OUT_OF_RANGE, view="sentence" if "positions" in page else "")
-    told = " ".join(each.value for each in (*at.caption, *at.markdown))
-    assert all(told.count(means) <= 1 for means in labels.SIGNS.values())
-    if page in LINKED:
-        shown, carried = view(at), feeds(at)
-        assert shown["step"] == len(CASES["copy"].target_tokens) - 1
-        assert set(shown["plots"]) <= set(carried)
-        assert {data["trace"] for data in carried.values()} == {shown["trace"]}, "of one translation"
-
-
-HOSTILE = "<script>alert(1)</script> </b> </s> {x} %{z} **one** $x$ [a](javascript:1) #000001 \u202eabc two"
-VISITS: list[tuple[str, dict[str, str]]] = [
-    *((page, {}) for page in PAGES),
-    *(
-        ("pages/inside_a_head.py", {"section": "path", "kind": kind, "what_if": "hard"})
-        for kind in HEADS["default"]
-    ),
-    *(("pages/whole_model.py", {"part": part}) for part in ("source-embedding", "decoder-cross", "output")),
-    ("pages/cross_attention.py", {"view": "alignment", "pairs": "1-1"}),
-    ("pages/what_if.py", {"view": "compare", "against": "sentence"}),
-    ("pages/masks.py", {"view": "batch", "mask": "zero", "sentences": f"{HOSTILE}\none"}),
-    ("pages/positions.py", {"view": "sentence"}),
-]
-"""Every page, and its views that draw typed words in another way."""
-
-
-@pytest.mark.parametrize(("page", "more"), VISITS)
-def test_hostile_texts_stay_text_on_every_page(page: str, more: dict[str, str]):
-    typed = dict.fromkeys(("text", "target", "other"), HOSTILE)
-    at = run(page, model="random", **typed | more)
-    charts = [each.proto.spec for each in at.get("plotly_chart")]
-    drawn = [str(feed.get("figure")) for feed in feeds(at).values()]
-    pages = [each.proto.body for each in at.get("html")]
-    marks = [each.value for each in (*at.markdown, *at.caption, *at.info, *at.error)]
-    for shown in (*charts, *drawn, *pages):
-        assert not [sign for sign in ("<script", "#000001", "\u202e") if sign in shown]
-    assert not [mark for mark in marks if "**one**" in mark or "[a](" in mark or "$x$" in mark]
-
-
-def test_a_bare_address_opens_on_a_translated_sentence():
-    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
-    assert not at.exception
-    strips = feeds(at)["strips"]
-    shown = "".join(chip["text"] for chip in strips["source"]).replace("◦", "")
+def test_a_bare_address_opens_on_a_translated_sentence_and_then_names_its_model():
+    at = bare()
+    shown = "".join(chips(at)).replace("◦", "")
     assert shown.startswith(models.find("en-pt").samples.examples[0].text.replace(" ", ""))
-    assert len(strips["target"]) > 2
+    assert len(feeds(at)["strips"]["target"]) > 2
+    at.text_input[0].set_value("The dog sleeps.").run()
+    assert (at.query_params["model"], at.query_params["text"]) == ("en-pt", "The dog sleeps.")
+    assert bare(text="The dog sleeps.").session_state["state"].model == "en-de", (
+        "the first model of old links"
+    )
 
 
 def test_a_text_that_cannot_be_translated_keeps_the_page():
@@ -138,11 +56,9 @@ def test_a_text_that_cannot_be_translated_keeps_the_page():
         back = [each for each in at.button if each.label == "Back to the example"]
         assert len(back) == (not text.strip())
     at.text_input[0].set_value("").run()
-    next(each for each in at.button if each.label == "Back to the example").click().run()
+    press(at, "Back to the example")
     assert not at.error
     assert at.text_input[0].value == text_on(models.find("copy"), None)
-    at.text_input[0].set_value("one two").run()
-    assert not at.error
 
 
 def test_a_long_text_stays_in_the_session_and_says_so():
@@ -162,12 +78,9 @@ def test_a_long_text_stays_in_the_session_and_says_so():
 def test_a_translation_is_made_once(monkeypatch: pytest.MonkeyPatch):
     calls: list[str] = []
     stream = Translator.stream
-
-    def counted(self: Translator, text: str, *more: object, **named: object) -> object:
-        calls.append(text)
-        return stream(self, text, *more, **named)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(Translator, "stream", counted)
+    monkeypatch.setattr(
+        Translator, "stream", lambda *given, **more: calls.append(given[1]) or stream(*given, **more)
+    )
     text = "nine ten eight stop"
     at = run(text=text)
     at.query_params["cross"] = "1.2"
@@ -177,53 +90,29 @@ def test_a_translation_is_made_once(monkeypatch: pytest.MonkeyPatch):
     assert feeds(at)["cross"]["title"] == "Cross L1 H2"
 
 
-@pytest.mark.parametrize("decode", ["greedy", "beam-4", "sample-3"])
-def test_every_way_of_decoding_is_shown(decode: str):
-    at = run(decode=decode)
-    assert decode in str(feeds(at)["next"]["caption"])
-
-
-def test_own_translations_are_forced_and_named_as_such():
-    at = run(target="vier drei zwei")
-    assert [chip["text"] for chip in feeds(at)["strips"]["target"]] == ["vier", "drei", "zwei", "</s>"]
-    assert "not the model's" in str(feeds(at)["next"]["caption"])
-
-
-def test_back_restores_the_earlier_state():
-    at = run(step="2")
-    before = dict(at.query_params)
-    at.text_input[0].set_value("nine ten").run()
-    assert [chip["text"] for chip in feeds(at)["strips"]["source"]] == ["nine", "ten", "</s>"]
-    for name, value in before.items():
-        at.query_params[name] = value
-    at.run()
-    assert view(at)["step"] == 1
-    assert feeds(at)["strips"]["source"][0]["text"] == CASES["copy"].source_tokens[0].removeprefix("▁")
-
-
 @pytest.mark.parametrize("page", ["app.py", "pages/cross_attention.py"])
-def test_a_click_that_overtakes_the_new_address_keeps_the_new_sentence(page: str):
+def test_back_restores_the_earlier_state_and_a_click_that_overtakes_the_address_does_not(page: str):
     at = run(page, step="2")
     before = dict(at.query_params)
-    next(button for button in at.button if button.label == "Translate").click().run()
+    press(at, "Translate")
     assert dict(at.query_params) == before, "a click alone writes no address"
     at.text_input[0].set_value("nine ten").run()
     written = dict(at.query_params)
     at.query_params.clear()
     at.query_params.update(before)  # the browser has not got the new address yet
-    next(button for button in at.button if button.label == "Translate").click().run()
-    assert at.text_input[0].value == "nine ten"
-    assert [chip["text"] for chip in feeds(at)["strips"]["source"]] == ["nine", "ten", "</s>"]
+    press(at, "Translate")
+    assert (at.text_input[0].value, chips(at)) == ("nine ten", ["nine", "ten", "</s>"])
     assert dict(at.query_params) == written
+    at.query_params.update(before)
+    at.run()
+    assert view(at)["step"] == 1
+    assert chips(at)[0] == CASES["copy"].source_tokens[0].removeprefix("▁")
 
 
-def test_the_menu_is_the_same_whatever_the_visitor_looks_at():
+def test_the_menu_is_the_same_at_every_step_and_opens_the_state_of_the_session():
     links = [[each.proto for each in run(step=step).get("page_link")] for step in ("1", "2")]
     assert links[0] == links[1]
     assert len(links[0]) >= sum(len(sitemap.entries(group.name)) for group in sitemap.GROUPS)
-
-
-def test_a_page_of_the_menu_opens_with_the_state_of_the_session():
     at = click_menu(run(step="2", decoder="1.2"), "pages/decoder_self_attention.py")
     assert view(at)["step"] == 1
     held = {name: at.query_params[name] for name in at.query_params}
@@ -231,64 +120,15 @@ def test_a_page_of_the_menu_opens_with_the_state_of_the_session():
         name: held[name] for name in ("encoder", "cross")
     }
     assert view(click_menu(at, "app.py"))["step"] == 1
-
-
-def test_a_link_of_the_menu_without_a_session_opens_what_the_app_chooses():
-    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
-    at.query_params.update(KEEP)
-    at.run()
-    assert not at.exception
-    assert not at.query_params
-    assert view(at)["step"] is not None
-
-
-def test_a_broken_model_gives_one_sentence(own_models: Path):
-    broken = own_models / "broken"
-    broken.mkdir()
-    (broken / "config.json").write_text("{}")
-    at = run(model="broken")
-    assert len(at.error) == 1
+    alone = bare(**KEEP)
+    assert not alone.query_params, "a link without a session opens what the app chooses"
+    assert view(alone)["step"] is not None
 
 
 def test_without_any_model_the_page_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("TRANSFORMER_MODELS", str(tmp_path))
     monkeypatch.setattr("explorer.app.server.models.BUNDLED", tmp_path)
-    at = run()
-    assert "python -m transformer train" in said(at)
-
-
-@pytest.mark.parametrize("page", LINKED)
-def test_a_long_text_is_drawn_in_windows(page: str):
-    text = " ".join(["one two three four five six eight nine ten"] * 12)
-    at = run(page, model="random", text=text, step="90")
-    maps = [data for data in feeds(at).values() if data.get("rows")]
-    assert maps
-    for data in maps:
-        if data["name"] != "whole":
-            assert max(map(len, data["spans"].values())) <= 64
-        assert len(str(data["figure"])) < 120_000
-    assert any("queries" in str(data["caption"]) for data in maps)
-
-
-def test_the_heads_that_open_first_come_from_the_facts():
-    carried = feeds(run(model="random"))
-    assert [carried[kind]["title"] for kind in HEADS["default"]] == [
-        "Encoder L2 H4",
-        "Decoder L1 H2",
-        "Cross L3 H3",
-    ]
-
-
-def test_the_grid_of_heads_can_be_ordered_by_a_fact():
-    at = run("pages/cross_attention.py", model="random")
-    order = next(each for each in at.selectbox if each.label == "Order of the heads")
-    order.select("aer").run()
-    assert not at.exception
-    assert at.query_params["order"] == "aer"
-    carried = feeds(at)["overview"]
-    assert "by alignment error" in str(carried["caption"])
-    assert json.loads(str(carried["figure"]))["data"][1]["customdata"][:2] == [[0, 3], [0, 2]]
-    assert "alignment error 60\u00a0%" in json.loads(str(carried["figure"]))["data"][1]["hovertext"][0]
+    assert "python -m transformer train" in said(run())
 
 
 JOINED, SPACE = (f"“{sign}” {means}" for sign, means in labels.SIGNS.items())
@@ -304,11 +144,38 @@ def test_signs_are_explained_where_they_stand(text: str, told: list[str]):
     assert [each for each in (JOINED, SPACE) if each in shown] == told
 
 
-@pytest.mark.parametrize(
-    "page", ["whole_model", "masks", "beam_search", "heads", "inside_a_head", "positions"]
-)
-def test_powers_are_typeset_and_minus_is_no_hyphen(page: str):
-    at = run(f"pages/{page}.py", model="en-de", text="The old house is not for sale.")
-    told = " ".join(each.value for each in (*at.caption, *at.markdown) if "<style" not in each.value)
-    plain_text = re.sub(r"\$[^$]*\$", "", told.replace("\\", ""))
-    assert re.findall(r".{9}\^[−αO\d].{9}|[ (=]-\d\.\d.{9}|\de-\d", plain_text) == []
+PAIRS = {"en-de": "English → German", "en-pt": "English → Portuguese"}
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_the_list_names_languages_and_a_pair_opens_with_its_first_example(
+    name: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("TRANSFORMER_MODELS", "/nonexistent")
+    at = bare(model=name)
+    options = next(each for each in at.selectbox if each.label == "Model").options
+    assert set(PAIRS.values()) <= set(options)
+    assert options[0] == "English → Portuguese"
+    line = next(each for each in at.caption if models.find(name).header.good_at in each.value)
+    assert " MB" not in line.value
+    assert "MB on disk · " in line.proto.help.replace("\\", "")
+    example = models.find(name).samples.examples[0]
+    assert example.text in [each.value for each in at.text_input]
+    assert at.session_state["state"].cross == (example.claim.layer, example.claim.head)
+
+
+def test_a_hosted_page_refuses_a_long_text_and_logs_runs_without_texts(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv(HOSTED_VARIABLE, "on")
+    at = run(text="one " * 200)
+    assert "at most 300" in said(at)
+    assert at.text_input[0].value == "one " * 200
+    capsys.readouterr()
+    run(text="one two five", changes="hide_1")
+    out = capsys.readouterr().out
+    lines = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+    assert {line["event"] for line in lines} >= {"page", "translated"}
+    page = next(line for line in lines if line["event"] == "page")
+    assert (page["page"], page["characters"], page["changes"]) == ("app", 12, 1)
+    assert "one two" not in out

@@ -13,12 +13,8 @@ from transformer import Capture, load_translator
 
 PAGE = "pages/explanation.py"
 TEXT = "one two three"
+own = functions(PAGE)
 opened = partial(run, PAGE, model="random", text=TEXT, step="2")
-
-
-@pytest.fixture(scope="module")
-def page():
-    return functions(PAGE)
 
 
 @pytest.fixture
@@ -56,44 +52,6 @@ def test_a_run_that_would_take_hours_is_refused_in_one_sentence(monkeypatch: pyt
     assert not named_charts(at)
 
 
-MOST = "also carried most."
-SINK = "also carried most (a sink: its value is 0.10 long, the median 1.00)."
-
-
-@pytest.mark.parametrize(
-    ("value", "norms", "effects", "told"),
-    [
-        (0.1, [0.9, 0.2], [-0.5, -0.1], f"{SINK} “x” loses most without **a**: −0.50 nats."),
-        (0.9, [0.1, 0.2], [-0.5, -0.9], "carried less than **b**. “x” loses most without **b**: −0.90 nats."),
-        (0.9, [0.9, 0.2], [-0.01, 0], f"{MOST} Without any single key of it, “x” stays about as probable."),
-        (0.9, [0.9, 0.2], [np.nan] * 2, "one key only, so nothing can be taken away from it."),
-    ],
-)  # fmt: skip
-def test_a_row_says_where_weight_and_effect_are_largest(page, value, norms, effects, told: str):
-    weights, lengths = np.array([0.7, 0.2, 0.1]), np.array([value, 1.0, 1.1])
-    more = np.array([*norms, 0.1]), np.array([*effects, effects[1] * 0])
-    said = page["differ"](weights, lengths, *more, ["a", "b", "c"], "x").replace("\xa0", " ")
-    start = (
-        "This query sees " if "one key" in told else "In this head, 70 % of the weight lies on **a**, which "
-    )
-    assert said == start + told
-
-
-@pytest.mark.parametrize(
-    ("effects", "told"),
-    [
-        ([-0.3, -5.6, 0.1], "**“x” rests on “b”**: without it −5.60 nats; next “a”, −0.30."),
-        (
-            [-0.04, -5.6, 0.1],
-            "**“x” rests on “b”**: without it −5.60 nats; no other word costs it 0.05 nats.",
-        ),
-        ([-0.04, 0.0, 0.1], "“x” rests on no single source word: none of them costs it 0.05 nats."),
-    ],
-)
-def test_the_answer_names_the_words_that_a_token_rests_on(page, effects: list[float], told: str):
-    assert page["rests_on"](["a", "b", "c"], np.array(effects), "x") == told
-
-
 def test_the_parts_of_a_difference_of_logits_sum_to_it(traced):
     model, translation = traced
     written = translation.steps[1]
@@ -111,59 +69,6 @@ def test_the_parts_of_a_difference_of_logits_sum_to_it(traced):
     np.testing.assert_allclose(numbers(drawn["tokens.cross"]), rows, atol=0.006)
 
 
-@pytest.mark.parametrize(
-    ("params", "told"),
-    [
-        ({"view": "why", "rival": "▁nonsense"}, "“nonsense” is no other token of this step, so"),
-        ({"model": "copy", "changes": "hide_1"}, "recurrent"),
-    ],
-)
-def test_what_cannot_be_explained_is_told(params: dict[str, str], told: str):
-    at = opened(**params)
-    assert not at.exception
-    assert told in words(at) + " ".join(each.value for each in (*at.caption, *at.info, *at.error))
-
-
-def test_shares_of_the_source_are_those_of_the_lens(traced):
-    model, translation = traced
-    found = lenses.alti(model.model, translation).source
-    at = opened(view="shares")
-    drawn = named_charts(at)
-    source, prefix = (array(each["y"]) for each in drawn["source share"]["data"])
-    np.testing.assert_allclose(source, found.sum(1), atol=1e-5)
-    np.testing.assert_allclose(source + prefix, 1, atol=1e-5)
-    np.testing.assert_allclose(numbers(drawn["source tokens"]), found, atol=0.0051)
-    assert f"{percent(float(found[1].sum()))} from the source" in words(at)
-
-
-APART = "Apart from these, the first step, which has no prefix but a start, has 90 %"
-END = f"{APART} and `</s>`, which ends the sentence, 20 %."
-START = "Between the first step and the end, it is **50 %**:"
-
-
-@pytest.mark.parametrize(
-    ("shares", "told"),
-    [
-        ([0.9], f"{APART}."),
-        ([0.9, 0.2], END),
-        ([0.9, 0.5, 0.2], f"{START} this is **b**. {END}"),
-        ([0.9, 0.5, 0.7, 0.3, 0.2], f"{START} **c** leans on it most (70 %), **d** least (30 %). {END}"),
-    ],
-)
-def test_short_translations_have_a_sentence_on_their_shares(page, shares: list[float], told: str):
-    said = page["leaning"]([*"abcdefg"[: len(shares) - 1], "</s>"], np.array(shares))
-    assert said.replace("\xa0", " ") == told
-
-
-def test_a_stretch_with_a_low_share_of_the_source_is_a_warning(page) -> None:
-    steps, low = ["a", "b", "c", "d", "e", "</s>"], np.array([0.1, 0.9, 0.2, 0.3, 0.2, 0.1])
-    assert page["detached"](steps, low, 0.4).startswith(
-        "From “c” to “e”, 3 steps, the source's share stays below"
-    )
-    assert page["detached"](steps, np.array([0.1, 0.2, 0.3, 0.9, 0.2, 0.1]), 0.4) == ""
-    assert page["detached"](steps, low, 0.2) == ""
-
-
 def test_the_home_page_shades_tokens_by_their_source_share_one_click_away(traced):
     found = lenses.alti(traced[0].model, traced[1]).source.sum(1)
     at = run(model="random", text=TEXT)
@@ -176,3 +81,60 @@ def test_the_home_page_shades_tokens_by_their_source_share_one_click_away(traced
             assert chip["shade"] == pytest.approx(most, abs=1e-5)
             assert chip["gloss"] == {"text": percent(most), "origin": "source (ALTI+)"}
             assert "from the source (ALTI+)" in chip["title"]
+
+
+# --- the sentences that the page makes of its numbers -------------------------------------------------------
+
+LIES = "In this head, 70 % of the weight lies on **a**, which"
+MOST = f"{LIES} also carried most"
+SINK = f"{MOST} (a sink: its value is 0.10 long, the median 1.00)."
+RESTS = "**“x” rests on “b”**: without it −5.60 nats; "
+APART = "Apart from these, the first step, which has no prefix but a start, has 90 %"
+END = f"{APART} and `</s>`, which ends the sentence, 20 %."
+START = "Between the first step and the end, it is **50 %**:"
+
+
+def differ(value: float, norms: list[float], effects: list[float]) -> str:
+    weights, lengths = np.array([0.7, 0.2, 0.1]), np.array([value, 1.0, 1.1])
+    more = np.array([*norms, 0.1]), np.array([*effects, effects[1] * 0])
+    return own["differ"](weights, lengths, *more, ["a", "b", "c"], "x")
+
+
+def rests(*effects: float) -> str:
+    return own["rests_on"](["a", "b", "c"], np.array(effects), "x")
+
+
+def leaning(*shares: float) -> str:
+    return own["leaning"]([*"abcdefg"[: len(shares) - 1], "</s>"], np.array(shares))
+
+
+def detached(most: float, *shares: float) -> str:
+    return own["detached"]([*"abcde", "</s>"], np.array(shares), most).partition(" stays")[0]
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (lambda: differ(0.1, [0.9, 0.2], [-0.5, -0.1]), f"{SINK} “x” loses most without **a**: −0.50 nats."),
+        (lambda: differ(0.9, [0.1, 0.2], [-0.5, -0.9]),
+         f"{LIES} carried less than **b**. “x” loses most without **b**: −0.90 nats."),
+        (lambda: differ(0.9, [0.9, 0.2], [-0.01, 0]),
+         f"{MOST}. Without any single key of it, “x” stays about as probable."),
+        (lambda: differ(0.9, [0.9, 0.2], [np.nan] * 2),
+         "This query sees one key only, so nothing can be taken away from it."),
+        (lambda: rests(-0.3, -5.6, 0.1), f"{RESTS}next “a”, −0.30."),
+        (lambda: rests(-0.04, -5.6, 0.1), f"{RESTS}no other word costs it 0.05 nats."),
+        (lambda: rests(-0.04, 0.0, 0.1),
+         "“x” rests on no single source word: none of them costs it 0.05 nats."),
+        (lambda: leaning(0.9), f"{APART}."),
+        (lambda: leaning(0.9, 0.2), END),
+        (lambda: leaning(0.9, 0.5, 0.2), f"{START} this is **b**. {END}"),
+        (lambda: leaning(0.9, 0.5, 0.7, 0.3, 0.2),
+         f"{START} **c** leans on it most (70 %), **d** least (30 %). {END}"),
+        (lambda: detached(0.4, 0.1, 0.9, 0.2, 0.3, 0.2, 0.1), "From “c” to “e”, 3 steps, the source's share"),
+        (lambda: detached(0.4, 0.1, 0.2, 0.3, 0.9, 0.2, 0.1), ""),
+        (lambda: detached(0.2, 0.1, 0.9, 0.2, 0.3, 0.2, 0.1), ""),
+    ],
+)  # fmt: skip
+def test_a_sentence_says_what_its_numbers_show(said, told: str):
+    assert said().replace("\xa0", " ") == told

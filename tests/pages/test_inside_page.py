@@ -1,21 +1,21 @@
-"""Inside a head without a browser: its numbers, other arithmetic, notations, formulas, the address."""
+"""Inside a head: its numbers, other arithmetic, what encodings add, and a query of one's own."""
 
-import json
 import re
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
-from app_pages import array, click_menu, run, said, slots, strip, view
+from app_pages import array, named_charts, run, said, slots, strip, words
 from closed_form import CASES
-from inside_page import KINDS, PAGE, charts, equal, independent, line, pictures, told
+from inside_page import KINDS, PAGE, charts, equal, independent, line, told
 from random_models import random_config, random_model
 from streamlit.testing.v1 import AppTest
 
 from explorer.app.sections.inside.look import BADGE
-from explorer.app.sections.inside.steps import CHANGED, STEPS
-from explorer.app.sections.inside.what_if import WHAT_IF
+from explorer.app.sections.inside.steps import STEPS
+from explorer.app.server import examples, models, runs
+from explorer.app.server.lessons import files
 from transformer.storage.directory import save_checkpoint
 from transformer.translator import Translator, load_translator
 
@@ -76,16 +76,13 @@ def test_the_numbers_on_the_page_are_computed_independently(app_models: Path, mo
     equal(products.sum(1), line(shown["scores"], "q·k"))
     shares = array(shown["values"]["data"][0]["customdata"])[..., 1]
     equal(shares.sum(0), strip(shown["sum"], "head, all keys"))
-    filled = slots(looked("weights", kind, model=model))
-    name = next(each for each in filled if "Why divide" in each)
-    d_k, text = int(re.search(r"\d+", name).group()), str(filled[name]["text"])
-    found = re.search(r"over its ([\d,]+) pairs.*the variance ([\d.]+), and ([\d.]+) after", text)
-    assert float(found.group(3)) == pytest.approx(float(found.group(2)) / d_k, abs=0.02)
-    norm = looked("heads", kind, model=model)
-    pre = "pre-norm" in pictures(norm)[0]["caption"]
-    assert pre == (model == "random")
-    assert ("the feed-forward network reads LayerNorm(sum)" in told(norm)) == (pre and kind != "decoder")
-    assert (r"\mathrm{stream}' = \mathrm{LayerNorm}(\mathrm{sum})" in formulas(norm)) != pre
+    text = next(
+        str(slot["text"])
+        for name, slot in slots(looked("weights", kind, model=model)).items()
+        if "Why" in name
+    )
+    found = re.search(r"the variance ([\d.]+), and ([\d.]+) after", text)
+    assert float(found.group(2)) == pytest.approx(float(found.group(1)) / width, abs=0.02)
 
 
 @pytest.mark.parametrize("kind", ["decoder", "cross"])
@@ -110,50 +107,6 @@ def test_other_arithmetic_keeps_the_true_row_and_shows_its_own(app_models: Path,
     shown = charts(looked("sum", kind, model="random", what_if="no-scale"))
     equal(strip(shown["sum"], "head, what if"), expected["no-scale"] @ true["v"])
     equal(strip(shown["sum"], "head, all keys"), true["b"])
-
-
-def test_switches_and_keys_go_into_the_address_and_stay_off_other_pages():
-    at = step("weights", "encoder", model="random")
-    for label, value in (
-        ("Other arithmetic", "temperature"),
-        ("Number", 0.5),
-        ("Key", 4),
-        ("Notation", "lecture"),
-    ):
-        next(each for each in at.selectbox if each.label == label).select(value).run()
-    assert not at.exception
-    named = {name: at.query_params[name] for name in ("what_if", "key", "notation")}
-    assert named == {"what_if": "temperature-0.5", "key": "5", "notation": "lecture"}
-    assert r"\hat\alpha" in formulas(at)
-    at = click_menu(at, "pages/cross_attention.py")
-    assert not {"what_if", "key", "notation"} & set(at.query_params)
-    at = step("weights", model="random")
-    next(each for each in at.selectbox if each.label == "Key").select(3).run()
-    assert at.query_params["source"] == "4"  # in cross-attention, the source token of the cursor
-    assert view(at)["source"] == 3
-
-
-def test_what_cannot_be_read_in_the_address_is_named():
-    told = said(run(PAGE, what_if="temperature-nan", kind="both", key="x"))
-    assert all(name in told.replace("\\", "") for name in ("what_if", "kind", "key"))
-
-
-@pytest.mark.parametrize(("what_if", "taken"), [("temperature-0", 0.05), ("temperature-1e9", 20)])
-def test_numbers_out_of_range_become_the_nearest(what_if: str, taken: float):
-    at = step("sum", "decoder", model="random", what_if=what_if, key="999")
-    assert next(each.value for each in at.selectbox if each.label == "Number") == taken
-    keys = len(array(charts(at)["values"]["data"][0]["z"]))
-    assert f"This row has {keys} keys; key {keys} is shown." in said(at)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_long_text_shows_at_most_64_keys(kind: str):
-    text = " ".join(["one two three four five six eight nine ten"] * 12)
-    at = step("sum", kind, model="random", text=text, step="90", source="80")
-    shown = charts(at)
-    assert len(array(shown["values"]["data"][0]["z"])) == 64
-    assert sum(len(json.dumps(chart)) for chart in shown.values()) < 400_000
-    assert any("values, one per row · keys " in each["caption"] for each in pictures(at))
 
 
 @pytest.fixture
@@ -192,38 +145,68 @@ def test_what_an_encoding_adds_is_in_the_formula_and_in_the_numbers():
     equal(np.array(turned[0] @ turned[1]), np.array(line(charts(at)["scores"], "q·k")[4]))
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_notation_changes_the_symbols_and_none_of_the_numbers(kind: str):
-    own, other = {}, {}
-    for section in ("path", "weights", "sum"):
-        paper, lecture = (
-            looked(section, kind, model="random", **given) for given in ({}, {"notation": "lecture"})
-        )
-        assert r"\mathrm{head}" not in formulas(lecture)
-        assert r"b = V\,\mathrm{softmax}" in formulas(lecture)
-        assert r"\hat\alpha" in formulas(lecture) or section == "path"
-        assert r"\alpha" not in formulas(paper)
-        own |= charts(paper)
-        other |= charts(lecture)
-    np.testing.assert_array_equal(strip(own["sum"], "head, all keys"), strip(other["sum"], "b, all keys"))
-    np.testing.assert_array_equal(line(own["scores"], "softmax"), line(other["scores"], "softmax"))
-    boxes = " ".join(each["text"] for each in other["drawing"]["layout"]["annotations"])
-    assert "α̂ = " in boxes
-    assert "W<sup>q</sup>" in boxes
+# --- a query of one's own: what is drawn is computed, and what is drawn is graded ---------------------------
+
+OWN = examples.text_on(models.find("en-pt"), None)
 
 
-@pytest.mark.parametrize("name", STEPS)
-def test_a_step_has_its_heading_a_next_one_and_figures_that_say_what_colours_mean(name: str):
-    at = step(name, model="random", what_if="no-scale")
-    assert {slot.partition(".")[0] for slot in slots(at)} == {name, *([WHAT_IF] if name in CHANGED else [])}
-    place = [*STEPS].index(name)
-    assert f"##### {place + 1} · {STEPS[name].title}" in [each.value for each in at.markdown]
-    following = [f"Next step: {STEPS[each].title.lower()}" for each in [*STEPS][place + 1 : place + 2]]
-    assert [each.label for each in at.button if each.label.startswith("Next step")] == following
-    for each in pictures(at):
-        assert each["alt"]
-        assert bool(each["legends"]) == (each["name"] != "drawing")
-        assert each["badge"] is not None
-    for button in at.button:
-        if button.label in following:
-            assert button.click().run().session_state["state"].section == [*STEPS][place + 1]
+def built(**params: str) -> AppTest:
+    return run(PAGE, model="en-pt", text=OWN, section="build", **params)
+
+
+def weights(at: AppTest) -> np.ndarray:
+    return array(named_charts(at)["build row"]["data"][0]["y"])
+
+
+def row(at: AppTest, kind: str = "cross") -> np.ndarray:
+    """The softmax of the query that the address names, over the head's recorded keys."""
+    now = at.session_state["state"]
+    recorded = runs.translate(runs.request(now, models.find(now.model), OWN), whole=True)
+    keys = recorded.head(kind, *getattr(now, kind)).key.astype(np.float64)
+    first, second = (keys[key] / np.linalg.norm(keys[key]) for key in now.two)
+    scores = keys @ (now.length * (now.a * first + now.b * second)) / np.sqrt(keys.shape[1])
+    return powers(scores, np.ones(len(scores), bool))
+
+
+def lengthened(at: AppTest, value: float) -> AppTest:
+    return next(each for each in at.number_input if each.label.startswith("l ·")).set_value(value).run()
+
+
+@pytest.mark.parametrize("kind", ["encoder", "cross"])
+def test_the_weights_that_are_drawn_are_those_of_the_query(kind: str):
+    at = built(kind=kind, two="1.5", a="6", b="-5", length="3")
+    assert weights(at) == pytest.approx(row(at, kind), abs=1e-5)
+    at = lengthened(at, 7.5)
+    assert at.query_params["length"] == "7.5"
+    assert weights(at) == pytest.approx(row(at, kind), abs=1e-5)
+
+
+def test_a_query_that_reaches_the_goal_is_the_answer_of_the_step():
+    steps = files.find("copy").steps
+    step = next(i for i, each in enumerate(steps) if each.question and each.question.quantity == "build")
+    at = built(goal="copy", lesson=f"copy.{step + 1}", two="1.5", a="6", b="-5", length="1")
+    assert weights(at)[0] < 0.95
+    assert "Not yet." in words(at)
+    assert at.session_state["visit"].silent is None
+    assert at.session_state["visit"].lesson_notes["copy"][step] is None
+    at = lengthened(at, 10.0)
+    assert weights(at)[0] == pytest.approx(row(at)[0], abs=1e-5)
+    assert weights(at)[0] >= 0.95
+    note = at.session_state["visit"].lesson_notes["copy"][step]
+    assert note["right"]
+    assert "a = 6, b = −5, l = 10" in note["chose"]
+    assert [each in words(at) for each in ("**Right.**", "**Reached.**")] == [True, True]
+    at = built(goal="average", lesson="copy.4", two="1.5", a="6", b="-5", length="10")
+    assert at.session_state["visit"].lesson_notes["copy"][3] is None, "an answer to another goal"
+
+
+def test_where_the_keys_forbid_it_the_page_says_so_with_the_best_and_hidden_keys_are_replaced():
+    told = [words(built(goal="average", two=two)) for two in ("1.2", "2.3", "3.4", "4.5")]
+    best = r"The best query of this plane gives each at least (0\.\d\d), with (0\.\d\d) on"
+    forbidden = [re.search(best, each) for each in told if "choose other keys" in each]
+    assert forbidden
+    assert all(float(each[1]) < 0.48 and float(each[2]) > 0 for each in forbidden)
+    at = run(PAGE, section="build", kind="decoder", step="3", two="1.9")
+    assert not at.error
+    assert "build row" in named_charts(at)
+    assert "only one key" in said(run(PAGE, section="build", kind="decoder", step="1"))

@@ -1,14 +1,11 @@
-"""The page Language model without a browser: what it draws of a prompt and of a text, and what it says."""
+"""The page Language model: what it draws of a prompt and of a text, and its place among the others."""
 
-import json
-import re
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
-from app_pages import SENTENCE, array, click_menu, feeds, run, said, view, words
-from streamlit.testing.v1 import AppTest
+from app_pages import SENTENCE, click_menu, feeds, run, said, view, words
 
 from explorer.app.maps.run_export import KEY
 from explorer.app.sections.language_model import generation, lengths, surprisal
@@ -19,7 +16,7 @@ from transformer.text.words import is_special
 
 PAGE = "pages/language_model.py"
 PROMPT = "one two three"
-MODEL = "language/writer"
+opened = partial(run, PAGE, model="language/writer", prompt=PROMPT)
 
 
 @pytest.fixture(scope="module")
@@ -27,80 +24,26 @@ def generator(app_models: Path) -> Translator:
     return load_language_model(app_models / "language" / "writer")
 
 
-opened = partial(run, PAGE, model=MODEL, prompt=PROMPT)
-
-
-def strip(at: AppTest) -> list[str]:
-    return [chip["text"] for chip in feeds(at)["strips"]["target"]]  # type: ignore[attr-defined]
-
-
-def test_the_model_goes_on_with_the_prompt_and_the_strip_says_what_was_given(generator: Translator):
-    at = opened()
-    found = generator.generate(PROMPT, max_length=len(generator.ids(PROMPT)) + MORE)
-    carried, told = feeds(at), view(at)
-    assert carried["strips"]["given"] == found.n_given == len(generator.ids(PROMPT))
+@pytest.mark.parametrize("prompt", [PROMPT, ""])
+def test_the_model_goes_on_with_the_prompt_or_begins_by_itself(generator: Translator, prompt: str):
+    at, given = opened(prompt=prompt), len(generator.ids(prompt))
+    found, carried = generator.generate(prompt, max_length=given + MORE), feeds(at)
+    assert at.text_input[0].value == prompt
+    assert carried["strips"]["given"] == found.n_given == given
     assert carried["strips"]["steps"] == len(found.target_tokens)
-    assert told["strips"] == ["target"]
-    assert told["step"] == found.n_given
-    assert f"The {found.n_given} tokens of the prompt are given" in words(at)
-
-
-def test_the_map_and_the_tiles_are_those_of_the_run(generator: Translator):
-    at = opened(decoder="2.1", step="1")
-    found = generator.generate(PROMPT, max_length=len(generator.ids(PROMPT)) + MORE)
-    drawn = array(json.loads(str(feeds(at)["decoder"]["figure"]))["data"][0]["customdata"])
-    np.testing.assert_allclose(drawn[..., 0], found.weights("decoder", 1, 0), atol=1e-3)
-    assert "verified" in str(feeds(at)["decoder"]["badge"])
-    assert "2 layers of 4" in str(feeds(at)["overview"]["title"])
-    assert set(view(at)["plots"]) <= set(feeds(at))
-
-
-def test_an_empty_prompt_lets_the_model_begin_by_itself(generator: Translator):
-    at = opened(prompt="")
-    assert at.text_input[0].value == ""
-    assert feeds(at)["strips"]["given"] == 0
-    assert "Nothing is given" in words(at)
-    assert view(at)["step"] == 0
-    found, ids = generator.generate("", max_length=MORE), feeds(at)["next"]["ids"]
-    for step, offered in zip(found.steps, ids, strict=True):
+    assert (view(at)["strips"], view(at)["step"]) == (["target"], given)
+    assert (f"The {given} tokens of the prompt are given" if given else "Nothing is given") in words(at)
+    for step, offered in zip(found.steps[given:], carried["next"]["ids"][given:], strict=True):
         marks = [each for each in step.alternatives if is_special(each.token) or "<0x" in each.token]
         assert {each.token_id for each in marks}.isdisjoint(offered), "marks are not offered"
 
 
-@pytest.mark.parametrize(
-    ("way", "told", "draws"),
-    [("beam-3", "beam-3", False), ("sample-5", "sample-5, temperature 1.2, top-k 5", True)],
-)
-def test_the_ways_of_decoding_are_those_of_translations(way: str, told: str, draws: bool):
-    at = opened(decode=way, top_k="5", temperature="1.2")
-    assert told in str(feeds(at)["next"]["caption"])
-    assert ("temperature" in str(feeds(at)["next"]["caption"])) == draws
-    assert any(each.label == "Draw another sample" for each in at.button) == draws
-
-
-def test_a_new_prompt_is_written_into_the_address_and_read():
-    at = opened(step="2")
-    at.text_input[0].set_value("four five").run()
-    assert not at.exception
-    assert at.query_params["prompt"] in ("four five", ["four five"])
-    assert "step" not in at.query_params
-    assert strip(at)[:2] == ["four", "five"]
-
-
-def test_a_prompt_that_is_too_long_or_empty_keeps_the_page():
-    assert "is empty" in said(opened(view="surprisal", prompt="")).replace("\\", "")
+def test_a_prompt_that_is_too_long_or_no_model_keeps_the_page(monkeypatch: pytest.MonkeyPatch):
     at = opened(prompt=" ".join(["one"] * (LONGEST + 1)))
     assert f"at most {LONGEST}" in said(at).replace("\\", "")
     assert at.text_input[0].value.startswith("one one")
-
-
-def test_a_change_of_the_run_is_made_and_told():
-    at = opened(changes="ablate_decoder_1_1")
-    assert "1 change is active" in words(at)
-    assert "with 1 change" in str(feeds(at)["decoder"]["badge"])
-
-
-# --- a text of one's own ------------------------------------------------------------------------------------
+    monkeypatch.setattr(models, "language_models", dict)
+    assert "There is no language model here" in said(run(PAGE))
 
 
 def test_every_token_of_a_text_has_its_surprisal(generator: Translator):
@@ -113,83 +56,42 @@ def test_every_token_of_a_text_has_its_surprisal(generator: Translator):
     np.testing.assert_allclose(table["bits"], found.surprisals)
     np.testing.assert_allclose(table["sum of bits"].iloc[-1], sum(found.surprisals))
     bits, pieces = sum(found.surprisals), len(found.target_tokens)
-    told = (
+    assert (
         f"**{bits:.1f} bits** in all: {bits / 4:.1f} bits per word (3 words and the end). Perplexity "
         f"**{2 ** (bits / 4):,.1f} per word**, {2 ** (bits / pieces):,.1f} per piece ({pieces} pieces, the "
         "end among them)."
-    )
-    assert surprisal.cost(found) == told
-    assert told in words(at)
-
-
-@pytest.mark.parametrize(("bits", "told"), [(0.5, "1 in 1.4"), (3, "1 in 8.0"), (11.5, "1 in 2,900")])
-def test_a_surprisal_is_told_as_a_chance(bits: float, told: str):
-    assert surprisal.odds(bits) == told
-
-
-def test_as_many_predictions_come_out_as_tokens_go_in_and_the_numbers_are_those_of_the_trace(
-    generator: Translator,
-):
-    at, found = opened(view="lengths", step="3", decoder="1.2"), generator.force(PROMPT)
-    bodies = [each.proto.body for each in at.get("html")]
-    table = next(each for each in bodies if "lm-line" in each and "<tr>" in each)
-    rows = re.findall(r"<tr>(.*?)</tr>", table)
-    assert [row.count("<td") for row in rows] == [len(found.target_tokens)] * 4
-    assert f"{len(found.steps)} tokens in, {len(found.steps)} predictions out" in words(at)
-    assert "&lt;s&gt;" in rows[1]
-
-
-# --- the place of the page among the others ----------------------------------------------------------------
+    ) in words(at)
+    chances = {0.5: "1 in 1.4", 3: "1 in 8.0", 11.5: "1 in 2,900"}
+    assert {each: surprisal.odds(each) for each in chances} == chances
 
 
 def test_each_sort_of_models_keeps_its_own_place():
     at = run(step="3", decoder="1.2")
     click_menu(at, PAGE)
-    assert not at.exception
     assert at.text_input[0].value == next(iter(generation.EXAMPLES.values()))
     at.text_input[0].set_value("four five").run()
     own = view(at)["step"]
     click_menu(at, "pages/cross_attention.py")
-    assert not at.exception
-    assert view(at)["step"] == 2
-    assert at.text_input[0].value == SENTENCE
+    assert (view(at)["step"], at.text_input[0].value) == (2, SENTENCE)
     assert "prompt" not in at.query_params
     click_menu(at, PAGE)
-    assert at.text_input[0].value == "four five"
-    assert view(at)["step"] == own
+    assert (view(at)["step"], at.text_input[0].value) == (own, "four five")
     assert "not here" not in said(at)
 
 
-def test_an_example_gives_way_to_the_example_of_another_section_and_a_text_of_one_s_own_stays():
-    for own in (None, "four five"):
-        at = run(PAGE, **({} if own is None else {"prompt": own}))
-        next(each for each in at.segmented_control if each.label == "View").set_value("surprisal").run()
-        assert not at.exception
-        assert at.text_input[0].value == (own or next(iter(surprisal.EXAMPLES.values())))
+@pytest.mark.parametrize("own", [None, "four five"])
+def test_an_example_gives_way_to_that_of_another_section_and_a_text_of_one_s_own_stays(own: str | None):
+    at = run(PAGE, **({} if own is None else {"prompt": own}))
+    next(each for each in at.segmented_control if each.label == "View").set_value("surprisal").run()
+    assert at.text_input[0].value == (own or next(iter(surprisal.EXAMPLES.values())))
     for section in (generation, surprisal, lengths):
         assert len({*section.EXAMPLES.values()}) == len(section.EXAMPLES) > 1
-
-
-def test_a_language_model_is_no_translator(app_models: Path):
-    assert MODEL in models.language_models()
-    assert MODEL not in models.available()
-    with pytest.raises(KeyError):
-        models.find(MODEL).translator()
-    with pytest.raises(KeyError):
-        models.find("copy").writer()
-
-
-def test_without_a_language_model_the_page_says_how_to_get_one(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(models, "language_models", dict)
-    at = run(PAGE)
-    assert "There is no language model here" in said(at)
 
 
 def test_no_file_of_a_run_is_offered_that_could_not_be_opened_again():
     at = opened()
     at.session_state[KEY] = True
     at.run()
-    assert not at.exception
     told = [each.proto.json for each in at.get("bidi_component") if '"figure"' in each.proto.json]
     assert any("prompt=one+two+three" in each and "one-two-three" in each for each in told)
     assert not [each for each in at.get("download_button") if each.proto.label in {"JSON", "NPZ"}]

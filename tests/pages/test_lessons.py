@@ -1,4 +1,4 @@
-"""Lessons on the pages that they show: every step opens, its question is asked, and links keep the place."""
+"""Lessons on the pages that they show: steps, questions, links, own lessons, and both checks."""
 
 import json
 import os
@@ -6,12 +6,14 @@ from pathlib import Path
 from urllib.parse import parse_qsl
 
 import pytest
-from app_pages import PAGES, ROOT, SENTENCE, run, said, words
+from app_pages import SENTENCE, run, said, words
 from nightly import thinned
 from streamlit.testing.v1 import AppTest
 
 from explorer.app.controls.text import plain
-from explorer.app.server.lessons import files
+from explorer.app.server import examples, models
+from explorer.app.server.lessons import asking, files
+from explorer.app.server.lessons.files import CHECKS
 
 SHIPPED, _ = files.every()
 STEPS = [(name, i) for name, lesson in SHIPPED.items() for i in range(len(lesson.steps))]
@@ -27,6 +29,10 @@ def options(at: AppTest) -> list:
     return [each for each in at.button if str(each.key).startswith("lesson.option.")]
 
 
+def labels(at: AppTest) -> list[str]:
+    return [each.proto.label for each in at.get("page_link")]
+
+
 def follow(at: AppTest, label: str) -> AppTest:
     """Clicks a link, as Streamlit does: its page with the query that the server sent with it."""
     link = next(each.proto for each in at.get("page_link") if each.proto.label == label)
@@ -40,112 +46,70 @@ def follow(at: AppTest, label: str) -> AppTest:
 def test_every_step_opens_its_page_with_a_picture(name: str, i: int):
     view = SHIPPED[name].steps[i]
     bundled = view.page == "pages/heads.py"
-    given = {"model": "en-pt", "text": "He is old."} if bundled else {"text": "one two three"}
-    at = step(name, i, **given)
+    at = step(name, i, **({"model": "en-pt", "text": "He is old."} if bundled else {"text": "one two three"}))
     assert not at.error
     assert view.text in words(at)
     assert f"step {i + 1} of {len(SHIPPED[name].steps)}" in words(at)
     shown = [*at.get("plotly_chart"), *at.get("bidi_component"), *at.get("dataframe")]
-    assert len(shown) > 1 or (at.info and view.page == "pages/heads.py")
+    assert len(shown) > 1 or (at.info and bundled)
     if view.question is not None and view.question.quantity == "build":
         assert "every query is graded" in words(at) or "Nothing is asked here" in words(at)
     elif view.question is not None:
         assert options(at) or "too close to ask" in words(at) or "Nothing is asked here" in words(at)
 
 
-@pytest.mark.parametrize("page", thinned(PAGES, 3))
-def test_every_page_shows_the_strip(page: str):
-    at = run(page, lesson="masks.3")
-    shown = SHIPPED["masks"].steps[2].text in words(at)
-    assert shown == (page != "pages/lessons.py")
-
-
-def test_a_choice_is_answered_with_its_numbers_and_noted():
+def test_a_choice_is_answered_with_its_numbers_and_noted_and_another_row_is_another_question():
     at = step("map", 1)
-    asked = [each.label for each in options(at)]
-    assert len(asked) > 1
     right = 0
-    for i in range(len(asked)):
+    for i in range(len(options(at))):
         options(at)[i].click().run()
         assert ("**Right.**" in words(at)) != ("**Not so.**" in words(at))
         assert "Measured:" in words(at)
         right += "**Right.**" in words(at)
-    assert right == 1
+    assert (i > 0, right) == (True, 1)
     note = at.session_state["visit"].lesson_notes["map"][1]
     assert note["right"] == ("**Right.**" in words(at))
     assert note["sentence"] == SENTENCE
-
-
-def test_another_row_is_another_question():
-    at = step("map", 1, step="1")
-    options(at)[0].click().run()
-    assert "Measured:" in words(at)
-    at = step("map", 1, step="2")
+    at.query_params["step"] = "3"
+    at.run()
     assert "Measured:" not in words(at)
 
 
 def test_next_and_back_keep_the_sentence_the_cursor_and_the_heads():
     at = step("map", 1, text="one two three", step="2", cross="2.1", view="alignment", scale="sqrt")
     at = follow(follow(at, "Next"), "Next")
-    kept = {name: at.query_params[name] for name in ("text", "step", "cross", "model")}
-    assert kept == {"text": "one two three", "step": "2", "cross": "2.1", "model": "random"}
-    assert at.query_params["lesson"] == "map.4"
-    assert "view" not in at.query_params
-    assert "scale" not in at.query_params
-    at = follow(at, "Back")
-    assert at.query_params["lesson"] == "map.3"
-
-
-def test_a_step_shows_its_own_view_and_leaves_changes_out():
-    at = step("masks", 1, step="2", changes="ablate_cross_1_1")
-    at = follow(at, "Next")
-    assert at.query_params.get("step") != "2"
+    kept = {name: at.query_params[name] for name in ("text", "step", "cross", "model", "lesson")}
+    assert kept == {
+        "text": "one two three",
+        "step": "2",
+        "cross": "2.1",
+        "model": "random",
+        "lesson": "map.4",
+    }
+    assert not {"view", "scale"} & set(at.query_params)
+    assert follow(at, "Back").query_params["lesson"] == "map.3"
+    at = follow(step("masks", 1, step="2", changes="ablate_cross_1_1"), "Next")
+    assert at.query_params.get("step") != "2", "a step shows its own view and leaves changes out"
     assert at.query_params["mask"] == "zero"
     assert "changes" not in at.query_params
 
 
-def test_a_lesson_can_be_left_and_the_page_goes_on_after_it():
+def test_a_lesson_can_be_left_and_the_list_goes_on_after_it():
     at = step("map", 0)
     next(each for each in at.button if each.key == "lesson-leave").click().run()
     assert "lesson" not in at.query_params
+    assert at.session_state["visit"].silent is None
     assert "Leave the lesson" not in [each.label for each in at.button]
     at = at.switch_page("pages/lessons.py").run()
     go_on = next(each.proto for each in at.get("page_link") if each.proto.label.startswith("Continue"))
     assert "lesson=map.2" in go_on.query_string
-
-
-def test_a_lesson_that_is_not_there_is_named():
-    at = run(lesson="alchemy.1")
-    assert "lesson that the address names is not here" in said(at)
-    assert "keep" not in at.query_params
-
-
-def test_a_step_beyond_the_end_is_the_last():
-    at = run(lesson="map.99")
-    assert f"step {len(SHIPPED['map'].steps)} of" in words(at)
-
-
-def test_the_page_lists_all_lessons_and_goes_on_where_one_is():
+    assert "1 of 8 steps seen" in words(at)
     at = run("pages/lessons.py", lesson="masks.3")
-    labels = [each.proto.label for each in at.get("page_link")]
-    assert plain("Continue: Masks, step 3 of 8") in labels
-    titles = [plain(f"{i}. {lesson.title}") for i, lesson in enumerate(SHIPPED.values(), start=1)]
-    assert [label for label in labels if label in titles] == titles
-    assert words(at).count("· first hour") == 6
-
-
-def test_after_its_last_step_a_lesson_of_the_first_hour_leads_to_the_next_of_that_hour():
-    for name, following in (("heads", "stacks"), ("stacks", "decoding")):
+    assert plain("Continue: Masks, step 3 of 8") in labels(at)
+    for name, following in (("heads", "stacks"), ("stacks", "decoding")):  # within the first hour
         at = step(name, len(SHIPPED[name].steps) - 1)
         links = [each.proto for each in at.get("page_link") if each.proto.label == "Next lesson"]
         assert [f"lesson={following}.1" in each.query_string for each in links] == [True]
-
-
-def test_a_lesson_that_is_begun_says_how_far():
-    at = step("scale", 0)
-    at.query_params["lesson"] = ["scale.1"]
-    at = at.switch_page("pages/lessons.py").run()
-    assert "1 of 6 steps seen" in words(at)
 
 
 def test_an_own_lesson_cannot_bring_code_or_pictures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -158,39 +122,114 @@ def test_an_own_lesson_cannot_bring_code_or_pictures(tmp_path: Path, monkeypatch
     }
     (tmp_path / "mine.json").write_text(json.dumps(lesson))
     monkeypatch.setenv(files.FOLDER, str(tmp_path))
-    at = run(lesson="mine.1")
-    shown = [each for each in at.markdown if "example.org" in each.value]
+    shown = [each for each in run(lesson="mine.1").markdown if "example.org" in each.value]
     assert shown
     assert not any(each.allow_html or "![" in each.value for each in shown)
-    assert not run("pages/lessons.py").exception
-
-
-def test_what_lessons_need_is_there():
-    assert {lesson.page for each in SHIPPED.values() for lesson in each.steps} <= {*PAGES}
-    assert (ROOT / "docs" / "lessons.md").is_file()
+    run("pages/lessons.py")
 
 
 def test_bad_lessons_are_named_in_the_list_and_the_others_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     good = {"title": "Mine", "minutes": 5, "purpose": "Look.", "steps": [{"text": "Look.", "view": ""}]}
-    bad = {
+    written = {
+        "good.json": good,
         "address.json": {**good, "steps": [{"text": "Look.", "view": "//[x"}]},
         "half.json": {**good, "title": "\ud800"},
         os.fsdecode(b"\xff.json"): good,
     }
     (tmp_path / "bad.json").write_text("{")
-    for name, lesson in {"good.json": good, **bad}.items():
+    for name, lesson in written.items():
         (tmp_path / name).write_text(json.dumps(lesson))
     monkeypatch.setenv(files.FOLDER, str(tmp_path))
     at = run("pages/lessons.py")
     warned = [each.value for each in at.warning]
     assert len(warned) == 4
     assert plain("bad.json, line 1: this is not JSON in UTF-8.") in warned
-    assert all(
-        any(plain(name) in each for each in warned) for name in ("address.json", "half.json", "�.json")
-    )
-    assert f"{len(SHIPPED) + 1}. Mine" in [each.proto.label.replace("\\", "") for each in at.get("page_link")]
+    for name in ("address.json", "half.json", "�.json"):
+        assert any(plain(name) in each for each in warned), name
+    assert f"{len(SHIPPED) + 1}. Mine" in [each.replace("\\", "") for each in labels(at)]
     assert "Look." in words(run(lesson="good.1"))
     assert "is not here" in said(run(lesson="half.1"))
     assert SHIPPED["masks"].steps[2].text in words(run(lesson="masks.3"))
+
+
+# --- the check before and after: other sentences, answers noted and not told, and the score -----------------
+
+
+@pytest.mark.parametrize("model", ["en-pt", "en-de"])
+def test_the_two_checks_ask_about_other_sentences_and_always_ask(model: str):
+    texts: dict[str, set[str]] = {}
+    for name, lesson in files.checks().items():
+        chosen = [asking.of_check(models.find(model), lesson, step) for step in lesson.steps]
+        texts[name] = {each["text"] for each in chosen}
+        assert chosen == [asking.of_check(models.find(model), lesson, step) for step in lesson.steps]
+        for i, step in enumerate(lesson.steps, start=1):
+            at = run(step.page, **{**step.params, "lesson": f"{name}.{i}"}, model=model)
+            assert options(at), (name, step.question)
+    assert not texts["before"] & texts["after"]
+    assert texts["before"] | texts["after"] <= {*examples.offered(models.find(model)).values()}
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_an_answer_is_noted_and_not_told(name: str):
+    page = files.checks()[name].steps[0].page
+    at = run(page, model="en-pt", lesson=f"{name}.1", text="A sentence of my own.", step="1")
+    told = set()
+    for i in range(len(options(at))):
+        options(at)[i].click().run()
+        assert at.session_state["visit"].silent
+        assert [each in words(at) for each in ("Measured", "Right", "Noted.")] == [False, False, True]
+        told.add(words(at).partition("Noted.")[2])
+        note = at.session_state["visit"].lesson_notes[name][0]
+        assert plain(note["chose"]) == options(at)[i].label
+        assert note["sentence"] in examples.offered(models.find("en-pt")).values()
+    assert len(told) == 1
+
+
+NOTE = {"sentence": "A", "model": "m", "asked": "Q?", "chose": "x", "reason": "R."}
+
+
+def test_the_score_comes_when_all_was_seen_and_then_no_answer_changes():
+    at = run("pages/lessons.py")
+    assert any("check what you know" in each for each in labels(at)), "offered until a lesson is begun"
+    at.session_state["visit"].lesson_notes = {"map": {0: None}}
+    assert not any("check what you know" in each for each in labels(at.run()))
+    at.session_state["visit"].lesson_notes = {"before": dict.fromkeys(range(1, 7), NOTE | {"right": True})}
+    assert "6 of 8 steps seen" in words(at.run())
+    assert "answers right" not in words(at)
+    assert "of 8 right" not in words(at)
+    at = run(files.checks()["before"].steps[0].page, model="en-pt", lesson="before.1")
+    at.session_state["visit"].lesson_notes |= {"before": dict.fromkeys(range(1, 8), NOTE | {"right": True})}
+    options(at)[0].click().run()
+    assert [each.disabled for each in options(at)] == [True] * len(options(at))
+    assert "which you got right" in words(at)
+
+
+def test_the_page_says_both_scores_and_what_was_wrong():
+    at = run("pages/lessons.py")
+    at.session_state["visit"].lesson_notes = {
+        name: {i: {**NOTE, "right": i < right} for i in range(8)}
+        for name, right in zip(CHECKS, (4, 7), strict=True)
+    }
+    told = words(at.run()).replace("\\", "")
+    assert told.count("before 4 → after 7 of 8 right") == 2
+    wrong = [told.count(f"Step {i} was not right: Q? You chose x.") for i in range(1, 9)]
+    assert wrong == [0, 0, 0, 0, 1, 1, 1, 2]
+    assert "Step 8 was not answered" not in told
+    at.session_state["visit"].lesson_notes = {
+        "after": {i: {**NOTE, "right": True} for i in range(7)} | {7: None}
+    }
+    assert "Step 8 was not answered" in words(at.run())
+
+
+def test_a_class_is_shown_from_its_files_and_damaged_ones_are_named():
+    at = run("pages/lessons.py")
+    uploader = next(each for each in at.file_uploader if each.label == "Files of progress (JSON)")
+    steps = [{"step": 1}, {"step": 2, **NOTE, "right": False}]
+    good = json.dumps({"name": "Ana", "lessons": {"map": steps}}).encode()
+    uploader.set_value([("a.json", good, "application/json"), ("b.json", b"{", "application/json")]).run()
+    assert list(at.dataframe[0].value["name"]) == ["Ana"]
+    told = words(at).replace("\\", "")
+    assert "step 2 of “What a map is”, by 1 of 1" in told
+    assert "b.json: this file holds no progress" in told

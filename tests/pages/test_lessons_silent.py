@@ -24,7 +24,7 @@ LESSONS = {**files.every()[0], **files.checks()}
 NOT_SILENT = {
     "build": "the page draws the weights of the visitor's own query, and nothing of one that is right"
 }
-"""Quantities whose page keeps nothing back, and why; see tests/pages/test_build.py."""
+"""Quantities whose page keeps nothing back, and why; see tests/pages/test_inside_page.py."""
 ASKED = [
     (name, i)
     for name, lesson in LESSONS.items()
@@ -43,9 +43,6 @@ IN_OTHER_WORDS = {
     "unsure": r"costs? most",
 }
 """What a page says of an answer without its name, where the pages have such sentences."""
-DOES = re.compile(
-    r"(?i)\b(press|click|choose|type|move|switch|change|point|remove|raise|try|check|set|open|follow|count)\b"
-)
 
 
 def figure_texts(figure: dict[str, Any]) -> Iterator[str]:
@@ -192,16 +189,3 @@ def test_an_answer_brings_the_cursor_back_to_what_was_asked():
     next(each for each in at.button if each.key == "lesson.option.0").click().run()
     assert at.session_state["state"].step == state.step
     assert "**Right.**" in words(at) or "**Not so.**" in words(at)
-
-
-def test_a_page_without_a_lesson_is_not_silent():
-    at = opened("en-pt", "map", 1)
-    next(each for each in at.button if each.key == "lesson-leave").click().run()
-    assert at.session_state["visit"].silent is None
-
-
-@pytest.mark.parametrize(("name", "lesson"), LESSONS.items())
-def test_every_step_asks_or_lets_do(name: str, lesson: files.Lesson):
-    assert [
-        i for i, step in enumerate(lesson.steps) if not step.question and not DOES.search(step.text)
-    ] == []

@@ -3,12 +3,13 @@
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from urllib.parse import parse_qsl
 from weakref import WeakValueDictionary
 
 import pytest
-from app_pages import PAGES, feeds, run, said
+from app_pages import HOSTILE, LINKED, PAGES, feeds, run, said, words
 from closed_form import CASES
 from damaged import FILES, TEXTS
 from nightly import thinned
@@ -22,7 +23,6 @@ from transformer.run import Translation
 from transformer.translator import Translator
 
 PAGE = "pages/open_file.py"
-HOSTILE = "<script>alert(1)</script> </s> <b>one</b> \u202etwo\u202c $x$ [a](javascript:alert(1)) #000001"
 
 
 @pytest.fixture(scope="module")
@@ -42,36 +42,22 @@ def on_page(at: AppTest, page: str) -> AppTest:
     return at.switch_page(page).run()
 
 
-def test_a_trace_opens_again_and_says_what_was_checked(translation: Translation):
+def test_a_trace_opens_again_and_says_what_was_checked_and_that_its_model_is_not_here(
+    translation: Translation, own_models: Path
+):
+    (own_models / "reverse").unlink()
     at = opened(trace_file(translation, None))
-    assert not at.exception
     assert not at.error
-    text = " ".join(each.value for each in at.markdown)
-    assert "✓ imported file, consistent" in text
-    assert "computed again" in text
-    assert "as recorded" in text
+    text = words(at)
+    assert [each in text for each in ("✓ imported file, consistent", "computed again", "as recorded")] == [
+        True
+    ] * 3
+    assert "cannot be run again" in text
 
 
 @pytest.mark.parametrize(
-    "page", ["app.py", *(f"pages/{kind}_attention.py" for kind in ("encoder_self", "decoder_self", "cross"))]
+    ("page", "view"), [*((page, None) for page in LINKED), *thinned([*product(PAGES, (None, "batch"))], 3)]
 )
-def test_the_views_of_an_imported_run_work_without_its_model(
-    translation: Translation, page: str, own_models: Path
-):
-    (own_models / "reverse").unlink()
-    at = on_page(opened(trace_file(translation, None)), page)
-    assert not at.exception
-    assert not at.error
-    case = CASES["reverse"]
-    assert [chip["text"] for chip in feeds(at)["strips"]["target"]][:-1] == case.translation.split()
-    maps = [data for data in feeds(at).values() if data.get("badge")]
-    assert maps
-    assert {data["badge"]["text"] for data in maps} == {"✓ imported file, consistent"}
-    assert "Imported file" in said(at)
-
-
-@pytest.mark.parametrize("page", thinned(PAGES, 3))
-@pytest.mark.parametrize("view", [None, "batch"])
 def test_every_page_takes_an_imported_run_or_says_in_one_sentence_that_it_needs_the_model(
     translation: Translation, page: str, view: str | None, own_models: Path
 ):
@@ -84,6 +70,12 @@ def test_every_page_takes_an_imported_run_or_says_in_one_sentence_that_it_needs_
     assert len(at.error) <= 1
     if not (at.get("bidi_component") or at.get("plotly_chart") or page == PAGE):
         assert "needs the model" in said(at)
+    if page in LINKED[:4]:
+        written = [chip["text"] for chip in feeds(at)["strips"]["target"]][:-1]
+        assert written == CASES["reverse"].translation.split()
+        badges = {data["badge"]["text"] for data in feeds(at).values() if data.get("badge")}
+        assert badges == {"✓ imported file, consistent"}
+        assert "Imported file" in said(at)
 
 
 def test_another_sentence_for_an_imported_run_is_refused_in_one_sentence(translation: Translation):
@@ -94,11 +86,6 @@ def test_another_sentence_for_an_imported_run_is_refused_in_one_sentence(transla
     picker = next(each for each in at.selectbox if each.label == "Model")
     picker.set_value("copy").run()
     assert not at.error
-
-
-def test_a_link_to_an_imported_run_says_that_the_file_must_be_opened_again():
-    at = run(model="imported: run.npz (abcdef)")
-    assert "Open the file again" in said(at)
 
 
 @pytest.mark.parametrize("changes", [(), (do.ablate("cross", 0, 0, "zero"),)])
@@ -137,13 +124,6 @@ def test_a_file_with_changes_opens_whatever_was_changed_before_and_runs_again_wi
     assert "2 changes are active" in " ".join(each.value for each in shown.caption)
 
 
-def test_a_run_whose_model_is_not_here_says_so(translation: Translation, own_models: Path):
-    (own_models / "reverse").unlink()
-    at = opened(trace_file(translation, None))
-    assert not at.exception
-    assert "cannot be run again" in " ".join(each.value for each in at.caption)
-
-
 def test_a_file_whose_model_has_the_name_of_an_open_file_is_shown(translation: Translation):
     at = opened(trace_file(translation, None), "first.npz")
     named = replace(translation, model=[*at.session_state["visit"].files][-1])
@@ -169,10 +149,14 @@ def test_a_damaged_file_gets_one_sentence_and_the_page_lives_on(
     assert not at.error
 
 
-def test_hostile_tokens_of_a_file_stay_text(translator: Translator):
+def test_hostile_tokens_of_a_file_stay_text_and_a_sample_is_one_click_away(translator: Translator):
     at = opened(trace_file(translator.translate(HOSTILE), None), "</script><b>.npz")
     assert not at.exception
     assert not any(re.search(r"(?<!\\)<", each.value) for each in at.markdown)
+    at = run(PAGE)
+    next(each for each in at.button if each.label == "Open a sample").click().run()
+    assert not at.exception
+    assert "✓ imported file, consistent" in words(at)
 
 
 def test_a_visitor_keeps_a_few_files_only_and_can_close_them(translator: Translator):

@@ -12,7 +12,6 @@ from app_pages import charts, run, words
 from explorer.app.sections.training.history import table
 from explorer.app.server import models
 from explorer.lenses.targets.history import read_history, write_history
-from explorer.lenses.targets.stated import stated_options
 from transformer.config import TransformerConfig
 from transformer.storage.directory import save_checkpoint
 from transformer.storage.files import read_json
@@ -73,12 +72,6 @@ def test_the_bars_and_the_mean_are_the_cross_entropies_and_the_page_says_where_b
     assert f"hides {size * (size - 1) // 2} of the {size * size} cells" in words(at)
 
 
-def test_a_long_target_has_a_window():
-    at = opened(target=" ".join(["eins zwei"] * 30), first="5")
-    assert any(each.label.startswith("First of the 40 positions") for each in at.slider)
-    assert bars(charts(at)[0])["customdata"][0] == 4
-
-
 def smoothed_loss(position: int, epsilon: float) -> float:
     found, target = log_probs()
     row = found[position]
@@ -95,11 +88,6 @@ def test_the_loss_and_its_gradient_are_those_of_the_position_and_the_smoothing()
     assert min(abs(value - (right - 1)) for value in bare) < 1e-5
     assert min(abs(value - (right - 0.8 - 0.2 / found.shape[1])) for value in smoothed) < 1e-5
     assert math.fsum(smoothed) == pytest.approx(0, abs=1e-5)
-    slider = next(each for each in at.slider if each.label == "Label smoothing ε")
-    slider.set_value(0.3).run()
-    assert not at.exception
-    assert at.query_params["smoothing"] == "0.3"
-    assert f"The loss is **{smoothed_loss(1, 0.3):.2f} nats**" in words(at)
     assert "it would be 0 only at 100\u00a0%" in words(opened(view="loss", smoothing="0", step="1"))
 
 
@@ -114,21 +102,6 @@ def test_the_schedule_is_equation_3_for_the_width_and_warm_up_of_the_address_and
     expected = [equation_3(step, 256, 700) for step in line["x"]]
     assert line["y"] == pytest.approx(expected, rel=1e-6)
     assert line["x"][line["y"].index(max(line["y"]))] == 700
-    for label, name, value in (("d_model", "width", 1024), ("Warm-up steps", "warmup", 8000)):
-        next(each for each in at.slider if each.label == label).set_value(value).run()
-        assert at.query_params[name] == str(value)
-    assert not at.exception
-    assert f"{equation_3(8000, 1024, 8000):.1e}".split("e")[0] in at.latex[0].value
-
-
-def test_the_bundled_model_s_own_schedule_is_drawn_in():
-    at = run(PAGE, model="en-de", text="The house is old.", view="schedule")
-    own = charts(at)[0]["data"][1]
-    options = stated_options(models.find("en-de").translator().card)
-    assert options is not None
-    assert max(own["y"]) == pytest.approx(options.learning_rate)
-    assert own["x"][-1] == options.steps
-    assert f"trained for {options.steps:,} steps" in words(at)
 
 
 @pytest.fixture
@@ -155,13 +128,6 @@ def test_the_history_is_drawn_from_the_file_beside_the_model(logged: Path):
     rows = table(found)
     assert ("bleu", 5, 30.0) in rows
     assert len(rows) == 1 + 5 * 5 + 2
-
-
-def test_a_model_without_a_log_says_so_in_one_sentence():
-    at = opened(view="history")
-    assert [each.value for each in at.info] == [
-        "This model comes without a log of its training, so there is no history to draw."
-    ]
 
 
 def test_a_damaged_history_is_named(logged: Path):

@@ -1,21 +1,22 @@
 """The page What if: what it can add, its list of changes, what a click changes, what changes did."""
 
-import os
+import math
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from functools import cache
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from app_pages import charts, run, said, words
+from app_pages import LINKED, charts, feeds, run, said, slots, view, words
 from streamlit.testing.v1 import AppTest
 
 from explorer.app.server import models
+from explorer.app.shell import changed
 from explorer.figures.base import labels
 from explorer.lenses import compare_runs
 from explorer.lenses.what_if.controls import random_heads
+from transformer import Translator
 from transformer import interventions as do
 from transformer.run import Translation
 
@@ -74,9 +75,7 @@ DECODER, ENCODER = {"Attention": "decoder"}, {"Attention": "encoder"}
 ADDED: dict[tuple[str, int], list[tuple[dict[str, Any], Callable[[], do.Intervention]]]] = {
     ("Tokens", 0): [({"Replacement token": "three"}, lambda: do.edit_source(0, "▁three"))],
     ("Tokens", 1): [({"Source token": 2}, lambda: do.drop_source(2))],
-    ("Tokens", 2): [
-        ({"Step": 1, "writes": 2}, lambda: do.choose(1, base().steps[1].alternatives[2].token)),
-    ],
+    ("Tokens", 2): [({"Step": 1, "writes": 2}, lambda: do.choose(1, base().steps[1].alternatives[2].token))],
     ("Tokens", 3): [
         ({"at": 2}, lambda: do.forbid(base().target_tokens[0], 2)),
         ({}, lambda: do.forbid(base().target_tokens[0])),
@@ -102,47 +101,24 @@ ADDED: dict[tuple[str, int], list[tuple[dict[str, Any], Callable[[], do.Interven
     ("Arithmetic", 0): [({"Temperature": 0.5}, lambda: do.temperature(*AT, 0.5))],
     ("Arithmetic", 1): [({"Layer": 0}, lambda: do.unscaled("cross", 0, 2))],
     ("Arithmetic", 2): [({"Side": "decoder"}, lambda: do.no_positions("decoder"))],
-    ("Arithmetic", 3): [
-        (
-            {"Side": "decoder", "Layer": 1, "Sub-layer": "cross_attention"},
-            lambda: do.drop_sublayer("decoder", 1, "cross_attention"),
-        ),
-    ],
-    ("Arithmetic", 4): [
-        ({"Norm": (1, "feed_forward")}, lambda: do.drop_norm("encoder", 1, "feed_forward")),
-    ],
+    ("Arithmetic", 3): [(
+        {"Side": "decoder", "Layer": 1, "Sub-layer": "cross_attention"},
+        lambda: do.drop_sublayer("decoder", 1, "cross_attention"),
+    )],
+    ("Arithmetic", 4): [({"Norm": (1, "feed_forward")}, lambda: do.drop_norm("encoder", 1, "feed_forward"))],
     ("Another sentence", 0): [
         (SENTENCE, lambda: patched("encoder.output", 3)),
-        (
-            SENTENCE | {"Put in": "embeddings", "At": "shared"},
-            lambda: patched("encoder.input", 0, 1, 2, 4),
-        ),
+        (SENTENCE | {"Put in": "embeddings", "At": "shared"}, lambda: patched("encoder.input", 0, 1, 2, 4)),
         (SENTENCE | STREAM, lambda: patched("encoder.1.feed_forward.stream", 1)),
         (SENTENCE | {"Put in": "head", "At": 0}, lambda: patched(do.head_output(*AT), 0)),
     ],
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("group", "sort"), ADDED)
 def test_a_sort_of_change_is_added_as_it_is_filled_in(group, sort):
     for choices, change in ADDED[group, sort]:
         assert active(click(form(group, sort, choices), "what-if.add")) == [change()], choices
-
-
-def test_a_form_on_self_attention_works_in_a_process_where_this_page_is_opened_first(app_models):
-    opens = (
-        "from app_pages import run\n"
-        f"at = run('pages/what_if.py', model='random', text={TEXT!r}, kind='decoder', step='2', key='1')\n"
-        "at.segmented_control(key='what-if.group').set_value('Attention').run()\n"
-        "assert not at.exception\n"
-        "assert not at.button('what-if.add').click().run().exception\n"
-        "print(at.query_params['changes'])"
-    )
-    paths = os.pathsep.join(filter(None, sys.path))
-    given = {**os.environ, "TRANSFORMER_MODELS": str(app_models), "PYTHONPATH": paths}
-    done = subprocess.run([sys.executable, "-c", opens], env=given, capture_output=True, text=True)
-    row = do.set_row("decoder", 0, 1, 1, {0: 0.9})
-    assert (done.stdout.strip(), done.returncode) == (do.write_text([row]), 0), done.stderr
 
 
 @pytest.mark.parametrize(
@@ -161,18 +137,6 @@ def test_what_cannot_be_added_says_why_and_stays_in_its_fields(group, sort, choi
     assert [told in each.value.replace("\\", "") for each in at.warning] == [True] * (told is not None)
     values = {box.label: box.value for box in (*at.selectbox, *at.text_input)}
     assert values.items() >= ({"Change": sort} | choices).items()
-
-
-def test_a_form_starts_with_the_head_that_the_page_shows_and_offers_what_that_row_sees():
-    at = opened(cross="2.4")
-    groups = at.segmented_control(key="what-if.group")
-    assert groups.options == ["Tokens", "Heads", "Attention", "Arithmetic", "Another sentence"]
-    assert "what-if.add" not in [each.key for each in at.button]
-    at = form("Attention", 0, {"Row of": 1, "Weight to": 2, "Weight": 0.75}, cross="2.4")
-    now = base().weights("cross", 1, 3)[1, 2]
-    assert f"Now {now:.2f}; the other keys share 0.25 in their old proportions." in words(at)
-    at = form("Attention", 0, DECODER | {"Row of": 1})
-    assert len(next(box for box in at.selectbox if box.label == "Weight to").options) == 2
 
 
 def test_lifting_the_causal_mask_keeps_to_the_translation_without_changes_and_says_so():
@@ -207,12 +171,16 @@ def test_a_change_is_switched_off_without_losing_it_and_on_again_in_its_place():
     assert (active(again), "off" in again.query_params) == ([WORD, HEAD], False)
 
 
-def test_a_change_that_is_refused_says_why_and_can_be_switched_off():
+def test_a_change_that_is_refused_says_why_and_can_be_switched_off_or_removed():
     at = opened(do.ablate("cross", 8, 0, "zero"), HEAD)
     assert "There is no layer 9" in said(at)
     at.checkbox[0].uncheck().run()
     assert "There is no layer 9" not in said(at)
     assert active(at) == [HEAD]
+    page = run("pages/what_if.py", model="en-de", text="He lives here.", changes="mask_decoder_next")
+    (refused,) = page.error
+    assert "later tokens do not exist yet" in refused.value
+    assert not page.get("progress"), "nothing is loading"
 
 
 CURSOR = {"kind": "cross", "cross": "2.1", "step": "2", "source": "3"}
@@ -255,23 +223,13 @@ def bars(at: AppTest) -> list[float]:
     return next(list(one["x"]) for chart in charts(at) for one in chart["data"] if one["type"] == "bar")
 
 
-def test_without_a_change_there_is_no_picture():
-    at = opened()
-    assert base().text in words(at).replace("\\", "")
-    assert not charts(at)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        do.ablate("cross", 0, 0, "zero"),
-        do.hide(1),
-        do.no_positions("encoder"),
-        do.drop_sublayer("decoder", 0, "feed_forward"),
-        do.choose(0, "▁drei"),
-    ],
-    ids=str,
+CHANGES = (
+    *(do.ablate("cross", 0, 0, "zero"), do.hide(1), do.no_positions("encoder")),
+    *(do.drop_sublayer("decoder", 0, "feed_forward"), do.choose(0, "▁drei")),
 )
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=str)
 def test_the_bars_are_the_differences_of_two_runs_of_the_same_text(change: do.Intervention):
     at, translator = opened(change), models.find("random").translator()
     free = compare_runs(base(), translator.translate(TEXT, interventions=[change]))
@@ -313,3 +271,91 @@ def test_a_change_of_a_head_stands_among_the_same_change_at_other_heads():
     assert ", beside the other change, and by the same change" in words(at)
     assert "There is no control" in words(opened(do.ablate("cross", 0)))
     assert "The same change at other heads" not in words(opened(WORD))
+
+
+# --- the line about changes on every page -------------------------------------------------------------------
+
+CHOSEN, ABLATED = do.write_text([do.choose(1, "▁drei")]), do.write_text([do.ablate("cross", 0, 0, "zero")])
+
+
+def line(at: AppTest) -> list[str]:
+    return [each.value for each in at.caption if "active" in each.value]
+
+
+@pytest.mark.parametrize("page", LINKED)
+def test_every_page_shows_the_run_with_another_token_and_says_so(page: str):
+    at = run(page, changes=CHOSEN)
+    assert ["1 change is active" in told for told in line(at)] == [True]
+    assert at.button("changed.0").label == "step 2 writes “drei”"
+    assert view(at)["trace"] != view(run(page))["trace"]
+    at.text_input[0].set_value("one two").run()
+    assert line(at) == [], "a new sentence starts without changes"
+
+
+def test_the_translation_before_the_last_change_is_one_click_away():
+    at = run(changes=f"{CHOSEN}~{ABLATED}")
+    assert "2 changes are active" in line(at)[0]
+    at.button("changed.back").click().run()
+    assert at.query_params["changes"] == CHOSEN
+    at.button("changed.back").click().run()
+    assert "changes" not in at.query_params
+    assert view(at)["trace"] == view(run())["trace"]
+
+
+def test_pages_of_the_model_itself_and_the_changed_head_leave_arithmetic_out_and_say_so():
+    for page in ("pages/whole_model.py", "pages/masks.py"):
+        assert "the model's own arithmetic" in line(run(page, changes=ABLATED))[0]
+    other = {"model": "random", "text": TEXT, "changes": ABLATED}
+    at = run("pages/inside_a_head.py", **other, cross="2.2")
+    assert "the model's own arithmetic" not in line(at)[0]
+    assert view(at)["trace"] == view(run("pages/cross_attention.py", **other))["trace"]
+    assert (
+        slots(at).keys()
+        == slots(run("pages/inside_a_head.py", model="random", text=TEXT, cross="2.2")).keys()
+    )
+    assert "✗" not in str(slots(at))
+    at = run("pages/inside_a_head.py", changes=ABLATED, cross="1.1")
+    assert "This head is itself changed" in said(at)
+    assert not slots(at)
+
+
+@pytest.mark.parametrize("text", ["magic_1", "hide_two", "choose_x_y", "~~", "ablate_cross_1_1_rage"])
+def test_changes_that_cannot_be_read_are_named(text: str):
+    at = run(changes=text)
+    assert ("changes" in said(at), line(at)) == (True, [])
+
+
+def test_a_claim_about_an_example_is_made_for_the_model_as_it_is_only():
+    text = models.find("en-de").samples.examples[0].text
+    for more in ({}, {"changes": ABLATED}):
+        assert (feeds(run(model="en-de", text=text, **more))["strips"]["claim"] is None) == bool(more)
+
+
+def test_a_line_that_leads_back_to_nothing_possible_is_left_out(monkeypatch: pytest.MonkeyPatch):
+    translate = Translator.stream
+
+    def only_both(self: Translator, *given: object, **more: object):
+        if len(more.get("interventions", ())) == 1:
+            raise do.InterventionError("This change needs the other one.")
+        return translate(self, *given, **more)
+
+    monkeypatch.setattr(Translator, "stream", only_both)
+    at = run(text="two three", changes=f"{CHOSEN}~{ABLATED}")
+    assert at.button("changed.0")
+    assert "changed.back" not in [each.key for each in at.button]
+
+
+def test_what_a_change_did_is_said_in_one_line():
+    def made(*steps: tuple[str, int, float]) -> SimpleNamespace:
+        names = ("token", "token_id", "log_prob")
+        return SimpleNamespace(
+            steps=[SimpleNamespace(**dict(zip(names, each, strict=True))) for each in steps]
+        )
+
+    before = made(("▁a", 1, math.log(0.9)), ("▁b", 2, math.log(0.997)))
+    same = made(("▁a", 1, math.log(0.899)), ("▁b", 2, math.log(0.99)))
+    other = made(("▁a", 1, math.log(0.9)), ("▁c", 3, math.log(0.6)))
+    assert changed.verdict(before, same) == "Translation unchanged; “b” 99.7 → 99.0\u00a0%."
+    assert changed.verdict(before, before) == "Translation unchanged; “a” stays at 90.0\u00a0%."
+    assert "at step 2, “b” became “**c**”" in changed.verdict(before, other)
+    assert "another length" in changed.verdict(before, SimpleNamespace(steps=before.steps[:1]))

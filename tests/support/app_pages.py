@@ -33,7 +33,7 @@ LINKED = (
 """Pages with a linked view."""
 PAGES = tuple(sitemap.script(name) for name in sitemap.PAGES)
 SENTENCE = CASES["copy"].sentence
-HOSTILE = "<script>alert(1)</script> #000001 </b> {x} %{z} **one** \u202eabc two"
+HOSTILE = "<script>alert(1)</script> </b> </s> {x} %{z} **one** $x$ [a](javascript:1) #000001 \u202eabc two"
 HEADS = {
     "default": {"encoder": [1, 3], "decoder": [0, 1], "cross": [2, 2]},
     "heads": {
@@ -71,6 +71,12 @@ def run(page: str = "app.py", **params: str | list[str]) -> AppTest:
         at.switch_page(page)
     assert not at.run().exception
     return at
+
+
+def visit(address: str, **params: str | list[str]) -> AppTest:
+    """Opens `name?query` of a page; what the query says comes before the parameters."""
+    name, _, query = address.partition("?")
+    return run(sitemap.script(name), **(params | dict(parse_qsl(query, keep_blank_values=True))))
 
 
 def functions(page: str) -> dict[str, Any]:

@@ -1,10 +1,11 @@
-"""Small positional twins as the app finds them, and what was measured on them."""
+"""Small positional and recurrent twins as the app finds them, and what was measured on them."""
 
 import shutil
 from pathlib import Path
 
-from random_models import random_config, random_model
+from random_models import random_config, random_model, random_recurrent
 
+from transformer.config import SCORE_RULES
 from transformer.encodings import REGISTRY
 from transformer.storage.directory import save_checkpoint
 from transformer.text.tokenizer import Tokenizer
@@ -19,4 +20,16 @@ def write_twins(folder: Path, tokenizer: Tokenizer) -> Path:
         model = random_model(scale=0.2, **changes)
         save_checkpoint(folder / "positions" / name, random_config(**changes), model.state_dict(), tokenizer)
     shutil.copy(RESULTS, folder / "positions")
+    return folder
+
+
+def write_recurrent(folder: Path, tokenizer: Tokenizer) -> Path:
+    """Writes one random recurrent model for each score, a Transformer."""
+    pieces = tokenizer.vocab_size
+    for score in SCORE_RULES:
+        model = random_recurrent(score, vocab_size=pieces)
+        save_checkpoint(folder / "recurrent" / score, model.config, model.state_dict(), tokenizer)
+    changes = {"vocab_size": pieces, "norm": "pre"}
+    weights = random_model(scale=0.2, **changes).state_dict()
+    save_checkpoint(folder / "positions" / "sinusoidal", random_config(**changes), weights, tokenizer)
     return folder

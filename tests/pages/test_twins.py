@@ -1,11 +1,13 @@
-"""The page of positions without a browser: tables as the formula says, all twins, results as measured."""
+"""The pages Positions and Recurrent: tables as the formula says, all twins, scores that add up."""
 
 import re
+import shutil
 
 import numpy as np
 import pytest
-from app_pages import LINKED, array, named_charts, run, said, view
-from twins import write_twins
+from app_pages import PAGES, array, functions, named_charts, run
+from nightly import thinned
+from twins import write_recurrent, write_twins
 
 from explorer.app.address.encodings import ENCODINGS
 from explorer.app.sections.positions import together
@@ -23,7 +25,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory, tokenizer):
-    return write_twins(tmp_path_factory.mktemp("bundled"), tokenizer)
+    return write_twins(write_recurrent(tmp_path_factory.mktemp("bundled"), tokenizer), tokenizer)
 
 
 @pytest.fixture(autouse=True)
@@ -41,22 +43,13 @@ def words(at):
 
 
 @pytest.mark.parametrize("name", REGISTRY)
-def test_every_encoding_is_explained_with_its_formula(name):
+def test_every_encoding_is_explained_with_its_formula_and_what_was_measured(name):
     at = run(PAGE, encoding=name)
     assert at.latex
-    assert "positions reach" in words(at).lower() or "applies no positions" in words(at)
-    if name in (travels := {"learned": True, "sinusoidal": True, "rotary": False}):
-        assert ("travels on in the stream" in words(at)) == travels[name]
-    if name == "rotary":
-        assert next(each for each in at.slider if each.label == "Width of a head").value == 28
     probe = measured.shipped(measured.POSITIONS)["probe"]["models"].get(name)
     if probe is not None:  # an encoding without a bundled twin has its formula alone
         assert f"R² = {probe['value']:.2f}" in words(at)
         assert named_charts(at) or ENCODINGS[name].acts == "nowhere"
-
-
-def test_the_page_opens_at_the_width_of_a_twin():
-    assert next(each for each in run(PAGE).slider if each.label == "d_model").value == 112
 
 
 def test_the_table_on_screen_is_the_formula_s_and_the_price_of_concatenating_follows_its_width():
@@ -73,12 +66,6 @@ def test_long_ranges_come_in_windows_that_are_never_pooled():
     assert "positions 3001 to 3512" in words(at)
     products = named_charts(at)["products"]["data"][0]
     assert (products["x0"], products["y0"]) == (3001, 3001)
-
-
-def test_the_slider_shows_the_offset_that_is_drawn():
-    at = run(PAGE, positions="1000", offset="500")
-    assert "moves every position by 500" in words(at)
-    assert next(each.value for each in at.slider if each.label == "Move by") == 500
 
 
 def test_the_linear_map_is_held_against_all_positions_in_both_precisions():
@@ -98,36 +85,6 @@ def test_a_full_turn_leaves_a_gap_and_no_line_that_falls_back():
     np.testing.assert_allclose(found, [0, 75, 150, 225, 300, np.nan, 90])
 
 
-UNREAD = "These parts of the address could not be read, so the nearest valid values are used: "
-NO_HEAD = "There is no layer 99 here, so 2 is shown. There is no head 99 here, so 4 is shown."
-
-
-@pytest.mark.parametrize(
-    ("params", "told"),
-    [
-        (
-            {"d_model": "1e9", "base": "-5", "positions": "99999999", "offset": "-1"},
-            f"{UNREAD}d_model, base, positions, offset.",
-        ),
-        (
-            {"d_model": "x", "positions": "nan", "encoding": "circular", "first": "77"},
-            f"{UNREAD}encoding, d_model, positions. "
-            "There is no window that starts at position 77 here, so 1 is shown.",
-        ),
-        ({"dimension": "5000"}, "There is no dimension 5,000 here, so 112 is shown."),
-        ({"twin_head": "99.99", "encoding": "shaw"}, NO_HEAD),
-        (
-            {"twin_head": "99.99", "swap": "70.80", "view": "sentence"},
-            f"{NO_HEAD} There is no word 70 here, so 7 is shown. There is no word 80 here, so 7 is shown.",
-        ),
-        ({"swap": "1.1", "kind": "cross", "view": "sentence"}, ""),
-    ],
-    ids=str,
-)
-def test_bad_values_are_moved_to_the_nearest_good_ones_and_named(params, told):
-    assert said(run(PAGE, **params)).replace("\\", "") == told
-
-
 def test_all_twins_show_the_chosen_head_and_only_absolute_positions_notice_a_move():
     text = "one two three four"
     at = run(PAGE, view="sentence", text=text, twin_head="2.3", swap="1.3", offset="9")
@@ -135,7 +92,7 @@ def test_all_twins_show_the_chosen_head_and_only_absolute_positions_notice_a_mov
     assert list(at.dataframe[0].value["twin"]) == list(map(title, REGISTRY))
     assert words(at).count("verified") > len(REGISTRY)
     for name in REGISTRY:
-        twin = load_translator(models.find(f"positions/{name}").path)
+        twin = load_translator(models.twins()[f"positions/{name}"].path)
         expected = twin.translate(text).attention.weights("encoder", 1, 2)
         shown = array(drawn[f"map-{name}"]["data"][0]["customdata"])[..., 0]
         np.testing.assert_allclose(shown, expected, atol=1e-5)
@@ -145,18 +102,14 @@ def test_all_twins_show_the_chosen_head_and_only_absolute_positions_notice_a_mov
     assert {name for name, value in move.items() if value > 1e-3} == ADDED
 
 
-@pytest.mark.parametrize("page", LINKED)
-def test_a_twin_can_be_chosen_on_the_other_pages(page):
-    at = run(page, model="positions/shaw", text="one two three")
-    assert view(at)["step"] >= 0
-
-
 def test_without_twins_and_results_the_page_says_so(monkeypatch, tmp_path):
     monkeypatch.setattr(models, "BUNDLED", tmp_path)
     assert "There are no twins here" in words(run(PAGE, view="sentence"))
     assert "There is no model positions/rotary here" in words(run(PAGE, view="together"))
     for name in ("learned", "shaw", "t5"):
         assert "there is no model" in words(run(PAGE, encoding=name))
+    for view in ("maps", "path"):
+        assert run(RECURRENT, view=view).info
 
 
 def test_a_twin_that_lacks_the_positions_says_so_and_the_others_go_on():
@@ -181,3 +134,61 @@ def test_a_word_of_several_pieces_is_refused_with_their_number():
     at = run(PAGE, view="together", word="twelve three")
     assert words(at).count("pieces here; choose a word of one piece") == 2
     assert next(each.value for each in at.text_input if each.label == "The word") == "twelve"
+
+
+# --- the page Recurrent, and every other page with a recurrent model ----------------------------------------
+
+RECURRENT = "pages/recurrent.py"
+TEXT = "one two three four five six"
+SCORES = ("additive", "bilinear", "dot", "local")
+
+
+def show(**params):
+    return run(RECURRENT, **{"text": TEXT, **params})
+
+
+@pytest.mark.parametrize("score", SCORES)
+def test_both_maps_are_verified_and_the_score_adds_up(score):
+    at = show(score=score)
+    assert {"cross recurrent", "cross transformer"} <= set(named_charts(at))
+    captions = [each.value for each in at.caption if "Cross\\-attention" in each.value]
+    assert len(captions) == 2
+    assert all("✓ verified" in each for each in captions)
+    table = next(each.value for each in at.markdown if "sum = score" in each.value)
+    rows = [line.strip("| ").split("|")[-1].strip(" *").replace("−", "-") for line in table.splitlines()[2:]]
+    *terms, total = map(float, rows)
+    assert sum(terms) == pytest.approx(total, abs=0.01)
+    assert f"Score **{total:.2f}**".replace("-", "−") in words(at)
+
+
+@pytest.mark.parametrize("page", thinned([page for page in PAGES if page != RECURRENT], 2))
+def test_every_page_opens_a_recurrent_model_or_says_what_it_lacks(page):
+    at = run(page, model="recurrent/additive", text=TEXT)
+    lacking = "whole_model masks training inside_a_head heads explanation encoder_self decoder_self"
+    said = any("its only attention is" in each.value for each in at.info)
+    assert said == any(name in page for name in lacking.split())
+    if said and "training" not in page:  # nothing is drawn, so nothing can be saved
+        assert "Export" not in [each.proto.popover.label for each in at.get("popover")]
+
+
+@pytest.mark.parametrize("view", ["maps", "path"])
+@pytest.mark.parametrize("params", [{"target": " "}, {"target": "\0"}, {"text": "one " * 1_100}])
+def test_what_cannot_be_translated_is_said_in_one_sentence(view, params):
+    assert len(show(view=view, **params).error) == 1
+
+
+def test_a_counterpart_is_the_same_token_and_the_aligned_one_first():
+    counterpart = functions(RECURRENT)["counterpart"]
+    assert counterpart(("a", "b", "a"), ("a", "x", "a"), 2) == 2
+    assert counterpart(("a", "b"), ("x", "a"), 0) == 1
+    assert counterpart(("a", "b"), ("a", "c"), 1) is None
+
+
+@pytest.mark.parametrize("model", [None, "recurrent/other"])
+def test_a_transformer_in_the_folder_is_no_recurrent_twin(folder, tmp_path, monkeypatch, model):
+    shutil.copytree(folder, tmp_path / "models")
+    shutil.copytree(folder / "positions" / "sinusoidal", tmp_path / "models" / "recurrent" / "other")
+    monkeypatch.setattr(models, "BUNDLED", tmp_path / "models")
+    at = show(score="other", model=model)
+    assert {"cross recurrent", "cross transformer"} <= set(named_charts(at))
+    assert not any("other" in str(each.proto) for each in at.get("button_group"))

@@ -1,0 +1,168 @@
+"""What maps draw, by arithmetic: known heads in every way, masks, what keys carried and did."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from app_pages import array, feeds, run, said, view, words
+from closed_form import CASES, KNOWN
+from sources import named
+
+from explorer import lenses
+from explorer.app.maps import display, measures
+from explorer.app.server import models
+from explorer.app.server.runs import Request
+from explorer.app.server.view import View
+from explorer.lenses.words.reading import Reading, read_view
+from transformer import Capture, load_translator
+
+KINDS = ("encoder", "decoder", "cross")
+PAGES = {kind: f"pages/{kind}_{'' if kind == 'cross' else 'self_'}attention.py" for kind in KINDS}
+TEXT = "one two three"
+LONG = " ".join(["one two three four five six eight nine ten"] * 9)
+
+
+def cells(feed: dict[str, object]) -> np.ndarray:
+    return array(json.loads(str(feed["figure"]))["data"][0]["customdata"])
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_known_cells_are_drawn_in_every_way(kind: str, name: str):
+    case = CASES[name]
+    link = {"model": name, "text": case.sentence, kind: "1.2", "words": "yes"}
+    lines = feeds(run(PAGES[kind], show="lines", links="weight-99", **link))["lines"]
+    known = {(row, key) for row, key in enumerate(case.keys(kind, 1))}
+    assert {(row, key) for row, key, *_ in lines["links"]} == known
+    strongest = array(feeds(run(PAGES[kind], show="strongest", **link))["strongest"]["values"])
+    plain = feeds(run(PAGES[kind], **link))
+    drawn = cells(plain[kind])
+    assert drawn.shape[2] == 1
+    for row, key in known:
+        assert strongest[row, key] > KNOWN
+        assert drawn[row, key, 0] > KNOWN
+    tiles = array(json.loads(str(plain["overview"]["figure"]))["data"][0]["z"])
+    first, second = case.weights(kind, 0), case.weights(kind, 1)
+    columns = first.shape[1]
+    assert np.array_equal(tiles[:, :columns] > 250, first == 1)
+    assert np.array_equal(tiles[:, -columns:] > 250, second == 1)
+
+
+@pytest.mark.parametrize("show", display.SHOWS)
+def test_smaller_windows_come_with_the_whole_matrix(show: str):
+    at = run(PAGES["cross"], model="random", text=LONG, window="16", step="20", source="40", show=show)
+    carried = feeds(at)
+    focus = carried["cross" if show == "matrix" else show]
+    assert max(map(len, focus["spans"].values())) <= 16
+    for side, position in (("rows", 19), ("columns", 39)):
+        assert any(start <= position < stop for start, stop in focus["spans"][side])
+    assert "maximum over" in str(carried["whole"]["caption"])
+    assert "whole" in view(at)["plots"]
+
+
+@pytest.mark.parametrize("statistic", ["first_mass", "aer"])
+def test_tiles_take_the_colour_and_the_order_of_a_statistic(statistic: str):
+    carried = feeds(run(PAGES["cross"], model="random", color=statistic, order=statistic))["overview"]
+    layout = json.loads(str(carried["figure"]))["layout"]
+    written = [float(note["text"].split(" · ")[1]) for note in layout["annotations"]]
+    rows = [written[i : i + 4] for i in range(0, len(written), 4)]
+    assert all(row == sorted(row, reverse=statistic != "aer") for row in rows)
+    assert sum("fillcolor" in shape for shape in layout["shapes"]) == len(written)
+
+
+def test_the_table_has_the_numbers_and_masked_cells_are_empty(app_models: Path):
+    head = load_translator(app_models / "copy").translate(CASES["copy"].sentence).head("decoder", 0, 0)
+    table = display.weights(read_view(head, Reading()))
+    assert table.isna().to_numpy().sum() == (~head.mask).sum()
+    assert table.iloc[3, 2] > KNOWN
+    assert table.columns.is_unique
+    assert list(table.columns[:2]) == ["1 <s>", "2 eins"]
+
+
+# --- masks --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_zeros_of_a_known_mask_are_counted_and_a_score_of_zero_leaks(name: str):
+    at = run("pages/masks.py", model=name, text=CASES[name].sentence, mask="zero", decoder="1.1")
+    charts = {each.proto.id.split("-", 2)[2]: json.loads(each.proto.spec) for each in at.get("plotly_chart")}
+    size = len(CASES[name].target_tokens)
+    masked = size * (size - 1) // 2
+    assert f"{masked} of {size * size} cells are masked" in words(at)
+    zeros = re.search(rf"(\d+) of {size * size} weights are exactly 0", words(at))
+    assert zeros is not None
+    assert int(zeros[1]) >= masked
+    drawn = (
+        array(charts[key]["data"][0]["customdata"])[..., 0] for key in ("masks.what-if", "masks.weights")
+    )
+    weights, own = drawn
+    assert weights[0, 1:] == pytest.approx(weights[0, 1])
+    assert weights[0, 1] > 0
+    assert weights.sum(-1) == pytest.approx(1, abs=1e-5)
+    assert (own[~np.tri(size, dtype=bool)] == 0).all()
+    assert all(own[row, key] > 0.99 for row, key in enumerate(CASES[name].keys("decoder", 0)))
+
+
+# --- what keys carried, and what happens without them -------------------------------------------------------
+
+
+@pytest.fixture
+def traced():
+    translator = load_translator(models.find("random").path)
+    return translator, translator.translate(TEXT, capture=Capture(residual=True))
+
+
+def opened(kind: str, measure: str, **more: str):
+    return run(PAGES[kind], model="random", text=TEXT, measure=measure, **{kind: "2.3"}, **more)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_maps_show_what_was_carried(kind, traced):
+    feed = feeds(opened(kind, "carried"))[kind]
+    norms = lenses.carried(traced[0].model, traced[1], kind, 1, 2).norms
+    np.testing.assert_allclose(cells(feed)[..., 1], norms, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(cells(feed)[..., 0], norms / norms.sum(1, keepdims=True), atol=1e-5)
+    assert feed["badge"]["text"].startswith("✓ from a verified trace")
+
+
+@pytest.mark.parametrize("kind", ["decoder", "cross"])
+def test_maps_show_what_happens_without_each_key(kind, traced):
+    feed = feeds(opened(kind, "effect"))[kind]
+    expected = np.nan_to_num(lenses.effect(*traced, kind, 1, 2))
+    np.testing.assert_allclose(cells(feed)[..., 1], expected, atol=1e-4)
+
+
+def test_maps_that_cannot_be_measured_show_weights_and_say_why(monkeypatch):
+    changed = opened("cross", "carried", changes="ablate_cross_1_1")
+    assert "in a run without changes" in words(changed)
+    monkeypatch.setattr(measures, "MOST_CELLS_OF_MAP", 3)
+    large = opened("cross", "effect")
+    assert "effects are measured for at most 3. It shows weights" in said(large)
+    assert [feeds(at)["cross"]["quantity"] for at in (changed, large)] == ["weight"] * 2
+
+
+def test_words_carry_sums_and_effects_stay_those_of_pieces():
+    sums, pieces = (
+        cells(feeds(opened("cross", each, words="yes"))["cross"]) for each in ("carried", "effect")
+    )
+    np.testing.assert_allclose(sums[..., 0].sum(1), 1, atol=1e-5)
+    assert (sums.shape[-1], pieces.shape[-1]) == (1, 2)
+
+
+def test_a_cell_is_measured_in_every_way(traced):
+    (model, translation), row, key = traced, 1, 2
+    one = View(Request(named("random"), TEXT, "greedy", None), translation, None)
+    own = lenses.carried(model.model, translation, "cross", 1, 2)
+    ways = ("hidden", "zeroed", "mean")
+    expected = [
+        translation.attention.scores("cross", 1, 2)[row, key],
+        translation.weights("cross", 1, 2)[row, key],
+        *(own.values[key], own.norms[row, key], own.bias, own.norms[row, key] / own.norms[row].sum()),
+        *(lenses.effect(*traced, "cross", 1, 2, way, rows=[row])[row, key] for way in ways),
+    ]
+    lines = measures.of_cell(one, "cross", (1, 2), (row, key), row)
+    assert [float(each.replace("−", "-")) for _, each, _ in lines] == pytest.approx(expected, abs=6e-4)
+    masked = measures.of_cell(one, "decoder", (1, 2), (0, 1), 0)
+    assert masked == [("weight", "0", "masked: the query may not see the key")]
