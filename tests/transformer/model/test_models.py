@@ -13,7 +13,6 @@ from properties import JSON, PROPERTY, as_file, damaged, or_refused
 from random_models import random_config, random_ids, random_language_model, random_model, random_recurrent
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch_reference import as_nn_transformer
 
 from transformer import AttentionKind, Hooks
 from transformer.attention import padding_mask
@@ -40,28 +39,6 @@ def test_the_paper_s_models_have_the_right_number_of_parameters():
         assert config.d_head == 64
     models = (Transformer(random_config(tied_embeddings=tied)) for tied in (False, True))
     assert int.__sub__(*map(count_parameters, models)) == 40 * 32
-
-
-# torch announces, once per process, that its nested-tensor fast path is off for pre-norm.
-@pytest.mark.filterwarnings("ignore:enable_nested_tensor")
-@pytest.mark.parametrize(("norm", "activation"), [("pre", "relu"), ("post", "gelu")])
-@torch.no_grad()
-def test_the_stacks_equal_nn_transformer(norm, activation):
-    model = random_model(norm=norm, activation=activation)
-    src, tgt = random_ids(2, 7), random_ids(2, 5, seed=1)
-    src[1, 4:] = 0
-    embedded = [
-        model.embedding(ids) * model.config.embedding_scale + model.encoder.positions.added(ids.shape[1])
-        for ids in (src, tgt)
-    ]
-    expected = as_nn_transformer(model)(
-        *embedded,
-        tgt_mask=nn.Transformer.generate_square_subsequent_mask(5),
-        src_key_padding_mask=src == 0,
-        memory_key_padding_mask=src == 0,
-        tgt_is_causal=True,
-    )
-    torch.testing.assert_close(model.features(src, tgt), expected, atol=1e-4, rtol=1e-4)
 
 
 def test_a_converted_model_has_the_same_numbers_and_other_places_in_memory():
