@@ -157,7 +157,9 @@ class Residents:
 
     def leave_gpu(self) -> None:
         """Lets every model in memory compute on the CPU from now on."""
-        for model in list(self.alive.values()):
+        with self._lock:
+            models = list(self.alive.values())
+        for model in models:
             model.leave_gpu()
 
     def get(
