@@ -61,7 +61,7 @@ $ \mathrm{Attention}(Q, K, V) = \mathrm{softmax}\!\left(\frac{QK^T}{\sqrt{d_k}}\
 * Footnote 4, section 3.2.1
 Without the divisor, products of wide vectors are large, and the softmax saturates.
 $ \mathrm{Var}(q \cdot k) = d_k
-> This row without √dₖ: inside_a_head?section=weights&what_if=no-scale
+> This row without √d_k: inside_a_head?section=weights&what_if=no-scale
 * MultiHead, section 3.2.2
 Heads are computed side by side, joined, and mixed by one matrix.
 $ \mathrm{MultiHead}(Q, K, V) = \mathrm{Concat}(\mathrm{head}_1, \ldots, \mathrm{head}_h)\,W^O
@@ -135,7 +135,7 @@ BLEU and training cost beside earlier models.
 More and fewer heads at the same cost; one head is worse than eight.
 > What en-pt loses without each head: findings?study=en-pt/importance
 * Table 3 (B)
-Narrower keys are worse. No model with other keys is bundled; the products of one row show what dₖ does.
+Narrower keys are worse. No model with other keys is bundled; the products of one row show what d_k does.
 > Products of query and key: inside_a_head?section=products
 * Table 3 (C)
 Larger models are better. No two bundled models differ in size alone; you can train small ones that do.

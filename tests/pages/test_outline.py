@@ -7,7 +7,7 @@ from app_pages import visit
 from outline import agrees, outline
 
 from explorer.app.maps.run_export import KEY
-from explorer.app.server import measured, surveys
+from explorer.app.server import measured, models, surveys
 
 FILE = Path(__file__).with_name("outline.txt")
 SAMPLE = surveys.sample
@@ -67,6 +67,13 @@ lessons
 open_file
 """
 """Every view of every page, with models that differ; one with its folded export open."""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def unknown_models() -> None:
+    """Nothing is known of a model yet: other tests read some with examples of their own."""
+    models._handle.cache_clear()
+    models._read.cache_clear()
 
 
 @pytest.mark.parametrize("address", ADDRESSES.split("\n")[1:-1])

@@ -111,9 +111,9 @@ def read_map(
         np.add.reduceat(np.add.reduceat(cells, across, axis=1)[:, ::2], down, axis=0)[::2]
         for cells in (weights, mask.astype(np.float32))
     )
-    shares: Array = np.asarray(merged / sizes, np.float32)
+    merged /= sizes
     hidden: Array = (np.add.reduceat(weights[:, aside], down, axis=0)[::2] / sizes).sum(-1)
-    return shares, seen > 0, hidden
+    return merged, seen > 0, hidden
 
 
 def read_tokens(pieces: Sequence[str], groups: Sequence[Group]) -> tuple[str, ...]:
