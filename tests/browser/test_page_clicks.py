@@ -84,6 +84,12 @@ def test_a_choice_is_in_the_address_and_back_undoes_it(visitor: Visitor) -> None
         assert not added.keys() & visitor.params().keys()
 
 
+def test_local_attention_marks_its_centres_on_the_map(visitor: Visitor) -> None:
+    points = "document.querySelectorAll('.stMain .js-plotly-plot .scatterlayer .point').length > 2"
+    visitor.go("recurrent", points, score="local")
+    visitor.until(SAYS, "its centre is position")
+
+
 # --- alignment ----------------------------------------------------------------------------------------------
 
 LINKS = "document.querySelectorAll('.js-plotly-plot .shapelayer path').length"
