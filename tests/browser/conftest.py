@@ -88,11 +88,6 @@ class Visitor:
         self.page.goto(f"{self.base}/{path}?{urlencode(params)}")
         self.ready()
 
-    def painted(self, path: str, **params: str) -> None:
-        """Goes to a page without a linked view and waits for its first figure."""
-        self.page.goto(f"{self.base}/{path}?{urlencode(params)}")
-        self.page.wait_for_selector(".stPlotlyChart .main-svg", timeout=PATIENCE)
-
     def go(self, path: str, ready: str, **params: str) -> None:
         """Goes to a page and waits for a JavaScript condition."""
         self.page.goto(f"{self.base}/{path}?{urlencode(params)}")
