@@ -20,10 +20,8 @@ import pytest
 from app_pages import write_language_model
 from closed_form import CASES
 from headless import CHROMIUM
-from hub_server import HubServer, running_hub
 
 from explorer.app.address import sitemap
-from explorer.app.server.hosted import NICE, SWITCH
 from transformer.storage.directory import save_checkpoint
 from transformer.translator import Translator
 
@@ -89,11 +87,6 @@ class Visitor:
         """Goes to a page and waits for its picture."""
         self.page.goto(f"{self.base}/{path}?{urlencode(params)}")
         self.ready()
-
-    def painted(self, path: str, **params: str) -> None:
-        """Goes to a page without a linked view and waits for its first figure."""
-        self.page.goto(f"{self.base}/{path}?{urlencode(params)}")
-        self.page.wait_for_selector(".stPlotlyChart .main-svg", timeout=PATIENCE)
 
     def go(self, path: str, ready: str, **params: str) -> None:
         """Goes to a page and waits for a JavaScript condition."""
@@ -247,14 +240,6 @@ class Printed:
 
 
 @pytest.fixture(scope="session")
-def hub(closed_form_models: dict[str, Path]) -> Iterator[HubServer]:
-    """A Hub with one model, the only one that the app can reach."""
-    with running_hub() as server:
-        server.add("user/reverse", closed_form_models["reverse"])
-        yield server
-
-
-@pytest.fixture(scope="session")
 def gate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The pipe at which translations of ``HELD`` texts wait; what is written into it lets them all pass."""
     path = tmp_path_factory.mktemp("gate") / "gate"
@@ -297,13 +282,10 @@ def serving(program: Sequence[str], **environment: str) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def app(models: Path, hub: HubServer, gate: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def app(models: Path, gate: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a running app."""
-    reachable = {"HF_ENDPOINT": hub.url, "HF_HUB_CACHE": str(tmp_path_factory.mktemp("hub"))}
-    training = {SWITCH: "on", NICE: "0"}
-    with serving(
-        (gated_app.__file__, str(gate)), TRANSFORMER_MODELS=str(models), **reachable, **training
-    ) as url:
+    folders = {"TRANSFORMER_MODELS": str(models), "HF_HUB_CACHE": str(tmp_path_factory.mktemp("hub"))}
+    with serving((gated_app.__file__, str(gate)), **folders) as url:
         yield url
 
 

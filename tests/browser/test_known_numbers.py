@@ -2,7 +2,6 @@
 
 import math
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,17 +12,11 @@ from inside_page import independent
 from transformer.translator import Translator
 
 from .conftest import Visitor, case_link
-from .test_export import download, popover
 
 TEXT = "nine two five"
 DRAWN = 2e-3
 """Numbers of the page have two or three digits; the app reads the weights of its model in 16 bits."""
 
-
-HOVERED = """() => document.querySelector(".js-plotly-plot")._fullData
-  .filter(({ type }) => type === "heatmap")
-  .flatMap(({ customdata }) => customdata.map((row) => row.map(([weight]) => weight)))"""
-"""The weights that a saved page says under the pointer; rows after the cursor are a trace of their own."""
 LINKS = """() => [...document.querySelectorAll(".lv-flow path")].map((path) => {
   const box = path.ownerSVGElement.getBoundingClientRect();
   const word = ({ x, y }, by) => document.elementsFromPoint(box.left + x, box.top + y + by)
@@ -131,13 +124,3 @@ def test_everything_tells_the_step_of_the_cursor(visitor: Visitor, page: str) ->
             tells(visitor, case, step)
         if step + 1 < len(case.target_tokens):
             step_on(visitor, step + 1)
-
-
-def test_an_exported_file_holds_the_head_that_was_chosen(visitor: Visitor, tmp_path: Path) -> None:
-    case = CASES["copy"]
-    visitor.open("cross_attention", **case_link("copy", step="2", cross="1.2"))
-    saved = download(visitor, popover(visitor), "HTML", tmp_path)
-    visitor.page.goto(saved.as_uri())
-    weights = visitor.read(HOVERED)
-    assert "head 2" in visitor.page.inner_text("body")
-    assert (np.array(weights)[case.weights("cross", 1) == 1] > KNOWN).all()

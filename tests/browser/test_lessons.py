@@ -68,14 +68,6 @@ def test_a_lesson_is_walked_answered_and_gone_back_through(visitor: Visitor) -> 
     assert visitor.count().startswith("step 2 ")
 
 
-def test_the_maps_begin_in_the_window_under_every_step_of_the_home_page(visitor: Visitor) -> None:
-    for step in (1, 7):
-        visitor.open(**case_link("copy", lesson=f"map.{step}"))
-        arrived(visitor, step)
-        top = box_of(visitor.page.locator(".lv-map, [data-plot]").first)["y"]
-        assert top < HEIGHT - 200
-
-
 PICTURES = {
     "app.py": "[data-plot=next] .lv-race",
     "pages/cross_attention.py": "[data-plot=cross] .lv-sheet",

@@ -1,4 +1,4 @@
-"""Masks and comparisons in Chromium: switches, links, Back, frames, labels, and two visitors."""
+"""Masks and comparisons in Chromium: switches, Back, frames, labels, and two visitors."""
 
 from collections.abc import Callable
 
@@ -89,18 +89,6 @@ def test_the_row_of_the_cursor_is_framed_where_it_is_drawn(visitor: Visitor) -> 
 def kind_is_shown(visitor: Visitor, kind: str) -> None:
     """Waits for the line that names the head."""
     visitor.page.wait_for_selector(f"text={kind} · layer", timeout=PATIENCE)
-
-
-def test_a_comparison_follows_its_control_and_its_link(visitor: Visitor) -> None:
-    goto(visitor, "what_if", 3, view="compare", **case_link("copy", cross="1.1"))
-    visitor.page.get_by_label("Compare with").click()
-    visitor.page.get_by_role("option", name="against another head").click()
-    visitor.until("location.search.includes('against=head-1.2')")
-    visitor.page.wait_for_selector("text=head 2 of layer 1", timeout=PATIENCE)
-    link = visitor.page.url
-    visitor.page.goto("about:blank")
-    visitor.page.goto(link)
-    visitor.page.wait_for_selector("text=difference of the two maps above", timeout=PATIENCE)
 
 
 LABELS = """[...document.querySelectorAll('.stMain .js-plotly-plot')].slice(0, 3).map(plot =>

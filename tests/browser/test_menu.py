@@ -82,15 +82,18 @@ def test_the_menu_fits_a_small_screen(visitor: Visitor) -> None:
     assert box["y"] + box["height"] + room_for_four_more < SMALL["height"]
 
 
-def test_a_step_of_a_long_sentence_receives_three_kilobytes_at_most(visitor: Visitor) -> None:
-    received: list[int] = []
+def test_a_step_of_a_long_sentence_receives_three_kilobytes_at_most_and_no_icon(visitor: Visitor) -> None:
+    received, asked = list[int](), list[str]()
+    visitor.page.on("request", lambda request: asked.append(request.url))
     visitor.page.on(
         "websocket", lambda link: link.on("framereceived", lambda data: received.append(len(data)))
     )
     visitor.open(model="random", text=LONG, step="1")
     visitor.rested()
     received.clear()
+    asked.clear()
     visitor.press("ArrowRight")
     visitor.until("location.search.includes('step=2')")
     visitor.rested()
     assert 0 < sum(received) <= MOST_BYTES
+    assert not [each for each in asked if "/media/" in each]

@@ -20,15 +20,6 @@ DRAWN = "document.querySelector('.stMain .main-svg')"
 # --- the three kinds ----------------------------------------------------------------------------------------
 
 
-def test_the_encoder_page_walks_over_source_tokens(visitor: Visitor) -> None:
-    visitor.open("encoder_self_attention", **case_link("copy", source="2"))
-    assert visitor.count() == f"source token 2 of {len(CASES['copy'].source_tokens)}"
-    visitor.press("ArrowRight")
-    visitor.has(source="3")
-    assert "three" in visitor.page.inner_text(".lv-sentence")
-    click_on_a_tile_opens_its_head(visitor, "encoder")
-
-
 def test_every_control_is_reached_by_tab_and_the_row_of_the_cursor_follows_the_step(visitor: Visitor) -> None:
     visitor.open("cross_attention", **case_link("copy", step="1"))
     visitor.press(*["Tab"] * 4)
@@ -135,16 +126,6 @@ def test_a_click_draws_a_link_and_a_second_one_takes_it_back(visitor: Visitor) -
         visitor.until(f"{LINKS} === {len(pairs.split(','))}")
     visitor.page.go_back()
     visitor.until(f"{LINKS} === 2")
-
-
-def test_a_gold_pair_of_the_sample_opens_with_its_links(visitor: Visitor) -> None:
-    visitor.go("cross_attention", DRAWN, view="alignment", model="random")
-    visitor.page.get_by_role("button", name="Open links made by hand").click()
-    visitor.page.get_by_label("The bundled sample").click()
-    visitor.page.get_by_role("option").nth(1).click()
-    visitor.has(gold="sample-1")
-    visitor.until(f"{LINKS} > 5")
-    visitor.page.wait_for_selector("[data-testid=stDataFrame]", timeout=PATIENCE)
 
 
 # --- the whole model, heads, training -----------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Changes in Chromium: clicks that make them, links and files that carry them, and two visitors."""
+"""Changes in Chromium: clicks that make them, files that carry them, and two visitors."""
 
 import csv
 import io
@@ -12,10 +12,10 @@ import pytest
 
 from explorer.lenses import compare_runs
 from transformer import interventions as do
-from transformer import load_trace, load_translator
+from transformer import load_translator
 
 from .conftest import PATIENCE, Visitor
-from .test_export import download, popover
+from .test_export import download
 
 THREE = (do.hide(1), do.scale("cross", 0, 1, 3.0), do.temperature("encoder", 0, 0, 2.0))
 HERE = {"model": "random", "text": "one two three four"}
@@ -52,23 +52,6 @@ def until_active(visitor: Visitor, *changes: do.Intervention) -> None:
 
 def badge(visitor: Visitor) -> str:
     return str(visitor.page.text_content("[data-plot=cross]"))
-
-
-def test_a_link_with_three_changes_shows_counts_and_exports_them(visitor: Visitor, tmp_path: Path) -> None:
-    visitor.open("cross_attention", **link(*THREE))
-    visitor.page.get_by_text("3 changes are active").wait_for(timeout=PATIENCE)
-    for text in ("source token 2, “two”, is hidden", "head 2 times 3", "head 1 with temperature 2"):
-        visitor.page.get_by_role("button", name=text).wait_for(timeout=PATIENCE)
-    assert "✓ verified, with 3 changes" in badge(visitor)
-    hover = visitor.hover_text("cross", 1, 0)
-    npz = download(visitor, popover(visitor), "NPZ", tmp_path)
-    assert load_trace(npz).interventions == THREE
-    visitor.page.goto(f"{visitor.base}/open_file")
-    visitor.page.set_input_files("input[type=file]", npz)
-    visitor.page.get_by_role("link", name="Show it").click(timeout=PATIENCE)
-    visitor.ready()
-    assert "imported file, consistent, with 3 changes" in badge(visitor)
-    assert visitor.hover_text("cross", 1, 0) == hover
 
 
 @pytest.mark.nightly
