@@ -8,6 +8,7 @@ import torch
 
 from explorer.app.sections.beam_search.beam import comparison
 from explorer.app.sections.inside.look import NAMES, notation
+from explorer.app.sections.inside.steps import matrix_count
 from explorer.app.sections.training.lesson import losses, parted
 from explorer.lenses.targets.lesson import Position, TrainingView
 from transformer.beam import SearchTree
@@ -44,6 +45,11 @@ def test_no_two_things_share_a_letter(name: str, kind: str):
     symbols = notation(name, kind)
     letters = {symbols.x, symbols.source, symbols.score, symbols.weight, symbols.output, "q", "k", "v"}
     assert (symbols.x == symbols.source, len(letters)) == ((False, 8) if kind == "cross" else (True, 7))
+
+
+def test_heads_are_matrices_with_their_count():
+    assert "3 · 8 + 1 = 25 matrices with 4 · 512² = 1,048,576 numbers" in matrix_count(512, 64, 8)
+    assert "4 · 512 · 384 = 786,432" in matrix_count(512, 64, 6)
 
 
 # --- a search -----------------------------------------------------------------------------------------------

@@ -279,9 +279,12 @@ def test_every_script_is_a_page_and_stands_once_in_the_menu():
     assert sorted(name for entry in MENU for name in entry) == sorted(sitemap.PAGES)
 
 
-def test_a_page_after_none_and_a_script_without_one_are_refused(tmp_path: Path):
+def test_a_page_stands_after_the_one_that_it_follows_and_before_those_that_followed_it(tmp_path: Path):
+    follows = {"b": "a", "a": "", "d": "b", "c": "a"}
+    pages = {name: sitemap.Page(name, "x", "g", "i", before) for name, before in follows.items()}
+    assert [*sitemap.in_order(pages)] == ["a", "c", "b", "d"]
     with pytest.raises(ValueError, match=r"^b.py follows a, which is no page\.$"):
-        sitemap.in_order({"b": sitemap.Page("b", "x", "g", "i", "a")})
+        sitemap.in_order({"b": pages["b"]})
     (tmp_path / "none.py").write_text("x = 1")
     with pytest.raises(ValueError, match=r"^none.py declares no page\.$"):
         sitemap.declared(tmp_path / "none.py")
