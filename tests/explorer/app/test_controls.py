@@ -1,4 +1,4 @@
-"""Controls: names and tables of saved figures, formulas, options, panels, parts, legends, texts."""
+"""Controls: names and tables of saved figures, formulas, options, panels, parts, texts."""
 
 import csv
 import inspect
