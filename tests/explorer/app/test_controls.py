@@ -1,4 +1,4 @@
-"""Controls: names and tables of saved figures, formulas, options, panels, parts, legends, texts."""
+"""Controls: names and tables of saved figures, formulas, options, panels, parts, texts."""
 
 import csv
 import inspect
@@ -17,7 +17,6 @@ from explorer.app.address.encodings import ENCODINGS
 from explorer.app.address.state import State
 from explorer.app.controls import formula, options, text
 from explorer.app.controls.export import Picture, file_name
-from explorer.app.controls.slots import shares, signed
 from transformer.encodings import REGISTRY
 
 # --- saved files --------------------------------------------------------------------------------------------
@@ -122,26 +121,12 @@ LISTS = {
 }
 
 
-def test_no_two_options_of_a_list_have_the_same_text():
+def test_no_two_options_of_a_list_have_the_same_text_and_numbers_stand_in_order():
     functions = inspect.getmembers(options, inspect.isfunction)
     assert sorted(LISTS) == sorted(name for name, each in functions if each.__module__ == options.__name__)
     for name, listed in LISTS.items():
         assert len({*listed.values()} - {""}) == len(listed), name
-
-
-USUAL = list(options.METHODS)
-
-
-def test_options_keep_their_order_and_what_an_address_asks_for_takes_its_place():
-    assert list(LISTS["heads"]) == [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)]
-    assert [head for head, name in LISTS["heads"].items() if "default" in name] == [(1, 0)]
-    assert list(options.decodings("beam-4")) == USUAL
-    found = options.decodings("sample-7")
-    assert (list(found), found["sample-7"]) == ([*USUAL, "sample-7"], "sampling, seed 7")
-    assert LISTS["decodings"]["beam-7"] == "beam, hypotheses: 7"
     assert list(LISTS["numbers"]) == [0.5, 0.7, 2.0]
-    assert list(options.numbers((0.5, 2.0), 2.0, str)) == [0.5, 2.0]
-    assert list(options.pairs([("a",), ("b", "c")])) == [None, 0, 1]
 
 
 # --- a figure with its words --------------------------------------------------------------------------------
@@ -204,16 +189,6 @@ def test_the_pictures_of_the_pages_drawn_last_are_kept_and_no_others():
     assert [each.options for each in second.selectbox] == [["1 · 2 * 3"]]
     assert not first.selectbox
     assert "or 32 others were drawn since" in first.caption[0].value
-
-
-def test_a_legend_names_its_ends_if_all_share_them_and_has_the_hue_of_its_kind():
-    ends = [
-        (each.low, each.high)
-        for each in (signed(4.966, "one"), signed(None, "own"), shares("cross", "weight"))
-    ]
-    assert ends == [("−4.97", "+4.97"), ("− largest", "+ largest"), ("0", "1")]
-    assert signed(1.0, "").colors[0] != signed(1.0, "").colors[-1]
-    assert len({shares(kind, "weight").colors for kind in ("encoder", "decoder", "cross")}) == 3
 
 
 # --- parts of a page ----------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from explorer.app.sections.beam_search.beam import comparison, note
+from explorer.app.sections.beam_search.beam import comparison
 from explorer.app.sections.inside.look import NAMES, notation
 from explorer.app.sections.inside.steps import matrix_count
 from explorer.app.sections.training.lesson import losses, parted
@@ -102,13 +102,6 @@ PART += f"Σ log p is −{-math.log(0.36):.2f} against −{-math.log(0.3):.2f}."
 )
 def test_what_the_beam_found_beside_greedy_search_is_said(first, greedy, penalty: float, words: str):
     assert words in comparison(tree(first, greedy, penalty), text_of)
-
-
-def test_a_hover_text_says_the_output_so_far_and_its_numbers():
-    said = note(tree(0.4, ((3, 0.6), (2, 0.5))), 1, text_of)
-    assert said.startswith(
-        "nein · step 1\nkept: the next step extends it\nprobability here 40\u00a0% (log p −0.92)"
-    )
 
 
 # --- training -----------------------------------------------------------------------------------------------

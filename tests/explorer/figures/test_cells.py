@@ -26,8 +26,7 @@ from explorer.figures.maps.export import marked, printed
 from explorer.figures.maps.heatmap import hatching, levels, lowered, pool, row_frame, token_grid
 from explorer.figures.maps.lines import links
 from explorer.figures.maps.measures import MeasureRow, measures_map
-from explorer.figures.maps.overview import Measure, overview_spec
-from explorer.figures.pages.inside import lecture_keys
+from explorer.figures.maps.overview import Measure
 from explorer.figures.pages.positions import LOOKS, looks, table_map
 from explorer.figures.pages.recurrent import paths
 from explorer.figures.pages.search import KEPT, LOST, STEPS, WON, Branch, ordered, search_tree
@@ -151,25 +150,9 @@ def test_the_cursor_is_ringed_and_the_rows_after_it_fade(head, cursor, now, boxe
         assert (later.y0, later.dy, later.opacity) == (now, 1, 0.25)
 
 
-@pytest.mark.parametrize("order", [None, [[2, 0, 1], [1, 2, 0]]])
-def test_a_click_brings_back_the_head_under_it_and_the_frame_lies_on_the_chosen_one(order):
-    tiles = [
-        [Tile.of(np.full((5, 5), (3 * i + j) / 100), np.ones((5, 5), bool)) for j in range(3)]
-        for i in range(2)
-    ]
-    figure = style.figure(overview_spec(tiles, "cross", (1, 2), order=order))
-    z, targets = figure.data
-    frame = figure.layout.shapes[-1]
-    for x, y, (layer, head) in zip(targets.x, targets.y, targets.customdata, strict=True):
-        assert z.z[round(y), round(x)] == 1 + round(254 * (3 * layer + head) / 100)
-        assert ((layer, head) == (1, 2)) == (frame.x0 < x < frame.x1 and frame.y0 < y < frame.y1)
-
-
-def test_a_measure_has_the_ends_of_its_known_values_and_a_strip_without_one_has_no_colour():
+def test_the_legend_of_a_measure_has_its_ends_in_the_colours_of_their_strips():
     measure = Measure([[0.5, np.nan], [0.25, 1.0]], [["", ""], ["", ""]])
-    assert measure.span == (0.25, 1.0)
     assert [text for text, _ in measure.legend()] == ["0.25", "0.62", "1.00"]
-    assert measure.color(0, 1) == "rgba(0,0,0,0)"
     assert [measure.color(1, 0), measure.color(1, 1)] == [measure.legend()[0][1], measure.legend()[2][1]]
     assert len(Measure([[0.5]], [[""]]).legend()) == 1
 
@@ -288,11 +271,6 @@ def test_longer_pictures_are_drawn_in_a_window():
         assert figure.layout.xaxis.ticktext == tuple(str(i) for i in range(8, 8 + COLUMNS))
     (bars,) = [each for each in shifted_right(columns, 0, first=7).data if each.type == "bar"]
     assert list(bars.customdata) == [*range(7, 7 + COLUMNS)]
-
-
-def test_a_lecture_draws_the_four_visible_keys_of_most_weight_in_reading_order():
-    assert lecture_keys(np.array([0.05, 0.4, 0.1, 0.2, 0.25, 0.9]), np.arange(6) < 5) == [1, 2, 3, 4]
-    assert lecture_keys(np.array([1.0]), np.array([True])) == [0]
 
 
 def test_no_two_twins_look_alike_but_those_of_other_seeds_and_none_wears_the_hue_of_a_kind():

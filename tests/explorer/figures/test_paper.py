@@ -2,9 +2,6 @@
 
 import io
 import re
-import subprocess
-import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -17,7 +14,6 @@ from explorer.figures.base import style
 from explorer.figures.maps import paper
 from explorer.figures.maps.paper import INCH, Form, families, sheet
 
-ROOT = Path(__file__).resolve().parents[3]
 TEXT = re.compile(r'<text style="font-size: ([\d.]+)px[^>]*? x="([\d.-]+)" y="([\d.-]+)"[^>]*>([^<]*)</text>')
 JAPANESE, ARABIC = ("▁猫", "は", "とても", "疲れた", "</s>"), ("▁القطة", "▁الصغيرة", "▁متعبة", "</s>")
 NOWHERE = "\U0010ffff"
@@ -158,9 +154,3 @@ def test_fonts_are_embedded_and_what_a_reader_should_know_is_noted(count, missin
 def test_no_room_is_an_error(form: Form, words: str) -> None:
     with pytest.raises(UserWarning, match=words):
         sheet(KINDS, form)
-
-
-def test_matplotlib_is_not_imported_before_a_figure_is_asked_for() -> None:
-    code = "import sys, explorer.app.maps.run_export; print('matplotlib' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"

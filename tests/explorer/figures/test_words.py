@@ -19,7 +19,6 @@ from explorer.figures.pages.study import number
 from explorer.figures.pages.what_if import merged_names, scale_end
 from transformer import Window
 from transformer.run import Alternative, DecodeStep
-from transformer.text import words
 
 WRITTEN: list[tuple[Callable[..., Any], dict[Any, Any]]] = [
     (
@@ -31,6 +30,7 @@ WRITTEN: list[tuple[Callable[..., Any], dict[Any, Any]]] = [
         },
     ),
     (labels.piece, {"geschrieben": "‿geschrieben", "▁ge": "ge", "5": "‿5", "я": "‿я", ",": ",", "猫": "猫"}),
+    (labels.piece, {each: each for each in (">>fra<<", "__fr__", "fra_Latn", "</s>")}),
     (labels.pieces, {("ge", "schrieben", "▁ge", "ge"): ["ge", "‿schrieben", "ge", "‿ge"]}),
     (labels.pieces, {("geschrieben", "hat"): ["geschrieben", "hat"]}),  # whole words are never marked
     (labels.names, {("▁die", "▁Katze", "▁die"): ["die₁", "Katze", "die₂"], ("▁ge", "ge"): ["ge", "‿ge"]}),
@@ -72,11 +72,6 @@ def test_tokens_and_numbers_are_written_for_people(form: Callable[[Any], Any], v
     assert form(value) == text
 
 
-def test_a_sign_can_be_asked_for_and_people_count_from_one():
-    assert labels.number(1.0, "+.1f") == "+1.0"
-    assert (labels.head_name(0, 0), labels.head_phrase(2, 4)) == ("L1 H1", "head 5 of layer 3")
-
-
 @pytest.mark.parametrize(
     "token",
     ["WWWWWWWWWW", "日本語の文章です", "geschriebenes", "iiiiiiiiiiiiiiiiiiiiiiiiiiii", "e\u0301" * 30],
@@ -85,12 +80,6 @@ def test_labels_are_cut_by_how_wide_they_are_drawn_with_their_index(token: str):
     for name in labels.names([token, token], labels.ROOM):
         assert "…" in name
         assert 4 < labels.width(name) <= labels.ROOM + 0.4
-
-
-@pytest.mark.parametrize("token", [">>fra<<", "__fr__", "fra_Latn", "fr_XX", "</s>", "▁a", "fr", "▁fra_Latn"])
-def test_the_models_own_marks_are_those_that_its_vocabulary_knows(token: str):
-    assert words.is_special(token) is words.is_special(token)
-    assert not words.is_special(token) or labels.piece(token) == token
 
 
 def test_long_captions_are_broken_and_cut():

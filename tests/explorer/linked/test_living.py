@@ -91,30 +91,23 @@ def agrees(opened: Opened, run: Translation, kind: str, head: tuple[int, int]) -
     assert opened.feed(kind, *head) == {"off": False, **expected, "acts": ["png", "svg"], "figure": figure}
 
 
-def test_the_strips_and_bars_are_those_that_the_app_sends(en_pt: Translator):
-    at = app_pages.run(model="en-pt", text=TEXT, step="3", cross="5.3")
-    sent, opened = app_pages.feeds(at), Opened(page(en_pt.translate(TEXT), en_pt, directory=MODEL)).run
-    strips = {**opened["shown"]["strips"], "follow": opened["kinds"]["cross"]["follow"][4][2]}
-    del strips["trace"]
+@pytest.mark.parametrize("text", [TEXT, "He lives in a big white house."])
+def test_a_page_opens_where_the_app_opens_it_with_the_same_strips_and_bars(en_pt: Translator, text: str):
+    at = app_pages.run(model="en-pt", text=text)
+    sent, opened = app_pages.feeds(at), Opened(page(en_pt.translate(text), en_pt, directory=MODEL)).run
+    layer, head = opened["place"]["heads"]["cross"]
+    assert opened["place"]["step"] == app_pages.view(at)["step"]
+    assert (layer, head) == at.session_state["state"].cross
+    strips = {**opened["shown"]["strips"], "follow": opened["kinds"]["cross"]["follow"][layer][head]}
+    del strips["trace"], strips["claim"]
     assert {name: sent["strips"][name] for name in strips} == strips
+    aligner = "source words by the alignment head (head 6 of layer 1, row that reads the word)"
+    words = aligner if text == TEXT else "English words of the example"
+    assert strips["glossed"] == f"Under the words: {words}."
     bars = opened["shown"]["next"]
     same = ("names", "shares", "logs", "chosen", "title", "about", "follows")
     assert {name: sent["next"][name] for name in same} == {name: bars[name] for name in same}
     assert bars["ids"] == []
-
-
-@pytest.mark.parametrize("text", [TEXT, "He lives in a big white house."])
-def test_a_sentence_opens_where_the_app_opens_it_with_the_same_words_under_it(en_pt: Translator, text: str):
-    at = app_pages.run(model="en-pt", text=text)
-    state, sent = at.session_state["state"], app_pages.feeds(at)["strips"]
-    opened = Opened(page(en_pt.translate(text), en_pt, directory=MODEL)).run
-    cross = tuple(opened["place"]["heads"]["cross"])
-    assert (opened["place"]["step"], cross) == (app_pages.view(at)["step"], state.cross)
-    strips = opened["shown"]["strips"]
-    assert (strips["target"], strips["glossed"]) == (sent["target"], sent["glossed"])
-    head = "source words by the alignment head (head 6 of layer 1, row that reads the word)"
-    words = head if text == TEXT else "English words of the example"
-    assert strips["glossed"] == f"Under the words: {words}."
 
 
 def test_a_page_says_where_it_comes_from(en_pt: Translator):

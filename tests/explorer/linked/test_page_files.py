@@ -16,35 +16,6 @@ from transformer import load_translator
 from transformer.decoding import FREE
 
 
-def write(folder: Path, **modules: str) -> Path:
-    """Scripts of a folder `a`; two underscores in a name stand for the folder's end."""
-    for name, text in modules.items():
-        path = folder / f"{name.replace('__', '/')}.js"
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    return folder
-
-
-def test_modules_run_once_each_after_those_that_they_need(tmp_path: Path):
-    folder = write(
-        tmp_path,
-        a__one='import {\n  two as deux,\n  three,\n} from "./two.js";\n'
-        'import { far } from "../b/far.js";\ndeux(far);\n',
-        a__two='import { far } from "../b/far.js";\nexport function two() {}\nexport const three = far;\n',
-        b__far="export class far {}\n",
-    )
-    made = joined(folder, "a/one.js", {})
-    places = [made.index(f'modules["{name}"] = ') for name in ("b/far.js", "a/two.js", "a/one.js")]
-    assert places == sorted(places)
-    assert made.count("modules[") == 3 + 3
-    assert "const { two : deux, three } = modules" in made
-    assert "return { two, three };" in made
-    assert not re.search(r"^\s*(import|export) ", made, re.M)
-    own = {"c__it": "import.meta\n", "c__own": "export const it = 1;\n"}
-    write(tmp_path, c__one='import { it } from "./it.js";\n', **own)
-    assert "import.meta" not in joined(folder, "c/one.js", {"c/it.js": "c/own.js"})
-
-
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
@@ -64,9 +35,11 @@ def test_modules_run_once_each_after_those_that_they_need(tmp_path: Path):
     ],
 )
 def test_what_cannot_be_joined_is_refused(tmp_path: Path, text: str, reason: str):
-    folder = write(tmp_path, a__one=text, a__it="export const it = 1;")
+    (tmp_path / "a").mkdir()
+    for name, module in {"one": text, "it": "export const it = 1;"}.items():
+        (tmp_path / f"a/{name}.js").write_text(module, encoding="utf-8")
     with pytest.raises(JoinError, match=reason):
-        joined(folder, "a/one.js", {})
+        joined(tmp_path, "a/one.js", {})
 
 
 def test_the_page_s_script_has_each_module_once_and_fetches_nothing():

@@ -1,31 +1,13 @@
-"""The linked view: what an event moves, what feeds say, and how tokens become chips."""
+"""The linked view: what an event moves, windows, shaded chips, and heads that are off."""
 
-import json
 import math
-import re
-from dataclasses import replace
-from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 
-from explorer.figures import next_token_spec
-from explorer.figures.base import labels, style
-from explorer.figures.base.bars import SHOWN
-from explorer.figures.maps.heatmap import MASKED, heatmap
-from explorer.lenses.words.reading import Reading, ReadView, read_view
 from explorer.linked.view.events import Cursor, CursorRange, picked_candidate, picked_head, reduce
-from explorer.linked.view.feeds import (
-    Draw,
-    bars_feed,
-    is_off,
-    lines_feed,
-    map_feed,
-    strongest_feed,
-    window_around,
-)
-from explorer.linked.view.strips import EXAMPLE, chips, direction, shaded
-from transformer import Translator
+from explorer.linked.view.feeds import is_off, window_around
+from explorer.linked.view.strips import chips, direction, shaded
 from transformer import interventions as do
 
 LIMITS = CursorRange("abc", steps=5, sources=4)
@@ -88,26 +70,8 @@ def test_a_window_holds_its_position_and_moves_only_every_32_tokens(length: int)
     assert len({*found}) <= length // 32 + 1
 
 
-def test_chips_join_the_bytes_of_a_character_have_gaps_before_words_and_indices_for_repeats():
-    gloss = {"text": "mice", "origin": EXAMPLE}
-    pieces = ("▁die", "▁Mäu", "se", ",", "▁die", "▁", "<0xF0>", "<0x9F>", "<0x98>", "<0x80>", "</s>")
-    made = chips(pieces, {1: gloss})  # type: ignore[dict-item]
-    assert json.dumps(made)
-    names = ("text", "first", "last", "gap", "index", "gloss", "special")
-    assert [tuple(chip[name] for name in names) for chip in made] == [  # type: ignore[literal-required]
-        ("die", 0, 0, True, 1, None, False),
-        ("Mäu", 1, 1, True, None, gloss, False),
-        ("‿se", 2, 2, False, None, None, False),
-        (",", 3, 3, False, None, None, False),
-        ("die", 4, 4, True, 2, None, False),
-        ("◦", 5, 5, True, None, None, False),
-        ("😀", 6, 9, False, None, None, False),
-        ("</s>", 10, 10, True, None, None, True),
-    ]
+def test_a_strip_runs_as_most_of_its_letters_do_and_a_chip_is_as_dark_as_its_darkest_token():
     assert [direction(["▁שלום", "</s>"]), direction(["▁hello"])] == ["rtl", "ltr"]
-
-
-def test_a_chip_has_the_shade_and_the_number_of_its_darkest_token_and_tells_of_all():
     made = chips(("▁a", "<0xC3>", "<0xA9>"))
     shades = [
         {"share": 0.25, "text": "one"},
@@ -119,46 +83,6 @@ def test_a_chip_has_the_shade_and_the_number_of_its_darkest_token_and_tells_of_a
         ("a", 0.25, None, "one"),
         ("‿é", 0.75, "3", "two + three"),
     ]
-
-
-# --- feeds --------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def view(solved: Translator) -> ReadView:
-    return read_view(solved.translate("one two three").head("decoder", 0, 0), Reading())
-
-
-def test_a_feed_says_how_it_is_drawn_and_every_way_has_its_class_in_the_script(view: ReadView, solved):
-    bars = bars_feed("abc", next_token_spec(solved.translate("one").steps), "step", "", "", "", [])
-    feeds = [map_feed("abc", view), lines_feed("abc", [view], [[]], ""), strongest_feed("abc", view), bars]
-    assert [feed["draw"] for feed in feeds] == ["map", "lines", "strongest", "bars"]
-    script = next((Path(__file__).parents[3] / "static").glob("linked_view-*/view.js"))
-    table = re.search(r"const CLASSES = \{(.*?)\};", script.read_text(encoding="utf-8"), re.S)
-    assert table is not None
-    assert {*re.findall(r"(\w+):", table[1])} == {*get_args(Draw)} - {"strips"}
-    both = lines_feed("abc", [view, replace(view, head=1, weights=view.weights[::-1])], [[], []], "all links")
-    assert both["values"] == style.packed(view.weights)
-    assert both["title"] == f"{feeds[1]['title']} with L1 H2"
-    assert both["caption"] == f"{feeds[1]['caption'].partition(' · ,')[0]} · all links, thickness = weight"
-    assert feeds[2]["listed"] == SHOWN, "lists on the screen are as long as printed ones"
-
-
-def test_the_parts_of_a_hover_text_make_the_text_of_the_plain_figure_and_are_escaped(view: ReadView):
-    feed = map_feed("abc", view)
-    hover = feed["hover"]
-    made = tuple(
-        tuple(
-            f"{row}, {column}{'' if seen else hover['masked']}"
-            for column, seen in zip(hover["columns"], line, strict=True)
-        )
-        for row, line in zip(hover["rows"], view.mask, strict=True)
-    )
-    assert made == tuple(map(tuple, heatmap(view).data[0].text))
-    assert sum(text.endswith(MASKED) for line in made for text in line) == int((~view.mask).sum())
-    assert any("<" in name for name in feed["names"]["rows"])
-    assert hover["rows"] == [labels.escape(name) for name in feed["names"]["rows"]]
-    assert "meta" not in json.loads(feed["figure"])["layout"]
 
 
 @pytest.mark.parametrize(

@@ -315,6 +315,8 @@ def test_measuring_bleu_leaves_a_model_as_it_was_and_may_have_nothing_to_say(tra
     assert GreedyBleu(long, vocabulary, 200, 20).pairs == PAIRS[:30]
     assert GreedyBleu(PAIRS, vocabulary, 200, 2).pairs == []
     assert GreedyBleu(PAIRS, vocabulary, 0, 40)(Transformer(translator.config)) == {}
+    with pytest.raises(ValueError, match="--bleu-sentences is -1"):
+        GreedyBleu(PAIRS, vocabulary, -1, 40)
 
 
 def test_progress_shows_loss_speed_time_left_and_quality(capsys: pytest.CaptureFixture[str]):

@@ -19,7 +19,6 @@ from sources import named
 from explorer.app.server import hub_models, measured, memory, models, studies, surveys
 from explorer.app.server.cells import written
 from explorer.app.server.examples import text_on
-from explorer.app.server.per_run import branched
 from explorer.app.server.runs import Request
 from explorer.app.server.source import Source, per_model
 from explorer.app.server.suggested import MOST, fitting
@@ -113,16 +112,9 @@ def test_a_language_model_reads_and_writes_at_most_so_many_tokens(tokenizer, tmp
     assert (model.ids(""), model.heads) == ((), None)
 
 
-def test_one_language_is_no_choice_and_a_branch_of_a_search_is_a_run(place, monkeypatch):
+def test_one_language_is_no_choice(place, monkeypatch):
     place("mine")
     source = models.find("mine")
-    run = source.translator().translate(CASE.sentence, beam_size=3, tree=True)
-    assert run.tree is not None
-    opened = View(Request(source, CASE.sentence, "beam-3", None), run, None)
-    node = run.tree.hypotheses[-1]
-    branch = branched(opened, node)
-    assert (branch.target_ids, branch.source_text) == (run.tree.token_ids(node), CASE.sentence)
-    assert branch.audit().passed
     for pieces, choice in (((">>fra<<",), ()), ((">>fra<<", ">>spa<<"), (">>fra<<", ">>spa<<")), ((), ())):
         monkeypatch.setattr(type(source), "config", SimpleNamespace(language_pieces=pieces))
         assert source.pieces == choice

@@ -1,9 +1,6 @@
 """What measures prove of themselves and refuse, and laws that they obey; numbers: test_forgeries.py."""
 
-import subprocess
-import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -180,13 +177,3 @@ def test_every_measure_refuses_a_recurrent_model_in_one_sentence(score: str, tra
     for ask in (EVERY | OTHERS).values():
         with pytest.raises(lenses.UnmeasuredError, match=r"^This measure needs a Transformer[^.]*\.$"):
             ask(model, run)
-
-
-def test_the_package_offers_its_names_and_alone_does_not_load_pytorch():
-    code = "import sys; import explorer.lenses; print('torch' in sys.modules)"
-    root = Path(__file__).parents[4]
-    done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
-    assert {*lenses.__all__} <= {*dir(lenses)}
-    with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
-        _ = lenses.Nothing

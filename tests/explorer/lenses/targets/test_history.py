@@ -135,17 +135,6 @@ def test_what_is_no_log_is_refused_with_its_line(text: str, tmp_path: Path):
         read_log(tmp_path / "log.jsonl")
 
 
-def test_measuring_bleu_changes_nothing_of_the_run(command: list[str], model: Path, tmp_path: Path, capsys):
-    run = [*command, "--bleu-sentences"]
-    assert main([*run, "0", "--output", str(tmp_path / "run")]) == 0
-    assert (tmp_path / "run" / "model.safetensors").read_bytes() == (model / "model.safetensors").read_bytes()
-    without, measured = read_log(tmp_path / "run" / "log.jsonl"), read_log(model / "log.jsonl")
-    assert [(each.loss, None) for each in measured] == [(each.loss, each.bleu) for each in without]
-    capsys.readouterr()
-    assert main([*run, "-1", "--output", str(tmp_path / "other")]) == 2
-    assert "--bleu-sentences is -1" in capsys.readouterr().err
-
-
 # --- damaged files ------------------------------------------------------------------------------------------
 
 BROKEN: dict[str, Callable[[dict[str, Any]], Any]] = {

@@ -12,7 +12,7 @@ from random_models import random_model
 from explorer.lenses import compare_runs
 from explorer.lenses.what_if import controls
 from explorer.lenses.what_if.experiments import Bench, Experiment
-from explorer.lenses.what_if.two_runs import Map, align_tokens, difference, uniform_weights
+from explorer.lenses.what_if.two_runs import Map, align_tokens, difference
 from transformer import interventions as do
 from transformer import load_trace, save_trace
 from transformer.config import RELATIVE
@@ -217,11 +217,6 @@ def test_rows_and_columns_of_one_side_are_never_differenced():
     assert found.values == pytest.approx(np.where(compared, found.first - found.second, 0))
     apart = [(abs(a[i] - b[j, :3]).sum() + b[j, 3]) / 2 for i, j in ((0, 0), (2, 1))]
     assert found.distances == pytest.approx([apart[0], np.nan, apart[1]], nan_ok=True)
-
-
-def test_uniform_weights_share_one_among_the_visible_keys():
-    mask = np.array([[True, False, False], [True, True, False], [False, False, False]])
-    assert uniform_weights(mask).tolist() == [[1, 0, 0], [0.5, 0.5, 0], [0, 0, 0]]
 
 
 @pytest.fixture(scope="module")

@@ -72,16 +72,6 @@ def test_a_path_of_views_is_a_lesson_without_questions(tmp_path: Path):
     assert lesson.steps[0].params["present"] == "yes"
 
 
-def test_a_lesson_is_read(tmp_path: Path):
-    asked = {**STEP, "question": {"quantity": "difference", "changes": ["head"]}}
-    lesson = read(write(tmp_path / "03-mine.json", {**LESSON, "steps": [STEP, asked]}))
-    assert (lesson.name, lesson.title, lesson.minutes, lesson.first_hour) == ("mine", "Mine", 5, False)
-    assert lesson.steps[0].page == "pages/cross_attention.py"
-    assert lesson.steps[0].params == {"step": "2"}
-    assert lesson.steps[1].question is not None
-    assert lesson.steps[1].question.changes == ("head",)
-
-
 @PROPERTY
 @drawn(st.data())
 def test_a_damaged_lesson_is_refused_with_its_lines_or_says_what_it_says(tmp_path: Path, data: st.DataObject):
@@ -327,11 +317,6 @@ def test_the_table_says_who_did_what_and_the_checks():
     ben = cells(made(), "ben")
     assert (ben["before (of 8)"], ben["answers"], ben["right"], ben["ours"]) == ("", 2, 1, "1 step")
     assert ana["ours"] == ""
-
-
-def test_the_hardest_step_is_the_one_that_most_got_wrong():
-    lesson = find("map")
-    assert lesson is not None
     assert made().hardest == f"Most got wrong: step 3 of “{lesson.title}”, by 2 of 2."
     assert table([("a.json", progress.written({"map": {0: None}}).encode())]).hardest == ""
 
