@@ -11,8 +11,7 @@ from explorer.app.maps.looking import Looks
 from explorer.app.maps.run_export import run_export
 from explorer.app.server import examples
 from explorer.app.server.view import View
-from explorer.app.shell import changed, frame, paragraph, sentence
-from explorer.app.shell.lesson import strip
+from explorer.app.shell import changed, frame, paragraph, sentence, strip
 from explorer.app.shell.models.model_picker import pick_model
 from explorer.figures.base import labels
 from explorer.linked.view.home import HOME, LARGEST, TOUR, next_feed

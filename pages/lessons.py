@@ -7,12 +7,11 @@ import streamlit as st
 from explorer.app.address import session, sitemap
 from explorer.app.address.sitemap import Page
 from explorer.app.controls import part, plain
+from explorer.app.lessons import progress
+from explorer.app.lessons.files import Lesson, checks, every
 from explorer.app.server import cells
-from explorer.app.server.lessons import progress
-from explorer.app.server.lessons.files import Lesson, checks, every
-from explorer.app.server.lessons.table import table
-from explorer.app.shell.lesson.strip import link
 from explorer.app.shell.page import open_plain_page
+from explorer.app.shell.strip import link
 from explorer.figures.base import labels
 
 PAGE = Page(
@@ -105,8 +104,8 @@ def _state(lesson: Lesson) -> str:
         return f"{steps} steps"
     if lesson.is_check:
         return _score() if done >= steps else f"{done} of {steps} steps seen"
-    notes = [note for note in session.visit().lesson_notes[lesson.name].values() if note is not None]
-    right = f" · {sum(note['right'] for note in notes)} of {len(notes)} answers right" if notes else ""
+    answers = progress.answers(session.visit().lesson_notes[lesson.name])
+    right = f" · {sum(answers)} of {len(answers)} answers right" if answers else ""
     return f":material/check: done{right}" if done >= steps else f"{done} of {steps} steps seen{right}"
 
 
@@ -116,8 +115,8 @@ def _wrong(check: Lesson) -> str:
     for step, note in sorted(session.visit().lesson_notes[check.name].items()):
         if not note:
             told.append(f"Step {step + 1} was not answered.")
-        elif not note["right"]:
-            told.append(f"Step {step + 1} was not right: {note['asked']} You chose {note['chose']}.")
+        elif not note.right:
+            told.append(f"Step {step + 1} was not right: {note.asked} You chose {note.chose}.")
     return "  \n".join(map(plain, told)) or "Every answer was right."
 
 
@@ -132,14 +131,13 @@ def _take(file: Any) -> None:
     if file is None:
         return
     try:
-        found, wrong = progress.read(file.getvalue())
+        student, notes, unread = progress.read(file.getvalue())
     except progress.ProgressError as error:
         session.notice(str(error))
         return
-    session.visit().lesson_notes = found
-    session.visit().student = progress.student(file.getvalue())
-    if wrong:
-        session.notice(f"What the file says of these lessons cannot be read: {', '.join(wrong)}.")
+    session.visit().lesson_notes, session.visit().student = notes, student
+    if unread:
+        session.notice(f"What the file says of these lessons cannot be read: {', '.join(unread)}.")
 
 
 def _keep() -> None:
@@ -172,7 +170,7 @@ def _class() -> None:
         )
         if not files:
             return
-        found = table((file.name, file.getvalue()) for file in files)
+        found = progress.table((file.name, file.getvalue()) for file in files)
         st.markdown(plain(found.summary))
         if found.rows:
             st.dataframe(dict(zip(found.head, zip(*found.rows, strict=True), strict=True)), hide_index=True)

@@ -15,15 +15,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def check_lessons(files: Annotated[tuple[Path, ...], "FILE", "lessons, see docs/lessons.md"]) -> int:
-    """Say what is wrong with lessons, with line numbers."""
-    from explorer.app.server.lessons.asking import check  # loads PyTorch
-    from explorer.app.server.lessons.files import printable
+    """Say what is wrong with lessons."""
+    from explorer.app.lessons.asking import check  # loads PyTorch
 
     wrong = False
     for path in files:
-        for line, text in check(path):
+        for text in check(path):
             wrong = True
-            print(f"{printable(path)}:{line}: {text}", flush=True)
+            print(text, flush=True)
     if not wrong:
         print(f"{len(files)} lesson{'s' * (len(files) != 1)}: nothing is wrong.", flush=True)
     return int(wrong)

@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 import pytest
 from nightly import thinned
 
-from explorer.app.server.lessons.files import every, find
+from explorer.app.lessons.files import every, find
 
 from .conftest import Visitor, box_of, case_link
 

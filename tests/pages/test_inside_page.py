@@ -12,10 +12,10 @@ from inside_page import KINDS, PAGE, charts, equal, independent, line, told
 from random_models import random_config, random_model
 from streamlit.testing.v1 import AppTest
 
+from explorer.app.lessons import files
 from explorer.app.sections.inside.look import BADGE
 from explorer.app.sections.inside.steps import STEPS
 from explorer.app.server import examples, models, runs
-from explorer.app.server.lessons import files
 from transformer.storage.directory import save_checkpoint
 from transformer.translator import Translator, load_translator
 
@@ -193,8 +193,8 @@ def test_a_query_that_reaches_the_goal_is_the_answer_of_the_step():
     assert weights(at)[0] == pytest.approx(row(at)[0], abs=1e-5)
     assert weights(at)[0] >= 0.95
     note = at.session_state["visit"].lesson_notes["copy"][step]
-    assert note["right"]
-    assert "a = 6, b = −5, l = 10" in note["chose"]
+    assert note.right
+    assert "a = 6, b = −5, l = 10" in note.chose
     assert [each in words(at) for each in ("**Right.**", "**Reached.**")] == [True, True]
     at = built(goal="average", lesson="copy.4", two="1.5", a="6", b="-5", length="10")
     assert at.session_state["visit"].lesson_notes["copy"][3] is None, "an answer to another goal"

@@ -11,9 +11,10 @@ from nightly import thinned
 from streamlit.testing.v1 import AppTest
 
 from explorer.app.controls.text import plain
+from explorer.app.lessons import asking, files
+from explorer.app.lessons.files import CHECKS
+from explorer.app.lessons.progress import Note
 from explorer.app.server import examples, models
-from explorer.app.server.lessons import asking, files
-from explorer.app.server.lessons.files import CHECKS
 
 SHIPPED, _ = files.every()
 STEPS = [(name, i) for name, lesson in SHIPPED.items() for i in range(len(lesson.steps))]
@@ -68,8 +69,8 @@ def test_a_choice_is_answered_with_its_numbers_and_noted_and_another_row_is_anot
         right += "**Right.**" in words(at)
     assert (i > 0, right) == (True, 1)
     note = at.session_state["visit"].lesson_notes["map"][1]
-    assert note["right"] == ("**Right.**" in words(at))
-    assert note["sentence"] == SENTENCE
+    assert note.right == ("**Right.**" in words(at))
+    assert note.sentence == SENTENCE
     at.query_params["step"] = "3"
     at.run()
     assert "Measured:" not in words(at)
@@ -145,7 +146,7 @@ def test_bad_lessons_are_named_in_the_list_and_the_others_work(
     at = run("pages/lessons.py")
     warned = [each.value for each in at.warning]
     assert len(warned) == 4
-    assert plain("bad.json, line 1: this is not JSON in UTF-8.") in warned
+    assert plain("bad.json: this is not JSON in UTF-8.") in warned
     for name in ("address.json", "half.json", "�.json"):
         assert any(plain(name) in each for each in warned), name
     assert f"{len(SHIPPED) + 1}. Mine" in [each.replace("\\", "") for each in labels(at)]
@@ -182,12 +183,13 @@ def test_an_answer_is_noted_and_not_told(name: str):
         assert [each in words(at) for each in ("Measured", "Right", "Noted.")] == [False, False, True]
         told.add(words(at).partition("Noted.")[2])
         note = at.session_state["visit"].lesson_notes[name][0]
-        assert plain(note["chose"]) == options(at)[i].label
-        assert note["sentence"] in examples.offered(models.find("en-pt")).values()
+        assert plain(note.chose) == options(at)[i].label
+        assert note.sentence in examples.offered(models.find("en-pt")).values()
     assert len(told) == 1
 
 
 NOTE = {"sentence": "A", "model": "m", "asked": "Q?", "chose": "x", "reason": "R."}
+RIGHT, WRONG = (Note(**NOTE, right=right) for right in (True, False))
 
 
 def test_the_score_comes_when_all_was_seen_and_then_no_answer_changes():
@@ -195,12 +197,12 @@ def test_the_score_comes_when_all_was_seen_and_then_no_answer_changes():
     assert any("check what you know" in each for each in labels(at)), "offered until a lesson is begun"
     at.session_state["visit"].lesson_notes = {"map": {0: None}}
     assert not any("check what you know" in each for each in labels(at.run()))
-    at.session_state["visit"].lesson_notes = {"before": dict.fromkeys(range(1, 7), NOTE | {"right": True})}
+    at.session_state["visit"].lesson_notes = {"before": dict.fromkeys(range(1, 7), RIGHT)}
     assert "6 of 8 steps seen" in words(at.run())
     assert "answers right" not in words(at)
     assert "of 8 right" not in words(at)
     at = run(files.checks()["before"].steps[0].page, model="en-pt", lesson="before.1")
-    at.session_state["visit"].lesson_notes |= {"before": dict.fromkeys(range(1, 8), NOTE | {"right": True})}
+    at.session_state["visit"].lesson_notes |= {"before": dict.fromkeys(range(1, 8), RIGHT)}
     options(at)[0].click().run()
     assert [each.disabled for each in options(at)] == [True] * len(options(at))
     assert "which you got right" in words(at)
@@ -209,7 +211,7 @@ def test_the_score_comes_when_all_was_seen_and_then_no_answer_changes():
 def test_the_page_says_both_scores_and_what_was_wrong():
     at = run("pages/lessons.py")
     at.session_state["visit"].lesson_notes = {
-        name: {i: {**NOTE, "right": i < right} for i in range(8)}
+        name: {i: RIGHT if i < right else WRONG for i in range(8)}
         for name, right in zip(CHECKS, (4, 7), strict=True)
     }
     told = words(at.run()).replace("\\", "")
@@ -217,9 +219,7 @@ def test_the_page_says_both_scores_and_what_was_wrong():
     wrong = [told.count(f"Step {i} was not right: Q? You chose x.") for i in range(1, 9)]
     assert wrong == [0, 0, 0, 0, 1, 1, 1, 2]
     assert "Step 8 was not answered" not in told
-    at.session_state["visit"].lesson_notes = {
-        "after": {i: {**NOTE, "right": True} for i in range(7)} | {7: None}
-    }
+    at.session_state["visit"].lesson_notes = {"after": dict.fromkeys(range(7), RIGHT) | {7: None}}
     assert "Step 8 was not answered" in words(at.run())
 
 

@@ -14,9 +14,9 @@ from app_pages import feeds, named_charts, run, slots, words
 from nightly import thinned
 from streamlit.testing.v1 import AppTest
 
+from explorer.app.lessons import asking, files
+from explorer.app.lessons.questions import Measured
 from explorer.app.server import examples, models
-from explorer.app.server.lessons import asking, files
-from explorer.lenses.what_if.questions import Measured
 from explorer.linked.view.silent import LATER
 
 MODELS = ("en-pt", "en-de")

@@ -20,9 +20,9 @@ from t5_models import write_t5
 
 from explorer.app.address import sitemap
 from explorer.app.address.state import State
+from explorer.app.lessons import files
 from explorer.app.maps.living import living_pages
 from explorer.app.server import examples, models, runs
-from explorer.app.server.lessons import files
 from explorer.app.server.runs import Progress
 from explorer.app.server.view import View
 from explorer.lenses.words.languages import language_name

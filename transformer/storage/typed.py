@@ -45,7 +45,8 @@ def _typed(kind: Any, value: Any, place: str) -> Any:
     if origin in (tuple, Sequence):
         items = _checked(value, list, place)
         kinds = inner[:1] * len(items) if len(inner) == 1 or inner[1] is ... else inner
-        return tuple(_typed(*each, place) for each in zip(kinds, items, strict=True))
+        pairs = enumerate(zip(kinds, items, strict=True), start=1)
+        return tuple(_typed(*each, f"number {number} of {place}") for number, each in pairs)
     if origin is float and type(value) is int:
         return value  # a file keeps whole numbers whole
     if type(value) is not origin or (origin is float and not math.isfinite(value)):
@@ -66,4 +67,7 @@ def _fields(kind: Any, values: Mapping[str, Any], place: str) -> Any:
             given[each.name] = _typed(hints[each.name], values[each.name], f"{each.name} of {place}")
         elif each.default is MISSING and each.default_factory is MISSING:
             raise ValueError(f"There is no {each.name} in {place}.")
-    return kind(**given)
+    try:
+        return kind(**given)
+    except ValueError as error:
+        raise ValueError(f"In {place}: {error}") from error

@@ -11,8 +11,7 @@ from explorer.app.address.parameters import carried
 from explorer.app.controls import inform, plain
 from explorer.app.controls.export import page_export, pictures
 from explorer.app.server import hosted, models, visits
-from explorer.app.shell import menu
-from explorer.app.shell.lesson import strip
+from explorer.app.shell import menu, strip
 from explorer.figures.base import labels
 
 _ICON = "data:image/png;base64," + b64encode(

@@ -58,8 +58,8 @@ def test_a_damaged_file_is_refused_or_gives_back_what_it_says(values: Any):
 
 
 OTHER_TYPES: list[tuple[dict[str, object], str]] = [
-    ({"sizes": [1.0, True]}, "True in sizes of the file is no float"),
-    ({"parts": {"b": [{"share": 1.0}]}}, "There is no place in b of parts of the file"),
+    ({"sizes": [1.0, True]}, "True in number 2 of sizes of the file is no float"),
+    ({"parts": {"b": [{"share": 1.0}]}}, "There is no place in number 1 of b of parts of the file"),
     ({"parts": {"b": [{"place": [0, 1, 2], "share": 1.0}]}}, "shorter|longer"),
 ]
 

@@ -1,6 +1,6 @@
 """A query of one's own, built in the plane of two keys of a head: sliders, the row that it gives, the grade.
 
-Lessons ask for it (`explorer.lenses.what_if.questions`, "build"); the weights that are drawn are the answer.
+Lessons ask for it (`explorer.app.lessons.questions`, "build"); the weights that are drawn are the answer.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from explorer.app.maps.looking import cells_of
 from explorer.app.sections.inside.look import BADGE, noted
 from explorer.app.server import per_run
 from explorer.app.server.view import View
-from explorer.app.shell.lesson import strip
+from explorer.app.shell import strip
 from explorer.figures.base import captions, labels
 from explorer.figures.base.strips import Strip, strips
 from explorer.figures.pages.inside import built_row, key_plane

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from explorer.lenses.what_if import arithmetic
 from transformer import interventions as do
-from transformer.config import AttentionKind
+from transformer.config import AttentionKind, Head
 from transformer.interventions import Intervention
 from transformer.run import Translation
 from transformer.text.kinds import check_fields, one_of, whole
@@ -35,7 +35,7 @@ SHORT = "This sentence is too short for the question."
 
 @dataclass(frozen=True)
 class Question:
-    """A question as a lesson writes it; it names no token and no number."""
+    """A question as a lesson writes it; it names no token and no number. ValueError if nobody can ask it."""
 
     quantity: Annotated[str, one_of(*QUANTITIES)]
     kind: Annotated[str, one_of(*KINDS)] = "cross"  # the attention that it is about
@@ -47,17 +47,12 @@ class Question:
     goal: Annotated[str, one_of(*GOALS)] = "copy"  # of build: what the query is to do
     changes: tuple[Annotated[str, one_of(*CHANGES)], ...] = ()  # of difference: of several, which costs most
 
-    def problem(self) -> str | None:
-        """The mistake in the question, in a sentence; None if nothing is."""
-        try:
-            check_fields(self)
-        except ValueError as error:
-            return str(error)
+    def __post_init__(self) -> None:
+        check_fields(self)
         if len(self.changes) > MOST:
-            return f"changes must be a list of at most {MOST}."
+            raise ValueError(f"changes must be a list of at most {MOST}.")
         if self.quantity == "difference" and not self.changes:
-            return "changes must name at least one change."
-        return None
+            raise ValueError("changes must name at least one change.")
 
 
 class Viewpoint(NamedTuple):
@@ -65,7 +60,15 @@ class Viewpoint(NamedTuple):
 
     step: int  # the decode step
     source: int  # the source token
-    heads: Mapping[str, tuple[int, int]]  # layer and head by kind of attention
+    # layer and head of each kind of attention; None for one that the run does not have
+    encoder: Head | None = None
+    decoder: Head | None = None
+    cross: Head | None = None
+
+    def named(self) -> dict[str, Any]:
+        """Its values by name, without the kinds that the run does not have."""
+        values = dict(zip(("step", "source", *KINDS), self, strict=True))
+        return {name: value for name, value in values.items() if value is not None}
 
 
 class Option(NamedTuple):
@@ -143,7 +146,7 @@ class Asking:
     model: Translator | None  # None if the run was opened from a file
     name: Callable[[str], str]  # how a piece is written
     kind: AttentionKind
-    head: tuple[int, int]  # the chosen head of that kind
+    head: Head  # the chosen head of that kind
     row: int  # the marked query of that kind
     phrase: str  # the chosen head in words
 
@@ -155,7 +158,7 @@ class Asking:
     def mask(self) -> NDArray[np.bool_]:
         return self.run.mask(self.kind, *self.head)
 
-    def every_head(self) -> list[tuple[int, int]]:
+    def every_head(self) -> list[Head]:
         """Layer and head of every head of the kind."""
         return list(np.ndindex(*self.run.config.sizes[str(self.kind)]))
 
@@ -408,10 +411,9 @@ def measure(
     name: Callable[[str], str] = str,
 ) -> Measured:
     """The answer of a question in a run; UnmeasuredError or InterventionError says why it cannot be asked."""
-    if (wrong := question.problem()) is not None:
-        _refuse(wrong)
-    if (kind := AttentionKind(question.kind)) not in run.config.sites:
+    kind = AttentionKind(question.kind)
+    if (head := getattr(place, kind)) is None:
         _refuse(f"This model has no {NAMES[kind]}.")
-    head, row = place.heads[kind], place.source if kind == "encoder" else place.step
+    row = place.source if kind == "encoder" else place.step
     phrase = f"{NAMES[kind]}, {HEAD.format(head[0] + 1, head[1] + 1)}"
     return QUANTITIES[question.quantity](Asking(question, run, place, model, name, kind, head, row, phrase))

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from plain import softmax
 
+from explorer.app.lessons import questions
+from explorer.app.lessons.questions import Measured, Option, Question, Viewpoint, measure, number
 from explorer.lenses.measures.stream import UnmeasuredError
-from explorer.lenses.what_if import questions
 from explorer.lenses.what_if.build import plane_of
-from explorer.lenses.what_if.questions import Measured, Option, Question, Viewpoint, measure, number
 from transformer import interventions as do
 from transformer import load_translator
 from transformer.config import AttentionKind
@@ -31,7 +31,7 @@ def model() -> Translator:
 def place_of(model: Translator, run: Translation, step: int) -> Viewpoint:
     assert model.heads is not None
     heads = {kind: (layer, head) for kind, (layer, head) in model.heads["default"].items()}
-    return Viewpoint(min(step, len(run.steps) - 1), min(step, len(run.source_tokens) - 1), heads)
+    return Viewpoint(min(step, len(run.steps) - 1), min(step, len(run.source_tokens) - 1), **heads)
 
 
 @pytest.fixture(scope="module")
@@ -63,12 +63,12 @@ def answer(found: Measured) -> tuple[str, float]:
 
 @pytest.mark.parametrize("kind", questions.KINDS)
 def test_the_largest_key_is_that_of_the_softmax(run: Translation, place: Viewpoint, kind: str):
-    row = weights_of(run, kind, *place.heads[kind])[ROW]
+    row = weights_of(run, kind, *getattr(place, kind))[ROW]
     found = measure(Question("largest-key", kind), run, place)
     assert answer(found)[1] == pytest.approx(row.max(), abs=1e-5)
     assert sorted(values(found).values()) == pytest.approx(sorted(row)[-len(found.options) :], abs=1e-5)
     assert f"“{run.labels(kind).keys[int(row.argmax())]}”" in answer(found)[0]
-    layer, head = place.heads[kind]
+    layer, head = getattr(place, kind)
     assert found.asks.startswith(f"In {questions.NAMES[kind]}, L{layer + 1} H{head + 1}, row 4, which ")
 
 
@@ -87,7 +87,7 @@ def test_the_head_of_greatest_effect_is_found_by_forced_runs(model, run, place, 
 @pytest.mark.parametrize("kind", ["encoder", "cross"])
 def test_a_query_is_asked_for_where_one_reaches_the_goal(run, place, kind, goal):
     for head in [(layer, head) for layer in range(2) for head in range(0, run.config.n_heads, 2)]:
-        at = place._replace(heads={**place.heads, kind: head})
+        at = place._replace(**{kind: head})
         plane = plane_of(run, (AttentionKind(kind), *head), ROW, None, goal)
         keys, (a, b) = run.head(kind, *head).key.astype(float), plane.best(goal)[1]
         one, other = (keys[key] / np.linalg.norm(keys[key]) for key in plane.pair)
@@ -165,11 +165,11 @@ def test_the_smallest_entropy_is_that_of_the_softmax(run: Translation, place: Vi
     def entropy(row: np.ndarray) -> float:
         return float(-sum(w * np.log(w) for w in row if w > 0))
 
-    rows = [entropy(row) for row in weights_of(run, "cross", *place.heads["cross"])]
+    rows = [entropy(row) for row in weights_of(run, "cross", *place.cross)]
     name, value = answer(measure(Question("entropy"), run, place))
     assert name.startswith(f"row {int(np.argmin(rows)) + 1}, ")
     assert value == pytest.approx(min(rows), abs=1e-4)
-    view = run.head("cross", *place.heads["cross"])
+    view = run.head("cross", *place.cross)
     bare = softmax(view.key.astype(float) @ view.query[ROW].astype(float))
     scaled = measure(Question("entropy", among="scale"), run, place)
     assert [each.value for each in scaled.options] == pytest.approx([rows[ROW], entropy(bare)], abs=1e-4)
@@ -201,7 +201,7 @@ def test_a_role_is_the_mean_weight_at_a_place(model, run, place, role):
 
 
 def test_a_change_is_run_and_the_translations_compared(model: Translator, run: Translation, place: Viewpoint):
-    layer, head = place.heads["cross"]
+    layer, head = place.cross
     made = {
         "encoder-positions": do.no_positions("encoder"),
         "decoder-positions": do.no_positions("decoder"),
@@ -257,6 +257,5 @@ def test_a_close_race_is_not_asked_and_the_nearest_is_named():
     ],
 )
 def test_what_cannot_be_asked_says_so(run: Translation, place: Viewpoint, given: dict, says: str):
-    with pytest.raises(UnmeasuredError) as caught:
+    with pytest.raises(ValueError, match=f"^{says}"):
         measure(Question(**given), run, place)
-    assert str(caught.value).startswith(says)

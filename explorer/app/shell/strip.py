@@ -6,6 +6,7 @@ and cursor (`explorer/app/address/session.py`).
 
 from contextlib import suppress
 from contextvars import ContextVar
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +17,15 @@ from explorer.app.address import State, session, sitemap
 from explorer.app.address.kinds import LESSON
 from explorer.app.address.parameters import KEEP, parse
 from explorer.app.controls import part, plain, refusal
+from explorer.app.lessons import asking
+from explorer.app.lessons.files import CHECKS, FACTS, Lesson, Step, every, find
+from explorer.app.lessons.progress import Note
+from explorer.app.lessons.questions import Measured, Question, Viewpoint
 from explorer.app.server import models
-from explorer.app.server.lessons import asking
-from explorer.app.server.lessons.files import CHECKS, FACTS, Lesson, Step, every, find
 from explorer.app.server.view import View
 from explorer.app.shell import menu
 from explorer.app.shell.models import needs
 from explorer.figures.base import labels
-from explorer.lenses.what_if.questions import Measured, Question, Viewpoint
 
 _STYLE = """
 <style>
@@ -172,23 +174,19 @@ def _head(lesson: Lesson, at: int, moved: bool) -> bool:
                 with st.container(width="content", key="lesson-next"):
                     link(following, 0, "Next lesson", ":material/arrow_forward:")
             menu.link(sitemap.LESSONS, "All lessons", sitemap.PAGES[sitemap.LESSONS].icon, "content")
-        st.button(
-            "Leave the lesson", key="lesson-leave", type="tertiary", icon=":material/close:", on_click=_leave
-        )
+        leave: dict[str, Any] = {"icon": ":material/close:", "on_click": partial(session.change, lesson=None)}
+        st.button("Leave the lesson", key="lesson-leave", type="tertiary", **leave)
     return controls
 
 
 def after(lesson: Lesson) -> Lesson | None:
     """The lesson after one; after one of the first hour, the next one of that hour if there is one."""
     lessons = list(every()[0].values())
-    names = [each.name for each in lessons]
-    later = lessons[names.index(lesson.name) + 1 :] if lesson.name in names else []
-    hour = [each for each in later if each.first_hour] if lesson.first_hour else []
+    if lesson not in lessons:
+        return None
+    later = lessons[lessons.index(lesson) + 1 :]
+    hour = [each for each in later if each.first_hour and lesson.first_hour]
     return next(iter(hour or later), None)
-
-
-def _leave() -> None:
-    session.change(lesson=None)
 
 
 def ask(opened: View) -> None:
@@ -196,26 +194,26 @@ def ask(opened: View) -> None:
 
     Until it is answered, the page is silent: see `explorer.app.controls.silence`.
     """
-    now, place = session.current(), _place.get()
+    now, box = session.current(), _place.get()
     lesson, at = _open(now)
-    question = None if lesson is None else lesson.steps[at].question
-    if place is not None and lesson is not None and question is not None:
-        where, step = asking.place(opened.translation, now), (lesson.name, at)
-        with suppress(ValueError):
-            found = asking.answer(opened, question, where)
-            is_open = lesson.is_check or _noted(opened, found, step) is None
-            # what is built is graded by what is drawn, so there the page keeps nothing back
-            if found.has_margin and is_open and question.quantity != BUILD:
-                session.visit().silent = [each.name for each in found.options]
-        with place:
-            _question(opened, question, where, step)
+    if box is None or lesson is None or (question := lesson.steps[at].question) is None:
+        return
+    where, step = asking.place(opened.translation, now), (lesson.name, at)
+    with suppress(ValueError):
+        measured = asking.answer(opened, question, where)
+        is_open = lesson.is_check or _noted(opened, measured, step) is None
+        # what is built is graded by what is drawn, so there the page keeps nothing back
+        if measured.has_margin and is_open and question.quantity != BUILD:
+            session.visit().silent = [each.name for each in measured.options]
+    with box:
+        _question(opened, question, where, step)
 
 
-def _noted(opened: View, measured: Measured, step: tuple[str, int]) -> dict[str, Any] | None:
+def _noted(opened: View, measured: Measured, step: tuple[str, int]) -> Note | None:
     """What is noted of the visitor's answer to this very question."""
-    noted: dict[str, Any] | None = session.visit().lesson_notes.get(step[0], {}).get(step[1])
-    same = noted is not None and (noted["asked"], noted["sentence"]) == (measured.asks, opened.request.text)
-    return noted if same else None
+    note: Note | None = session.visit().lesson_notes.get(step[0], {}).get(step[1])
+    same = note is not None and (note.asked, note.sentence) == (measured.asks, opened.request.text)
+    return note if same else None
 
 
 def built(
@@ -229,20 +227,16 @@ def built(
     now = session.current()
     lesson, at = _open(now)
     question = None if lesson is None else lesson.steps[at].question
-    if lesson is None or question is None or (question.quantity, question.kind) != (BUILD, kind):
+    if lesson is None or question is None:
+        return
+    if (question.quantity, question.kind, question.goal) != (BUILD, kind, goal):
         return
     with suppress(ValueError):
-        step = lesson.name, at
-        found = asking.answer(opened, question, asking.place(opened.translation, now))
-        if question.goal == goal and _noted(opened, found, step) is None:
-            _note(opened, found, step, chose, True, reason)
+        step, where = (lesson.name, at), asking.place(opened.translation, now)
+        measured = asking.answer(opened, question, where)
+        if _noted(opened, measured, step) is None:
+            _note(opened, measured, step, chose, True, reason)
             session.rerun()  # the strip says so, too
-
-
-def _ended(name: str) -> bool:
-    """Whether the visitor has seen every step of a lesson."""
-    lesson = find(name)
-    return lesson is not None and {*range(len(lesson.steps))} <= {*session.visit().lesson_notes.get(name, {})}
 
 
 @part
@@ -260,29 +254,24 @@ def _question(opened: View, question: Question, at: Viewpoint, step: tuple[str, 
             f"{plain(first.name)} is {found.margin:.2f} away. {_numbers(found)}"
         )
         return
-    noted, is_check = _noted(opened, found, step), step[0] in CHECKS
-    if noted is not None and session.visit().silent is not None and not is_check:
+    note, is_check = _noted(opened, found, step), step[0] in CHECKS
+    if note is not None and session.visit().silent is not None and not is_check:
         session.rerun()  # the page may speak
     st.markdown(f"*{plain(found.asks)}*")
     if question.quantity == BUILD:
-        reached = noted and f"{_RIGHT} First reached with {plain(noted['chose'])}. {plain(noted['reason'])}"
-        done = reached or _BUILDING
-        st.markdown(done)
+        reached = f"{_RIGHT} First reached with {plain(note.chose)}. {plain(note.reason)}" if note else ""
+        st.markdown(reached or _BUILDING)
         return
     names = [each.name for each in found.options]
-    chosen = names.index(noted["chose"]) if noted and noted["chose"] in names else None
+    chosen = names.index(note.chose) if note and note.chose in names else None
     # a score that follows every choice would tell what is right
-    locked = is_check and chosen is not None and _ended(step[0])
+    lesson, seen = find(step[0]), session.visit().lesson_notes.get(step[0], {})
+    locked = is_check and chosen is not None and lesson is not None and len(seen) >= len(lesson.steps)
     with st.container(horizontal=True, key="lesson-options"):
-        for i, option in enumerate(found.options):
-            st.button(
-                plain(option.name),
-                key=f"lesson.option.{i}",
-                type="primary" if i == chosen else "secondary",
-                disabled=locked,
-                on_click=_choose,
-                args=(opened, found, i, step, at),
-            )
+        for i, name in enumerate(names):
+            choose = partial(_choose, opened, found, i, step, at)
+            look: dict[str, Any] = {"type": "primary" if i == chosen else "secondary", "on_click": choose}
+            st.button(plain(name), f"lesson.option.{i}", disabled=locked, **look)
     if chosen is not None and is_check:
         st.markdown(_LOCKED if locked else _TAKEN)
     elif chosen is not None:
@@ -302,7 +291,7 @@ def _choose(opened: View, measured: Measured, choice: int, step: tuple[str, int]
     if asking.place(opened.translation, now) == at:
         session.keep()
     else:  # the cursor has moved on, and comes back to what was asked
-        session.change(step=at.step, source=at.source, **at.heads)
+        session.change(**at.named())
     option = measured.options[choice]
     _note(opened, measured, step, option.name, choice == measured.best, measured.reason(choice))
 
@@ -310,11 +299,5 @@ def _choose(opened: View, measured: Measured, choice: int, step: tuple[str, int]
 def _note(
     opened: View, measured: Measured, step: tuple[str, int], chose: str, right: bool, reason: str
 ) -> None:
-    session.visit().lesson_notes.setdefault(step[0], {})[step[1]] = {
-        "sentence": opened.request.text,
-        "model": opened.request.model,
-        "asked": measured.asks,
-        "chose": chose,
-        "right": right,
-        "reason": reason,
-    }
+    note = Note(opened.request.text, opened.request.model, measured.asks, chose, right, reason)
+    session.visit().lesson_notes.setdefault(step[0], {})[step[1]] = note

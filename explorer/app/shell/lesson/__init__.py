@@ -1,1 +1,0 @@
-"""A lesson on the pages that it shows: the strip at their top."""
