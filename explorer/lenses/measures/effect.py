@@ -6,9 +6,10 @@ Four questions with four answers. *hidden*: the key's score is −∞, and the o
 *Rewired*, the values stay and a head has other weights.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from typing import Literal, NamedTuple, TypeVar, get_args
 
 import numpy as np
@@ -62,28 +63,27 @@ def _cut_edits(runs: Sequence[Sequence[Cut]], config: ModelConfig) -> Edits:
         for layer in range(site.n_layers):
             cuts = [(row, cut) for row, cut in every if cut.kind is kind and cut.layer in (None, layer)]
             if cuts:
-                path = site.sublayer(layer).path
-                edits[f"{path}.scores"] = [partial(_hidden, cuts)]
-                edits[f"{path}.weights"] = [partial(_without, cuts)]
+                for name, edit in (("scores", _hidden), ("weights", _without)):
+                    edits[f"{site.sublayer(layer).path}.{name}"] = [partial(edit, cuts)]
     return edits
 
 
-def _taken(cuts: Rows, way: Way, like: Tensor) -> Tensor:
+def _places(cuts: Rows, way: Way, like: Tensor) -> Tensor:
     """(rows, heads, queries, keys) bool: what is taken away in this way."""
-    taken = torch.zeros_like(like, dtype=torch.bool)
+    places = torch.zeros_like(like, dtype=torch.bool)
     for row, cut in cuts:
         if cut.way == way:
             heads, queries = (slice(at, None if at is None else at + 1) for at in (cut.head, cut.query))
-            taken[row, heads, queries, list(cut.keys)] = True
-    return taken
+            places[row, heads, queries, list(cut.keys)] = True
+    return places
 
 
 def _hidden(cuts: Rows, scores: Tensor, at: At) -> Tensor:
-    return scores.masked_fill(_taken(cuts, "hidden", scores), -torch.inf)
+    return scores.masked_fill(_places(cuts, "hidden", scores), -torch.inf)
 
 
 def _without(cuts: Rows, weights: Tensor, at: At) -> Tensor:
-    zeroed, mean = (_taken(cuts, way, weights) for way in ("zeroed", "mean"))
+    zeroed, mean = (_places(cuts, way, weights) for way in ("zeroed", "mean"))
     rest = weights.masked_fill(zeroed | mean, 0.0)
     if not bool(mean.any()):
         return rest
@@ -101,18 +101,23 @@ class Effects:
         assert isinstance(translator.model, EncoderDecoder)
         self._model, self._target = translator.model, target or run.target_ids
         self._source = [*translator.ids(run.source_text), translator.config.eos_id]
-        ((self.base,),) = self._passes(self._source, [()], lambda _: {})
+        (self.base,) = self._log_probs(self._source)
         """(target,) float32: log-probability of every token without a change, in nats."""
 
     @torch.inference_mode()
-    def _passes(
-        self, source: Sequence[int], runs: Sequence[T], edits: Callable[[Sequence[T]], Edits]
-    ) -> Iterator[Tensor]:
-        """(runs of a pass, target) log-probabilities, pass by pass; each takes as many rows as fit."""
+    def _log_probs(
+        self,
+        source: Sequence[int],
+        runs: Sequence[T] = ((),),  # type: ignore[assignment]
+        edits: Callable[[Sequence[T]], Edits] = lambda _: {},
+        tell: Tell = silent,
+    ) -> Tensor:
+        """(runs, target) log-probabilities; a pass takes as many runs as fit."""
         model, device = self._model, self._model.embedding.weight.device
         src, target = (torch.tensor([ids], device=device) for ids in (source, self._target))
         read = torch.tensor([[model.config.bos_id, *self._target[:-1]]], device=device)
         unchanged, rows = model.encode(src), max(1, AT_ONCE // max(len(source), len(self._target)))
+        found = [torch.zeros(0, target.shape[1])]
         for start in range(0, len(runs), rows):
             part = runs[start : start + rows]
             hooks, count = Hooks((), edits(part)), len(part)
@@ -120,18 +125,16 @@ class Effects:
             if any(name.startswith("encoder.") for name in hooks.edits):
                 memory = model.encode(src.expand(count, -1), hooks=hooks)
             features = model.decode(read.expand(count, -1), memory, hooks=hooks).flatten(0, 1)
-            found = token_log_probs(model, features, target.expand(count, -1).flatten())
-            yield found.view(count, -1).cpu()
+            log_probs = token_log_probs(model, features, target.expand(count, -1).flatten())
+            found.append(log_probs.view(count, -1).cpu())
+            tell((start + count) / len(runs))
+        return torch.cat(found)
 
     def changed(
         self, runs: Sequence[T], edits: Callable[[Sequence[T]], Edits], tell: Tell = silent
     ) -> Tensor:
         """(runs, target) Δ log p of every token, float32; `edits` are those of some runs, each a row."""
-        found = [torch.zeros(0, len(self.base))]
-        for part in self._passes(self._source, runs, edits):
-            found.append(part - self.base)
-            tell(sum(map(len, found)) / len(runs))
-        return torch.cat(found)
+        return self._log_probs(self._source, runs, edits, tell) - self.base
 
     def of(self, cuts: Iterable[Sequence[Cut]], tell: Tell = silent) -> Tensor:
         """(runs, target) Δ log p of every token, float32, without what each run's cuts take away."""
@@ -139,12 +142,10 @@ class Effects:
 
     def left_out(self, positions: Iterable[int]) -> Tensor:
         """(target,) Δ log p of the same translation, if some source tokens are not in the text."""
-        gone = set(positions)
-        kept = [each for place, each in enumerate(self._source) if place not in gone]
-        if len(kept) < 2:
+        rest = [each for place, each in enumerate(self._source) if place not in {*positions}]
+        if len(rest) < 2:
             raise UnmeasuredError("Without these tokens, no source is left.")
-        (without,) = self._passes(kept, [()], lambda _: {})
-        return without[0] - self.base
+        return self._log_probs(rest)[0] - self.base
 
 
 def on_difference(
@@ -172,7 +173,7 @@ def effect(
     step: Step = None,  # whose token is asked for; None: the one that the query predicts; "all": Σ |Δ log p|
     rows: Iterable[int] | None = None,  # queries, from 0; None for all
     tell: Tell = silent,
-    keys: range | None = None,  # None for all
+    keys: Iterable[int] | None = None,  # None for all
 ) -> Array:
     """Δ log p = log p(y | without the cell) − log p(y) for each cell of a head, by running again for each.
 
@@ -188,14 +189,18 @@ def effect(
     if step != "all":
         needs_step(run, step)
     mask = recorded(run).layer(kind, layer, head).mask().numpy()
-    queries = range(len(mask)) if rows is None else rows
-    cells = [(query, key) for query in queries for key in np.flatnonzero(mask[query]).tolist()]
-    cells = [(query, key) for query, key in cells if keys is None or key in keys]
-    cuts = [(Cut(kind, (key,), way, layer, head, query),) for query, key in cells]
+    chosen = (
+        range(size) if some is None else [*some] for some, size in zip((rows, keys), mask.shape, strict=True)
+    )
+    cells = [(query, key) for query, key in product(*chosen) if mask[query, key]]
+    moved = Effects(translator, run).of(
+        [(Cut(kind, (key,), way, layer, head, at),) for at, key in cells], tell
+    )
     found = np.full(mask.shape, np.nan, dtype=np.float32)
-    for (query, key), moved in zip(cells, Effects(translator, run).of(cuts, tell), strict=True):
-        asked = moved.abs().sum() if step == "all" else moved[query if step is None else step]
-        found[query, key] = float(asked)
+    for (query, key), each in zip(cells, moved, strict=True):
+        found[query, key] = float(
+            each.abs().sum() if step == "all" else each[query if step is None else step]
+        )
     return found
 
 

@@ -25,7 +25,7 @@ from explorer.lenses.heads.survey import (
 )
 from explorer.lenses.heads.surveyor import LEAST, Surveyor
 from explorer.lenses.measures.attribution import alti
-from explorer.lenses.measures.stream import values_written
+from explorer.lenses.measures.stream import Heads
 from explorer.lenses.words.groups import reading_groups
 from explorer.lenses.words.links import GoldPair
 from transformer.config import AttentionKind
@@ -117,7 +117,7 @@ def test_queries_are_those_of_the_lowest_entropy(runs, survey, kind):
 def test_the_length_of_the_value_of_the_end_is_that_beside_the_others(translator, runs, survey):
     ratios = []
     for run in runs:
-        lengths = values_written(translator.model, run, CROSS, 2)[3].norm(dim=-1)
+        lengths = Heads(translator.model, run, CROSS, 2).values()[3].norm(dim=-1)
         ratios.append(float(lengths[-1] / lengths[:-1].mean()))
     assert survey.means[CROSS]["eos_value"][2, 3] == pytest.approx(np.mean(ratios), rel=1e-4)
 
