@@ -10,8 +10,8 @@ from explorer.lenses.heads import roles, statistics
 from explorer.lenses.heads.roles import STATISTICS
 from explorer.lenses.heads.statistics import HeadsOfKind, content_pieces, grid, kind_sums, measure_heads
 from explorer.lenses.measures.stream import UnmeasuredError
-from explorer.lenses.words.alignment import attention_links, score
-from explorer.lenses.words.groups import ENGLISH
+from explorer.lenses.words.alignment import link_words, score, word_weights
+from explorer.lenses.words.groups import SOURCE_LANGUAGES
 from explorer.lenses.words.linking import ERRORS, align_gold
 from explorer.lenses.words.links import GoldPair
 from transformer.config import AttentionKind
@@ -26,7 +26,9 @@ GOLD = GoldPair(("one", "two", "three"), ("eins", "zwei", "drei"), SURE, SURE)
 
 def test_content_words_are_neither_function_words_nor_punctuation_nor_marks():
     tokens = ("▁The", "▁ti", "red", ".", "▁don", "'", "t", "▁7", "</s>")
-    content = [token for token, whole in zip(tokens, content_pieces(tokens, ENGLISH), strict=True) if whole]
+    content = [
+        token for token, whole in zip(tokens, content_pieces(tokens, SOURCE_LANGUAGES), strict=True) if whole
+    ]
     assert content == ["▁ti", "red", "▁7"]
 
 
@@ -79,7 +81,8 @@ def test_a_mean_over_heads_is_scored_like_a_head(translator: Translator):
     traced, collected = translator.force("one two three", "eins zwei drei"), align_gold(translator, [GOLD])
     best, error = collected.best()
     words = translator.cut("one two three").groups(), translator.cut("eins zwei drei", "target").groups()
-    (links,) = attention_links(best.weights(traced)[None], *words, rows=best.rows)
+    maps = np.mean([traced.weights("cross", *each) for each in best.heads], axis=0, keepdims=True)
+    (links,) = link_words(word_weights(maps, *words, rows=best.rows))
     assert score([links], [GOLD]).aer == error
     heads = [each.aer for rows in ERRORS.values() for layer in collected.scores(rows) for each in layer]
     assert error <= min(heads)
