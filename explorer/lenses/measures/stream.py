@@ -159,11 +159,11 @@ def parts(
 ) -> tuple[tuple[Writer, ...], Tensor]:
     """Writers of what a sub-layer reads at a place, or of what leaves the stack; (writers, d_model) parts."""
 
-    def normed(found: Tensor, norm: FixedNorm | None) -> Tensor:
+    def normed(rows: Tensor, norm: FixedNorm | None) -> Tensor:
         if norm is not None:
-            found = norm.scaled(found, norm.spread[place])
-            found[0] += norm.shift
-        return found
+            rows = norm.scaled(rows, norm.spread[place])
+            rows[0] += norm.shift
+        return rows
 
     embedded = embedding_trace(run, side)
     added = {TOKEN: embedded.tokens} | ({} if embedded.positions is None else {POSITION: embedded.positions})
