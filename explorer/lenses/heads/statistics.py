@@ -21,13 +21,13 @@ from transformer.model import Projections
 from transformer.run import Translation
 from transformer.text.words import EOS, is_punctuation, is_special, readable
 from transformer.translator import InputError
+from transformer.view import BoolArray
 
-Bools = NDArray[np.bool_]
 NAMES = tuple(each.name for each in STATISTICS)
 FUNCTION_WORDS: dict[Side, frozenset[str]] = {"encoder": SOURCE_LANGUAGES, "decoder": TARGET_LANGUAGES}
 
 
-def content_pieces(tokens: Sequence[str], function_words: frozenset[str]) -> Bools:
+def content_pieces(tokens: Sequence[str], function_words: frozenset[str]) -> BoolArray:
     """(tokens,) True for pieces of words that have a letter or digit and are not function words."""
     groups = reading_groups(tokens)
     content = [sort_of(each.text, function_words) == CONTENT for each in groups]
@@ -36,7 +36,7 @@ def content_pieces(tokens: Sequence[str], function_words: frozenset[str]) -> Boo
 
 def _row_statistics(
     weights: Floats,  # (layers, heads, queries, keys)
-    mask: Bools,  # (layers, queries, keys), True = may attend
+    mask: BoolArray,  # (layers, queries, keys), True = may attend
     tokens: Sequence[str],  # the pieces of the keys
     own_keys: bool,  # whether the rows are the same pieces
     function_words: frozenset[str],
@@ -95,7 +95,7 @@ class HeadsOfKind(NamedTuple):
     """All heads of one kind over one sentence."""
 
     weights: Floats  # (layers, heads, queries, keys)
-    mask: Bools  # (layers, queries, keys), True = may attend
+    mask: BoolArray  # (layers, queries, keys), True = may attend
     rows: Floats  # (STATISTICS, layers, heads, queries); NaN in rows that are left out
     lengths: Floats | None  # (layers, heads, keys) length of what each key's value writes; None without W^O
 

@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 
 from transformer.config import AttentionKind
 from transformer.run import DecodeStep, Translation
+from transformer.view import Array, BoolArray
 
 Doubles = NDArray[np.float64]
-Floats = NDArray[np.float32]
-Bools = NDArray[np.bool_]
 Pair = tuple[int | None, int | None]
 """Positions in the first and second sequence, from 0; None if a sequence has no matching token."""
 Both = tuple[int, int]
@@ -55,8 +54,8 @@ class Map(NamedTuple):
 
     rows: Sequence[str]  # tokens of the queries
     columns: Sequence[str]  # tokens of the keys
-    weights: Floats  # (queries, keys)
-    mask: Bools  # (queries, keys), True if a query may attend to the key
+    weights: Array  # (queries, keys)
+    mask: BoolArray  # (queries, keys), True if a query may attend to the key
 
 
 class Difference(NamedTuple):
@@ -64,11 +63,13 @@ class Difference(NamedTuple):
 
     rows: tuple[Pair, ...]  # aligned rows
     columns: tuple[Pair, ...]  # aligned columns
-    first: Floats  # (rows, columns) weights of the first map; 0 for cells that it lacks
-    second: Floats  # the same for the second map
-    compared: Bools  # (rows, columns), True for cells that both maps have and that at least one mask allows
-    values: Floats  # (rows, columns) first − second for compared cells, else 0
-    distances: Floats  # (rows,) ½ Σ |first − second| of rows that both maps have, from 0 to 1; else NaN
+    first: Array  # (rows, columns) weights of the first map; 0 for cells that it lacks
+    second: Array  # the same for the second map
+    compared: (
+        BoolArray  # (rows, columns), True for cells that both maps have and that at least one mask allows
+    )
+    values: Array  # (rows, columns) first − second for compared cells, else 0
+    distances: Array  # (rows,) ½ Σ |first − second| of rows that both maps have, from 0 to 1; else NaN
 
 
 def difference(first: Map, second: Map) -> Difference:
@@ -90,7 +91,7 @@ def difference(first: Map, second: Map) -> Difference:
     return Difference(*axes, a, b, compared, np.where(compared, a - b, np.float32(0)), distances)
 
 
-def uniform_weights(mask: Bools) -> Floats:
+def uniform_weights(mask: BoolArray) -> Array:
     """A control map: every visible key of a row gets the same weight; a row without keys is all zeros."""
     return (mask / mask.sum(-1, keepdims=True).clip(1)).astype(np.float32)
 
@@ -147,7 +148,7 @@ class RunDifference:
         site = self.base.config.sites[AttentionKind(kind)]
         return shared[site.query_side], shared[site.key_side]
 
-    def map(self, kind: AttentionKind | str, layer: int, head: int) -> Floats:
+    def map(self, kind: AttentionKind | str, layer: int, head: int) -> Array:
         """(rows, columns): changed − base weights of one head on ``common(kind)``; or NotCapturedError."""
         axes = self.common(kind)
         base, changed = (
@@ -156,7 +157,7 @@ class RunDifference:
         )
         return changed - base
 
-    def largest(self, kind: AttentionKind | str) -> Floats:
+    def largest(self, kind: AttentionKind | str) -> Array:
         """(layers, heads): the largest |changed − base| of each; raises as ``map``."""
         layers, heads = self.base.config.sites[AttentionKind(kind)].n_layers, self.base.config.n_heads
         places = [self.map(kind, layer, head) for layer in range(layers) for head in range(heads)]
@@ -185,7 +186,7 @@ def compare_runs(base: Translation, changed: Translation) -> RunDifference:
     return RunDifference(base, changed, target, source, parting, tuple(steps))
 
 
-def _shared_step(steps: tuple[DecodeStep, DecodeStep], rows: Sequence[Floats | None]) -> SharedStep:
+def _shared_step(steps: tuple[DecodeStep, DecodeStep], rows: Sequence[Array | None]) -> SharedStep:
     names = {step.token_id: step.token for step in steps}
     names |= {each.token_id: each.token for step in steps for each in step.alternatives}
     logs = []
@@ -197,7 +198,7 @@ def _shared_step(steps: tuple[DecodeStep, DecodeStep], rows: Sequence[Floats | N
     return SharedStep(*steps, _divergence(*rows), tuple(candidates))
 
 
-def _divergence(p: Floats | None, q: Floats | None) -> float:
+def _divergence(p: Array | None, q: Array | None) -> float:
     """Σ p ln(p / q), in nats, of two distributions (pieces,) given as log-probabilities; NaN if unknown."""
     if p is None or q is None:
         return np.nan

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from explorer.lenses.words.links import GoldPair, Links
-from explorer.lenses.words.reading import Rows
+from explorer.lenses.words.reading import Rows, merge_words
 from transformer.config import AttentionKind
 from transformer.text.words import Group, is_special
 
@@ -70,18 +70,6 @@ def diagonal(pair: GoldPair) -> Links:
     """A baseline without attention: links each target word to the source word at its relative position."""
     n_source, n_target = len(pair.source), len(pair.target)
     return frozenset(((2 * j + 1) * n_source // (2 * n_target), j) for j in range(n_target))
-
-
-def merge_words(
-    weights: NDArray[np.float32],  # (…, query pieces, key pieces)
-    queries: Sequence[Group],  # words of the rows
-    keys: Sequence[Group],  # words of the columns
-) -> NDArray[np.float32]:
-    """(…, query words, key words): sums over key pieces, means over query pieces; rows keep their sum."""
-    columns = [weights[..., group.start : group.stop].sum(-1) for group in keys]
-    merged = np.stack(columns, axis=-1)
-    rows = [merged[..., group.start : group.stop, :].mean(-2) for group in queries]
-    return np.stack(rows, axis=-2)
 
 
 def word_weights(

@@ -16,11 +16,10 @@ from explorer.lenses.words.alignment import (
     diagonal,
     error_rate,
     link_words,
-    merge_words,
     word_weights,
 )
 from explorer.lenses.words.links import GoldPair, Links
-from explorer.lenses.words.reading import Rows
+from explorer.lenses.words.reading import Rows, merge_words
 from transformer.config import AttentionKind, ModelConfig
 from transformer.text.pairs import DataError
 from transformer.text.words import Group

@@ -6,7 +6,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from explorer.lenses.words.alignment import merge_words
 from explorer.lenses.words.groups import (
     CONTENT,
     FUNCTION,
@@ -16,6 +15,7 @@ from explorer.lenses.words.groups import (
     reading_groups,
     sort_of,
 )
+from explorer.lenses.words.reading import merge_words
 from transformer.config import AttentionKind, Head
 from transformer.run import Translation
 from transformer.text.words import Group
