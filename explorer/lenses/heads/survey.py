@@ -220,7 +220,7 @@ def survey_of(directory: Path, lines: Sequence[Line], gold: Sequence[GoldPair]) 
     entries = measured(directory, SURVEY_FILE)
     if entries is None or entries.get("sample") != fingerprint(lines, gold):
         return None
-    with _reading(directory) as path:
+    with _reading(directory / SURVEY_FILE) as path:
         head, arrays = read_packed(path)
         every = (*lines, *map(as_line, gold))
         profiles = {
@@ -239,7 +239,7 @@ def surveyed(directory: Path) -> dict[str, list[list[str]]]:
     if measured(directory, SURVEY_FILE) is None:
         return {}
     found = {}
-    with _reading(directory) as path:
+    with _reading(directory / SURVEY_FILE) as path:
         head, arrays = read_packed(path, tuple(f"{kind}.means" for kind in AttentionKind))
         sizes = config_in(directory).sizes
         _check({*head["kinds"]} == {*sizes})
@@ -250,11 +250,10 @@ def surveyed(directory: Path) -> dict[str, list[list[str]]]:
 
 
 @contextmanager
-def _reading(directory: Path) -> Iterator[Path]:
+def _reading(path: Path) -> Iterator[Path]:
     try:
-        yield directory / SURVEY_FILE
+        yield path
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        path = directory / SURVEY_FILE
         raise CheckpointError(f"{path} is damaged; remove it, or write it again.") from error
 
 

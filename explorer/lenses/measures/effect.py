@@ -52,9 +52,6 @@ class Cut(NamedTuple):
     query: int | None = None  # for this query, from 0; None for all
 
 
-Rows = Sequence[tuple[int, Cut]]  # cuts, each with its row of a batch
-
-
 def _cut_edits(runs: Sequence[Sequence[Cut]], config: ModelConfig) -> Edits:
     """Edits that take keys away in each row of a batch; a query that sees no key any more gets no number."""
     edits: dict[str, list[Edit]] = {}
@@ -63,28 +60,27 @@ def _cut_edits(runs: Sequence[Sequence[Cut]], config: ModelConfig) -> Edits:
         for layer in range(site.n_layers):
             cuts = [(row, cut) for row, cut in every if cut.kind is kind and cut.layer in (None, layer)]
             if cuts:
-                for name, edit in (("scores", _hidden), ("weights", _without)):
-                    edits[f"{site.sublayer(layer).path}.{name}"] = [partial(edit, cuts)]
+                path = site.sublayer(layer).path
+                edits[f"{path}.scores"] = [partial(_hidden, partial(_places, cuts))]
+                edits[f"{path}.weights"] = [partial(_without, partial(_places, cuts))]
     return edits
 
 
-def _places(cuts: Rows, way: Way, like: Tensor) -> Tensor:
-    """(rows, heads, queries, keys) bool: what is taken away in this way."""
+def _places(cuts: Sequence[tuple[int, Cut]], like: Tensor, *ways: Way) -> Tensor:
+    """(rows, heads, queries, keys) bool: what cuts, each with its row of a batch, take away in these ways."""
     places = torch.zeros_like(like, dtype=torch.bool)
     for row, cut in cuts:
-        if cut.way == way:
-            heads, queries = (slice(at, None if at is None else at + 1) for at in (cut.head, cut.query))
-            places[row, heads, queries, list(cut.keys)] = True
+        heads, queries = (slice(at, None if at is None else at + 1) for at in (cut.head, cut.query))
+        places[row, heads, queries, list(cut.keys)] |= cut.way in ways
     return places
 
 
-def _hidden(cuts: Rows, scores: Tensor, at: At) -> Tensor:
-    return scores.masked_fill(_places(cuts, "hidden", scores), -torch.inf)
+def _hidden(places: Callable[..., Tensor], scores: Tensor, at: At) -> Tensor:
+    return scores.masked_fill(places(scores, "hidden"), -torch.inf)
 
 
-def _without(cuts: Rows, weights: Tensor, at: At) -> Tensor:
-    zeroed, mean = (_places(cuts, way, weights) for way in ("zeroed", "mean"))
-    rest = weights.masked_fill(zeroed | mean, 0.0)
+def _without(places: Callable[..., Tensor], weights: Tensor, at: At) -> Tensor:
+    rest, mean = weights.masked_fill(places(weights, "zeroed", "mean"), 0.0), places(weights, "mean")
     if not bool(mean.any()):
         return rest
     assert at.mask is not None
@@ -142,7 +138,8 @@ class Effects:
 
     def left_out(self, positions: Iterable[int]) -> Tensor:
         """(target,) Δ log p of the same translation, if some source tokens are not in the text."""
-        rest = [each for place, each in enumerate(self._source) if place not in {*positions}]
+        gone = {*positions}
+        rest = [each for place, each in enumerate(self._source) if place not in gone]
         if len(rest) < 2:
             raise UnmeasuredError("Without these tokens, no source is left.")
         return self._log_probs(rest)[0] - self.base
@@ -189,18 +186,13 @@ def effect(
     if step != "all":
         needs_step(run, step)
     mask = recorded(run).layer(kind, layer, head).mask().numpy()
-    chosen = (
-        range(size) if some is None else [*some] for some, size in zip((rows, keys), mask.shape, strict=True)
-    )
-    cells = [(query, key) for query, key in product(*chosen) if mask[query, key]]
-    moved = Effects(translator, run).of(
-        [(Cut(kind, (key,), way, layer, head, at),) for at, key in cells], tell
-    )
+    queries, some = (range(n) if x is None else x for n, x in zip(mask.shape, (rows, keys), strict=True))
+    cells = [(query, key) for query, key in product(queries, some) if mask[query, key]]
+    cuts = [(Cut(kind, (key,), way, layer, head, query),) for query, key in cells]
     found = np.full(mask.shape, np.nan, dtype=np.float32)
-    for (query, key), each in zip(cells, moved, strict=True):
-        found[query, key] = float(
-            each.abs().sum() if step == "all" else each[query if step is None else step]
-        )
+    for (query, key), moved in zip(cells, Effects(translator, run).of(cuts, tell), strict=True):
+        at = query if step is None else step
+        found[query, key] = float(moved.abs().sum() if at == "all" else moved[at])
     return found
 
 
