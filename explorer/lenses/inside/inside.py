@@ -13,6 +13,7 @@ from explorer.lenses.inside.parts import (
     compared,
     head_rows,
     layer_norm,
+    leaving,
     multi_head,
     output_rows,
     rotated,
@@ -154,10 +155,7 @@ def look_inside(
 def memory(model: Network, translation: Translation) -> Tensor:
     """(source, d_model) float32 encoder output that cross-attention reads; NotCapturedError if unrecorded."""
     last = translation.stream(model.config.stacks["encoder"].ends()[-1]).stream
-    encoder = model.stack("encoder")
-    with torch.inference_mode():
-        stream = last.to(device=model.embedding.weight.device, dtype=encoder.dtype)
-        return encoder.final_norm(stream).float().cpu()
+    return leaving(model, "encoder", last).float().cpu()
 
 
 # --- one score, number by number ----------------------------------------------------------------------------

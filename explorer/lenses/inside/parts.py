@@ -96,8 +96,7 @@ def final_norm_part(model: Network, translation: Translation, side: Side, positi
     if not isinstance(norm, StreamNorm):
         return None
     stream = translation.stream(last).stream[position]
-    with torch.inference_mode():
-        return _normed(norm, as_array(stream), as_array(norm(stream.to(norm.weight))))
+    return _normed(norm, as_array(stream), as_array(leaving(model, side, stream)))
 
 
 def _normed(norm: StreamNorm, x: Array, after: Array) -> NormPart:
@@ -158,6 +157,13 @@ def stream_norms(
     return norms, (compared(OUTPUT_LIMIT[torch.float32], "joints of the stream", *joints),)
 
 
+def leaving(model: Network, side: Side, stream: Tensor) -> Tensor:
+    """What leaves a stack whose last layer wrote (…, d_model): its final norm of it, if it has one."""
+    stack = model.stack(side)
+    with torch.inference_mode():
+        return stack.final_norm(stream.to(device=model.embedding.weight.device, dtype=stack.dtype))
+
+
 def embedding_trace(translation: Translation, side: Side) -> EmbeddingTrace:
     """Record of the input of a stack; NotCapturedError if nothing was recorded."""
     return translation.trace.embeddings[side]
@@ -189,13 +195,11 @@ def logit_lens(
 
     A row names ``count`` tokens; the check compares the last one with the decoded distribution.
     """
-    decoder, written = model.stack("decoder"), translation.steps[step]
-    ends = translation.config.stacks["decoder"].ends()
+    written, ends = translation.steps[step], translation.config.stacks["decoder"].ends()
     streams = [embedding_trace(translation, "decoder").input, *(translation.stream(e).stream for e in ends)]
     with torch.inference_mode():
-        stacked = torch.stack([each[step] for each in streams])
-        stacked = stacked.to(device=model.embedding.weight.device, dtype=decoder.dtype)
-        log_probs = model.logits(decoder.final_norm(stacked)).float().log_softmax(-1).cpu()
+        left = leaving(model, "decoder", torch.stack([each[step] for each in streams]))
+        log_probs = model.logits(left).float().log_softmax(-1).cpu()
     rows = []
     for layers, row in enumerate(log_probs):
         values, ids = row.topk(min(count, len(row)))

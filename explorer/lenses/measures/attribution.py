@@ -7,13 +7,13 @@ cross-attention counts as prefix.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from explorer.lenses.inside.parts import exact, multi_head
+from explorer.lenses.inside.parts import exact, leaving, multi_head
 from explorer.lenses.measures import stream
 from explorer.lenses.measures.stream import Heads, UnmeasuredError, Writer, recorded
 from transformer.config import AttentionKind
@@ -27,8 +27,7 @@ ENCODER, DECODER, CROSS = AttentionKind
 # --- Logits -------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class Attribution:
+class Attribution(NamedTuple):
     """Parts that writers add to a logit or to a difference of logits; in nats."""
 
     total: float  # the logit, or the difference, as the model computes it
@@ -92,10 +91,8 @@ def _direction(
         raise IndexError(f"There is no target token {max(ids)}; there are {len(weight):,}, from 0.")
     stream.needs_step(run, step)
     last = run.stream(model.config.stacks["decoder"].ends()[-1]).stream[step]
-    decoder = model.stack("decoder")
     with torch.inference_mode():
-        read = decoder.final_norm(last.to(device=weight.device, dtype=decoder.dtype))
-        logits = model.logits(read)[ids].double().cpu()
+        logits = model.logits(leaving(model, "decoder", last))[ids].double().cpu()
     signs = torch.tensor([1.0, -1.0], dtype=torch.float64)[: len(ids)]
     constant = 0.0 if bias is None else float(signs @ exact(bias[ids]))
     return signs @ exact(weight[ids]) * model.config.output_scale, float(signs @ logits), constant
@@ -118,8 +115,7 @@ AT_ONCE = 2**20
 """Numbers of a chunk of rows: memory does not grow with the square of the length."""
 
 
-@dataclass(frozen=True, eq=False)
-class Shares:
+class Shares(NamedTuple):
     """Shares of what was read, for every step; those of a step sum to 1."""
 
     source: Array  # (steps, source) shares of the source tokens

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -189,8 +189,7 @@ def parts(
     return tuple(names), normed(found, norm)
 
 
-@dataclass(frozen=True, eq=False)
-class ScoreParts:
+class ScoreParts(NamedTuple):
     """The score of one query and one key as a sum."""
 
     score: float  # as the model computed it, with the bias of positions, before the mask
@@ -233,8 +232,7 @@ def score_parts(
 # --- what keys carried --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class Carried:
+class Carried(NamedTuple):
     """Vectors that the keys of one head carried to its queries, by their lengths."""
 
     norms: Array  # (queries, keys) ‖α_ij x_j W_V W_O‖

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
@@ -25,8 +24,7 @@ class Position(NamedTuple):
     share: float  # its probability, from 0 to 1
 
 
-@dataclass(frozen=True, eq=False)
-class TrainingView:
+class TrainingView(NamedTuple):
     """A pair as training shows it, and what the model writes on its own."""
 
     positions: tuple[Position, ...]  # the positions of the target, all from one pass

@@ -1,8 +1,8 @@
 """The languages of a model by its card or its vocabulary, their names and sample pairs. No PyTorch."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from transformer.storage.description import read_header
 
@@ -43,8 +43,7 @@ def languages_in_words(codes: Sequence[str]) -> str:
 FOLDER = Path(__file__).resolve().parents[3] / "assets" / "sample"
 
 
-@dataclass(frozen=True)
-class Sample:
+class Sample(NamedTuple):
     """The files of two languages, in a folder of samples."""
 
     data: str  # pairs

@@ -1,10 +1,9 @@
 """Links read from cross-attention: of the words of any pair by one aligner, of gold pairs by every head."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,8 +26,7 @@ from transformer.training.distributed import ALONE, Workers
 from transformer.translator import Translator
 
 
-@dataclass(frozen=True)
-class Linker:
+class Linker(NamedTuple):
     """A model and the aligner that reads its cross-attention."""
 
     translator: Translator  # the model
