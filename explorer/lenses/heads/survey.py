@@ -220,8 +220,7 @@ def survey_of(directory: Path, lines: Sequence[Line], gold: Sequence[GoldPair]) 
     entries = measured(directory, SURVEY_FILE)
     if entries is None or entries.get("sample") != fingerprint(lines, gold):
         return None
-    with _reading(directory / SURVEY_FILE) as path:
-        head, arrays = read_packed(path)
+    with _reading(directory / SURVEY_FILE) as (head, arrays):
         every = (*lines, *map(as_line, gold))
         profiles = {
             AttentionKind(kind): _profile(head["kinds"][kind], kind, arrays, size, len(every))
@@ -239,8 +238,7 @@ def surveyed(directory: Path) -> dict[str, list[list[str]]]:
     if measured(directory, SURVEY_FILE) is None:
         return {}
     found = {}
-    with _reading(directory / SURVEY_FILE) as path:
-        head, arrays = read_packed(path, tuple(f"{kind}.means" for kind in AttentionKind))
+    with _reading(directory / SURVEY_FILE, *(f"{kind}.means" for kind in AttentionKind)) as (head, arrays):
         sizes = config_in(directory).sizes
         _check({*head["kinds"]} == {*sizes})
         for kind, size in sizes.items():
@@ -250,9 +248,9 @@ def surveyed(directory: Path) -> dict[str, list[list[str]]]:
 
 
 @contextmanager
-def _reading(path: Path) -> Iterator[Path]:
+def _reading(path: Path, *only: str) -> Iterator[tuple[dict[str, Any], Arrays]]:
     try:
-        yield path
+        yield read_packed(path, only or None)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise CheckpointError(f"{path} is damaged; remove it, or write it again.") from error
 

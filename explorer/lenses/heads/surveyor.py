@@ -68,7 +68,8 @@ class Profiler:
         selective = np.pad(selective, ((0, 0), (0, 1), (0, 0)))
         for unit, tokens in self._tokens.items():
             for side, names in enumerate((labels.keys, rows_of(labels, self._kind))):
-                for group in _groups(names, unit):
+                pieces = (Group(i, i + 1, readable(each)) for i, each in enumerate(names))
+                for group in reading_groups(names) if unit == "words" else pieces:
                     part = slice(group.start, group.stop)
                     new = np.zeros(2, np.float32), np.zeros((2, *selective.shape[:2]), np.float32)
                     often, sums = tokens.setdefault(group.text, new)
@@ -161,12 +162,6 @@ def _ranked(values: Array, marked: Array) -> tuple[Array, Array, Array]:
     shown = np.nan_to_num(np.take_along_axis(values, chosen, 0)).astype(np.float32)
     sentences, shown, rows = (np.moveaxis(x, 0, -1) for x in (np.where(again, -1, chosen), shown, rows))
     return sentences, shown, rows
-
-
-def _groups(pieces: Sequence[str], unit: str) -> Sequence[Group]:
-    if unit == "words":
-        return reading_groups(pieces)
-    return [Group(i, i + 1, readable(each)) for i, each in enumerate(pieces)]
 
 
 def _top(by: Any, seen: Array, values: tuple[Any, Any]) -> tuple[Array, Array]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import product
-from typing import Literal, NamedTuple, TypeVar, get_args
+from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
 import numpy as np
 import torch
@@ -104,11 +104,11 @@ class Effects:
     def _log_probs(
         self,
         source: Sequence[int],
-        runs: Sequence[T] = ((),),  # type: ignore[assignment]
-        edits: Callable[[Sequence[T]], Edits] = lambda _: {},
+        runs: Sequence[Any] = ((),),
+        edits: Callable[[Sequence[Any]], Edits] = lambda runs: {},
         tell: Tell = silent,
     ) -> Tensor:
-        """(runs, target) log-probabilities; a pass takes as many runs as fit."""
+        """(runs, target) log-probabilities; a pass takes as many runs as fit. Without edits, of one run."""
         model, device = self._model, self._model.embedding.weight.device
         src, target = (torch.tensor([ids], device=device) for ids in (source, self._target))
         read = torch.tensor([[model.config.bos_id, *self._target[:-1]]], device=device)

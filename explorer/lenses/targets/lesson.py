@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from itertools import zip_longest
 from typing import NamedTuple
 
 import torch
@@ -40,12 +41,8 @@ class TrainingView(NamedTuple):
     @property
     def parting(self) -> int | None:
         """The first step (from 0) at which the greedy translation is not the target; or None."""
-        target = tuple(each.token_id for each in self.positions)
-        if target == self.free_ids:
-            return None
-        pairs = zip(target, self.free_ids, strict=False)
-        shorter = min(len(target), len(self.free_ids))
-        return next((i for i, (a, b) in enumerate(pairs) if a != b), shorter)
+        pairs = zip_longest((each.token_id for each in self.positions), self.free_ids)
+        return next((i for i, (a, b) in enumerate(pairs) if a != b), None)
 
 
 @torch.no_grad()
