@@ -90,21 +90,16 @@ def write_links(model: TranslatorOptions, data: str, options: LinkOptions) -> in
     with model.open_in_job() as (translator, workers):
         linker = Linker(translator, _aligner(translator, options.head, options.rows))
 
-        def answers(pairs: list[SentencePair]) -> Iterator[tuple[Json, str]]:
-            for links in workers.shared_map(
-                lambda pair: sorted(linker.links(pair.source, pair.target)), pairs
-            ):
-                yield {"links": links}, " ".join(f"{i}-{j}" for i, j in links)
+        def check(pair: SentencePair) -> None:
+            typed_words(translator, pair.source, pair.target)
 
-        return answer_pairs(
-            data,
-            lambda pair: typed_words(translator, pair.source, pair.target),
-            answers,
-            {"links": []},
-            partial(model.write, translator),
-            linked=True,
-            first=workers.first,
-        )
+        def answers(pairs: list[SentencePair]) -> Iterator[tuple[Json, str]]:
+            for links in workers.shared_map(lambda pair: linker.links(pair.source, pair.target), pairs):
+                ordered = sorted(links)
+                yield {"links": ordered}, " ".join(f"{i}-{j}" for i, j in ordered)
+
+        write = partial(model.write, translator)
+        return answer_pairs(data, check, answers, {"links": []}, write, linked=True, first=workers.first)
 
 
 def _aligner(translator: Translator, head: tuple[int, int] | None, rows: Rows | None) -> Aligner:
