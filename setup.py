@@ -1,4 +1,4 @@
-"""What pip installs: the packages, and inside one of them the scripts of living pages.
+"""What pip installs: the packages, lists of words, and inside one of them the scripts of living pages.
 
 These stand in `static/` beside app.py, which serves them to browsers. pyproject.toml cannot say so: where it
 looks for packages, it drops a folder that is mapped onto another.
@@ -17,5 +17,5 @@ setup(
     ],
     package_dir={SCRIPTS: "static"},
     # not plotly.js, which only the app needs
-    package_data={SCRIPTS: ["*-*/*.js", "*-*/*.css", "*-*/*.wasm"]},
+    package_data={SCRIPTS: ["*-*/*.js", "*-*/*.css", "*-*/*.wasm"], "explorer.lenses.words": ["*.txt"]},
 )

@@ -26,12 +26,13 @@ with for_pytorch("heads"):
     from explorer.app.server.jobs import Job, stays
     from explorer.app.server.source import Source
     from explorer.app.server.surveys import named, run_of, shipped
+    from explorer.app.server.uploads import read_upload
     from explorer.app.shell import frame, menu
     from explorer.app.shell.fitting import fit_heads
     from explorer.app.shell.models import needs
     from explorer.app.shell.models.model_picker import pick_model
     from explorer.figures.base import labels
-    from explorer.lenses.heads.survey import MOST_SENTENCES, MOST_TOKENS, Survey, read_upload
+    from explorer.lenses.heads.survey import BOUNDS, MOST_SENTENCES, MOST_TOKENS, Survey, read_sentences
     from transformer.config import AttentionKind
     from transformer.text.pairs import DataError
 
@@ -86,7 +87,8 @@ def _own_file(source: Source) -> None:
     def take(file: Any) -> None:
         try:
             if file is not None:
-                session.keep_sentences(file.name, read_upload(file.getvalue(), source.translator()))
+                read = partial(read_sentences, translator=source.translator())
+                session.keep_sentences(file.name, read_upload(file.name, file.getvalue(), BOUNDS, read))
         except DataError as error:
             session.notice(str(error))
 

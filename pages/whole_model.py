@@ -123,13 +123,12 @@ def residual_stream(at: Inspected) -> None:
         "decoder": (at.step, run.decoder_input_tokens),
     }
     for side, (place, tokens) in places.items():
-        points, more = stream_norms(run, side, place)
-        passed = (point.sublayer for point in points)
+        norms, more = stream_norms(run, side, place)
         names = [
             "input" if each is None else f"layer {each.layer + 1}, {each.name.replace('_', '-')}"
-            for each in passed
+            for each in norms
         ]
-        lengths = np.array([point.norm for point in points])
+        lengths = np.array([*norms.values()])
         lines.append((f"{side} at “{captions.quote(tokens[place])}”", names, lengths))
         checks += more
     why = "With post-norm, as in the paper, every norm brings the vector back to the scale that its γ sets."

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from explorer.lenses.inside.parts import exact, head_rows, multi_head
 from explorer.lenses.measures.effect import rewired
-from explorer.lenses.measures.stream import UnmeasuredError, recorded, values_written
+from explorer.lenses.measures.stream import Heads, UnmeasuredError, recorded
 from transformer.config import PlacedHead
 from transformer.encodings import Rotary
 from transformer.model import Network
@@ -119,7 +119,7 @@ def sink(
             stream = run.stream(site.sublayer(layer)).before
         else:
             stream = run.stream(run.config.stacks[site.key_side].ends()[-1]).stream
-        written = values_written(translator.model, run, kind, layer)[head]
+        written = Heads(translator.model, run, kind, layer).values()[head]
         for ratios, vectors in ((values, written), (lengths, stream)):
             norms = vectors.norm(dim=-1).numpy()
             ratios.append(norms[place] / max(norms[others].mean(), 1e-9))

@@ -170,7 +170,7 @@ def test_reading_can_be_stopped_and_taken_up_again_and_no_part_with_a_clock_draw
             "(your file mine.txt), 1 with a given translation",
         ),
         ("<script>.txt", b"\xff\xfe", "not UTF-8"),
-        ("a.txt", b"one\n" * 501, "501 sentences"),
+        ("a.txt", b"one\n" * 501, "more than 500 sentences"),
         ("a.txt", b"one\0", "binary"),
         ("a.tsv", b"a\tb\tc", "3 columns"),
     ],

@@ -9,7 +9,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated
 
-from explorer.lenses.words.alignment import Aligner, diagonal, score
+import numpy as np
+
+from explorer.lenses.words.alignment import Aligner
 from explorer.lenses.words.linking import Linker, align_gold, shipped_aligner, typed_words
 from explorer.lenses.words.links import read_gold
 from explorer.lenses.words.reading import Rows
@@ -37,18 +39,16 @@ def align(*, model: TranslatorOptions, data: str, links: LinkOptions) -> int:
         texts = ((" ".join(pair.source), " ".join(pair.target)) for pair in gold)
         warn_unread(Counter(note for pair in texts for note in unread(translator, *pair)))
         predicting, reading = collected.scores("predicted"), collected.scores("read")
-        baseline = score(map(diagonal, gold), gold)
+        diagonal = float(collected.errors()["aer_diagonal"].flat[0])
         if not model.json:
-            print(f"{len(gold)} pairs; diagonal baseline: AER {_percent(baseline.aer)}")
+            print(f"{len(gold)} pairs; diagonal baseline: AER {_percent(diagonal)}")
             print("layer head      AER  precision   recall   AER of the row that reads the word")
-        for layer, heads in enumerate(predicting):
-            for head, rate in enumerate(heads):
-                read = reading[layer][head]
-                values = {"layer": layer, "head": head, "aer": rate.aer, "precision": rate.precision}
-                values |= {"recall": rate.recall, "aer_read": read.aer, "aer_diagonal": baseline.aer}
-                cells = f"{layer + 1:5} {head + 1:4}  {_percent(rate.aer):>7}  "
-                cells += f"{_percent(rate.precision):>9}  {_percent(rate.recall):>7}   {_percent(read.aer)}"
-                model.write(translator, values, cells)
+        for layer, head in np.ndindex(len(predicting), len(predicting[0])):
+            rate, read = predicting[layer][head], reading[layer][head].aer
+            values = {"layer": layer, "head": head, "aer": rate.aer, "precision": rate.precision}
+            values |= {"recall": rate.recall, "aer_read": read, "aer_diagonal": diagonal}
+            cells = f"{layer + 1:5} {head + 1:4}  {_percent(rate.aer):>7}  {_percent(rate.precision):>9}  "
+            model.write(translator, values, f"{cells}{_percent(rate.recall):>7}   {_percent(read)}")
     return 0
 
 
@@ -88,30 +88,28 @@ class LinkOptions:
 def write_links(model: TranslatorOptions, data: str, options: LinkOptions) -> int:
     """Prints one line for each line of the file, blank where it is blank or cannot be used."""
     with model.open_in_job() as (translator, workers):
-        linker = _linker(translator, options.head, options.rows)
+        linker = Linker(translator, _aligner(translator, options.head, options.rows))
 
         def check(pair: SentencePair) -> None:
             typed_words(translator, pair.source, pair.target)
 
-        def links(pair: SentencePair) -> list[tuple[int, int]]:
-            return sorted(linker.links(pair.source, pair.target))
-
         def answers(pairs: list[SentencePair]) -> Iterator[tuple[Json, str]]:
-            for ordered in workers.shared_map(links, pairs):
+            for links in workers.shared_map(lambda pair: linker.links(pair.source, pair.target), pairs):
+                ordered = sorted(links)
                 yield {"links": ordered}, " ".join(f"{i}-{j}" for i, j in ordered)
 
         write = partial(model.write, translator)
         return answer_pairs(data, check, answers, {"links": []}, write, linked=True, first=workers.first)
 
 
-def _linker(translator: Translator, head: tuple[int, int] | None, rows: Rows | None) -> Linker:
-    """A model with a head of it, or with its aligner; ValueError if it has no such head, or no aligner."""
+def _aligner(translator: Translator, head: tuple[int, int] | None, rows: Rows | None) -> Aligner:
+    """A head of a model, or its aligner; ValueError if it has no such head, or no aligner."""
     if head is None:
         aligner = shipped_aligner(translator)
-        return Linker(translator, replace(aligner, rows=rows or aligner.rows))
+        return replace(aligner, rows=rows or aligner.rows)
     layers, heads = translator.config.sites[AttentionKind.CROSS].n_layers, translator.config.n_heads
     if head[0] >= layers or head[1] >= heads:
         known = f"{translator.name} has layers 1 to {layers} and heads 1 to {heads}"
         raise ValueError(f"There is no cross-attention head {head[0] + 1}.{head[1] + 1}; {known}.")
     own = (translator.heads or {}).get("aligner", {}).get("rows", "predicted")
-    return Linker(translator, Aligner((head,), rows or own))
+    return Aligner((head,), rows or own)

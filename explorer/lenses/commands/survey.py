@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from collections import deque
 from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
@@ -47,32 +48,32 @@ def survey(
     torch.set_num_threads(1)  # as the app computes, so that the model changes nothing when it is loaded
     translator, sample = load_translator(model, "cpu"), languages.sample_of(model)
     options = (("--data", data), ("--alignments", alignments))
-    given = [word for option, path in options if path for word in (option, str(path))]
-    words = ["python", "-m", "explorer", "survey", "--model", str(model), *given, *["--brief"] * brief]
+    typed = [word for option, path in options if path for word in (option, str(path))]
+    words = ["python", "-m", "explorer", "survey", "--model", str(model), *typed, *["--brief"] * brief]
     head: dict[str, Any] = {"model": translator.name, "command": shlex.join(words)}
     head |= {"date": date.today().isoformat(), "digests": model_digests(model)}
 
     def wrote(file: str) -> None:
         print(f"Wrote {model / file}.", flush=True)
 
-    pairs = [*read_pairs(languages.FOLDER / sample.data)]
-    gold = read_gold(languages.FOLDER / sample.alignments)
+    pairs, gold = (
+        [*read_pairs(languages.FOLDER / sample.data)],
+        read_gold(languages.FOLDER / sample.alignments),
+    )
     read = ([*read_pairs(data)] if data else pairs)[:MOST_PAIRS]
     linked = read_gold(alignments) if alignments else gold
     runs = (translator.force(pair.source, pair.target) for pair in read)
     sums = (kind_sums(run, translator.model.output_projection) for run in runs)
     found = measure_heads(sums, align_gold(translator, linked))
-    names = [
-        "/".join(Path(path).parts[-2:]) for path in (data or sample.data, alignments or sample.alignments)
-    ]
-    basis = f"patterns: {len(read)} pairs of {names[0]}, given targets forced"
-    basis += f"; aer: {len(linked)} pairs of {names[1]}"
+    files = (data or sample.data, alignments or sample.alignments)
+    of_pairs, of_links = ("/".join(Path(path).parts[-2:]) for path in files)
+    basis = f"patterns: {len(read)} pairs of {of_pairs}, given targets forced"
+    basis += f"; aer: {len(linked)} pairs of {of_links}"
     write_json(model / HEADS_FILE, head | {"data": basis} | found)
     wrote(HEADS_FILE)
     lines = [Line(pair.source, pair.target) for pair in pairs]
     surveyor = Surveyor(translator, lines, gold)
-    for _ in surveyor.run():
-        pass
+    deque(surveyor.run(), 0)
     write_survey(model, surveyor.survey(), lines, gold, head, brief)
     wrote(SURVEY_FILE)
     means, count = mean_outputs(translator, [(pair.source, pair.target) for pair in pairs])
@@ -98,20 +99,18 @@ def with_heads(
     examples: Sequence[dict[str, Any]], runs: Sequence[Translation]
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """The examples with the heads that show their claims, and sentences on what the runs do not show."""
-    claims = [each["claim"] for each in examples]
-    found = [
-        heads_that_show(run, claim["target"], claim["source"], claim["least"])
-        for run, claim in zip(runs, claims, strict=True)
-    ]
+    asked = ((run, each["claim"]) for each, run in zip(examples, runs, strict=True))
+    found = [heads_that_show(run, claim["target"], claim["source"], claim["least"]) for run, claim in asked]
     mended, missing = [], []
-    for example, claim, run, best in zip(examples, claims, runs, shared_heads(found), strict=True):
+    for example, run, weights, best in zip(examples, runs, found, shared_heads(found), strict=True):
+        claim = example["claim"]
         if best is None:
             missing.append(
                 f"No head shows that “{claim['target']}” looks at “{claim['source']}” in “{run.text}”: "
                 f"correct the example “{example['label']}”."
             )
         else:
-            claim = claim | {"layer": best.layer, "head": best.head, "weight": round(best.weight, 2)}
+            claim = claim | {"layer": best[0], "head": best[1], "weight": round(weights[best], 2)}
         mended.append({**example, "claim": claim})
         words = [each.text for each in reading_groups(run.target_tokens[:-1])]
         if unknown := [word for word in words if word[0].isalnum() and word not in example["gloss"]]:

@@ -6,14 +6,13 @@ Left out are rows that see one key, or for which a statistic is undefined: the f
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from explorer.lenses.heads.roles import Floats
+from explorer.lenses.heads.roles import STATISTICS, Floats
 from explorer.lenses.words.groups import CONTENT, SOURCE_LANGUAGES, TARGET_LANGUAGES, reading_groups, sort_of
 from explorer.lenses.words.linking import CrossAlignments
 from transformer.config import AttentionKind, Head, Side
@@ -22,28 +21,27 @@ from transformer.model import Projections
 from transformer.run import Translation
 from transformer.text.words import EOS, is_punctuation, is_special, readable
 from transformer.translator import InputError
+from transformer.view import BoolArray
 
-Bools = NDArray[np.bool_]
+NAMES = tuple(each.name for each in STATISTICS)
 FUNCTION_WORDS: dict[Side, frozenset[str]] = {"encoder": SOURCE_LANGUAGES, "decoder": TARGET_LANGUAGES}
-Sums = dict[str, tuple[Floats, int]]
-"""By statistic, sums (layers, heads) over rows, and the number of these rows."""
 
 
-def content_pieces(tokens: Sequence[str], function_words: frozenset[str]) -> Bools:
+def content_pieces(tokens: Sequence[str], function_words: frozenset[str]) -> BoolArray:
     """(tokens,) True for pieces of words that have a letter or digit and are not function words."""
     groups = reading_groups(tokens)
     content = [sort_of(each.text, function_words) == CONTENT for each in groups]
     return np.repeat(np.array(content, bool), [len(each.indices) for each in groups])
 
 
-def row_statistics(
+def _row_statistics(
     weights: Floats,  # (layers, heads, queries, keys)
-    mask: Bools,  # (layers, queries, keys), True = may attend
+    mask: BoolArray,  # (layers, queries, keys), True = may attend
     tokens: Sequence[str],  # the pieces of the keys
-    same_pieces: bool,  # whether the rows are the same pieces
-    function_words: frozenset[str] = SOURCE_LANGUAGES,
-) -> dict[str, Floats]:
-    """Those of `STATISTICS` that maps alone give: (layers, heads, queries) each, NaN in rows left out."""
+    own_keys: bool,  # whether the rows are the same pieces
+    function_words: frozenset[str],
+) -> dict[str, Any]:
+    """Those of `STATISTICS` that maps alone give: (layers, heads, queries) each."""
     rows, keys = np.arange(mask.shape[1]), np.arange(mask.shape[2])
     best, visible = weights.argmax(-1), mask.sum(-1)
     columns = {
@@ -52,7 +50,8 @@ def row_statistics(
         "punctuation_mass": [is_punctuation(readable(token)) for token in tokens],
         "content_mass": content_pieces(tokens, function_words),
     }
-    found = {"first": best == 0, "first_mass": weights[..., 0]}
+    found = {name: weights @ np.array(column, np.float32) for name, column in columns.items()}
+    found |= {"first": best == 0, "first_mass": weights[..., 0], "peak": weights.max(-1)}
     for name, offset in (("previous", -1), ("same", 0), ("next", 1)):
         place = (rows + offset).clip(0, len(keys) - 1)
         there = ((place == rows + offset) & mask[:, rows, place])[:, None]
@@ -61,73 +60,72 @@ def row_statistics(
     text = np.flatnonzero(~np.array(columns["special_mass"]))
     if len(text) and mask[..., text[-1]].all():
         found["last"] = best == text[-1]
-    if same_pieces:
+    if own_keys:
         groups = reading_groups(tokens)
         words = np.repeat(range(len(groups)), [len(each.indices) for each in groups])
         found["same_word"] = words[best] == words
-    found |= {name: weights @ np.array(column, np.float32) for name, column in columns.items()}
-    chance = mask @ np.array(columns["content_mass"], np.float32) / np.maximum(1, visible)
-    found["content_chance"] = np.broadcast_to(chance[:, None], best.shape)
+    found["content_chance"] = (mask @ np.array(columns["content_mass"], np.float32) / visible.clip(1))[
+        :, None
+    ]
     logs = np.log(weights, out=np.zeros_like(weights), where=weights > 0)
-    entropy = -np.einsum("lhqk,lhqk->lhq", weights, logs)
-    found |= {"peak": weights.max(-1), "entropy": entropy / np.log(np.maximum(2, visible))[:, None]}
+    found["entropy"] = -np.einsum("lhqk,lhqk->lhq", weights, logs) / np.log(visible.clip(2))[:, None]
     found["mean_distance"] = np.einsum("lhqk,qk->lhq", weights, abs(rows[:, None] - keys).astype(np.float32))
-    chooses = (visible > 1)[:, None]
-    return {name: np.where(chooses, each, np.nan).astype(np.float32) for name, each in found.items()}
+    return found
 
 
-@dataclass(frozen=True, eq=False)
-class HeadsOfKind:
+class Sums(NamedTuple):
+    """The statistics summed over rows."""
+
+    totals: Floats  # (STATISTICS, layers, heads)
+    rows: NDArray[np.int64]  # (STATISTICS,) how many rows have each
+
+    def means(self) -> dict[str, Floats]:
+        """Maps each statistic to means (layers, heads); a statistic without rows is left out."""
+        each = zip(NAMES, *self, strict=True)
+        return {name: total / np.float32(rows) for name, total, rows in each if rows}
+
+
+def added(sentences: Iterable[Sums]) -> Sums:
+    """The sums of several sentences together."""
+    totals, rows = zip(*sentences, strict=True)
+    return Sums(sum(totals), sum(rows))
+
+
+class HeadsOfKind(NamedTuple):
     """All heads of one kind over one sentence."""
 
     weights: Floats  # (layers, heads, queries, keys)
-    mask: Bools  # (layers, queries, keys), True = may attend
-    rows: dict[str, Floats]  # maps each statistic to (layers, heads, queries); NaN in rows that are left out
+    mask: BoolArray  # (layers, queries, keys), True = may attend
+    rows: Floats  # (STATISTICS, layers, heads, queries); NaN in rows that are left out
     lengths: Floats | None  # (layers, heads, keys) length of what each key's value writes; None without W^O
 
     @classmethod
     def of(cls, run: Translation, kind: AttentionKind, projections: Projections | None = None) -> HeadsOfKind:
         """Reads a sentence; `contribution` and the lengths need W^O of the model."""
-        trace, site = run.trace, run.config.sites[kind]
-        layers = range(len(trace.layers[kind]))
-        weights = np.stack([trace.weights(kind, layer) for layer in layers])
-        mask = np.stack([trace.mask(kind, layer, 0) for layer in layers])
+        trace, site, lengths = run.trace, run.config.sites[kind], None
+        records = trace.layers[kind]
+        weights = np.stack([trace.weights(kind, layer) for layer in range(len(records))])
+        mask = np.stack([trace.mask(kind, layer, 0) for layer in range(len(records))])
         words = FUNCTION_WORDS[site.key_side]
-        rows = row_statistics(weights, mask, run.labels(kind).keys, site.own_keys, words)
-        if projections is None:
-            return cls(weights, mask, rows, None)
-        added, lengths = (
-            np.stack(
-                [
-                    np.linalg.norm(getattr(record, part).numpy() @ projections(kind, layer), axis=-1)
-                    for layer, record in enumerate(trace.layers[kind])
-                ]
+        known = _row_statistics(weights, mask, run.labels(kind).keys, site.own_keys, words)
+        if projections is not None:
+            known["contribution"], lengths = (
+                np.stack(
+                    [
+                        np.linalg.norm(getattr(record, part).numpy() @ projections(kind, layer), axis=-1)
+                        for layer, record in enumerate(records)
+                    ]
+                )
+                for part in ("output", "value")
             )
-            for part in ("output", "value")
-        )
-        rows["contribution"] = np.where((mask.sum(-1) > 1)[:, None], added, np.nan)
+        rows = np.full((len(NAMES), *weights.shape[:3]), np.nan, np.float32)
+        for name, values in known.items():
+            rows[NAMES.index(name)] = np.where((mask.sum(-1) > 1)[:, None], values, np.nan)
         return cls(weights, mask, rows, lengths)
 
     def sums(self) -> Sums:
         """The statistics, summed over the rows."""
-        return {
-            name: (np.nansum(rows, axis=-1), int((~np.isnan(rows[0, 0])).sum()))
-            for name, rows in self.rows.items()
-        }
-
-
-def added(sentences: Iterable[Sums]) -> Sums:
-    """The sums of several sentences together."""
-    total: Sums = {}
-    for name, (sums, rows) in (each for sentence in sentences for each in sentence.items()):
-        before = total.get(name, (np.float32(0), 0))
-        total[name] = before[0] + sums, before[1] + rows
-    return total
-
-
-def means(sums: Sums) -> dict[str, Floats]:
-    """Maps each statistic to means (layers, heads); a statistic without rows is left out."""
-    return {name: total / np.float32(rows) for name, (total, rows) in sums.items() if rows}
+        return Sums(np.nansum(self.rows, axis=-1), (~np.isnan(self.rows[:, 0, 0])).sum(-1))
 
 
 Grid = list[list[dict[str, float]]]
@@ -137,11 +135,11 @@ MOST_TOKENS = 40
 """Of a translation by which the first heads of an unknown model are chosen."""
 
 
-def grid(sums: Sums) -> Grid:
-    """The means per layer and head, rounded to four decimals."""
-    found, (layers, heads) = means(sums), next(iter(sums.values()))[0].shape
+def grid(sums: Sums, errors: Mapping[str, Floats] | None = None) -> Grid:
+    """Means, and errors (layers, heads), by layer and head, rounded to four decimals."""
+    means, (layers, heads) = sums.means() | dict(errors or {}), sums.totals.shape[1:]
     return [
-        [{name: round(float(each[layer, head]), 4) for name, each in found.items()} for head in range(heads)]
+        [{name: round(float(each[layer, head]), 4) for name, each in means.items()} for head in range(heads)]
         for layer in range(layers)
     ]
 
@@ -151,26 +149,20 @@ def kind_sums(run: Translation, projections: Projections | None = None) -> dict[
     return {kind: HeadsOfKind.of(run, kind, projections).sums() for kind in run.config.sites}
 
 
-def grids(sentences: Iterable[dict[AttentionKind, Sums]]) -> dict[AttentionKind, Grid]:
-    """The means of all sentences by kind; empty without sentences."""
-    read = [*sentences]
-    kinds = read[0] if read else ()
-    return {kind: grid(added(each[kind] for each in read)) for kind in kinds}
-
-
 def measure_heads(
     sentences: Iterable[dict[AttentionKind, Sums]], alignments: CrossAlignments | None = None
 ) -> dict[str, Any]:
-    """Statistics of all heads, and those to open first; gold alignments add errors, and the `aligner`."""
-    heads = {kind.value: table for kind, table in grids(sentences).items()}
-    measured: dict[str, Any] = {"heads": heads}
+    """Means of all heads, and those to open first; gold alignments add errors, and the `aligner`."""
+    read, errors, measured = [*sentences], dict[AttentionKind, Any](), dict[str, Any]()
     if alignments is not None and alignments.pairs:
-        errors = grid({name: (each, 1) for name, each in alignments.errors().items()})
-        for row, more in zip(heads[AttentionKind.CROSS.value], errors, strict=True):
-            row[:] = [head | error for head, error in zip(row, more, strict=True)]
-        best, error = alignments.best()
+        errors, (best, error) = {AttentionKind.CROSS: alignments.errors()}, alignments.best()
         measured["aligner"] = {"heads": best.heads, "rows": best.rows, "aer": round(error, 4)}
-    return {"default": {kind: list(choose_head(table)) for kind, table in heads.items()}} | measured
+    sums = {kind: added(each[kind] for each in read) for kind in (read[0] if read else ())}
+    heads = {kind.value: grid(each, errors.get(kind)) for kind, each in sums.items()}
+    return {
+        "default": {kind: list(choose_head(each)) for kind, each in heads.items()},
+        "heads": heads,
+    } | measured
 
 
 def choose_head(heads: Grid, sharp: bool = False) -> Head:
@@ -199,5 +191,5 @@ def first_heads(model: Any, texts: Iterable[str]) -> dict[str, Head]:
             except (InputError, OverflowedError):
                 continue
 
-    tables = grids(map(kind_sums, runs()))
-    return {kind.value: choose_head(table, not sites[kind].own_keys) for kind, table in tables.items()}
+    heads = measure_heads(map(kind_sums, runs()))["heads"]
+    return {kind: choose_head(table, not sites[kind].own_keys) for kind, table in heads.items()}

@@ -20,22 +20,20 @@ from transformer.families.registry import config_in
 from transformer.storage.description import SURVEY_FILE, measured
 from transformer.storage.files import CheckpointError
 from transformer.storage.packed import Arrays, read_packed, write_packed
-from transformer.text.pairs import DataError
+from transformer.text.pairs import DataError, ReadBounds, filled_lines
 
 if TYPE_CHECKING:
     from transformer.run import Translation
     from transformer.translator import Translator
 
 Ints = NDArray[np.int64]
-MOST_SENTENCES = 500
-MOST_TOKENS = 64
-MOST_BYTES = 256 * 1024
+MOST_SENTENCES, MOST_TOKENS = 500, 64
+BOUNDS = ReadBounds(total=2**20, line=2**14, lines=2_000)
+"""Limits of a visitor's file; tokens are those of one side of a line."""
 FAR = 16
 """Farthest distance with a bar of its own; the last bars hold it and all beyond."""
-MOST = 8
-"""Most tokens in a list of a head."""
-SHOWN = 15
-"""Sentences that are kept of an order: three of each fifth."""
+MOST, SHOWN = 8, 15
+"""Most tokens in a list of a head; sentences that are kept of an order: three of each fifth."""
 
 
 @dataclass(frozen=True)
@@ -60,27 +58,15 @@ def as_line(pair: GoldPair) -> Line:
     return Line(" ".join(pair.source), " ".join(pair.target))
 
 
-def read_upload(content: bytes, translator: Translator) -> tuple[Line, ...]:
+def read_sentences(path: Path, bounds: ReadBounds, translator: Translator) -> tuple[Line, ...]:
     """A visitor's lines: one sentence or `source<TAB>target` each; DataError says which cannot be used."""
-    if len(content) > MOST_BYTES:
-        raise DataError(f"The file has {len(content):,} bytes; the limit is {MOST_BYTES:,} bytes.")
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise DataError("The file is not UTF-8 text; save it as plain text in UTF-8.") from error
-    if "\0" in text:
-        raise DataError("The file holds binary data; save it as plain text in UTF-8.")
-    numbered = [(number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
-    form = "a sentence, or sentence, tab, translation."
-    if not numbered:
-        raise DataError(f"The file is empty; each line needs {form}")
-    if len(numbered) > MOST_SENTENCES:
-        raise DataError(f"The file has {len(numbered):,} sentences; the limit is {MOST_SENTENCES}.")
-    lines = []
-    for number, line in numbered:
-        columns = line.rstrip("\r").split("\t")
-        if len(columns) > 2:
-            raise DataError(f"Line {number} has {len(columns)} columns; give {form}")
+    lines, form = list[Line](), "a sentence, or sentence, tab, translation."
+    for number, line in filled_lines(path, bounds):
+        columns = line.split("\t")
+        if len(columns) > 2 or "\0" in line:
+            raise DataError(f"Line {number} is binary data, or has {len(columns)} columns; give {form}")
+        if len(lines) == MOST_SENTENCES:
+            raise DataError(f"The file has more than {MOST_SENTENCES} sentences.")
         for column, side in zip(columns, ("source", "target"), strict=False):
             try:
                 tokens = len(translator.cut(column, side).ids) + 1
@@ -89,13 +75,15 @@ def read_upload(content: bytes, translator: Translator) -> tuple[Line, ...]:
             if tokens > MOST_TOKENS:
                 raise DataError(f"Line {number} has {tokens} tokens on one side; the limit is {MOST_TOKENS}.")
         lines.append(Line(*columns))
+    if not lines:
+        raise DataError(f"The file is empty; each line needs {form}")
     return tuple(lines)
 
 
 class SurveyExample(NamedTuple):
     """A sentence of the survey, in an order of the sentences."""
 
-    line: Line  # the sentence
+    line: Line
     value: float  # by which the sentences are ordered; of a role, 1 at the threshold
     row: int | None  # the row of the head that counts, from 0; None if no row is marked
 
@@ -113,10 +101,8 @@ class Token(NamedTuple):
 class Profile:
     """All heads of one kind over many sentences; layers and heads count from 0."""
 
-    means: dict[
-        str, Floats
-    ]  # maps each statistic to (layers, heads), over all rows; further as `Survey.means`
-    kept: Floats  # (layers, heads) share of the sentences that show the role of a head
+    means: dict[str, Floats]  # maps each statistic to (layers, heads), over all rows; with gold pairs, errors
+    kept: Floats  # (layers, heads) share of the sentences (for an alignment, gold pairs) that show its role
     distances: Floats  # (layers, heads, 2 FAR + 1) share of the weight at query − key = −FAR … FAR
     chance: Floats  # (layers, 2 FAR + 1) the same for even weights over the visible keys
     # (SORTED, layers, heads, SHOWN) numbers of sentences from the largest value to the smallest; −1 for none
@@ -141,7 +127,7 @@ class Survey:
     pairs: int  # number of gold pairs
     skipped: int = 0  # number of sentences too long for the model
     # share of the source (ALTI+) below which 5 %, 50 % and 95 % of the predictions stay; None if unknown
-    usual: tuple[float, float, float] | None = None
+    usual: tuple[float, ...] | None = None
     date: str = ""  # day of the measurement, of a file
 
     @property
@@ -151,26 +137,22 @@ class Survey:
 
     @property
     def means(self) -> dict[AttentionKind, dict[str, Floats]]:
-        """Per kind, each statistic (layers, heads) over all rows; with gold pairs, also errors."""
+        """The statistics of each kind, as in ``Profile``."""
         return {kind: profile.means for kind, profile in self.profiles.items()}
 
     def roles(self, kind: AttentionKind) -> NDArray[np.str_]:
         """The role of every head (layers, heads)."""
         return roles.assign(self.profiles[kind].means, kind)
 
-    def stability(self, kind: AttentionKind, layer: int, head: int) -> float:
-        """Share of the sentences (of the gold pairs, for the role alignment) that show the role of a head."""
-        return float(self.profiles[kind].kept[layer, head])
-
     def fifths(self, kind: AttentionKind, layer: int, head: int, order: str) -> list[list[SurveyExample]]:
         """Sentences of each fifth of an order (`SORTED`), from the largest values to the smallest."""
-        profile, place, size = self.profiles[kind], (SORTED.index(order), layer, head), SHOWN // 5
+        profile, place = self.profiles[kind], (SORTED.index(order), layer, head)
         columns = (each[place].tolist() for each in (profile.sentences, profile.values, profile.marked))
         fifths: list[list[SurveyExample]] = [[] for _ in range(5)]
         for rank, (number, value, row) in enumerate(zip(*columns, strict=True)):
             if number >= 0:
                 example = SurveyExample(self.lines[number], value, None if row < 0 else row)
-                fifths[rank // size].append(example)
+                fifths[5 * rank // SHOWN].append(example)
         return fifths
 
     def tokens(self, kind: AttentionKind, layer: int, head: int, unit: str, by: str) -> list[Token]:
@@ -184,11 +166,17 @@ class Survey:
 # --- its file -----------------------------------------------------------------------------------------------
 
 _HELD = {
-    **dict.fromkeys(("kept", "distances", "chance", "values", "told"), np.float16),
-    **dict.fromkeys(("sentences", "tokens"), np.int16),
-    "marked": np.int8,
+    "kept": (np.float16, "layers heads"),
+    "distances": (np.float16, "layers heads bars"),
+    "chance": (np.float16, "layers bars"),
+    "sentences": (np.int16, "orders layers heads shown"),
+    "values": (np.float16, "orders layers heads shown"),
+    "marked": (np.int8, "orders layers heads shown"),
+    "tokens": (np.int16, "units lists layers heads listed"),
+    "told": (np.float16, "units lists layers heads listed pair"),
 }
-"""How a file holds the arrays of a profile."""
+"""How a file holds the arrays of a profile, and their axes; a brief file has nothing shown or listed."""
+_SIZES = {"bars": 2 * FAR + 1, "orders": len(SORTED), "units": len(UNITS), "lists": len(LISTS), "pair": 2}
 _KNOWN = {*(each.name for each in (*STATISTICS, *PROFILED, *JUDGED[:2])), "aer_diagonal"}
 """The statistics that pages know; others of a file are read over."""
 _COUNTS = ("sentences", "forced", "pairs", "skipped")
@@ -215,39 +203,33 @@ def write_survey(
     kinds, arrays = {}, Arrays()
     for kind, profile in survey.profiles.items():
         words = {"vocabulary": profile.vocabulary, "counts": profile.counts}
-        kinds[kind.value] = {"means": [*profile.means]} | {
-            name: {} if brief else words[name] for name in words
-        }
+        kinds[kind.value] = {"means": [*profile.means]} | ({key: {} for key in words} if brief else words)
         arrays[f"{kind}.means"] = np.stack([*profile.means.values()]).astype(np.float32)
-        for name, held in _HELD.items():
+        for name, (held, axes) in _HELD.items():
             values = numbers[profile.sentences] if name == "sentences" else getattr(profile, name)
-            if brief and name in ("sentences", "values", "marked", "tokens", "told"):
-                values = values[..., :0, :] if name == "told" else values[..., :0]
+            part = tuple(slice(0 if brief and axis in ("shown", "listed") else None) for axis in axes.split())
             limit = 6e4 if held is np.float16 else np.inf  # of a strength beside a rare pattern
-            arrays[f"{kind}.{name}"] = np.minimum(values, limit).astype(held)
-    told = {"model": survey.model, "sample": fingerprint(lines, gold), **head, "kinds": kinds}
-    told |= {"usual": survey.usual} | {name: getattr(survey, name) for name in _COUNTS}
-    write_packed(directory / SURVEY_FILE, told, arrays)
+            arrays[f"{kind}.{name}"] = np.minimum(values[part], limit).astype(held)
+    entries = {"model": survey.model, "sample": fingerprint(lines, gold), **head, "kinds": kinds}
+    entries |= {"usual": survey.usual} | {name: getattr(survey, name) for name in _COUNTS}
+    write_packed(directory / SURVEY_FILE, entries, arrays)
 
 
 def survey_of(directory: Path, lines: Sequence[Line], gold: Sequence[GoldPair]) -> Survey | None:
     """A model's survey of these sentences; None if there is none, CheckpointError if it is damaged."""
-    head = measured(directory, SURVEY_FILE)
-    if head is None or head.get("sample") != fingerprint(lines, gold):
+    entries = measured(directory, SURVEY_FILE)
+    if entries is None or entries.get("sample") != fingerprint(lines, gold):
         return None
-    with _named(directory / SURVEY_FILE):
-        head, arrays = read_packed(directory / SURVEY_FILE)
+    with _reading(directory / SURVEY_FILE) as (head, arrays):
         every = (*lines, *map(as_line, gold))
         profiles = {
             AttentionKind(kind): _profile(head["kinds"][kind], kind, arrays, size, len(every))
             for kind, size in config_in(directory).sizes.items()
         }
         counts = {name: int(head[name]) for name in _COUNTS}
-        low, middle, high = map(float, head["usual"] or (0, 0, 0))
-        _check(
-            min(counts.values()) >= 0 and isinstance(head["date"], str) and 0 <= low <= middle <= high <= 1
-        )
-        usual = (low, middle, high) if head["usual"] else None
+        usual = tuple(map(float, head["usual"])) if head["usual"] else None
+        _check(min(counts.values()) >= 0 and isinstance(head["date"], str))
+        _check(usual is None or (len(usual) == 3 and [0, *usual, 1] == sorted([0, *usual, 1])))
         return Survey(head["model"], every, profiles, **counts, usual=usual, date=head["date"])
 
 
@@ -255,26 +237,25 @@ def surveyed(directory: Path) -> dict[str, list[list[str]]]:
     """By kind, layer and head, the role by a model's survey, empty if mixed; CheckpointError if damaged."""
     if measured(directory, SURVEY_FILE) is None:
         return {}
-    with _named(directory / SURVEY_FILE):
-        only = tuple(f"{kind}.means" for kind in AttentionKind)
-        head, arrays = read_packed(directory / SURVEY_FILE, only)
-        sizes, found = config_in(directory).sizes, {}
+    found = {}
+    with _reading(directory / SURVEY_FILE, *(f"{kind}.means" for kind in AttentionKind)) as (head, arrays):
+        sizes = config_in(directory).sizes
         _check({*head["kinds"]} == {*sizes})
         for kind, size in sizes.items():
             names = roles.assign(_means(head["kinds"][kind], kind, arrays, size), AttentionKind(kind))
             found[kind] = np.where(names == roles.MIXED, "", names).tolist()
-        return found
+    return found
 
 
 @contextmanager
-def _named(path: Path) -> Iterator[None]:
+def _reading(path: Path, *only: str) -> Iterator[tuple[dict[str, Any], Arrays]]:
     try:
-        yield
+        yield read_packed(path, only or None)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise CheckpointError(f"{path} is damaged; remove it, or write it again.") from error
 
 
-def _check(fits: bool) -> None:
+def _check(fits: bool | np.bool_) -> None:
     if not fits:
         raise ValueError("It says what cannot be of these heads and sentences.")
 
@@ -289,22 +270,19 @@ def _means(words: Mapping[str, Any], kind: str, arrays: Arrays, size: Head) -> d
 
 def _profile(words: Mapping[str, Any], kind: str, arrays: Arrays, size: Head, lines: int) -> Profile:
     """The profile of a kind in a file; ValueError if it does not fit heads, sentences or itself."""
-    found = {name: arrays[f"{kind}.{name}"] for name in _HELD}
-    shown, listed = found["sentences"].shape[-1], found["tokens"].shape[-1]
-    lists = (len(UNITS), len(LISTS), *size, listed)
-    shapes = {"kept": size, "distances": (*size, 2 * FAR + 1), "chance": (size[0], 2 * FAR + 1)}
-    shapes |= dict.fromkeys(("sentences", "values", "marked"), (len(SORTED), *size, shown))
-    shapes |= {"tokens": lists, "told": (*lists, 2)}
-    _check(shown in (0, SHOWN) and listed in (0, MOST))
-    _check(all(each.shape == shapes[name] and np.isfinite(each).all() for name, each in found.items()))
-    numbers, vocabulary, counts = found["sentences"], words["vocabulary"], words["counts"]
-    _check(numbers.min(initial=-1) >= -1 and numbers.max(initial=-1) < lines)
+    found, sizes = {}, _SIZES | {"layers": size[0], "heads": size[1]}
+    sizes |= {"shown": arrays[f"{kind}.values"].shape[-1], "listed": arrays[f"{kind}.tokens"].shape[-1]}
+    _check(sizes["shown"] in (0, SHOWN) and sizes["listed"] in (0, MOST))
+    for name, (held, axes) in _HELD.items():
+        array = arrays[f"{kind}.{name}"]
+        _check(array.shape == tuple(sizes[axis] for axis in axes.split()) and np.isfinite(array).all())
+        found[name] = array.astype(np.float32 if held is np.float16 else int)
+    vocabulary, counts = words["vocabulary"], words["counts"]
+    limits = [(found["sentences"], lines)]
     for unit, tokens in zip(UNITS, found["tokens"], strict=True):
         names, seen = vocabulary.get(unit, []), counts.get(unit, [])
-        _check(tokens.min(initial=-1) >= -1 and tokens.max(initial=-1) < len(names))
+        limits.append((tokens, len(names)))
         _check(all(isinstance(name, str) for name in names) and (len(seen) == 2 or not names))
         _check(all(len(each) == len(names) for each in seen))
-    wide = {
-        name: each.astype(np.float32 if each.dtype == np.float16 else int) for name, each in found.items()
-    }
-    return Profile(_means(words, kind, arrays, size), **wide, vocabulary=vocabulary, counts=counts)
+    _check(all(each.min(initial=-1) >= -1 and each.max(initial=-1) < most for each, most in limits))
+    return Profile(_means(words, kind, arrays, size), **found, vocabulary=vocabulary, counts=counts)

@@ -13,6 +13,7 @@ from explorer.lenses.inside.parts import (
     compared,
     head_rows,
     layer_norm,
+    leaving,
     multi_head,
     output_rows,
     rotated,
@@ -107,13 +108,13 @@ def look_inside(
     sublayer, attention = site.sublayer(layer), multi_head(model, kind, layer)
     trace, residual, n = translation.stream(sublayer), model.residual(sublayer), attention.n_heads
     recorded = (trace.before, trace.read, trace.output, trace.stream)
-    arriving, read, update, leaving = (as_array(each[row]) for each in recorded)
+    stream, read, update, next_stream = (as_array(each[row]) for each in recorded)
     sources = as_array(trace.read if site.own_keys else memory(model, translation))
     w_q, w_k, w_v = (
         Projection(as_array(head_rows(each, n, head).T), as_array(shift(each).view(n, -1)[head]))
         for each in (attention.q_proj, attention.k_proj, attention.v_proj)
     )
-    by_head, bias = (each.numpy() for each in output_rows(model, kind, layer))
+    by_head, bias = output_rows(model, kind, layer)
     query, key = (each.astype(np.float32) for each in (w_q(read), w_k(sources)))
     positions = model.stack(sublayer.side).positions if site.own_keys else None
     turned_query = rotated(positions, torch.from_numpy(query)[None, None], row)[0].numpy()
@@ -121,60 +122,40 @@ def look_inside(
     products = view.key.astype(np.float64) @ view.query[0]
     scaled = products / (divisor := record.score.divisor(view.query.shape[1]))
     outputs = as_array(record.output[:, row])
-    contributions = np.einsum("hd,hdm->hm", outputs, by_head)
-    total = arriving.astype(np.float64) + update
+    contributions = np.einsum("hd,hdm->hm", outputs, by_head.numpy())
+    added = stream.astype(np.float64) + update
     pre, norm = residual.pre_norm, partial(layer_norm, residual.norm)
+    pairs = {
+        "sub-layer input": (norm(stream) if pre else stream, read),
+        "queries": (turned_query, record.query[head, row : row + 1].numpy()),
+        "keys": (turned_key, record.key[head].numpy()),
+        "values": (w_v(sources), record.value[head].numpy()),
+        "heads": (view.weights[0].astype(np.float64) @ view.value, outputs[head]),
+        "sub-layer output": (contributions.sum(0) + bias.numpy(), update),
+        "residual stream": (added if pre else norm(added), next_stream),
+    } | ({"products": (scaled, view.scores[0])} if record.bias is None else {})
     same = partial(compared, OUTPUT_LIMIT[attention.q_proj.weight.dtype])
-    checks = [
-        *view.audit.checks,
-        same("sub-layer input", (norm(arriving) if pre else arriving, read)),
-        same("queries", (turned_query, record.query[head, row : row + 1].numpy())),
-        same("keys", (turned_key, record.key[head].numpy())),
-        same("values", (w_v(sources), record.value[head].numpy())),
-        same("heads", (view.weights[0].astype(np.float64) @ view.value, outputs[head])),
-        same("sub-layer output", (contributions.sum(0) + bias, update)),
-        same("residual stream", (total if pre else norm(total), leaving)),
-    ]
-    if record.bias is None:
-        checks.append(same("products", (scaled, view.scores[0])))
+    checks = [*view.audit.checks, *(same(name, pair) for name, pair in pairs.items())]
     if decoded is not None:
         both, names = (record, decoded.trace.layer(kind, layer)), ("query", "key", "value", "output")
-        pairs = [[getattr(each, name).numpy() for each in both] for name in names]
-        checks.append(same("same as decoded", *pairs))
+        checks.append(same("same as decoded", *([getattr(x, name).numpy() for x in both] for name in names)))
+    rotates = positions is not None and ENCODINGS[model.config.positions].acts == "rotation"
+    rule = "" if record.bias is None else record.bias.name
+    own_bias = None if record.bias is None else (view.scores[0] - scaled).astype(np.float32)
+    spread, w_o = product_spread(record, head), Projection(as_array(by_head[head]), as_array(bias))
+    products, scaled, parts, total = (
+        each.astype(np.float32) for each in (products, scaled, contributions, added)
+    )
     return InsideHead(
-        view=view,
-        stream=arriving,
-        read=read,
-        sources=sources,
-        w_q=w_q,
-        w_k=w_k,
-        w_v=w_v,
-        w_o=Projection(by_head[head].astype(np.float32), bias.astype(np.float32)),
-        query=query,
-        key=key,
-        products=products.astype(np.float32),
-        divisor=divisor,
-        scaled=scaled.astype(np.float32),
-        bias=None if record.bias is None else (view.scores[0] - scaled).astype(np.float32),
-        rule="" if record.bias is None else record.bias.name,
-        rotates=positions is not None and ENCODINGS[model.config.positions].acts == "rotation",
-        spread=product_spread(record, head),
-        outputs=outputs,
-        contributions=contributions.astype(np.float32),
-        update=update,
-        added=total.astype(np.float32),
-        next_stream=leaving,
-        audit=merged(checks),
+        *(view, stream, read, sources, w_q, w_k, w_v, w_o, query, key, products, divisor, scaled),
+        *(own_bias, rule, rotates, spread, outputs, parts, update, total, next_stream, merged(checks)),
     )
 
 
 def memory(model: Network, translation: Translation) -> Tensor:
     """(source, d_model) float32 encoder output that cross-attention reads; NotCapturedError if unrecorded."""
     last = translation.stream(model.config.stacks["encoder"].ends()[-1]).stream
-    encoder = model.stack("encoder")
-    with torch.inference_mode():
-        stream = last.to(device=model.embedding.weight.device, dtype=encoder.dtype)
-        return encoder.final_norm(stream).float().cpu()
+    return leaving(model, "encoder", last).float().cpu()
 
 
 # --- one score, number by number ----------------------------------------------------------------------------

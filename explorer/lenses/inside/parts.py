@@ -70,7 +70,7 @@ def embedding_part(
     """The embedding of the token at a position (from 0), as it enters the encoder or the decoder."""
     factor = model.config.embedding_scale
     same = partial(compared, OUTPUT_LIMIT[model.embedding.weight.dtype])
-    row, trace = as_array(embedding_table(model, side)[token_id]), embedding_trace(translation, side)
+    row, trace = as_array(model.table(side).weight[token_id]), embedding_trace(translation, side)
     scaled, total, received = (as_array(each[position]) for each in (trace.tokens, trace.sum, trace.input))
     encoding = None if trace.positions is None else as_array(trace.positions[position])
     normed = None if trace.norm is None else _normed(trace.norm, total, received)
@@ -92,13 +92,11 @@ def norm_part(model: Network, translation: Translation, sublayer: Sublayer, posi
 
 def final_norm_part(model: Network, translation: Translation, side: Side, position: int) -> NormPart | None:
     """The LayerNorm at the end of a pre-norm stack; None for post-norm, which has none there."""
-    norm = model.stack(side).final_norm
+    norm, last = model.stack(side).final_norm, translation.config.stacks[side].ends()[-1]
     if not isinstance(norm, StreamNorm):
         return None
-    stream = translation.stream(translation.config.stacks[side].ends()[-1]).stream[position]
-    with torch.inference_mode():
-        after = norm(stream.to(norm.weight))
-    return _normed(norm, as_array(stream), as_array(after))
+    stream = translation.stream(last).stream[position]
+    return _normed(norm, as_array(stream), as_array(leaving(model, side, stream)))
 
 
 def _normed(norm: StreamNorm, x: Array, after: Array) -> NormPart:
@@ -119,19 +117,15 @@ def feed_forward_part(
     """The feed-forward network of a layer (from 0) at a token, unit by unit."""
     trace = translation.stream(Sublayer(side, layer, "feed_forward"))
     network, read = model.layer(side, layer).feed_forward, trace.read[position]
+    matrices = [each for each in (network.inner, network.gate) if each is not None]
     with torch.inference_mode():
-        values, *gates = (
-            F.linear(read, each.weight.float().cpu(), shift(each).float().cpu())
-            for each in (network.inner, network.gate)
-            if each is not None
-        )
+        values, *gates = (F.linear(read, exact(x.weight).float(), exact(shift(x)).float()) for x in matrices)
         active = network.activation(gates[0] if gates else values)
         units = active * values if gates else active
-        added = units.abs() * network.outer.weight.float().cpu().norm(dim=0)
+        added = units.abs() * exact(network.outer.weight).float().norm(dim=0)
     total = (units.double() @ exact(network.outer.weight).T + exact(shift(network.outer))).numpy()
-    update = as_array(trace.output[position])
+    update, shown = as_array(trace.output[position]), as_array(active) if gates else None
     check = compared(OUTPUT_LIMIT[network.inner.weight.dtype], "feed-forward", (total, update))
-    shown = as_array(active) if gates else None
     return FeedForwardPart(as_array(read), as_array(units), shown, as_array(added), update, (check,))
 
 
@@ -145,32 +139,29 @@ def addition_check(
     return (compared(OUTPUT_LIMIT[norm.weight.dtype], "residual stream", (leaving, output)),)
 
 
-class StreamPoint(NamedTuple):
-    """The norm of a token's vector at one point of the residual stream."""
-
-    sublayer: Sublayer | None  # the sub-layer that the stream has passed; None at the input of the stack
-    norm: float  # ‖x‖
-
-
 def stream_norms(
     translation: Translation, side: Side, position: int
-) -> tuple[tuple[StreamPoint, ...], Checks]:
-    """The norm of a token's vector from the input of a stack to its end, with a check of what is between."""
-    points = [StreamPoint(None, float(embedding_trace(translation, side).input[position].norm()))]
+) -> tuple[dict[Sublayer | None, float], Checks]:
+    """‖x‖ of a token at a stack's input (None) and after each sub-layer; with a check of what is between."""
+    norms: dict[Sublayer | None, float] = {
+        None: float(embedding_trace(translation, side).input[position].norm())
+    }
     joints = []
     for sublayer in translation.config.stacks[side].passed():
         trace = translation.stream(sublayer)
         after = trace.stream if trace.own_stream is None else trace.own_stream
         pre = translation.config.norm == "pre"
         pair = (after, trace.before + trace.output) if pre else (trace.read, trace.before)
-        joints.append((read_only(pair[0][position]), read_only(pair[1][position])))
-        points.append(StreamPoint(sublayer, float(trace.stream[position].norm())))
-    return tuple(points), (compared(OUTPUT_LIMIT[torch.float32], "joints of the stream", *joints),)
+        joints.append([read_only(each[position]) for each in pair])
+        norms[sublayer] = float(trace.stream[position].norm())
+    return norms, (compared(OUTPUT_LIMIT[torch.float32], "joints of the stream", *joints),)
 
 
-def embedding_table(model: Network, side: Side) -> Tensor:
-    """The embedding table of one side (pieces, d_model)."""
-    return model.table(side).weight.detach()
+def leaving(model: Network, side: Side, stream: Tensor) -> Tensor:
+    """What leaves a stack whose last layer wrote (…, d_model): its final norm of it, if it has one."""
+    stack = model.stack(side)
+    with torch.inference_mode():
+        return stack.final_norm(stream.to(device=model.embedding.weight.device, dtype=stack.dtype))
 
 
 def embedding_trace(translation: Translation, side: Side) -> EmbeddingTrace:
@@ -204,13 +195,11 @@ def logit_lens(
 
     A row names ``count`` tokens; the check compares the last one with the decoded distribution.
     """
-    decoder, written = model.stack("decoder"), translation.steps[step]
-    ends = translation.config.stacks["decoder"].ends()
+    written, ends = translation.steps[step], translation.config.stacks["decoder"].ends()
     streams = [embedding_trace(translation, "decoder").input, *(translation.stream(e).stream for e in ends)]
     with torch.inference_mode():
-        stacked = torch.stack([each[step] for each in streams])
-        stacked = stacked.to(device=model.embedding.weight.device, dtype=decoder.dtype)
-        log_probs = model.logits(decoder.final_norm(stacked)).float().log_softmax(-1).cpu()
+        left = leaving(model, "decoder", torch.stack([each[step] for each in streams]))
+        log_probs = model.logits(left).float().log_softmax(-1).cpu()
     rows = []
     for layers, row in enumerate(log_probs):
         values, ids = row.topk(min(count, len(row)))

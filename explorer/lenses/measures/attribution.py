@@ -7,26 +7,27 @@ cross-attention counts as prefix.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from explorer.lenses.inside.parts import exact, multi_head, output_rows
+from explorer.lenses.inside.parts import exact, leaving, multi_head
 from explorer.lenses.measures import stream
-from explorer.lenses.measures.stream import Writer, recorded, value_biases, values_written
+from explorer.lenses.measures.stream import Heads, UnmeasuredError, Writer, recorded
 from transformer.config import AttentionKind
 from transformer.layers import shift
 from transformer.model import Network
 from transformer.run import Translation
 from transformer.view import Array, AuditReport, read_only
 
+ENCODER, DECODER, CROSS = AttentionKind
+
 # --- Logits -------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class Attribution:
+class Attribution(NamedTuple):
     """Parts that writers add to a logit or to a difference of logits; in nats."""
 
     total: float  # the logit, or the difference, as the model computes it
@@ -57,16 +58,12 @@ def attribution(
     writers, wrote = stream.parts(model, run, "decoder", step)
     numbers, keys = wrote @ direction, dict[AttentionKind, list[Tensor]]()
     numbers[0] += bias
-    for kind, layer, here, weights in _read(model, run, step, direction):
-        keys.setdefault(kind, []).insert(0, weights * (values_written(model, run, kind, layer) @ here))
+    for heads, here in _read(model, run, step, direction):
+        keys.setdefault(heads.kind, []).insert(0, heads.weights()[:, step] * (heads.values() @ here))
+    by_key = {kind: read_only(torch.stack(layers).float()) for kind, layers in keys.items()}
     missed = abs(float(numbers.sum()) - total) / max(1.0, float(numbers.abs().max()))
-    return Attribution(
-        total,
-        writers,
-        read_only(numbers.float()),
-        {kind: read_only(torch.stack(layers).float()) for kind, layers in keys.items()},
-        stream.summed("parts sum to the logit", missed, 1e-4),
-    )
+    audit = stream.summed("parts sum to the logit", missed, 1e-4)
+    return Attribution(total, writers, read_only(numbers.float()), by_key, audit)
 
 
 def by_source(model: Network, run: Translation, step: int, token: int, against: int | None = None) -> Array:
@@ -77,10 +74,9 @@ def by_source(model: Network, run: Translation, step: int, token: int, against: 
     """
     direction, _, _ = _direction(model, run, step, token, against)
     found = torch.zeros(len(run.source_tokens), dtype=torch.float64)
-    for kind, layer, here, weights in _read(model, run, step, direction):
-        if kind is AttentionKind.CROSS:
-            values = values_written(model, run, kind, layer, value_biases(model, kind, layer))
-            found += (weights * (values @ here)).sum(0)
+    for heads, here in _read(model, run, step, direction):
+        if heads.kind is CROSS:
+            found += (heads.weights()[:, step] * (heads.values(heads.b_v) @ here)).sum(0)
     return read_only(found.float())
 
 
@@ -95,27 +91,22 @@ def _direction(
         raise IndexError(f"There is no target token {max(ids)}; there are {len(weight):,}, from 0.")
     stream.needs_step(run, step)
     last = run.stream(model.config.stacks["decoder"].ends()[-1]).stream[step]
-    decoder = model.stack("decoder")
     with torch.inference_mode():
-        read = decoder.final_norm(last.to(device=weight.device, dtype=decoder.dtype))
-        logits = model.logits(read)[ids].double().cpu()
+        logits = model.logits(leaving(model, "decoder", last))[ids].double().cpu()
     signs = torch.tensor([1.0, -1.0], dtype=torch.float64)[: len(ids)]
     constant = 0.0 if bias is None else float(signs @ exact(bias[ids]))
     return signs @ exact(weight[ids]) * model.config.output_scale, float(signs @ logits), constant
 
 
-def _read(
-    model: Network, run: Translation, step: int, direction: Tensor
-) -> Iterator[tuple[AttentionKind, int, Tensor, Tensor]]:
-    """From the decoder's end: kind, layer, the direction there (`pulled`), (heads, keys) weights."""
+def _read(model: Network, run: Translation, step: int, direction: Tensor) -> Iterator[tuple[Heads, Tensor]]:
+    """The attentions from the decoder's end, each with the direction there (`pulled`)."""
     norm = stream.final_norm(model, run, "decoder")
     for each in reversed(stream.written(model, run, "decoder")):
         for passed in (norm, each.norm):
             direction = direction if passed is None else passed.pulled(direction, step)
         norm = None
         if each.kind is not None:
-            weights = recorded(run).weights(each.kind, each.sublayer.layer)[:, step]
-            yield each.kind, each.sublayer.layer, direction, torch.as_tensor(weights).double()
+            yield Heads(model, run, each.kind, each.sublayer.layer), direction
 
 
 # --- Source and prefix --------------------------------------------------------------------------------------
@@ -124,8 +115,7 @@ AT_ONCE = 2**20
 """Numbers of a chunk of rows: memory does not grow with the square of the length."""
 
 
-@dataclass(frozen=True, eq=False)
-class Shares:
+class Shares(NamedTuple):
     """Shares of what was read, for every step; those of a step sum to 1."""
 
     source: Array  # (steps, source) shares of the source tokens
@@ -142,14 +132,14 @@ def alti(model: Network, run: Translation) -> Shares:
     UnmeasuredError as ``recorded``; the latter also if the decoder has no self-attention.
     """
     recorded(run)
-    stream.needs_source_and_prefix(run)
+    if {*run.config.sites} != {*AttentionKind}:
+        raise UnmeasuredError("These shares need an encoder and a decoder with self-attention.")
     worst, blocks = 0.0, dict[AttentionKind, list[Tensor]]()
-    for side in ("encoder", "decoder"):
-        for each in stream.written(model, run, side):
-            if each.kind is not None:
-                mixed, missed = _mixed(model, run, each, each.kind)
-                blocks.setdefault(each.kind, []).append(mixed)
-                worst = max(worst, missed)
+    for each in (*stream.written(model, run, "encoder"), *stream.written(model, run, "decoder")):
+        if each.kind is not None:
+            mixed, missed = _mixed(model, each, Heads(model, run, each.kind, each.sublayer.layer))
+            blocks.setdefault(each.kind, []).append(mixed)
+            worst = max(worst, missed)
     source, prefix = multiplied(run, blocks)
     audit = stream.summed("transformed vectors and biases sum to what each block wrote", worst, 1e-3)
     own = {kind: tuple(each.float().numpy() for each in layers) for kind, layers in blocks.items()}
@@ -158,45 +148,40 @@ def alti(model: Network, run: Translation) -> Shares:
 
 def multiplied(run: Translation, blocks: Mapping[AttentionKind, Sequence[Tensor]]) -> tuple[Array, Array]:
     """(steps, source) and (steps, steps) shares: those of blocks (queries, inputs), layer by layer."""
-    encoder, kinds = torch.eye(len(run.source_tokens)).double(), (AttentionKind.DECODER, AttentionKind.CROSS)
-    for block in blocks[AttentionKind.ENCODER]:
+    encoder, prefix = (
+        torch.eye(len(tokens)).double() for tokens in (run.source_tokens, run.decoder_input_tokens)
+    )
+    for block in blocks[ENCODER]:
         encoder = block @ encoder
-    prefix = torch.eye(len(run.decoder_input_tokens)).double()
     source = torch.zeros(len(prefix), len(encoder)).double()
-    for own, cross in zip(*(blocks[kind] for kind in kinds), strict=True):
+    for own, cross in zip(blocks[DECODER], blocks[CROSS], strict=True):
         source, prefix = (cross[:, :1] * (own @ each) for each in (source, prefix))
         source = source + cross[:, 1:] @ encoder
     return source.float().numpy(), prefix.float().numpy()
 
 
-def _mixed(
-    model: Network, run: Translation, update: stream.SublayerUpdate, kind: AttentionKind
-) -> tuple[Tensor, float]:
+def _mixed(model: Network, update: stream.SublayerUpdate, heads: Heads) -> tuple[Tensor, float]:
     """(queries, inputs) shares of a block, in cross-attention the residual first; how far parts miss it."""
-    layer, across = update.sublayer.layer, kind is AttentionKind.CROSS
-    weights = torch.as_tensor(recorded(run).weights(kind, layer)).double()
-    attention, (rows, bias) = multi_head(model, kind, layer), output_rows(model, kind, layer)
-    always = value_biases(model, kind, layer)  # what every value holds; with pre-norm also of β
-    if update.norm is None and not across:
-        beta = exact(attention.v_proj.weight) @ exact(shift(model.residual(update.sublayer).norm))
-        always = always + beta.view_as(always)
-    heads = values_written(model, run, kind, layer, always)  # (heads, keys, d_model)
+    across, norm, always = heads.kind is CROSS, update.norm, heads.b_v
+    if norm is None and not across:  # with pre-norm, every value holds something of β
+        matrix = exact(multi_head(model, heads.kind, heads.layer).v_proj.weight)
+        always = always + (matrix @ exact(shift(model.residual(update.sublayer).norm))).view_as(always)
+    weights, values = heads.weights(), heads.values(always)  # (heads, keys, d_model)
     residual, wrote = update.record.before.double(), update.record.stream.double()
-    constant = torch.einsum("hqk,hd->qd", weights, (always @ rows)[:, 0]) + bias
-    found, worst, size = [], 0.0, max(1, AT_ONCE // heads[0].numel())
+    constant = torch.einsum("hqk,hd->qd", weights, (always @ heads.w_o)[:, 0]) + heads.b_o
+    found, worst, size = [], 0.0, max(1, AT_ONCE // values[0].numel())
     for start in range(0, len(residual), size):
         here = slice(start, start + size)
         own, whole, rest = residual[here], wrote[here], constant[here]
         count = torch.arange(len(own))
         at = torch.zeros_like(count) if across else count + start  # the place of the residual
-        moved = torch.einsum("hqk,hkd->qkd", weights[:, here], heads)
+        moved = torch.einsum("hqk,hkd->qkd", weights[:, here], values)
         if across:
             moved = torch.cat([torch.zeros_like(own)[:, None], moved], 1)
         moved[count, at] += own
-        if (norm := update.norm) is not None:
-            spread = norm.spread[here]
-            moved = norm.gain * norm.centred(moved) / spread[:, None]
-            rest = norm.gain * norm.centred(rest) / spread + norm.shift
+        if norm is not None:
+            moved = norm.scaled(moved, norm.spread[here][:, None])
+            rest = norm.scaled(rest, norm.spread[here]) + norm.shift
         missed = (moved.sum(1) + rest - whole).norm(dim=-1)
         worst = max(worst, float((missed / whole.norm(dim=-1).clamp(min=1e-6)).max()))
         near = whole.abs().sum(-1, keepdim=True) - (whole[:, None] - moved).abs().sum(-1)

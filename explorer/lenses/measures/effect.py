@@ -6,10 +6,11 @@ Four questions with four answers. *hidden*: the key's score is −∞, and the o
 *Rewired*, the values stay and a head has other weights.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Literal, NamedTuple, TypeVar, get_args
+from itertools import product
+from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
 import numpy as np
 import torch
@@ -51,9 +52,6 @@ class Cut(NamedTuple):
     query: int | None = None  # for this query, from 0; None for all
 
 
-Rows = Sequence[tuple[int, Cut]]  # cuts, each with its row of a batch
-
-
 def _cut_edits(runs: Sequence[Sequence[Cut]], config: ModelConfig) -> Edits:
     """Edits that take keys away in each row of a batch; a query that sees no key any more gets no number."""
     edits: dict[str, list[Edit]] = {}
@@ -63,28 +61,26 @@ def _cut_edits(runs: Sequence[Sequence[Cut]], config: ModelConfig) -> Edits:
             cuts = [(row, cut) for row, cut in every if cut.kind is kind and cut.layer in (None, layer)]
             if cuts:
                 path = site.sublayer(layer).path
-                edits[f"{path}.scores"] = [partial(_hidden, cuts)]
-                edits[f"{path}.weights"] = [partial(_without, cuts)]
+                edits[f"{path}.scores"] = [partial(_hidden, partial(_places, cuts))]
+                edits[f"{path}.weights"] = [partial(_without, partial(_places, cuts))]
     return edits
 
 
-def _taken(cuts: Rows, way: Way, like: Tensor) -> Tensor:
-    """(rows, heads, queries, keys) bool: what is taken away in this way."""
-    taken = torch.zeros_like(like, dtype=torch.bool)
+def _places(cuts: Sequence[tuple[int, Cut]], like: Tensor, *ways: Way) -> Tensor:
+    """(rows, heads, queries, keys) bool: what cuts, each with its row of a batch, take away in these ways."""
+    places = torch.zeros_like(like, dtype=torch.bool)
     for row, cut in cuts:
-        if cut.way == way:
-            heads, queries = (slice(at, None if at is None else at + 1) for at in (cut.head, cut.query))
-            taken[row, heads, queries, list(cut.keys)] = True
-    return taken
+        heads, queries = (slice(at, None if at is None else at + 1) for at in (cut.head, cut.query))
+        places[row, heads, queries, list(cut.keys)] |= cut.way in ways
+    return places
 
 
-def _hidden(cuts: Rows, scores: Tensor, at: At) -> Tensor:
-    return scores.masked_fill(_taken(cuts, "hidden", scores), -torch.inf)
+def _hidden(places: Callable[..., Tensor], scores: Tensor, at: At) -> Tensor:
+    return scores.masked_fill(places(scores, "hidden"), -torch.inf)
 
 
-def _without(cuts: Rows, weights: Tensor, at: At) -> Tensor:
-    zeroed, mean = (_taken(cuts, way, weights) for way in ("zeroed", "mean"))
-    rest = weights.masked_fill(zeroed | mean, 0.0)
+def _without(places: Callable[..., Tensor], weights: Tensor, at: At) -> Tensor:
+    rest, mean = weights.masked_fill(places(weights, "zeroed", "mean"), 0.0), places(weights, "mean")
     if not bool(mean.any()):
         return rest
     assert at.mask is not None
@@ -101,18 +97,23 @@ class Effects:
         assert isinstance(translator.model, EncoderDecoder)
         self._model, self._target = translator.model, target or run.target_ids
         self._source = [*translator.ids(run.source_text), translator.config.eos_id]
-        ((self.base,),) = self._passes(self._source, [()], lambda _: {})
+        (self.base,) = self._log_probs(self._source)
         """(target,) float32: log-probability of every token without a change, in nats."""
 
     @torch.inference_mode()
-    def _passes(
-        self, source: Sequence[int], runs: Sequence[T], edits: Callable[[Sequence[T]], Edits]
-    ) -> Iterator[Tensor]:
-        """(runs of a pass, target) log-probabilities, pass by pass; each takes as many rows as fit."""
+    def _log_probs(
+        self,
+        source: Sequence[int],
+        runs: Sequence[Any] = ((),),
+        edits: Callable[[Sequence[Any]], Edits] = lambda runs: {},
+        tell: Tell = silent,
+    ) -> Tensor:
+        """(runs, target) log-probabilities; a pass takes as many runs as fit. Without edits, of one run."""
         model, device = self._model, self._model.embedding.weight.device
         src, target = (torch.tensor([ids], device=device) for ids in (source, self._target))
         read = torch.tensor([[model.config.bos_id, *self._target[:-1]]], device=device)
         unchanged, rows = model.encode(src), max(1, AT_ONCE // max(len(source), len(self._target)))
+        found = [torch.zeros(0, target.shape[1])]
         for start in range(0, len(runs), rows):
             part = runs[start : start + rows]
             hooks, count = Hooks((), edits(part)), len(part)
@@ -120,18 +121,16 @@ class Effects:
             if any(name.startswith("encoder.") for name in hooks.edits):
                 memory = model.encode(src.expand(count, -1), hooks=hooks)
             features = model.decode(read.expand(count, -1), memory, hooks=hooks).flatten(0, 1)
-            found = token_log_probs(model, features, target.expand(count, -1).flatten())
-            yield found.view(count, -1).cpu()
+            log_probs = token_log_probs(model, features, target.expand(count, -1).flatten())
+            found.append(log_probs.view(count, -1).cpu())
+            tell((start + count) / len(runs))
+        return torch.cat(found)
 
     def changed(
         self, runs: Sequence[T], edits: Callable[[Sequence[T]], Edits], tell: Tell = silent
     ) -> Tensor:
         """(runs, target) Δ log p of every token, float32; `edits` are those of some runs, each a row."""
-        found = [torch.zeros(0, len(self.base))]
-        for part in self._passes(self._source, runs, edits):
-            found.append(part - self.base)
-            tell(sum(map(len, found)) / len(runs))
-        return torch.cat(found)
+        return self._log_probs(self._source, runs, edits, tell) - self.base
 
     def of(self, cuts: Iterable[Sequence[Cut]], tell: Tell = silent) -> Tensor:
         """(runs, target) Δ log p of every token, float32, without what each run's cuts take away."""
@@ -139,12 +138,11 @@ class Effects:
 
     def left_out(self, positions: Iterable[int]) -> Tensor:
         """(target,) Δ log p of the same translation, if some source tokens are not in the text."""
-        gone = set(positions)
-        kept = [each for place, each in enumerate(self._source) if place not in gone]
-        if len(kept) < 2:
+        gone = {*positions}
+        rest = [each for place, each in enumerate(self._source) if place not in gone]
+        if len(rest) < 2:
             raise UnmeasuredError("Without these tokens, no source is left.")
-        (without,) = self._passes(kept, [()], lambda _: {})
-        return without[0] - self.base
+        return self._log_probs(rest)[0] - self.base
 
 
 def on_difference(
@@ -172,7 +170,7 @@ def effect(
     step: Step = None,  # whose token is asked for; None: the one that the query predicts; "all": Σ |Δ log p|
     rows: Iterable[int] | None = None,  # queries, from 0; None for all
     tell: Tell = silent,
-    keys: range | None = None,  # None for all
+    keys: Iterable[int] | None = None,  # None for all
 ) -> Array:
     """Δ log p = log p(y | without the cell) − log p(y) for each cell of a head, by running again for each.
 
@@ -188,14 +186,13 @@ def effect(
     if step != "all":
         needs_step(run, step)
     mask = recorded(run).layer(kind, layer, head).mask().numpy()
-    queries = range(len(mask)) if rows is None else rows
-    cells = [(query, key) for query in queries for key in np.flatnonzero(mask[query]).tolist()]
-    cells = [(query, key) for query, key in cells if keys is None or key in keys]
+    queries, some = (range(n) if x is None else x for n, x in zip(mask.shape, (rows, keys), strict=True))
+    cells = [(query, key) for query, key in product(queries, some) if mask[query, key]]
     cuts = [(Cut(kind, (key,), way, layer, head, query),) for query, key in cells]
     found = np.full(mask.shape, np.nan, dtype=np.float32)
     for (query, key), moved in zip(cells, Effects(translator, run).of(cuts, tell), strict=True):
-        asked = moved.abs().sum() if step == "all" else moved[query if step is None else step]
-        found[query, key] = float(asked)
+        at = query if step is None else step
+        found[query, key] = float(moved.abs().sum() if at == "all" else moved[at])
     return found
 
 

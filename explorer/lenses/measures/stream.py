@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -46,12 +46,6 @@ def recorded(run: Translation) -> AttentionTrace:
     return run.attention
 
 
-def needs_source_and_prefix(run: Translation) -> None:
-    """UnmeasuredError if a run lacks one of the three kinds of attention."""
-    if set(run.config.sites) != set(AttentionKind):
-        raise UnmeasuredError("These shares need an encoder and a decoder with self-attention.")
-
-
 def needs_step(run: Translation, step: int | None) -> None:
     """IndexError if a run has no such step, from 0."""
     if step is not None and not 0 <= step < len(run.steps):
@@ -66,20 +60,10 @@ def summed(name: str, missed: float, limit: float) -> AuditReport:
     return AuditReport((Check(name, missed, limit),), proofs=(_SUMS,), claim="sums up")
 
 
-class Writer(NamedTuple):
-    """Something that wrote to a stream."""
-
-    what: str  # `token`, `position`, `biases` (with every LayerNorm's β), or the name of a sub-layer
-    layer: int | None = None  # its layer, from 0
-    head: int | None = None  # its head, from 0, if it is one
-
-    def __str__(self) -> str:
-        where = "" if self.layer is None else f" L{self.layer + 1}"
-        return f"{self.what.replace('_', '-')}{where}{'' if self.head is None else f' H{self.head + 1}'}"
+# --- what is linear once every σ is fixed -------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class FixedNorm:
+class FixedNorm(NamedTuple):
     """A norm with the σ of a run: linear, but for β. RMSNorm takes no mean, and has no β."""
 
     gain: Tensor  # γ (d_model,)
@@ -88,9 +72,10 @@ class FixedNorm:
     centres: bool  # whether it takes the mean
 
     @classmethod
-    def of(cls, norm: nn.Module, entered: Tensor) -> FixedNorm:
-        """The norm for what entered it (length, d_model)."""
-        assert isinstance(norm, StreamNorm)
+    def of(cls, norm: nn.Module | None, entered: Tensor) -> FixedNorm | None:
+        """The norm for what entered it (length, d_model); None without one."""
+        if not isinstance(norm, StreamNorm):
+            return None
         divisor = spread(norm, entered.double())
         return cls(exact(norm.weight), exact(shift(norm)), divisor, not isinstance(norm, nn.RMSNorm))
 
@@ -98,15 +83,33 @@ class FixedNorm:
         """(…, d_model) without its mean, if the norm takes it."""
         return part - part.mean(-1, keepdim=True) if self.centres else part
 
-    def parts(self, parts: Tensor, place: int) -> Tensor:
-        """(writers, d_model) parts of what entered at a place, the biases first, as parts of what leaves."""
-        found = self.gain * self.centred(parts) / self.spread[place]
-        found[0] += self.shift
-        return found
+    def scaled(self, part: Tensor, spread: Tensor) -> Tensor:
+        """(…, d_model) of a part of what entered where the divisor is ``spread``, without β."""
+        return self.gain * self.centred(part) / spread
 
     def pulled(self, direction: Tensor, place: int) -> Tensor:
         """(d_model,) a direction after the norm, as the one before it that reads the same number."""
         return self.centred(self.gain * direction) / self.spread[place]
+
+
+class Heads:
+    """All heads of an attention of a run and what they write, in float64; errors as ``recorded``."""
+
+    def __init__(self, model: Network, run: Translation, kind: Kind, layer: int) -> None:
+        self.kind, self._trace = AttentionKind(kind), recorded(run)
+        self.layer, self.record = layer, self._trace.layer(kind, layer)
+        attention = multi_head(model, self.kind, layer)
+        self.w_o, self.b_o = output_rows(model, self.kind, layer)  # (heads, d_head, d_model), (d_model,)
+        self.b_v = exact(shift(attention.v_proj)).view(attention.n_heads, 1, -1)
+        """(heads, 1, d_head), which every query gets whatever it reads, since weights sum to 1."""
+
+    def weights(self) -> Tensor:
+        """(heads, queries, keys)"""
+        return torch.as_tensor(self._trace.weights(self.kind, self.layer)).double()
+
+    def values(self, without: Tensor | float = 0.0) -> Tensor:
+        """(heads, keys, d_model) (v − ``without``) W_O: what a key would write with a weight of 1."""
+        return (self.record.value.double() - without) @ self.w_o
 
 
 class SublayerUpdate(NamedTuple):
@@ -125,69 +128,68 @@ def written(model: Network, run: Translation, side: Side) -> tuple[SublayerUpdat
     found = []
     for sublayer in model.config.stacks[side].passed():
         record, residual = run.stream(sublayer), model.residual(sublayer)
-        norm = None if residual.pre_norm else FixedNorm.of(residual.norm, record.before + record.output)
+        norm = FixedNorm.of(None if residual.pre_norm else residual.norm, record.before + record.output)
         found.append(SublayerUpdate(sublayer, kinds.get((side, sublayer.name)), record, norm))
     return tuple(found)
 
 
-def first_norm(run: Translation, side: Side) -> FixedNorm | None:
-    """The norm of the embeddings; None without one."""
-    embedded = embedding_trace(run, side)
-    return None if embedded.norm is None else FixedNorm.of(embedded.norm, embedded.sum)
-
-
 def final_norm(model: Network, run: Translation, side: Side) -> FixedNorm | None:
     """The norm at the end of a pre-norm stack; None with post-norm."""
-    norm = model.stack(side).final_norm
     last = run.stream(model.config.stacks[side].ends()[-1]).stream
-    return FixedNorm.of(norm, last) if isinstance(norm, StreamNorm) else None
+    return FixedNorm.of(model.stack(side).final_norm, last)
 
 
-def value_biases(model: Network, kind: AttentionKind, layer: int) -> Tensor:
-    """(heads, 1, d_head) b_V, which every query gets whatever it reads, since weights sum to 1; float64."""
-    attention = multi_head(model, kind, layer)
-    return exact(shift(attention.v_proj)).view(attention.n_heads, 1, -1)
+# --- writers, and the score of a query and a key ------------------------------------------------------------
 
 
-def values_written(
-    model: Network, run: Translation, kind: AttentionKind, layer: int, without: Tensor | float = 0.0
-) -> Tensor:
-    """(heads, keys, d_model) float64 (v − ``without``) W_O: what a key would write with a weight of 1."""
-    return (recorded(run).layer(kind, layer).value.double() - without) @ output_rows(model, kind, layer)[0]
+class Writer(NamedTuple):
+    """Something that wrote to a stream."""
+
+    what: str  # `token`, `position`, `biases` (with every LayerNorm's β), or the name of a sub-layer
+    layer: int | None = None  # its layer, from 0
+    head: int | None = None  # its head, from 0, if it is one
+
+    def __str__(self) -> str:
+        where = "" if self.layer is None else f" L{self.layer + 1}"
+        return f"{self.what.replace('_', '-')}{where}{'' if self.head is None else f' H{self.head + 1}'}"
 
 
 def parts(
     model: Network, run: Translation, side: Side, place: int, reader: Sublayer | None = None
 ) -> tuple[tuple[Writer, ...], Tensor]:
     """Writers of what a sub-layer reads at a place, or of what leaves the stack; (writers, d_model) parts."""
+
+    def normed(rows: Tensor, norm: FixedNorm | None) -> Tensor:
+        if norm is not None:
+            rows = norm.scaled(rows, norm.spread[place])
+            rows[0] += norm.shift
+        return rows
+
     embedded = embedding_trace(run, side)
     added = {TOKEN: embedded.tokens} | ({} if embedded.positions is None else {POSITION: embedded.positions})
-    names = [Writer(BIASES), *map(Writer, added)]
-    found = torch.stack([torch.zeros_like(embedded.tokens[place]), *(each[place] for each in added.values())])
-    found, norm = found.double(), first_norm(run, side)
-    found = found if norm is None else norm.parts(found, place)
+    names, rows = [Writer(BIASES), *map(Writer, added)], [each[place].double() for each in added.values()]
+    found = torch.stack([torch.zeros_like(rows[0]), *rows])
+    found = normed(found, FixedNorm.of(embedded.norm, embedded.sum))
     for each in written(model, run, side):
         name, layer, update = each.sublayer.name, each.sublayer.layer, each.record.output[[place]].double()
         if each.sublayer == reader:
             residual = model.residual(each.sublayer)
-            norm = FixedNorm.of(residual.norm, each.record.before) if residual.pre_norm else None
+            norm = FixedNorm.of(residual.norm if residual.pre_norm else None, each.record.before)
             break
         if each.kind is None:
             names.append(Writer(name, layer))
         else:
-            rows, bias = output_rows(model, each.kind, layer)
-            heads = recorded(run).layer(each.kind, layer).output[:, place].double()
-            update, found[0] = torch.einsum("hd,hdm->hm", heads, rows), found[0] + bias
-            names += [Writer(name, layer, head) for head in range(len(rows))]
-        found = torch.cat([found, update])
-        found = found if each.norm is None else each.norm.parts(found, place)
+            heads = Heads(model, run, each.kind, layer)
+            update = torch.einsum("hd,hdm->hm", heads.record.output[:, place].double(), heads.w_o)
+            found[0] += heads.b_o
+            names += [Writer(name, layer, head) for head in range(len(update))]
+        found = normed(torch.cat([found, update]), each.norm)
     else:
         norm = final_norm(model, run, side)
-    return tuple(names), found if norm is None else norm.parts(found, place)
+    return tuple(names), normed(found, norm)
 
 
-@dataclass(frozen=True, eq=False)
-class ScoreParts:
+class ScoreParts(NamedTuple):
     """The score of one query and one key as a sum."""
 
     score: float  # as the model computed it, with the bias of positions, before the mask
@@ -227,12 +229,10 @@ def score_parts(
     return ScoreParts(score, asking[0], asked[0], read_only(values.float()), added, audit)
 
 
-_AT_ONCE = 2**22
-"""Numbers of the streams that run at once."""
+# --- what keys carried --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class Carried:
+class Carried(NamedTuple):
     """Vectors that the keys of one head carried to its queries, by their lengths."""
 
     norms: Array  # (queries, keys) ‖α_ij x_j W_V W_O‖
@@ -247,16 +247,14 @@ def carried(model: Network, run: Translation, kind: Kind, layer: int, head: int)
     Returns (queries, keys) lengths in the unit of the stream, the length of every value, and of b_V W_O.
     NotCapturedError and UnmeasuredError as ``recorded``; IndexError if there is no such head.
     """
-    kind, trace = AttentionKind(kind), recorded(run)
-    record = trace.layer(kind, layer, head)
-    rows, bias = output_rows(model, kind, layer)[0][head], value_biases(model, kind, layer)[head]
-    weights = torch.as_tensor(trace.weights(kind, layer, head)).double()
-    own, wrote = (record.value[head].double() - bias) @ rows, record.output[head].double() @ rows
-    missed = weights @ own + weights.sum(-1, keepdim=True) * (bias @ rows) - wrote
+    weights = torch.as_tensor(recorded(run).weights(kind, layer, head)).double()
+    heads = Heads(model, run, kind, layer)
+    own, always = heads.values(heads.b_v)[head], heads.b_v[head] @ heads.w_o[head]
+    wrote = heads.record.output[head].double() @ heads.w_o[head]
+    missed = weights @ own + weights.sum(-1, keepdim=True) * always - wrote
     gap = float(missed.norm(dim=-1).max() / wrote.norm(dim=-1).max().clamp(min=1e-2))
-    lengths, always = own.norm(dim=-1), float((bias @ rows).norm())
-    norms, values = (read_only(each.float()) for each in (weights.abs() * lengths, lengths))
-    return Carried(norms, values, always, summed("parts sum to the head's output", gap, 1e-3))
+    norms, values = (read_only((each * own.norm(dim=-1)).float()) for each in (weights.abs(), 1))
+    return Carried(norms, values, float(always.norm()), summed("parts sum to the head's output", gap, 1e-3))
 
 
 def carried_together(model: Network, run: Translation, kind: Kind, layer: int) -> Array:
@@ -265,11 +263,11 @@ def carried_together(model: Network, run: Translation, kind: Kind, layer: int) -
     Several heads may cancel each other, so it is not the sum of their lengths (Kobayashi et al. 2020, 2.2).
     Returns (queries, keys) float32 lengths; NotCapturedError and UnmeasuredError as ``recorded``.
     """
-    kind = AttentionKind(kind)
-    weights = torch.as_tensor(recorded(run).weights(kind, layer)).double()
-    own = values_written(model, run, kind, layer, value_biases(model, kind, layer))
-    lengths = [torch.einsum("hk,hkd->kd", each, own).norm(dim=-1) for each in weights.unbind(1)]
-    return read_only(torch.stack(lengths).float())
+    heads = Heads(model, run, kind, layer)
+    own, rows = heads.values(heads.b_v), heads.weights().unbind(1)
+    return read_only(
+        torch.stack([torch.einsum("hk,hkd->kd", each, own).norm(dim=-1) for each in rows]).float()
+    )
 
 
 def shares(norms: Array) -> Array:
@@ -281,14 +279,13 @@ def shares(norms: Array) -> Array:
 def carried_map(view: HeadMap, carried: Carried) -> HeadMap:
     """A map, or a window of one, with shares of what was carried for its weights (``carried``)."""
     part = view.window.queries, view.window.keys
-    checks = view.audit.joined(replace(carried.audit, claim=view.audit.claim))
-    return replace(
-        view,
-        weights=shares(carried.norms)[part],
-        measure="carried",
-        measured=carried.norms[part],
-        report=checks,
-    )
+    report = view.audit.joined(replace(carried.audit, claim=view.audit.claim))
+    weights, lengths = shares(carried.norms)[part], carried.norms[part]
+    return replace(view, weights=weights, measure="carried", measured=lengths, report=report)
+
+
+_AT_ONCE = 2**22
+"""Numbers of the streams that run at once."""
 
 
 @torch.inference_mode()
@@ -302,11 +299,10 @@ def value_zeroing(model: Network, run: Translation, kind: Kind, layer: int) -> A
     kind, keys = AttentionKind(kind), recorded(run).layer(kind, layer).shape[2]
     site, device = model.config.sites[kind], model.embedding.weight.device
     stack, causal, read = model.stack(site.query_side), site.query_side == "decoder", None
-    blocks = [each for each in written(model, run, site.query_side) if each.sublayer.layer == layer]
-    whole, part, rule = blocks[-1].record.stream.double(), stack.layers[layer], stack.positions.bias(layer)
+    blocks = [each.record for each in written(model, run, site.query_side) if each.sublayer.layer == layer]
     if causal and AttentionKind.CROSS in model.config.sites:
         read = memory(model, run)[None].to(device)
-    entered = blocks[0].record.before[None].to(device=device, dtype=stack.dtype)
+    entered = blocks[0].before[None].to(device=device, dtype=stack.dtype)
     found, at_once = [], max(1, _AT_ONCE // entered.numel())
 
     def zeroed(original: Tensor, at: At) -> Tensor:
@@ -319,7 +315,9 @@ def value_zeroing(model: Network, run: Translation, kind: Kind, layer: int) -> A
     for first in range(0, keys, at_once):
         count = min(at_once, keys - first)
         rows, source = (None if each is None else each.expand(count, -1, -1) for each in (entered, read))
-        output = part(rows, mask, stack.positions, rule, source, AttentionMask(), hooks=hooks)
-        found.append(1 - torch.cosine_similarity(whole[None], output.double().cpu(), dim=-1))
-    distances: Array = torch.cat(found).T.float().contiguous().numpy()
-    return distances
+        placed = stack.positions, stack.positions.bias(layer)
+        output = stack.layers[layer](rows, mask, *placed, source, AttentionMask(), hooks=hooks)
+        found.append(
+            1 - torch.cosine_similarity(blocks[-1].stream.double()[None], output.double().cpu(), dim=-1)
+        )
+    return torch.cat(found).T.float().contiguous().numpy()

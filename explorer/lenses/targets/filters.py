@@ -1,6 +1,6 @@
 """The next-token distribution of every step under temperature, top-k and top-p."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -16,8 +16,7 @@ LISTED = 12
 """Most tokens listed for a step."""
 
 
-@dataclass(frozen=True)
-class Filtered:
+class Filtered(NamedTuple):
     """One token of a step, before and after."""
 
     token: str  # the piece
@@ -26,13 +25,18 @@ class Filtered:
     after: float  # the probability with which it is drawn
 
 
-@dataclass(frozen=True)
-class FilteredStep:
+class FilteredStep(NamedTuple):
     """The distribution of one step, before and after."""
 
     tokens: tuple[Filtered, ...]  # the most probable tokens and the token written, most probable first
     left: int  # how many tokens can be drawn at all
     mass: float  # the model's probability of all of these together
+
+
+def most_probable(shares: Tensor, most: int, token_id: int) -> list[int]:
+    """The ids of the largest probabilities (vocabulary,), in order; one of them is that of a token."""
+    best: list[int] = shares.topk(min(most, len(shares))).indices.tolist()
+    return best if token_id in best else [*best[:-1], token_id]
 
 
 @torch.inference_mode()
@@ -46,26 +50,17 @@ def filtered_steps(
     dropped = [each for each in changes if isinstance(each, do.DropSource)]
     request = Request(translator, translation.source_text, interventions=dropped)
     rules = constrained(request.rules, changes, translator.token_id, translator.config.eos_id)
-    allowed = torch.cat(
-        [
-            rules.choices(row[None], [ids[: step + 1]], [step + 1 >= request.limit], step)[1]
-            for step, row in enumerate(log_probs)
-        ]
+    allowed = [
+        rules.choices(row[None], [ids[: step + 1]], [step + 1 >= request.limit], step)[1]
+        for step, row in enumerate(log_probs)
+    ]
+    steps = []
+    together = zip(
+        log_probs.exp(), sampling.filtered(torch.cat(allowed)), translation.target_ids, strict=True
     )
-    after = sampling.filtered(allowed)
-    return tuple(
-        _step(translator, before, drawn, token_id)
-        for before, drawn, token_id in zip(log_probs.exp(), after, translation.target_ids, strict=True)
-    )
-
-
-def _step(translator: Translator, before: Tensor, after: Tensor, written: int) -> FilteredStep:
-    best = before.topk(min(LISTED, len(before))).indices.tolist()
-    listed = best if written in best else [*best[:-1], written]
-    left = after > 0
-    pieces = translator.pieces(listed)
-    tokens = tuple(
-        Filtered(piece, token_id, float(before[token_id]), float(after[token_id]))
-        for piece, token_id in zip(pieces, listed, strict=True)
-    )
-    return FilteredStep(tokens, int(left.sum()), float(before[left].sum()))
+    for before, after, written in together:
+        listed, left = most_probable(before, LISTED, written), after > 0
+        shares = before[listed].tolist(), after[listed].tolist()
+        tokens = tuple(map(Filtered, translator.pieces(listed), listed, *shares))
+        steps.append(FilteredStep(tokens, int(left.sum()), float(before[left].sum())))
+    return tuple(steps)

@@ -2,18 +2,19 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from itertools import zip_longest
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from explorer.lenses.targets.filters import most_probable
 from transformer.text.kinds import PART
 from transformer.training.loss import projected_loss
 from transformer.translator import Translator
 
 
-@dataclass(frozen=True)
-class Position:
+class Position(NamedTuple):
     """One position of a target."""
 
     read: str  # the piece that the decoder reads here: the target, shifted right by one
@@ -24,8 +25,7 @@ class Position:
     share: float  # its probability, from 0 to 1
 
 
-@dataclass(frozen=True, eq=False)
-class TrainingView:
+class TrainingView(NamedTuple):
     """A pair as training shows it, and what the model writes on its own."""
 
     positions: tuple[Position, ...]  # the positions of the target, all from one pass
@@ -41,12 +41,8 @@ class TrainingView:
     @property
     def parting(self) -> int | None:
         """The first step (from 0) at which the greedy translation is not the target; or None."""
-        target = tuple(each.token_id for each in self.positions)
-        if target == self.free_ids:
-            return None
-        pairs = zip(target, self.free_ids, strict=False)
-        shorter = min(len(target), len(self.free_ids))
-        return next((i for i, (a, b) in enumerate(pairs) if a != b), shorter)
+        pairs = zip_longest((each.token_id for each in self.positions), self.free_ids)
+        return next((i for i, (a, b) in enumerate(pairs) if a != b), None)
 
 
 @torch.no_grad()
@@ -60,18 +56,16 @@ def lesson(translator: Translator, text: str, target: Sequence[int]) -> Training
     losses = -log_probs[range(len(target)), list(target)]
     best, guesses = log_probs.max(-1)
     read, tokens, guessed = (translator.pieces(ids) for ids in (shifted, target, guesses.tolist()))
-    columns = (read, tokens, target, losses.tolist(), guessed, best.exp().tolist())
+    columns = read, tokens, target, losses.tolist(), guessed, best.exp().tolist()
     free = translator.translate(text, beam_size=1, capture=False)
-    positions = tuple(Position(*each) for each in zip(*columns, strict=True))
-    return TrainingView(positions, features, free.target_tokens, free.target_ids)
+    return TrainingView(tuple(map(Position, *columns)), features, free.target_tokens, free.target_ids)
 
 
 LISTED = 8
 """Most pieces listed for a position."""
 
 
-@dataclass(frozen=True)
-class SmoothedPiece:
+class SmoothedPiece(NamedTuple):
     """One piece, or all others together, at a position."""
 
     token: str  # the piece; empty for all others
@@ -90,8 +84,7 @@ class SmoothedPiece:
         return self.share - self.bare
 
 
-@dataclass(frozen=True)
-class SmoothedPosition:
+class SmoothedPosition(NamedTuple):
     """The loss of one position with label smoothing."""
 
     epsilon: float  # share of the target that is spread over the vocabulary
@@ -121,23 +114,11 @@ def smoothed(translator: Translator, lesson: TrainingView, position: int, epsilo
     read = features * translator.model.config.output_scale
     loss = projected_loss(read, weight, torch.tensor([right], device=weight.device), epsilon, bias)
     log_probs = translator.model.logits(features).float().log_softmax(-1)[0]
-    target = torch.full_like(log_probs, epsilon / len(log_probs))
-    target[right] += 1 - epsilon
-    shares = log_probs.exp()
-    best: list[int] = shares.topk(min(LISTED, len(shares))).indices.tolist()
-    listed = best if right in best else [*best[:-1], right]
-    entries = tuple(
-        SmoothedPiece(piece, float(shares[i]), float(target[i]), float(i == right))
-        for piece, i in zip(translator.pieces(listed), listed, strict=True)
-    )
-    sums = [math.fsum(getattr(each, name) for each in entries) for name in ("share", "target", "bare")]
-    return SmoothedPosition(
-        epsilon,
-        len(log_probs),
-        float(loss),
-        -float(log_probs[right]),
-        -float(log_probs.mean()),
-        entries,
-        listed.index(right),
-        SmoothedPiece("", *(max(0.0, 1 - each) for each in sums)),
-    )
+    shares, pieces = log_probs.exp(), len(log_probs)
+    listed = most_probable(shares, LISTED, right)
+    bare = [float(each == right) for each in listed]
+    targets = [epsilon / pieces + (1 - epsilon) * each for each in bare]
+    entries = tuple(map(SmoothedPiece, translator.pieces(listed), shares[listed].tolist(), targets, bare))
+    rest = SmoothedPiece("", *(max(0.0, 1 - math.fsum(each)) for each in [*zip(*entries, strict=True)][1:]))
+    losses = float(loss), -float(log_probs[right]), -float(log_probs.mean())
+    return SmoothedPosition(epsilon, pieces, *losses, entries, listed.index(right), rest)

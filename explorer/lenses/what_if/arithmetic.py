@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from transformer.view import Array, BoolArray
+
 Doubles = NDArray[np.float64]
 Floats = NDArray[np.floating]
-BoolArray = NDArray[np.bool_]
 SUM_LIMIT = 1e-5
 """Largest deviation from 1 with which a row still counts as summing to 1."""
 
@@ -75,7 +76,7 @@ class Masking(StrEnum):
     """The softmax runs over all keys; masked weights become 0 after it."""
 
 
-def masked_weights(scores: NDArray[np.float32], mask: BoolArray, way: Masking) -> NDArray[np.float32]:
+def masked_weights(scores: Array, mask: BoolArray, way: Masking) -> Array:
     """(queries, keys) weights that a way of masking gives; a row with no weight left is all zeros."""
     received = np.where(mask, scores, np.float32(0)) if way is Masking.ZERO else scores
     weights = softmax(received, mask | (way is not Masking.MINUS_INFINITY))
@@ -85,19 +86,14 @@ def masked_weights(scores: NDArray[np.float32], mask: BoolArray, way: Masking) -
 class Leak(NamedTuple):
     """Share of a map that leaks through a mask."""
 
-    masked: NDArray[np.float32]  # (queries,) weight that each row puts on masked keys
-    sums: NDArray[np.float32]  # (queries,) sum of each row
+    masked: Array  # (queries,) weight that each row puts on masked keys
+    sums: Array  # (queries,) sum of each row
+    unequal: BoolArray  # (queries,) True for rows that do not sum to 1
     cells: int  # number of masked cells
     zeros: int  # number of weights that are exactly 0, masked or not
 
-    @property
-    def unequal(self) -> BoolArray:
-        """(queries,) True for rows that do not sum to 1."""
-        unequal: BoolArray = np.abs(self.sums - 1) > SUM_LIMIT
-        return unequal
 
-
-def leak(weights: NDArray[np.float32], mask: BoolArray) -> Leak:
+def leak(weights: Array, mask: BoolArray) -> Leak:
     """Measures how much of a map (queries, keys) leaks through a mask of the same shape."""
-    hidden = np.where(mask, np.float32(0), weights)
-    return Leak(hidden.sum(-1), weights.sum(-1), int((~mask).sum()), int((weights == 0).sum()))
+    hidden, sums = np.where(mask, np.float32(0), weights).sum(-1), weights.sum(-1)
+    return Leak(hidden, sums, abs(sums - 1) > SUM_LIMIT, int((~mask).sum()), int((weights == 0).sum()))

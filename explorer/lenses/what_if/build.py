@@ -49,7 +49,7 @@ class Plane:
     @property
     def mask(self) -> Tensor:
         """(keys,) True for keys that the row may see."""
-        return self.record.mask(self._window)[0]
+        return self.record.mask()[self.row]
 
     @property
     def units(self) -> Tensor:
@@ -64,26 +64,18 @@ class Plane:
         places: Array = (self.keys @ torch.stack([first, across]).T).numpy()
         return places
 
-    @property
-    def _window(self) -> Window:
-        return Window(self.row, self.row + 1, 0, self.record.shape[2])
-
     def query(self, a: float, b: float, length: float = 1.0) -> Tensor:
         """(d_head,) length · (a k̂_i + b k̂_j)."""
         return length * (a * self.units[0] + b * self.units[1])
 
-    def _built(self, query: Tensor) -> LayerTrace:
-        """The sub-layer with a query (d_head,) in the place of each of its own."""
-        return replace(self.record, query=query.expand_as(self.record.query), used_weights=None)
-
     def scores(self, query: Tensor) -> Tensor:
-        """(keys,) q·k / √d_k, with the bias of positions if there is one."""
-        scores: Tensor = self._built(query).map(self.head, self._window).scores[0]
-        return scores
+        """(keys,) q·k / √d_k, with the bias of positions if there is one, of a query (d_head,) in the row."""
+        asked = replace(self.record, query=query.expand_as(self.record.query), used_weights=None)
+        return asked.map(self.head, Window(self.row, self.row + 1, 0, self.record.shape[2])).scores[0]
 
     def weights(self, query: Tensor) -> Array:
         """(keys,) the softmax of the scores over the keys that the row may see."""
-        weights: Array = self._built(query).weights(self.head, self._window)[0].numpy()
+        weights: Array = attention_weights(self.scores(query), self.mask).numpy()
         return weights
 
     def output(self, weights: Array) -> Array:

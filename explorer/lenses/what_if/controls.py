@@ -25,7 +25,7 @@ from transformer.text.kinds import at_least
 from transformer.text.words import Group, is_punctuation, is_special
 from transformer.trace import AttentionTrace, TokenTrace, trace_of
 from transformer.translator import InputError, Translator
-from transformer.view import AuditReport
+from transformer.view import Array, AuditReport
 
 COUNT = 20
 """Most controls: if there are more, this many are drawn."""
@@ -178,13 +178,6 @@ def encode_moved(translator: Translator, text: str, offset: int) -> AttentionTra
     return trace
 
 
-class Swapped(NamedTuple):
-    """A translation after two words of the source were exchanged."""
-
-    translation: Translation  # of the changed source
-    change: tuple[float, ...]  # (tokens,) distance that each encoding moved, as a share of its norm
-
-
 def words_of(tokens: tuple[str, ...]) -> tuple[Group, ...]:
     """The words of a source as groups of pieces, without special tokens and punctuation."""
     groups = reading_groups(tokens)
@@ -206,8 +199,11 @@ def swapped_order(tokens: tuple[str, ...], one: int, other: int) -> tuple[int, .
 
 
 @torch.inference_mode()
-def swap_words(translator: Translator, text: str, one: int, other: int) -> Swapped:
-    """Translates a text with two words exchanged; InputError if their pieces change, IndexError if absent."""
+def swap_words(translator: Translator, text: str, one: int, other: int) -> tuple[Translation, Array]:
+    """Translates a text with two words exchanged; InputError if their pieces change, IndexError if absent.
+
+    Returns also (tokens,) the distance that each encoding moved, as a share of its norm.
+    """
     eos_id = translator.config.eos_id
     ids = (*translator.ids(text), eos_id)
     order = swapped_order(translator.pieces(ids, "source"), one, other)
@@ -220,4 +216,4 @@ def swap_words(translator: Translator, text: str, one: int, other: int) -> Swapp
     )
     expected = before[list(order)]
     change = (after - expected).norm(dim=-1) / expected.norm(dim=-1)
-    return Swapped(translator.translate(changed), tuple(change.tolist()))
+    return translator.translate(changed), change.cpu().numpy()

@@ -42,19 +42,16 @@ class Bench:
             raise InputError(f"The model has no {kind} self-attention.")
         return range(site.n_layers)
 
-    def word(self, word: str) -> list[int]:
-        """Positions, from 0, of the pieces of a source word."""
-        return _positions(self.translator.pieces(self.translator.ids(self.text), "source"), word)
+    def word(self, word: str, pieces: Sequence[str] | None = None) -> list[int]:
+        """Positions, from 0, of the pieces of a word among those of a text; by default, of the source."""
+        known = self.translator.pieces(self.translator.ids(self.text), "source") if pieces is None else pieces
+        if (ends := find_word(known, word)) is None:
+            raise InputError(f"The word “{word}” is not among the pieces {' '.join(known)}.")
+        return list(range(ends[0], ends[1] + 1))
 
     def step(self, word: str) -> int:
         """The step, from 0, that writes the first piece of a word."""
-        return _positions(self.base.target_tokens, word)[0]
-
-
-def _positions(pieces: Sequence[str], word: str) -> list[int]:
-    if (ends := find_word(pieces, word)) is None:
-        raise InputError(f"The word “{word}” is not among the pieces {' '.join(pieces)}.")
-    return list(range(ends[0], ends[1] + 1))
+        return self.word(word, self.base.target_tokens)[0]
 
 
 class Experiment(NamedTuple):

@@ -2,29 +2,26 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from itertools import zip_longest
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from transformer.config import AttentionKind
 from transformer.run import DecodeStep, Translation
+from transformer.view import Array, BoolArray
 
 Doubles = NDArray[np.float64]
-Floats = NDArray[np.float32]
-Bools = NDArray[np.bool_]
 Pair = tuple[int | None, int | None]
 """Positions in the first and second sequence, from 0; None if a sequence has no matching token."""
 Both = tuple[int, int]
 """Positions in the base run and in the changed run, from 0."""
-UNKNOWN = float("nan")
 
 
 def align_tokens(first: Sequence[str], second: Sequence[str]) -> tuple[Pair, ...]:
     """Pairs two sequences with the fewest edits (Levenshtein), the common beginning first."""
-    start, longest = 0, min(len(first), len(second))
-    while start < longest and first[start] == second[start]:
-        start += 1
+    start = next((i for i, (a, b) in enumerate(zip_longest(first, second)) if a != b), len(first))
     a, b = first[start:], second[start:]
     costs = [list(range(len(b) + 1))]  # number of edits between all prefixes
     for i, token in enumerate(a, start=1):
@@ -57,8 +54,8 @@ class Map(NamedTuple):
 
     rows: Sequence[str]  # tokens of the queries
     columns: Sequence[str]  # tokens of the keys
-    weights: Floats  # (queries, keys)
-    mask: Bools  # (queries, keys), True if a query may attend to the key
+    weights: Array  # (queries, keys)
+    mask: BoolArray  # (queries, keys), True if a query may attend to the key
 
 
 class Difference(NamedTuple):
@@ -66,37 +63,37 @@ class Difference(NamedTuple):
 
     rows: tuple[Pair, ...]  # aligned rows
     columns: tuple[Pair, ...]  # aligned columns
-    first: Floats  # (rows, columns) weights of the first map; 0 for cells that it lacks
-    second: Floats  # the same for the second map
-    compared: Bools  # (rows, columns), True for cells that both maps have and that at least one mask allows
-    values: Floats  # (rows, columns) first − second for compared cells, else 0
-    distances: Floats  # (rows,) ½ Σ |first − second| of rows that both maps have, from 0 to 1; else NaN
+    first: Array  # (rows, columns) weights of the first map; 0 for cells that it lacks
+    second: Array  # the same for the second map
+    compared: (
+        BoolArray  # (rows, columns), True for cells that both maps have and that at least one mask allows
+    )
+    values: Array  # (rows, columns) first − second for compared cells, else 0
+    distances: Array  # (rows,) ½ Σ |first − second| of rows that both maps have, from 0 to 1; else NaN
 
 
 def difference(first: Map, second: Map) -> Difference:
     """Aligns two maps and subtracts the second from the first."""
     axes = align_tokens(first.rows, second.rows), align_tokens(first.columns, second.columns)
-    (a, seen), (b, also) = (
-        [_spread(each, axes, side) for each in (one.weights, one.mask)]
-        for side, one in enumerate((first, second))
-    )
-    rows, columns = (np.array([None not in pair for pair in axis], bool) for axis in axes)
-    compared = rows[:, None] & columns & (seen | also)
+    known = [np.ix_(*([pair[side] is not None for pair in axis] for axis in axes)) for side in (0, 1)]
+    weights = np.zeros((2, len(axes[0]), len(axes[1])), np.float32)
+    mask, both = np.zeros(weights.shape, bool), np.zeros(weights.shape, bool)
+    for side, one in enumerate((first, second)):
+        weights[side][known[side]], mask[side][known[side]], both[side][known[side]] = (
+            one.weights,
+            one.mask,
+            True,
+        )
+    compared = both[0] & both[1] & (mask[0] | mask[1])
+    a, b = weights
+    rows = np.array([None not in pair for pair in axes[0]], bool)
     distances = np.where(rows, np.abs(a - b).sum(-1) / 2, np.float32(np.nan))
     return Difference(*axes, a, b, compared, np.where(compared, a - b, np.float32(0)), distances)
 
 
-def _spread(values: NDArray[Any], axes: tuple[tuple[Pair, ...], ...], side: int) -> NDArray[Any]:
-    """One of the two maps over the rows and columns of both; 0 for cells that it lacks."""
-    spread = np.zeros([len(axis) for axis in axes], values.dtype)
-    spread[np.ix_(*([pair[side] is not None for pair in axis] for axis in axes))] = values
-    return spread
-
-
-def uniform_weights(mask: Bools) -> Floats:
+def uniform_weights(mask: BoolArray) -> Array:
     """A control map: every visible key of a row gets the same weight; a row without keys is all zeros."""
-    visible = mask.sum(-1, keepdims=True)
-    return np.divide(mask, visible, out=np.zeros(mask.shape, np.float32), where=visible > 0, dtype=np.float32)
+    return (mask / mask.sum(-1, keepdims=True).clip(1)).astype(np.float32)
 
 
 class Candidate(NamedTuple):
@@ -151,14 +148,16 @@ class RunDifference:
         site = self.base.config.sites[AttentionKind(kind)]
         return shared[site.query_side], shared[site.key_side]
 
-    def map(self, kind: AttentionKind | str, layer: int, head: int) -> Floats:
+    def map(self, kind: AttentionKind | str, layer: int, head: int) -> Array:
         """(rows, columns): changed − base weights of one head on ``common(kind)``; or NotCapturedError."""
-        cells = [np.ix_(*([pair[side] for pair in axis] for axis in self.common(kind))) for side in (0, 1)]
-        runs = self.base, self.changed
-        base, changed = (run.weights(kind, layer, head)[at] for run, at in zip(runs, cells, strict=True))
+        axes = self.common(kind)
+        base, changed = (
+            run.weights(kind, layer, head)[np.ix_(*([pair[side] for pair in axis] for axis in axes))]
+            for side, run in enumerate((self.base, self.changed))
+        )
         return changed - base
 
-    def largest(self, kind: AttentionKind | str) -> Floats:
+    def largest(self, kind: AttentionKind | str) -> Array:
         """(layers, heads): the largest |changed − base| of each; raises as ``map``."""
         layers, heads = self.base.config.sites[AttentionKind(kind)].n_layers, self.base.config.n_heads
         places = [self.map(kind, layer, head) for layer in range(layers) for head in range(heads)]
@@ -170,42 +169,39 @@ def compare_runs(base: Translation, changed: Translation) -> RunDifference:
 
     A run of a file knows only its most probable tokens. ValueError if the models have different shapes.
     """
-    shapes = [
-        (each.config.sites, each.config.n_heads, each.config.n_target_pieces) for each in (base, changed)
-    ]
+    runs = base, changed
+    shapes = [(run.config.sites, run.config.n_heads, run.config.n_target_pieces) for run in runs]
     if shapes[0] != shapes[1]:
         raise ValueError("The two runs come from models of different shapes; compare runs of one model.")
-    ids, others = base.target_ids, changed.target_ids
-    longest = min(len(ids), len(others))
-    apart = [step for step in range(longest) if ids[step] != others[step]]
-    parting = next(iter(apart), None if len(ids) == len(others) else longest)
-    rows = [
-        None if run.distributions is None else run.distributions().float().cpu().numpy()
-        for run in (base, changed)
+    pairs = enumerate(zip_longest(base.target_ids, changed.target_ids))
+    parting = next((step for step, (one, other) in pairs if one != other), None)
+    end = None if parting is None else parting + 1
+    rows = [None if run.distributions is None else run.distributions().float().cpu().numpy() for run in runs]
+    steps = [
+        _shared_step(pair, [None if each is None else each[at] for each in rows])
+        for at, pair in enumerate(zip(base.steps[:end], changed.steps[:end], strict=False))
     ]
-    steps = []
-    for at in range(longest if parting is None else min(parting + 1, longest)):
-        logs = [None if each is None else each[at] for each in rows]
-        steps.append(_shared_step((base.steps[at], changed.steps[at]), *logs))
     target = align_tokens(base.target_tokens, changed.target_tokens)
     source = align_tokens(base.source_tokens, changed.source_tokens)
     return RunDifference(base, changed, target, source, parting, tuple(steps))
 
 
-def _shared_step(steps: tuple[DecodeStep, DecodeStep], p: Floats | None, q: Floats | None) -> SharedStep:
+def _shared_step(steps: tuple[DecodeStep, DecodeStep], rows: Sequence[Array | None]) -> SharedStep:
     names = {step.token_id: step.token for step in steps}
     names |= {each.token_id: each.token for step in steps for each in step.alternatives}
     logs = []
-    for step, row in zip(steps, (p, q), strict=True):
-        kept = {step.token_id: step.log_prob} | {each.token_id: each.log_prob for each in step.alternatives}
-        logs.append([kept.get(at, UNKNOWN) if row is None else float(row[at]) for at in names])
-    candidates = [Candidate(names[at], at, one, other) for at, one, other in zip(names, *logs, strict=True)]
+    for step, row in zip(steps, rows, strict=True):
+        known = {step.token_id: step.log_prob} | {each.token_id: each.log_prob for each in step.alternatives}
+        logs.append([known.get(at, np.nan) if row is None else float(row[at]) for at in names])
+    candidates = [Candidate(names[at], at, *both) for at, *both in zip(names, *logs, strict=True)]
     candidates.sort(key=lambda each: -np.nanmax((each.base, each.changed)))
-    return SharedStep(*steps, UNKNOWN if p is None or q is None else _divergence(p, q), tuple(candidates))
+    return SharedStep(*steps, _divergence(*rows), tuple(candidates))
 
 
-def _divergence(p: Floats, q: Floats) -> float:
-    """Σ p ln(p / q), in nats, of two distributions (pieces,) given as log-probabilities."""
+def _divergence(p: Array | None, q: Array | None) -> float:
+    """Σ p ln(p / q), in nats, of two distributions (pieces,) given as log-probabilities; NaN if unknown."""
+    if p is None or q is None:
+        return np.nan
     one, other = p.astype(np.float64), q.astype(np.float64)
     with np.errstate(invalid="ignore"):
         terms = np.exp(one) * (one - other)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from explorer.lenses.words.links import GoldPair, Links
-from explorer.lenses.words.reading import Rows
+from explorer.lenses.words.reading import Rows, merge_words
 from transformer.config import AttentionKind
 from transformer.text.words import Group, is_special
 
@@ -20,14 +20,31 @@ if TYPE_CHECKING:
 Rule = Literal["strongest", "mutual"]
 
 
-@dataclass(frozen=True)
-class AlignmentScore:
+class AlignmentScore(NamedTuple):
     """Agreement of links with the gold links, over all sentences together (Och and Ney 2003)."""
 
     aer: float  # alignment error rate, 1 − (|A ∩ S| + |A ∩ P|) / (|A| + |S|)
     precision: float  # |A ∩ P| / |A|
     recall: float  # |A ∩ S| / |S|
     links: int  # number of links found, |A|
+
+    @classmethod
+    def of(cls, counts: NDArray[np.int64]) -> AlignmentScore:
+        """The score of what was counted (``agreement``), or the sum of several."""
+        found, sure, sure_found, possible_found = counts.tolist()
+        precision, recall = possible_found / max(1, found), sure_found / max(1, sure)
+        return cls(float(error_rate(counts)), precision, recall, found)
+
+
+def agreement(links: Links, gold: GoldPair) -> NDArray[np.int64]:
+    """|A|, |S|, |A ∩ S|, |A ∩ P| of one alignment of a pair."""
+    return np.array([len(links), len(gold.sure), len(links & gold.sure), len(links & gold.possible)])
+
+
+def error_rate(counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    """(…) the alignment error rate of counts (…, 4), as ``agreement`` gives them."""
+    found, agreed = counts[..., :2].sum(-1), counts[..., 2:].sum(-1)
+    return 1 - agreed / np.maximum(1, found)
 
 
 @dataclass(frozen=True)
@@ -45,32 +62,14 @@ class Aligner:
 
 def score(alignments: Iterable[Links], gold: Sequence[GoldPair]) -> AlignmentScore:
     """Scores one alignment per gold pair, all pairs together; ValueError if their numbers differ."""
-    found = sure = sure_found = possible_found = 0
-    for links, pair in zip(alignments, gold, strict=True):
-        found += len(links)
-        sure += len(pair.sure)
-        sure_found += len(links & pair.sure)
-        possible_found += len(links & pair.possible)
-    error = 1 - (sure_found + possible_found) / max(1, found + sure)
-    return AlignmentScore(error, possible_found / max(1, found), sure_found / max(1, sure), found)
+    counts = [agreement(*each) for each in zip(alignments, gold, strict=True)]
+    return AlignmentScore.of(np.sum(counts, axis=0))
 
 
 def diagonal(pair: GoldPair) -> Links:
     """A baseline without attention: links each target word to the source word at its relative position."""
     n_source, n_target = len(pair.source), len(pair.target)
     return frozenset(((2 * j + 1) * n_source // (2 * n_target), j) for j in range(n_target))
-
-
-def merge_words(
-    weights: NDArray[np.float32],  # (…, query pieces, key pieces)
-    queries: Sequence[Group],  # words of the rows
-    keys: Sequence[Group],  # words of the columns
-) -> NDArray[np.float32]:
-    """(…, query words, key words): sums over key pieces, means over query pieces; rows keep their sum."""
-    columns = [weights[..., group.start : group.stop].sum(-1) for group in keys]
-    merged = np.stack(columns, axis=-1)
-    rows = [merged[..., group.start : group.stop, :].mean(-2) for group in queries]
-    return np.stack(rows, axis=-2)
 
 
 def word_weights(
@@ -104,21 +103,9 @@ def link_words(
     rule: Rule = "strongest",
 ) -> list[Links]:
     """The links that attention between words implies, per head; a target word without weight has none."""
-    chosen = _strongest(weights, -1)
-    if rule == "mutual":
-        chosen &= _strongest(weights, -2)
-    return [frozenset((int(i), int(j)) for j, i in np.argwhere(head)) for head in chosen & (weights > 0)]
-
-
-def _strongest(weights: NDArray[np.float32], axis: int) -> NDArray[np.bool_]:
-    """Marks the first largest weight along an axis."""
-    chosen = np.zeros(weights.shape, dtype=bool)
-    np.put_along_axis(chosen, np.expand_dims(weights.argmax(axis), axis), True, axis)
-    return chosen
-
-
-def attention_links(
-    weights: NDArray[np.float32], source: Sequence[Group], target: Sequence[Group], *, rows: Rows
-) -> list[Links]:
-    """Each head's links of target words to their strongest source words, from 0."""
-    return link_words(word_weights(weights, source, target, rows=rows))
+    chosen = weights > 0
+    for axis in (-1, -2)[: 1 + (rule == "mutual")]:
+        strongest = np.zeros(weights.shape, dtype=bool)  # the first largest weight along the axis
+        np.put_along_axis(strongest, np.expand_dims(weights.argmax(axis), axis), True, axis)
+        chosen &= strongest
+    return [frozenset((int(i), int(j)) for j, i in np.argwhere(head)) for head in chosen]

@@ -4,6 +4,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
+from pathlib import Path
 
 from transformer.text.words import (
     SPACE,
@@ -71,71 +72,13 @@ def find_word(pieces: Sequence[str], word: str) -> tuple[int, int] | None:
     return None
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
+def _words(language: str) -> frozenset[str]:
+    return frozenset(Path(__file__).with_name(f"{language}.txt").read_text(encoding="utf-8").split())
 
 
-ENGLISH = _words(
-    """
-    a an the this that these those some any no every each either neither both all another such i me
-    my mine myself you your yours yourself yourselves he him his himself she her hers herself it its
-    itself we us our ours ourselves they them their theirs themselves one ones who whom whose which
-    what whatever someone somebody something anyone anybody anything everyone everybody everything
-    nobody nothing none there here where when why how of in to for with on at from by about as into
-    like through after over between out against during without before under around among above below
-    across behind near off up down since until till upon within along toward towards onto beside
-    besides despite per than and or but nor so yet if because although though while whereas unless
-    whether be am is are was were been being have has had having do does did doing done will would
-    shall should can could may might must ought cannot not n't too very just only also even ever
-    never then now again still already i'm i've i'll i'd you're you've you'll you'd he's he'll he'd
-    she's she'll she'd it's it'll it'd we're we've we'll we'd they're they've they'll they'd that's
-    that'll there's here's what's who's where's how's let's don't doesn't didn't won't wouldn't
-    can't couldn't shouldn't isn't aren't wasn't weren't haven't hasn't hadn't mustn't needn't
-    shan't mightn't ain't s t re ve ll d m
-    """
-)
-GERMAN = _words(
-    """
-    der die das den dem des ein eine einen einem einer eines kein keine keinen keinem keiner keines
-    dieser diese dieses diesen diesem jener jene jenes jenen jenem jeder jede jedes jeden jedem alle
-    allen aller alles manche manchen mancher beide beiden solche solcher solchen welcher welche
-    welches welchen welchem ich mich mir mein meine meinen meinem meiner meines du dich dir dein
-    deine deinen deinem deiner deines er ihn ihm sein seine seinen seinem seiner seines sie ihr ihre
-    ihren ihrem ihrer ihres es wir uns unser unsere unseren unserem unserer unseres euch euer eure
-    euren eurem eurer ihnen sich man selbst einander wer wen wem wessen was wo wann warum wie wohin
-    woher wozu worauf woran wovon wofür worüber weshalb wieso jemand jemanden jemandem niemand
-    niemanden niemandem etwas nichts da hier dort dahin hin her in im ins an am ans auf aus bei beim
-    mit nach von vom zu zum zur für über unter vor hinter neben zwischen durch gegen ohne um bis
-    seit während wegen trotz ab außer gegenüber als statt und oder aber denn sondern dass daß ob
-    wenn weil obwohl damit bevor nachdem sobald solange falls sowie bin bist ist sind seid war warst
-    waren wart gewesen sei wäre wären wärst sein habe hast hat haben habt hatte hattest hatten hätte
-    hätten hättest gehabt werde wirst wird werden werdet wurde wurden würde würden würdest worden
-    geworden kann kannst können könnt konnte konnten könnte könnten könntest muss muß musst müssen
-    müsst musste mussten müsste müssten soll sollst sollen sollte sollten solltest will willst
-    wollen wollt wollte wollten möchte möchten möchtest mag mögen darf darfst dürfen durfte dürfte
-    nicht auch nur noch schon sehr so dann nun jetzt doch mal ja wohl eben immer nie niemals wieder
-    mehr zu dazu daran darauf davon dafür darüber darum damit dabei daraus dagegen darin
-    """
-)
-FRENCH = _words(
-    """
-    le la les l un une des du de d au aux ce cet cette ces mon ma mes ton ta tes son sa ses notre
-    nos votre vos leur leurs aucun aucune chaque quelque quelques tout toute tous toutes quel quelle
-    quels quelles je j me m moi tu te t toi il elle on nous vous ils elles se s lui eux y en qui que
-    qu quoi dont où lequel laquelle lesquels lesquelles ceci cela ça c celui celle ceux celles rien
-    personne quelqu'un à dans par pour sur avec sans sous entre vers chez depuis pendant avant après
-    contre comme jusque jusqu et ou mais donc or ni car si quand lorsque puisque parce quoique afin
-    suis es est sommes êtes sont étais était étions étiez étaient été être sera serai seras serons
-    serez seront serait seraient ai as a avons avez ont avais avait avions aviez avaient eu avoir
-    aura aurai auras aurons aurez auront aurait auraient fut furent soit sois soient ne n pas plus
-    jamais très trop aussi bien encore déjà ici là alors même peu
-    """
-)
-SOURCE_LANGUAGES = ENGLISH
-TARGET_LANGUAGES = GERMAN | FRENCH
-"""The project's models translate from English; few German and French words collide."""
-
-
+SOURCE_LANGUAGES = _words("english")
+TARGET_LANGUAGES = _words("german") | _words("french")
+"""Function words. The project's models translate from English; few German and French words collide."""
 SPECIAL, MARK, FUNCTION, CONTENT = range(4)
 """The sorts of a word: special token, punctuation or symbol, function word, content word."""
 

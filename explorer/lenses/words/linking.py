@@ -1,8 +1,9 @@
 """Links read from cross-attention: of the words of any pair by one aligner, of gold pairs by every head."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import partial
+from itertools import chain
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,14 +11,14 @@ from numpy.typing import NDArray
 from explorer.lenses.words.alignment import (
     Aligner,
     AlignmentScore,
-    attention_links,
+    agreement,
     diagonal,
+    error_rate,
     link_words,
-    merge_words,
-    score,
+    word_weights,
 )
 from explorer.lenses.words.links import GoldPair, Links
-from explorer.lenses.words.reading import Rows
+from explorer.lenses.words.reading import Rows, merge_words
 from transformer.config import AttentionKind, ModelConfig
 from transformer.text.pairs import DataError
 from transformer.text.words import Group
@@ -25,8 +26,7 @@ from transformer.training.distributed import ALONE, Workers
 from transformer.translator import Translator
 
 
-@dataclass(frozen=True)
-class Linker:
+class Linker(NamedTuple):
     """A model and the aligner that reads its cross-attention."""
 
     translator: Translator  # the model
@@ -75,91 +75,69 @@ class CrossAlignments:
     """Word alignments by each head of cross-attention, each layer's mean, and that of all, by ``ERRORS``."""
 
     def __init__(self, config: ModelConfig) -> None:
-        layers = range(config.sites[AttentionKind.CROSS].n_layers)
-        self._shape = len(layers), config.n_heads
-        heads = [[(layer, head) for head in range(config.n_heads)] for layer in layers]
-        every = [each for layer in heads for each in layer]
-        self._sources = tuple(dict.fromkeys([*((each,) for each in every), *map(tuple, heads), tuple(every)]))
-        self._found: dict[Aligner, list[Links]] = {
-            Aligner(source, rows): [] for rows in ERRORS.values() for source in self._sources
-        }
-        self._gold: list[GoldPair] = []
-
-    def add(self, translator: Translator, gold: GoldPair) -> None:
-        """Adds one gold pair, with its target forced; raises as ``links``."""
-        self.take(self.links(translator, gold), gold)
+        self._size = layers, heads = config.sites[AttentionKind.CROSS].n_layers, config.n_heads
+        every = tuple(np.ndindex(layers, heads))
+        of_layers = [every[first : first + heads] for first in range(0, len(every), heads)]
+        self._sources = tuple(dict.fromkeys([*((each,) for each in every), *of_layers, every]))
+        self._counts: list[NDArray[np.int64]] = []  # by pair, (aligners, 4); the last one is the diagonal
 
     def links(self, translator: Translator, gold: GoldPair) -> list[Links]:
         """The links of one gold pair, its target forced, by aligner; DataError if a word draws nothing."""
         source, target = " ".join(gold.source), " ".join(gold.target)
         words = typed_words(translator, source, target, gold.place or source)
         trace = translator.force(source, target).trace
-        layers = [trace.weights(AttentionKind.CROSS, layer) for layer in range(self._shape[0])]
-        picked = ([layers[layer][head] for layer, head in source] for source in self._sources)
-        maps = np.stack([np.mean(each, axis=0) for each in picked])
-        return [each for rows in ERRORS.values() for each in attention_links(maps, *words, rows=rows)]
+        layers = [trace.weights(AttentionKind.CROSS, layer) for layer in range(self._size[0])]
+        maps = np.stack([np.mean([layers[i][j] for i, j in heads], axis=0) for heads in self._sources])
+        by_rows = (link_words(word_weights(maps, *words, rows=rows)) for rows in ERRORS.values())
+        return [*chain(*by_rows), diagonal(gold)]
 
     def take(self, links: Sequence[Links], gold: GoldPair) -> None:
         """Adds the links of one forced gold target, as `links` gives them."""
-        for found, each in zip(self._found.values(), links, strict=True):
-            found.append(each)
-        self._gold.append(gold)
+        self._counts.append(np.stack([agreement(each, gold) for each in links]))
 
     @property
     def pairs(self) -> int:
         """Number of gold pairs added."""
-        return len(self._gold)
-
-    def _heads(self, rows: Rows) -> list[list[list[Links]]]:
-        """The links of each layer and head."""
-        layers, heads = self._shape
-        return [[self._found[Aligner(((i, j),), rows)] for j in range(heads)] for i in range(layers)]
-
-    def scores(self, rows: Rows) -> list[list[AlignmentScore]]:
-        """One score per layer and head; `rows` as in `attention_links`."""
-        return [[score(found, self._gold) for found in heads] for heads in self._heads(rows)]
+        return len(self._counts)
 
     @property
-    def alignments(self) -> Mapping[Aligner, Sequence[Links]]:
-        """The links of every pair, by aligner."""
-        return self._found
+    def _total(self) -> NDArray[np.int64]:
+        return np.sum(self._counts, axis=0)
+
+    def _of_heads(self, values: NDArray[Any], rows: Rows) -> NDArray[Any]:
+        """(…, layers, heads, others) of values (…, aligners, others)."""
+        first = [*ERRORS.values()].index(rows) * len(self._sources)
+        layers, heads = self._size
+        return values[..., first : first + layers * heads, :].reshape(*values.shape[:-2], layers, heads, -1)
+
+    def scores(self, rows: Rows) -> list[list[AlignmentScore]]:
+        """One score per layer and head, by rows that predict a word or that read it."""
+        return [[*map(AlignmentScore.of, layer)] for layer in self._of_heads(self._total, rows)]
 
     def best(self) -> tuple[Aligner, float]:
         """The head or mean with the lowest error, and this error; of equal ones, the first."""
-        errors = {aligner: score(links, self._gold).aer for aligner, links in self._found.items()}
-        best = min(errors, key=errors.__getitem__)
-        return best, errors[best]
+        errors = error_rate(self._total)[:-1]
+        rows, source = divmod(int(errors.argmin()), len(self._sources))
+        return Aligner(self._sources[source], [*ERRORS.values()][rows]), float(errors.min())
 
     def errors(self) -> dict[str, Floats]:
         """`aer`, `aer_read` and the baseline `aer_diagonal`, over all pairs: each (layers, heads)."""
-        found = {
-            name: np.array([[each.aer for each in heads] for heads in self.scores(rows)], np.float32)
-            for name, rows in ERRORS.items()
-        }
-        baseline = score(map(diagonal, self._gold), self._gold).aer
-        return found | {"aer_diagonal": np.full_like(found["aer"], baseline)}
+        counts = self._total
+        found = {name: error_rate(self._of_heads(counts, rows)) for name, rows in ERRORS.items()}
+        found["aer_diagonal"] = np.full_like(found["aer"], error_rate(counts[-1]))
+        return {name: each.astype(np.float32) for name, each in found.items()}
 
     def pair_errors(self) -> Floats:
         """The error of each single pair (pairs, layers, heads), by the rows better over all pairs."""
-        errors = self.errors()
-        one, other = (
-            np.array(
-                [
-                    [[score([head[i]], [pair]).aer for head in heads] for heads in self._heads(rows)]
-                    for i, pair in enumerate(self._gold)
-                ],
-                np.float32,
-            )
-            for rows in ERRORS.values()
-        )
-        return np.where(errors["aer_read"] < errors["aer"], other, one)
+        errors, counts = self.errors(), np.stack(self._counts)
+        one, other = (error_rate(self._of_heads(counts, rows)) for rows in ERRORS.values())
+        return np.where(errors["aer_read"] < errors["aer"], other, one).astype(np.float32)
 
 
 def align_gold(translator: Translator, gold: Sequence[GoldPair], workers: Workers = ALONE) -> CrossAlignments:
     """The word alignments of all gold pairs, with their targets forced."""
     collected = CrossAlignments(translator.config)
-
-    found_links = workers.shared_map(partial(collected.links, translator), gold)
-    for found, pair in zip(found_links, gold, strict=True):
-        collected.take(found, pair)
+    links = workers.shared_map(partial(collected.links, translator), gold)
+    for each, pair in zip(links, gold, strict=True):
+        collected.take(each, pair)
     return collected

@@ -54,8 +54,7 @@ def read_view(view: HeadMap, reading: Reading) -> ReadView:
     rows, columns = drawn_groups(naming, reading), drawn_groups(view.key_tokens, reading)
     weights, mask, hidden = read_map(view.weights, view.mask, rows, columns)
     cells = np.ix_([row.start for row in rows], [column.start for column in columns])
-    own = {each.name: getattr(view, each.name) for each in fields(HeadMap)}
-    read = {
+    read = {each.name: getattr(view, each.name) for each in fields(HeadMap)} | {
         "query_tokens": read_tokens(view.query_tokens, rows),
         "predicted_tokens": view.predicted_tokens and read_tokens(view.predicted_tokens, rows),
         "key_tokens": read_tokens(view.key_tokens, columns),
@@ -65,28 +64,18 @@ def read_view(view: HeadMap, reading: Reading) -> ReadView:
         "weights": weights,
         "centres": None,  # of pieces, not of what is drawn
     }
-    first = view.window.query_start, view.window.key_start
     rows, columns = (
-        tuple(Group(each.start + by, each.stop + by, each.text) for each in groups)
-        for groups, by in zip((rows, columns), first, strict=True)
+        tuple(Group(each.start + first, each.stop + first, each.text) for each in groups)
+        for groups, first in ((rows, view.window.query_start), (columns, view.window.key_start))
     )
-    return ReadView(
-        **{**own, **read},
-        hidden=hidden,
-        rows=rows,
-        columns=columns,
-        named=named,
-        derived=view.measure != "weight" or reading.words or mask.shape != view.mask.shape,
-    )
+    derived = view.measure != "weight" or reading.words or mask.shape != view.mask.shape
+    return ReadView(**read, hidden=hidden, rows=rows, columns=columns, named=named, derived=derived)
 
 
 def drawn_groups(tokens: Sequence[str], reading: Reading) -> tuple[Group, ...]:
     """The rows or columns of tokens that are drawn; if the settings would hide all of them, all."""
-    groups = (
-        reading_groups(tokens)
-        if reading.words
-        else tuple(Group(i, i + 1, token.removeprefix(SPACE)) for i, token in enumerate(tokens))
-    )
+    pieces = (Group(i, i + 1, token.removeprefix(SPACE)) for i, token in enumerate(tokens))
+    groups = reading_groups(tokens) if reading.words else tuple(pieces)
     drawn = tuple(
         group
         for group in groups
@@ -96,24 +85,27 @@ def drawn_groups(tokens: Sequence[str], reading: Reading) -> tuple[Group, ...]:
     return drawn or groups
 
 
+def merge_words(weights: Array, queries: Sequence[Group], keys: Sequence[Group]) -> Array:
+    """(…, queries, keys) of (…, rows, columns): sums over key pieces, means over query pieces."""
+    # every other segment between two edges is a group, the others are what is between groups
+    edges = [[edge for each in groups for edge in (each.start, each.stop)] for groups in (queries, keys)]
+    down, across = ([e for e in ends if e < n] for ends, n in zip(edges, weights.shape[-2:], strict=True))
+    sums: Array = np.add.reduceat(np.add.reduceat(weights, across, axis=-1)[..., ::2], down, axis=-2)[
+        ..., ::2, :
+    ]
+    sums /= np.array([[each.stop - each.start] for each in queries], np.float32)
+    return sums
+
+
 def read_map(
     weights: Array, mask: BoolArray, rows: Sequence[Group], columns: Sequence[Group]
 ) -> tuple[Array, BoolArray, Array]:
     """(rows, columns) weights and mask of a head, merged and hidden, and (rows,) the hidden weight."""
     aside = np.ones(weights.shape[1], bool)
-    for column in columns:
-        aside[column.start : column.stop] = False
-    # every other segment between two edges is a group, the others are what is hidden between groups
-    edges = [[edge for each in groups for edge in (each.start, each.stop)] for groups in (rows, columns)]
-    down, across = ([e for e in ends if e < n] for ends, n in zip(edges, weights.shape, strict=True))
-    sizes = np.array([[row.stop - row.start] for row in rows], np.float32)
-    merged, seen = (
-        np.add.reduceat(np.add.reduceat(cells, across, axis=1)[:, ::2], down, axis=0)[::2]
-        for cells in (weights, mask.astype(np.float32))
-    )
-    merged /= sizes
-    hidden: Array = (np.add.reduceat(weights[:, aside], down, axis=0)[::2] / sizes).sum(-1)
-    return merged, seen > 0, hidden
+    aside[[place for column in columns for place in column.indices]] = False
+    hidden = merge_words(weights[:, aside].sum(1, keepdims=True), rows, [Group(0, 1, "")])[:, 0]
+    seen = merge_words(mask.astype(np.float32), rows, columns) > 0
+    return merge_words(weights, rows, columns), seen, hidden
 
 
 def read_tokens(pieces: Sequence[str], groups: Sequence[Group]) -> tuple[str, ...]:

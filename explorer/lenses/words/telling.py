@@ -1,12 +1,11 @@
 """What a head tells of a sentence: links of words, the most telling step, glosses, claims of examples."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from explorer.lenses.words.alignment import merge_words
 from explorer.lenses.words.groups import (
     CONTENT,
     FUNCTION,
@@ -16,7 +15,8 @@ from explorer.lenses.words.groups import (
     reading_groups,
     sort_of,
 )
-from transformer.config import AttentionKind
+from explorer.lenses.words.reading import merge_words
+from transformer.config import AttentionKind, Head
 from transformer.run import Translation
 from transformer.text.words import Group
 
@@ -26,8 +26,7 @@ _NEAR = 0.2
 """Added to the distance of a link, so that a link on the diagonal counts, too."""
 
 
-@dataclass(frozen=True)
-class WordLink:
+class WordLink(NamedTuple):
     """A target word and a source word, each the strongest for the other."""
 
     target: Group  # the pieces of the target word
@@ -38,22 +37,23 @@ class WordLink:
 
 def links(
     weights: NDArray[np.float32], source_tokens: Sequence[str], targets: Sequence[Group]
-) -> tuple[WordLink, ...]:
-    """Target and source words strongest for each other; content words compete among themselves."""
+) -> dict[int, WordLink]:
+    """Target and source words strongest for each other, by the first piece of the target word.
+
+    Content words compete among themselves.
+    """
     sources = reading_groups(source_tokens)
     if not targets or not sources:
-        return ()
-    merged = merge_words(weights, targets, sources)
+        return {}
+    merged, found = merge_words(weights, targets, sources), {}
     content = np.array([sort_of(each.text, TARGET_LANGUAGES) == CONTENT for each in targets])
-    found = []
     for row, target in enumerate(targets):
         best = int(merged[row].argmax())
-        source = sources[best]
-        rivals = merged[content if content[row] else slice(None), best]
+        source, rivals = sources[best], merged[content if content[row] else slice(None), best]
         if sort_of(source.text, SOURCE_LANGUAGES) >= FUNCTION and merged[row, best] >= rivals.max():
             distance = abs(source.start / len(source_tokens) - target.start / len(weights))
-            found.append(WordLink(target, source, float(merged[row, best]), distance))
-    return tuple(found)
+            found[target.start] = WordLink(target, source, float(merged[row, best]), distance)
+    return found
 
 
 def text_words(tokens: Sequence[str]) -> list[Group]:
@@ -69,22 +69,24 @@ def telling_step(
 ) -> int:
     """The step (from 0) with the most telling link: of content words, away from the diagonal, if any."""
     words = [Group(each.start, each.start + 1, each.text) for each in text_words(target_tokens)]
-    linked = {link.target.start: link for link in links(weights, source_tokens, words)}
-    if aligned is not None:
-        known = {(link.target.start, link.source) for link in links(aligned, source_tokens, words)}
-        linked = {start: link for start, link in linked.items() if (start, link.source) in known}
+    linked, known = (
+        links(each, source_tokens, words) for each in (weights, weights if aligned is None else aligned)
+    )
+
+    def merit(word: Group) -> tuple[int, float]:
+        """First the sort of a word and that of its partner, then its link."""
+        sort, link, other = (
+            sort_of(word.text, TARGET_LANGUAGES),
+            *(x.get(word.start) for x in (linked, known)),
+        )
+        if link is None or other is None or link.source != other.source:
+            return sort, 0.0
+        if sort < CONTENT or sort_of(link.source.text, SOURCE_LANGUAGES) < CONTENT:
+            return sort, link.weight * _NEAR
+        return sort + 1 + (link.weight >= CLEAR), link.weight * (_NEAR + link.distance)
+
     every = reading_groups(target_tokens)
-    return max(every, key=lambda word: _merit(word, linked.get(word.start))).start if every else 0
-
-
-def _merit(word: Group, link: WordLink | None) -> tuple[int, float]:
-    """Rank of a word by what it tells: first its sort and that of its partner, then its link."""
-    sort = sort_of(word.text, TARGET_LANGUAGES)
-    if link is None:
-        return sort, 0.0
-    if sort < CONTENT or sort_of(link.source.text, SOURCE_LANGUAGES) < CONTENT:
-        return sort, link.weight * _NEAR
-    return sort + 1 + (link.weight >= CLEAR), link.weight * (_NEAR + link.distance)
+    return max(every, key=merit).start if every else 0
 
 
 def glosses(
@@ -92,41 +94,28 @@ def glosses(
 ) -> dict[int, str]:
     """The source word behind each linked target word, by the position (from 0) of the word's first piece."""
     found = links(weights, source_tokens, text_words(target_tokens))
-    return {link.target.start: link.source.text for link in found}
+    return {start: link.source.text for start, link in found.items()}
 
 
-@dataclass(frozen=True)
-class ClaimHead:
-    """A head that shows a claim."""
+def heads_that_show(run: Translation, target: str, source: str, least: float) -> dict[Head, float]:
+    """Heads whose row predicting a word looks most, and so much, at a source word; the strongest first.
 
-    layer: int  # layer of the cross-attention head, from 0
-    head: int  # the head, from 0
-    weight: float  # its weight on the source word, all pieces together
-
-
-def heads_that_show(run: Translation, target: str, source: str, least: float) -> list[ClaimHead]:
-    """Heads, strongest first, whose row predicting a word looks most, and so much, at a source word."""
+    With their weight on the source word, all its pieces together.
+    """
     row, keys = find_word(run.target_tokens, target), find_word(run.source_tokens, source)
     if row is None or keys is None or run.attention is None:
-        return []
-    found = []
+        return {}
+    found = {}
     for layer in range(run.config.sites[AttentionKind.CROSS].n_layers):
-        rows = run.attention.weights(AttentionKind.CROSS, layer)[:, row[0]]
-        for head, weights in enumerate(rows):
+        for head, weights in enumerate(run.attention.weights(AttentionKind.CROSS, layer)[:, row[0]]):
             weight = float(weights[keys[0] : keys[1] + 1].sum())
             if keys[0] <= int(np.argmax(weights)) <= keys[1] and weight >= least:
-                found.append(ClaimHead(layer, head, weight))
-    return sorted(found, key=lambda shown: -shown.weight)
+                found[layer, head] = weight
+    return dict(sorted(found.items(), key=lambda each: -each[1]))
 
 
-def shared_heads(claim_heads: Sequence[Sequence[ClaimHead]]) -> list[ClaimHead | None]:
+def shared_heads(claims: Sequence[dict[Head, float]]) -> list[Head | None]:
     """One head for each claim, so that one head shows as many as possible; None if no head shows it."""
-    merits: dict[tuple[int, int], tuple[int, float]] = {}
-    for shown in (each for heads in claim_heads for each in heads):
-        count, total = merits.get((shown.layer, shown.head), (0, 0.0))
-        merits[shown.layer, shown.head] = count + 1, total + shown.weight
-    most = max(merits, key=lambda place: merits[place], default=None)
-    return [
-        next((each for each in heads if (each.layer, each.head) == most), heads[0] if heads else None)
-        for heads in claim_heads
-    ]
+    every = {head: [each[head] for each in claims if head in each] for shown in claims for head in shown}
+    most = max(every, key=lambda head: (len(every[head]), sum(every[head])), default=None)
+    return [most if most in shown else next(iter(shown), None) for shown in claims]

@@ -18,6 +18,7 @@ from explorer import lenses
 from explorer.lenses.circuits import sink
 from explorer.lenses.heads import statistics
 from explorer.lenses.heads.roles import strengths
+from explorer.lenses.heads.survey import Line
 from explorer.lenses.heads.surveyor import Profiler
 from explorer.lenses.inside import inside, parts
 from explorer.lenses.measures import effect as effects_of_keys
@@ -64,17 +65,22 @@ def effect_map(b: Bench, kind: str, head: int = HEAD) -> Doubles:
 
 def of_rows(b: Bench, kind: str, head: int = HEAD) -> Doubles:
     rows = statistics.HeadsOfKind.of(b.run, AttentionKind(kind), b.model.output_projection).rows
-    return np.stack([rows[name][LAYER, head] for name in sorted(rows)])
+    rows, known = (
+        dict(zip(statistics.NAMES, rows[:, LAYER, head], strict=True)),
+        second.statistics_of_rows(b, kind),
+    )
+    assert not [name for name, each in rows.items() if np.isfinite(each).any() and name not in known]
+    return np.stack([rows[name] for name in sorted(known)])
 
 
 def means(b: Bench, kind: str) -> dict[str, Doubles]:
-    return statistics.means(statistics.HeadsOfKind.of(b.run, AttentionKind(kind)).sums())
+    return statistics.HeadsOfKind.of(b.run, AttentionKind(kind)).sums().means()
 
 
 def distances(b: Bench, kind: str, head: int = HEAD) -> Doubles:
-    profiler, labels = Profiler(), b.run.labels(kind)
-    profiler.add(statistics.HeadsOfKind.of(b.run, AttentionKind(kind)), labels.queries, labels.keys)
-    found = profiler.profile({}, np.zeros(0), {})
+    profiler = Profiler(AttentionKind(kind))
+    profiler.add(statistics.HeadsOfKind.of(b.run, AttentionKind(kind)), b.run.labels(kind))
+    found = profiler.profile([Line(b.run.source_text)])
     return np.stack([found.distances[LAYER, head], found.chance[LAYER]])
 
 

@@ -111,7 +111,7 @@ class SurveyView:
     def keeping(self, head: Head, strong: str = "") -> str:
         """In how many of the sentences a head shows its role."""
         links = f"{self.survey.pairs} pairs with links made by hand"
-        share = percent(self.survey.stability(self.kind, *head))
+        share = percent(float(self.survey.profiles[self.kind].kept[head]))
         return f"{strong}{share}{strong} of the {links if self.roles[head] == ALIGNMENT else 'sentences'}"
 
     def values(self, statistic: Statistic) -> Floats:

@@ -21,10 +21,11 @@ from explorer.app.shell import frame
 from explorer.figures import heatmap
 from explorer.figures.base import captions, labels
 from explorer.figures.pages.positions import Interval, dots, twin_lines
-from explorer.lenses.what_if.controls import Swapped, encode_moved, swap_words, words_of
+from explorer.lenses.what_if.controls import encode_moved, swap_words, words_of
 from transformer import Translation, Translator
 from transformer.config import AttentionKind, Head
 from transformer.trace import AttentionTrace
+from transformer.view import Array
 
 TWINS_ARE = (
     "{} small models (1.4 million parameters) share data, vocabulary, order of batches and steps. They "
@@ -198,10 +199,10 @@ def swap(text: str, runs: Runs, wanted: tuple[int, int] | None) -> None:
             named, at = options.words(words), (one, other)[i]
             pickers.choose(f"positions.swap.{i}", label, named, at, take, texts=True, labelled=True)
     compute = lambda model: swap_words(model, text, one, other)  # noqa: E731
-    swapped: dict[str, Swapped] = again(runs, ("swap", text, one, other), compute)
+    swapped: dict[str, tuple[Translation, Array]] = again(runs, ("swap", text, one, other), compute)
     if not swapped:
         return
-    changes, alt = spread({name: np.asarray(each.change) for name, each in swapped.items()}, 2)
+    changes, alt = spread({name: change for name, (_, change) in swapped.items()}, 2)
     with left:
         panel(
             "swap",
@@ -210,7 +211,7 @@ def swap(text: str, runs: Runs, wanted: tuple[int, int] | None) -> None:
             f"over {len(tokens)} tokens. 0 means that the encoder does not notice",
             alt=alt,
         )
-    rows = [{"twin": title(name), "translation now": each.translation.text} for name, each in swapped.items()]
+    rows = [{"twin": title(name), "translation now": run.text} for name, (run, _) in swapped.items()]
     right.dataframe(rows, hide_index=True, width="stretch")
 
 

@@ -95,7 +95,7 @@ def embedding(at: Inspected) -> None:
     """A token's row of the table, the row scaled, and the encoding of its position."""
     model, config = at.model.model, at.model.config
     part = parts.embedding_part(model, at.run, at.side, at.position, at.token_id)
-    pieces, d_model = parts.embedding_table(model, at.side).shape
+    pieces, d_model = model.table(at.side).weight.shape
     scaled, added = part.factor != 1, part.position is not None
     root = abs(part.factor - d_model**0.5) < 1e-6
     factor = (rf"\cdot \sqrt{{{d_model}}}" if root else rf"\cdot {part.factor:g}") if scaled else ""

@@ -1,29 +1,31 @@
 """A survey against plain loops over runs, rows and keys; a visitor's file; the file of a survey."""
 
 from collections import Counter, defaultdict
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 from random_models import random_translator
 
+from explorer.app.server.uploads import read_upload
 from explorer.lenses.heads.roles import LISTS
-from explorer.lenses.heads.statistics import HeadsOfKind, added, means
+from explorer.lenses.heads.statistics import HeadsOfKind, added
 from explorer.lenses.heads.survey import (
-    MOST_BYTES,
+    BOUNDS,
     MOST_SENTENCES,
     MOST_TOKENS,
     Line,
     Survey,
     fingerprint,
-    read_upload,
+    read_sentences,
     survey_of,
     surveyed,
     write_survey,
 )
 from explorer.lenses.heads.surveyor import LEAST, Surveyor
 from explorer.lenses.measures.attribution import alti
-from explorer.lenses.measures.stream import values_written
+from explorer.lenses.measures.stream import Heads
 from explorer.lenses.words.groups import reading_groups
 from explorer.lenses.words.links import GoldPair
 from transformer.config import AttentionKind
@@ -115,7 +117,7 @@ def test_queries_are_those_of_the_lowest_entropy(runs, survey, kind):
 def test_the_length_of_the_value_of_the_end_is_that_beside_the_others(translator, runs, survey):
     ratios = []
     for run in runs:
-        lengths = values_written(translator.model, run, CROSS, 2)[3].norm(dim=-1)
+        lengths = Heads(translator.model, run, CROSS, 2).values()[3].norm(dim=-1)
         ratios.append(float(lengths[-1] / lengths[:-1].mean()))
     assert survey.means[CROSS]["eos_value"][2, 3] == pytest.approx(np.mean(ratios), rel=1e-4)
 
@@ -174,7 +176,7 @@ def test_a_survey_is_the_row_by_row_mean_of_its_sentences_and_can_be_stopped(tra
         assert surveyor.survey().lines == (*NUMBERS[:number],)
     running.close()
     runs = [translator.translate(line.source) for line in NUMBERS[:2]]
-    expected = means(added(HeadsOfKind.of(run, ENCODER).sums() for run in runs))
+    expected = added(HeadsOfKind.of(run, ENCODER).sums() for run in runs).means()
     for name in ("entropy", "peak"):
         assert surveyor.survey().means[ENCODER][name] == pytest.approx(expected[name], rel=1e-5)
 
@@ -191,33 +193,38 @@ def test_what_cannot_be_read_is_left_out_and_without_a_choice_there_is_no_survey
     assert surveyor_of(portuguese, lines).survey().sentences == 2
 
 
+def upload(content: bytes, translator: Translator) -> tuple[Line, ...]:
+    return read_upload("lines.txt", content, BOUNDS, partial(read_sentences, translator=translator))
+
+
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
         (b"", "empty"),
         (b" \n\t\n", "empty"),
-        (b"\xff\xfe\x00one", "not UTF-8"),
+        (b"\xff\xfe\x00one", "line is not UTF-8"),
         (b"one\0two", "binary"),
         (b"PK\x03\x04" + bytes(200), "binary"),
         (b"one\ttwo\tthree", "3 columns"),
         (b"\tzwei", "Line 1: The text is empty"),
         (b"one\t \t", "3 columns"),
-        (b"one\n" * (MOST_SENTENCES + 1), "501 sentences"),
+        (b"one\n" * (MOST_SENTENCES + 1), "more than 500 sentences"),
         (b"one\n\n" + b"one " * MOST_TOKENS, "Line 3 has"),
-        (b"one " * MOST_BYTES, "bytes"),
+        (b"one " * BOUNDS.line, "more than 16 KiB"),
+        (b"one\n\n" * BOUNDS.total, "at most 1 MiB"),
     ],
     ids=lambda value: str(value)[:24],
 )
 def test_a_hostile_file_is_refused_in_one_sentence(translator: Translator, content, reason):
     with pytest.raises(DataError, match=reason) as refused:
-        read_upload(content, translator)
+        upload(content, translator)
     assert "\n" not in str(refused.value)
     assert len(str(refused.value)) < 160
 
 
 def test_a_file_of_sentences_and_pairs_is_read(translator: Translator):
     content = "\ufeffone two\r\n\n three\tdrei \n".encode()
-    assert read_upload(content, translator) == (Line("one two"), Line(" three", "drei "))
+    assert upload(content, translator) == (Line("one two"), Line(" three", "drei "))
 
 
 # --- its file -----------------------------------------------------------------------------------------------

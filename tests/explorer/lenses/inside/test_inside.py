@@ -261,14 +261,14 @@ def test_units_of_the_feed_forward_network_give_its_update(model, traced, side):
 
 @pytest.mark.parametrize(("side", "count"), [("encoder", 1 + 2 * 2), ("decoder", 1 + 3 * 3)])
 def test_the_stream_is_measured_after_every_sub_layer(model, traced, side, count):
-    points, checks = parts.stream_norms(traced, side, POSITION)
-    after = [traced.stream(point.sublayer).stream for point in points[1:]]
+    norms, checks = parts.stream_norms(traced, side, POSITION)
+    after = [traced.stream(sublayer).stream for sublayer in [*norms][1:]]
     streams = [parts.embedding_trace(traced, side).input, *after]
     assert passed(checks)
-    assert len(points) == count
-    assert points[0].sublayer is None
-    assert [point.norm for point in points] == pytest.approx([float(x[POSITION].norm()) for x in streams])
-    sublayer = points[2].sublayer
+    assert len(norms) == count
+    assert next(iter(norms)) is None
+    assert [*norms.values()] == pytest.approx([float(x[POSITION].norm()) for x in streams])
+    sublayer = [*norms][2]
     trace = traced.stream(sublayer)
     total = (trace.before + trace.output)[POSITION].numpy()
     assert passed(parts.addition_check(model.model, traced, sublayer, POSITION, total))

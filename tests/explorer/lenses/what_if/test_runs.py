@@ -155,11 +155,11 @@ def test_a_sentence_moved_by_nothing_is_itself_and_only_absolute_encodings_notic
 
 
 def test_only_a_model_without_encoding_does_not_notice_a_swap(encoded):
-    swapped = controls.swap_words(encoded, FIVE, 0, 3)
-    assert swapped.translation.source_text == "four two three one five"
-    assert (max(swapped.change) < 1e-4) == (encoded.name == "none")
-    assert len(swapped.change) == 6
-    assert swapped.translation.attention.audit().passed
+    run, change = controls.swap_words(encoded, FIVE, 0, 3)
+    assert run.source_text == "four two three one five"
+    assert (max(change) < 1e-4) == (encoded.name == "none")
+    assert len(change) == 6
+    assert run.attention.audit().passed
 
 
 def test_the_order_says_where_each_token_stood():

@@ -11,7 +11,6 @@ from explorer.lenses.words import languages
 from explorer.lenses.words.groups import find_word, reading_groups
 from explorer.lenses.words.reading import Reading, read_view, reading_window
 from explorer.lenses.words.telling import (
-    ClaimHead,
     glosses,
     heads_that_show,
     shared_heads,
@@ -253,17 +252,16 @@ def test_the_head_that_follows_a_word_shows_it_and_no_other_nor_without_the_word
     for head in (0, 1):
         key = case.keys("cross", head)[1]
         found = heads_that_show(run, target, case.source_tokens[key].removeprefix("▁"), 0.5)
-        assert [(each.layer, each.head) for each in found] == [
-            (0, other) for other in (0, 1) if case.keys("cross", other)[1] == key
-        ]
-        assert found[0].weight > 0.98
+        assert [*found] == [(0, other) for other in (0, 1) if case.keys("cross", other)[1] == key]
+        assert min(found.values()) > 0.98
     for words in (("Haus", "one", 0), ("eins", "house", 0), ("eins", "one", 1.1)):
-        assert heads_that_show(run, *words) == []
+        assert heads_that_show(run, *words) == {}
 
 
 def test_claims_share_a_head_wherever_one_shows_them():
-    a, b, c = ClaimHead(0, 1, 0.9), ClaimHead(2, 3, 0.7), ClaimHead(1, 1, 0.8)
-    assert shared_heads([[a, b], [b], [], [c]]) == [b, b, None, c]
+    a, b, c = {(0, 1): 0.9}, {(2, 3): 0.7}, {(1, 1): 0.8}
+    assert shared_heads([a | b, b, {}, c]) == [(2, 3), (2, 3), None, (1, 1)]
+    assert shared_heads([a | b, {}]) == [(0, 1), None], "of those that show as many, the strongest"
     assert shared_heads([]) == []
 
 
@@ -278,4 +276,4 @@ def test_any_piece_of_the_source_word_may_have_the_largest_weight(most: int, wei
         attention=SimpleNamespace(weights=lambda kind, layer: weights),
     )
     found = heads_that_show(run, "um", "woodpecker", 0.5)  # type: ignore[arg-type]
-    assert [each.weight for each in found] == [pytest.approx(weight)] * (weight is not None)
+    assert [*found.values()] == [pytest.approx(weight)] * (weight is not None)
