@@ -27,7 +27,6 @@ from transformer.text.pairs import SentencePair, read_pairs
 from transformer.translator import InputError, load_translator
 
 TEXT = "one two three four five"
-LONG = "nine ten eight one two three"
 KINDS = list(AttentionKind)
 ASSETS = Path(__file__).resolve().parents[3] / "assets"
 WAYS: dict[str, dict[str, Any]] = {
