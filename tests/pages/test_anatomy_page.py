@@ -2,10 +2,8 @@
 
 from pathlib import Path
 
-import numpy as np
 import pytest
-import torch
-from app_pages import array, functions, named_charts, run, strip, words
+from app_pages import functions, named_charts, run, words
 from random_models import random_model
 
 from explorer.app.address import session
@@ -13,7 +11,7 @@ from explorer.app.sections.whole_model.diagram import PARTS, boxes, parts
 from transformer.config import TransformerConfig
 from transformer.storage.card import Score
 from transformer.storage.directory import save_checkpoint
-from transformer.translator import Translator, load_translator
+from transformer.translator import Translator
 
 PAGE = "pages/whole_model.py"
 
@@ -27,23 +25,6 @@ def test_every_part_is_drawn_and_proved(model: str, norm: str):
         assert "not verified" not in words(at), part
     more = TransformerConfig(vocab_size=9, norm="pre", embedding_norm=True)
     assert set(PARTS) == set(parts(more)), "the parts of the state"
-
-
-def test_a_layer_norm_and_the_most_active_units_are_those_of_the_model(app_models: Path):
-    model = load_translator(app_models / "random", "cpu").model
-    at = run(PAGE, model="random", step="3", source="2", part="encoder-attention-norm", layer="2")
-    shown = named_charts(at)["anatomy.norm"]
-    x = strip(shown, "x")
-    assert f"μ = {x.mean():.3f}" in words(at)
-    assert f"σ = {x.std():.3f}" in words(at)
-    norm = model.encoder.layers[1].self_attention_residual.norm
-    np.testing.assert_allclose(strip(shown, "LayerNorm(x)"), norm(torch.tensor(x.copy())), atol=1e-4)
-    drawn = named_charts(run(PAGE, model="random", step="3", part="decoder-forward", layer="3"))
-    network = model.decoder.layers[2].feed_forward
-    units = network.activation(network.inner(torch.tensor(strip(drawn["anatomy.forward"], "reads x").copy())))
-    values, ids = (units.abs() * network.outer.weight.norm(dim=0)).topk(8)
-    np.testing.assert_allclose(array(drawn["anatomy.units"]["data"][0]["x"]), values, atol=1e-4)
-    assert drawn["anatomy.units"]["data"][0]["hovertext"] == [f"unit {i + 1}" for i in ids.tolist()]
 
 
 def test_a_card_states_scores_by_test():

@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from app_pages import array, feeds, functions, named_charts, run, words
+from app_pages import feeds, functions, named_charts, run
 
 from explorer import lenses
 from explorer.app.server import models
@@ -23,50 +23,11 @@ def traced():
     return translator, translator.translate(TEXT, capture=Capture(residual=True))
 
 
-def numbers(figure) -> list[list[float]]:
-    notes = [[note.rsplit(": ", 1)[1] for note in row] for row in figure["data"][0]["hovertext"]]
-    return [[float(note.replace("−", "-").replace("–", "nan")) for note in row] for row in notes]
-
-
-@pytest.mark.parametrize("kind", ["encoder", "decoder", "cross"])
-def test_rows_are_weight_carried_and_effect_and_the_answer_hides_words_from_all_heads(traced, kind: str):
-    model, translation = traced
-    drawn = named_charts(opened(kind=kind, **{kind: "2.3"}, source="2"))
-    assert set(drawn) == {"words", "measures"}  # what is folded is not computed
-    found, step = lenses.carried(model.model, translation, kind, 1, 2), 1 if kind == "encoder" else None
-    effects = lenses.effect(model, translation, kind, 1, 2, "hidden", step, [1])[1]
-    expected = [
-        [*translation.weights(kind, 1, 2)[1], np.nan],
-        [*found.norms[1], found.bias],
-        [*effects, np.nan],
-    ]
-    np.testing.assert_allclose(numbers(drawn["measures"]), expected, atol=0.0051)
-    words = lenses.word_effect(model, translation, "cross", "hidden")[1]
-    np.testing.assert_allclose(array(drawn["words"]["data"][0]["x"]), words, atol=1e-4)
-
-
 def test_a_run_that_would_take_hours_is_refused_in_one_sentence(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("explorer.app.maps.measures.MOST_TOKENS", 3)
     at = opened(text="one two three four")
     assert ["for at most 3 tokens a side" in each.value for each in at.error] == [True]
     assert not named_charts(at)
-
-
-def test_the_parts_of_a_difference_of_logits_sum_to_it(traced):
-    model, translation = traced
-    written = translation.steps[1]
-    rival = [each for each in written.alternatives if each.token_id != written.token_id][1]
-    pair = written.token_id, rival.token_id
-    found = lenses.attribution(model.model, translation, 1, *pair)
-    at = opened(view="why", rival=rival.token)
-    drawn, largest = named_charts(at), found.largest(14)
-    assert f"**{largest[0][0]}** spoke most for it" in words(at)
-    bars = array(drawn["parts"]["data"][0]["x"])
-    assert bars.sum() == pytest.approx(found.total, abs=1e-3)
-    assert bars.tolist() == pytest.approx([value for _, value in largest], abs=1e-5)
-    effects = lenses.on_difference(model, translation, 1, rival.token_id)
-    rows = [lenses.by_source(model.model, translation, 1, *pair), effects]
-    np.testing.assert_allclose(numbers(drawn["tokens.cross"]), rows, atol=0.006)
 
 
 def test_the_home_page_shades_tokens_by_their_source_share_one_click_away(traced):

@@ -1,7 +1,6 @@
 """What maps draw, by arithmetic: known heads in every way, masks, what keys carried and did."""
 
 import json
-import re
 from pathlib import Path
 
 import numpy as np
@@ -82,27 +81,6 @@ def test_the_table_has_the_numbers_and_masked_cells_are_empty(app_models: Path):
 
 
 # --- masks --------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_zeros_of_a_known_mask_are_counted_and_a_score_of_zero_leaks(name: str):
-    at = run("pages/masks.py", model=name, text=CASES[name].sentence, mask="zero", decoder="1.1")
-    charts = {each.proto.id.split("-", 2)[2]: json.loads(each.proto.spec) for each in at.get("plotly_chart")}
-    size = len(CASES[name].target_tokens)
-    masked = size * (size - 1) // 2
-    assert f"{masked} of {size * size} cells are masked" in words(at)
-    zeros = re.search(rf"(\d+) of {size * size} weights are exactly 0", words(at))
-    assert zeros is not None
-    assert int(zeros[1]) >= masked
-    drawn = (
-        array(charts[key]["data"][0]["customdata"])[..., 0] for key in ("masks.what-if", "masks.weights")
-    )
-    weights, own = drawn
-    assert weights[0, 1:] == pytest.approx(weights[0, 1])
-    assert weights[0, 1] > 0
-    assert weights.sum(-1) == pytest.approx(1, abs=1e-5)
-    assert (own[~np.tri(size, dtype=bool)] == 0).all()
-    assert all(own[row, key] > 0.99 for row, key in enumerate(CASES[name].keys("decoder", 0)))
 
 
 # --- what keys carried, and what happens without them -------------------------------------------------------

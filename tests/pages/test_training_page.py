@@ -1,18 +1,14 @@
 """The page Training: its sentences and pictures, against the model, and bad addresses."""
 
 import json
-import math
 from functools import partial
 from pathlib import Path
 
 import pytest
-import torch
 from app_pages import charts, run, words
 
 from explorer.app.sections.training.history import table
-from explorer.app.server import models
 from explorer.lenses.targets.history import read_history, write_history
-from transformer.config import TransformerConfig
 from transformer.storage.directory import save_checkpoint
 from transformer.storage.files import read_json
 from transformer.translator import Translator
@@ -35,60 +31,6 @@ def write_log(path: Path) -> Path:
 
 
 opened = partial(run, PAGE, model="random", text=TEXT, target=OWN)
-
-
-def bars(chart: dict) -> dict:
-    return next(each for each in chart["data"] if each["type"] == "bar")
-
-
-def log_probs() -> tuple[torch.Tensor, list[int]]:
-    """(target, pieces) of the own translation, and its ids, from the plain forward pass."""
-    model = models.find("random").translator()
-    config: TransformerConfig = model.config
-    source = torch.tensor([[*model.ids(TEXT), config.eos_id]])
-    target = [*model.cut(OWN, "target").ids, config.eos_id]
-    read = torch.tensor([[config.bos_id, *target[:-1]]])
-    logits = model.model(*(each.to(model.device) for each in (source, read)))[0].cpu()
-    return logits.double().log_softmax(-1), target
-
-
-def test_the_bars_and_the_mean_are_the_cross_entropies_and_the_page_says_where_both_ways_part():
-    found, target = log_probs()
-    expected = [-float(row[token]) for row, token in zip(found, target, strict=True)]
-    at, changed, marked = opened(), opened(changes="ablate_cross_1_1"), opened(step="2")
-    for each in (at, changed, marked):
-        drawn = bars(charts(each)[0])
-        assert drawn["y"] == pytest.approx(expected, abs=1e-5), "changes do not hold here"
-        assert drawn["customdata"] == list(range(len(target)))
-    colours = drawn["marker"]["color"]
-    assert [colour == colours[1] for colour in colours] == [i == 1 for i in range(len(target))]
-    assert "without them" in words(changed)
-    assert f"**{math.fsum(expected) / len(target):.2f} nats** per token" in words(at)
-    free = models.find("random").translator().translate(TEXT, beam_size=1).target_ids
-    step = next(i for i, pair in enumerate(zip(target, free, strict=False)) if pair[0] != pair[1])
-    assert f"**step {step + 1}**" in words(at)
-    assert "never part" in words(run(PAGE, model="random", text=TEXT))
-    size = len(target)
-    assert f"hides {size * (size - 1) // 2} of the {size * size} cells" in words(at)
-
-
-def smoothed_loss(position: int, epsilon: float) -> float:
-    found, target = log_probs()
-    row = found[position]
-    return -float((1 - epsilon) * row[target[position]] + epsilon * row.mean())
-
-
-def test_the_loss_and_its_gradient_are_those_of_the_position_and_the_smoothing():
-    found, target = log_probs()
-    at = opened(view="loss", step="2", smoothing="0.2")
-    assert f"The loss is **{smoothed_loss(1, 0.2):.2f} nats**" in words(at)
-    assert f"{smoothed_loss(1, 0.2):.2f} \\text{{ nats}}" in at.latex[0].value
-    bare, smoothed = [each["x"] for each in charts(at)[1]["data"]]
-    right = float(found[1].exp()[target[1]])
-    assert min(abs(value - (right - 1)) for value in bare) < 1e-5
-    assert min(abs(value - (right - 0.8 - 0.2 / found.shape[1])) for value in smoothed) < 1e-5
-    assert math.fsum(smoothed) == pytest.approx(0, abs=1e-5)
-    assert "it would be 0 only at 100\u00a0%" in words(opened(view="loss", smoothing="0", step="1"))
 
 
 def equation_3(step: int, d_model: int, warmup: int) -> float:

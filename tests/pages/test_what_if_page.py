@@ -13,8 +13,6 @@ from streamlit.testing.v1 import AppTest
 
 from explorer.app.server import models
 from explorer.app.shell import changed
-from explorer.figures.base import labels
-from explorer.lenses import compare_runs
 from explorer.lenses.what_if.controls import random_heads
 from transformer import Translator
 from transformer import interventions as do
@@ -221,30 +219,6 @@ def test_a_click_on_a_word_hides_it_and_another_click_shows_it_again():
 
 def bars(at: AppTest) -> list[float]:
     return next(list(one["x"]) for chart in charts(at) for one in chart["data"] if one["type"] == "bar")
-
-
-CHANGES = (
-    *(do.ablate("cross", 0, 0, "zero"), do.hide(1), do.no_positions("encoder")),
-    *(do.drop_sublayer("decoder", 0, "feed_forward"), do.choose(0, "▁drei")),
-)
-
-
-@pytest.mark.parametrize("change", CHANGES, ids=str)
-def test_the_bars_are_the_differences_of_two_runs_of_the_same_text(change: do.Intervention):
-    at, translator = opened(change), models.find("random").translator()
-    free = compare_runs(base(), translator.translate(TEXT, interventions=[change]))
-    if isinstance(change, do.Choose):
-        expected = free.delta_log_p
-        assert "**▁drei**".replace("▁", "") in words(at)
-    else:
-        changed = translator.force(TEXT, base().target_ids, interventions=[change])
-        expected = [b - a for a, b in zip(base().log_probs, changed.log_probs, strict=True)]
-    assert bars(at) == pytest.approx(list(expected), abs=1e-5)
-    parts = "stays the same" if free.parting is None else f"The translations part at step {free.parting + 1}."
-    assert parts in words(at)
-    last = free.parting is not None and free.parting < len(free.steps)
-    likely = free.steps[free.parting if last else free.kl.argmax()].candidates[:8]
-    assert list(at.table[0].value["token"]) == [labels.piece(each.token) for each in likely]
 
 
 def test_a_tiny_change_is_told_and_coloured_with_the_digits_that_it_needs():

@@ -1,8 +1,6 @@
 """What figures compute, against arithmetic of their own: cells, links, places, clicks; what they refuse."""
 
-import base64
 import itertools
-import json
 import textwrap
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import plotly.io
 import pytest
-from closed_form import CASES, KNOWN
 from head_views import decoder_view, view
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,7 +19,7 @@ from explorer.figures import Tile, heatmap, heatmap_spec, lines, to_json
 from explorer.figures.base import labels, style
 from explorer.figures.base.strips import pooled
 from explorer.figures.maps.alignment import NAMED, alignment_map
-from explorer.figures.maps.export import marked, printed
+from explorer.figures.maps.export import marked
 from explorer.figures.maps.heatmap import hatching, levels, lowered, pool, row_frame, token_grid
 from explorer.figures.maps.lines import links
 from explorer.figures.maps.measures import MeasureRow, measures_map
@@ -95,28 +92,6 @@ def test_links_are_the_fewest_of_each_row_that_carry_the_share_of_its_sum(weight
             assert sum(kept) >= mass * row.sum() - 1e-9
             assert sum(kept[:-1]) < mass * row.sum() + 1e-9
     assert len(links(head, None, least)) == ((weights > 0) & (weights >= least)).sum()
-
-
-@pytest.mark.parametrize("kind", ["encoder", "decoder", "cross"])
-def test_cells_stand_where_their_labels_stand_in_the_app_and_in_the_exported_page(solved, kind: str):
-    case = CASES[solved.name]
-    names = {"encoder": case.source_tokens, "decoder": case.decoder_input_tokens, "cross": case.target_tokens}
-    run = solved.translate(case.sentence)
-    for index in (0, 1):
-        head = run.head(kind, 0, index)
-        drawn = heatmap(head)
-        page = printed(marked(head), ["x"]).to_html(include_plotlyjs=False)
-        saved, _ = json.JSONDecoder().raw_decode(page, page.index("[", page.index("Plotly.newPlot(") + 60))
-        packed = saved[0]["customdata"]
-        cells = np.frombuffer(base64.b64decode(packed["bdata"]), packed["dtype"])
-        for numbers in (
-            drawn.data[0].customdata,
-            cells.reshape([int(n) for n in packed["shape"].split(", ")]),
-        ):
-            assert (numbers[range(len(numbers)), case.keys(kind, index), 0] > KNOWN).all()
-        keys = names["decoder" if kind == "decoder" else "encoder"]
-        assert drawn.layout.yaxis.ticktext == tuple(labels.escape(t.removeprefix("▁")) for t in names[kind])
-        assert drawn.layout.xaxis.ticktext == tuple(labels.escape(t.removeprefix("▁")) for t in keys)
 
 
 # --- clicks and the cursor ----------------------------------------------------------------------------------

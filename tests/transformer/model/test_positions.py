@@ -2,7 +2,6 @@
 
 import math
 import re
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,11 +12,9 @@ from properties import PROPERTY
 from random_models import random_config, random_ids, random_model
 from torch import Tensor
 
-from transformer import AttentionKind, Translation, Translator
+from transformer import Translator
 from transformer.attention import Cache, padding_mask
-from transformer.audit import audit_layer
 from transformer.batches import translate_all
-from transformer.config import ENCODINGS
 from transformer.encodings import (
     REGISTRY,
     BiasRule,
@@ -35,12 +32,10 @@ from transformer.encodings import (
 from transformer.hooks import Capture, Hooks
 from transformer.model import Transformer
 from transformer.trace import trace_of
-from transformer.view import Window
 
 TEXT = "one two three four five"
 HEADS, LENGTH, WIDTH = 4, 9, 6
 ROWS, COLUMNS = torch.tensor([2, 5, 8]), torch.arange(LENGTH)
-BIASED = tuple(name for name, each in ENCODINGS.items() if each.acts == "scores")
 EACH = pytest.mark.parametrize("name", REGISTRY)
 
 
@@ -199,11 +194,6 @@ def translator(request, tokenizer) -> Translator:
     return Translator(random_model(vocab_size=tokenizer.vocab_size, **options), tokenizer, name=request.param)
 
 
-@pytest.fixture(scope="module")
-def translation(translator) -> Translation:
-    return translator.translate(TEXT, max_length=8)
-
-
 @torch.inference_mode()
 def test_neither_a_cache_nor_padding_nor_a_batch_changes_anything(translator):
     model, ids = translator.model, random_ids(2, 40)
@@ -218,27 +208,6 @@ def test_neither_a_cache_nor_padding_nor_a_batch_changes_anything(translator):
     for size in (1, 3):
         alone = [translate_all(translator, [text], beam_size=size, max_length=8)[0] for text in texts]
         assert translate_all(translator, texts, beam_size=size, max_length=8) == alone
-
-
-def test_scores_are_products_plus_a_bias_of_self_attention_that_is_part_of_the_proof(translator, translation):
-    trace, window = translation.attention, Window(1, 4, 2, 5)
-    assert trace.audit().passed
-    for kind in AttentionKind:
-        record, bias = trace.layer(kind, 1), trace.map(kind, 1).bias
-        products = (record.query @ record.key.mT).numpy() / 8**0.5
-        biased = translator.name in BIASED and kind != AttentionKind.CROSS
-        assert (bias is not None) == (record.bias is not None) == biased
-        np.testing.assert_allclose(trace.scores(kind, 1), products + (bias if biased else 0), atol=1e-5)
-        if biased:
-            part = trace.map(kind, 1, 3, window).bias
-            np.testing.assert_allclose(part, bias[3, 1:4, 2:5], atol=1e-6)
-            checks = audit_layer(replace(record, bias=None))
-            assert "outputs" in {check.name for check in checks if not check.passed}
-    memory, hooks = translator.model.encode(random_ids(1, 6)), Hooks(Capture().parts)
-    translator.model.decode(random_ids(1, 4), memory, hooks=hooks)
-    keys = translator.model.decoder.layers[0].cross_attention.k_proj(memory).view(6, 4, 8).transpose(0, 1)
-    crossed = trace_of(hooks, translator.config, lambda *_: None).layer("cross", 0)
-    torch.testing.assert_close(crossed.key, keys, atol=1e-5, rtol=1e-5)  # no encoding is in them
 
 
 @torch.inference_mode()

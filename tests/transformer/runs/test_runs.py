@@ -24,10 +24,9 @@ from transformer.interventions import InterventionError
 from transformer.requests import LEFT_OUT, leaves_out
 from transformer.run import NotCapturedError
 from transformer.text.pairs import SentencePair, read_pairs
-from transformer.translator import InputError, load_translator, retrace
+from transformer.translator import InputError, load_translator
 
 TEXT = "one two three four five"
-LONG = "nine ten eight one two three"
 KINDS = list(AttentionKind)
 ASSETS = Path(__file__).resolve().parents[3] / "assets"
 WAYS: dict[str, dict[str, Any]] = {
@@ -75,37 +74,6 @@ def run(translator) -> Translation:
     return translator.translate(TEXT, max_length=9, capture=Capture(residual=True))
 
 
-def test_tokens_are_shifted_by_one_between_reading_and_writing(translator, run):
-    assert run.source_tokens == ("▁one", "▁two", "▁three", "▁four", "▁five", "</s>")
-    assert run.decoder_input_tokens == ("<s>", *run.target_tokens[:-1])
-    assert len(run.target_tokens) == len(run.log_probs) == len(run.steps) == 9
-    for step, token, log_prob in zip(run.steps, run.target_tokens, run.log_probs, strict=True):
-        best = step.alternatives[0]
-        assert (step.token, step.log_prob) == (token, log_prob)
-        assert (best.token, best.token_id, best.log_prob) == (step.token, step.token_id, step.log_prob)
-        assert (len(step.alternatives), step.parent, step.forced) == (10, 0, False)
-    source, read, written = run.source_tokens, run.decoder_input_tokens, run.target_tokens
-    assert [run.tokens(side) for side in ("encoder", "decoder")] == [source, read]
-    expected = {
-        "encoder": (source, None, source),
-        "decoder": (read, written, read),
-        "cross": (read, written, source),
-    }
-    for kind, axes in expected.items():
-        labels, view = run.labels(kind), run.head(kind, 0, 0)
-        assert (labels.queries, labels.predicted, labels.keys) == axes
-        assert (view.query_tokens, view.predicted_tokens, view.key_tokens) == axes
-    with pytest.raises(ValueError, match="sideways"):
-        run.labels("sideways")
-    forced = translator.force(TEXT, "eins zwei")
-    assert (forced.method, forced.target_tokens) == ("forced", ("▁eins", "▁zwei", "</s>"))
-    assert tuple(step.log_prob for step in forced.steps) == forced.log_probs
-    assert forced.steps[0].alternatives[0].log_prob >= forced.log_probs[0]
-    logs = forced.distributions()
-    assert [float(logs[i, n]) for i, n in enumerate(forced.target_ids)] == pytest.approx(forced.log_probs)
-    assert forced.surprisals == pytest.approx([-value / np.log(2) for value in forced.log_probs])
-
-
 def test_a_window_is_a_part_of_the_whole_map_and_not_a_new_softmax(run):
     for kind in KINDS:
         whole, part = (run.head(kind, 1, 2, window) for window in (None, Window(2, 5, 1, 4)))
@@ -147,38 +115,6 @@ def test_what_was_not_recorded_is_one_sentence(translator):
             read()
     with pytest.raises(NotCapturedError, match="residual=True"):
         translator.translate("one", max_length=2).stream(Sublayer("encoder", 0, "feed_forward"))
-
-
-@pytest.fixture(scope="module")
-def together(translator):
-    return dict(zip(("one two", LONG), run_batch(translator, ["one two", LONG]), strict=True))
-
-
-@pytest.mark.parametrize("text", ["one two", LONG])
-def test_a_text_in_a_batch_is_padded_and_sees_what_it_sees_alone(translator, together, text):
-    entry, alone = together[text], translator.translate(text)
-    n_source, n_target = len(alone.source_tokens), len(alone.target_tokens)
-    pads = ("<pad>",) * 9
-    assert entry.source_tokens == (alone.source_tokens + pads)[: len(entry.source_tokens)]
-    assert entry.target_tokens == (alone.target_tokens + pads)[: len(entry.target_tokens)]
-    assert entry.decoder_input_tokens[:n_target] == alone.decoder_input_tokens
-    assert (entry.text, entry.target_ids) == (alone.text, alone.target_ids)
-    assert entry.log_probs == pytest.approx(alone.log_probs, abs=1e-4)
-    for kind in KINDS:
-        view, expected = entry.head(kind, 1, 2), alone.head(kind, 1, 2).weights
-        rows, keys = expected.shape
-        np.testing.assert_allclose(view.weights[:rows, :keys], expected, atol=1e-5)
-        assert (view.weights[~view.mask] == 0).all()
-        causal = np.tri(len(view.query_tokens), dtype=bool)
-        hidden = np.array([token != "<pad>" for token in view.key_tokens])
-        assert (view.mask == (causal if kind == "decoder" else hidden)).all()
-        assert view.audit.passed
-    report = entry.attention.audit()
-    assert report.passed
-    assert "log-probabilities" in {check.name for check in report.checks}
-    again = retrace(translator, entry)  # without its padding
-    assert (len(again.source_tokens), len(again.target_tokens)) == (n_source, n_target)
-    assert again.attention.audit().passed
 
 
 MANY = ["one two three", "four", "nine ten one two six", "Ünïcode 😀", "two"]
