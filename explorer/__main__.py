@@ -12,10 +12,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _commands() -> Commands:
-    from explorer.lenses.commands.align import align
-    from explorer.lenses.commands.survey import survey
-    from explorer.linked.live.command import live
-    from explorer.linked.living.command import page
+    from explorer.commands.align import align
+    from explorer.commands.live import live
+    from explorer.commands.page import page
+    from explorer.commands.survey import survey
 
     return {each.__name__: each for each in (page, live, align, survey)}
 

@@ -22,11 +22,10 @@ ROOMS = {
         *("sampling", "storage", "families", "training", "hub", "devices"),
         *("requests", "translator", "batches", "exports", "commands"),
     ),
-    "explorer.lenses": (
-        *("inside", "words", "measures", "targets", "circuits", "what_if", "heads", "commands"),
-    ),
+    "explorer.lenses": (*("inside", "words", "measures", "targets", "circuits", "what_if", "heads"),),
     "explorer.figures": ("base", "maps", "pages"),
     "explorer.linked": ("view", "living", "live"),
+    "explorer.commands": ("align", "survey", "page", "live"),
     "explorer.app": ("address", "server", "lessons", "controls", "shell", "maps", "sections"),
 }
 """The rooms of each package, ground first: a folder or a file imports from its own room and those before."""
@@ -35,7 +34,8 @@ MAY_IMPORT = {
     "explorer/lenses": {"explorer.lenses", "transformer"},
     "explorer/figures": {"explorer.figures", "transformer"},
     "explorer/linked": {"explorer.linked", "explorer.figures", "explorer.lenses", "transformer"},
-    "explorer/app": {*ROOMS},
+    "explorer/commands": {*ROOMS} - {"explorer.app"},
+    "explorer/app": {*ROOMS} - {"explorer.commands"},
     "pages": {*ROOMS},
     "app.py": {*ROOMS},
 }
@@ -44,6 +44,7 @@ FORBIDDEN = {
     "explorer/lenses": {"streamlit", "plotly"},
     "explorer/figures": {"streamlit", "torch"},
     "explorer/linked": {"streamlit"},
+    "explorer/commands": {"streamlit", "plotly"},
     "explorer/app": set(),
     "pages": {"torch"},
     "app.py": {"torch"},

@@ -8,9 +8,9 @@ import pytest
 from app_pages import charts, run, words
 
 from explorer.app.sections.training.history import table
-from explorer.lenses.targets.history import read_history, write_history
 from transformer.storage.directory import save_checkpoint
 from transformer.storage.files import read_json
+from transformer.training.history import read_history, write_history
 from transformer.translator import Translator
 
 PAGE = "pages/training.py"

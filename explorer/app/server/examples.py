@@ -14,12 +14,12 @@ from explorer.app.address.kinds import AS_ONE
 from explorer.app.address.session import FORMER
 from explorer.app.address.state import State
 from explorer.app.server.source import Samples, Source
-from explorer.lenses.targets.stated import stated_task
 from explorer.linked.view.strips import Example, read_examples
 from transformer.storage.description import EXAMPLES_FILE, read_card
 from transformer.storage.files import CheckpointError
 from transformer.text.sentences import sentences
 from transformer.text.typed import clean
+from transformer.training.stated import stated_task
 from transformer.training.toys import toy_data
 
 _USUAL = Path(__file__).resolve().parents[3] / "assets" / "models" / FORMER / EXAMPLES_FILE

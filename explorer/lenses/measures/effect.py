@@ -2,8 +2,8 @@
 
 Four questions with four answers. *hidden*: the key's score is −∞, and the other keys share its weight.
 *zeroed*: its weight stays, its value is 0. *mean*: its value is the mean of the values that the query sees.
-*left out*: the source word is not in the text, so that other tokens move (``left_out``). Effects do not add.
-*Rewired*, the values stay and a head has other weights.
+*Rewired*: the values stay, and the head has other weights. Effects do not add. (Without the word in the text,
+other tokens move: that is the intervention ``drop_source``.)
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -97,22 +97,21 @@ class Effects:
         assert isinstance(translator.model, EncoderDecoder)
         self._model, self._target = translator.model, target or run.target_ids
         self._source = [*translator.ids(run.source_text), translator.config.eos_id]
-        (self.base,) = self._log_probs(self._source)
+        (self.base,) = self._log_probs()
         """(target,) float32: log-probability of every token without a change, in nats."""
 
     @torch.inference_mode()
     def _log_probs(
         self,
-        source: Sequence[int],
         runs: Sequence[Any] = ((),),
         edits: Callable[[Sequence[Any]], Edits] = lambda runs: {},
         tell: Tell = silent,
     ) -> Tensor:
         """(runs, target) log-probabilities; a pass takes as many runs as fit. Without edits, of one run."""
         model, device = self._model, self._model.embedding.weight.device
-        src, target = (torch.tensor([ids], device=device) for ids in (source, self._target))
+        src, target = (torch.tensor([ids], device=device) for ids in (self._source, self._target))
         read = torch.tensor([[model.config.bos_id, *self._target[:-1]]], device=device)
-        unchanged, rows = model.encode(src), max(1, AT_ONCE // max(len(source), len(self._target)))
+        unchanged, rows = model.encode(src), max(1, AT_ONCE // max(len(self._source), len(self._target)))
         found = [torch.zeros(0, target.shape[1])]
         for start in range(0, len(runs), rows):
             part = runs[start : start + rows]
@@ -130,19 +129,11 @@ class Effects:
         self, runs: Sequence[T], edits: Callable[[Sequence[T]], Edits], tell: Tell = silent
     ) -> Tensor:
         """(runs, target) Δ log p of every token, float32; `edits` are those of some runs, each a row."""
-        return self._log_probs(self._source, runs, edits, tell) - self.base
+        return self._log_probs(runs, edits, tell) - self.base
 
     def of(self, cuts: Iterable[Sequence[Cut]], tell: Tell = silent) -> Tensor:
         """(runs, target) Δ log p of every token, float32, without what each run's cuts take away."""
         return self.changed(list(cuts), partial(_cut_edits, config=self._model.config), tell)
-
-    def left_out(self, positions: Iterable[int]) -> Tensor:
-        """(target,) Δ log p of the same translation, if some source tokens are not in the text."""
-        gone = {*positions}
-        rest = [each for place, each in enumerate(self._source) if place not in gone]
-        if len(rest) < 2:
-            raise UnmeasuredError("Without these tokens, no source is left.")
-        return self._log_probs(rest)[0] - self.base
 
 
 def on_difference(

@@ -12,7 +12,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from explorer.lenses.targets.stated import stated_task
 from explorer.linked.living import scripts
 from explorer.linked.living.known import Known
 from explorer.linked.living.page import POLICY, safe, side, version
@@ -24,6 +23,7 @@ from transformer.storage.description import EXAMPLES_FILE, read_card, read_heade
 from transformer.storage.files import CheckpointError
 from transformer.text import typed, words
 from transformer.text.tokenizer import Tokenizer
+from transformer.training.stated import stated_task
 from transformer.training.toys import toy_data
 
 WEIGHTS, PIECES = "model.safetensors", "tokenizer.model"

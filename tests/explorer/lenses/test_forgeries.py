@@ -233,13 +233,6 @@ TABLE: dict[str, Row] = {
         CROSS,
         2e-3,
     ),
-    "left out": Row(
-        lambda b, k: lenses.Effects(b.translator, b.run).left_out([1]),
-        lambda b, k: b.plain.log_probs(source=[*b.plain.source[:1], *b.plain.source[2:]]) - b.plain.base,
-        (*ORDER, SIGN),
-        CROSS,
-        2e-3,
-    ),
     "word effect": Row(
         lambda b, k: lenses.word_effect(b.translator, b.run, k, "mean"),
         lambda b, k: second.words(b, k, "mean"),

@@ -10,7 +10,7 @@ from explorer.app.shell import menu
 from explorer.figures.base import style
 from explorer.figures.base.labels import number
 from explorer.figures.pages.training import FAINT, Curve, Panel, panels
-from explorer.lenses.targets.history import History, read_history
+from transformer.training.history import History, read_history
 
 SEEING = (
     "Grey: single steps, which differ because their batches do. Purple: their mean over neighbouring steps. "

@@ -11,8 +11,8 @@ from explorer.app.shell import menu
 from explorer.figures.base import style
 from explorer.figures.base.labels import percent
 from explorer.figures.pages.training import Curve, curves
-from explorer.lenses.targets.stated import stated_options
 from transformer.training.options import TrainingOptions, learning_rate
+from transformer.training.stated import stated_options
 
 page_value("width", whole(32, 2048, step=16), 512)  # d_model
 page_value("warmup", whole(100, 20_000, step=100), 4000)  # steps

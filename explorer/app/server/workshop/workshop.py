@@ -19,10 +19,10 @@ from explorer.app.server import models
 from explorer.app.server.hosted import Limits, closed
 from explorer.app.server.workshop.plan import PLAN_FILE, Pairs, Plan, TrainingOrder, example
 from explorer.app.server.workshop.run import MB, RUN, TrainingRun
-from explorer.lenses.targets.history import write_history
 from transformer.storage.description import CARD_FILE, WEIGHTS_FILE
 from transformer.storage.files import claimed, write_atomically
 from transformer.text.pairs import DataError
+from transformer.training.history import write_history
 from transformer.training.run import LOG_FILE, STATE_FILE
 
 FOLDER = ".here"

@@ -4,7 +4,6 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-import torch
 from random_models import random_model, random_recurrent, random_translator
 
 from explorer import lenses
@@ -63,9 +62,6 @@ ASKS = {
     "keys of the encoder and of cross-attention": lambda model, run: lenses.word_effect(
         model, run, "decoder"
     ),
-    "no source is left": lambda model, run: lenses.Effects(model, run).left_out(
-        range(len(run.source_tokens) - 1)
-    ),
     "no cross layer 9": lambda model, run: lenses.word_effect(model, run, layer=9),
     "no encoder layer -1": lambda model, run: lenses.word_effect(model, run, "encoder", layer=-1),
     "no step 9": lambda model, run: lenses.effect(model, run, "cross", 0, 0, step=9),
@@ -98,7 +94,6 @@ def test_cells_have_effects_but_the_only_key_of_a_query_cannot_be_hidden(run: Ru
         assert np.isfinite(found[1]).all()
         assert np.isnan(np.delete(found, 1, 0)).all()
         assert np.abs(found[1]).max() > 0
-    assert torch.isfinite(lenses.Effects(*run).left_out(range(1, len(run[1].source_tokens) - 1))).all()
 
 
 def test_progress_is_told_and_may_end_a_measurement(run: Run):

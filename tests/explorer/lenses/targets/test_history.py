@@ -13,19 +13,19 @@ from programs import main
 from torch.nn import functional as F
 
 from explorer.lenses.targets.filters import filtered_steps
-from explorer.lenses.targets.history import POINTS, read_history, thinned, write_history
 from explorer.lenses.targets.lesson import lesson, smoothed
-from explorer.lenses.targets.stated import stated_options, stated_task
 from transformer import Sampling, load_translator
 from transformer import interventions as do
 from transformer.storage.description import HISTORY_FILE
 from transformer.storage.directory import load_checkpoint
 from transformer.storage.files import CheckpointError, read_json, write_json
 from transformer.text.pairs import DataError
+from transformer.training.history import POINTS, read_history, thinned, write_history
 from transformer.training.log import read_log
 from transformer.training.loss import projected_loss
 from transformer.training.options import TrainingOptions, learning_rate
 from transformer.training.presets import PRESETS
+from transformer.training.stated import stated_options, stated_task
 from transformer.training.trainer import TrainingStep
 
 SIZES = ["--preset", "tiny", "--vocab-size", "300", "--d-model", "8", "--n-heads", "2", "--d-ff", "8"]

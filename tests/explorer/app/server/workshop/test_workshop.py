@@ -28,9 +28,9 @@ from explorer.app.server.workshop import plan as plans
 from explorer.app.server.workshop.plan import OWN, PLAN_FILE, TASKS, Plan, TrainingOrder, example, own_pairs
 from explorer.app.server.workshop.run import POINTS, ROOT, Log, difference
 from explorer.app.server.workshop.workshop import FOLDER, Workshop
-from explorer.lenses.targets.history import read_history
 from transformer import load_translator
 from transformer.text.pairs import DataError, SentencePair
+from transformer.training.history import read_history
 
 LINES = [f"one {i}\teins {i}" for i in range(60)]
 

@@ -1,1 +1,0 @@
-"""Commands that measure the heads of a model: `python -m explorer align` and `survey`."""
