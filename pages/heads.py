@@ -137,7 +137,7 @@ def _body(source: Source, run: Job[Survey]) -> None:
         with st.container(horizontal=True, vertical_alignment="center"):
             stopped = f"Stopped after {run.done} of {run.total} sentences; what follows covers only those."
             st.caption(stopped, width="content")
-            st.button("Continue", on_click=run.go_on, args=(session.visit().name,))
+            st.button("Continue", on_click=run.ask, args=(session.visit().name,))
     if survey is not None:
         all_heads.show(_view(survey), source)
 

@@ -62,7 +62,7 @@ class Bounds:
 class Limits:
     """Bounds of a run of training."""
 
-    minutes: float = 15  # time from its start, pauses included
+    minutes: float = 15  # time from its start
     memory_mb: float = 1500  # memory of its process, in MB
     disk_mb: float = 300  # all files of the run and of the models kept from runs, in MB
     nice: int = 15  # how much it gives way to others: 0 not at all, 19 most

@@ -6,8 +6,8 @@ from explorer.app.address import session
 from explorer.app.address.kinds import HEAD
 from explorer.app.address.state import page_value
 from explorer.app.controls import chart, panel, plain
-from explorer.app.server.workshop.plan import OWN, Plan
-from explorer.app.server.workshop.run import KIND, Curves, PairLook, TrainingRun, look
+from explorer.app.server.training import KIND, Curves, PairLook, TrainingRun, look
+from explorer.app.server.training_plan import OWN, Plan
 from explorer.app.shell.fitting import fit_head
 from explorer.figures import Tile, heatmap, overview_spec
 from explorer.figures.base import captions, style
@@ -33,9 +33,8 @@ def sizes(plan: Plan) -> str:
 
 
 def progress(run: TrainingRun, curves: Curves) -> str:
-    state = "paused at step" if run.paused else "step"
-    at = f"{state} {curves.step:,} of {run.order.plan.steps:,} · {duration(curves.seconds)}"
-    return f"{sizes(run.order.plan)} · {at if run.paused or curves.step else 'starting'}"
+    at = f"step {curves.step:,} of {run.total:,} · {duration(curves.seconds)}"
+    return f"{sizes(run.plan)} · {at if curves.step else 'starting'}"
 
 
 def show_run(run: TrainingRun) -> None:
@@ -52,7 +51,7 @@ def show_run(run: TrainingRun) -> None:
         panel(
             "training run",
             lambda: panels(parts(curves), "step"),
-            f"Loss per token and share of exact matches against the step · {sizes(run.order.plan)}",
+            f"Loss per token and share of exact matches against the step · {sizes(run.plan)}",
             lambda: [("quantity", "step", "value"), *points],
             seeing=SEEING,
             sentence=False,
@@ -91,7 +90,7 @@ def view_of(at: PairLook) -> HeadView:
 
 def maps(run: TrainingRun, at: PairLook) -> None:
     """What the model writes of a pair that it never saw, one head of cross-attention, and all of them."""
-    pair, view = run.order.example, view_of(at)
+    pair, view = run.example, view_of(at)
     right = f"the right output is “{plain(pair.target)}”."
     wrote = f"“{plain(at.written)}”, {'which is right.' if at.written == pair.target else f'but {right}'}"
     st.markdown(

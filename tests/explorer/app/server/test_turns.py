@@ -185,7 +185,7 @@ def test_who_was_away_waits_again_and_work_ends_after_its_present_part_when_the_
     taken.close()
     job.leave("one")
     assert not job.wait("one")
-    job.go_on("one")
+    job.ask("one")
     assert job.wait("one")
     until(lambda: job.done == 2)
     job = counting("b", log, turns, lambda: job.away("one"))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Annotated
 
 from explorer.app.server.uploads import read_upload
-from transformer.storage.files import read_json, write_atomically, write_json
+from transformer.storage.files import write_atomically
 from transformer.text.kinds import check_fields, one_of, whole
 from transformer.text.pairs import DataError, ReadBounds, SentencePair, read_pairs
 from transformer.text.tokenizer import Tokenizer, TokenizerError
@@ -26,7 +26,7 @@ LARGEST = 2 * 2**20
 BOUNDS = ReadBounds(total=LARGEST, line=8 * 2**10, lines=20_000)
 FEWEST, MOST_HELD_OUT, HELD_OUT = 20, 200, 10
 """Fewest different pairs of a file; one in ten of them is held out, but not more than this."""
-TRAIN_FILE, VALID_FILE, PLAN_FILE = "train.tsv", "valid.tsv", "plan.json"
+TRAIN_FILE, VALID_FILE = "train.tsv", "valid.tsv"
 _VOCABULARY, _LONGEST = 1_000, 64
 _WIDE = 64
 """Wider models learn with a smaller rate."""
@@ -76,29 +76,6 @@ class Plan:
         files = ["--preset", "toy", "--train", TRAIN_FILE, "--valid", VALID_FILE, "--languages", "und,und"]
         options = ["--vocab-size", str(_VOCABULARY), "--smaller-vocabulary", "--max-length", str(_LONGEST)]
         return [*files, *options, "--dropout", "0.1", "--label-smoothing", "0.1"]
-
-
-@dataclass(frozen=True)
-class TrainingOrder:
-    """A plan, and the held-out pair whose maps are shown."""
-
-    plan: Plan
-    example: SentencePair
-
-    def write(self, folder: Path) -> None:
-        """Keeps it beside the run, for a server that starts again."""
-        pair = {"source": self.example.source, "target": self.example.target}
-        write_json(folder / PLAN_FILE, {"plan": asdict(self.plan), "shown": pair})
-
-    @classmethod
-    def read(cls, folder: Path) -> TrainingOrder:
-        """Content that ``write`` kept; ValueError if there is no such file, or it is damaged."""
-        values = read_json(folder / PLAN_FILE)
-        try:
-            pair = SentencePair(str(values["shown"]["source"]), str(values["shown"]["target"]))
-            return cls(Plan(**values["plan"]), pair)
-        except (KeyError, TypeError) as error:
-            raise ValueError(f"{PLAN_FILE} is damaged.") from error
 
 
 @dataclass(frozen=True)
