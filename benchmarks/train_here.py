@@ -44,9 +44,9 @@ def train_here() -> int:
         before, used, plan = products(), computed(), Plan(task=task)
         run, start = TrainingRun(plan, limits=Limits(minutes=60)), time.perf_counter()
         _train(run, plan.steps + 1)
-        seconds, used, curves = time.perf_counter() - start, computed() - used, run.curves()
-        reference, exact = (before + products()) / 2, curves.exact[-1][1] if curves.exact else 0.0
-        verdict = "ok" if seconds <= MOST_SECONDS and curves.step == plan.steps else "over"
+        seconds, used, steps = time.perf_counter() - start, computed() - used, run.steps()
+        reference, exact = (before + products()) / 2, steps[-1].exact or 0.0
+        verdict = "ok" if seconds <= MOST_SECONDS and len(steps) == plan.steps else "over"
         spent = f"{seconds:.1f} s, computing {used:.1f} s (at most {MOST_SECONDS})  {verdict}"
         times = f"{used / reference:.2f} × the products"
         print(f"{task:<8} {plan.steps} steps: {spent};  exact {100 * exact:.1f} %;  {times}", flush=True)
@@ -86,5 +86,5 @@ def beside_training(*, samples: Annotated[int, "sentences of each sort"] = 60) -
 def _train(run: TrainingRun, step: int) -> None:
     """Begins a run, and waits until it has ended or reached a step."""
     run.begin()
-    while not run.outcome and run.curves().step < step:
+    while not run.outcome and len(run.steps()) < step:
         time.sleep(0.1)

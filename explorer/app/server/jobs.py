@@ -83,16 +83,15 @@ class Job(Generic[Result]):
         before = self._turns.before(self)
         return "" if before is None else place(before)
 
-    def leave(self, visitor: str) -> None:
-        """Removes a visitor; if nobody waits any more, the work stops after its present part."""
-        with self._lock:
-            self._waiting.discard(visitor)
-            self._wanted[visitor] = False
+    def leave(self, visitor: str, stops: bool = True) -> None:
+        """Removes a visitor; if nobody waits any more, the work stops after its present part.
 
-    def away(self, visitor: str) -> None:
-        """As `leave`, for a visitor who may come back, and then waits again."""
+        Who does not stop may come back, and then waits again.
+        """
         with self._lock:
             self._waiting.discard(visitor)
+            if stops:
+                self._wanted[visitor] = False
 
     def _run(self) -> None:
         try:
@@ -136,7 +135,7 @@ class Seat:
 
     def take(self, job: Job[Any] | None) -> None:
         if self.job is not None and self.job is not job:
-            self.job.away(self.visitor)
+            self.job.leave(self.visitor, stops=False)
         context = get_script_run_ctx(suppress_warning=True)
         self.job, self.page = job, "" if context is None else context.page_script_hash
 

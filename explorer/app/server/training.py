@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -43,8 +43,6 @@ RUN = "run"
 """Name of the model directory that the process writes, inside the folder of the run."""
 MARK = "trained-here"
 """An empty file in a kept model."""
-POINTS = 300
-"""Most points of a curve."""
 TICK, GRACE = 0.2, 20
 """Seconds between two looks at what the process takes, and those in which it may save once it has to stop."""
 MB = 1_000_000
@@ -53,35 +51,6 @@ _ERRORS = "errors.txt"
 """Standard error of the process."""
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]{0,38}[A-Za-z0-9])?")
-
-
-@dataclass(frozen=True)
-class Curves:
-    """Measurements of a run so far; every list of points is (step, value)."""
-
-    step: int = 0  # the last step
-    seconds: float = 0.0  # time of all steps together
-    # training loss in nats per token: means over neighbouring steps, if there are many
-    loss: tuple[tuple[int, float], ...] = ()
-    valid: tuple[tuple[int, float], ...] = ()  # validation loss of the weights that would be kept
-    exact: tuple[tuple[int, float], ...] = ()  # share of held-out pairs that are written exactly
-
-    @classmethod
-    def of(cls, steps: Sequence[TrainingStep]) -> Curves:
-        """The curves of steps in order."""
-        measured = (
-            (each.step, [loss for loss in (each.valid_loss, each.valid_loss_average) if loss is not None])
-            for each in steps
-        )
-        size = -(-len(steps) // POINTS) or 1
-        groups = (steps[start : start + size] for start in range(0, len(steps), size))
-        return cls(
-            steps[-1].step if steps else 0,
-            sum(each.seconds for each in steps),
-            tuple((group[-1].step, sum(each.loss for each in group) / len(group)) for group in groups),
-            tuple((step, min(losses)) for step, losses in measured if losses),
-            tuple((each.step, each.exact) for each in steps if each.exact is not None),
-        )
 
 
 class Log:
@@ -102,7 +71,7 @@ class Log:
         return self._steps[:]
 
 
-class TrainingRun(Job[Curves]):
+class TrainingRun(Job[list[TrainingStep]]):
     """A `python -m transformer train` at low priority on one thread: a job that its owner alone waits for.
 
     The process stops after its present step once its standard input ends. This server holds the other end of
@@ -116,12 +85,8 @@ class TrainingRun(Job[Curves]):
         owner: str = "",  # who begins it, and alone may stop it
         limits: Limits | None = None,  # what it may take; the usual ones
     ) -> None:
-        self.plan, self.example, self.owner, self._limits = (
-            plan,
-            example(plan, pairs),
-            owner,
-            limits or Limits(),
-        )
+        self.plan, self.example, self.owner = plan, example(plan, pairs), owner
+        self._limits = limits or Limits()
         self.folder = Path(mkdtemp(prefix="training-"))
         self.delete = weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
         """Deletes all its files; so does the end of the server."""
@@ -129,12 +94,8 @@ class TrainingRun(Job[Curves]):
         """The model directory that the process writes."""
         if pairs is not None:
             pairs.write(self.folder)
-        self._log, self.pid = Log(self.directory / LOG_FILE), 0
-        super().__init__("training", plan.steps, self._train, self.curves, FairQueue(1), shares=False)
-
-    def curves(self) -> Curves:
-        """Measurements up to now."""
-        return Curves.of(self._log.steps())
+        self.steps, self.pid = Log(self.directory / LOG_FILE).steps, 0
+        super().__init__("training", plan.steps, self._train, self.steps, FairQueue(1), shares=False)
 
     @property
     def has_model(self) -> bool:
@@ -146,9 +107,10 @@ class TrainingRun(Job[Curves]):
         """How it ended, in one sentence; empty while it goes on."""
         if self.running:
             return ""
-        saved = "and saved after its last step" if self.has_model else "before anything was saved"
-        return self.failed or (
-            f"Finished all {self.total:,} steps." if self.complete else f"Stopped, {saved}."
+        if self.failed or self.complete:
+            return self.failed or f"Finished all {self.total:,} steps."
+        return (
+            f"Stopped, {'and saved after its last step' if self.has_model else 'before anything was saved'}."
         )
 
     def begin(self) -> None:
@@ -163,7 +125,7 @@ class TrainingRun(Job[Curves]):
         with self._process() as process:
             try:
                 while (status := _status(process)) is None:
-                    steps = self._log.steps()
+                    steps = self.steps()
                     tell(steps[-1].step if steps else 0)
                     if beyond := self._beyond():
                         raise JobError(beyond)

@@ -53,8 +53,7 @@ def going(run: TrainingRun) -> None:
     """A run that is going on, once a second; its end draws the whole page again."""
     if run.outcome or workshop().run is not run:
         session.rerun()
-    curves = run.curves()
-    st.progress(min(1.0, curves.step / run.total), plain(live.progress(run, curves)))
+    st.progress(min(1.0, len(run.steps()) / run.total), plain(live.progress(run)))
     if run.owner == session.browser():
         st.button("Stop", "here.stop", icon=":material/stop:", on_click=run.stop)
     else:
@@ -84,7 +83,7 @@ def form(usual: Plan) -> None:
     task = st.segmented_control("Task", TASKS, key="here.task", **more)
     file, sizes = None, dict[str, int]()
     if task == OWN:
-        size = training_plan.LARGEST // 2**20
+        size = training_plan.BOUNDS.total // 2**20
         file = st.file_uploader(UPLOAD, ["tsv", "txt", "gz"], max_upload_size=size, key="here.file")
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         if task in TOYS and TOYS[task].spelled:

@@ -19,11 +19,12 @@ from programs import main
 from safetensors.numpy import save_file
 from waiting import until
 
+from explorer.app.sections.training.live import points
 from explorer.app.server import training
 from explorer.app.server import training_plan as plans
 from explorer.app.server.hosted import DISK, MEMORY, MINUTES, NICE, SWITCH
 from explorer.app.server.models import ROOT, find
-from explorer.app.server.training import MARK, POINTS, Curves, Log, TrainingRun, Workshop, difference
+from explorer.app.server.training import MARK, Log, TrainingRun, Workshop, difference
 from explorer.app.server.training_plan import OWN, TASKS, Plan, example, own_pairs
 from explorer.lenses.targets.history import read_history
 from transformer import load_translator
@@ -79,8 +80,6 @@ def test_a_file_is_read_and_one_pair_in_ten_is_held_out_but_at_most_200(count, h
         (content(["a b", *LINES]), "the file:1: expected source, tab, target"),
         (content(["a\t", *LINES]), "the file:1: the target is empty"),
         (content(["a\tb\tc", *LINES]), "found 3 columns"),
-        (content([f"{chr(0x4E00 + i)}\ta" for i in range(900)]), "different characters, and no vocabulary"),
-        (content([f"{'long ' * 70}{i}\ta" for i in range(30)]), "pairs that are learned have a side of 64"),
         (content(LINES[:5] * 20), "5 different pairs; training needs at least 20"),
         (b"x" * (plans.LARGEST + 1), "at most 2 MiB are allowed"),
         (b"x" * (plans.BOUNDS.line + 1), "more than 8 KiB"),
@@ -113,23 +112,18 @@ def test_a_growing_log_is_read_on_and_a_half_written_line_waits(tmp_path: Path) 
     log = Log(path)
     assert log.steps() == []
     path.write_text(line(1) + line(2, valid_loss=3.0, valid_loss_average=2.0, exact=0.25) + line(3)[:9])
-    first = Curves.of(log.steps())
-    assert (first.step, first.seconds) == (2, 1.0)
-    assert (first.valid, first.exact) == (((2, 2.0),), ((2, 0.25),))
+    assert [each.step for each in log.steps()] == [1, 2]
     with path.open("a") as file:
         file.write(line(3)[9:] + "no JSON\n[]\n" + "[" * 50_000 + "\n" + line(4))
         file.write(line(5, loss=float("inf")) + line(6, seconds="1") + line(7, exact=10**400))
-    losses = tuple((step, pytest.approx(1 / step)) for step in (1, 2, 3, 4))
-    assert Curves.of(log.steps()).loss == losses
-
-
-def test_a_long_log_becomes_means_of_neighbouring_steps(tmp_path: Path) -> None:
-    path = tmp_path / "log.jsonl"
-    path.write_text("".join(line(step) for step in range(1, 2 * POINTS + 1)))
-    means = tuple(
-        (step, pytest.approx((1 / step + 1 / (step - 1)) / 2)) for step in range(2, 2 * POINTS + 1, 2)
-    )
-    assert Curves.of(Log(path).steps()).loss == means
+    steps = log.steps()
+    assert [(each.step, each.loss) for each in steps] == [(step, 1 / step) for step in (1, 2, 3, 4)]
+    assert points(steps) == {
+        "training loss": [(step, pytest.approx(1 / step, rel=1e-5)) for step in (1, 2, 3, 4)],
+        "validation loss": [(2, 2.0)],
+        "exact matches": [(2, 0.25)],
+    }
+    assert set(map(len, points([]).values())) == {0}
 
 
 @pytest.mark.parametrize(
@@ -205,8 +199,8 @@ def test_a_run_on_own_pairs_is_the_only_one_ends_and_its_model_is_kept(workshop:
     with pytest.raises(ValueError, match="no run that has ended"):
         workshop.keep("early")
     assert outcome(run) == "Finished all 100 steps."
-    assert (run.curves().step, run.complete, len(run.curves().loss)) == (100, True, 100)
-    assert run.curves().exact
+    assert ([each.step for each in run.steps()], run.complete) == ([*range(1, 101)], True)
+    assert run.steps()[-1].exact is not None
     workshop.keep("numbers")
     assert workshop.run is None
     assert find("numbers").path == models / "numbers"
