@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import re
 import resource
-import tempfile
 import time
 from itertools import count
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import torch
@@ -16,9 +13,8 @@ from benchmarks.app import WORDS
 from benchmarks.browser import READY, chromium, compare, enter, served, settle, visit
 from benchmarks.timing import percentile
 from explorer.app.server.hosted import Limits
-from explorer.app.server.workshop.plan import Plan, TrainingOrder, example
-from explorer.app.server.workshop.run import RUN, TrainingRun
-from explorer.app.server.workshop.workshop import FOLDER
+from explorer.app.server.training import TrainingRun
+from explorer.app.server.training_plan import Plan
 from transformer.training.toys import TOYS
 
 if TYPE_CHECKING:
@@ -45,16 +41,12 @@ def train_here() -> int:
         return used.ru_utime + used.ru_stime
 
     for task in TOYS:
-        with tempfile.TemporaryDirectory() as folder:
-            before, used, plan = products(), computed(), Plan(task=task)
-            run = TrainingRun(TrainingOrder(plan, example(plan, None)), Path(folder) / task)
-            run.folder.mkdir(parents=True)
-            start = time.perf_counter()
-            run.begin(Limits(minutes=60), lambda: 0)
-            run.wait(3600)
-            seconds, used, curves = time.perf_counter() - start, computed() - used, run.curves()
-        reference, exact = (before + products()) / 2, curves.exact[-1][1] if curves.exact else 0.0
-        verdict = "ok" if seconds <= MOST_SECONDS and curves.step == plan.steps else "over"
+        before, used, plan = products(), computed(), Plan(task=task)
+        run, start = TrainingRun(plan, limits=Limits(minutes=60)), time.perf_counter()
+        _train(run, plan.steps + 1)
+        seconds, used, steps = time.perf_counter() - start, computed() - used, run.steps()
+        reference, exact = (before + products()) / 2, steps[-1].exact or 0.0
+        verdict = "ok" if seconds <= MOST_SECONDS and len(steps) == plan.steps else "over"
         spent = f"{seconds:.1f} s, computing {used:.1f} s (at most {MOST_SECONDS})  {verdict}"
         times = f"{used / reference:.2f} × the products"
         print(f"{task:<8} {plan.steps} steps: {spent};  exact {100 * exact:.1f} %;  {times}", flush=True)
@@ -62,7 +54,7 @@ def train_here() -> int:
 
 
 def beside_training(*, samples: Annotated[int, "sentences of each sort"] = 60) -> int:
-    """Time from Enter to a painted view while another visitor's run goes on, beside while it is held."""
+    """Time from Enter to a painted view beside a run of training, and without one."""
     numbers, seconds = count(2), {"with a run": list[float](), "without": list[float]()}
 
     def typed(page: Page, place: int) -> float:
@@ -72,27 +64,27 @@ def beside_training(*, samples: Annotated[int, "sentences of each sort"] = 60) -
         text = f"{word} saw {next(numbers)} new houses in the city."
         return enter(page, "Sentence to translate", text, painted)
 
-    with tempfile.TemporaryDirectory() as models:
-        left = Path(models) / FOLDER / RUN
-        left.mkdir(parents=True)
-        TrainingOrder(ENDLESS, example(ENDLESS, None)).write(left)  # fills the form with these sizes
-        with chromium() as browser, served(TRANSFORMER_MODELS=models, TRANSFORMER_TRAIN_HERE="on") as there:
-            page = visit(browser, there.url, READY)
-            owner = visit(browser, f"{there.url}/training?view=here")
-            _press(owner, "Train")
-            owner.get_by_text(re.compile(r"step \d")).first.wait_for(timeout=300_000)
-            for number in range(-BLOCK, samples, BLOCK):
-                for name, button in (("without", "Pause"), ("with a run", "Continue")):
-                    _press(owner, button)
-                    settle(owner)
-                    taken = [typed(page, i) for i in range(BLOCK)]
-                    seconds[name] += taken if number >= 0 else []
-            _press(owner, "Stop")
+    with chromium() as browser, served() as there:
+        page = visit(browser, there.url, READY)
+        for number in range(-BLOCK, samples, BLOCK):
+            for name in seconds:
+                run = TrainingRun(ENDLESS)
+                if name == "with a run":
+                    _train(run, 1)
+                settle(page)
+                taken = [typed(page, i) for i in range(BLOCK)]
+                seconds[name] += taken if number >= 0 else []
+                run.stop()
+                while not run.outcome:
+                    time.sleep(0.1)
     for share, limit in ((0.5, float("inf")), (0.95, 1.5)):
         ours, theirs = ([percentile(each, share)] for each in seconds.values())
         compare(f"Enter to painted, percentile {100 * share:.0f}", ours, theirs, "ms", limit, "without a run")
     return 0
 
 
-def _press(page: Page, name: str) -> None:
-    page.get_by_role("button", name=name, exact=True).click(timeout=120_000)
+def _train(run: TrainingRun, step: int) -> None:
+    """Begins a run, and waits until it has ended or reached a step."""
+    run.begin()
+    while not run.outcome and len(run.steps()) < step:
+        time.sleep(0.1)

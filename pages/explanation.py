@@ -29,14 +29,13 @@ with for_pytorch("explanation"):
     from explorer.app.controls import inform, panel, part, pickers, plain, say, word
     from explorer.app.maps import measures
     from explorer.app.maps.looking import cells_of
-    from explorer.app.server import measured
     from explorer.app.server.view import View
     from explorer.app.shell import menu, waiting
     from explorer.figures.base import captions, labels
     from explorer.figures.base.labels import percent
     from explorer.figures.maps.measures import MeasureRow, measures_map, part_bars, share_bars
     from explorer.lenses.heads.roles import SENTENCES
-    from transformer.storage.description import SURVEY_FILE
+    from transformer.storage.description import SURVEY_FILE, measured
 
 page_value("rival", TEXT)  # the token that the written one is compared with
 WORDS = (
@@ -271,7 +270,7 @@ def sources(opened: View, step: int) -> None:
     run, shares = opened.translation, measures.of_run(opened, lenses.alti)
     steps, columns = labels.names(run.target_tokens), labels.names(run.source_tokens)
     source = shares.source.sum(1)
-    usual = measured.described(opened.source, SURVEY_FILE).get("usual")
+    usual = (opened.source.beside(measured, SURVEY_FILE) or {}).get("usual")
     st.markdown(
         f"**{plain(steps[step])}**: {percent(float(source[step]))} from the source. {leaning(steps, source)}"
     )

@@ -13,6 +13,7 @@ PAGE = Page(
 )
 
 with for_pytorch("heads"):
+    from contextlib import suppress
     from functools import partial
     from typing import Any
 
@@ -22,11 +23,10 @@ with for_pytorch("heads"):
     from explorer.app.controls import inform, panel, part, pickers, plain, refusal, refusals
     from explorer.app.sections.heads import all_heads
     from explorer.app.sections.heads.head import SurveyView
-    from explorer.app.server import measured
     from explorer.app.server.jobs import Job, stays
+    from explorer.app.server.pairs import read_upload
     from explorer.app.server.source import Source
-    from explorer.app.server.surveys import named, run_of, shipped
-    from explorer.app.server.uploads import read_upload
+    from explorer.app.server.surveys import lines_of, named, run_of, shipped
     from explorer.app.shell import frame, menu
     from explorer.app.shell.fitting import fit_heads
     from explorer.app.shell.models import needs
@@ -34,6 +34,7 @@ with for_pytorch("heads"):
     from explorer.figures.base import labels
     from explorer.lenses.heads.survey import BOUNDS, MOST_SENTENCES, MOST_TOKENS, Survey, read_sentences
     from transformer.config import AttentionKind
+    from transformer.storage.description import read_heads
     from transformer.text.pairs import DataError
 
 _TICK = 0.5
@@ -55,7 +56,7 @@ def show() -> None:
     own, run = session.visit().sentences, None
     with refusals():
         if source is not None and not needs.tell_lack(source, ("encoder", "cross")):
-            run = run_of(source, None if own is None else own[1], now.language)
+            run = run_of(source, lines_of(source, own and own[1], now.language))
     frame.end("heads", now, refused=run is None)
     if source is None or run is None:
         frame.show_notices(now)
@@ -88,7 +89,7 @@ def _own_file(source: Source) -> None:
         try:
             if file is not None:
                 read = partial(read_sentences, translator=source.translator())
-                session.keep_sentences(file.name, read_upload(file.name, file.getvalue(), BOUNDS, read))
+                session.keep_sentences(file.name, read_upload(file.name, file.getvalue(), read, BOUNDS))
         except DataError as error:
             session.notice(str(error))
 
@@ -139,7 +140,7 @@ def _body(source: Source, run: Job[Survey]) -> None:
         with st.container(horizontal=True, vertical_alignment="center"):
             stopped = f"Stopped after {run.done} of {run.total} sentences; what follows covers only those."
             st.caption(stopped, width="content")
-            st.button("Continue", on_click=run.go_on, args=(session.visit().name,))
+            st.button("Continue", on_click=run.ask, args=(session.visit().name,))
     if survey is not None:
         all_heads.show(_view(survey), source)
 
@@ -147,8 +148,9 @@ def _body(source: Source, run: Job[Survey]) -> None:
 def _unasked(source: Source, run: Job[Survey]) -> None:
     """Draws the survey that came with the model, and offers to read the sentences here."""
     known, damaged = None, True
-    for note in measured.damaged_heads(source):
-        inform(note)
+    with suppress(OSError, ValueError, KeyError):
+        for note in source.beside(read_heads, source.config)[1]:
+            inform(note)
     with refusals():
         known, damaged = shipped(source), False
     if known is not None:

@@ -21,7 +21,7 @@ with for_pytorch("open_file"):
     from explorer.app.address.parameters import as_params
     from explorer.app.controls import part, plain
     from explorer.app.maps.run_export import trace_file
-    from explorer.app.server import examples, imported, models, runs
+    from explorer.app.server import examples, models, runs
     from explorer.app.server.models import Imported
     from explorer.app.server.source import FILE
     from explorer.app.shell import frame, menu
@@ -68,7 +68,7 @@ def _open_sample() -> None:
     source = next(iter(models.available().values()))
     asked = runs.request(State(), source, examples.text_on(source, None))
     file = trace_file(runs.translate(asked), source.load().model)
-    imported.open_file("sample.npz", file)
+    models.open_file("sample.npz", file)
 
 
 @part
@@ -77,7 +77,7 @@ def _upload() -> None:
     file = st.file_uploader("NPZ file", type=["npz"], key=key)
     if file is None:
         return
-    opened = imported.open_file(file.name, file.getvalue())
+    opened = models.open_file(file.name, file.getvalue())
     session.rerun(model=opened.name, changes=(), off=(), **_nowhere(), **opened.selection)
 
 

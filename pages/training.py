@@ -38,6 +38,7 @@ with for_pytorch("training"):
     from explorer.app.address import session
     from explorer.app.sections.training import history, lesson, loss, schedule, workshop
     from explorer.app.server import examples
+    from explorer.app.server.source import Source
     from explorer.app.server.view import View
     from explorer.app.shell import menu, sections
     from explorer.app.shell.page import open_sentence_page, with_model
@@ -53,11 +54,17 @@ def show(opened: View) -> None:
         menu.finding(study)
 
 
+def reference(source: Source | None, text: str | None) -> str | None:
+    """What people wrote for an example, as training would show it; None for any other text."""
+    example = examples.example_of(source, examples.text_on(source, text))
+    return None if example is None else example.reference
+
+
 session.adopt()
 if session.current().view == "here":
     workshop.show()
 else:  # training sees the model as it is: no change holds
     no_change = lambda _: False  # noqa: E731
-    opened = open_sentence_page("training", own_translation, changes=no_change, target=examples.reference)
+    opened = open_sentence_page("training", own_translation, changes=no_change, target=reference)
     if opened is not None:
         with_model(opened, show)

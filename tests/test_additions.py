@@ -68,7 +68,7 @@ from streamlit.testing.v1 import AppTest
 from app_pages import named_charts
 from random_models import random_translator
 from explorer import lenses
-from explorer.app.server.models import twin_title as title
+from explorer.app.address.encodings import twin_title as title
 from transformer import Capture, load_translator
 from transformer.training.presets import TWINS
 

@@ -10,7 +10,7 @@ from closed_form import CASES
 
 from explorer.app.sections.cross_attention import alignment as gold_picker
 from explorer.app.sections.cross_attention.links import Aligner, LinkRules
-from explorer.app.server import gold, models
+from explorer.app.server import models, pairs
 from explorer.figures.base.labels import percent
 from explorer.lenses.words.links import read_gold
 from transformer.text.pairs import DataError
@@ -60,7 +60,7 @@ def test_what_the_address_chooses_is_named(params: dict[str, str], told: str):
 
 def test_a_gold_pair_is_forced_and_brings_its_links(monkeypatch: pytest.MonkeyPatch, tmp_path):
     (tmp_path / "gold.tsv").write_text("one two .\teins zwei .\t0-0 1p1 2-2\n", encoding="utf-8")
-    monkeypatch.setattr(gold_picker, "sample", lambda _: read_gold(tmp_path / "gold.tsv"))
+    monkeypatch.setattr(gold_picker, "linked", lambda _: read_gold(tmp_path / "gold.tsv"))
     at = align(model="random")
     box(at, "bundled sample").select_index(1).run()
     assert not at.exception
@@ -91,7 +91,7 @@ def test_a_file_that_is_no_gold_file_gets_a_short_sentence_and_little_memory(con
     tracemalloc.start()
     try:
         with pytest.raises(DataError, match=message) as refused:
-            gold.parse("gold.tsv.gz" if content[:2] == b"\x1f\x8b" else "gold.tsv", content)
+            pairs.read_upload("gold.tsv.gz" if content[:2] == b"\x1f\x8b" else "gold.tsv", content, read_gold)
         assert tracemalloc.get_traced_memory()[1] < 16 * 2**20
     finally:
         tracemalloc.stop()
@@ -99,8 +99,9 @@ def test_a_file_that_is_no_gold_file_gets_a_short_sentence_and_little_memory(con
 
 
 def test_a_gold_file_is_parsed_once_and_not_at_every_run(monkeypatch: pytest.MonkeyPatch):
-    parsed, pairs = [], gold.sample(models.find("en-de"))
-    monkeypatch.setattr(gold_picker, "parse", lambda name, content: parsed.append(name) or pairs[:2])
+    parsed, known = [], pairs.linked(models.find("en-de"))
+    read = lambda name, content, read: parsed.append(name) or known[:2]  # noqa: E731
+    monkeypatch.setattr(gold_picker, "read_upload", read)
     at = align(model="random")
     at.file_uploader[0].upload("gold.tsv", b"a\tb\t0-0\n", "text/plain").run()
     assert not at.run().exception

@@ -20,7 +20,7 @@ from t5_models import write_t5
 from explorer.app.address import sitemap
 from explorer.app.address.encodings import ENCODINGS
 from explorer.app.controls import plain
-from explorer.app.server import gold, surveys
+from explorer.app.server import pairs, surveys
 from explorer.lenses.heads.survey import fingerprint, surveyed
 from explorer.lenses.words import languages
 from transformer.config import AttentionKind, ModelConfig
@@ -225,7 +225,7 @@ def test_a_damaged_card_ends_no_page_and_is_named(beside: Path, header: str):
 @pytest.mark.parametrize("kinds", [None, [], {"encoder": None}, {"encoder": {"means": ["entropy"]}}])
 def test_a_damaged_survey_ends_no_page_and_is_named_where_it_is_shown(beside: Path, kinds: object):
     data = languages.sample_of(beside)
-    read = fingerprint(surveys.sample(data.data), gold.sample_of(languages.FOLDER / data.alignments))
+    read = fingerprint(surveys.sample(data.data), pairs.linked_in(data.alignments))
     head = {"digests": model_digests(beside), "sample": read, "kinds": kinds}
     write_packed(beside / "survey.npz", head, {})
     for page in ("app.py", "pages/what_if.py"):

@@ -13,8 +13,9 @@ from fragments import listening
 from streamlit.testing.v1 import AppTest
 
 from explorer.app.sections.heads import head
-from explorer.app.server import measured, models, surveys
+from explorer.app.server import models, surveys
 from explorer.app.server.examples import offered, text_on
+from explorer.app.server.queue import place
 from explorer.lenses.heads.survey import Line
 from transformer.config import AttentionKind
 from transformer.training.toys import LETTERS
@@ -36,7 +37,7 @@ def short_sample(monkeypatch: pytest.MonkeyPatch) -> None:
 def whole_sample(monkeypatch: pytest.MonkeyPatch, short_sample: None) -> None:
     """Undoes the short sample, and forgets what was read with it."""
     monkeypatch.setattr(surveys, "sample", SAMPLE)
-    measured.MEASURED.clear()
+    models._handle.cache_clear()
 
 
 def until(at: AppTest, done: Callable[[AppTest], bool]) -> AppTest:
@@ -148,7 +149,7 @@ def test_reading_can_be_stopped_and_taken_up_again_and_no_part_with_a_clock_draw
         at = ask(run(PAGE, model="copy", kind="encoder"))
         with listening() as going:
             at.run()
-        assert at.get("progress")[0].proto.text == "First in the queue: the next free turn is yours."
+        assert at.get("progress")[0].proto.text == place(0)
         press(at, "Stop")
     assert "Stopped after 0 of" in told(at)
     assert "No sentence was read before you stopped" in told(at)

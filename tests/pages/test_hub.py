@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 from waiting import until as wait_until
 
 from explorer.app.server import hub_models, memory, models, runs
-from explorer.app.server.surveys import run_of
+from explorer.app.server.surveys import lines_of, run_of
 from explorer.lenses.heads.survey import Line
 from transformer.hub.fetch import find
 from transformer.hub.settings import Hub
@@ -187,7 +187,7 @@ def test_a_model_of_several_languages_offers_them():
     box.select(">>spa<<").run()
     assert at.query_params["language"] in (">>spa<<", [">>spa<<"])
     assert runs.request(at.session_state["state"], models.find(LANGUAGES), TEXT).text == f">>spa<< {TEXT}"
-    survey_run = run_of(models.find(LANGUAGES), (Line(TEXT),), None)
+    survey_run = run_of(many := models.find(LANGUAGES), lines_of(many, (Line(TEXT),), None))
     wait_until(lambda: not survey_run.wait("anyone"))
     survey = survey_run.result()
     assert survey is not None

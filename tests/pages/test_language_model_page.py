@@ -10,7 +10,7 @@ from app_pages import SENTENCE, click_menu, feeds, run, said, view, words
 from explorer.app.maps.run_export import KEY
 from explorer.app.sections.language_model import generation, lengths, surprisal
 from explorer.app.server import models
-from explorer.app.server.writer import LONGEST, MORE
+from explorer.app.server.runs import LONGEST, MORE
 from transformer import Translator, load_language_model
 from transformer.text.words import is_special
 

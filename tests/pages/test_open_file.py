@@ -16,7 +16,7 @@ from nightly import thinned
 from streamlit.testing.v1 import AppTest
 
 from explorer.app.maps.run_export import trace_file
-from explorer.app.server import imported
+from explorer.app.server import models
 from transformer import interventions as do
 from transformer import load_translator
 from transformer.run import Translation
@@ -172,8 +172,8 @@ def test_a_visitor_keeps_a_few_files_only_and_can_close_them(translator: Transla
 
 
 def test_all_visits_together_keep_so_much(translation: Translation, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(imported, "_open", WeakValueDictionary())  # of other tests, some may be open
-    monkeypatch.setattr(imported, "TOGETHER", 3 * imported.nbytes(translation))
+    monkeypatch.setattr(models, "_open", WeakValueDictionary())  # of other tests, some may be open
+    monkeypatch.setattr(models, "TOGETHER", 3 * models.nbytes(translation))
     content = trace_file(translation, None)
     visits = [opened(content) for _ in range(3)]
     assert not any(each.error for each in visits)

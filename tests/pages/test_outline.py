@@ -7,7 +7,7 @@ from app_pages import visit
 from outline import agrees, outline
 
 from explorer.app.maps.run_export import KEY
-from explorer.app.server import measured, models, surveys
+from explorer.app.server import models, surveys
 
 FILE = Path(__file__).with_name("outline.txt")
 SAMPLE = surveys.sample
@@ -73,7 +73,6 @@ open_file
 def unknown_models() -> None:
     """Nothing is known of a model yet: other tests read some with examples of their own."""
     models._handle.cache_clear()
-    models._read.cache_clear()
 
 
 @pytest.mark.parametrize("address", ADDRESSES.split("\n")[1:-1])
@@ -81,7 +80,7 @@ def test_a_page_says_and_draws_what_was_agreed(address: str, monkeypatch: pytest
     place, _, folded = address.partition("#")
     if place.startswith("heads"):  # the survey that came with the model
         monkeypatch.setattr(surveys, "sample", SAMPLE)
-        measured.MEASURED.clear()
+        models._handle.cache_clear()
     at = visit(place, **(LARGE if "?model=" in place else SMALL))
     if folded:
         at.session_state[KEY] = True

@@ -6,18 +6,14 @@ from pathlib import Path
 
 import pytest
 from app_pages import charts, run, said, words
-from corpus import number_pairs
 from fragments import listening
 from streamlit.testing.v1 import AppTest
 from waiting import until
 
 from explorer.app.server.hosted import MEMORY, NICE, SWITCH
-from explorer.app.server.workshop.plan import OWN, PLAN_FILE, Plan, TrainingOrder
-from explorer.app.server.workshop.run import RUN
-from explorer.app.server.workshop.workshop import FOLDER, Workshop, workshop
+from explorer.app.server.training import TrainingRun, Workshop, workshop
+from explorer.app.server.training_plan import OWN, Plan
 from transformer import load_translator
-from transformer.text.pairs import SentencePair
-from transformer.training.toys import toy_data
 
 PAGE = "pages/training.py"
 
@@ -26,9 +22,12 @@ PAGE = "pages/training.py"
 def shop(own_models: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workshop]:
     monkeypatch.setenv(SWITCH, "on")
     monkeypatch.setenv(NICE, "0")
+    workshop.clear()
     yield workshop()
-    workshop().close()
-    assert workshop().run is None or workshop().run.wait(60)
+    if (run := workshop().run) is not None:
+        run.stop()
+        until(lambda: bool(run.outcome))
+    workshop.clear()
 
 
 opened = partial(run, PAGE, view="here", model="random", text="one two three")
@@ -55,10 +54,10 @@ def test_a_run_is_started_watched_stopped_and_kept(shop: Workshop, own_models: P
     button(at, "Train").click().run()
     assert not at.exception
     assert shop.run is not None
-    assert shop.run.order.plan == Plan(task="copy", length=3, width=32, heads=2, layers=1, steps=5000)
-    until(lambda: shop.run is not None and bool(shop.run.curves().exact))
+    assert shop.run.plan == Plan(task="copy", length=3, width=32, heads=2, layers=1, steps=5000)
+    until(lambda: shop.run is not None and any(each.exact is not None for each in shop.run.steps()))
     other = opened()
-    assert {"Pause", "Stop", "Train"} & labels(other) == set()
+    assert {"Stop", "Train"} & labels(other) == set()
     assert "Another visitor began this run" in words(other)
     with listening() as sent:
         at.run()
@@ -68,17 +67,12 @@ def test_a_run_is_started_watched_stopped_and_kept(shop: Workshop, own_models: P
     assert "which is not in its training" in words(at)
     lines = {each.get("name"): each for chart in charts(at) for each in chart["data"]}
     assert {"training loss", "validation loss"} <= set(lines)
-    button(at, "Pause").click().run()
-    assert shop.run.paused
-    assert "paused at step" in at.get("progress")[0].proto.text
-    button(at, "Continue").click().run()
-    assert not shop.run.paused
     button(at, "Stop").click().run()
-    assert shop.run.wait(60)
+    until(lambda: shop.run is not None and bool(shop.run.outcome))
     at.run()
     assert "Stopped, and saved after its last step" in words(at).replace("\\", "")
     assert {"Keep", "Train"} <= labels(at)
-    kept_source = shop.run.order.example.source
+    kept_source = shop.run.example.source
     at.text_input(key="here.name").set_value("letters")
     button(at, "Keep").click().run()
     assert not at.exception
@@ -89,38 +83,24 @@ def test_a_run_is_started_watched_stopped_and_kept(shop: Workshop, own_models: P
     run("pages/cross_attention.py", model="letters", text=kept_source)
 
 
-def left(folder: Path, plan: Plan, pair: SentencePair, model: Path | None = None) -> None:
-    """What a server leaves that ended while it trained."""
-    place = folder / FOLDER / RUN
-    place.mkdir(parents=True)
-    TrainingOrder(plan, pair).write(place)
-    if model is not None:
-        (place / RUN).symlink_to(model.resolve())
-
-
-def test_what_an_earlier_server_left_is_shown_and_can_be_kept_under_a_good_name_only(
-    own_models: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(SWITCH, "on")
-    left(own_models, Plan(task=OWN), SentencePair(*number_pairs(1)[0]), own_models / "random")
+def test_a_run_that_has_ended_can_be_kept_under_a_good_name_only(shop: Workshop, own_models: Path) -> None:
+    shop.run = TrainingRun(Plan())
+    shop.run.directory.symlink_to((own_models / "random").resolve())
     at = opened()
-    assert "The server was started again" in words(at)
+    assert "Stopped, and saved after its last step" in words(at).replace("\\", "")
     at.text_input(key="here.name").set_value("../x")
     button(at, "Keep").click().run()
     assert "A name has 1 to 40 letters" in said(at).replace("\\", "")
-    assert (own_models / FOLDER / RUN / PLAN_FILE).is_file()
-    workshop().close()
+    assert shop.run is not None
 
 
 def test_a_run_that_left_nothing_and_a_server_that_is_switched_off_say_so(
-    own_models: Path, monkeypatch: pytest.MonkeyPatch
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(SWITCH, "on")
-    left(own_models, Plan(), toy_data("copy").valid[0])
+    shop.run = TrainingRun(Plan())
     at = opened()
     assert "Nothing is left of it" in words(at)
     assert "Keep" not in labels(at)
-    workshop().close()
     monkeypatch.setenv(SWITCH, "off")
     at = opened()
     assert "switched off" in said(at)

@@ -10,10 +10,10 @@ from nightly import thinned
 from twins import write_recurrent, write_twins
 
 from explorer.app.address.encodings import ENCODINGS
-from explorer.app.sections.positions import together
+from explorer.app.address.encodings import twin_title as title
+from explorer.app.sections.positions import together, twins_measured
 from explorer.app.sections.positions.alone import turned
-from explorer.app.server import measured, models
-from explorer.app.server.models import twin_title as title
+from explorer.app.server import models
 from transformer import load_translator
 from transformer.encodings import REGISTRY, sinusoidal_table
 
@@ -46,7 +46,7 @@ def words(at):
 def test_every_encoding_is_explained_with_its_formula_and_what_was_measured(name):
     at = run(PAGE, encoding=name)
     assert at.latex
-    probe = measured.shipped(measured.POSITIONS)["probe"]["models"].get(name)
+    probe = twins_measured()["probe"]["models"].get(name)
     if probe is not None:  # an encoding without a bundled twin has its formula alone
         assert f"R² = {probe['value']:.2f}" in words(at)
         assert named_charts(at) or ENCODINGS[name].acts == "nowhere"

@@ -4,8 +4,9 @@ import os
 import shlex
 import signal
 import sys
+import threading
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -25,7 +26,6 @@ from transformer.text.pairs import DataError, SentencePair, read_pairs
 from transformer.text.tokenizer import Tokenizer
 from transformer.training import trainer as training
 from transformer.training.augment import MAKERS, augmented
-from transformer.training.control import RunControl
 from transformer.training.data import EncodedPairs, encode_pairs
 from transformer.training.distributed import joined
 from transformer.training.options import TrainingOptions
@@ -98,7 +98,8 @@ class RunOptions:
     """Where and how a training run computes.
 
     resume_if_present: resume the run in DIR if there is one, otherwise begin: for torchrun --max-restarts
-    obey_input: obey the lines pause, go on and stop on standard input; stop when that input ends
+    obey_input: stop once standard input ends: it is a pipe that a program keeps open, and the system closes
+        with it, however it ends
     """
 
     output: Annotated[Path, "DIR", "model directory to write"]
@@ -201,13 +202,13 @@ def _steps(directory: RunDirectory, valid: EncodedPairs, quality: GreedyBleu, ru
 
     A signal lets the current step finish, so that the saved state lies between two steps.
     """
-    control, stops, before = RunControl(), list[int](), torch.get_num_threads()
+    stops, before = list[int](), torch.get_num_threads()
     trainer, workers = directory.trainer, directory.trainer.workers
     device, data, steps = trainer.device, trainer.data, trainer.options.steps
     parameters = count_parameters(trainer.model)
     is_small = device.type == "cpu" and parameters < SMALL and "OMP_NUM_THREADS" not in os.environ
     if run.obey_input:
-        control.hold(lambda: stops.append(signal.SIGTERM))
+        threading.Thread(target=_await_end_of_input, args=(stops,), daemon=True).start()
     with ExitStack() as stack:
         stack.callback(torch.set_num_threads, before)
         torch.set_num_threads(run.threads or (1 if is_small else before))
@@ -229,7 +230,6 @@ def _steps(directory: RunDirectory, valid: EncodedPairs, quality: GreedyBleu, ru
             directory.choose(done)
             if done.step % trainer.options.checkpoint_every == 0:
                 directory.save()
-            control.wait(lambda: bool(stops))
             if any(workers.sum(len(stops))):
                 break
         directory.save()
@@ -238,6 +238,14 @@ def _steps(directory: RunDirectory, valid: EncodedPairs, quality: GreedyBleu, ru
     if workers.first:
         print(f"Stopped after step {trainer.step:,}; add --resume to continue.", file=sys.stderr)
     return 130
+
+
+def _await_end_of_input(stops: list[int]) -> None:
+    """Notes that the run has to stop, once standard input has ended."""
+    with suppress(OSError):
+        while os.read(sys.stdin.fileno(), 4096):
+            pass
+    stops.append(signal.SIGTERM)
 
 
 def _weighted(file: str) -> tuple[str, float]:

@@ -102,3 +102,11 @@ _TABLE = (
     ),
 )
 ENCODINGS = {encoding.name: encoding for encoding in _TABLE}
+
+
+def twin_title(name: str) -> str:
+    """What people call a twin or an encoding: `shaw-seed2` is "relative keys, seed 2"."""
+    first, seed, number = name.partition("-seed")
+    title = ENCODINGS[first].called if first in ENCODINGS else first
+    title = "sinusoidal (post-norm)" if first == "postnorm" else title
+    return f"{title}, seed {number}" if seed else title

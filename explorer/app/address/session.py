@@ -50,6 +50,7 @@ class Visit:
     gold: list[Any] = field(default_factory=list)  # gold alignments from the visitor's file
     # what was done, by lesson and step (from 0): None if read, else the question's outcome
     lesson_notes: dict[str, dict[int, Any]] = field(default_factory=dict)
+    question: Any = None  # what is asked of the Hub; None for nothing yet
     student: str = ""  # the name for the file of progress
     # in this run of the page, what an open question offers, so that nothing says which it is; None if the
     # page may say everything

@@ -8,7 +8,7 @@ from typing import ParamSpec, overload
 import streamlit as st
 
 from explorer.app.controls.text import refusal
-from explorer.app.server import models, visits
+from explorer.app.server import models
 from transformer.devices import is_full
 
 P = ParamSpec("P")
@@ -51,12 +51,8 @@ def part(
     def decorated(function: Draw[P]) -> Draw[P]:
         @wraps(function)
         def drawn(*args: P.args, **kwargs: P.kwargs) -> None:
-            visits.used()
-            try:
-                with refusals():
-                    function(*args, **kwargs)
-            finally:
-                visits.used()
+            with refusals():
+                function(*args, **kwargs)
 
         return st.fragment(drawn, key=key, run_every=run_every)
 

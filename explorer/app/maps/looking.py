@@ -105,7 +105,8 @@ class HeadSelection:
 
     def whole(self, head: Head | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Weights and mask (rows, columns) of a whole head, as the visitor reads it; `head` as in `read`."""
-        weights, mask = runs.whole(self.translation, self.kind, head or self.head)
+        chosen = self.kind, *(head or self.head)
+        weights, mask = self.translation.weights(*chosen), self.translation.mask(*chosen)
         if self.measure == "carried":
             from explorer.app.maps import measures
 

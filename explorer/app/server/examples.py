@@ -73,11 +73,6 @@ def prompt_of(source: Source | None, text: str) -> str:
     return next((each for each in (source.prompts if source else ()) if text.startswith(each)), "")
 
 
-def prompted(source: Source | None, text: str, prompt: str) -> str:
-    """The text with a prompt in the place of its own."""
-    return f"{prompt}{text.removeprefix(prompt_of(source, text))}"
-
-
 def text_on(source: Source | None, text: str | None) -> str:
     """The visitor's text, or the one that opens first for a model."""
     return next(iter(offered(source).values())) if text is None else text
@@ -106,12 +101,6 @@ def passage(source: Source | None, now: State) -> Passage:
 def whole(text: str) -> int | None:
     """The state's sentence for a text that is one run, however many sentences it has."""
     return AS_ONE if len(sentences(clean(text))) > 1 else None
-
-
-def reference(source: Source | None, text: str | None) -> str | None:
-    """What people wrote for an example, as training would show it; None for any other text."""
-    example = example_of(source, text_on(source, text))
-    return None if example is None else example.reference
 
 
 def example_of(source: Source | None, text: str) -> Example | None:

@@ -62,7 +62,7 @@ class Bounds:
 class Limits:
     """Bounds of a run of training."""
 
-    minutes: float = 15  # time from its start, pauses included
+    minutes: float = 15  # time from its start
     memory_mb: float = 1500  # memory of its process, in MB
     disk_mb: float = 300  # all files of the run and of the models kept from runs, in MB
     nice: int = 15  # how much it gives way to others: 0 not at all, 19 most
@@ -70,22 +70,19 @@ class Limits:
     @classmethod
     def from_environment(cls) -> Limits:
         """The limits that the environment sets, or the usual ones; ValueError if one is out of its range."""
-        nice = os.environ.get(NICE, "").strip() or str(cls.nice)
-        if not (nice.isascii() and nice.isdigit() and int(nice[:4]) <= 19):
-            raise ValueError(f"{NICE} is {nice!r:.20}; it must be a whole number from 0 to 19.")
         minutes, memory = _number(MINUTES, cls.minutes), _number(MEMORY, cls.memory_mb)
-        return cls(minutes, memory, _number(DISK, cls.disk_mb), int(nice))
+        return cls(minutes, memory, _number(DISK, cls.disk_mb), int(_number(NICE, cls.nice, -1, 19)))
 
 
-def _number(name: str, usual: float) -> float:
-    """A number above 0 that a variable gives, or the usual one; ValueError if it is not in this range."""
+def _number(name: str, usual: float, above: int = 0, most: int = MOST) -> float:
+    """A number that a variable gives, or the usual one; ValueError if it is not in its range."""
     text = os.environ.get(name, "").strip()
     try:
-        value = float(text) if text else usual
+        value = float(text or usual)
     except ValueError:
         value = math.nan
-    if not 0 < value <= MOST:
-        raise ValueError(f"{name} is {text!r:.20}; it must be a number above 0, and at most {MOST:,}.")
+    if not above < value <= most:
+        raise ValueError(f"{name} is {text!r:.20}; it must be a number above {above}, and at most {most:,}.")
     return value
 
 

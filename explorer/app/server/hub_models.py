@@ -1,23 +1,29 @@
-"""Models on the Hub in the app: the cached ones, visitors' questions, and downloads."""
+"""Models on the Hub in the app: the cached ones, well-known ones, visitors' questions, and downloads."""
 
 import threading
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
-import streamlit as st
 from huggingface_hub import constants
 
 from explorer.app.address import session
+from explorer.app.server import memory
 from explorer.app.server.jobs import Job, JobError, Tell
 from explorer.app.server.queue import FairQueue
-from explorer.app.server.stores import Recent
 from transformer.hub.files import Offer, cached_models
 from transformer.hub.settings import ALLOWED_VARIABLE, Hub, HubError, UnreachableError
 
+MOST = 5
+"""Suggestions that are shown at most."""
+_ROOM = 1.2
+"""Memory that a model takes while it opens, as a share of its weights."""
 _downloading = FairQueue(2)
 """Downloads have turns of their own: they wait for the network."""
 _lock = threading.Lock()
+downloads = dict[tuple[str, str], Job[bool]]()
+"""The downloads that visitors share, by name and commit."""
 
 
 def cached() -> dict[str, Path]:
@@ -48,42 +54,10 @@ def closed() -> str | None:
     return None
 
 
-def is_allowed(name: str) -> bool:
-    """Whether this installation may open a model of this name."""
-    try:
-        return Hub.from_environment().allows(name)
-    except HubError:
-        return False
-
-
-def most_bytes() -> int:
-    """Largest total size of a model's files that may be downloaded."""
-    return Hub.from_environment().most_bytes
-
-
-def _download(offer: Offer) -> Job[bool]:
-    def work(tell: Tell) -> None:
-        from transformer.hub.fetch import fetch
-
-        try:
-            fetch(offer, lambda done, _: tell(done))
-        except HubError as error:
-            raise JobError(str(error)) from error
-
-    return Job("download", offer.nbytes, work, lambda: True, _downloading, shares=False)
-
-
-@st.cache_resource(show_spinner=False)
-def downloads() -> dict[tuple[str, str], Job[bool]]:
-    """The downloads that visitors share, by name and commit."""
-    return {}
-
-
 @dataclass
 class HubQuestion:
     """What a visitor wants from the Hub, and what it answered."""
 
-    visitor: str
     name: str = ""  # the name as typed; empty if nothing is asked for
     pressed: bool = True  # whether the visitor pressed the button; a link only suggests a name
     # what could be fetched; None if the Hub was not asked yet, or the model was refused
@@ -96,30 +70,6 @@ class HubQuestion:
     def is_open(self) -> bool:
         """Whether the Hub has not been asked yet."""
         return bool(self.name) and self.pressed and self.offer is None and not self.problem
-
-    def ask(self, name: str) -> None:
-        """Asks for a model by name; an empty name withdraws the question.
-
-        Repeating a question changes nothing, because a browser sends the text of a field again when the field
-        disappears; ``again`` repeats it.
-        """
-        if name != self.name or not self.pressed:
-            if self.download is not None:
-                self.download.away(self.visitor)
-            self._begin(name)
-
-    def again(self) -> None:
-        """Asks once more."""
-        if self.download is None:
-            self._begin(self.name)
-
-    def suggest(self, name: str) -> None:
-        """Writes a name into the form, if the visitor has not asked for anything yet."""
-        if not self.name:
-            self._begin(name, pressed=False)
-
-    def _begin(self, name: str, pressed: bool = True) -> None:
-        vars(self).update(vars(HubQuestion(self.visitor, name, pressed)))
 
     def look(self) -> None:
         """Asks the Hub, and blocks until it answers."""
@@ -138,18 +88,101 @@ class HubQuestion:
             return
         key = self.offer.name, self.offer.commit
         with _lock:
-            found = downloads()
-            if key not in found or found[key].complete or found[key].failed:
-                found[key] = _download(self.offer)
-            self.download = found[key]
-        self.download.wait(self.visitor)
+            if key not in downloads or downloads[key].complete or downloads[key].failed:
+                downloads[key] = _download(self.offer)
+            self.download = downloads[key]
+        self.download.wait(session.visit().name)
 
 
-_questions = Recent[HubQuestion](1_000)
-"""Of the visitors seen last: Streamlit's own store of a session forgets when its connection breaks once."""
+def _download(offer: Offer) -> Job[bool]:
+    def work(tell: Tell) -> None:
+        from transformer.hub.fetch import fetch
+
+        try:
+            fetch(offer, lambda done, _: tell(done))
+        except HubError as error:
+            raise JobError(str(error)) from error
+
+    return Job("download", offer.nbytes, work, lambda: True, _downloading, shares=False)
 
 
 def question() -> HubQuestion:
     """The question of the present visitor."""
-    visitor = session.visit().name
-    return _questions.get(visitor, lambda: HubQuestion(visitor))
+    visit = session.visit()
+    visit.question = visit.question or HubQuestion()
+    found: HubQuestion = visit.question
+    return found
+
+
+def ask(name: str, again: bool = False) -> None:
+    """Asks for a model by name; an empty name withdraws the question.
+
+    Repeating a question changes nothing, because a browser sends the text of a field again when the field
+    disappears, unless it is asked again.
+    """
+    before = question()
+    if again or name != before.name or not before.pressed:
+        if before.download is not None:
+            before.download.leave(session.visit().name, stops=False)
+        session.visit().question = HubQuestion(name)
+
+
+def suggest(name: str) -> None:
+    """Writes a name into the form, if the visitor has not asked for anything yet."""
+    if not question().name:
+        session.visit().question = HubQuestion(name, pressed=False)
+
+
+# --- well-known models --------------------------------------------------------------------------------------
+
+
+class Suggested(NamedTuple):
+    """A model on the Hub.
+
+    Parameters, licences and languages were written down by hand and not read from the Hub: the card that
+    opens with a model is what counts. A file of 32 bits has four bytes for each parameter.
+    """
+
+    name: str
+    millions: int  # of parameters
+    licence: str
+    does: str  # what it does, in which languages
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its weights, in 32 bits."""
+        return 4_000_000 * self.millions
+
+    @property
+    def description(self) -> str:
+        """Its sizes and its licence."""
+        return f"{self.millions} million parameters, {self.nbytes / 1e9:.1f} GB · {self.licence}"
+
+
+_PROMPT, _ENGLISH = "follows a prompt, mostly in English", "summarises English news"
+_T5 = "does the task that the text names; English, German, French"
+MODELS = (
+    Suggested("google-t5/t5-small", 61, "Apache 2.0", _T5),
+    Suggested("Helsinki-NLP/opus-mt-en-de", 74, "CC BY 4.0", "translates English into German"),
+    Suggested("google/flan-t5-small", 77, "Apache 2.0", _PROMPT),
+    Suggested("facebook/bart-base", 139, "Apache 2.0", "fills in and repairs English text"),
+    Suggested("google/flan-t5-base", 248, "Apache 2.0", _PROMPT),
+    Suggested("sshleifer/distilbart-cnn-12-6", 306, "Apache 2.0", _ENGLISH),
+    Suggested("facebook/bart-large-cnn", 406, "MIT", _ENGLISH),
+    Suggested("facebook/m2m100_418M", 484, "MIT", "translates between 100 languages"),
+    Suggested("facebook/mbart-large-50-many-to-many-mmt", 611, "MIT", "translates between 50 languages"),
+    Suggested(
+        *("facebook/nllb-200-distilled-600M", 615, "CC BY-NC 4.0, not for commercial use"),
+        "translates between 200 languages",
+    ),
+)
+"""From the smallest to the largest."""
+
+
+def fitting() -> list[Suggested]:
+    """Those that may be opened here and fit the memory that is free; of many, some of every size."""
+    hub = Hub.from_environment()
+    free, limit = memory.available() / _ROOM, hub.most_bytes
+    fit = [each for each in MODELS if each.nbytes <= min(free, limit) and hub.allows(each.name)]
+    most = min(MOST, len(fit))
+    return [fit[round(at * (len(fit) - 1) / max(most - 1, 1))] for at in range(most)]

@@ -47,24 +47,24 @@ class Job(Generic[Result]):
         self.total, self.done, self.failed, self.complete, self.result = total, 0, "", False, result
         self._name, self._turns, self._shares = name, turns, shares
         self._work: Callable[[Tell], object] | None = work
-        self._waiting, self._left, self._asked = set[str](), set[str](), set[str]()
+        self._waiting, self._wanted = set[str](), dict[str, bool]()
         self._browser = ""  # of the visitor who waited last; its turns are theirs
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
 
     def ask(self, visitor: str) -> None:
-        """Notes that a visitor wants the result."""
-        self._asked.add(visitor)
+        """Notes that a visitor wants the result, for the first time or again; what is done is not lost."""
+        self._wanted[visitor] = True
 
     def wanted_by(self, visitor: str) -> bool:
-        """Whether a visitor wanted the result, or it is complete because somebody else did."""
-        return visitor in self._asked or self.complete
+        """Whether a visitor wanted the result once, or it is complete because somebody else did."""
+        return visitor in self._wanted or self.complete
 
     def wait(self, visitor: str, browser: str = "") -> bool:
         """Whether the work goes on for a visitor who has not left; starts it if it is not running."""
         with self._lock:
             self._browser = browser
-            if visitor in self._left or self.complete or self.failed:
+            if not self._wanted.get(visitor, True) or self.complete or self.failed:
                 return False
             self._waiting.add(visitor)
             if self._thread is None:
@@ -83,21 +83,15 @@ class Job(Generic[Result]):
         before = self._turns.before(self)
         return "" if before is None else place(before)
 
-    def leave(self, visitor: str) -> None:
-        """Removes a visitor; if nobody waits any more, the work stops after its present part."""
+    def leave(self, visitor: str, stops: bool = True) -> None:
+        """Removes a visitor; if nobody waits any more, the work stops after its present part.
+
+        Who does not stop may come back, and then waits again.
+        """
         with self._lock:
             self._waiting.discard(visitor)
-            self._left.add(visitor)
-
-    def away(self, visitor: str) -> None:
-        """As `leave`, for a visitor who may come back, and then waits again."""
-        with self._lock:
-            self._waiting.discard(visitor)
-
-    def go_on(self, visitor: str) -> None:
-        """Adds the visitor again; what is done is not lost."""
-        with self._lock:
-            self._left.discard(visitor)
+            if stops:
+                self._wanted[visitor] = False
 
     def _run(self) -> None:
         try:
@@ -141,7 +135,7 @@ class Seat:
 
     def take(self, job: Job[Any] | None) -> None:
         if self.job is not None and self.job is not job:
-            self.job.away(self.visitor)
+            self.job.leave(self.visitor, stops=False)
         context = get_script_run_ctx(suppress_warning=True)
         self.job, self.page = job, "" if context is None else context.page_script_hash
 

@@ -1,35 +1,40 @@
-"""The models that visitors can choose: names and directories, what their files say, each loaded once."""
+"""What visitors can choose: models, whose files are read and which are loaded once; runs from their files."""
 
 from __future__ import annotations
 
-import itertools
+import hashlib
+import io
 import os
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
+from weakref import WeakValueDictionary
 
 import transformer
 from explorer.app.address import session
 from explorer.app.address.encodings import ENCODINGS
 from explorer.app.address.parameters import parse
-from explorer.app.server import examples, hub_models, memory
+from explorer.app.server import examples, hosted, hub_models, memory
 from explorer.app.server.loading import Loading
-from explorer.app.server.source import FILE, NEEDS_MODEL, NoModelError, Samples, Source
-from explorer.app.server.stores import Fact, Key, Model, Residents
-from explorer.app.server.writer import load_writer
+from explorer.app.server.source import FILE, NEEDS_MODEL, Samples, Source
+from explorer.app.server.stores import Fact, Residents
+from explorer.figures.base.labels import display
 from explorer.lenses.heads.survey import surveyed
 from explorer.lenses.words.languages import languages_in_words, languages_of
 from transformer import devices
 from transformer.config import SCORE_RULES, AttentionKind, Head, ModelConfig
+from transformer.exports.record import TraceFileError
 from transformer.families.registry import config_in, described
 from transformer.hub.files import hub_title, size
 from transformer.run import Translation
 from transformer.storage.card import Header
 from transformer.storage.description import CONFIG_FILE, Description, read_header
 from transformer.storage.files import read_json
+from transformer.text.typed import clean
 
 ROOT = Path(__file__).resolve().parents[3]
 BUNDLED = ROOT / "assets" / "models"
@@ -41,19 +46,20 @@ RECURRENT = "recurrent"
 """Folder of the recurrent models, which differ only in the score of their attention."""
 LANGUAGE = "language"
 """Folder of the language models."""
-FOLDERS = ("", TWINS, RECURRENT, LANGUAGE)
+FOLDERS = (LANGUAGE, "", TWINS, RECURRENT)
 """Where models lie, within the bundled ones and within those trained here; part of their names."""
 KINDS = tuple(str(kind) for kind in AttentionKind)
-_ORDER = (
-    DEFAULT,
-    *(f"{TWINS}/{name}" for name in ENCODINGS),
-    *(f"{RECURRENT}/{rule}" for rule in SCORE_RULES),
-)
+_TWINS = (*(f"{TWINS}/{name}" for name in ENCODINGS), *(f"{RECURRENT}/{rule}" for rule in SCORE_RULES))
+_ORDER = {name: i for i, name in enumerate((DEFAULT, *_TWINS))}
 _FOLDER_NAMES = {TWINS: "Positional twin", RECURRENT: "Recurrent twin"}
 _TITLES = {"language/lm-en": "English language model"}
 """Titles of bundled models whose names are no languages."""
 LARGE = 100_000_000
 """From this many bytes on, the list of models says how much memory a model needs."""
+MOST_FILES, LONGEST = 4, 255
+"""Most runs that a visitor opened from files, and most letters of a file's name, as file systems allow."""
+LARGEST, TOGETHER = 128 * 2**20, 256 * 2**20
+"""Most bytes of traces that one visitor may keep open, and all of them together."""
 MOST_MODELS = 4
 """Most models in memory, without the twins; `TRANSFORMER_MOST_MODELS` in the environment changes it."""
 
@@ -67,11 +73,6 @@ class ModelHandle(Source):
     changed: int  # when the directory or a file in it was last changed, in nanoseconds
 
     has_model = True
-
-    @Fact
-    def key(self) -> Key:
-        """Key that tells the model from others, and from itself before a change."""
-        return self.name, str(self.path), self.changed
 
     @Fact
     def needs(self) -> int:
@@ -117,8 +118,7 @@ class ModelHandle(Source):
 
             texts = [self.addressed(text, language) for text in examples.offered(self).values()]
             chosen = first_heads(model, texts)
-        places = {kind: chosen.get(kind, (layers - 1, 0)) for kind, (layers, _) in self.sizes.items()}
-        return {kind: (layer, head) for kind, (layer, head) in places.items()}
+        return {kind: tuple(chosen.get(kind, (layers - 1, 0))) for kind, (layers, _) in self.sizes.items()}
 
     @Fact
     def roles(self) -> dict[str, list[list[str]]]:
@@ -126,27 +126,23 @@ class ModelHandle(Source):
             return surveyed(self.path)
         return {}
 
-    @Fact
+    @property
     def samples(self) -> Samples:
-        return examples.read(self.path)
+        return self.beside(examples.read)
 
     @property
     def stated(self) -> ModelConfig | None:
         try:
-            return self.config if self.description or self.resident else self._written
+            return self.config if self.description or self.resident else self.beside(config_in)
         except (ValueError, OSError):
             return None
 
-    @Fact
-    def _written(self) -> ModelConfig:
-        return config_in(self.path)
-
-    @Fact
+    @property
     def header(self) -> Header:
         """The header of its card."""
-        return read_header(self.path)
+        return self.beside(read_header)
 
-    @Fact
+    @property
     def guided(self) -> str:
         return self.header.guided_alignment
 
@@ -184,12 +180,12 @@ class ModelHandle(Source):
 
     @property
     def resident(self) -> bool:
-        return self.key in self._home.alive
+        return self in self._home.alive
 
     @property
     def runs(self) -> str:
         """Where it computes, in one sentence."""
-        if (model := self._home.alive.get(self.key)) is not None:
+        if (model := self._home.alive.get(self)) is not None:
             return f"{self.name} runs on the {'CPU' if model.device.type == 'cpu' else 'GPU'}."
         try:
             stays = devices.stays(self.needs // 4)
@@ -202,12 +198,12 @@ class ModelHandle(Source):
         twin = self.name.startswith((f"{TWINS}/", f"{RECURRENT}/"))
         return _resident_twins if twin else _residents
 
-    def load(self, loads: Callable[[], object] = lambda: None, first: bool = False) -> Model:
+    def load(self, loads: Callable[[], object] = lambda: None, first: bool = False) -> transformer.Translator:
         if not (first or loading.done):  # the one who loads before all others waits for nothing
             loads()
             loading.wait()
-        read = load_writer if self.writes else transformer.load_translator
-        return self._home.get(self.key, self.needs, lambda: read(self.path), loads)
+        load = partial(transformer.load_translator, self.path, continues=self.writes)
+        return self._home.get(self, load, loads)
 
 
 @dataclass(frozen=True)
@@ -241,14 +237,12 @@ class Imported(Source):
     def default_heads(self) -> dict[str, Head]:
         model = known(self.translation.model)
         chosen = model.default_heads if model is not None and model.has_model else {}
-        places = {kind: chosen.get(kind, (layers - 1, 0)) for kind, (layers, _) in self.sizes.items()}
-        return {
-            kind: (min(layer, self.sizes[kind][0] - 1), min(head, self.sizes[kind][1] - 1))
-            for kind, (layer, head) in places.items()
-        }
+        last = {kind: (layers - 1, heads - 1) for kind, (layers, heads) in self.sizes.items()}
+        places = {kind: chosen.get(kind, (end[0], 0)) for kind, end in last.items()}
+        return {kind: (min(at[0], last[kind][0]), min(at[1], last[kind][1])) for kind, at in places.items()}
 
-    def load(self, loads: Callable[[], object] = lambda: None) -> Model:
-        raise NoModelError(NEEDS_MODEL)
+    def load(self, loads: Callable[[], object] = lambda: None) -> transformer.Translator:
+        raise ValueError(NEEDS_MODEL)
 
     @property
     def selection(self) -> dict[str, str | None]:
@@ -260,6 +254,47 @@ class Imported(Source):
             "decode": "greedy" if forced else parse({"decode": [run.method]})[0].decode,
             "target": run.text if forced else None,
         }
+
+    def run_of(self, request: Any) -> Translation:
+        """The run; ValueError for a request of something else, or of changes: they belong to the file."""
+        wanted = self.selection
+        target = None if wanted["target"] is None else clean(wanted["target"])
+        asked = request.text, request.decode, request.target, request.changes
+        if asked != (clean(wanted["text"] or ""), wanted["decode"], target, ()):
+            raise ValueError(
+                "An imported file holds one run only: choose a model on the left to translate anything else."
+            )
+        return self.translation
+
+
+def nbytes(run: Translation) -> int:
+    """Bytes of the trace of a run."""
+    return 0 if run.attention is None else run.attention.nbytes
+
+
+_open = WeakValueDictionary[int, Translation]()  # by `id`: the runs of all visits, as long as one holds them
+
+
+def open_file(file_name: str, content: bytes) -> Imported:
+    """Opens a file for this visit; if too many are open, the oldest are closed.
+
+    ValueError if the file is damaged, foreign or too large; the message says so in one sentence.
+    """
+    digest = hashlib.sha256(content).hexdigest()[:6]
+    title = "".join(map(display, re.sub(r"[\s<>&]+", " ", file_name[-LONGEST:]))).strip()
+    run = transformer.load_trace(io.BytesIO(content))
+    hosted.check(run.source_text, run.text)
+    opened = Imported(f"{FILE}{title or 'file'} ({digest})")
+    if nbytes(run) > LARGEST:
+        raise TraceFileError(f"The trace takes more than {LARGEST // 2**20} MiB, the limit for one visit.")
+    files = session.visit().files
+    files.pop(opened.name, None)
+    if sum(map(nbytes, _open.values())) + nbytes(run) > TOGETHER:
+        raise TraceFileError("The files that all visitors have open fill this server: come back later.")
+    _open[id(run)] = files[opened.name] = run
+    while len(files) > MOST_FILES or sum(map(nbytes, files.values())) > LARGEST:
+        files.pop(next(iter(files)))
+    return opened
 
 
 # --- the models in memory -----------------------------------------------------------------------------------
@@ -279,13 +314,6 @@ def leave_gpu() -> None:
 # --- which models there are ---------------------------------------------------------------------------------
 
 
-class Catalogue(NamedTuple):
-    """The models of this machine, by name."""
-
-    translators: dict[str, ModelHandle]  # the one that opens first is the first
-    writers: dict[str, ModelHandle]  # language models
-
-
 _handle = lru_cache(256)(ModelHandle)
 
 
@@ -301,58 +329,43 @@ def changed(path: Path) -> int:
     return 0
 
 
-def catalogue() -> Catalogue:
-    """Bundled models, those trained here, and cached ones of the Hub: read again if a file has changed."""
-    seen = dict[str, tuple[str, Path, int]]()
-    for folder, home in itertools.product(FOLDERS, (BUNDLED, own_models())):
-        place = home / folder
-        for path in sorted(place.iterdir()) if place.is_dir() else ():
-            # a name that an address can carry and no opened file has
-            usable = path.name.isprintable() and not path.name.startswith(FILE)
-            if usable and (path / CONFIG_FILE).is_file():
-                name = f"{folder}/{path.name}".lstrip("/")
-                seen.setdefault(name, (name, path, changed(path)))
-    seen = {name: (name, path, changed(path)) for name, path in hub_models.cached().items()} | seen
-    return _read(tuple(seen.values()))
+def catalogue() -> dict[str, ModelHandle]:
+    """The models of this machine by name: bundled ones and those trained here, which write in the folder of
+    language models and translate in those of twins; then cached ones of the Hub."""
+    models = dict[str, ModelHandle]()
+    for name, path in (*_on_disk(), *hub_models.cached().items()):
+        model, folder = _handle(name, path, changed(path)), name.rpartition("/")[0]
+        if folder not in FOLDERS or not folder or model.writes == (folder == LANGUAGE):
+            models.setdefault(name, model)
+    return models
 
 
-@lru_cache(8)
-def _read(seen: tuple[tuple[str, Path, int], ...]) -> Catalogue:
-    """The models of some directories, in the order of the list: twins as usual, the Hub's last."""
-    places = {name: i for i, name in enumerate(_ORDER)}
-    folders: dict[str, list[ModelHandle]] = {folder: [] for folder in (*FOLDERS, "hub")}
-    for model in sorted(
-        (_handle(*each) for each in seen), key=lambda each: places.get(each.name, len(places))
-    ):
-        folder = model.name.rpartition("/")[0]
-        folders[folder if folder in FOLDERS else "hub"].append(model)
-    own, language, hub = folders[""], folders[LANGUAGE], folders["hub"]
-    disk = [each for each in (*own, *folders[TWINS], *folders[RECURRENT]) if not each.writes]
-    writers = [each for each in (*language, *own) if each.writes]
-    return Catalogue(*({each.name: each for each in group} for group in ([*disk, *hub], writers)))
+def _on_disk() -> Iterator[tuple[str, Path]]:
+    """Names and directories of bundled models and of those trained here: twins in their usual order."""
+    for folder in FOLDERS:
+        found = list[tuple[str, Path]]()
+        for place in (BUNDLED / folder, own_models() / folder):
+            for path in sorted(place.iterdir()) if place.is_dir() else ():
+                # a name that an address can carry and no opened file has
+                usable = path.name.isprintable() and not path.name.startswith(FILE)
+                if usable and (path / CONFIG_FILE).is_file():
+                    found.append((f"{folder}/{path.name}".lstrip("/"), path))
+        yield from sorted(found, key=lambda each: _ORDER.get(each[0], len(_ORDER)))
 
 
 def available() -> dict[str, ModelHandle]:
-    """The models that translate, by name: bundled, trained, twins, and cached from the Hub."""
-    return catalogue().translators
+    """The models that translate, by name; the one that opens first is the first."""
+    return {name: each for name, each in catalogue().items() if not each.writes}
 
 
 def language_models() -> dict[str, ModelHandle]:
-    """The language models by name, such as `language/lm-en`, and those among a visitor's own models."""
-    return catalogue().writers
+    """The language models by name, such as `language/lm-en`, then those among a visitor's own models."""
+    return {name: each for name, each in catalogue().items() if each.writes}
 
 
 def twins(folder: str = TWINS) -> dict[str, ModelHandle]:
     """The twins of a folder by name, such as `positions/rotary`: in the usual order, then the others."""
     return {name: each for name, each in available().items() if name.startswith(f"{folder}/")}
-
-
-def twin_title(name: str) -> str:
-    """What people call a twin or an encoding: `shaw-seed2` is "relative keys, seed 2"."""
-    first, seed, number = name.partition("-seed")
-    title = ENCODINGS[first].called if first in ENCODINGS else first
-    title = "sinusoidal (post-norm)" if first == "postnorm" else title
-    return f"{title}, seed {number}" if seed else title
 
 
 def find(name: str) -> Source:
@@ -361,8 +374,7 @@ def find(name: str) -> Source:
         if name not in session.visit().files:
             raise KeyError(name)
         return Imported(name)
-    models = catalogue()
-    return models.translators[name] if name in models.translators else models.writers[name]
+    return catalogue()[name]
 
 
 def known(name: str | None) -> Source | None:

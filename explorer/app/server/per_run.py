@@ -10,7 +10,7 @@ from torch import Tensor
 from explorer.app.server import hosted
 from explorer.app.server.runs import Drawing, Progress, Request, search, translate
 from explorer.app.server.source import Source, per_model
-from explorer.app.server.stores import Recent, bytes_of
+from explorer.app.server.stores import Recent, bytes_of, remembered
 from explorer.app.server.view import View, per_run
 from explorer.lenses.heads.statistics import Grid, HeadsOfKind, grid
 from explorer.lenses.inside.inside import InsideHead, look_inside
@@ -20,12 +20,11 @@ from explorer.lenses.targets.lesson import TrainingView
 from explorer.lenses.targets.lesson import lesson as shown_lesson
 from explorer.lenses.what_if.build import Pair, Plane, plane_of
 from explorer.lenses.what_if.controls import same_tokens, untrained_twin
-from transformer import Translation, Translator
+from transformer import Translation
 from transformer.batches import run_batch
 from transformer.config import AttentionKind, Head, PlacedHead
 from transformer.decoding import SearchRules
 from transformer.hooks import Capture
-from transformer.interventions import Intervention
 from transformer.sampling import Draws, draw
 from transformer.translator import retrace
 
@@ -48,37 +47,24 @@ def inside(opened: View, kind: str, chosen: Head, row: int) -> InsideHead:
     return look_inside(model, retraced(opened), (kind, *chosen), row, opened.translation)
 
 
+@per_run(8)
 def plane(opened: View, place: PlacedHead, row: int, pair: Pair | None, goal: str) -> Plane:
-    """The plane of two keys in which a query is built, see `plane_of`; the pair is sought once."""
-    return plane_of(opened.translation, place, row, _pair(opened, place, row, pair, goal), goal)
+    """The plane of two keys in which a query is built, see `plane_of`."""
+    return plane_of(opened.translation, place, row, pair, goal)
 
 
 @per_run(64)
-def _pair(opened: View, place: PlacedHead, row: int, pair: Pair | None, goal: str) -> Pair:
-    return plane_of(opened.translation, place, row, pair, goal).pair
-
-
-def copies(opened: View, place: PlacedHead, plane: Plane) -> tuple[Tensor, Tensor]:
-    """The queries (d_head,) of two heads, one of which copies the first key of a plane, one the second."""
-    return _copies(opened, place, plane.row, plane.pair, plane=plane)
-
-
-@per_run(64)
-def _copies(
+def copies(
     _opened: View, _place: PlacedHead, _row: int, pair: Pair, *, plane: Plane
 ) -> tuple[Tensor, Tensor]:
+    """The queries (d_head,) of two heads, one of which copies the first key of a plane, one the second."""
     return plane.copying(), replace(plane, pair=(pair[1], pair[0])).copying()
 
 
 @per_run(8, bytes_of)
 def untrained(opened: View, seed: int) -> Translation:
     """The same source and target tokens through a model of the same shape with fresh weights."""
-    return same_tokens(_untrained(opened.source, seed), opened.translation)
-
-
-@per_model(2)
-def _untrained(source: Source, seed: int) -> Translator:
-    return untrained_twin(source.translator(), seed)
+    return same_tokens(untrained_twin(opened.source.translator(), seed), opened.translation)
 
 
 @per_run(64)
@@ -89,6 +75,7 @@ def statistics(opened: View, kind: str) -> Grid:
     return grid(HeadsOfKind.of(opened.translation, AttentionKind(kind), parts).sums())
 
 
+@per_model(6)
 def batch(source: Source, texts: tuple[str, ...]) -> tuple[Translation, ...]:
     """Several sentences translated as one padded batch; ValueError if a text is empty or too long."""
     hosted.check(*texts)
@@ -99,12 +86,7 @@ def batch(source: Source, texts: tuple[str, ...]) -> tuple[Translation, ...]:
         raise ValueError(
             f"A sentence of the batch has {longest:,} tokens; at most {LONGEST_IN_BATCH} are allowed here."
         )
-    return _batch(source, texts)
-
-
-@per_model(6)
-def _batch(source: Source, texts: tuple[str, ...]) -> tuple[Translation, ...]:
-    return run_batch(source.translator(), texts)
+    return run_batch(model, texts)
 
 
 def searched(request: Request, rules: SearchRules, progress: Progress) -> Translation:
@@ -113,19 +95,19 @@ def searched(request: Request, rules: SearchRules, progress: Progress) -> Transl
     ValueError if the text cannot be translated, or a change does not hold in a search.
     """
     if rules == request.source.translator().rules:
-        found = translate(request, progress, whole=True)
+        run = translate(request, progress, whole=True)
     else:
         hosted.check(request.text, decode=request.decode)
-        found = _searched(request.source, request, rules, progress=progress)
-    assert found.tree is not None
-    for count, piece in enumerate(found.tree.stream_greedy(), start=1):
+        run = _searched(request, rules, progress=progress)
+    assert run.tree is not None
+    for count, piece in enumerate(run.tree.stream_greedy(), start=1):
         progress.wrote(count, piece)
-    return found
+    return run
 
 
-@per_model(16, bytes_of)
-def _searched(source: Source, request: Request, rules: SearchRules, *, progress: Progress) -> Translation:
-    return search(source.translator(), request, rules, progress)
+@remembered(16, bytes_of)
+def _searched(request: Request, rules: SearchRules, *, progress: Progress) -> Translation:
+    return search(request.source.translator(), request, rules, progress)
 
 
 @per_run(64, bytes_of)
@@ -134,28 +116,17 @@ def branched(search: View, node: int) -> Translation:
     return retrace(search.source.translator(), search.translation, Capture(), node)
 
 
-def drawn(request: Request, drawing: Drawing, seeds: range, tell: Tell) -> Draws:
+@remembered(32)
+def drawn(request: Request, drawing: Drawing, seeds: range, *, tell: Tell) -> Draws:
     """Samples of a text, drawn one after the other; raises as ``searched``."""
     hosted.check_draws(len(seeds))
-    return _drawn(request.source, request.text, request.changes, drawing, seeds, tell=tell)
 
-
-@per_model(32)
-def _drawn(
-    source: Source,
-    text: str,
-    changes: tuple[Intervention, ...],
-    drawing: Drawing,
-    seeds: range,
-    *,
-    tell: Tell,
-) -> Draws:
     def steps_done() -> Iterator[int]:
         for done, seed in enumerate(seeds):
             tell(done / len(seeds))
             yield seed
 
-    translate = partial(source.translator().translate, text, interventions=changes)
+    translate = partial(request.source.translator().translate, request.text, interventions=request.changes)
     return draw(translate, drawing.sampling(), steps_done())
 
 
@@ -166,11 +137,8 @@ def filtered(opened: View) -> tuple[FilteredStep, ...]:
     return filtered_steps(opened.source.translator(), opened.translation, sampling)
 
 
+@per_run(64, lambda shown: shown.features.nbytes)
 def lesson(opened: View) -> TrainingView:
     """A pair as training shows it to the model as it is, without changes."""
-    return _lesson(opened.source, opened.translation.source_text, opened.translation.target_ids)
-
-
-@per_model(64, lambda found: found.features.nbytes)
-def _lesson(source: Source, text: str, target: tuple[int, ...]) -> TrainingView:
-    return shown_lesson(source.translator(), text, target)
+    run = opened.translation
+    return shown_lesson(opened.source.translator(), run.source_text, run.target_ids)

@@ -17,7 +17,6 @@ PAGES_AT_ONCE, AT_ONCE = 4, 2
 """Most runs of pages, each of another browser, and most pieces of long work that compute at the same time."""
 _TELLS = 0.2
 """Seconds after which whoever waits for a turn hears of its place."""
-_ORDINALS = ("First", "Second", "Third", "Fourth", "Fifth")
 
 
 @dataclass(eq=False)
@@ -125,11 +124,10 @@ turns = FairQueue(AT_ONCE)
 
 def place(before: int) -> str:
     """A place in the queue, as pages say it."""
-    if before == 0:
-        return "First in the queue: the next free turn is yours."
-    name = _ORDINALS[before] if before < len(_ORDINALS) else f"Number {before + 1}"
+    if not before:
+        return "The next free turn is yours."
     others = "1 other computation is" if before == 1 else f"{before} other computations are"
-    return f"{name} in the queue: {others} before yours."
+    return f"Number {before + 1} in the queue: {others} before yours."
 
 
 @cache

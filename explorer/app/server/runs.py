@@ -4,33 +4,37 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
-
-import numpy as np
 
 import transformer
 from explorer.app.address import session
 from explorer.app.address.kinds import BEAM, SAMPLE
 from explorer.app.address.state import State
-from explorer.app.server import hosted, imported, measured, models
+from explorer.app.server import hosted, models
 from explorer.app.server.models import Imported
 from explorer.app.server.queue import turns
-from explorer.app.server.source import Source, per_model
-from explorer.app.server.stores import Model, Recent, bytes_of
+from explorer.app.server.source import Source
+from explorer.app.server.stores import Recent, bytes_of, remembered
 from explorer.linked.view import strips
 from transformer.config import AttentionKind, Head
+from transformer.exports.maps import MappedRun, load_maps
 from transformer.interventions import Intervention, write_text
 from transformer.run import DecodeStep, Translation
+from transformer.storage.description import model_digests
 from transformer.text.typed import clean
 
 if TYPE_CHECKING:  # the first picture is drawn without PyTorch
     from transformer.decoding import SearchRules
+    from transformer.translator import Translator
 
 TEMPERATURE = 0.8
+MORE, LONGEST = 40, 200
+"""Most tokens that a language model writes after a prompt, and of a text that a visitor gives it."""
 LONG_SEARCH = 2_000
 """Hypotheses × most tokens of the output up to which a search starts at once."""
 _runs = Recent[Translation](64, bytes_of)
@@ -76,6 +80,11 @@ class Request:
         return self.source.name
 
     @property
+    def identity(self) -> tuple[Hashable, ...]:
+        """The request, and the model as it was loaded last."""
+        return self, id(self.source.load())
+
+    @property
     def trace(self) -> str:
         """A short name of the translation, which figures, events and the view use to match each other."""
         changes = write_text(self.changes) if self.changes else ""
@@ -110,14 +119,6 @@ class Progress:
         """The output has `count` tokens so far, and `token` is the last one."""
 
 
-class Yielding(Progress):
-    """The progress of what nobody asked for: after each token, a waiting request runs first."""
-
-    def wrote(self, count: int, token: str) -> None:
-        """Ends this run of the page if the visitor has asked for another."""
-        session.current()
-
-
 NOBODY = Progress()
 
 
@@ -132,7 +133,7 @@ def translate(request: Request, progress: Progress = NOBODY, whole: bool = False
         return shipped
     hosted.check(request.text, request.target, decode=request.decode)
     if isinstance(source, Imported):
-        return imported.run_of(source, request.text, request.decode, request.target, request.changes)
+        return source.run_of(request)
     model = source.load(progress.loads)
     return _runs.get((request, id(model)), lambda: _decode(model, request, progress))
 
@@ -153,31 +154,58 @@ def _shipped(request: Request) -> Translation | None:
     first = request.source.samples.examples[0].text
     if request != Request(request.source, first, "greedy", None):
         return None
-    return measured.beside(request.source, measured.first)
+    return request.source.beside(shipped_run)
 
 
-def _decode(model: Model, request: Request, progress: Progress, capture: bool = True) -> Translation:
+def shipped_run(directory: Path) -> MappedRun | None:
+    """The first example as the model of a directory translated it: a cold server draws it at once.
+
+    None if `python -m explorer survey` was not run with this very model.
+    """
+    with suppress(OSError, ValueError, KeyError):
+        run = load_maps(directory / "first.npz")
+        return run if model_digests(directory) == run.digests else None
+    return None
+
+
+def _decode(model: Translator, request: Request, progress: Progress, capture: bool = True) -> Translation:
     """The translation, made now; on a hosted instance, one with its trace is noted."""
-    begun, beam_size = time.perf_counter(), 1
-    if request.decode.startswith(BEAM):
-        beam_size = int(request.decode.removeprefix(BEAM))
-    if request.target is not None:
-        run = model.force(request.text, request.target, interventions=request.changes)
-    elif beam_size > 1 and capture and isinstance(model, transformer.Translator):
+    begun = time.perf_counter()
+    if request.decode.startswith(BEAM) and request.target is None and capture and not model.continues:
         run = search(model, request, model.rules, progress)
     else:
-        drawn = request.decode.startswith(SAMPLE)
-        sample = request.drawing.sampling(int(request.decode.removeprefix(SAMPLE))) if drawn else None
-        how: dict[str, Any] = {"beam_size": beam_size, "sample": sample, "capture": capture}
-        run = _last(model.stream(request.text, interventions=request.changes, **how), progress)
+        run = _last(_stream(model, request, capture), progress)
     if capture:
         took = round(1000 * (time.perf_counter() - begun))
         hosted.log("translated", model=request.source.name, tokens=len(run.target_tokens), ms=took)
     return run
 
 
+def _stream(
+    model: Translator,
+    request: Request,
+    capture: bool,
+    rules: SearchRules | None = None,  # how a beam scores; with it, the run has its tree
+) -> Iterator[DecodeStep | Translation]:
+    """The steps of a run and the run; only this one if its output is given."""
+    how: dict[str, Any] = {"capture": capture, "interventions": request.changes}
+    if model.continues and (count := len(model.ids(request.target or request.text))) > LONGEST:
+        raise ValueError(f"The text has {count:,} tokens; this page reads at most {LONGEST}.")
+    if request.target is not None:
+        texts = (request.target,) if model.continues else (request.text, request.target)
+        return iter([model.force(*texts, **how)])
+    way, _, number = request.decode.partition("-")
+    if way == SAMPLE.removesuffix("-"):
+        how["sample"] = request.drawing.sampling(int(number))
+    if rules is not None:
+        how |= {"length_penalty": rules.length_penalty, "length_offset": rules.length_offset, "tree": True}
+    if model.continues:
+        how["max_length"] = min(count + MORE, model.config.max_positions)
+    return model.stream(request.text, beam_size=int(number) if f"{way}-" == BEAM else 1, **how)
+
+
 def search(
-    model: transformer.Translator,  # the translator
+    model: Translator,
     request: Request,  # a request without a target, decoded with a beam
     rules: SearchRules,  # the model's, or with another score
     progress: Progress = NOBODY,  # hears how far it has come
@@ -190,15 +218,7 @@ def search(
     with ExitStack() as turn:
         if beam_size * limit > LONG_SEARCH:
             turn.enter_context(turns.turn(object(), progress.waits, session.browser()))
-        stream = model.stream(
-            request.text,
-            beam_size=beam_size,
-            interventions=request.changes,
-            length_penalty=rules.length_penalty,
-            tree=True,
-            length_offset=rules.length_offset,
-        )
-        return _last(stream, progress)
+        return _last(_stream(model, request, True, rules), progress)
 
 
 def _last(stream: Iterator[DecodeStep | Translation], progress: Progress) -> Translation:
@@ -209,19 +229,11 @@ def _last(stream: Iterator[DecodeStep | Translation], progress: Progress) -> Tra
     raise AssertionError("a stream ends with the translation")
 
 
+@remembered(256)
 def refusal(request: Request) -> str | None:
     """Why a changed run cannot be made, in one sentence; None if its first step can."""
-    return _refusal(request.source, request)
-
-
-@per_model(256)
-def _refusal(source: Source, request: Request) -> str | None:
-    model = source.load()
     try:
-        if request.target is not None:
-            model.force(request.text, request.target, capture=False, interventions=request.changes)
-        else:
-            next(model.stream(request.text, beam_size=1, capture=False, interventions=request.changes))
+        next(_stream(request.source.load(), replace(request, decode="greedy"), capture=False))
     except ValueError as error:
         return str(error)
     return None
@@ -239,8 +251,3 @@ def followed(translation: Translation, chosen: Head) -> Sequence[int]:
     if chosen not in known:
         known[chosen] = strips.followed(translation.weights("cross", *chosen))
     return known[chosen]
-
-
-def whole(translation: Translation, kind: str, chosen: Head) -> tuple[np.ndarray, np.ndarray]:
-    """Weights and mask of a whole head (queries, keys), for a pooled overview of a long sentence."""
-    return translation.weights(kind, *chosen), translation.mask(kind, *chosen)

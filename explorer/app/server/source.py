@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import transformer
-from explorer.app.server.stores import Decorator, Fact, Model, Size, remembered
-from explorer.app.server.writer import LanguageWriter
+from explorer.app.server.stores import Fact, remembered
 from explorer.lenses.words.alignment import Aligner
 from explorer.linked.view.strips import Example
 from transformer.config import Head, ModelConfig
 from transformer.text.pairs import SentencePair
 
+T = TypeVar("T")
 FILE = "imported: "
 """How the names of files begin; no model's does."""
 NEEDS_MODEL = "This needs the model, which an imported file does not hold: choose a model on the left."
 _USUAL = ("eng_", "__en__", "en_"), ("deu_", "__de__", "de_", "<2de>")
 """How the pieces of English and German begin."""
-
-
-class NoModelError(ValueError):
-    """A view needs the model, but the run was opened from a file."""
 
 
 @dataclass(frozen=True)
@@ -72,13 +68,29 @@ class Source(ABC):
         """Its config as far as the files tell without loading the model; None if they cannot be read."""
 
     @abstractmethod
-    def load(self, loads: Callable[[], object] = lambda: None) -> Model:
+    def load(self, loads: Callable[[], object] = lambda: None) -> transformer.Translator:
         """The model, loaded once per server, and again if its directory has changed; `loads` hears of it.
 
-        Raises:
-            NoModelError: this is a file, which holds a run without its model.
-            ValueError: the directory is damaged.
+        ValueError if the directory is damaged, or this is a file, which holds a run without its model.
         """
+
+    def beside(self, read: Callable[..., T], *arguments: Hashable) -> T:
+        """What a function reads from the model's directory, once until a file there changes.
+
+        KeyError if this is a file, which has no directory; ValueError if what is read is damaged.
+        """
+        if self.path is None:
+            raise KeyError(self.name)
+        values, key = vars(self).setdefault("_beside", {}), (read, *arguments)
+        if key not in values:
+            values[key] = read(self.path, *arguments)
+        found: T = values[key]
+        return found
+
+    @property
+    def identity(self) -> tuple[Hashable, ...]:
+        """Its name, and the model as it was loaded last."""
+        return self.name, id(self.load())
 
     @property
     def heads(self) -> dict[str, Any]:
@@ -113,17 +125,10 @@ class Source(ABC):
 
     def translator(self) -> transformer.Translator:
         """The model if it translates; KeyError if it is a language model. Further as `load`."""
-        found = self.load()
-        if isinstance(found, LanguageWriter):
+        model = self.load()
+        if model.continues:
             raise KeyError(self.name)
-        return found
-
-    def writer(self) -> LanguageWriter:
-        """The model if it is a language model; KeyError if it translates. Further as `load`."""
-        found = self.load()
-        if not isinstance(found, LanguageWriter):
-            raise KeyError(self.name)
-        return found
+        return model
 
     @property
     def sizes(self) -> dict[str, Head]:
@@ -187,9 +192,5 @@ class Source(ABC):
         return " ".join(usual if all(usual) else pieces[:2])
 
 
-def per_model(
-    entries: int,  # most values that are kept
-    size: Size = None,  # the bytes of a value, if they are bounded, too
-) -> Decorator[Source]:
-    """Keeps what a function of a model and of hashable values returns, until the model is loaded again."""
-    return remembered(lambda source: (source.name, id(source.load())), entries, size)
+per_model = remembered
+"""Keeps what a function of a model and of hashable values returns, until the model is loaded again."""

@@ -7,7 +7,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, TypeAlias, TypeVar
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar
 from weakref import WeakSet, WeakValueDictionary
 
 import transformer
@@ -15,20 +15,13 @@ from explorer.app.server import memory
 from transformer.hub.files import size
 from transformer.run import Translation
 
-if TYPE_CHECKING:
-    from explorer.app.server.writer import LanguageWriter
-
 MOST_BYTES = 512 * 2**20
 """Most bytes of translations that a store keeps for all visitors together, not counting the newest."""
 _NODE = 400
 """Bytes that a node of a search's tree takes, about."""
 V = TypeVar("V")
 P = ParamSpec("P")
-S = TypeVar("S")
-Key = tuple[str, str, int]
-"""Name, directory and modification time of a model."""
-Model: TypeAlias = "transformer.Translator | LanguageWriter"
-"""Model behind the requests of pages: one that translates, or one that writes."""
+S = TypeVar("S", bound="Subject")
 Size = Callable[[Any], int] | None
 """Gives the bytes of a value, of a store that is bounded by them, too."""
 
@@ -82,11 +75,6 @@ class Recent(Generic[V]):
                 if getattr(first, "model", first) == model:
                     del self._values[key]
 
-    def clear(self) -> None:
-        """Forgets everything."""
-        with self._lock:
-            self._values.clear()
-
     def __contains__(self, key: Hashable) -> bool:
         with self._lock:
             return key in self._values
@@ -106,18 +94,19 @@ def bytes_of(translation: Translation) -> int:
     return trace.nbytes + sum(sizes) + _NODE * nodes
 
 
-class Decorator(Protocol[S]):
-    """What `remembered` returns: it decorates functions of a subject and of hashable values."""
+class Subject(Protocol):
+    """What values are made of: a model, a request for a run, or a run."""
 
-    def __call__(self, make: Callable[Concatenate[S, P], V], /) -> Callable[Concatenate[S, P], V]: ...
+    @property
+    def identity(self) -> tuple[Hashable, ...]:
+        """Tells one state of the subject from another; begins with the model's name, or the request."""
 
 
 def remembered(
-    key: Callable[[S], tuple[Hashable, ...]],  # what tells one state of a subject from another
     entries: int,  # most values that are kept
-    size: Size = None,
-) -> Decorator[S]:
-    """Keeps what a function of a subject and of hashable values returns, as long as the key is the same.
+    size: Size = None,  # the bytes of a value, if they are bounded, too
+) -> Callable[[Callable[Concatenate[S, P], V]], Callable[Concatenate[S, P], V]]:
+    """Keeps what a function of a subject and of hashable values returns, as long as the subject is the same.
 
     What merely listens, such as a progress bar, is given by keyword, and is no part of the key.
     """
@@ -127,15 +116,11 @@ def remembered(
 
         @wraps(make)
         def remember(subject: S, /, *of: P.args, **listens: P.kwargs) -> V:
-            return store.get((*key(subject), *of), lambda: make(subject, *of, **listens))
+            return store.get((*subject.identity, *of), lambda: make(subject, *of, **listens))
 
         return remember
 
     return decorate
-
-
-class NoRoomError(ValueError):
-    """A model does not fit into the free memory."""
 
 
 class Residents:
@@ -150,8 +135,8 @@ class Residents:
         most: int,  # most models that stay
     ) -> None:
         self._most = most
-        self._recent = OrderedDict[Key, Model]()
-        self.alive = WeakValueDictionary[Key, Model]()
+        self._recent: OrderedDict[Any, transformer.Translator] = OrderedDict()
+        self.alive: WeakValueDictionary[Any, transformer.Translator] = WeakValueDictionary()
         """The models that somebody has, be it only until they have finished."""
         self._lock, self._loading = threading.RLock(), threading.Lock()
 
@@ -164,40 +149,39 @@ class Residents:
 
     def get(
         self,
-        key: Key,  # which model
-        needed: int,  # bytes of memory that the model takes
-        load: Callable[[], Model],  # loads the model
+        handle: Any,  # which model: its name, and the bytes of memory that it needs
+        load: Callable[[], transformer.Translator],  # loads the model
         loads: Callable[[], object] = lambda: None,  # hears that it has to be loaded
-    ) -> Model:
-        """The model of a key, loaded if nobody has it, one at a time; it is now the one used last.
+    ) -> transformer.Translator:
+        """The model, loaded if nobody has it, one at a time; it is now the one used last.
 
-        NoRoomError if the model does not fit into memory.
+        ValueError if the model does not fit into memory.
         """
-        if (model := self.alive.get(key)) is None:
+        if (model := self.alive.get(handle)) is None:
             loads()
             with self._loading:
-                if (model := self.alive.get(key)) is None:
-                    self._make_room(key[0], needed)
+                if (model := self.alive.get(handle)) is None:
+                    self._make_room(handle)
                     model = load()
         with self._lock:
-            self.alive[key] = self._recent[key] = model
-            self._recent.move_to_end(key)
+            self.alive[handle] = self._recent[handle] = model
+            self._recent.move_to_end(handle)
             while len(self._recent) > self._most:
                 self._leave()
         return model
 
-    def _make_room(self, name: str, needed: int) -> None:
-        while memory.available() < needed and self._recent:
+    def _make_room(self, handle: Any) -> None:
+        while memory.available() < handle.needs and self._recent:
             self._leave()
             gc.collect()
-        if (free := memory.available()) < needed:
-            raise NoRoomError(
-                f"{name} needs {size(needed)} of memory, but only {size(free)} is free: "
+        if (free := memory.available()) < handle.needs:
+            raise ValueError(
+                f"{handle.name} needs {size(handle.needs)} of memory, but only {size(free)} is free: "
                 "choose a smaller model."
             )
 
     def _leave(self) -> None:
         with self._lock:
-            (name, _, _), _ = self._recent.popitem(last=False)
+            handle, _ = self._recent.popitem(last=False)
         for store in list(_stores):
-            store.drop(name)
+            store.drop(handle.name)

@@ -6,11 +6,11 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from explorer.app.server import examples, gold, measured
+from explorer.app.server import examples, pairs
 from explorer.app.server.jobs import Job, JobError, Tell
 from explorer.app.server.queue import FairQueue, turns
 from explorer.app.server.source import Source, per_model
-from explorer.app.server.stores import Recent, bytes_of
+from explorer.app.server.stores import bytes_of
 from explorer.lenses.heads.survey import Line, Survey, survey_of
 from explorer.lenses.heads.surveyor import Surveyor
 from explorer.lenses.words import languages
@@ -22,8 +22,6 @@ from transformer.translator import InputError
 
 KEPT = 8
 """Most surveys that are kept, each of at most about 1 MB."""
-
-
 RUN = 32
 """Sentences that are run for what a head compares and writes: a few hundred tokens."""
 
@@ -36,16 +34,14 @@ def sample(name: str = "tatoeba-en-de.tsv.gz") -> tuple[Line, ...]:
 
 def sample_of(source: Source) -> tuple[Line, ...]:
     """The pairs that a model is measured on: held-out ones of its toy task, else the bundled sentences."""
-    task = source.samples.task
-    return tuple(Line(pair.source, pair.target) for pair in task) if task else sample(gold.data(source).data)
+    if task := source.samples.task:
+        return tuple(Line(pair.source, pair.target) for pair in task)
+    return sample(languages.sample_of(source.path).data)
 
 
 def named(source: Source | None) -> str:
     """Where these pairs come from, as captions say it."""
     return "its task" if examples.of(source).task else "Tatoeba"
-
-
-_surveys = Recent[Job[Survey]](KEPT)
 
 
 def shipped(source: Source) -> Survey | None:
@@ -54,49 +50,42 @@ def shipped(source: Source) -> Survey | None:
     CheckpointError if its file is damaged.
     """
     with suppress(KeyError, OSError):
-        return measured.beside(source, _beside)
+        return source.beside(_shipped)
     return None
 
 
-def _beside(directory: Path) -> Survey | None:
+def _shipped(directory: Path) -> Survey | None:
     data = languages.sample_of(directory)
-    return survey_of(directory, sample(data.data), gold.sample_of(languages.FOLDER / data.alignments))
+    return survey_of(directory, sample(data.data), pairs.linked_in(data.alignments))
 
 
-def run_of(
+def lines_of(
     source: Source,  # the model
-    typed: tuple[Line, ...] | None,  # the lines of the visitor's file, or None
+    typed: tuple[Line, ...] | None,  # the lines of the visitor's file; None for the sample
     language: str | None,  # the target language of a model that must be told one
-) -> Job[Survey]:
-    """The survey of a visitor's own sentences, or of the sample; new if nobody has asked for it yet.
-
-    KeyError if the model does not translate.
-    """
-    translator, lines = source.translator(), _lines(source, typed, language)
-    pairs = [] if source.samples.task or source.pieces else gold.sample(source)
-    key = (source.name, id(translator), lines)
-    return _surveys.get(key, lambda: survey_job(translator, lines, pairs))
-
-
-def _lines(source: Source, typed: tuple[Line, ...] | None, language: str | None) -> tuple[Line, ...]:
+) -> tuple[Line, ...]:
+    """The sentences that a model reads."""
     lines = sample_of(source) if typed is None else typed
     if not source.pieces:
         return lines
     return tuple(replace(each, source=source.addressed(each.source, language)) for each in lines)
 
 
-def runs_of(source: Source, typed: tuple[Line, ...] | None, language: str | None) -> list[Translation]:
-    """Runs of the first `RUN` of these sentences that the model can read, with their residual streams."""
-    return _sample_runs(source, _lines(source, typed, language)[:RUN])
+@per_model(KEPT)
+def run_of(source: Source, lines: tuple[Line, ...]) -> Job[Survey]:
+    """The survey of some sentences, new if nobody has asked for it yet; KeyError if the model only writes."""
+    gold = [] if source.samples.task or source.pieces else pairs.linked(source)
+    return survey_job(source.translator(), lines, gold)
 
 
-@per_model(2, lambda found: sum(map(bytes_of, found)))
-def _sample_runs(source: Source, lines: tuple[Line, ...]) -> list[Translation]:
-    found = []
-    for line in lines:
+@per_model(2, lambda runs: sum(map(bytes_of, runs)))
+def runs_of(source: Source, lines: tuple[Line, ...]) -> list[Translation]:
+    """Runs of the first `RUN` of some sentences that the model can read, with their residual streams."""
+    runs = list[Translation]()
+    for line in lines[:RUN]:
         with suppress(InputError):
-            found.append(line.run(source.translator(), residual=True))
-    return found
+            runs.append(line.run(source.translator(), residual=True))
+    return runs
 
 
 def survey_job(

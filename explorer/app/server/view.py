@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -9,7 +10,7 @@ from typing import NamedTuple
 from explorer.app.server import runs
 from explorer.app.server.runs import Request
 from explorer.app.server.source import Source
-from explorer.app.server.stores import Decorator, Fact, Size, bytes_of, remembered
+from explorer.app.server.stores import Fact, bytes_of, remembered
 from explorer.linked.view.strips import Example, Gloss, WordAlignment, claim_step, glossed, meant, tell
 from transformer.config import AttentionKind
 from transformer.interventions import InterventionError
@@ -44,6 +45,11 @@ class View:
         return self.request.trace
 
     @property
+    def identity(self) -> tuple[Hashable, ...]:
+        """The request and its run."""
+        return self.request, id(self.translation)
+
+    @property
     def kinds(self) -> tuple[str, ...]:
         """The kinds of attention that the run has, in the order of its model's table."""
         return tuple(map(str, self.translation.config.sites))
@@ -71,12 +77,8 @@ class View:
         return Opening(alignment.step if claimed is None else claimed, claimed, glosses)
 
 
-def per_run(
-    entries: int,  # most values that are kept
-    size: Size = None,  # the bytes of a value, if they are bounded, too
-) -> Decorator[View]:
-    """Keeps what a function of a sentence and of hashable values returns, for the same run of it."""
-    return remembered(lambda opened: (opened.request, id(opened.translation)), entries, size)
+per_run = remembered
+"""Keeps what a function of a sentence and of hashable values returns, for the same run of it."""
 
 
 @per_run(64)
@@ -87,14 +89,10 @@ def word_alignment(opened: View) -> WordAlignment:
     return tell(opened.translation, opened.source.aligner, opened.source.default_heads["cross"])
 
 
-def forced(opened: View, base: Translation) -> Translation | None:
-    """The changed model on the translation of another run; None if a change contradicts that translation."""
+@per_run(16, lambda run: 0 if run is None else bytes_of(run))
+def forced(opened: View, target: tuple[int, ...]) -> Translation | None:
+    """The changed model on the target ids of another run; None if a change contradicts them."""
+    request = opened.request
     with suppress(InterventionError):
-        return _forced(opened, base.target_ids)
+        return opened.source.translator().force(request.text, target, interventions=request.changes)
     return None
-
-
-@per_run(16, bytes_of)
-def _forced(opened: View, target: tuple[int, ...]) -> Translation:
-    asked = opened.request
-    return opened.source.translator().force(asked.text, target, interventions=asked.changes)

@@ -1,9 +1,7 @@
-"""Visits to this process: how many there may be, what each may upload, when they are over; and garbage."""
+"""Visits to this process: how many there may be, what each may upload, when they are over."""
 
 import asyncio
-import gc
 import threading
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -26,10 +24,6 @@ MOST_FILES = 8
 """Most uploaded files of one visit; a page needs one."""
 MOST_BYTES, MOST_TOGETHER = 64 * 2**20, 256 * 2**20
 """Most bytes of the uploaded files of one visit, and of all."""
-QUIET = 3.0
-"""Seconds without a run of a page after which nobody is taken to wait."""
-LATEST = 60.0
-"""Seconds after which a server that is never quiet is collected all the same."""
 _lock = threading.Lock()
 _visits: set[str] = set()  # the sessions that have run a page
 _watched: set[str] = set()
@@ -46,7 +40,6 @@ def begin() -> None:
     FullError if the visitor is one too many; the message says so in one sentence.
     """
     memory.give_back()
-    used()
     queue.begin()
     context = get_script_run_ctx()
     if context is None:
@@ -87,7 +80,6 @@ def _look(loop: asyncio.AbstractEventLoop, server: runtime.Runtime, at: str, was
     _visits.discard(at)
     _watched.discard(at)
     server.close_session(at)
-    used()
 
 
 def bound(
@@ -120,38 +112,3 @@ def _trim(uploads: Uploads) -> None:
             return
         most = too_much[0] if too_much else max(held, key=held.__getitem__)
         uploads.remove_file(most, files[most][0].file_id)
-
-
-class Collector:
-    """Garbage collection between visits, once nobody has used the server for a moment.
-
-    Streamlit would collect after each run of a page (`runner.postScriptGC`), among all that the server has
-    come to hold, while the visitor waits.
-    """
-
-    def __init__(self, quiet: float = QUIET, latest: float = LATEST) -> None:
-        self._quiet, self._latest, self._lock = quiet, latest, threading.Lock()
-        self._timer: threading.Timer | None = None
-        self._since = 0.0  # when the server was first used since the last collection
-
-    def used(self) -> None:
-        """Notes that a page or a part of one runs."""
-        with self._lock:
-            now = time.monotonic()
-            if self._timer is None:
-                self._since = now
-            else:
-                self._timer.cancel()
-            wait = min(self._quiet, max(self._since + self._latest - now, 0.0))
-            self._timer = threading.Timer(wait, self._collect)
-            self._timer.daemon = True
-            self._timer.start()
-
-    def _collect(self) -> None:
-        with self._lock:
-            self._timer = None
-        gc.collect()
-
-
-_collector = Collector()
-used = _collector.used

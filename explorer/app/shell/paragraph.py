@@ -12,7 +12,7 @@ from explorer.app.address import State, session
 from explorer.app.address.kinds import AS_ONE
 from explorer.app.controls import part
 from explorer.app.server import examples, runs
-from explorer.app.server.runs import Yielding
+from explorer.app.server.runs import Progress
 from explorer.app.server.source import Source
 
 _KEY = "paragraph"
@@ -22,6 +22,14 @@ _paragraph = st.components.v2.component(
     js=f"export default async (part) =>\n  (await {_SCRIPT}).show({{ ...part, data: part.data[0] }});",
     isolate_styles=False,
 )
+
+
+class Yielding(Progress):
+    """The progress of what nobody asked for: after each token, a waiting request runs first."""
+
+    def wrote(self, count: int, token: str) -> None:
+        """Ends this run of the page if the visitor has asked for another."""
+        session.current()
 
 
 def draw(

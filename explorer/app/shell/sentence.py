@@ -80,7 +80,7 @@ def prompts(source: Source, now: State) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="prompts"):
         st.caption("Task:", width="content")
         for i, each in enumerate(source.prompts):
-            begun = examples.prompted(source, text, each)
+            begun = f"{each}{text.removeprefix(own)}"
             label = plain(each.strip().removesuffix(":"))
             button = partial(st.button, label, key=f"prompt.{i}", on_click=new_text, args=(begun,))
             button(type="secondary" if each == own else "tertiary")

@@ -187,7 +187,10 @@ def first_heads(model: Any, texts: Iterable[str]) -> dict[str, Head]:
     def runs() -> Iterable[Translation]:
         for text in texts:
             try:
-                yield model.translate(text, beam_size=1, max_length=limit)
+                if model.continues:  # the text itself
+                    yield model.force(model.ids(text)[:limit])
+                else:
+                    yield model.translate(text, beam_size=1, max_length=limit)
             except (InputError, OverflowedError):
                 continue
 

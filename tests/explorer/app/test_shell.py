@@ -146,7 +146,7 @@ def test_work_ends_with_the_session_of_the_last_visitor_who_waits():
     assert work.begun.wait(60)
     clear_session_resource_cache(SESSION)
     assert job.running
-    job.away("another visitor")
+    job.leave("another visitor", stops=False)
     until(lambda: not job.running)
     assert at.run().session_state["stays"]
     assert job.running

@@ -37,10 +37,10 @@ def show(opened: View, now: State) -> None:
         first = int(now.decode.removeprefix(SAMPLE)) if now.decode.startswith(SAMPLE) else 1
     seeds, drawing = range(first, first + now.draws), runs.drawing_of(now)
     settings(now, seeds)
-    asked = replace(opened.request, target=None)
+    asked = replace(opened.request, target=None, decode="greedy", drawing=runs.USUAL)
     with waiting.progress(f"Drawing {now.draws} samples", stop="sampling.stop") as tell:
-        draws = per_run.drawn(asked, drawing, seeds, tell)
-    greedy = runs.translate(replace(asked, decode="greedy", drawing=runs.USUAL))
+        draws = per_run.drawn(asked, drawing, seeds, tell=tell)
+    greedy = runs.translate(asked)
     st.markdown(summary(draws, seeds, greedy))
 
     nodes, drawn = draws.nodes, len(draws.translations)

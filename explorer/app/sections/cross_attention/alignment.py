@@ -11,13 +11,13 @@ from explorer.app.controls import chart, export, inform, options, part, pickers,
 from explorer.app.controls.text import data
 from explorer.app.sections.cross_attention.links import LinkRules, Text, scores
 from explorer.app.server import examples
-from explorer.app.server.gold import LARGEST, parse, sample
+from explorer.app.server.pairs import LARGEST, linked, read_upload
 from explorer.app.server.view import View
 from explorer.figures.base import captions, labels
 from explorer.figures.base.labels import count, percent
 from explorer.figures.maps.alignment import alignment_map, size_for
 from explorer.lenses.words.alignment import Rule, score
-from explorer.lenses.words.links import GoldPair, Links
+from explorer.lenses.words.links import GoldPair, Links, read_gold
 from explorer.linked.view.feeds import window_around
 from transformer.config import Head
 from transformer.text.pairs import DataError
@@ -59,7 +59,7 @@ def hand_made(opened: View, now: str | None) -> None:
     def upload(file: Any) -> None:
         if file is not None:
             try:
-                session.visit().gold = parse(file.name, file.getvalue())
+                session.visit().gold = read_upload(file.name, file.getvalue(), read_gold)
             except DataError as error:
                 session.notice(str(error))
 
@@ -78,7 +78,7 @@ def hand_made(opened: View, now: str | None) -> None:
             pickers.choose(f"gold.{origin}", label, offered, number, take, texts=True, labelled=True)
 
     with st.popover("Open links made by hand", type="tertiary", icon=":material/fact_check:"):
-        choice("sample", "The bundled sample (Tatoeba, links made by hand)", sample(opened.source))
+        choice("sample", "The bundled sample (Tatoeba, links made by hand)", linked(opened.source))
         st.file_uploader(
             "Your own file, one pair per line: source, tab, target, tab, links such as 0-0 1p2 (from 0)",
             type=["tsv", "txt", "gz"],

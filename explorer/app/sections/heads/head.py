@@ -15,7 +15,7 @@ from explorer.app.address.state import page_value
 from explorer.app.controls import inform, panel, pickers, plain
 from explorer.app.server import examples
 from explorer.app.server.source import Source, per_model
-from explorer.app.server.surveys import runs_of
+from explorer.app.server.surveys import lines_of, runs_of
 from explorer.figures.base import labels, style
 from explorer.figures.base.captions import KIND_NAMES
 from explorer.figures.base.labels import percent
@@ -266,7 +266,7 @@ class _Point(NamedTuple):
 def _runs(view: SurveyView, source: Source) -> list[Translation]:
     own = session.visit().sentences
     with st.spinner("Running a few dozen sentences"):
-        return runs_of(source, None if own is None else own[1], view.now.language)
+        return runs_of(source, lines_of(source, own and own[1], view.now.language))
 
 
 def _of_side(drawn: Points, runs: list[Translation], kind: AttentionKind, side: int) -> list[_Point]:

@@ -111,7 +111,8 @@ def show(opened: View, kind: str) -> None:
         "length away from the goal",
         place=right,
     )
-    _disturb(now, found, (first, second), per_run.copies(opened, (which, *head), found))
+    copies = per_run.copies(opened, (which, *head), row, found.pair, plane=found)
+    _disturb(now, found, (first, second), copies)
 
 
 def _number(name: str, label: str, value: float) -> None:

@@ -102,15 +102,15 @@ def view(
 
 def take(opened: View, step: int, token_id: int) -> dict[str, Any]:
     """The state's values for continuing with a candidate; it and the token it replaces count as tried."""
-    run, writer = opened.translation, opened.source.writer()
+    run, model = opened.translation, opened.source.load()
     if token_id == run.steps[step].token_id:
         return {}
     session.visit().tried.update(
         (_before(opened, step), each) for each in (token_id, run.steps[step].token_id)
     )
     wanted = (*run.target_ids[:step], token_id)
-    prompt = writer.generator.text(wanted)
-    ids = writer.ids(prompt)
+    prompt = model.text(wanted)
+    ids = model.ids(prompt)
     if ids != wanted:
         session.notice(SPLIT)
     return {**session.FRESH, "prompt": prompt, "step": len(ids) - 1}

@@ -1,15 +1,17 @@
 """The page Positions: one encoding by itself, two beside one another, all of them on a sentence."""
 
 from functools import partial
+from typing import Any
 
 from explorer.app.address import State, session
-from explorer.app.address.encodings import ENCODINGS
+from explorer.app.address.encodings import ENCODINGS, twin_title
 from explorer.app.address.kinds import HEAD, LINE, POSITION, one_of, whole
 from explorer.app.address.state import page_value
 from explorer.app.controls import inform, panel, pickers
 from explorer.app.server import models
 from transformer import Translator
 from transformer.config import Side
+from transformer.storage.files import read_json
 
 page_value("encoding", one_of(*ENCODINGS))
 page_value("beside", one_of(*ENCODINGS))  # the encoding beside it, where two are compared
@@ -21,10 +23,16 @@ page_value("dimension", POSITION)  # drawn as a curve
 page_value("offset", whole(0, 1000), 10)  # by how many positions the sentence, or the table, is shifted
 page_value("swap", HEAD)  # the two words (from 0) that swap places
 page_value("twin_head", HEAD)  # of all twins; None for each twin's own previous-token head
-TITLES = {name: models.twin_title(name) for name in ENCODINGS}
+TITLES = {name: twin_title(name) for name in ENCODINGS}
 STACKS = {"encoder": "encoder", "decoder": "masked decoder"}
 USUAL = "sinusoidal"
 draw = partial(panel, sentence=False)
+
+
+def twins_measured() -> dict[str, Any]:
+    """What was measured of the bundled twins; empty if it never was."""
+    path = models.BUNDLED / models.TWINS / "results.json"
+    return read_json(path) if path.is_file() else {}
 
 
 def fitted(what: str, wanted: int, most: int) -> int:

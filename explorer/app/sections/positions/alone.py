@@ -11,8 +11,16 @@ import torch
 from explorer.app.address import State, session
 from explorer.app.address.encodings import ENCODINGS
 from explorer.app.controls import inform, part, pickers
-from explorer.app.sections.positions import STACKS, TITLES, USUAL, draw, fitted, stack_switch, twin
-from explorer.app.server import measured
+from explorer.app.sections.positions import (
+    STACKS,
+    TITLES,
+    USUAL,
+    draw,
+    fitted,
+    stack_switch,
+    twin,
+    twins_measured,
+)
 from explorer.app.shell import frame
 from explorer.figures.base import labels
 from explorer.figures.pages.positions import lines, margin, table_map
@@ -73,7 +81,7 @@ def show() -> None:
 
 def probed(name: str) -> str:
     """How well a linear probe reads positions in the encoder's output of a twin; empty if not measured."""
-    rates = (measured.shipped(measured.POSITIONS) or {}).get("probe", {}).get("models", {})
+    rates = twins_measured().get("probe", {}).get("models", {})
     if name not in rates:
         return ""
     share = f"a linear probe reads a token's position there with **R² = {rates[name]['value']:.2f}**"

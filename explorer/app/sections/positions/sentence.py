@@ -8,11 +8,11 @@ import numpy as np
 import streamlit as st
 
 from explorer.app.address import session
+from explorer.app.address.encodings import twin_title as title
 from explorer.app.controls import head_panel, inform, options, panel, part, pickers, plain
 from explorer.app.maps.looking import near
-from explorer.app.sections.positions import STACKS, fitted, stack_switch
-from explorer.app.server import measured, models
-from explorer.app.server.models import twin_title as title
+from explorer.app.sections.positions import STACKS, fitted, stack_switch, twins_measured
+from explorer.app.server import models
 from explorer.app.server.per_run import rearranged
 from explorer.app.server.runs import Request, translate
 from explorer.app.server.source import Source
@@ -67,7 +67,7 @@ def translations(text: str) -> Runs:
         return {}
     with st.spinner("Translating with every twin"):
         runs, refused = each_twin(names, lambda name: translate(Request(known(name), text, "greedy", None)))
-    scores = (measured.shipped(measured.POSITIONS) or {}).get("scores", {})
+    scores = twins_measured().get("scores", {})
     st.caption(TWINS_ARE.format(len(runs)))
     bleu = "BLEU on the test"
     rows = [

@@ -4,7 +4,6 @@ import streamlit as st
 
 from explorer.app.address import State, session
 from explorer.app.controls import Table, inform, panel
-from explorer.app.server import measured
 from explorer.app.server.view import View
 from explorer.app.shell import menu
 from explorer.figures.base import style
@@ -21,7 +20,7 @@ NONE = "This model comes without a log of its training, so there is no history t
 
 
 def show(opened: View, _now: State) -> None:
-    run = measured.beside(opened.source, read_history)
+    run = opened.source.beside(read_history)
     if run is None:
         inform(NONE)
         menu.with_model("training/history", session.FORMER)

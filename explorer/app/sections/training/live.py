@@ -6,16 +6,18 @@ from explorer.app.address import session
 from explorer.app.address.kinds import HEAD
 from explorer.app.address.state import page_value
 from explorer.app.controls import chart, panel, plain
-from explorer.app.server.workshop.plan import OWN, Plan
-from explorer.app.server.workshop.run import KIND, Curves, PairLook, TrainingRun, look
+from explorer.app.server.training import KIND, PairLook, TrainingRun, look
+from explorer.app.server.training_plan import OWN, Plan
 from explorer.app.shell.fitting import fit_head
 from explorer.figures import Tile, heatmap, overview_spec
 from explorer.figures.base import captions, style
 from explorer.figures.base.labels import percent
 from explorer.figures.maps.heatmap import LARGEST
 from explorer.figures.pages.training import FAINT, Curve, Panel, panels
+from transformer.training.history import thinned
 from transformer.training.progress import duration
 from transformer.training.toys import TOYS
+from transformer.training.trainer import TrainingStep
 from transformer.view import HeadView, Window
 
 page_value("born", HEAD)  # the head that is shown; None for the one whose rows differ most
@@ -32,28 +34,27 @@ def sizes(plan: Plan) -> str:
     return f"{about} · {plan.layers} + {plan.layers} layers, d_model {plan.width}, heads: {plan.heads}"
 
 
-def progress(run: TrainingRun, curves: Curves) -> str:
-    state = "paused at step" if run.paused else "step"
-    at = f"{state} {curves.step:,} of {run.order.plan.steps:,} · {duration(curves.seconds)}"
-    return f"{sizes(run.order.plan)} · {at if run.paused or curves.step else 'starting'}"
+def progress(run: TrainingRun) -> str:
+    steps = run.steps()
+    at = f"step {len(steps):,} of {run.total:,} · {duration(sum(each.seconds for each in steps))}"
+    return f"{sizes(run.plan)} · {at if steps else 'starting'}"
 
 
 def show_run(run: TrainingRun) -> None:
-    curves, at = run.curves(), look(run)
+    curves, at = points(run.steps()), look(run)
     left, right = st.columns([1, 1.05], gap="medium")
     with left:
         told = "The first evaluation has not come yet."
-        if curves.exact:
-            step, share = curves.exact[-1]
+        if curves["exact matches"]:
+            step, share = curves["exact matches"][-1]
             told = f"At step {step:,}, the model writes **{percent(share)}** of the held-out pairs exactly."
         st.markdown(told)
-        named = {"training loss": curves.loss, "validation loss": curves.valid, "exact matches": curves.exact}
-        points = [(name, *point) for name, of in named.items() for point in of]
+        rows = [(name, *point) for name, of in curves.items() for point in of]
         panel(
             "training run",
             lambda: panels(parts(curves), "step"),
-            f"Loss per token and share of exact matches against the step · {sizes(run.order.plan)}",
-            lambda: [("quantity", "step", "value"), *points],
+            f"Loss per token and share of exact matches against the step · {sizes(run.plan)}",
+            lambda: [("quantity", "step", "value"), *rows],
             seeing=SEEING,
             sentence=False,
         )
@@ -64,19 +65,28 @@ def show_run(run: TrainingRun) -> None:
             maps(run, at)
 
 
-def parts(curves: Curves) -> list[Panel]:
+def points(steps: list[TrainingStep]) -> dict[str, list[tuple[int, float]]]:
+    """Steps and values of each curve: the training loss, as means over neighbouring steps; the validation
+    loss of the weights that would be kept; the share of held-out pairs that are written exactly."""
+    trained = thinned(steps).training if steps else {"step": [], "smoothed_loss": []}
+    valid = ((each.step, [each.valid_loss, each.valid_loss_average]) for each in steps)
+    lowest = ((step, [loss for loss in losses if loss is not None]) for step, losses in valid)
+    return {
+        "training loss": [*zip(map(int, trained["step"]), trained["smoothed_loss"], strict=True)],
+        "validation loss": [(step, min(losses)) for step, losses in lowest if losses],
+        "exact matches": [(each.step, each.exact) for each in steps if each.exact is not None],
+    }
+
+
+def parts(curves: dict[str, list[tuple[int, float]]]) -> list[Panel]:
     """The panels of a run; both appear at once, empty at first."""
 
-    def curve(name: str, points: tuple[tuple[int, float], ...], color: str, width: float = 2) -> Curve:
-        steps, values = zip(*points, strict=True) if points else ((), ())
-        return Curve(name, steps, values, color, width=width)
+    def curve(name: str, color: str, width: float = 2, times: int = 1) -> Curve:
+        at = [step for step, _ in curves[name]]
+        return Curve(name, at, [times * value for _, value in curves[name]], color, width=width)
 
-    losses = (
-        curve("training loss", curves.loss, FAINT, 1.5),
-        curve("validation loss", curves.valid, style.NEGATIVE),
-    )
-    shares = tuple((step, 100 * share) for step, share in curves.exact)
-    exact = curve("exact matches", shares, style.POSITIVE)
+    losses = curve("training loss", FAINT, 1.5), curve("validation loss", style.NEGATIVE)
+    exact = curve("exact matches", style.POSITIVE, times=100)
     return [Panel("loss in nats", losses, 170), Panel("exact in %", [exact], 120, top=102)]
 
 
@@ -91,7 +101,7 @@ def view_of(at: PairLook) -> HeadView:
 
 def maps(run: TrainingRun, at: PairLook) -> None:
     """What the model writes of a pair that it never saw, one head of cross-attention, and all of them."""
-    pair, view = run.order.example, view_of(at)
+    pair, view = run.example, view_of(at)
     right = f"the right output is “{plain(pair.target)}”."
     wrote = f"“{plain(at.written)}”, {'which is right.' if at.written == pair.target else f'but {right}'}"
     st.markdown(

@@ -7,12 +7,10 @@ import streamlit as st
 from explorer.app.address import session
 from explorer.app.controls import inform, part, plain, refusal, refusals
 from explorer.app.sections.training import live
-from explorer.app.server import examples
+from explorer.app.server import examples, training_plan
 from explorer.app.server.hosted import Limits, closed
-from explorer.app.server.workshop import plan as workshop_plan
-from explorer.app.server.workshop.plan import OWN, TASKS, Plan, held_out, own_pairs
-from explorer.app.server.workshop.run import TrainingRun
-from explorer.app.server.workshop.workshop import workshop
+from explorer.app.server.training import TrainingRun, workshop
+from explorer.app.server.training_plan import OWN, TASKS, Plan, held_out, own_pairs
 from explorer.app.shell import frame, sections
 from explorer.app.shell.models.model_picker import pick_model
 from transformer.training.toys import LENGTH, LENGTHS, TOYS
@@ -24,8 +22,8 @@ INTRODUCTION = (
     "first four tasks."
 )
 UPLOAD = (
-    f"UTF-8 text with source, tab, target in each line; {workshop_plan.FEWEST} to "
-    f"{workshop_plan.BOUNDS.lines:,} lines. One pair in ten is held out. All visitors of this server see "
+    f"UTF-8 text with source, tab, target in each line; {training_plan.FEWEST} to "
+    f"{training_plan.BOUNDS.lines:,} lines. One pair in ten is held out. All visitors of this server see "
     "some of your pairs while the model learns, and can keep the model."
 )
 SEEN = (
@@ -45,7 +43,7 @@ def show() -> None:
     frame.end("training", now)
     with refusals():
         run = workshop().run
-        if run is None or run.told:
+        if run is None or run.outcome:
             part(ended)(run)
         else:
             part(going, run_every=1.0)(run)
@@ -53,19 +51,13 @@ def show() -> None:
 
 def going(run: TrainingRun) -> None:
     """A run that is going on, once a second; its end draws the whole page again."""
-    if run.told or workshop().run is not run:
+    if run.outcome or workshop().run is not run:
         session.rerun()
-    curves, total = run.curves(), run.order.plan.steps
-    st.progress(min(1.0, curves.step / total), plain(live.progress(run, curves)))
-    if not workshop().controls(session.browser()):
-        st.caption("Another visitor began this run and controls it; you can watch.")
+    st.progress(min(1.0, len(run.steps()) / run.total), plain(live.progress(run)))
+    if run.owner == session.browser():
+        st.button("Stop", "here.stop", icon=":material/stop:", on_click=run.stop)
     else:
-        with st.container(horizontal=True, gap="small"):
-            if run.paused:
-                st.button("Continue", "here.go", icon=":material/play_arrow:", on_click=run.go_on)
-            else:
-                st.button("Pause", "here.pause", icon=":material/pause:", on_click=run.pause)
-            st.button("Stop", "here.stop", icon=":material/stop:", on_click=run.stop)
+        st.caption("Another visitor began this run and controls it; you can watch.")
     live.show_run(run)
 
 
@@ -73,14 +65,14 @@ def ended(run: TrainingRun | None) -> None:
     """What the last run left, and the form for another."""
     if run is not None:
         left = "" if run.has_model else " Nothing is left of it."
-        st.markdown(f"**{plain(live.sizes(run.order.plan))}.** {plain(run.told)}{left}")
+        st.markdown(f"**{plain(live.sizes(run.plan))}.** {plain(run.outcome)}{left}")
         if run.has_model:
             keep(run)
             live.show_run(run)
             st.divider()
     why = closed()
     if why is None:
-        form(Plan() if run is None else run.order.plan)
+        form(Plan() if run is None else run.plan)
     else:
         inform(plain(why))
 
@@ -91,20 +83,20 @@ def form(usual: Plan) -> None:
     task = st.segmented_control("Task", TASKS, key="here.task", **more)
     file, sizes = None, dict[str, int]()
     if task == OWN:
-        size = workshop_plan.LARGEST // 2**20
+        size = training_plan.BOUNDS.total // 2**20
         file = st.file_uploader(UPLOAD, ["tsv", "txt", "gz"], max_upload_size=size, key="here.file")
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         if task in TOYS and TOYS[task].spelled:
             length = usual.length
             sizes["length"] = st.slider("Most letters", *LENGTHS, length, key="here.length", width=168)
         for name, label, choices in (
-            ("width", "d_model", workshop_plan.WIDTHS),
-            ("heads", "Heads", workshop_plan.HEADS),
-            ("layers", "Layers of each side", workshop_plan.LAYERS),
+            ("width", "d_model", training_plan.WIDTHS),
+            ("heads", "Heads", training_plan.HEADS),
+            ("layers", "Layers of each side", training_plan.LAYERS),
         ):
             more = {"key": f"here.{name}", "width": 168}
             sizes[name] = st.select_slider(label, choices, getattr(usual, name), **more)
-        steps = workshop_plan.STEPS
+        steps = training_plan.STEPS
         sizes["steps"] = st.slider("Steps", *steps, usual.steps, 100, key="here.steps", width=168)
     if task in TOYS:
         pairs = held_out(task, sizes.get("length", LENGTH))[:SHOWN]
@@ -121,7 +113,7 @@ def form(usual: Plan) -> None:
     st.caption(
         f"One run at a time on this server, on one thread at low priority, for at most {limits.minutes:g} "
         f"minutes, {limits.memory_mb:,.10g} MB of memory and {limits.disk_mb:g} MB of files. All visitors "
-        "see it; only the browser that began it can pause and stop it."
+        "see it; only the browser that began it can stop it."
     )
 
 
@@ -146,7 +138,7 @@ def keep(run: TrainingRun) -> None:
     """Gives the model of the last run a name; it opens on every page then, with the pair that was shown."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         told = "Letters, digits, - and _. All visitors of this server will find the model."
-        usual = f"my-{run.order.plan.task}"
+        usual = f"my-{run.plan.task}"
         name = st.text_input("Name of the model", usual, 40, key="here.name", help=told, width=260).strip()
         kept = pressed("Keep", ":material/save:")
     if not kept:
@@ -160,5 +152,5 @@ def keep(run: TrainingRun) -> None:
     session.notice(
         f"{name} is kept. It is now the chosen model: every page in the menu opens it with this sentence."
     )
-    text, none = run.order.example.source, dict.fromkeys(("target", "encoder", "decoder", "cross", "born"))
+    text, none = run.example.source, dict.fromkeys(("target", "encoder", "decoder", "cross", "born"))
     session.rerun(model=name, text=text, sentence=examples.whole(text), **none, **session.FRESH)

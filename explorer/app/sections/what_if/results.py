@@ -57,7 +57,7 @@ def show(opened: View) -> None:
     st.markdown(outcome(free))
     if asked is not None:
         st.caption(f"What this does not prove: {asked.not_proved}")
-    same_text = forced(opened, base)
+    same_text = forced(opened, base.target_ids)
     same = free if same_text is None else compared(opened, id(base), id(same_text), pair=(base, same_text))
     left, right = st.columns([1, 1], gap="large")
     with left:

@@ -7,7 +7,7 @@ import streamlit as st
 
 from explorer.app.address import session
 from explorer.app.controls import part, plain, refusal
-from explorer.app.server import hub_models, memory, suggested
+from explorer.app.server import hub_models, memory
 from explorer.app.server.hub_models import HubQuestion
 from explorer.app.server.jobs import Job
 from transformer.families.registry import known_names
@@ -83,7 +83,7 @@ def _form(question: HubQuestion) -> None:
 
 def _suggest() -> None:
     """Draws well-known models that fit; a click asks the Hub what it offers."""
-    found = suggested.fitting()
+    found = hub_models.fitting()
     if not found:
         return
     st.caption("Known models that fit the memory that is free here:")
@@ -101,7 +101,7 @@ def _answer(question: HubQuestion) -> None:
         _offer(question, question.offer)
         return
     label = "Try again" if question.problem else "Look it up"
-    st.button(label, on_click=question.again, key="hub.again")
+    st.button(label, on_click=hub_models.ask, args=(question.name, True), key="hub.again")
 
 
 def _offer(question: HubQuestion, offer: Offer) -> None:
@@ -122,14 +122,14 @@ def _offer(question: HubQuestion, offer: Offer) -> None:
 
 def _ask(text: str) -> None:
     address = _ADDRESS.fullmatch(text.strip())
-    hub_models.question().ask(address[1] if address else text.strip().strip("/"))
+    hub_models.ask(address[1] if address else text.strip().strip("/"))
 
 
 def _progress(question: HubQuestion, download: Job[bool], take: Take) -> None:
     """Shows the progress of the download, and opens the model when the download ends."""
     if download.complete:
         name = question.name
-        question.ask("")
+        hub_models.ask("")
         take(name)
         session.rerun()
     if download.failed:
@@ -138,4 +138,4 @@ def _progress(question: HubQuestion, download: Job[bool], take: Take) -> None:
     there, total = size(download.done), size(download.total)
     share = min(download.done / max(download.total, 1), 1.0)
     st.progress(share, f"Downloading {plain(question.name)}: {there} of {total}")
-    st.button("Cancel", on_click=question.ask, args=("",), key="hub.cancel")
+    st.button("Cancel", on_click=hub_models.ask, args=("",), key="hub.cancel")

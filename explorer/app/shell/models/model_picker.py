@@ -9,7 +9,7 @@ from explorer.app.address import State, session, sitemap
 from explorer.app.controls import plain
 from explorer.app.controls.pickers import choose
 from explorer.app.server import models
-from explorer.app.server.hub_models import question
+from explorer.app.server.hub_models import suggest
 from explorer.app.server.models import Imported, ModelHandle
 from explorer.app.server.source import Source
 from explorer.app.shell import menu, waiting
@@ -60,7 +60,7 @@ def pick_model(now: State, page: str = sitemap.HOME) -> Source | None:
 def _fitted(names: list[str], wanted: str | None) -> str:
     if wanted is not None and is_name(wanted):
         name, away = names[0], f"{wanted} is not on this machine"
-        question().suggest(wanted)
+        suggest(wanted)
         session.notice(f"{away}, so {name} is shown. Download {wanted} from the Hub, on the left.")
     else:
         name = fit_model(wanted, names)

@@ -17,9 +17,9 @@ from streamlit.runtime.uploaded_file_manager import UploadedFileRec
 
 from explorer.app.server import hosted, hub_models, visits
 from explorer.app.server.hosted import DISK, DRAWS, HYPOTHESES, MEMORY, MINUTES, NICE, SWITCH, Bounds
-from explorer.app.server.uploads import read_upload
+from explorer.app.server.pairs import read_upload
 from transformer.hub.settings import ALLOWED_VARIABLE, HOSTED_VARIABLE, Hub
-from transformer.text.pairs import DataError, ReadBounds
+from transformer.text.pairs import DataError
 
 ROOT = Path(__file__).parents[4]
 LONG = "one " * 200
@@ -61,9 +61,9 @@ def test_one_variable_closes_the_hub_and_training_and_the_operator_may_open_them
     assert ALLOWED_VARIABLE in (hub_models.closed() or "")
     monkeypatch.setenv(SWITCH, "on")
     assert hosted.closed() is None
-    assert not hub_models.is_allowed("some/model")
+    assert not Hub.from_environment().allows("some/model")
     monkeypatch.setenv(ALLOWED_VARIABLE, "some/*")
-    assert [hub_models.is_allowed(name) for name in ("some/model", "other/model")] == [True, False]
+    assert [Hub.from_environment().allows(name) for name in ("some/model", "other/model")] == [True, False]
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_a_server_without_room_says_so_in_one_sentence(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(Path, "write_bytes", full)
     with pytest.raises(DataError, match=r"^The server has no room to unpack the file; try again later\.$"):
-        read_upload("pairs.tsv", b"one\teins\n", ReadBounds(total=100, line=100), lambda *_: None)
+        read_upload("pairs.tsv", b"one\teins\n", lambda *_: None)
 
 
 def names(uploads: MemoryUploadedFileManager, at: str) -> list[str]:

@@ -16,19 +16,20 @@ from app_pages import write_language_model
 from closed_form import CASES
 from sources import named
 
-from explorer.app.server import hub_models, measured, memory, models, studies, surveys
+from explorer.app.server import memory, models, studies, surveys
 from explorer.app.server.cells import written
 from explorer.app.server.examples import text_on
-from explorer.app.server.runs import Request
+from explorer.app.server.hub_models import fitting
+from explorer.app.server.models import ModelHandle
+from explorer.app.server.runs import LONGEST, MORE, Request, shipped_run, translate
 from explorer.app.server.source import Source, per_model
-from explorer.app.server.suggested import MOST, fitting
 from explorer.app.server.view import View, per_run
-from explorer.app.server.writer import LONGEST, MORE, LongTextError, load_writer
 from explorer.lenses.words.alignment import Aligner
 from explorer.lenses.words.groups import find_word
 from explorer.linked.view.strips import EXAMPLE, Claim, Example, claim_step
 from transformer import load_translator
 from transformer.devices import VARIABLE
+from transformer.hub.settings import Hub
 
 
 @pytest.fixture
@@ -101,15 +102,18 @@ def test_a_value_of_a_model_is_made_again_once_the_model_was_loaded_again(place)
 
 
 def test_a_language_model_reads_and_writes_at_most_so_many_tokens(tokenizer, tmp_path: Path):
-    model = load_writer(write_language_model(tmp_path, tokenizer))
-    text = "one " * (LONGEST + 1)
-    for read in (model.ids, lambda text: model.force("", text)):
-        with pytest.raises(LongTextError, match=f"tokens; this page reads at most {LONGEST}"):
-            read(text)
-    assert len(model.translate(text).target_ids) == MORE
-    (*_, run) = model.stream("one two")
-    assert len(run.target_ids) <= min(MORE + len(model.ids("one two")), model.config.max_positions)
-    assert (model.ids(""), model.heads) == ((), None)
+    path = write_language_model(tmp_path, tokenizer)
+    source = ModelHandle("language/writer", path, models.changed(path))
+    long, model = "one " * (LONGEST + 1), source.load()
+    for text, target in ((long, None), ("", long)):
+        with pytest.raises(ValueError, match=f"tokens; this page reads at most {LONGEST}"):
+            translate(Request(source, text, "greedy", target), whole=True)
+    run = translate(Request(source, "one two", "greedy", None), whole=True)
+    most = min(MORE + len(model.ids("one two")), model.config.max_positions)
+    assert run.target_ids == model.generate("one two", max_length=most).target_ids
+    read = translate(Request(source, "", "greedy", "one two two"), whole=True)
+    assert read.target_ids == model.force("one two two").target_ids
+    assert {*source.default_heads} == {"decoder"}
 
 
 def test_one_language_is_no_choice(place, monkeypatch):
@@ -156,7 +160,7 @@ CLOSE = 1e-5
 
 
 def test_the_shipped_run_is_the_first_example_as_the_bundled_model_computes_it():
-    shipped = measured.first(MODEL)
+    shipped = shipped_run(MODEL)
     assert shipped is not None, "The model or the example changed: run `python -m explorer survey`."
     fresh = load_translator(MODEL).translate(models.find(MODEL.name).samples.examples[0].text)
     for name in ("source_text", "text", "source_tokens", "decoder_input_tokens", "target_tokens", "method",
@@ -179,10 +183,10 @@ def test_a_model_that_was_changed_did_not_make_the_shipped_run_and_without_the_f
     path = shutil.copytree(MODEL, tmp_path / "model")
     config = (path / "config.json").read_text()
     (path / "config.json").write_text(f"{config} ")
-    assert measured.first(path) is None
+    assert shipped_run(path) is None
     (path / "config.json").write_text(config)
     (path / "first.npz").unlink()
-    assert measured.first(path) is None
+    assert shipped_run(path) is None
 
 
 # --- what a run opens on ------------------------------------------------------------------------------------
@@ -236,20 +240,24 @@ def test_a_value_of_a_run_is_made_once_for_each_run_and_each_position_not_for_wh
 
 
 def test_only_what_fits_and_may_be_opened_is_suggested_and_of_many_some_of_every_size(monkeypatch):
-    monkeypatch.setattr(memory, "available", lambda: 500_000_000)
-    monkeypatch.setattr(hub_models, "is_allowed", lambda name: not name.startswith("google/"))
-    names = [each.name for each in fitting()]
-    assert names == ["google-t5/t5-small", "Helsinki-NLP/opus-mt-en-de"]
-    monkeypatch.setattr(memory, "available", lambda: 0)
-    assert fitting() == ()
-    monkeypatch.setattr(memory, "available", lambda: 10**12)
-    monkeypatch.setattr(hub_models, "most_bytes", lambda: 10**12)
-    monkeypatch.setattr(hub_models, "is_allowed", lambda name: True)
-    found = fitting()
-    assert len(found) == MOST
-    assert found[-1].name == "facebook/nllb-200-distilled-600M"
-    assert "CC BY-NC 4.0, not for commercial use" in found[-1].description
-    assert [each.millions for each in found] == sorted(each.millions for each in found)
+    def suggested(free: int, *allowed: str) -> list[str]:
+        hub = SimpleNamespace(most_bytes=free, allows=lambda name: name.startswith(allowed))
+        monkeypatch.setattr(memory, "available", lambda: 1.2 * free + 9)
+        monkeypatch.setattr(Hub, "from_environment", lambda: hub)
+        return [each.name for each in fitting()]
+
+    assert suggested(0, "") == []
+    assert suggested(244_000_000, "") == ["google-t5/t5-small"]
+    few = ["google-t5/t5-small", "Helsinki-NLP/opus-mt-en-de"]
+    assert suggested(400_000_000, "google-", "Helsinki") == few
+    assert suggested(10**12, "") == [
+        "google-t5/t5-small",
+        "google/flan-t5-small",
+        "google/flan-t5-base",
+        "facebook/m2m100_418M",
+        "facebook/nllb-200-distilled-600M",
+    ]
+    assert "CC BY-NC 4.0, not for commercial use" in fitting()[-1].description
 
 
 # --- documents and tables -----------------------------------------------------------------------------------

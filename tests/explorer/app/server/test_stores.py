@@ -1,22 +1,16 @@
-"""What the app keeps, and when it lets go: stores, models in memory, garbage, freed memory."""
+"""What the app keeps, and when it lets go: stores, models in memory, freed memory."""
 
-import gc
 import os
 import platform
 import subprocess
 import sys
-import tomllib
-import weakref
-from collections.abc import Iterator
-from pathlib import Path
+from typing import NamedTuple
 
 import pytest
-from waiting import until
 
 from explorer.app.maps.run_export import trace_file
-from explorer.app.server import imported, memory, stores
-from explorer.app.server.stores import NoRoomError, Recent, Residents, bytes_of
-from explorer.app.server.visits import Collector
+from explorer.app.server import memory, models, stores
+from explorer.app.server.stores import Recent, Residents, bytes_of
 from transformer import Capture
 
 
@@ -40,21 +34,26 @@ def test_what_a_run_holds_counts_the_residual_stream_and_a_file_that_holds_too_m
     full = translator.translate("one two three", capture=Capture(residual=True))
     assert plain.attention.nbytes < bytes_of(plain) < bytes_of(full)
     assert bytes_of(translator.translate("one", capture=False)) == 0
-    monkeypatch.setattr(imported, "LARGEST", 1000)
+    monkeypatch.setattr(models, "LARGEST", 1000)
     with pytest.raises(ValueError, match="the limit for one visit"):
-        imported.open_file("run.npz", trace_file(plain, None))
+        models.open_file("run.npz", trace_file(plain, None))
 
 
 class Model:
     """Stands in for a translator: can be counted, and found while somebody holds it."""
 
 
+class Handle(NamedTuple):
+    name: str
+    needs: int
+
+
 def resident(residents: Residents, name: str, needed: int = 0) -> Model:
-    return residents.get((name, name, 0), needed, Model)
+    return residents.get(Handle(name, needed), Model)
 
 
 def names(residents: Residents) -> list[str]:
-    return [name for name in "abc" if (name, name, 0) in residents.alive]
+    return sorted(each.name for each in residents.alive)
 
 
 def test_the_model_used_longest_ago_leaves_with_all_that_was_made_with_it_but_not_in_use():
@@ -82,7 +81,7 @@ def test_models_leave_where_memory_is_short_and_one_that_never_fits_is_refused(m
     for name in ("a", "b"):
         resident(residents, name, 60)
         assert names(residents) == [name]
-    with pytest.raises(NoRoomError, match="c needs 200 bytes of memory, but only 100 bytes is free"):
+    with pytest.raises(ValueError, match="c needs 200 bytes of memory, but only 100 bytes is free"):
         resident(residents, "c", 200)
     assert names(residents) == []
 
@@ -102,43 +101,7 @@ def test_free_memory_is_what_the_machine_and_the_container_leave(tmp_path, monke
     assert memory.available() == memory.UNKNOWN
 
 
-# --- garbage ------------------------------------------------------------------------------------------------
-
-
-class Knot:
-    """An object in a circle, which only a collection finds."""
-
-    def __init__(self) -> None:
-        self.me = self
-
-
-@pytest.fixture
-def by_hand() -> Iterator[None]:
-    """Python itself does not collect."""
-    gc.disable()
-    yield
-    gc.enable()
-
-
-@pytest.mark.usefixtures("by_hand")
-def test_garbage_goes_once_nobody_uses_the_server_or_after_a_while_but_not_while_it_is_used():
-    collector = Collector(quiet=0.01)
-    for _ in range(3):
-        gone = weakref.ref(Knot())
-        assert gone() is not None
-        collector.used()
-        until(lambda gone=gone: gone() is None)
-    busy = Collector(quiet=60)
-    there = weakref.ref(Knot())
-    for _ in range(100):
-        busy.used()
-    assert there() is not None
-    Collector(quiet=60, latest=0.01).used()
-    until(lambda: there() is None)
-    config = Path(__file__).parents[4] / ".streamlit" / "config.toml"
-    runner = tomllib.loads(config.read_text(encoding="utf-8"))["runner"]
-    assert runner["postScriptGC"] is False, "Streamlit collects nothing itself"
-
+# --- freed memory -------------------------------------------------------------------------------------------
 
 _FREES = """
 import os, sys

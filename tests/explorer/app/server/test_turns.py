@@ -120,8 +120,8 @@ def test_every_run_of_streamlit_waits_for_its_turn(cookie: str, alone: bool, mon
 
 
 def test_a_place_is_one_sentence() -> None:
-    assert place(0) == "First in the queue: the next free turn is yours."
-    assert place(1) == "Second in the queue: 1 other computation is before yours."
+    assert place(0) == "The next free turn is yours."
+    assert place(1) == "Number 2 in the queue: 1 other computation is before yours."
     assert place(11) == "Number 12 in the queue: 11 other computations are before yours."
 
 
@@ -177,18 +177,18 @@ def test_who_was_away_waits_again_and_work_ends_after_its_present_part_when_the_
     job = counting("a", log, turns)
     assert job.wait("one")
     assert job.wait("other")
-    job.away("one")
+    job.leave("one", stops=False)
     assert job.running
-    job.away("other")
+    job.leave("other", stops=False)
     until(lambda: not job.running)
     assert turns.count() == (1, 0)
     taken.close()
     job.leave("one")
     assert not job.wait("one")
-    job.go_on("one")
+    job.ask("one")
     assert job.wait("one")
     until(lambda: job.done == 2)
-    job = counting("b", log, turns, lambda: job.away("one"))
+    job = counting("b", log, turns, lambda: job.leave("one", stops=False))
     assert job.wait("one")
     until(lambda: not job.running)
     assert (log, job.done) == (["a", "a", "b"], 1)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from random_models import random_translator
 
-from explorer.app.server.uploads import read_upload
+from explorer.app.server.pairs import read_upload
 from explorer.lenses.heads.roles import LISTS
 from explorer.lenses.heads.statistics import HeadsOfKind, added
 from explorer.lenses.heads.survey import (
@@ -194,7 +194,7 @@ def test_what_cannot_be_read_is_left_out_and_without_a_choice_there_is_no_survey
 
 
 def upload(content: bytes, translator: Translator) -> tuple[Line, ...]:
-    return read_upload("lines.txt", content, BOUNDS, partial(read_sentences, translator=translator))
+    return read_upload("lines.txt", content, partial(read_sentences, translator=translator), BOUNDS)
 
 
 @pytest.mark.parametrize(

@@ -1,35 +1,33 @@
-"""The workshop: plans and pairs read or refused; a run at a time, within limits; what it logs and keeps."""
+"""Train here: plans and pairs read or refused; a run at a time, within limits; what it logs and keeps."""
 
 import errno
 import gzip
 import json
 import math
 import os
+import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 import pytest
 from corpus import number_pairs
-from hypothesis import given
 from programs import main
-from properties import PROPERTY, as_file, damaged, or_refused
 from safetensors.numpy import save_file
 from waiting import until
 
+from explorer.app.sections.training.live import points
+from explorer.app.server import training
+from explorer.app.server import training_plan as plans
 from explorer.app.server.hosted import DISK, MEMORY, MINUTES, NICE, SWITCH
-from explorer.app.server.models import find
-from explorer.app.server.workshop import plan as plans
-from explorer.app.server.workshop.plan import OWN, PLAN_FILE, TASKS, Plan, TrainingOrder, example, own_pairs
-from explorer.app.server.workshop.run import POINTS, ROOT, Log, difference
-from explorer.app.server.workshop.workshop import FOLDER, Workshop
+from explorer.app.server.models import ROOT, find
+from explorer.app.server.training import MARK, Log, TrainingRun, Workshop, difference
+from explorer.app.server.training_plan import OWN, TASKS, Plan, example, own_pairs
 from transformer import load_translator
-from transformer.text.pairs import DataError, SentencePair
+from transformer.text.pairs import DataError
 from transformer.training.history import read_history
 
 LINES = [f"one {i}\teins {i}" for i in range(60)]
@@ -40,14 +38,8 @@ def content(lines: list[str]) -> bytes:
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_an_order_survives_being_written_and_its_command_is_one_that_the_package_knows(
-    task: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    plan = Plan(task=task, length=6, width=64, heads=2, layers=1, steps=200)
-    order = TrainingOrder(plan, SentencePair("a b", "b a"))
-    order.write(tmp_path)
-    assert TrainingOrder.read(tmp_path) == order
-    command = plan.arguments("run")
+def test_the_command_of_a_plan_is_one_that_the_package_knows(task: str, capsys) -> None:
+    command = Plan(task=task, length=6, width=64, heads=2, layers=1, steps=200).arguments("run")
     assert "--device" not in command, "the rule of devices holds here, too"
     with pytest.raises(SystemExit, match="0"):
         main([*command, "--obey-input", "--help"])
@@ -70,16 +62,6 @@ def test_a_value_out_of_bounds_is_refused_by_its_name(name: str, value: object) 
         Plan(**{name: value})
 
 
-@PROPERTY
-@given(damaged(asdict(Plan())))
-def test_a_damaged_plan_is_refused_in_one_sentence_or_survives(values) -> None:
-    with or_refused(ValueError), tempfile.TemporaryDirectory() as folder:
-        written = {"plan": values, "shown": {"source": "a", "target": "b"}}
-        (Path(folder) / PLAN_FILE).write_text(json.dumps(written))
-        order = TrainingOrder.read(Path(folder))
-        assert Plan(**as_file(asdict(order.plan))) == order.plan
-
-
 @pytest.mark.parametrize(("count", "held_out", "packed"), [(60, 6, False), (10_000, 200, True)])
 def test_a_file_is_read_and_one_pair_in_ten_is_held_out_but_at_most_200(count, held_out, packed):
     data = content([f"one {i}\teins {i}" for i in range(count)])
@@ -98,8 +80,6 @@ def test_a_file_is_read_and_one_pair_in_ten_is_held_out_but_at_most_200(count, h
         (content(["a b", *LINES]), "the file:1: expected source, tab, target"),
         (content(["a\t", *LINES]), "the file:1: the target is empty"),
         (content(["a\tb\tc", *LINES]), "found 3 columns"),
-        (content([f"{chr(0x4E00 + i)}\ta" for i in range(900)]), "different characters, and no vocabulary"),
-        (content([f"{'long ' * 70}{i}\ta" for i in range(30)]), "pairs that are learned have a side of 64"),
         (content(LINES[:5] * 20), "5 different pairs; training needs at least 20"),
         (b"x" * (plans.LARGEST + 1), "at most 2 MiB are allowed"),
         (b"x" * (plans.BOUNDS.line + 1), "more than 8 KiB"),
@@ -130,24 +110,20 @@ def line(step: int, **values: float) -> str:
 def test_a_growing_log_is_read_on_and_a_half_written_line_waits(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     log = Log(path)
-    assert log.curves().step == 0
+    assert log.steps() == []
     path.write_text(line(1) + line(2, valid_loss=3.0, valid_loss_average=2.0, exact=0.25) + line(3)[:9])
-    first = log.curves()
-    assert (first.step, first.seconds) == (2, 1.0)
-    assert (first.valid, first.exact) == (((2, 2.0),), ((2, 0.25),))
+    assert [each.step for each in log.steps()] == [1, 2]
     with path.open("a") as file:
         file.write(line(3)[9:] + "no JSON\n[]\n" + "[" * 50_000 + "\n" + line(4))
         file.write(line(5, loss=float("inf")) + line(6, seconds="1") + line(7, exact=10**400))
-    assert log.curves().loss == tuple((step, pytest.approx(1 / step)) for step in (1, 2, 3, 4))
-
-
-def test_a_long_log_becomes_means_of_neighbouring_steps(tmp_path: Path) -> None:
-    path = tmp_path / "log.jsonl"
-    path.write_text("".join(line(step) for step in range(1, 2 * POINTS + 1)))
-    means = tuple(
-        (step, pytest.approx((1 / step + 1 / (step - 1)) / 2)) for step in range(2, 2 * POINTS + 1, 2)
-    )
-    assert Log(path).curves().loss == means
+    steps = log.steps()
+    assert [(each.step, each.loss) for each in steps] == [(step, 1 / step) for step in (1, 2, 3, 4)]
+    assert points(steps) == {
+        "training loss": [(step, pytest.approx(1 / step, rel=1e-5)) for step in (1, 2, 3, 4)],
+        "validation loss": [(2, 2.0)],
+        "exact matches": [(2, 0.25)],
+    }
+    assert set(map(len, points([]).values())) == {0}
 
 
 @pytest.mark.parametrize(
@@ -179,94 +155,106 @@ def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def workshop(models: Path) -> Iterator[Workshop]:
-    made = Workshop(models)
-    yield made
-    made.close()
-    assert made.run is None or made.run.wait(60)
+    workshop = Workshop()
+    yield workshop
+    if workshop.run is not None:
+        workshop.run.stop()
+        outcome(workshop.run)
 
 
-def ended(workshop: Workshop) -> str:
-    assert workshop.run is not None
-    assert workshop.run.wait(120)
-    return workshop.run.told
+def outcome(run: TrainingRun | None) -> str:
+    assert run is not None
+    until(lambda: bool(run.outcome), 120)
+    assert gone(run.pid)
+    return run.outcome
 
 
-def step(workshop: Workshop) -> int:
-    assert workshop.run is not None
-    return workshop.run.curves().step
+def gone(pid: int) -> bool:
+    """Whether a process has ended; one that nobody has fetched yet counts."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
 
 
-def test_a_run_on_own_pairs_obeys_its_visitor_alone_and_its_model_is_kept(workshop, models):
+def begun(workshop: Workshop, plan: Plan = LONG) -> TrainingRun:
+    """A run that has made its first steps."""
+    workshop.start("anna", plan)
+    run = workshop.run
+    assert run is not None
+    until(lambda: run.done > 0)
+    return run
+
+
+def test_a_run_on_own_pairs_is_the_only_one_ends_and_its_model_is_kept(workshop: Workshop, models: Path):
     lines = "\n".join("\t".join(pair) for pair in number_pairs(200)).encode()
     plan = Plan(task=OWN, width=32, heads=2, layers=1, steps=100)
     workshop.start("anna", plan, own_pairs("numbers.tsv", lines))
     run = workshop.run
     assert run is not None
-    assert os.getpriority(os.PRIO_PROCESS, run.pid or 0) >= 3
+    until(lambda: run.pid > 0)
+    assert os.getpriority(os.PRIO_PROCESS, run.pid) >= 3
     with pytest.raises(ValueError, match="one at a time"):
         workshop.start("ben", SMALL)
-    assert not workshop.controls("ben")
-    assert workshop.controls("anna")
-    run.pause()
-    assert run.paused
     with pytest.raises(ValueError, match="no run that has ended"):
         workshop.keep("early")
-    run.go_on()
-    assert ended(workshop) == "Finished all 100 steps."
-    assert run.curves().step == 100
-    assert run.curves().exact
+    assert outcome(run) == "Finished all 100 steps."
+    assert ([each.step for each in run.steps()], run.complete) == ([*range(1, 101)], True)
+    assert run.steps()[-1].exact is not None
     workshop.keep("numbers")
     assert workshop.run is None
     assert find("numbers").path == models / "numbers"
     assert load_translator(models / "numbers").translate("one two").source_tokens
-    assert "# numbers" in (models / "numbers" / "README.md").read_text()
+    card = (models / "numbers" / "README.md").read_text()
+    assert "# numbers" in card
+    assert "--output models/numbers" in card
+    assert "--obey-input" not in card
     assert read_history(models / "numbers") is not None
-    assert not (models / FOLDER / "run").exists()
+    assert {path.name for path in models.iterdir()} == {"numbers"}
+    assert not (models / "numbers" / "training.safetensors").exists()
 
 
-def test_a_killed_process_leaves_its_checkpoint_and_another_server_finds_it(workshop, models):
-    workshop.start("anna", LONG)
-    until(lambda: step(workshop) > 0)
+def test_a_run_that_is_stopped_is_saved_and_another_takes_its_place(workshop: Workshop) -> None:
+    run = begun(workshop)
+    until(lambda: run.has_model)
+    run.stop()
+    assert outcome(run) == "Stopped, and saved after its last step."
+    assert load_translator(run.directory)
+    folder = run.folder
+    workshop.start("ben", LONG)
     assert workshop.run is not None
-    with pytest.raises(ValueError, match="Another server"):
-        Workshop(models).start("ben", SMALL)
-    os.kill(workshop.run.pid or 0, signal.SIGKILL)
-    assert ended(workshop) == "Its process was ended from outside (signal 9); its last checkpoint is kept."
-    workshop.close()
-    again = Workshop(models)
-    assert again.run is not None
-    assert again.run.order == workshop.run.order
-    assert not again.controls("anna")
-    assert "started again" in again.run.told
-    again.keep("rescued")
+    workshop.run.stop()
+    assert outcome(workshop.run).startswith("Stopped, ")
+    assert not folder.exists()
+
+
+def test_a_killed_process_leaves_its_checkpoint(workshop: Workshop, models: Path) -> None:
+    run = begun(workshop)
+    os.kill(run.pid, signal.SIGKILL)
+    assert outcome(run) == "Its process was ended from outside (signal 9); its last checkpoint is kept."
+    workshop.keep("rescued")
     assert load_translator(models / "rescued")
 
 
-def test_a_run_that_is_stopped_while_it_pauses_is_saved(workshop: Workshop) -> None:
-    workshop.start("anna", LONG)
-    until(lambda: step(workshop) > 0)
-    assert workshop.run is not None
-    workshop.run.pause()
-    workshop.run.stop()
-    assert ended(workshop) == "Stopped, and saved after its last step."
-    assert workshop.run.has_model
-    assert not workshop.run.paused
-
-
-@pytest.mark.parametrize(("name", "value"), [(MINUTES, "1e-5"), (MEMORY, "1"), (DISK, "1e-4")])
-def test_a_run_beyond_a_limit_is_stopped_with_a_reason(name, value, workshop, monkeypatch):
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [(MINUTES, "1e-5", "1e-05 minutes"), (MEMORY, "1", "1 MB of memory"), (DISK, "1e-4", "0.0001 MB")],
+)
+def test_a_run_beyond_a_limit_is_stopped_with_a_reason(name, value, words, workshop, models, monkeypatch):
     monkeypatch.setenv(name, value)
     workshop.start("anna", LONG)
-    assert f"{float(value):g} M" in (told := ended(workshop)) or f"{float(value):g} minutes" in told
-    assert told.endswith("the limit of this server.")
+    (models / "kept").mkdir()
+    (models / "kept" / MARK).write_bytes(bytes(200))
+    assert words in (why := outcome(workshop.run))
+    assert why.endswith("the limit of this server.")
 
 
 def test_a_full_disk_ends_a_run_in_one_sentence_and_keeps_the_checkpoint_before(workshop, monkeypatch):
-    monkeypatch.setattr(Workshop, "_used", lambda self: 0)
+    monkeypatch.setattr(training, "nbytes_of", lambda *folders: 0)
     monkeypatch.setenv(DISK, "0.4")
     workshop.start("anna", LONG)
     file = "run/training.safetensors"
-    assert ended(workshop) == (
+    assert outcome(workshop.run) == (
         f"It failed: {file} could not be written: File too large; its last checkpoint is kept."
     )
     workshop.keep("before")
@@ -280,7 +268,7 @@ def test_without_a_folder_or_room_or_leave_nothing_begins(reason, workshop, mode
         monkeypatch.setenv(SWITCH, "off")
     elif reason.startswith("whoever"):
         (models / "kept").mkdir(parents=True)
-        (models / "kept" / "trained-here").touch()
+        (models / "kept" / MARK).touch()
         (models / "kept" / "large").write_bytes(b"0" * 2000)
         monkeypatch.setenv(DISK, "0.001")
     else:
@@ -292,47 +280,38 @@ def test_without_a_folder_or_room_or_leave_nothing_begins(reason, workshop, mode
 
 SERVER = """
 import sys
-from pathlib import Path
-from explorer.app.server.hosted import Limits
-from explorer.app.server.workshop import plan as plans
-from explorer.app.server.workshop.plan import Plan, TrainingOrder, example
-from explorer.app.server.workshop.run import TrainingRun
-plan = Plan(task="copy", length=3, width=32, layers=1, steps=5000)
-run = TrainingRun(TrainingOrder(plan, example(plan, None)), Path(sys.argv[1]))
-run.begin(Limits(nice=0), lambda: 0)
-run.pause()
-print(run.pid, flush=True)
+from explorer.app.server.training import TrainingRun
+from explorer.app.server.training_plan import Plan
+run = TrainingRun(Plan(task="copy", length=3, width=32, layers=1, steps=5000))
+run.begin()
+while not run.done:
+    pass
+print(run.pid, run.folder, flush=True)
 sys.stdin.read()
 """
 
 
-def test_a_killed_server_takes_its_run_with_it_even_while_it_pauses(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", SERVER, str(tmp_path)]
+@pytest.mark.parametrize("ends", [subprocess.Popen.kill, lambda server: server.stdin.close()])
+def test_a_server_takes_its_run_with_it_however_it_ends(ends) -> None:
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    with subprocess.Popen(command, cwd=ROOT, **pipes) as server:
+    with subprocess.Popen([sys.executable, "-c", SERVER], cwd=ROOT, **pipes) as server:
         assert server.stdout is not None
-        pid = int(server.stdout.readline())
-        server.kill()
-    until(lambda: gone(pid))
-
-
-def gone(pid: int) -> bool:
-    """Whether a process has ended; one that nobody has fetched yet counts."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except OSError:
-        return True
+        pid, folder = server.stdout.readline().split()
+        assert not gone(int(pid))
+        ends(server)
+    until(lambda: gone(int(pid)))
+    shutil.rmtree(folder, ignore_errors=True)  # a server that was killed leaves it
 
 
 @pytest.fixture
-def left(models: Path) -> Workshop:
-    """A workshop with a run that has ended, without training."""
-    folder = models / FOLDER / "run"
-    (folder / "run").mkdir(parents=True)
-    TrainingOrder(SMALL, SentencePair("a b", "a b")).write(folder)
+def left(workshop: Workshop, models: Path) -> TrainingRun:
+    """A run that has ended, without training."""
+    models.mkdir()
+    workshop.run = TrainingRun(SMALL)
+    workshop.run.directory.mkdir()
     for name in ("config.json", "model.safetensors"):
-        (folder / "run" / name).write_text("{}")
-    return Workshop(models)
+        (workshop.run.directory / name).write_text("{}")
+    return workshop.run
 
 
 HURTS = ("", ".", "..", "../x", "a/b", "a.b", "-a", "a" * 41, "ä", "a b", "a\n", "imported: x", "a\0")
@@ -340,48 +319,47 @@ REFUSED = dict.fromkeys(HURTS, "A name has 1 to 40 letters")
 REFUSED |= dict.fromkeys(("en-de", "EN-DE", "positions", "Taken"), "already a model called")
 
 
-def test_a_model_is_kept_under_a_good_name_that_is_not_taken(left: Workshop, models: Path) -> None:
+@pytest.mark.usefixtures("left")
+def test_a_model_is_kept_under_a_good_name_that_is_not_taken(workshop: Workshop, models: Path) -> None:
     (models / "taken").mkdir()
     for name, reason in REFUSED.items():
         with pytest.raises(ValueError, match=reason):
-            left.keep(name)
-    left.keep("My_copy-2")
+            workshop.keep(name)
+    workshop.keep("My_copy-2")
     assert (models / "My_copy-2" / "config.json").is_file()
-    assert left.run is None
+    assert workshop.run is None
     with pytest.raises(ValueError, match="no run that has ended"):
-        left.keep("again")
+        workshop.keep("again")
 
 
-@pytest.mark.parametrize("content", ['{"plan": [], "shown": 3}', "[" * 50_000])
-def test_a_run_whose_plan_is_damaged_is_not_deleted_for_another(left, models, content):
-    left.close()
-    (models / FOLDER / "run" / PLAN_FILE).write_text(content)
-    again = Workshop(models)
-    assert again.run is None
-    with pytest.raises(ValueError, match=r"plan\.json is damaged; whoever runs this server can move"):
-        again.start("anna", SMALL)
-    assert (models / FOLDER / "run" / "run" / "model.safetensors").is_file()
-    again.close()
+def test_of_two_servers_that_keep_a_model_under_one_name_the_slower_is_refused(left, workshop, models):
+    def slow(directory: Path) -> None:
+        shutil.copytree(directory, models / directory.name)  # the other server was quicker
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(training, "_finish", slow)
+        with pytest.raises(ValueError, match=r"^The model cannot be kept: Directory not empty\.$"):
+            workshop.keep("mine")
+    assert {path.name for path in models.iterdir()} == {"mine"}
+    assert workshop.run is left
+    workshop.keep("other")
 
 
-def test_a_model_with_a_card_of_any_bytes_and_a_damaged_log_is_kept(left: Workshop, models: Path) -> None:
-    run = models / FOLDER / "run" / "run"
-    save_file({}, run / "model.safetensors")
-    (run / "README.md").write_bytes(b"\n# run\n\xff --output run --obey-input")
-    (run / "log.jsonl").write_bytes(b"\xff\n" + b"[" * 50_000)
-    left.keep("mine")
+def test_a_model_with_a_card_of_any_bytes_and_a_damaged_log_is_kept(left: TrainingRun, workshop, models):
+    save_file({}, left.directory / "model.safetensors")
+    (left.directory / "README.md").write_bytes(b"\n# run\n\xff --output run --obey-input")
+    (left.directory / "log.jsonl").write_bytes(b"\xff\n" + b"[" * 50_000)
+    workshop.keep("mine")
     assert (models / "mine" / "README.md").read_bytes() == b"\n# mine\n\xff --output models/mine"
     assert (models / "mine" / "log.jsonl").is_file()
 
 
-def test_pairs_that_a_full_disk_interrupts_leave_no_half_file_and_begin_no_run(workshop, models, monkeypatch):
+def test_pairs_that_a_full_disk_interrupts_begin_no_run(workshop: Workshop, monkeypatch) -> None:
     def full(descriptor: int) -> None:
-        if Path(f"/proc/self/fd/{descriptor}").readlink().name.startswith(".train.tsv"):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "fsync", full)
     lines = "\n".join("\t".join(pair) for pair in number_pairs(200)).encode()
     with pytest.raises(ValueError, match=r"^The run cannot begin: No space left on device\.$"):
         workshop.start("anna", Plan(task=OWN, steps=100), own_pairs("numbers.tsv", lines))
     assert workshop.run is None
-    assert {path.name for path in (models / FOLDER / "run").iterdir()} == {PLAN_FILE}

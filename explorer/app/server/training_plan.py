@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Annotated
 
-from explorer.app.server.uploads import read_upload
-from transformer.storage.files import read_json, write_atomically, write_json
+from explorer.app.server.pairs import LARGEST, read_upload
+from transformer.storage.files import write_atomically
 from transformer.text.kinds import check_fields, one_of, whole
 from transformer.text.pairs import DataError, ReadBounds, SentencePair, read_pairs
-from transformer.text.tokenizer import Tokenizer, TokenizerError
 from transformer.text.typed import clean
 from transformer.training.toys import LENGTHS, TOYS, toy_data
 
@@ -21,12 +20,10 @@ OWN = "own"
 TASKS = (*TOYS, OWN)
 WIDTHS, HEADS, LAYERS = (32, 48, 64, 96, 128), (1, 2, 4, 8), (1, 2, 3)
 STEPS = (100, 5_000)
-LARGEST = 2 * 2**20
-"""Most bytes of a file of pairs, packed and unpacked."""
 BOUNDS = ReadBounds(total=LARGEST, line=8 * 2**10, lines=20_000)
 FEWEST, MOST_HELD_OUT, HELD_OUT = 20, 200, 10
 """Fewest different pairs of a file; one in ten of them is held out, but not more than this."""
-TRAIN_FILE, VALID_FILE, PLAN_FILE = "train.tsv", "valid.tsv", "plan.json"
+TRAIN_FILE, VALID_FILE = "train.tsv", "valid.tsv"
 _VOCABULARY, _LONGEST = 1_000, 64
 _WIDE = 64
 """Wider models learn with a smaller rate."""
@@ -79,29 +76,6 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class TrainingOrder:
-    """A plan, and the held-out pair whose maps are shown."""
-
-    plan: Plan
-    example: SentencePair
-
-    def write(self, folder: Path) -> None:
-        """Keeps it beside the run, for a server that starts again."""
-        pair = {"source": self.example.source, "target": self.example.target}
-        write_json(folder / PLAN_FILE, {"plan": asdict(self.plan), "shown": pair})
-
-    @classmethod
-    def read(cls, folder: Path) -> TrainingOrder:
-        """Content that ``write`` kept; ValueError if there is no such file, or it is damaged."""
-        values = read_json(folder / PLAN_FILE)
-        try:
-            pair = SentencePair(str(values["shown"]["source"]), str(values["shown"]["target"]))
-            return cls(Plan(**values["plan"]), pair)
-        except (KeyError, TypeError) as error:
-            raise ValueError(f"{PLAN_FILE} is damaged.") from error
-
-
-@dataclass(frozen=True)
 class Pairs:
     """A visitor's pairs."""
 
@@ -118,39 +92,15 @@ class Pairs:
 def own_pairs(name: str, content: bytes) -> Pairs:
     """Reads a visitor's file.
 
-    DataError if the file is too large, has too few pairs, is not in the format, or cannot be learned here.
+    DataError if the file is too large, has too few pairs, or is not in the format.
     """
-    read = read_upload(name, content, BOUNDS, read_pairs)
+    read = read_upload(name, content, read_pairs, BOUNDS)
     cleaned = (SentencePair(clean(pair.source), clean(pair.target)) for pair in read)
     pairs = list({pair.source: pair for pair in cleaned if pair.source and pair.target}.values())
     if len(pairs) < FEWEST:
         raise DataError(f"The file has {len(pairs)} different pairs; training needs at least {FEWEST}.")
     every = max(HELD_OUT, -(-len(pairs) // MOST_HELD_OUT))
-    found = Pairs([pair for i, pair in enumerate(pairs) if i % every], pairs[::every])
-    _check_learnable(found)
-    return found
-
-
-def _check_learnable(pairs: Pairs) -> None:
-    """Refuses what the command would refuse once the run has begun."""
-    texts = [text for pair in pairs.train for text in (pair.source, pair.target)]
-    try:
-        tokenizer = Tokenizer.train(texts, _VOCABULARY, at_most=True)
-    except TokenizerError as error:
-        raise DataError(
-            f"These pairs have {len(set().union(*texts)):,} different characters, and no vocabulary of "
-            f"{_VOCABULARY:,} pieces can spell them; a model that is trained here learns about 700 at most."
-        ) from error
-
-    def fits(pair: SentencePair) -> bool:
-        return all(len(tokenizer.encode(text)) < _LONGEST for text in (pair.source, pair.target))
-
-    for name, part in (("are learned", pairs.train), ("are held out", pairs.valid)):
-        if not any(map(fits, part)):
-            raise DataError(
-                f"All {len(part):,} pairs that {name} have a side of {_LONGEST} tokens or more; a model that "
-                "is trained here reads shorter ones only."
-            )
+    return Pairs([pair for i, pair in enumerate(pairs) if i % every], pairs[::every])
 
 
 @cache
