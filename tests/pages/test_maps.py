@@ -96,22 +96,6 @@ def opened(kind: str, measure: str, **more: str):
     return run(PAGES[kind], model="random", text=TEXT, measure=measure, **{kind: "2.3"}, **more)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_maps_show_what_was_carried(kind, traced):
-    feed = feeds(opened(kind, "carried"))[kind]
-    norms = lenses.carried(traced[0].model, traced[1], kind, 1, 2).norms
-    np.testing.assert_allclose(cells(feed)[..., 1], norms, rtol=1e-4, atol=1e-6)
-    np.testing.assert_allclose(cells(feed)[..., 0], norms / norms.sum(1, keepdims=True), atol=1e-5)
-    assert feed["badge"]["text"].startswith("✓ from a verified trace")
-
-
-@pytest.mark.parametrize("kind", ["decoder", "cross"])
-def test_maps_show_what_happens_without_each_key(kind, traced):
-    feed = feeds(opened(kind, "effect"))[kind]
-    expected = np.nan_to_num(lenses.effect(*traced, kind, 1, 2))
-    np.testing.assert_allclose(cells(feed)[..., 1], expected, atol=1e-4)
-
-
 def test_maps_that_cannot_be_measured_show_weights_and_say_why(monkeypatch):
     changed = opened("cross", "carried", changes="ablate_cross_1_1")
     assert "in a run without changes" in words(changed)

@@ -10,16 +10,12 @@ from nightly import thinned
 from twins import write_recurrent, write_twins
 
 from explorer.app.address.encodings import ENCODINGS
-from explorer.app.address.encodings import twin_title as title
 from explorer.app.sections.positions import together, twins_measured
 from explorer.app.sections.positions.alone import turned
 from explorer.app.server import models
-from transformer import load_translator
 from transformer.encodings import REGISTRY, sinusoidal_table
 
 PAGE = "pages/positions.py"
-ADDED = {name for name, each in ENCODINGS.items() if each.acts == "embeddings"}
-"""Encodings of absolute places."""
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
@@ -31,11 +27,6 @@ def folder(tmp_path_factory, tokenizer):
 @pytest.fixture(autouse=True)
 def bundled(folder, monkeypatch):
     monkeypatch.setattr(models, "BUNDLED", folder)
-
-
-def bars(drawn):
-    """What a plot of dots shows, by name."""
-    return dict(zip(drawn["layout"]["yaxis"]["ticktext"], drawn["data"][0]["x"], strict=True))
 
 
 def words(at):
@@ -83,23 +74,6 @@ def test_the_linear_map_is_held_against_all_positions_in_both_precisions():
 def test_a_full_turn_leaves_a_gap_and_no_line_that_falls_back():
     found = turned(np.radians([0, 150, 300, 450]))
     np.testing.assert_allclose(found, [0, 75, 150, 225, 300, np.nan, 90])
-
-
-def test_all_twins_show_the_chosen_head_and_only_absolute_positions_notice_a_move():
-    text = "one two three four"
-    at = run(PAGE, view="sentence", text=text, twin_head="2.3", swap="1.3", offset="9")
-    drawn = named_charts(at)
-    assert list(at.dataframe[0].value["twin"]) == list(map(title, REGISTRY))
-    assert words(at).count("verified") > len(REGISTRY)
-    for name in REGISTRY:
-        twin = load_translator(models.twins()[f"positions/{name}"].path)
-        expected = twin.translate(text).attention.weights("encoder", 1, 2)
-        shown = array(drawn[f"map-{name}"]["data"][0]["customdata"])[..., 0]
-        np.testing.assert_allclose(shown, expected, atol=1e-5)
-    swap, move = bars(drawn["swap"]), bars(drawn["shift"])
-    assert swap["none"] < 1e-4
-    assert min(value for name, value in swap.items() if name != "none") > 1e-3
-    assert {name for name, value in move.items() if value > 1e-3} == ADDED
 
 
 def test_without_twins_and_results_the_page_says_so(monkeypatch, tmp_path):

@@ -14,7 +14,6 @@ from torch import Tensor
 
 from transformer import Translator
 from transformer.attention import Cache, padding_mask
-from transformer.batches import translate_all
 from transformer.encodings import (
     REGISTRY,
     BiasRule,
@@ -33,7 +32,6 @@ from transformer.hooks import Capture, Hooks
 from transformer.model import Transformer
 from transformer.trace import trace_of
 
-TEXT = "one two three four five"
 HEADS, LENGTH, WIDTH = 4, 9, 6
 ROWS, COLUMNS = torch.tensor([2, 5, 8]), torch.arange(LENGTH)
 EACH = pytest.mark.parametrize("name", REGISTRY)
@@ -192,22 +190,6 @@ def test_all_encodings_start_from_the_same_shared_weights_and_random_stream(name
 def translator(request, tokenizer) -> Translator:
     options = {"norm": "pre", "tied_embeddings": False, "positions": request.param}
     return Translator(random_model(vocab_size=tokenizer.vocab_size, **options), tokenizer, name=request.param)
-
-
-@torch.inference_mode()
-def test_neither_a_cache_nor_padding_nor_a_batch_changes_anything(translator):
-    model, ids = translator.model, random_ids(2, 40)
-    memory, cache = model.encode(random_ids(2, 6)), Cache(model.config.n_decoder_layers)
-    parts = [model.decode(part, memory, cache=cache) for part in ids.split([1] * 9 + [22, 9], 1)]
-    torch.testing.assert_close(torch.cat(parts, 1), model.decode(ids, memory), atol=1e-5, rtol=0)
-    short = random_ids(1, 5)
-    padded = torch.nn.functional.pad(short, (0, 3))
-    memory = model.encode(padded, padding_mask(padded, 0))[:, :5]
-    torch.testing.assert_close(memory, model.encode(short), atol=1e-5, rtol=0)
-    texts = ["one two", TEXT, "three"]
-    for size in (1, 3):
-        alone = [translate_all(translator, [text], beam_size=size, max_length=8)[0] for text in texts]
-        assert translate_all(translator, texts, beam_size=size, max_length=8) == alone
 
 
 @torch.inference_mode()

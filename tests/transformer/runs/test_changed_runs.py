@@ -14,7 +14,6 @@ from transformer import interventions as do
 from transformer.decoding import NodeState
 from transformer.encodings import REGISTRY
 from transformer.interventions import InterventionError
-from transformer.sampling import draw
 from transformer.translator import reached, retrace
 
 LENGTH, IDS, OTHER = 7, tuple(range(40, 46)), "five six eight nine"
@@ -310,31 +309,3 @@ def test_a_run_that_functions_changed_is_not_traced_again(translator, capture):
 
 
 # --- draws --------------------------------------------------------------------------------------------------
-
-
-def test_draws_are_samples_of_their_seeds_and_paths_of_one_tree(translator):
-    def drawn(seeds, **more):
-        return draw(partial(translator.translate, WORDS, **more), Sampling(temperature=1.3, top_k=4), seeds)
-
-    draws = drawn(range(5))
-    for seed, run in enumerate(draws.translations):
-        own = translator.translate(WORDS, beam_size=1, sample=Sampling(1.3, 4, None, seed), capture=False)
-        assert (run.target_ids, run.log_probs) == (own.target_ids, own.log_probs)
-        path, at = [], draws.leaf(seed)
-        while at is not None:
-            path.insert(0, draws.nodes[at])
-            at = draws.nodes[at].parent
-        assert [(node.token_id, node.token, node.log_prob, node.step) for node in path] == [
-            (step.token_id, step.token, step.log_prob, i) for i, step in enumerate(run.steps)
-        ]
-        assert path[-1].total == pytest.approx(sum(run.log_probs))
-        assert all(seed in node.samples for node in path)
-    branches = [(node.parent, node.token_id) for node in draws.nodes]
-    assert len(set(branches)) == len(branches)  # what draws share is one node
-    assert [node.place for node in draws.nodes] == [*range(len(draws.nodes))]
-    steps = sum(len(each.steps) for each in draws.translations)
-    assert sum(len(node.samples) for node in draws.nodes) == steps
-    totals = [sum(each.log_probs) for each in draws.translations]
-    assert totals[draws.best] == max(totals)
-    changed = drawn(range(3), interventions=[do.prefix(["▁vier"])])
-    assert {run.target_tokens[0] for run in changed.translations} == {"▁vier"}

@@ -13,7 +13,7 @@ from forged import forged
 from random_models import random_language_model, random_recurrent
 
 from explorer.lenses.what_if.controls import same_tokens, untrained_twin
-from transformer import AttentionKind, Capture, Sampling, Translation, load_language_model, load_translator
+from transformer import AttentionKind, Sampling, Translation, load_language_model, load_translator
 from transformer import interventions as do
 from transformer.attention import LocalWindow, ScoreRule
 from transformer.batches import forced_log_probs, run_batch, translate_all
@@ -29,11 +29,6 @@ from transformer.view import PLACES
 
 TEXT, OTHER = "one two three four five", "nine ten one"
 CROSS = AttentionKind.CROSS
-WAYS: dict[str, dict[str, Any]] = {
-    "greedy": {},
-    "beam": {"beam_size": 3},
-    "sampled": {"sample": Sampling(seed=5)},
-}
 
 
 @pytest.fixture(scope="module", params=get_args(Score))
@@ -46,23 +41,6 @@ def recurrent(request: pytest.FixtureRequest, tokenizer: Tokenizer) -> Translato
 def failed(trace: AttentionTrace | None) -> set[str]:
     assert trace is not None
     return {check.name for check in trace.audit().checks if not check.passed}
-
-
-def test_every_way_to_decode_is_recorded_verified_and_the_same_when_forced(recurrent: Translator):
-    for options in WAYS.values():
-        run = recurrent.translate(TEXT, max_length=7, **options)
-        assert [*run.attention.layers] == [CROSS]
-        assert (failed(run.attention), run.attention.audit().placed) == (set(), True)
-        assert run.head("cross", 0, 0).audit.passed
-        forced = recurrent.force(TEXT, run.target_ids)
-        assert not failed(forced.attention)
-        np.testing.assert_allclose(forced.log_probs, run.log_probs, atol=1e-4)
-        np.testing.assert_allclose(*(each.attention.weights("cross", 0) for each in (run, forced)), atol=1e-5)
-    greedy, beam = (recurrent.translate(TEXT, max_length=7, beam_size=1, tree=tree) for tree in (False, True))
-    assert greedy.target_ids == beam.target_ids
-    again = retrace(recurrent, recurrent.translate(TEXT, max_length=7, capture=False))
-    assert not failed(again.attention)
-    assert "encoder.output" in again.attention.tensors
 
 
 def test_a_batch_gives_every_text_its_own_translation_verified(recurrent: Translator):
@@ -200,28 +178,6 @@ def test_greedy_takes_the_most_probable_token_after_the_prompt(generator, prompt
     assert ([*run.target_ids], run.n_given, run.prompt) == (ids[1:], n, prompt)
     *steps, _ = generator.stream(prompt, max_length=20)
     assert [step.token for step in steps] == [*run.target_tokens]
-
-
-def test_a_generation_is_read_like_a_translation_without_source(generator):
-    run = generator.generate(PROMPT, max_length=12, capture=Capture(residual=True))
-    labels, view = run.labels("decoder"), run.head("decoder", 1, 2)
-    assert labels.queries == labels.keys == ("<s>", *run.target_tokens[:-1])
-    assert (labels.predicted, run.source_tokens) == (run.target_tokens, ())
-    assert view.weights.shape == (12, 12)
-    assert view.audit.passed
-    assert run.attention.audit().passed
-    assert run.stream(Sublayer("decoder", 1, "feed_forward")).stream.shape == (12, 32)
-    ids = torch.tensor([[generator.config.bos_id, *run.target_ids]])
-    logs = generator.model(ids[:, :-1]).log_softmax(-1)[0]
-    expected = logs.gather(1, ids[0, 1:, None])[:, 0].tolist()
-    assert run.log_probs == pytest.approx(expected, abs=1e-4)
-    forced = generator.force(run.target_ids)
-    assert forced.log_probs == pytest.approx(run.log_probs, abs=1e-4)
-    for layer in range(2):
-        then, now = (each.attention.weights("decoder", layer) for each in (run, forced))
-        np.testing.assert_allclose(then, now, atol=1e-5)
-    layers = run.attention.layers["decoder"]
-    assert failed(forged(run.attention, layers={**run.attention.layers, "decoder": layers[::-1]}))
 
 
 def test_a_beam_begins_with_its_prompt_a_seed_draws_again_and_texts_are_scored(generator):

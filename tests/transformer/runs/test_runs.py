@@ -1,7 +1,6 @@
 """Runs of models that translate: known cells, batches, what a run gives, what is refused or noted."""
 
 import json
-import random
 import time
 from dataclasses import replace
 from functools import cache
@@ -12,8 +11,6 @@ import numpy as np
 import pytest
 import torch
 from closed_form import CASES, KNOWN
-from marian_models import SOURCE_WORDS, TARGET_WORDS
-from published import published
 
 from transformer import AttentionKind, Capture, Sampling, Translation, Translator, Window, batches, requests
 from transformer.__main__ import main
@@ -23,7 +20,7 @@ from transformer.config import Sublayer
 from transformer.interventions import InterventionError
 from transformer.requests import LEFT_OUT, leaves_out
 from transformer.run import NotCapturedError
-from transformer.text.pairs import SentencePair, read_pairs
+from transformer.text.pairs import SentencePair
 from transformer.translator import InputError, load_translator
 
 TEXT = "one two three four five"
@@ -133,28 +130,6 @@ def test_many_texts_give_what_each_gives_alone_in_their_order(translator, monkey
         (),
         [],
     )
-
-
-@pytest.mark.parametrize("name", ["en-pt", "recurrent/additive", "marian"])
-def test_given_outputs_are_scored_in_a_batch_as_alone(name, monkeypatch):
-    monkeypatch.setattr(batches, "BATCH_POSITIONS", 1000)
-    monkeypatch.setattr(batches, "MOST_LOGITS", 1 << 17)
-    if name == "marian":  # whose padding is its last piece
-        path, draw = published("marian", separate=True), random.Random(3)
-        texts = [
-            [" ".join(draw.choices(each.split(), k=draw.randint(1, 8))) for _ in range(20)]
-            for each in (SOURCE_WORDS, TARGET_WORDS)
-        ]
-        pairs = [SentencePair(*pair) for pair in zip(*texts, strict=True)]
-    else:
-        path = ASSETS / "models" / name
-        pairs = read_pairs(ASSETS / "sample" / f"tatoeba-en-{'pt' if 'pt' in name else 'de'}.tsv.gz")[:12]
-    translator = load_translator(path)
-    translator.model.double()
-    for ours, pair in zip(forced_log_probs(translator, pairs), pairs, strict=True):
-        alone = translator.force(pair.source, pair.target, capture=False).log_probs
-        assert ours == pytest.approx(alone, abs=1e-5)
-    assert forced_log_probs(translator, []) == []
 
 
 @pytest.mark.parametrize("text", ["\ud800", "</s> <s> <pad> <unk> <0x41>", "\u202eright to left\u202c", "▁▁"])
