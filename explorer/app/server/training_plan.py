@@ -12,6 +12,7 @@ from explorer.app.server.pairs import LARGEST, read_upload
 from transformer.storage.files import write_atomically
 from transformer.text.kinds import check_fields, one_of, whole
 from transformer.text.pairs import DataError, ReadBounds, SentencePair, read_pairs
+from transformer.text.tokenizer import Tokenizer, TokenizerError
 from transformer.text.typed import clean
 from transformer.training.toys import LENGTHS, TOYS, toy_data
 
@@ -92,7 +93,7 @@ class Pairs:
 def own_pairs(name: str, content: bytes) -> Pairs:
     """Reads a visitor's file.
 
-    DataError if the file is too large, has too few pairs, or is not in the format.
+    DataError if the file is too large, has too few pairs, is not in the format, or cannot be learned here.
     """
     read = read_upload(name, content, read_pairs, BOUNDS)
     cleaned = (SentencePair(clean(pair.source), clean(pair.target)) for pair in read)
@@ -100,7 +101,19 @@ def own_pairs(name: str, content: bytes) -> Pairs:
     if len(pairs) < FEWEST:
         raise DataError(f"The file has {len(pairs)} different pairs; training needs at least {FEWEST}.")
     every = max(HELD_OUT, -(-len(pairs) // MOST_HELD_OUT))
-    return Pairs([pair for i, pair in enumerate(pairs) if i % every], pairs[::every])
+    parts = Pairs([pair for i, pair in enumerate(pairs) if i % every], pairs[::every])
+    try:
+        texts = [text for pair in parts.train for text in (pair.source, pair.target)]
+        tokenizer = Tokenizer.train(texts, _VOCABULARY, at_most=True)
+    except TokenizerError as error:
+        raise DataError(f"The pairs have more signs than {_VOCABULARY:,} pieces can spell.") from error
+    for part in (parts.train, parts.valid):
+        if all(max(len(tokenizer.encode(text)) for text in (a.source, a.target)) >= _LONGEST for a in part):
+            raise DataError(
+                f"No pair that is learned, or none that is held out, has sides of fewer than {_LONGEST} "
+                "tokens; a model that is trained here reads no longer ones."
+            )
+    return parts
 
 
 @cache

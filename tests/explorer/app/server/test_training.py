@@ -80,6 +80,8 @@ def test_a_file_is_read_and_one_pair_in_ten_is_held_out_but_at_most_200(count, h
         (content(["a b", *LINES]), "the file:1: expected source, tab, target"),
         (content(["a\t", *LINES]), "the file:1: the target is empty"),
         (content(["a\tb\tc", *LINES]), "found 3 columns"),
+        (content([f"{chr(0x4E00 + i)}\ta" for i in range(1_100)]), "more signs than 1,000 pieces can spell"),
+        (content([f"{'long ' * 70}{i}\ta" for i in range(30)]), "sides of fewer than 64 tokens"),
         (content(LINES[:5] * 20), "5 different pairs; training needs at least 20"),
         (b"x" * (plans.LARGEST + 1), "at most 2 MiB are allowed"),
         (b"x" * (plans.BOUNDS.line + 1), "more than 8 KiB"),
