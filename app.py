@@ -12,7 +12,7 @@ from explorer.app.maps.run_export import run_export
 from explorer.app.server import examples
 from explorer.app.server.view import View
 from explorer.app.shell import changed, frame, paragraph, sentence, strip
-from explorer.app.shell.models.model_picker import pick_model
+from explorer.app.shell.model_picker import pick_model
 from explorer.figures.base import labels
 from explorer.linked.view.home import HOME, LARGEST, TOUR, next_feed
 

@@ -22,8 +22,7 @@ with for_pytorch("decoder_self_attention"):
     from explorer.app.maps import heads
     from explorer.app.server import models
     from explorer.app.server.view import View
-    from explorer.app.shell import sentence
-    from explorer.app.shell.models import needs
+    from explorer.app.shell import needs, sentence
     from explorer.app.shell.page import open_sentence_page
     from transformer.text.words import NO_PIECE
 

@@ -27,10 +27,9 @@ with for_pytorch("heads"):
     from explorer.app.server.pairs import read_upload
     from explorer.app.server.source import Source
     from explorer.app.server.surveys import lines_of, named, run_of, shipped
-    from explorer.app.shell import frame, menu
+    from explorer.app.shell import frame, menu, needs
     from explorer.app.shell.fitting import fit_heads
-    from explorer.app.shell.models import needs
-    from explorer.app.shell.models.model_picker import pick_model
+    from explorer.app.shell.model_picker import pick_model
     from explorer.figures.base import labels
     from explorer.lenses.heads.survey import BOUNDS, MOST_SENTENCES, MOST_TOKENS, Survey, read_sentences
     from transformer.config import AttentionKind

@@ -37,7 +37,7 @@ with for_pytorch("inside_a_head"):
     from explorer.app.server.view import View
     from explorer.app.shell.changed import of_tokens, said
     from explorer.app.shell.fitting import fit_position
-    from explorer.app.shell.models.needs import has
+    from explorer.app.shell.needs import has
     from explorer.figures.base import style
     from explorer.linked.view.feeds import window_around
     from transformer.config import AttentionKind

@@ -25,7 +25,7 @@ with for_pytorch("open_file"):
     from explorer.app.server.models import Imported
     from explorer.app.server.source import FILE
     from explorer.app.shell import frame, menu
-    from explorer.app.shell.models.model_picker import pick_model
+    from explorer.app.shell.model_picker import pick_model
     from explorer.figures.base import labels
     from explorer.figures.base.captions import badge, norm_name
     from transformer.exports.npz import model_digest

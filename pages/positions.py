@@ -6,7 +6,7 @@ from explorer.app.address import session
 from explorer.app.address.sitemap import Page, Section
 from explorer.app.shell import frame, menu, sections
 from explorer.app.shell.changed import of_tokens
-from explorer.app.shell.models.model_picker import pick_model
+from explorer.app.shell.model_picker import pick_model
 from explorer.app.shell.page import open_sentence_page
 from explorer.app.shell.waiting import for_pytorch
 

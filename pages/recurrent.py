@@ -36,7 +36,7 @@ with for_pytorch("recurrent"):
     from explorer.app.server.view import View
     from explorer.app.shell import frame, menu, paragraph, sections, waiting
     from explorer.app.shell.fitting import fit_head, fit_position
-    from explorer.app.shell.models.model_picker import pick_model
+    from explorer.app.shell.model_picker import pick_model
     from explorer.app.shell.sentence import sentence_box
     from explorer.figures import heatmap
     from explorer.figures.base import captions, labels

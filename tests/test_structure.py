@@ -1,6 +1,5 @@
 import ast
 import functools
-import graphlib
 import inspect
 import re
 import subprocess
@@ -15,184 +14,16 @@ from transformer.config import ENCODINGS
 from transformer.encodings import REGISTRY
 
 ROOT = Path(__file__).parents[1]
-ROOMS = {
-    "transformer": (
-        *("text", "config", "encodings", "hooks", "attention", "layers", "model", "recurrent", "packed"),
-        *("view", "interventions", "trace", "equations", "stream", "audit", "decoding", "beam", "run"),
-        *("sampling", "storage", "families", "training", "hub", "devices"),
-        *("requests", "translator", "batches", "exports", "commands"),
-    ),
-    "explorer.lenses": (*("inside", "words", "measures", "targets", "circuits", "what_if", "heads"),),
-    "explorer.figures": ("base", "maps", "pages"),
-    "explorer.linked": ("view", "living", "live"),
-    "explorer.commands": ("align", "survey", "page", "live"),
-    "explorer.app": ("address", "server", "lessons", "controls", "shell", "maps", "sections"),
-}
-"""The rooms of each package, ground first: a folder or a file imports from its own room and those before."""
-MAY_IMPORT = {
-    "transformer": {"transformer"},
-    "explorer/lenses": {"explorer.lenses", "transformer"},
-    "explorer/figures": {"explorer.figures", "transformer"},
-    "explorer/linked": {"explorer.linked", "explorer.figures", "explorer.lenses", "transformer"},
-    "explorer/commands": {*ROOMS} - {"explorer.app"},
-    "explorer/app": {*ROOMS} - {"explorer.commands"},
-    "pages": {*ROOMS},
-    "app.py": {*ROOMS},
-}
-FORBIDDEN = {
-    "transformer": {"streamlit", "plotly"},
-    "explorer/lenses": {"streamlit", "plotly"},
-    "explorer/figures": {"streamlit", "torch"},
-    "explorer/linked": {"streamlit"},
-    "explorer/commands": {"streamlit", "plotly"},
-    "explorer/app": set(),
-    "pages": {"torch"},
-    "app.py": {"torch"},
-}
+FOLDERS = ("transformer", "explorer", "pages", "app.py")
 parse = functools.cache(ast.parse)
 """Each file is read into a tree once."""
 APP = "explorer/app"
 
 
 def files(folder: str) -> list[Path]:
-    """The Python files of a package or a folder, or the one file of that name."""
-    path = ROOT / (folder.replace(".", "/") if folder in ROOMS else folder)
+    """The Python files of a folder, or the one file of that name."""
+    path = ROOT / folder
     return [path] if path.is_file() else sorted(path.rglob("*.py"))
-
-
-def imports(source: str, package: str) -> Iterator[str]:
-    """Absolute names of all modules that a source imports, those inside functions too."""
-    for node in ast.walk(parse(source)):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            base = f"{package}." * bool(node.level) + (node.module or "")
-            yield base.rstrip(".")
-            yield from (f"{base.rstrip('.')}.{alias.name}" for alias in node.names)
-
-
-def module_of(path: Path) -> str:
-    """The dotted name of a file; a folder's ``__init__`` is named after the folder."""
-    parts = path.relative_to(ROOT).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-MODULES = {module_of(path): path for package in ROOMS for path in files(package)}
-SOURCES = {name: path.read_text() for name, path in MODULES.items()}
-
-
-def own_modules(name: str) -> set[str]:
-    """Names of the project's own modules that one of them imports."""
-    package = name if MODULES[name].stem == "__init__" else name.rpartition(".")[0]
-    return set(imports(SOURCES[name], package)) & set(MODULES) - {name}
-
-
-def package_of(name: str) -> str | None:
-    """The package that a module or a name in it belongs to; None for others."""
-    return next((each for each in ROOMS if f"{name}.".startswith(f"{each}.")), None)
-
-
-def room_of(name: str) -> tuple[str, int] | None:
-    """The package and the rank of the room that a module stands in; None for those outside all rooms."""
-    if (package := package_of(name)) is None:
-        return None
-    room = name.removeprefix(package).removeprefix(".").partition(".")[0]
-    return (package, ROOMS[package].index(room)) if room in ROOMS[package] else None
-
-
-@pytest.mark.parametrize("folder", MAY_IMPORT)
-def test_imports_follow_the_arrows(folder):
-    for path in files(folder):
-        names = {*imports(path.read_text(), ".".join(path.relative_to(ROOT).parent.parts))}
-        assert not {name.split(".")[0] for name in names} & FORBIDDEN[folder], path
-        assert {*map(package_of, names)} - {None} <= MAY_IMPORT[folder], path
-        assert not [name for name in names if name.split(".")[0] in ("pages", "app")], path
-
-
-def test_the_paper_s_package_imports_no_other_not_by_a_string_either():
-    for path in files("transformer"):
-        strings = (node.value for node in ast.walk(parse(path.read_text())) if isinstance(node, ast.Constant))
-        assert not [text for text in strings if isinstance(text, str) and text.startswith("explorer.")], path
-
-
-@pytest.mark.parametrize("package", ROOMS)
-def test_every_folder_and_every_other_file_is_a_room(package):
-    folder = ROOT / package.replace(".", "/")
-    rooms = {path.relative_to(folder).parts[0].removesuffix(".py") for path in folder.rglob("*.py")}
-    assert rooms - {"__init__", "__main__"} == set(ROOMS[package])
-
-
-@pytest.mark.parametrize("package", ROOMS)
-def test_imports_run_down_or_stay_in_the_room(package):
-    for name in (name for name in MODULES if package_of(name) == package):
-        if (own := room_of(name)) is None:
-            continue
-        others = {other: room_of(other) for other in own_modules(name)}
-        wrong = [other for other, room in others.items() if room and room[0] == own[0] and room[1] > own[1]]
-        assert not wrong, name
-        depth = package.count(".") + 1
-        outside = {other for other in imports(SOURCES[name], "") if other.count(".") == depth} - set(others)
-        front = {other for other in outside if other.startswith(f"{package}.")}
-        assert not front, f"{name}: the front door is for others"
-
-
-def test_no_module_imports_itself_in_a_circle():
-    graph = {name: own_modules(name) - set(ROOMS) for name in set(MODULES) - set(ROOMS)}
-    assert set(graphlib.TopologicalSorter(graph).static_order()) == set(graph)
-
-
-def test_no_page_s_sections_import_another_s():
-    sections = "explorer.app.sections."
-    for name in (name for name in MODULES if name.startswith(sections)):
-        own = sections + name.removeprefix(sections).partition(".")[0]
-        others = {other for other in own_modules(name) if other.startswith(sections)}
-        if own in MODULES and MODULES[own].name == "__init__.py":
-            assert not {other for other in others if not f"{other}.".startswith(f"{own}.")}, name
-
-
-def test_every_folder_with_python_is_a_package_and_says_what_it_is_for():
-    for folder in {path.parent for package in ROOMS for path in files(package)}:
-        text = ast.get_docstring(parse((folder / "__init__.py").read_text())) or ""
-        assert len(text.partition("\n")[0]) > 10, folder
-
-
-def private(name: str) -> bool:
-    return name.startswith("_") and not name.startswith("__") and name != "_replace"  # of named tuples
-
-
-OTHERS_PRIVATE = {"torch"}
-"""Libraries of which something private is used because nothing public does it."""
-
-
-def reached(source: str) -> Iterator[str]:
-    """Private names of other files that a source imports or reaches: ``from x import _a``, ``module._a``."""
-    tree = parse(source)
-    own = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef)}
-    own |= {node.target.id for node in ast.walk(tree) if declared(node)}
-    own |= {node.attr for node in ast.walk(tree) if stored(node)}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            yield from (alias.name for alias in node.names if private(alias.name.split(".")[-1]))
-        if isinstance(node, ast.Attribute) and private(node.attr) and node.attr not in own:
-            path = ast.unparse(node)
-            yield from () if path.split(".")[0] in OTHERS_PRIVATE else (path,)
-
-
-def declared(node: ast.AST) -> bool:
-    """A field of a class: ``_a: int``."""
-    return isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
-
-
-def stored(node: ast.AST) -> bool:
-    """``self._a = …``."""
-    return isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
-
-
-def test_no_private_name_crosses_a_file():
-    found = {name: list(reached(source)) for name, source in SOURCES.items()}
-    assert not {name: reaching for name, reaching in found.items() if reaching}
-    for line in ("from a import _b", "import a\na._b", "def f(a):\n    return a._b()"):
-        assert list(reached(line)), f"{line} would not be found"
 
 
 def mentions(words: set[str], folders: tuple[str, ...]) -> set[str]:
@@ -295,7 +126,7 @@ def names_of_signatures(source: str) -> Iterator[str]:
 
 
 def test_no_signature_has_a_name_that_says_nothing():
-    sources = [*SOURCES.values(), *(path.read_text() for path in (ROOT / "app.py", *files("pages")))]
+    sources = (path.read_text() for folder in FOLDERS for path in files(folder))
     names = {name for source in sources for name in names_of_signatures(source)}
     empty = {name for name in names if name.rpartition(".")[2].strip("_").lower() in SAY_NOTHING}
     assert empty == STORED
@@ -304,7 +135,7 @@ def test_no_signature_has_a_name_that_says_nothing():
 def test_every_file_is_called_by_its_subject():
     drawers = {"utils", "util", "helpers", "helper", "common", "misc"}
     told = {"told", "shown", "drawn", "found", "here", "computed", "given", "facts"}
-    paths = [path for folder in (*MAY_IMPORT, "tests") for path in files(folder)]
+    paths = [path for folder in (*FOLDERS, "tests") for path in files(folder)]
     assert not [path for path in paths if {path.stem, path.parent.name} & (drawers | told)]
 
 

@@ -10,9 +10,8 @@ from explorer.app.controls import inform, refusals
 from explorer.app.server import examples
 from explorer.app.server.source import NEEDS_MODEL, Source
 from explorer.app.server.view import View
-from explorer.app.shell import changed, frame, paragraph, sentence, strip
-from explorer.app.shell.models import needs
-from explorer.app.shell.models.model_picker import pick_model
+from explorer.app.shell import changed, frame, needs, paragraph, sentence, strip
+from explorer.app.shell.model_picker import pick_model
 
 
 def open_sentence_page(

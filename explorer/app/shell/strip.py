@@ -23,8 +23,7 @@ from explorer.app.lessons.progress import Note
 from explorer.app.lessons.questions import Measured, Question, Viewpoint
 from explorer.app.server import models
 from explorer.app.server.view import View
-from explorer.app.shell import menu
-from explorer.app.shell.models import needs
+from explorer.app.shell import menu, needs
 from explorer.figures.base import labels
 
 _STYLE = """

@@ -14,7 +14,7 @@ from explorer.app.server import models
 from explorer.app.server.jobs import Job
 from explorer.app.server.queue import FairQueue, turns
 from explorer.app.shell.fitting import fit_head, fit_model, fit_position
-from explorer.app.shell.models.needs import PAGES, has, sentence
+from explorer.app.shell.needs import PAGES, has, sentence
 from explorer.app.shell.waiting import progress
 
 SESSION = "test session id"

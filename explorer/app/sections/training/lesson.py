@@ -9,7 +9,7 @@ from explorer.app.address import State, session
 from explorer.app.controls import Table, panel, pickers, say, word
 from explorer.app.server import per_run
 from explorer.app.server.view import View
-from explorer.app.shell.models import needs
+from explorer.app.shell import needs
 from explorer.figures.base.labels import count, number
 from explorer.figures.pages.distributions import small
 from explorer.figures.pages.masks import mask_map

@@ -12,7 +12,7 @@ from explorer.app.server.hosted import Limits, closed
 from explorer.app.server.training import TrainingRun, workshop
 from explorer.app.server.training_plan import OWN, TASKS, Plan, held_out, own_pairs
 from explorer.app.shell import frame, sections
-from explorer.app.shell.models.model_picker import pick_model
+from explorer.app.shell.model_picker import pick_model
 from transformer.training.toys import LENGTH, LENGTHS, TOYS
 
 SHOWN = 3  # pairs of a task that the form shows

@@ -12,9 +12,8 @@ from explorer.app.server import models
 from explorer.app.server.hub_models import suggest
 from explorer.app.server.models import Imported, ModelHandle
 from explorer.app.server.source import Source
-from explorer.app.shell import menu, waiting
+from explorer.app.shell import hub_picker, menu, waiting
 from explorer.app.shell.fitting import fit_model
-from explorer.app.shell.models import hub_picker
 from explorer.lenses.words.languages import language_name
 from transformer.config import Head
 from transformer.hub.files import size
