@@ -19,7 +19,7 @@ from contextlib import ExitStack, nullcontext, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import cycle
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 from urllib.parse import urlsplit
 
 import pytest
@@ -33,22 +33,10 @@ from transformer.hub.settings import HOSTED_VARIABLE
 ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "deploy"
 HEALTH, METRICS = f"/{routes.ROUTE_HEALTH}", f"/{routes.ROUTE_METRICS}"
-NAME = "attention-explorer"
 CONTAINERFILE = re.sub(r"\\\n\s*", "", (DEPLOY / "Containerfile").read_text())
 NGINX = (DEPLOY / "nginx.conf").read_text()
 DEBIAN_CONNECTIONS = 768
 """Connections of a worker in Debian's nginx.conf."""
-
-
-def kinds() -> dict[str, dict[str, Any]]:
-    """The parts of the manifest, by kind."""
-    return {each["kind"]: each for each in yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text())}
-
-
-def container() -> dict[str, Any]:
-    found: list[dict[str, Any]] = kinds()["Deployment"]["spec"]["template"]["spec"]["containers"]
-    assert len(found) == 1
-    return found[0]
 
 
 def unit() -> configparser.ConfigParser:
@@ -56,53 +44,6 @@ def unit() -> configparser.ConfigParser:
     parser.optionxform = str  # type: ignore[assignment, method-assign]
     parser.read(DEPLOY / "attention-explorer@.service")
     return parser
-
-
-def test_the_parts_of_the_manifest_name_each_other_and_a_visitor_stays_at_one_pod() -> None:
-    found = kinds()
-    assert set(found) == {"Deployment", "Service", "Ingress", "HorizontalPodAutoscaler"}
-    assert {each["metadata"]["name"] for each in found.values()} == {NAME}
-    spec = found["Deployment"]["spec"]
-    labels = spec["template"]["metadata"]["labels"]
-    assert spec["selector"]["matchLabels"] == found["Service"]["spec"]["selector"] == labels
-    scaled = found["HorizontalPodAutoscaler"]["spec"]["scaleTargetRef"]
-    assert (scaled["kind"], scaled["name"]) == ("Deployment", NAME)
-    ports = {each["name"]: each["containerPort"] for each in container()["ports"]}
-    service = found["Service"]["spec"]["ports"][0]
-    assert service["targetPort"] in ports
-    backend = found["Ingress"]["spec"]["rules"][0]["http"]["paths"][0]["backend"]["service"]
-    assert backend == {"name": NAME, "port": {"number": service["port"]}}
-    assert f"--server.port={ports['http']}" in CONTAINERFILE
-    assert found["Service"]["spec"]["sessionAffinity"] == "ClientIP"
-    assert found["Ingress"]["metadata"]["annotations"]["nginx.ingress.kubernetes.io/affinity"] == "cookie"
-
-
-def test_a_pod_is_asked_for_its_health_and_takes_bounded_resources() -> None:
-    for probe in ("readinessProbe", "livenessProbe"):
-        asked = container()[probe]["httpGet"]
-        assert asked == {"path": HEALTH, "port": "http"}
-    resources = container()["resources"]
-    assert set(resources["requests"]) == set(resources["limits"]) == {"cpu", "memory"}
-    scaler = kinds()["HorizontalPodAutoscaler"]["spec"]
-    assert 1 < scaler["minReplicas"] == kinds()["Deployment"]["spec"]["replicas"] < scaler["maxReplicas"]
-    assert scaler["metrics"][0]["resource"]["name"] in resources["requests"]
-
-
-def test_a_pod_has_no_rights_and_writes_only_to_its_temporary_folder() -> None:
-    pod = kinds()["Deployment"]["spec"]["template"]["spec"]
-    assert pod["automountServiceAccountToken"] is False
-    user = pod["securityContext"]["runAsUser"]
-    profile = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
-    assert pod["securityContext"].items() >= profile.items()
-    assert f"USER {user}\n" in CONTAINERFILE
-    own = {
-        "readOnlyRootFilesystem": True,
-        "allowPrivilegeEscalation": False,
-        "capabilities": {"drop": ["ALL"]},
-    }
-    assert container()["securityContext"].items() >= own.items()
-    assert container()["volumeMounts"] == [{"name": "tmp", "mountPath": "/tmp"}]
-    assert [each["name"] for each in pod["volumes"]] == ["tmp"]
 
 
 def test_the_image_has_what_the_app_needs_and_starts_it_without_rights() -> None:
@@ -154,8 +95,6 @@ def test_the_proxy_keeps_a_visitor_at_one_process_and_the_metrics_to_itself() ->
     body = f"{int(largest[1]) + 1}m"  # the file, and what a form puts around it
     assert f"client_max_body_size {body};" in dict(places)["/_stcore/upload_file/"]
     assert re.findall(r"client_max_body_size (\S+);", NGINX) == ["64k", body]
-    annotations = kinds()["Ingress"]["metadata"]["annotations"]
-    assert annotations["nginx.ingress.kubernetes.io/proxy-body-size"] == body
 
 
 def test_one_address_cannot_take_all_connections_and_a_process_has_files_for_all_it_gets(

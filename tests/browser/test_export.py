@@ -5,7 +5,6 @@ import struct
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 from closed_form import CASES, KNOWN
 
 from transformer import load_trace
@@ -57,31 +56,6 @@ def test_every_format_arrives_with_tokens_and_caption_inside(
     assert "Cross-attention" in visitor.page.inner_text("body")
 
 
-def test_a_run_is_taken_home_as_a_page_that_opens_where_the_visitor_was(
-    newcomer: Callable[..., Visitor], tmp_path: Path
-) -> None:
-    visitor = newcomer(offline=False)  # goes offline at the end
-    visitor.open("", **case_link("reverse", step="2", cross="1.2"))
-    page = download(visitor, popover(visitor), "Living page", tmp_path)
-    visitor.page.context.set_offline(True)
-    visitor.page.goto(page.as_uri())
-    visitor.ready()
-    assert visitor.count().startswith("step 2 of")
-    assert visitor.page.input_value("[data-plot=cross] .lv-head") == "0.1"
-    assert visitor.chips("target")[:-1] == CASES["reverse"].translation.split()
-    assert "SHA-256" in visitor.page.inner_text("#proof")
-    visitor.page.get_by_label("One forward").click()
-    visitor.until("document.querySelector('a.living-app').href.includes('step=3')")  # written a little later
-    link = visitor.page.get_by_role("link", name="Open in the app").get_attribute("href")
-    visitor.page.context.set_offline(False)
-    visitor.page.goto(link)
-    visitor.ready()
-    assert link.startswith(f"{visitor.base}/?")
-    assert visitor.count().startswith("step 3 of")
-    assert visitor.page.input_value("[data-plot=cross] .lv-head") == "0.1"
-    assert visitor.chips("source")[:-1] == CASES["reverse"].sentence.split()
-
-
 def test_a_run_is_exported_and_opened_again_without_its_model(visitor: Visitor, tmp_path: Path) -> None:
     case = CASES["shift"]
     visitor.open("cross_attention", **case_link("shift", step="2"))
@@ -103,18 +77,6 @@ def test_a_run_is_exported_and_opened_again_without_its_model(visitor: Visitor, 
     visitor.page.locator(".st-key-menu summary", has_text="Research").click()
     visitor.page.locator(".st-key-menu").get_by_role("link", name="Open a file").click()
     visitor.page.get_by_role("link", name="Run it again").wait_for(timeout=PATIENCE)
-
-
-def test_damaged_files_get_one_sentence_and_the_page_lives_on(visitor: Visitor, tmp_path: Path) -> None:
-    visitor.page.goto(f"{visitor.base}/open_file")
-    for name, content in (("a.npz", np.random.default_rng(1).bytes(3_000)), ("b.npz", b"[" * 90_000)):
-        (tmp_path / name).write_bytes(content)
-        visitor.page.set_input_files("input[type=file]", tmp_path / name)
-        visitor.page.wait_for_selector("[data-testid=stAlert]", timeout=PATIENCE)
-        assert visitor.page.inner_text("[data-testid=stAlert]").count(".") == 1
-        visitor.page.get_by_role("button", name="Remove").first.click()
-        visitor.page.wait_for_selector("[data-testid=stAlert]", state="detached", timeout=PATIENCE)
-    assert visitor.page.locator(".stException").count() == 0
 
 
 def test_hostile_tokens_stay_text_in_a_file(visitor: Visitor, tmp_path: Path) -> None:

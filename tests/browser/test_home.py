@@ -1,6 +1,5 @@
 """The home page in Chromium: typing, stepping, clicking, linking."""
 
-import json
 import os
 import threading
 from collections.abc import Callable
@@ -226,35 +225,6 @@ def test_a_long_sentence_shows_how_far_it_has_come(visitor: Visitor, gate: Path)
     offsets = visitor.read(OVERLAYS)
     assert len(offsets) == 3
     assert max(map(max, offsets)) < 1
-
-
-def test_two_visitors_never_see_each_other_nor_what_the_other_changed(
-    newcomer: Callable[..., Visitor],
-) -> None:
-    one, two = newcomer(), newcomer()
-    one.open(**case_link("copy", step="1"))
-    two.open(**case_link("reverse", step="4"))
-    for visitor in (one, two, one):
-        visitor.press("ArrowRight")
-    one.until("location.search.includes('step=3')")
-    two.until("location.search.includes('step=5')")
-    assert one.chips("source")[0] == "one"
-    assert two.chips("source")[0] == "stop"
-    assert "reverse" not in json.dumps(one.params()) + one.page.inner_text(".lv")
-    two.open(**case_link("copy", step="3"))
-    chosen = [(visitor, choose_another(visitor, way)) for way, visitor in enumerate((one, two))]
-    for visitor, token in chosen:
-        visitor.until("token => document.querySelector('.lv-chosen .lv-name')?.textContent === token", token)
-        assert visitor.chips("target")[2] == token
-
-
-def choose_another(visitor: Visitor, way: int) -> str:
-    """Clicks another candidate for the next token, counted from 0, and returns it."""
-    visitor.page.locator(".lv-rest").click()
-    other = visitor.page.locator(".lv-runner:not(:disabled)").nth(way)
-    token = other.locator(".lv-name").inner_text()
-    other.click()
-    return str(token)
 
 
 def test_without_plotly_the_strips_and_the_cursor_still_work(visitor: Visitor) -> None:

@@ -5,9 +5,7 @@ from typing import Any
 
 import pytest
 
-from explorer.app.address import sitemap
-
-from .conftest import PATIENCE, Visitor
+from .conftest import Visitor
 
 HOSTILE = {
     "script": "<script>window.hacked = 1</script> one",
@@ -82,20 +80,3 @@ def test_hostile_text_that_is_typed_is_shown_and_never_runs(visitor: Visitor, re
         visitor.until(f"before => {SOURCE} !== before", before)
         visitor.ready()
         harmless(visitor, requests)
-
-
-def test_texts_that_cannot_be_translated_get_a_sentence(visitor: Visitor) -> None:
-    visitor.open(model="copy", text="one two")
-    box = visitor.page.get_by_label("Sentence to translate")
-    for text, sentence in (
-        (" ", "is empty"),
-        ("word " * 700, "shorten it to at most"),
-        ("\t\x01", "is empty"),
-    ):
-        box.fill(text)
-        box.press("Enter")
-        alert = visitor.page.locator("[data-testid=stAlert]", has_text=sentence)
-        alert.first.wait_for(timeout=PATIENCE)
-    assert visitor.page.locator(".stException").count() == 0
-    links = "document.querySelectorAll('[data-testid=stSidebar] a').length"
-    visitor.until(f"{links} >= {len(sitemap.GROUPS)}")

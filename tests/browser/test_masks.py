@@ -1,9 +1,5 @@
 """Masks and comparisons in Chromium: switches, Back, frames, labels, and two visitors."""
 
-from collections.abc import Callable
-
-import pytest
-
 from .conftest import PATIENCE, Visitor, case_link, playwright_api
 
 MAPS = ".stMain .js-plotly-plot .heatmaplayer image"
@@ -89,31 +85,6 @@ def test_the_row_of_the_cursor_is_framed_where_it_is_drawn(visitor: Visitor) -> 
 def kind_is_shown(visitor: Visitor, kind: str) -> None:
     """Waits for the line that names the head."""
     visitor.page.wait_for_selector(f"text={kind} · layer", timeout=PATIENCE)
-
-
-LABELS = """[...document.querySelectorAll('.stMain .js-plotly-plot')].slice(0, 3).map(plot =>
-  [...plot.querySelectorAll('.ytick text')].map(label => label.textContent).join(' '))"""
-
-
-@pytest.mark.nightly
-def test_two_visitors_see_only_their_own_sentences_and_comparisons(newcomer: Callable[..., Visitor]) -> None:
-    first, second = newcomer(), newcomer()
-    link = {"model": "copy", "text": "one two three stop", "kind": "encoder", "step": "1", "source": "1"}
-    goto(first, "what_if", 3, view="compare", **link, against="head-1.2")
-    goto(second, "what_if", 3, view="compare", model="reverse", text="nine ten eight stop", kind="encoder")
-    first.page.get_by_label("Row of the cursor").click()
-    first.page.get_by_role("option", name="3 · token three").click()
-    first.until("location.search.includes('source=3')")
-    second.page.get_by_label("Compare with").click()
-    second.page.get_by_role("option", name="an untrained twin").click()
-    second.page.wait_for_selector("text=untrained twin, seed 1", timeout=PATIENCE)
-    second.page.wait_for_function(
-        f"({LABELS}).filter(Boolean).length === 3", timeout=PATIENCE
-    )  # they are drawn anew
-    assert first.page.evaluate(LABELS) == ["one two three stop </s>"] * 3
-    assert second.page.evaluate(LABELS) == ["nine ten eight stop </s>"] * 3
-    assert "untrained" not in first.page.inner_text(".stMain")
-    assert "source=3" not in second.page.url
 
 
 CROWDED = """() => {

@@ -31,11 +31,6 @@ ASKED = [
     for i, step in enumerate(lesson.steps)
     if step.question is not None and step.question.quantity not in NOT_SILENT
 ]
-NOT_TESTED = {
-    "visible": "a count is a digit, as places of rows and heads are: only texts that count cells are read",
-    "head-effect": "the head on the screen is the visitor's own choice, so its name in titles says nothing",
-}
-"""What the general rule cannot tell of a quantity, and why."""
 IN_OTHER_WORDS = {
     "masked": r"(is|are|\d+) masked|not causal|has no padding",
     "visible": r"\*t\* keys|read \*t\* tokens|(is|are|\d+) masked",

@@ -232,6 +232,7 @@ def test_the_tasks_of_the_config_are_offered_and_begin_the_text() -> None:
     assert "Write" in [each.label for each in at.button]
     assert "Use your own text" in [each.proto.popover.label for each in at.get("popover")]
     at.button(key="prompt.1").click().run()
+    assert [at.button(key=f"prompt.{i}").proto.type for i in (0, 1)] == ["tertiary", "secondary"]
     assert at.session_state["state"].text == "translate English to German: He is old and tired."
 
 

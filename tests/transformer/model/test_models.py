@@ -1,6 +1,7 @@
 """Whole models: the paper's, language models and recurrent ones, against torch and the formulas; configs."""
 
 import copy
+from itertools import product
 from typing import Any, get_args
 
 import numpy as np
@@ -37,8 +38,10 @@ def test_the_paper_s_models_have_the_right_number_of_parameters():
         with torch.device("meta"):
             assert round(count_parameters(Transformer(config)) / 1e6, 1) == millions
         assert config.d_head == 64
-    models = (Transformer(random_config(tied_embeddings=tied)) for tied in (False, True))
-    assert int.__sub__(*map(count_parameters, models)) == 40 * 32
+    for tied, shared in product((False, True), repeat=2):
+        config = random_config(tied_embeddings=tied, shared_embeddings=shared)
+        tables = [each for each in Transformer(config).parameters() if each.shape == (40, 32)]
+        assert (len(tables), config.tables) == (3 - tied - shared, 40 * 32 * (3 - tied - shared))
 
 
 def test_a_converted_model_has_the_same_numbers_and_other_places_in_memory():

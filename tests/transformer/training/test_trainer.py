@@ -292,6 +292,9 @@ def test_bleu_is_sacrebleu_s_of_the_greedy_translations_and_exact_is_exact(close
     translator = load_translator(closed_form_models["copy"])
     measure = GreedyBleu(PAIRS[:30], translator.tokenizer, 12, 40)
     assert len(measure.pairs) == 12
+    longest = max(len(translator.ids(each)) + 1 for pair in PAIRS[:30] for each in (pair.source, pair.target))
+    sizes = [len(GreedyBleu(PAIRS[:30], translator.tokenizer, 30, longest - less).pairs) for less in (0, 1)]
+    assert sizes[1] < sizes[0] == 30
     outputs = translate_all(translator, [pair.source for pair in measure.pairs], 1)
     assert measure(translator.model)["bleu"] == corpus_scores(outputs, measure.pairs)["bleu"]
     words = CASES["copy"].sentence.split()
