@@ -1,6 +1,5 @@
 """The pages Positions and Recurrent: tables as the formula says, all twins, scores that add up."""
 
-import re
 import shutil
 
 import numpy as np
@@ -57,18 +56,6 @@ def test_long_ranges_come_in_windows_that_are_never_pooled():
     assert "positions 3001 to 3512" in words(at)
     products = named_charts(at)["products"]["data"][0]
     assert (products["x0"], products["y0"]) == (3001, 3001)
-
-
-def test_the_linear_map_is_held_against_all_positions_in_both_precisions():
-    at = run(PAGE, positions="4096", offset="17")
-    found = words(at).replace("\\", "")
-    assert "moves every position by 17" in found
-    assert "4,079 positions" in found
-    plain = found.translate(str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")).replace(" × 10", "e")
-    errors = re.search(r"dimensions: (\S+) in float64, (\S+) with", plain)
-    double, single = map(float, errors.groups())
-    assert double <= 1e-9
-    assert single <= 1e-6
 
 
 def test_a_full_turn_leaves_a_gap_and_no_line_that_falls_back():

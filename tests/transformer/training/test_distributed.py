@@ -80,6 +80,7 @@ def test_two_processes_train_score_and_end_as_one_does(pairs, alone: Path, tmp_p
     assert 'Traceback (most recent call last):\n  File "/root' not in done.stderr
 
 
+@pytest.mark.nightly
 def test_a_job_whose_process_was_killed_is_repeated_from_its_last_checkpoint(
     pairs: list[str], alone: Path, tmp_path: Path
 ) -> None:

@@ -3,8 +3,6 @@
 import json
 import os
 import re
-import subprocess
-import sys
 import zlib
 from pathlib import Path
 from typing import Any
@@ -196,24 +194,6 @@ def test_the_command_names_what_a_page_cannot_read_even_if_only_that_page_reads_
     says = [f"the address's {each} cannot be read." for each in " ".join(wrong.values()).split()]
     places = [f"mine.json: step {i}: " for i in (5, 6, 7, 8, 8)]
     assert lines == [place + each for place, each in zip(places, says, strict=True)]
-
-
-def test_the_command_ends_quietly_when_nobody_reads_and_when_it_is_interrupted(tmp_path, monkeypatch, capsys):
-    bad = write(tmp_path / "bad.json", "{")
-    command = [sys.executable, "-m", "explorer.app", "lesson", "check", *[str(bad)] * 20]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as program:
-        assert program.stdout is not None
-        program.stdout.close()
-        assert program.stderr is not None
-        assert b"Traceback" not in program.stderr.read()
-    assert program.returncode == 1
-
-    def interrupted(path: Path) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("explorer.app.lessons.asking.check", interrupted)
-    assert main(["lesson", "check", str(bad)]) == 130
-    assert capsys.readouterr().err == "Interrupted.\n"
 
 
 def test_the_command_finds_nothing_wrong_in_the_bundled_ones(capsys: pytest.CaptureFixture[str]):

@@ -281,13 +281,13 @@ def test_without_a_folder_or_room_or_leave_nothing_begins(reason, workshop, mode
 
 
 SERVER = """
-import sys
+import sys, time
 from explorer.app.server.training import TrainingRun
 from explorer.app.server.training_plan import Plan
 run = TrainingRun(Plan(task="copy", length=3, width=32, layers=1, steps=5000))
 run.begin()
 while not run.done:
-    pass
+    time.sleep(0.05)  # the thread of the run computes meanwhile
 print(run.pid, run.folder, flush=True)
 sys.stdin.read()
 """
