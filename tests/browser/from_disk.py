@@ -12,6 +12,7 @@ from .conftest import PATIENCE, VIEWPORT, Visitor, patient
 from .test_accessibility import AXE, RULES
 
 Open = Callable[..., Visitor]
+HOSTILE = "<script>hacked=1</script><img src=x onerror=hacked=1> </script><!-- \u202e &amp;"
 READY = "document.querySelector('#digest').textContent.startsWith('Its numbers and texts fit')"
 
 
