@@ -24,8 +24,6 @@ HOSTILE = {
 }
 
 
-ADDRESSED = {"": ("script", "control"), "cross_attention": ("attribute", "template")}
-"""Pages and the texts that their addresses hold."""
 TYPED = [" ".join([*HOSTILE.values()][i : i + 4]) for i in range(0, len(HOSTILE), 4)]
 """The texts as they are typed, four at a time."""
 SOURCE = "[...document.querySelectorAll('.lv-strip-source .lv-word')].map(e => e.textContent).join(' ')"
@@ -58,16 +56,6 @@ def harmless(visitor: Visitor, requests: list[str]) -> None:
     assert visitor.page.locator(".stException, .lv-problem:not([hidden])").count() == 0
     assert not [url for url in requests if url.startswith("http://example.invalid") or url.endswith("/x")]
     assert all(chip.strip() for chip in visitor.chips("source"))
-
-
-@pytest.mark.parametrize("page", ADDRESSED)
-def test_hostile_text_in_an_address_is_shown_and_never_runs(
-    visitor: Visitor, requests: list[str], page: str
-) -> None:
-    text = " ".join(HOSTILE[name] for name in ADDRESSED[page])
-    visitor.open(page, model="random", text=text, target=HOSTILE["image"], step="1", source="1")
-    assert "img" in "".join(visitor.chips("target")).replace("‿", "")
-    harmless(visitor, requests)
 
 
 def test_hostile_text_that_is_typed_is_shown_and_never_runs(visitor: Visitor, requests: list[str]) -> None:

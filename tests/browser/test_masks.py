@@ -1,6 +1,6 @@
-"""Masks and comparisons in Chromium: switches, Back, frames, labels, and two visitors."""
+"""Masks and comparisons in Chromium: frames and labels lie where they should."""
 
-from .conftest import PATIENCE, Visitor, case_link, playwright_api
+from .conftest import Visitor, case_link, playwright_api
 
 MAPS = ".stMain .js-plotly-plot .heatmaplayer image"
 PICTURES = f"document.querySelectorAll('{MAPS}').length"
@@ -9,34 +9,6 @@ PICTURES = f"document.querySelectorAll('{MAPS}').length"
 def goto(visitor: Visitor, path: str, maps: int, **params: str) -> None:
     """Opens a page without a linked view and waits for its maps."""
     visitor.go(path, f"{PICTURES} === {maps}", **params)
-
-
-def test_another_way_of_masking_and_a_batch_are_in_the_address_and_come_back(visitor: Visitor) -> None:
-    goto(visitor, "masks", 7, **case_link("copy", sentences="one two\nnine ten eight six", kind="decoder"))
-    visitor.page.get_by_label("Another way of masking").click()
-    visitor.page.get_by_role("option", name="0 after the softmax").click()
-    visitor.until("location.search.includes('mask=after')")
-    visitor.page.wait_for_selector("text=not the model's computation", timeout=PATIENCE)
-    visitor.page.get_by_role("radio", name="in a batch").click()
-    visitor.until("location.search.includes('view=batch')")
-    visitor.page.wait_for_selector("text=make a rectangle of", timeout=PATIENCE)
-    visitor.page.go_back()
-    visitor.page.wait_for_selector("text=make a rectangle of", state="detached", timeout=PATIENCE)
-    visitor.page.go_back()
-    visitor.until(f"!location.search.includes('mask=') && {PICTURES} === 7")
-    another_kind_is_shown_at_once(visitor)
-
-
-def another_kind_is_shown_at_once(visitor: Visitor) -> None:
-    """Chooses cross-attention, and in a batch the encoder."""
-    kinds = {name: visitor.page.get_by_role("radio", name=name, exact=True) for name in ("cross", "encoder")}
-    kinds["cross"].click()
-    kind_is_shown(visitor, "Cross-attention")
-    visitor.page.get_by_role("radio", name="in a batch").click()
-    visitor.page.wait_for_selector("text=make a rectangle of", timeout=PATIENCE)
-    kinds["encoder"].click()
-    kind_is_shown(visitor, "Encoder self-attention")
-    assert kinds["encoder"].is_checked()
 
 
 FRAMED = """() => [...document.querySelectorAll('.stMain .js-plotly-plot')].map(plot => {
@@ -80,11 +52,6 @@ def test_the_row_of_the_cursor_is_framed_where_it_is_drawn(visitor: Visitor) -> 
     for width in (320, 1400):
         visitor.page.set_viewport_size({"width": width, "height": 844})
         framed(visitor, 1, 3)
-
-
-def kind_is_shown(visitor: Visitor, kind: str) -> None:
-    """Waits for the line that names the head."""
-    visitor.page.wait_for_selector(f"text={kind} · layer", timeout=PATIENCE)
 
 
 CROWDED = """() => {
