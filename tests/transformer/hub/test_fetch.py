@@ -12,6 +12,7 @@ from huggingface_hub import constants
 from marian_models import write_marian
 
 from transformer import load_translator
+from transformer.__main__ import main
 from transformer.hub.fetch import fetch, find, look
 from transformer.hub.files import cached, cached_models
 from transformer.hub.settings import Hub, HubError, UnreachableError, is_name
@@ -53,6 +54,22 @@ def test_only_the_needed_files_are_fetched_and_each_once(server, hub):
     asked = server.asked("GET", "/resolve/")
     load_translator(NAME)
     assert (server.asked("GET", "/storage/"), server.asked("GET", "/resolve/")) == (3, asked)
+
+
+def test_pull_prints_where_a_model_is_or_copies_what_is_needed_of_it(hub, tmp_path, capsys):
+    assert main(["pull", NAME]) == 0
+    place = Path(capsys.readouterr().out.strip())
+    (place / "more.txt").write_text("of another program")
+    assert main(["pull", NAME, "--output", str(tmp_path / "new" / "own")]) == 0
+    printed = capsys.readouterr()
+    assert (printed.out, NAME in printed.err) == (f"{tmp_path}/new/own\n", True)
+    copies, files = read_files(tmp_path / "new" / "own"), read_files(place)
+    assert copies == {name: content for name, content in files.items() if name != "more.txt"}
+    assert main(["pull", NAME, "--output", str(place)]) == 2
+    assert (
+        capsys.readouterr().err
+        == f"{place} already exists and is not an empty directory; choose a new one.\n"
+    )
 
 
 @pytest.mark.parametrize("file", ["safetensors", "bin"])
