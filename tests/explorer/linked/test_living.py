@@ -353,6 +353,44 @@ def test_the_app_reads_the_run_in_its_address(translator: Translator):
     assert address(model.force("one " * 1000, "two")) is None
 
 
+# --- why ----------------------------------------------------------------------------------------------------
+
+
+def test_a_step_is_explained_by_tables_whose_numbers_add_up(en_pt: Translator):
+    run = en_pt.translate(TEXT)
+    made = page(run, en_pt, why=(2, 4))
+    found = [part.partition("</details>")[0] for part in made.split('<details class="living-why" open>')[1:]]
+    assert [each.partition("</summary>")[0].rpartition(", ")[2] for each in found] == ["step 2?", "step 4?"]
+    for number, text in zip((1, 3), found, strict=True):
+        step = run.steps[number]
+        rival = next(each for each in step.alternatives if each.token_id != step.token_id)
+        apart = step.log_prob - rival.log_prob
+        assert f"over “{rival.token.lstrip('▁')}” by {apart:.2f};" in html.unescape(text)
+        by_token, written = re.findall("<table>(.*?)</table>", text)
+        rows = [re.findall("<td>(.*?)</td>", html.unescape(row)) for row in by_token.split("</tr>")[1:-1]]
+        assert [row[0] for row in rows] == [each.lstrip("▁") for each in run.source_tokens]
+        assert sum(abs(float(row[2])) for row in rows) > 0
+        assert 0 < sum(float(row[3]) for row in rows) < 1
+        most = max(rows, key=lambda row: abs(float(row[1])))[0]
+        assert f"was read at “{most}”" in html.unescape(text)
+        assert sum(map(float, re.findall("<td>([+-][0-9.]+)</td>", written))) == pytest.approx(
+            apart, abs=0.02
+        )
+        assert text.endswith("<p>✓ from a verified trace</p>")
+
+
+def test_what_cannot_be_explained_is_refused(translator: Translator):
+    run, text = translator.translate("one two"), writer(translator).generate("one two", max_length=5)
+    for refused, model, step, why in (
+        (run, None, 1, "is found with the model, which this page was not given"),
+        (run, translator, len(run.steps) + 1, f"this run has {len(run.steps)}"),
+        (run, translator, 0, "There is no step 0"),
+        (text, writer(translator), 1, "a language model reads none"),
+    ):
+        with pytest.raises(PageError, match=why):
+            page(refused, model, why=(step,))
+
+
 # --- apart --------------------------------------------------------------------------------------------------
 
 
