@@ -28,7 +28,7 @@ from transformer.encodings import REGISTRY
 from transformer.run import Translation
 from transformer.trace import AttentionTrace, EmbeddingTrace, LayerTrace
 from transformer.translator import Translator, retrace
-from transformer.view import PLACES, Check
+from transformer.view import PLACES, Check, difference
 
 TEXT, OTHER = "one two three four five", "five four three two one"
 KINDS, RECORDS = list(AttentionKind), ("query", "key", "value", "output")
@@ -179,6 +179,12 @@ def test_other_log_probabilities_and_reports_of_nothing_fail(trace):
         report = merged([Check("outputs", value, 0.4) for value in values])
         assert (len(report.checks), report.passed) == (1, False)
     assert not merged([]).passed
+    assert (difference(None, None, 1), difference([1, 4], [1, 2], 1), difference([0, 2], [0, 1], 4)) == (
+        0,
+        1,
+        0.25,
+    )
+    assert difference(None, [0], 1) == difference([0], None, 1) == difference([1], [1, 1], 1) == math.inf
 
 
 def test_a_head_is_audited_when_somebody_asks_and_once(run):
