@@ -11,8 +11,8 @@ from explorer.app.lessons.files import CHECKS, ROOT, Lesson, LessonError, Step, 
 from explorer.app.lessons.questions import Measured, Question, Viewpoint, measure
 from explorer.app.server import examples, models, runs
 from explorer.app.server.source import Source
-from explorer.app.server.stores import Recent
-from explorer.app.server.view import View, per_run
+from explorer.app.server.stores import Recent, remembered
+from explorer.app.server.view import View
 from explorer.figures.base import labels
 from transformer.run import Translation
 
@@ -32,7 +32,7 @@ def place(
     return Viewpoint(step, min(source, len(run.source_tokens) - 1), **heads)
 
 
-@per_run(256)
+@remembered(256)
 def answer(opened: View, question: Question, at: Viewpoint) -> Measured:
     """The question with its answer.
 

@@ -15,7 +15,8 @@ from explorer.app.address.kinds import POSITION
 from explorer.app.address.state import page_value
 from explorer.app.server import runs
 from explorer.app.server.source import NEEDS_MODEL
-from explorer.app.server.view import View, per_run
+from explorer.app.server.stores import remembered
+from explorer.app.server.view import View
 from explorer.figures import Tile
 from explorer.figures.base.captions import QUANTITIES
 from explorer.lenses.words.reading import (
@@ -119,7 +120,7 @@ class HeadSelection:
         return _tiles(self.opened, self.kind, self.reading, self.scale, self.measure, look=self)
 
 
-@per_run(64)
+@remembered(64)
 def _tiles(
     opened: View, kind: str, _reading: Reading, scale: str, _measure: str, *, look: HeadSelection
 ) -> list[list[Tile]]:
@@ -127,7 +128,7 @@ def _tiles(
     return [[Tile.of(*look.whole((layer, head)), scale) for head in range(heads)] for layer in range(layers)]
 
 
-@per_run(64)
+@remembered(64)
 def audited(opened: View, kind: str) -> AuditReport:
     """The audit of every layer of a kind."""
     layers = range(opened.translation.config.sizes[kind][0])

@@ -7,7 +7,8 @@ from typing import Any
 
 from explorer import lenses
 from explorer.app.server.per_run import retraced
-from explorer.app.server.view import View, per_run
+from explorer.app.server.stores import remembered
+from explorer.app.server.view import View
 from explorer.figures.base.labels import number
 from explorer.lenses.measures.effect import WAYS, effect_in, effect_map, from_runs
 from explorer.lenses.measures.stream import Tell, UnmeasuredError, carried_map, shares, silent
@@ -19,7 +20,7 @@ MOST_CELLS_OF_MAP = 400  # whose effect is measured: some seconds, with a bar
 MOST_TOKENS = 128  # longest side of a run explained by taking each token away: two minutes with `en-pt`
 
 
-@per_run(64)
+@remembered(64)
 def of_run(opened: View, lens: Callable[..., Any], *arguments: Any, tell: Tell | None = None) -> Any:
     """A measure of ``explorer.lenses`` for a run, made once and then kept; raises as the measure."""
     translator = opened.source.translator()
@@ -27,7 +28,7 @@ def of_run(opened: View, lens: Callable[..., Any], *arguments: Any, tell: Tell |
     return lens(first, retraced(opened), *arguments, **({"tell": tell} if tell else {}))
 
 
-@per_run(64)
+@remembered(64)
 def audited(opened: View, runs: int = 0) -> AuditReport:
     """The audit of the run behind numbers that are drawn; says from how many further runs effects are."""
     return replace(retraced(opened).audit(), claim=from_runs(runs) if runs else "")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import transformer
-from explorer.app.server.stores import Fact, remembered
+from explorer.app.server.stores import Fact
 from explorer.lenses.words.alignment import Aligner
 from explorer.linked.view.strips import Example
 from transformer.config import Head, ModelConfig
@@ -190,7 +190,3 @@ class Source(ABC):
             return " ".join(asked)
         usual = [next((each for each in pieces if each.startswith(of)), "") for of in _USUAL]
         return " ".join(usual if all(usual) else pieces[:2])
-
-
-per_model = remembered
-"""Keeps what a function of a model and of hashable values returns, until the model is loaded again."""

@@ -106,7 +106,8 @@ def remembered(
     entries: int,  # most values that are kept
     size: Size = None,  # the bytes of a value, if they are bounded, too
 ) -> Callable[[Callable[Concatenate[S, P], V]], Callable[Concatenate[S, P], V]]:
-    """Keeps what a function of a subject and of hashable values returns, as long as the subject is the same.
+    """Keeps what a function of a subject and of hashable values returns, as long as the subject is the same:
+    of a model until it is loaded again, of a sentence for the same run of it.
 
     What merely listens, such as a progress bar, is given by keyword, and is no part of the key.
     """

@@ -22,8 +22,9 @@ from explorer.app.server.examples import text_on
 from explorer.app.server.hub_models import fitting
 from explorer.app.server.models import ModelHandle
 from explorer.app.server.runs import LONGEST, MORE, Request, shipped_run, translate
-from explorer.app.server.source import Source, per_model
-from explorer.app.server.view import View, per_run
+from explorer.app.server.source import Source
+from explorer.app.server.stores import remembered
+from explorer.app.server.view import View
 from explorer.lenses.words.alignment import Aligner
 from explorer.lenses.words.groups import find_word
 from explorer.linked.view.strips import EXAMPLE, Claim, Example, claim_step
@@ -86,7 +87,7 @@ def test_a_model_says_where_it_runs_before_and_after_it_is_loaded(place, monkeyp
 def test_a_value_of_a_model_is_made_again_once_the_model_was_loaded_again(place):
     path, made = place("mine"), list[str]()
 
-    @per_model(4)
+    @remembered(4)
     def value(source: Source, text: str) -> str:
         made.append(text)
         return source.translator().translate(text).text
@@ -221,7 +222,7 @@ def test_a_run_opens_on_the_claim_of_its_example_else_on_a_word_of_the_head_and_
 def test_a_value_of_a_run_is_made_once_for_each_run_and_each_position_not_for_what_listens(view_of):
     made: list[tuple[str, int]] = []
 
-    @per_run(4)
+    @remembered(4)
     def value(opened: View, layer: int, *, tell: Callable[[], object]) -> int:
         tell()
         made.append((opened.request.text, layer))
