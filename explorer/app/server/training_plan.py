@@ -14,6 +14,7 @@ from transformer.text.kinds import check_fields, one_of, whole
 from transformer.text.pairs import DataError, ReadBounds, SentencePair, read_pairs
 from transformer.text.tokenizer import Tokenizer, TokenizerError
 from transformer.text.typed import clean
+from transformer.training.data import encode_pairs
 from transformer.training.toys import LENGTHS, TOYS, toy_data
 
 OWN = "own"
@@ -105,14 +106,15 @@ def own_pairs(name: str, content: bytes) -> Pairs:
     try:
         texts = [text for pair in parts.train for text in (pair.source, pair.target)]
         tokenizer = Tokenizer.train(texts, _VOCABULARY, at_most=True)
+        for part in (parts.train, parts.valid):
+            encode_pairs(part, tokenizer).up_to(_LONGEST)  # as the command does
     except TokenizerError as error:
         raise DataError(f"The pairs have more signs than {_VOCABULARY:,} pieces can spell.") from error
-    for part in (parts.train, parts.valid):
-        if all(max(len(tokenizer.encode(text)) for text in (a.source, a.target)) >= _LONGEST for a in part):
-            raise DataError(
-                f"No pair that is learned, or none that is held out, has sides of fewer than {_LONGEST} "
-                "tokens; a model that is trained here reads no longer ones."
-            )
+    except DataError as error:
+        raise DataError(
+            f"No pair that is learned, or none that is held out, has sides of fewer than {_LONGEST} "
+            "tokens; a model that is trained here reads no longer ones."
+        ) from error
     return parts
 
 

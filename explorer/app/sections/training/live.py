@@ -34,14 +34,13 @@ def sizes(plan: Plan) -> str:
     return f"{about} · {plan.layers} + {plan.layers} layers, d_model {plan.width}, heads: {plan.heads}"
 
 
-def progress(run: TrainingRun) -> str:
-    steps = run.steps()
+def progress(run: TrainingRun, steps: list[TrainingStep]) -> str:
     at = f"step {len(steps):,} of {run.total:,} · {duration(sum(each.seconds for each in steps))}"
     return f"{sizes(run.plan)} · {at if steps else 'starting'}"
 
 
-def show_run(run: TrainingRun) -> None:
-    curves, at = points(run.steps()), look(run)
+def show_run(run: TrainingRun, steps: list[TrainingStep]) -> None:
+    curves, at = points(steps), look(run)
     left, right = st.columns([1, 1.05], gap="medium")
     with left:
         told = "The first evaluation has not come yet."
