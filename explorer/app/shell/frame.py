@@ -10,7 +10,8 @@ from explorer.app.address import State, session, sitemap
 from explorer.app.address.parameters import carried
 from explorer.app.controls import inform, plain
 from explorer.app.controls.export import page_export, pictures
-from explorer.app.server import hosted, models, visits
+from explorer.app.server import hosted, visits
+from explorer.app.server.source import Source
 from explorer.app.shell import menu, strip
 from explorer.figures.base import labels
 
@@ -173,11 +174,10 @@ def open_page(
     return session.current()
 
 
-def heading(page: str, now: State) -> None:
-    """Draws the heading, what the page is for, and links to the pages that are looked at with it."""
-    entry, source = sitemap.PAGES[page], models.known(now.model)
-    writes = page == sitemap.HOME and source is not None and source.task == "write"
-    purpose = sitemap.WRITES if writes else entry.purpose
+def heading(page: str, now: State, source: Source | None = None) -> None:
+    """Draws the heading, what the page is for (at home, with its model), and links to pages beside it."""
+    entry = sitemap.PAGES[page]
+    purpose = entry.purpose if source is None or source.task == "translate" else sitemap.WRITES
     with st.container(horizontal=True, vertical_alignment="center", key="heading"):
         said = f'<p title="{purpose}">{purpose}</p>'
         st.html(f'<div class="headline"><h1>{entry.title or entry.name}</h1>{said}</div>', width="stretch")
