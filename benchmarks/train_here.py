@@ -85,6 +85,6 @@ def beside_training(*, samples: Annotated[int, "sentences of each sort"] = 60) -
 
 def _train(run: TrainingRun, step: int) -> None:
     """Begins a run, and waits until it has ended or reached a step."""
-    run.begin()
+    run.wait("", "")
     while not run.outcome and len(run.steps()) < step:
         time.sleep(0.1)

@@ -153,11 +153,6 @@ class Suggested(NamedTuple):
         """Bytes of its weights, in 32 bits."""
         return 4_000_000 * self.millions
 
-    @property
-    def description(self) -> str:
-        """Its sizes and its licence."""
-        return f"{self.millions} million parameters, {self.nbytes / 1e9:.1f} GB · {self.licence}"
-
 
 _PROMPT, _ENGLISH = "follows a prompt, mostly in English", "summarises English news"
 _T5 = "does the task that the text names; English, German, French"

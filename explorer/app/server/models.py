@@ -23,7 +23,6 @@ from explorer.app.server.loading import Loading
 from explorer.app.server.source import FILE, NEEDS_MODEL, Samples, Source
 from explorer.app.server.stores import Fact, Residents
 from explorer.figures.base.labels import display
-from explorer.lenses.heads.survey import surveyed
 from explorer.lenses.words.languages import languages_in_words, languages_of
 from transformer import devices
 from transformer.config import SCORE_RULES, AttentionKind, Head, ModelConfig
@@ -102,10 +101,6 @@ class ModelHandle(Source):
         return (self.description or self.load()).config
 
     @Fact
-    def sizes(self) -> dict[str, Head]:
-        return self.config.sizes
-
-    @Fact
     def heads(self) -> dict[str, Any]:
         return (self.description or self.load()).heads or {}
 
@@ -119,12 +114,6 @@ class ModelHandle(Source):
             texts = [self.addressed(text, language) for text in examples.offered(self).values()]
             chosen = first_heads(model, texts)
         return {kind: tuple(chosen.get(kind, (layers - 1, 0))) for kind, (layers, _) in self.sizes.items()}
-
-    @Fact
-    def roles(self) -> dict[str, list[list[str]]]:
-        with suppress(OSError, ValueError, KeyError):
-            return surveyed(self.path)
-        return {}
 
     @property
     def samples(self) -> Samples:
@@ -141,10 +130,6 @@ class ModelHandle(Source):
     def header(self) -> Header:
         """The header of its card."""
         return self.beside(read_header)
-
-    @property
-    def guided(self) -> str:
-        return self.header.guided_alignment
 
     @Fact
     def codes(self) -> tuple[str, ...]:
@@ -227,10 +212,6 @@ class Imported(Source):
 
     @property
     def config(self) -> ModelConfig:
-        return self.translation.config
-
-    @property
-    def stated(self) -> ModelConfig:
         return self.translation.config
 
     @property
@@ -356,11 +337,6 @@ def _on_disk() -> Iterator[tuple[str, Path]]:
 def available() -> dict[str, ModelHandle]:
     """The models that translate, by name; the one that opens first is the first."""
     return {name: each for name, each in catalogue().items() if not each.writes}
-
-
-def language_models() -> dict[str, ModelHandle]:
-    """The language models by name, such as `language/lm-en`, then those among a visitor's own models."""
-    return {name: each for name, each in catalogue().items() if each.writes}
 
 
 def twins(folder: str = TWINS) -> dict[str, ModelHandle]:

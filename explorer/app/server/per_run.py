@@ -119,7 +119,7 @@ def branched(search: View, node: int) -> Translation:
 @remembered(32)
 def drawn(request: Request, drawing: Drawing, seeds: range, *, tell: Tell) -> Draws:
     """Samples of a text, drawn one after the other; raises as ``searched``."""
-    hosted.check_draws(len(seeds))
+    hosted.check(draws=len(seeds))
 
     def steps_done() -> Iterator[int]:
         for done, seed in enumerate(seeds):

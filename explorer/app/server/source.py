@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 import transformer
 from explorer.app.server.stores import Fact
+from explorer.lenses.heads.survey import surveyed
 from explorer.lenses.words.alignment import Aligner
 from explorer.linked.view.strips import Example
 from transformer.config import Head, ModelConfig
+from transformer.storage.description import read_header
 from transformer.text.pairs import SentencePair
 
 T = TypeVar("T")
@@ -63,9 +66,9 @@ class Source(ABC):
         """Its example sentences."""
 
     @property
-    @abstractmethod
     def stated(self) -> ModelConfig | None:
         """Its config as far as the files tell without loading the model; None if they cannot be read."""
+        return self.config
 
     @abstractmethod
     def load(self, loads: Callable[[], object] = lambda: None) -> transformer.Translator:
@@ -97,12 +100,14 @@ class Source(ABC):
         """The contents of `heads.json`; empty if there is none. Further as `config`."""
         return {}
 
-    @property
+    @Fact
     def roles(self) -> dict[str, list[list[str]]]:
         """What every head does over many sentences, by kind, layer and head; an empty text for a mixed head.
 
         Empty if the model has no survey of its heads.
         """
+        with suppress(OSError, ValueError, KeyError):
+            return self.beside(surveyed)
         return {}
 
     @Fact
@@ -121,7 +126,7 @@ class Source(ABC):
     @property
     def guided(self) -> str:
         """The card's sentence on attention that was trained with given word alignments; empty without any."""
-        return ""
+        return "" if self.path is None else self.beside(read_header).guided_alignment
 
     def translator(self) -> transformer.Translator:
         """The model if it translates; KeyError if it is a language model. Further as `load`."""
@@ -130,7 +135,7 @@ class Source(ABC):
             raise KeyError(self.name)
         return model
 
-    @property
+    @Fact
     def sizes(self) -> dict[str, Head]:
         """Number of layers and heads by kind."""
         return self.config.sizes

@@ -113,10 +113,6 @@ class TrainingRun(Job[list[TrainingStep]]):
             f"Stopped, {'and saved after its last step' if self.has_model else 'before anything was saved'}."
         )
 
-    def begin(self) -> None:
-        """Starts it in the background."""
-        self.wait(self.owner, self.owner)
-
     def stop(self) -> None:
         """Lets it save and end, or ends it at once before it could save."""
         self.leave(self.owner)
@@ -124,11 +120,13 @@ class TrainingRun(Job[list[TrainingStep]]):
     def _train(self, tell: Tell) -> None:
         with self._process() as process:
             try:
-                while (status := _status(process)) is None:
+                while (status := process.poll()) is None:
                     steps = self.steps()
                     tell(steps[-1].step if steps else 0)
                     if beyond := self._beyond():
                         raise JobError(beyond)
+                    with suppress(subprocess.TimeoutExpired):
+                        process.wait(TICK)
             finally:
                 self._end(process)
         if status:
@@ -173,7 +171,11 @@ class TrainingRun(Job[list[TrainingStep]]):
         limits = self._limits
         if time.monotonic() - self._began > 60 * limits.minutes:
             return f"Stopped after {limits.minutes:g} minutes, the limit of this server."
-        if _resident(self.pid) > limits.memory_mb * MB:
+        resident = 0  # bytes of memory that the process holds, if the system says it
+        with suppress(OSError, ValueError, IndexError):
+            resident = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
+            resident *= os.sysconf("SC_PAGE_SIZE")
+        if resident > limits.memory_mb * MB:
             return f"Stopped: it took more than {limits.memory_mb:g} MB of memory, the limit of this server."
         if nbytes_of(self.folder, *kept_models()) > limits.disk_mb * MB:
             return f"Stopped: its files took more than {limits.disk_mb:g} MB, the limit of this server."
@@ -183,32 +185,13 @@ class TrainingRun(Job[list[TrainingStep]]):
         kept = "its last checkpoint is kept" if self.has_model else "it had not saved a checkpoint before"
         if status < 0:
             return f"Its process was ended from outside (signal {-status}); {kept}."
-        reason = _last_words(self.folder / _ERRORS).rstrip(".") or f"its process ended with status {status}"
+        reason = f"its process ended with status {status}"
+        with suppress(OSError):
+            lines = (self.folder / _ERRORS).read_text(encoding="utf-8", errors="replace").splitlines()
+            for line in lines:  # the last one counts that is no bar of progress
+                if line.strip() and "tokens/s" not in line:
+                    reason = line.strip()[-300:].rstrip(".")
         return f"It failed: {reason}; {kept}."
-
-
-def _status(process: subprocess.Popen[bytes]) -> int | None:
-    """Its exit status (negative: the signal that ended it); None if it still runs after a tick."""
-    with suppress(subprocess.TimeoutExpired):
-        return process.wait(TICK)
-    return None
-
-
-def _resident(pid: int) -> int:
-    """Bytes of memory that a process holds; 0 if the system does not say."""
-    try:
-        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError, IndexError):
-        return 0
-
-
-def _last_words(errors: Path) -> str:
-    """The last line that the process wrote, without bars of progress; empty if there is none."""
-    with suppress(OSError):
-        lines = errors.read_text(encoding="utf-8", errors="replace").splitlines()
-        words = [line.strip() for line in lines if line.strip() and "tokens/s" not in line]
-        return words[-1][-300:] if words else ""
-    return ""
 
 
 def kept_models() -> list[Path]:
@@ -251,7 +234,7 @@ class Workshop:
                     "MB; whoever runs it can delete some."
                 )
             run = TrainingRun(plan, pairs, visitor, limits)
-            run.begin()
+            run.wait(visitor, visitor)
             self._replace(run)
 
     def keep(

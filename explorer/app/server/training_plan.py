@@ -67,14 +67,12 @@ class Plan:
             "checkpoint-every": often,
         }
         options = [part for name, value in numbers.items() for part in (f"--{name}", f"{value:g}")]
-        return ["train", *self._data(), "--output", output, *options]
-
-    def _data(self) -> list[str]:
-        if self.task in TOYS:
-            return ["--toy", self.task, "--toy-length", str(self.length)]
-        files = ["--preset", "toy", "--train", TRAIN_FILE, "--valid", VALID_FILE, "--languages", "und,und"]
-        options = ["--vocab-size", str(_VOCABULARY), "--smaller-vocabulary", "--max-length", str(_LONGEST)]
-        return [*files, *options, "--dropout", "0.1", "--label-smoothing", "0.1"]
+        data = ["--toy", self.task, "--toy-length", str(self.length)]
+        if self.task not in TOYS:
+            data = ["--preset", "toy", "--train", TRAIN_FILE, "--valid", VALID_FILE, "--languages", "und,und"]
+            data += ["--vocab-size", str(_VOCABULARY), "--smaller-vocabulary", "--max-length", str(_LONGEST)]
+            data += ["--dropout", "0.1", "--label-smoothing", "0.1"]
+        return ["train", *data, "--output", output, *options]
 
 
 @dataclass(frozen=True)

@@ -91,7 +91,8 @@ def _suggest() -> None:
         for each in found:
             key = f"hub.suggested.{each.name}"
             st.button(each.name, type="tertiary", on_click=_ask, args=(each.name,), key=key)
-            st.caption(plain(f"{each.does} · {each.description}"))
+            sizes = f"{each.millions} million parameters, {each.nbytes / 1e9:.1f} GB"
+            st.caption(plain(f"{each.does} · {sizes} · {each.licence}"))
 
 
 def _answer(question: HubQuestion) -> None:

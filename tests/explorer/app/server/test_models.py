@@ -49,7 +49,8 @@ def test_a_directory_is_a_model_by_its_place_its_config_and_a_name_that_an_addre
         path = place(name)
         if name.endswith("writer"):
             (path / "config.json").write_text('{"architecture": "language_model"}')
-    kinds = models.available(), models.language_models()
+    every = models.catalogue()
+    kinds = models.available(), {name: every[name] for name in every if every[name].writes}
     own = [[name for name, model in each.items() if tmp_path in model.path.parents] for each in kinds]
     assert own == [["mine", "positions/mine"], ["language/writer"]]
 
@@ -258,7 +259,7 @@ def test_only_what_fits_and_may_be_opened_is_suggested_and_of_many_some_of_every
         "facebook/m2m100_418M",
         "facebook/nllb-200-distilled-600M",
     ]
-    assert "CC BY-NC 4.0, not for commercial use" in fitting()[-1].description
+    assert "CC BY-NC 4.0, not for commercial use" in fitting()[-1].licence
 
 
 # --- documents and tables -----------------------------------------------------------------------------------
