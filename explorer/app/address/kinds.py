@@ -13,7 +13,6 @@ from transformer.config import Head
 
 SAMPLE = "sample-"
 BEAM = "beam-"
-GOLD = ("sample", "file")
 LARGEST_BEAM, MOST_DRAWS = 8, 16
 HIDEABLE = ("special", "punctuation")
 """Tokens that a map can leave out."""
@@ -120,17 +119,24 @@ def write_head(head: Head) -> str:
 HEAD = Kind(read_head, write_head)
 
 
-def read_decode(value: str) -> str:
-    if value == "greedy":
-        return value
-    for start, low, high in ((BEAM, 2, LARGEST_BEAM), (SAMPLE, 0, LARGEST_SEED)):
-        number = value.removeprefix(start)
-        if value.startswith(start) and number.isascii() and number.isdigit():
-            return f"{start}{min(max(int(number[:10]), low), high)}"
-    raise UnreadableError
+def numbered(*words: str, **ends: tuple[int, int]) -> Kind:
+    """One of some words, or one of some names with a number between its ends: `beam-4`."""
+
+    def read(value: str) -> str:
+        name, _, number = value.partition("-")
+        if value in words:
+            return value
+        if name not in ends or not (number.isascii() and number.isdigit()):
+            raise UnreadableError
+        low, high = ends[name]
+        return f"{name}-{min(max(int(number[:10]), low), high)}"
+
+    return Kind(read)
 
 
-DECODE = Kind(read_decode)
+DECODE = numbered("greedy", beam=(2, LARGEST_BEAM), sample=(0, LARGEST_SEED))
+GOLD_PAIR = numbered(sample=(1, 10**6), file=(1, 10**6))
+LINKS = numbered(mass=(0, 100), weight=(0, 100))
 
 
 def _read_pairs(value: str) -> HandLinks:
@@ -145,16 +151,6 @@ def _write_pairs(pairs: HandLinks) -> str:
 
 
 PAIRS = Kind(_read_pairs, _write_pairs)
-
-
-def _read_gold(value: str) -> str:
-    name, _, number = value.partition("-")
-    if name not in GOLD:
-        raise UnreadableError
-    return f"{name}-{read_position(number) + 1}"
-
-
-GOLD_PAIR = Kind(_read_gold)
 
 
 def _read_hide(value: str) -> tuple[str, ...]:
@@ -174,16 +170,6 @@ def _read_language(value: str) -> str:
 
 
 LANGUAGE = Kind(_read_language)
-
-
-def _read_links(value: str) -> str:
-    name, _, number = value.partition("-")
-    if name not in {"mass", "weight"} or not (number.isascii() and number.isdigit()):
-        raise UnreadableError
-    return f"{name}-{min(int(number[:4]), 100)}"
-
-
-LINKS = Kind(_read_links)
 
 
 def _read_more(value: str) -> tuple[Head, ...]:

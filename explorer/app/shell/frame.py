@@ -200,20 +200,15 @@ def end(
     """Draws the end of the page, wherever it is called: what to look at next, and what the signs mean."""
     with st.container(key="end"):
         with st.container(horizontal=True, vertical_alignment="center"):
-            following(sitemap.at(page, now.view))
-            if not refused and sitemap.exports(sitemap.at(page, now.view)):
+            place = sitemap.at(page, now.view)
+            if session.current().lesson is None:  # it has a way on of its own
+                after = sitemap.after(place)
+                with st.container(key="next", width="content"):
+                    menu.link(after, f"Next: {sitemap.title(after)}", ":material/arrow_forward:", "content")
+            if not refused and sitemap.exports(place):
                 page_export()
         if signs := labels.signs(tokens):
             st.caption(signs)
-
-
-def following(name: str) -> None:
-    """Draws the one link that a reader would want after a place; an open lesson has its own."""
-    if session.current().lesson is not None:
-        return
-    after = sitemap.after(name)
-    with st.container(key="next", width="content"):
-        menu.link(after, f"Next: {sitemap.title(after)}", ":material/arrow_forward:", "content")
 
 
 def show_notices(

@@ -24,7 +24,8 @@ def new_text(text: str | None) -> None:
 
 def decoding(now: State) -> None:
     """Draws the choice of the way of decoding."""
-    ways = options.METHODS if now.decode in options.METHODS else options.decodings(now.decode)
+    named = now.decode.replace("sample-", "sampling, seed ").replace("beam-", "beam, hypotheses: ")
+    ways = {**options.METHODS, now.decode: options.METHODS.get(now.decode, named)}
     with st.container(key="decoding"):
         choose("decode", "Decoding", ways, now.decode, _take_decoding, texts=True, labelled=True)
 
@@ -53,11 +54,6 @@ def sentence_box(source: Source, now: State, way: Callable[[State], None] | None
 
 def _take_decoding(method: str) -> None:
     session.change(decode=method, target=None, **session.RUN)
-
-
-def _sample_again() -> None:
-    seed = int(session.current().decode.removeprefix(SAMPLE)) + 1
-    _take_decoding(f"{SAMPLE}{seed}")
 
 
 def below_box(source: Source, now: State) -> None:
@@ -89,7 +85,8 @@ def prompts(source: Source, now: State) -> None:
 def draw_again(now: State) -> None:
     """Draws the button for another sample and the settings of sampling, if samples are drawn."""
     if now.decode.startswith(SAMPLE):
-        st.button("Draw another sample", type="tertiary", on_click=_sample_again, icon=":material/casino:")
+        draw = partial(st.button, "Draw another sample", type="tertiary", icon=":material/casino:")
+        draw(on_click=_take_decoding, args=(f"{SAMPLE}{int(now.decode.removeprefix(SAMPLE)) + 1}",))
         sampling.popover(now)
 
 

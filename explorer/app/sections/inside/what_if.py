@@ -10,7 +10,7 @@ import streamlit as st
 from explorer.app.address import session
 from explorer.app.address.kinds import Kind, UnreadableError
 from explorer.app.address.state import page_value
-from explorer.app.controls import options, pickers
+from explorer.app.controls import pickers
 from explorer.app.sections.inside.look import BADGE, Contents, Look, Outcome
 from explorer.figures.pages.inside import LedgerRow
 from explorer.lenses.what_if import arithmetic
@@ -124,7 +124,7 @@ def controls(look: Look, change: WhatIf | None) -> None:
         if not name:
             return
         if usual := ARITHMETIC[name].temperatures:
-            choices = options.numbers(usual, number, "T = {:g}".format)
+            choices = {each: f"T = {each:g}" for each in sorted({*map(float, usual), number})}
             take = lambda chosen: session.change(what_if=(name, float(chosen)))  # noqa: E731
             pickers.choose("what_if.number", "Number", choices, number, take, texts=True, width=150)
         st.badge(BADGE, color="gray", icon=":material/science:")

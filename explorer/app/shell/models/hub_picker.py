@@ -78,7 +78,13 @@ def _form(question: HubQuestion) -> None:
         st.caption("Type a name and press Enter.")
         _suggest()
         return
-    _answer(question)
+    if question.problem:
+        st.error(refusal(question.problem), icon=":material/error:")
+    elif question.offer is not None:
+        _offer(question, question.offer)
+        return
+    label = "Try again" if question.problem else "Look it up"
+    st.button(label, on_click=hub_models.ask, args=(question.name, True), key="hub.again")
 
 
 def _suggest() -> None:
@@ -93,16 +99,6 @@ def _suggest() -> None:
             st.button(each.name, type="tertiary", on_click=_ask, args=(each.name,), key=key)
             sizes = f"{each.millions} million parameters, {each.nbytes / 1e9:.1f} GB"
             st.caption(plain(f"{each.does} · {sizes} · {each.licence}"))
-
-
-def _answer(question: HubQuestion) -> None:
-    if question.problem:
-        st.error(refusal(question.problem), icon=":material/error:")
-    if question.offer is not None and not question.problem:
-        _offer(question, question.offer)
-        return
-    label = "Try again" if question.problem else "Look it up"
-    st.button(label, on_click=hub_models.ask, args=(question.name, True), key="hub.again")
 
 
 def _offer(question: HubQuestion, offer: Offer) -> None:

@@ -39,7 +39,16 @@ def pick_model(now: State, page: str = sitemap.HOME) -> Source | None:
             "`python -m transformer train`."
         )
         return None
-    name = now.model if now.model in names else _fitted(names, now.model)
+    name = now.model or ""
+    if name not in names:
+        if is_name(name):
+            suggest(name)
+            away = f"{name} is not on this machine, so {names[0]} is shown."
+            session.notice(f"{away} Download {name} from the Hub, on the left.")
+            name = names[0]
+        else:
+            name = fit_model(now.model, names)
+        session.resolve(model=name)
     with place:
         texts = {each: known[each].label if each in known else each for each in names}
         choose("model", "Model", texts, name, take_model, labelled=True)
@@ -55,17 +64,6 @@ def pick_model(now: State, page: str = sitemap.HOME) -> Source | None:
             _pick_language(source, now)
         hub_picker.draw(take_model)
     return source
-
-
-def _fitted(names: list[str], wanted: str | None) -> str:
-    if wanted is not None and is_name(wanted):
-        name, away = names[0], f"{wanted} is not on this machine"
-        suggest(wanted)
-        session.notice(f"{away}, so {name} is shown. Download {wanted} from the Hub, on the left.")
-    else:
-        name = fit_model(wanted, names)
-    session.resolve(model=name)
-    return name
 
 
 def _about(source: ModelHandle) -> tuple[str, str]:
@@ -91,17 +89,11 @@ def take_model(name: str) -> None:
         session.notice(
             "The source token is no longer chosen, because each model splits texts in its own way."
         )
-    session.change(model=name, source=None, **{kind: _chosen(now, kind) for kind in models.KINDS})
-
-
-def _chosen(now: State, kind: str) -> Head | None:
-    """The head of a kind, if the visitor chose it; None if the model opened with it."""
-    head: Head | None = getattr(now, kind)
-    try:
-        opens = models.find(now.model or next(iter(models.available()))).default_heads[kind]
-    except (KeyError, ValueError, OSError):
-        return head
-    return None if head == opens else head
+    opens, shown = dict[str, Head](), {kind: getattr(now, kind) for kind in models.KINDS}
+    with suppress(KeyError, ValueError, OSError):
+        opens = models.find(now.model or next(iter(models.available()))).default_heads
+    chosen = {kind: None if head == opens.get(kind) else head for kind, head in shown.items()}
+    session.change(model=name, source=None, **chosen)
 
 
 def _load(source: Source) -> None:
