@@ -138,7 +138,10 @@ def _again(file: Imported) -> None:
     ways: dict[str, tuple[dict[str, str | None], str]] = {"Run it again": (file.selection, told)}
     if run.method != "forced":
         given = file.selection | {"decode": "greedy", "target": run.text}
-        ways["Compute its pictures"] = given, f"{_GIVEN}{_split(file)} {told}".strip()
+        pieces = models.find(run.model).translator().cut(run.text, "target").ids
+        others = " It splits this translation into other tokens than the file does."
+        split = others if pieces != tuple(run.target_ids) else ""
+        ways["Compute its pictures"] = given, f"{_GIVEN}{split} {told}".strip()
     for label, (asked, about) in ways.items():
         st.page_link(
             "app.py",
@@ -149,14 +152,6 @@ def _again(file: Imported) -> None:
             ),
             help=about or None,
         )
-
-
-def _split(file: Imported) -> str:
-    """Remark for a model here that splits the translation into other tokens."""
-    run = file.translation
-    if models.find(run.model).translator().cut(run.text, "target").ids == tuple(run.target_ids):
-        return ""
-    return " It splits this translation into other tokens than the file does."
 
 
 show()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from explorer.figures.base.labels import number
 from explorer.lenses.what_if import arithmetic
 from transformer import interventions as do
 from transformer.config import AttentionKind, Head
@@ -112,12 +113,6 @@ class Measured:
         if choice != self.best:
             return f"You chose {chosen.name}: {chosen.label}. The answer is {best.name}: {best.label}."
         return f"{best.name}: {best.label}. The nearest other one is {second.name}: {second.label}."
-
-
-def number(value: float, form: str = ".2f") -> str:
-    """A number with a true minus sign; one that is rounded to zero has no sign."""
-    text = format(value, form)
-    return text.replace("-", "−") if text.strip("+-0.%") else text.lstrip("+-")
 
 
 def _nats(value: float) -> str:

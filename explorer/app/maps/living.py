@@ -29,12 +29,12 @@ def living_page(
     sha256 = None
     of_model: dict[str, Any] = {}
     if source.has_model:
-        from explorer.app.maps.measures import in_place
+        from explorer.app.maps.measures import IN_PLACE
         from transformer.exports.npz import model_digest  # PyTorch is there, as the model is
 
         sha256 = model_digest(source.load().model)
         of_model = {
-            "measure": lambda _run, measure, view: in_place(opened, view, measure),
+            "measure": lambda _run, measure, view: IN_PLACE[measure](opened, view),
             "why": Measuring(source.load()).why,
         }
     known = Known(

@@ -95,7 +95,7 @@ class HeadSelection:
         if self.measure != "weight":
             from explorer.app.maps import measures  # PyTorch comes with it
 
-            view = measures.in_place(self.opened, view, self.measure)
+            view = measures.IN_PLACE[self.measure](self.opened, view)
         return read_view(view, self.reading)
 
     def as_recorded(self) -> HeadMap:
@@ -109,9 +109,12 @@ class HeadSelection:
         chosen = self.kind, *(head or self.head)
         weights, mask = self.translation.weights(*chosen), self.translation.mask(*chosen)
         if self.measure == "carried":
+            from explorer import lenses
             from explorer.app.maps import measures
+            from explorer.lenses.measures.stream import shares
 
-            weights = measures.whole_carried(self.opened, self.kind, head or self.head)
+            found = measures.of_run(self.opened, lenses.carried, *chosen)
+            weights = shares(found.norms)  # of each row's sum
         weights, mask, _ = read_map(weights, mask, *self.axes)
         return weights, mask
 

@@ -19,7 +19,7 @@ from explorer.lenses.targets.filters import FilteredStep, filtered_steps
 from explorer.lenses.targets.lesson import TrainingView
 from explorer.lenses.targets.lesson import lesson as shown_lesson
 from explorer.lenses.what_if.build import Pair, Plane, plane_of
-from explorer.lenses.what_if.controls import same_tokens, untrained_twin
+from explorer.lenses.what_if.controls import untrained_twin
 from transformer import Translation
 from transformer.batches import run_batch
 from transformer.config import AttentionKind, Head, PlacedHead
@@ -64,7 +64,8 @@ def copies(
 @remembered(8, bytes_of)
 def untrained(opened: View, seed: int) -> Translation:
     """The same source and target tokens through a model of the same shape with fresh weights."""
-    return same_tokens(untrained_twin(opened.source.translator(), seed), opened.translation)
+    run = opened.translation
+    return untrained_twin(opened.source.translator(), seed).force(run.source_text, run.target_ids)
 
 
 @remembered(64)

@@ -92,14 +92,6 @@ def percent(share: float) -> str:
     return format(value, ".1f" if 0 < value < 1 else ".0f") + PER_CENT
 
 
-def hundredths(value: float, low: float, high: float, sign: str = "") -> tuple[str, str, str]:
-    """A share, or with a `sign` a difference, and its interval in hundredths, whole if its ends are far."""
-    digits = 1 if round(100 * high) - round(100 * low) <= 2 else 0
-    rounded = (round(100 * each, digits) + 0.0 for each in (value, low, high))
-    texts = [number(each, f"{sign}.{digits}f") if each else f"{each:.{digits}f}" for each in rounded]
-    return texts[0], texts[1], texts[2]
-
-
 def moved(value: float) -> str:
     """A difference with its sign and as many digits as `telling` gives it; "not known" if it is none."""
     if value != value:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from explorer.lenses.inside.inside import memory
-from explorer.lenses.inside.parts import embedding_trace, exact, multi_head, output_rows, projected, rotated
+from explorer.lenses.inside.parts import exact, multi_head, output_rows, projected, rotated
 from transformer.attention import AttentionMask
 from transformer.config import AttentionKind, RecurrentConfig, Side, Sublayer
 from transformer.hooks import At, Hooks
@@ -165,7 +165,7 @@ def parts(
             rows[0] += norm.shift
         return rows
 
-    embedded = embedding_trace(run, side)
+    embedded = run.trace.embeddings[side]
     added = {TOKEN: embedded.tokens} | ({} if embedded.positions is None else {POSITION: embedded.positions})
     names, rows = [Writer(BIASES), *map(Writer, added)], [each[place].double() for each in added.values()]
     found = torch.stack([torch.zeros_like(rows[0]), *rows])

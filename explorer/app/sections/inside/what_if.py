@@ -108,12 +108,6 @@ def fitted(look: Look, change: WhatIf | None) -> tuple[str, float]:
     return name, (*ARITHMETIC[name].temperatures, 0.0)[0] if number is None else number
 
 
-def outcome(look: Look, change: WhatIf | None) -> Outcome | None:
-    """What the arithmetic that a state asks for makes of this query; None if that is the model's own."""
-    name, number = fitted(look, change)
-    return ARITHMETIC[name].compute(look, number) if name else None
-
-
 def controls(look: Look, change: WhatIf | None) -> None:
     name, number = fitted(look, change)
     with st.container(horizontal=True, vertical_alignment="center", key="what-if"):
