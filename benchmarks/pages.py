@@ -132,7 +132,14 @@ def _measure_run(
     beside = ""
     if bertviz:
         start = time.process_time()
-        other = len(_bertviz_page(run).encode())
+        assert run.attention is not None
+        weights = {
+            f"{kind}_attention": [torch.tensor(run.attention.weights(kind, i))[None] for i in range(layers)]
+            for kind, (layers, _) in run.config.sizes.items()
+        }
+        tokens = {"encoder_tokens": list(run.source_tokens), "decoder_tokens": list(run.decoder_input_tokens)}
+        drawn = import_module("bertviz").model_view(**weights, **tokens, html_action="return")
+        other = len(str(drawn.data).encode())
         took = time.process_time() - start
         beside = f"; BertViz {other / 1000:.0f} kB ({other / size:.1f} ×), written in {took:.1f} s"
     label = f"{name}, {len(run.source_tokens)} → {len(run.target_tokens)} tokens"
@@ -141,17 +148,6 @@ def _measure_run(
         f"{first:.1f} s, a step {step:.1f} ms, another head {head:.0f} ms{beside}",
         flush=True,
     )
-
-
-def _bertviz_page(run: Translation) -> str:
-    """BertViz's page of all heads of a run."""
-    assert run.attention is not None
-    weights = {
-        f"{kind}_attention": [torch.tensor(run.attention.weights(kind, i))[None] for i in range(layers)]
-        for kind, (layers, _) in run.config.sizes.items()
-    }
-    tokens = {"encoder_tokens": list(run.source_tokens), "decoder_tokens": list(run.decoder_input_tokens)}
-    return str(import_module("bertviz").model_view(**weights, **tokens, html_action="return").data)
 
 
 def translating(*, model: Model = "en-de", repeats: Repeats = 9) -> int:

@@ -237,8 +237,9 @@ class Session:
                     raise FailedError("a script that does not compile")
                 if self._finished in (_WHOLE, _PART):
                     self._lose()
-                if self._finished == _WHOLE:
-                    self._forget()
+                if self._finished == _WHOLE:  # a browser forgets the oldest messages after some runs
+                    for key in list(self._cache)[: max(0, len(self._cache) - 60)]:
+                        del self._cache[key]
             case "delta":
                 self._draw(message.delta)
 
@@ -253,11 +254,6 @@ class Session:
         self._box, self._view = (None if each and lost(*each) else each for each in (self._box, self._view))
         there = {*self.controls, *(each[0] for each in (self._box, self._view) if each)}
         self._values = {key: each for key, each in self._values.items() if key in there}
-
-    def _forget(self) -> None:
-        """Forgets the oldest messages, as a browser does after some runs."""
-        for key in list(self._cache)[: max(0, len(self._cache) - 60)]:
-            del self._cache[key]
 
     def _draw(self, delta: Delta) -> None:
         element = delta.new_element

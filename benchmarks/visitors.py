@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import IO, Annotated, Any
+from typing import Annotated, Any
 
 from websockets.exceptions import WebSocketException
 
@@ -400,7 +400,10 @@ def soak(*, minutes: float = 60, visitors: Visitors = 10, seed: int = 1) -> int:
     os.environ["TRANSFORMER_HOSTED"] = "on"
     with tempfile.TemporaryFile("w+") as log, served(log=log) as there:
         seen, looks = asyncio.run(_soaked(there, minutes, visitors, seed))
-        ends = _tracebacks(log)
+        log.seek(0)
+        lines = COLOUR.sub("", log.read()).splitlines()
+        traces = [number for number, line in enumerate(lines) if "Traceback (most" in line]
+        ends = Counter(next(filter(RAISED.match, lines[at + 1 :]), "") for at in traces)  # their last lines
     _faults({"did": seen.did, "refused in a sentence": seen.said})
     faulty = _faults({"failed": seen.failed, "wrong": seen.wrong, "tracebacks of the server": ends})
     settled = looks[6:] or looks
@@ -432,11 +435,3 @@ async def _soaked(
     await asyncio.gather(*(each.stay(ends) for each in everybody))
     watching.cancel()
     return seen, looks
-
-
-def _tracebacks(log: IO[str]) -> Counter[str]:
-    """The last lines of the tracebacks in a log."""
-    log.seek(0)
-    lines = COLOUR.sub("", log.read()).splitlines()
-    traces = [number for number, line in enumerate(lines) if "Traceback (most" in line]
-    return Counter(next(filter(RAISED.match, lines[at + 1 :]), "") for at in traces)

@@ -113,11 +113,6 @@ class Symbols:
         """The weight matrix Q, K, V or O, in Plotly's markup."""
         return f"W<sup>{name.lower() if self.columns else name}</sup>"
 
-    def projected(self, position: int) -> str:
-        """The formula of a position's query: q = x W^Q, or q = W^q a."""
-        q, x = self.numbered("q", position), self.numbered(self.x, position)
-        return f"{q} = {self.matrix('Q')}{x}" if self.columns else f"{q} = {x}{self.matrix('Q')}"
-
 
 def lecture_keys(weights: np.ndarray, mask: np.ndarray) -> list[int]:
     """The keys that the drawing shows: the four visible keys of most weight, in reading order."""
@@ -138,9 +133,12 @@ def lecture_spec(
     """The path from one query to its output."""
     keys, names = lecture_keys(weights, mask), labels.names(tokens, 9)
     token, position = labels.short(query[0], 9), query[1]
+    asks, read = symbols.numbered("q", position), symbols.numbered(symbols.x, position)
+    matrix = symbols.matrix("Q")
+    projected = f"{matrix}{read}" if symbols.columns else f"{read}{matrix}"
     boxes = [
-        _box(0, 0, f"{symbols.numbered(symbols.x, position)}<br>{token}"),
-        _box(0, 1, symbols.projected(position)),
+        _box(0, 0, f"{read}<br>{token}"),
+        _box(0, 1, f"{asks} = {projected}"),
         _box(0, 5, f"<b>{symbols.result(position)}</b> = Σ {symbols.weight} v"),
     ]
     lines = [_link((0, 0.2), (0, 0.8))]
