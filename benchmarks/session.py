@@ -270,19 +270,17 @@ class Session:
                 self._box = (element.text_input.id, delta.fragment_id)
                 self._fresh.add(self._box)
             case "bidi_component":
-                self._take_part(element.bidi_component, delta.fragment_id)
-
-    def _take_part(self, part: Any, fragment: str) -> None:
-        if part.component_name.endswith("linked_view_feeder"):
-            head = part.json[:400]
-            trace, name = _TRACE.search(head), re.search(r'"name": "([^"]+)"', head)
-            assert trace, head
-            assert name, head
-            found = hashlib.sha256(part.json.encode()).hexdigest()[:16]
-            self.feeds[name[1]] = trace[1], found, time.perf_counter()
-            if name[1] == "strips":
-                self.strips = json.loads(part.json)[0]
-        elif part.component_name.endswith("linked_view"):
-            self.shown = json.loads(part.json)[0]
-            self._view = (part.id, fragment)
-            self._fresh.add(self._view)
+                part = element.bidi_component
+                if part.component_name.endswith("linked_view_feeder"):
+                    head = part.json[:400]
+                    trace, name = _TRACE.search(head), re.search(r'"name": "([^"]+)"', head)
+                    assert trace, head
+                    assert name, head
+                    found = hashlib.sha256(part.json.encode()).hexdigest()[:16]
+                    self.feeds[name[1]] = trace[1], found, time.perf_counter()
+                    if name[1] == "strips":
+                        self.strips = json.loads(part.json)[0]
+                elif part.component_name.endswith("linked_view"):
+                    self.shown = json.loads(part.json)[0]
+                    self._view = (part.id, delta.fragment_id)
+                    self._fresh.add(self._view)

@@ -93,7 +93,13 @@ def _row(lesson: Lesson, number: str = "") -> None:
             link(lesson, 0, f"{number}{lesson.title}")
             st.caption(plain(lesson.purpose))
             if lesson.is_check and _done(lesson) >= len(lesson.steps):
-                st.caption(_wrong(lesson))
+                told = list[str]()  # which questions were not answered right; not what is right
+                for step, note in sorted(session.visit().lesson_notes[lesson.name].items()):
+                    if not note:
+                        told.append(f"Step {step + 1} was not answered.")
+                    elif not note.right:
+                        told.append(f"Step {step + 1} was not right: {note.asked} You chose {note.chose}.")
+                st.caption("  \n".join(map(plain, told)) or "Every answer was right.")
         hour = f" · {_HOUR}" * lesson.first_hour
         st.caption(f"{lesson.minutes} min{hour} · {_state(lesson)}", width=320)
 
@@ -102,29 +108,14 @@ def _state(lesson: Lesson) -> str:
     done, steps = _done(lesson), len(lesson.steps)
     if not done:
         return f"{steps} steps"
-    if lesson.is_check:
-        return _score() if done >= steps else f"{done} of {steps} steps seen"
-    answers = progress.answers(session.visit().lesson_notes[lesson.name])
+    notes = session.visit().lesson_notes
+    if lesson.is_check and done >= steps:  # what both found: "before 4 → after 7 of 8 right"
+        ended = [each for each in checks().values() if _done(each) >= len(each.steps)]
+        right = " → ".join(f"{each.name} {progress.score(notes, each.name) or 0}" for each in ended)
+        return f"{right} of {len(ended[0].steps)} right"
+    answers = [] if lesson.is_check else progress.answers(notes[lesson.name])
     right = f" · {sum(answers)} of {len(answers)} answers right" if answers else ""
     return f":material/check: done{right}" if done >= steps else f"{done} of {steps} steps seen{right}"
-
-
-def _wrong(check: Lesson) -> str:
-    """Which questions of a check that is done were not answered right; not what is right."""
-    told = list[str]()
-    for step, note in sorted(session.visit().lesson_notes[check.name].items()):
-        if not note:
-            told.append(f"Step {step + 1} was not answered.")
-        elif not note.right:
-            told.append(f"Step {step + 1} was not right: {note.asked} You chose {note.chose}.")
-    return "  \n".join(map(plain, told)) or "Every answer was right."
-
-
-def _score() -> str:
-    """What the checks that are done found: "before 4 → after 7 of 8 right"."""
-    ended = [each for each in checks().values() if _done(each) >= len(each.steps)]
-    right = (f"{each.name} {progress.score(session.visit().lesson_notes, each.name) or 0}" for each in ended)
-    return f"{' → '.join(right)} of {len(ended[0].steps)} right"
 
 
 def _take(file: Any) -> None:

@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from transformer.config import Head
@@ -61,24 +62,19 @@ def numbers(*values: int) -> Kind:
 
 def whole(low: int, high: int, step: int = 1) -> Kind:
     """A whole number, clamped to a range and rounded down to a multiple of a step."""
-
-    def read(value: str) -> int:
-        if math.isnan(number := float(value)):
-            raise UnreadableError
-        return int(min(max(number, low), high)) // step * step
-
-    return Kind(read, ends=(low, high), step=step)
+    return Kind(partial(_clamped, low, high, step), ends=(low, high), step=step)
 
 
 def decimal(low: float, high: float, step: float = 0.01) -> Kind:
     """A number with at most two decimals, clamped to a range; a slider moves by a step."""
+    return Kind(partial(_clamped, low, high, None), "{:g}".format, ends=(low, high), step=step)
 
-    def read(value: str) -> float:
-        if math.isnan(number := float(value)):
-            raise UnreadableError
-        return round(min(max(number, low), high), 2)
 
-    return Kind(read, "{:g}".format, ends=(low, high), step=step)
+def _clamped(low: float, high: float, whole: int | None, value: str) -> float:
+    if math.isnan(number := float(value)):
+        raise UnreadableError
+    inside = min(max(number, low), high)
+    return round(inside, 2) if whole is None else int(inside) // whole * whole
 
 
 YES = Kind(lambda value: one_of("yes", "no").read(value) == "yes", lambda value: "yes")

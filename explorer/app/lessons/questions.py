@@ -379,15 +379,12 @@ def difference(at: Asking) -> Measured:
         why = f"The model {'then' if text != own else 'still'} writes “{text}”"
         asks = f"If {names[0]}: does the translation change?"
         return _rule(asks, "it changes", "it stays the same", text != own, why)
-
-    def log_prob(*more: Intervention) -> float:
-        changed = (*run.interventions, *more)
-        forced = at.translator().force(run.source_text, run.target_ids, capture=False, interventions=changed)
-        return sum(forced.log_probs)
-
-    asks = f"Which costs the translation {'more' if len(made) == 2 else 'the most'} log-probability?"
-    before = log_prob()
-    return _most(asks, names, [before - log_prob(each) for each in made], _nats)
+    asks, log_probs = "Which costs the translation ", list[float]()
+    asks += f"{'more' if len(made) == 2 else 'the most'} log-probability?"
+    for changes in (run.interventions, *((*run.interventions, each) for each in made)):
+        forced = at.translator().force(run.source_text, run.target_ids, capture=False, interventions=changes)
+        log_probs.append(sum(forced.log_probs))
+    return _most(asks, names, [log_probs[0] - each for each in log_probs[1:]], _nats)
 
 
 _MEASURES = (

@@ -86,24 +86,22 @@ class HubQuestion:
         """Fetches what the Hub offered; once nobody waits, the download stops, and whole files stay."""
         if self.offer is None:
             return
-        key = self.offer.name, self.offer.commit
+        offer, key = self.offer, (self.offer.name, self.offer.commit)
+
+        def work(tell: Tell) -> None:
+            from transformer.hub.fetch import fetch
+
+            try:
+                fetch(offer, lambda done, _: tell(done))
+            except HubError as error:
+                raise JobError(str(error)) from error
+
         with _lock:
             if key not in downloads or downloads[key].complete or downloads[key].failed:
-                downloads[key] = _download(self.offer)
+                job = Job("download", offer.nbytes, work, lambda: True, _downloading, shares=False)
+                downloads[key] = job
             self.download = downloads[key]
         self.download.wait(session.visit().name)
-
-
-def _download(offer: Offer) -> Job[bool]:
-    def work(tell: Tell) -> None:
-        from transformer.hub.fetch import fetch
-
-        try:
-            fetch(offer, lambda done, _: tell(done))
-        except HubError as error:
-            raise JobError(str(error)) from error
-
-    return Job("download", offer.nbytes, work, lambda: True, _downloading, shares=False)
 
 
 def question() -> HubQuestion:

@@ -6,9 +6,6 @@ import re
 from functools import cache
 from pathlib import Path
 
-from transformer.families.registry import config_in
-from transformer.storage.description import parameter_count
-
 _MEMINFO = Path("/proc/meminfo")
 _GROUP = Path("/sys/fs/cgroup")
 UNKNOWN = 2**62
@@ -27,14 +24,6 @@ def available() -> int:
         cached = re.search(r"^inactive_file (\d+)", _read(_GROUP / "memory.stat"), re.MULTILINE)
         free = min(free, max(int(limit) - int(used) + (0 if cached is None else int(cached[1])), 0))
     return free
-
-
-def of_model(directory: Path) -> int:
-    """Bytes of a model in float32, known before loading; 0 if the model cannot be loaded."""
-    try:
-        return 4 * parameter_count(config_in(directory))
-    except ValueError:
-        return 0
 
 
 @cache

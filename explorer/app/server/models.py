@@ -18,7 +18,7 @@ import transformer
 from explorer.app.address import session
 from explorer.app.address.encodings import ENCODINGS
 from explorer.app.address.parameters import parse
-from explorer.app.server import examples, hosted, hub_models, memory
+from explorer.app.server import examples, hosted, hub_models
 from explorer.app.server.loading import Loading
 from explorer.app.server.source import FILE, NEEDS_MODEL, Samples, Source
 from explorer.app.server.stores import Fact, Residents
@@ -31,7 +31,7 @@ from transformer.families.registry import config_in, described
 from transformer.hub.files import hub_title, size
 from transformer.run import Translation
 from transformer.storage.card import Header
-from transformer.storage.description import CONFIG_FILE, Description, read_header
+from transformer.storage.description import CONFIG_FILE, Description, parameter_count, read_header
 from transformer.storage.files import read_json
 from transformer.text.typed import clean
 
@@ -76,7 +76,9 @@ class ModelHandle(Source):
     @Fact
     def needs(self) -> int:
         """Bytes of memory that the loaded model takes; 0 if it cannot be loaded."""
-        return memory.of_model(self.path)
+        with suppress(ValueError):
+            return 4 * parameter_count(config_in(self.path))  # in float32
+        return 0
 
     @Fact
     def architecture(self) -> object:
@@ -145,7 +147,7 @@ class ModelHandle(Source):
     def title(self) -> str:
         """What people call it: its languages, what it is a twin of, or its name."""
         folder, _, last = self.name.rpartition("/")
-        if self.named_by_languages:
+        if self.name == "-".join(self.codes):
             return self.languages
         if folder in _FOLDER_NAMES:
             return f"{_FOLDER_NAMES[folder]}: {last}"
@@ -157,11 +159,6 @@ class ModelHandle(Source):
         owner, _, model = self.name.partition("/") if hub_title(self.path) else ("", "", self.title)
         needs = size(self.needs) if self.needs >= LARGE else ""
         return " · ".join(filter(None, (model, needs, owner)))
-
-    @Fact
-    def named_by_languages(self) -> bool:
-        """Whether its name is nothing but the codes of its languages."""
-        return self.name == "-".join(self.codes)
 
     @property
     def resident(self) -> bool:

@@ -59,7 +59,16 @@ class FairQueue:
             yield
         finally:
             self._here.computes = False
-            self._end(mine)
+            with self._moved:
+                if mine in self._waiting:
+                    self._waiting.remove(mine)
+                else:
+                    self._computing.remove(mine)
+                    self._free += 1
+                    tick = next(self._ticks)
+                    for each in self._waiting:
+                        each.since = tick if each.browser == mine.browser else each.since
+                self._moved.notify_all()
 
     @contextmanager
     def paused(self) -> Iterator[None]:
@@ -99,18 +108,6 @@ class FairQueue:
             self._free -= 1
             self._moved.notify_all()
             return True
-
-    def _end(self, mine: _Turn) -> None:
-        with self._moved:
-            if mine in self._waiting:
-                self._waiting.remove(mine)
-            else:
-                self._computing.remove(mine)
-                self._free += 1
-                tick = next(self._ticks)
-                for each in self._waiting:
-                    each.since = tick if each.browser == mine.browser else each.since
-            self._moved.notify_all()
 
     def _next(self) -> _Turn | None:
         busy = {each.browser for each in self._computing} if self._alone else set()

@@ -128,7 +128,14 @@ class TrainingRun(Job[list[TrainingStep]]):
                     with suppress(subprocess.TimeoutExpired):
                         process.wait(TICK)
             finally:
-                self._end(process)
+                if process.stdin is not None:
+                    process.stdin.close()
+                if not self.has_model:
+                    process.kill()
+                try:
+                    process.wait(GRACE)
+                except subprocess.TimeoutExpired:
+                    process.kill()
         if status:
             raise JobError(self._verdict(status))
 
@@ -155,16 +162,6 @@ class TrainingRun(Job[list[TrainingStep]]):
 
             resource.prlimit(self.pid, resource.RLIMIT_FSIZE, (most, most))
         return process
-
-    def _end(self, process: subprocess.Popen[bytes]) -> None:
-        if process.stdin is not None:
-            process.stdin.close()
-        if not self.has_model:
-            process.kill()
-        try:
-            process.wait(GRACE)
-        except subprocess.TimeoutExpired:
-            process.kill()
 
     def _beyond(self) -> str:
         """Which limit it exceeds, as a sentence; empty if none."""

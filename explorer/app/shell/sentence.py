@@ -128,8 +128,13 @@ def open_sentence(source: Source, now: State) -> View | None:
             st.button("Back to the example", icon=":material/undo:", on_click=new_text, args=(None,))
         return None
     example = None if asked.target is not None or asked.changes else examples.example_of(source, text)
-    opened = View(asked, translation, example)
-    _fit(now, opened)
+    opened, first = View(asked, translation, example), {}
+    if example is not None and source.samples.are_its:
+        first = {"cross": (example.claim.layer, example.claim.head)}
+    heads = fit_heads(now, source, first)
+    step = fit_position("step", now.step, len(translation.target_tokens))
+    at = fit_position("source token", now.source, len(translation.source_tokens))
+    session.resolve(step=opened.opening.step if step is None else step, source=at, **heads)
     return opened
 
 
@@ -143,13 +148,3 @@ def _fit_sentence(count: int, now: State) -> None:
     if now.sentence is not None and now.sentence > last:
         session.notice(f"This text has {count:,} sentences; sentence {last + 1} is shown.")
         session.resolve(sentence=last)
-
-
-def _fit(now: State, opened: View) -> None:
-    translation, example, first = opened.translation, opened.example, {}
-    if example is not None and opened.source.samples.are_its:
-        first = {"cross": (example.claim.layer, example.claim.head)}
-    heads = fit_heads(now, opened.source, first)
-    step = fit_position("step", now.step, len(translation.target_tokens))
-    source = fit_position("source token", now.source, len(translation.source_tokens))
-    session.resolve(step=opened.opening.step if step is None else step, source=source, **heads)

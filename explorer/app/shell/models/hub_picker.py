@@ -9,7 +9,6 @@ from explorer.app.address import session
 from explorer.app.controls import part, plain, refusal
 from explorer.app.server import hub_models, memory
 from explorer.app.server.hub_models import HubQuestion
-from explorer.app.server.jobs import Job
 from transformer.families.registry import known_names
 from transformer.hub.files import Offer, size
 from transformer.hub.settings import Hub
@@ -33,12 +32,23 @@ def draw(take: Take) -> None:
 
 @part(run_every=_EVERY)
 def _fetched(take: Take) -> None:
-    """Draws the progress of a download, twice a second; its end draws the whole page again."""
+    """Draws the progress of a download, twice a second; its end opens the model and draws the whole page."""
     question = hub_models.question()
-    if question.download is None:
+    if (download := question.download) is None:
         session.rerun()
-    else:
-        _progress(question, question.download, take)
+        return
+    if download.complete:
+        name = question.name
+        hub_models.ask("")
+        take(name)
+        session.rerun()
+    if download.failed:
+        question.problem, question.download = download.failed, None
+        session.rerun()
+    there, total = size(download.done), size(download.total)
+    share = min(download.done / max(download.total, 1), 1.0)
+    st.progress(share, f"Downloading {plain(question.name)}: {there} of {total}")
+    st.button("Cancel", on_click=hub_models.ask, args=("",), key="hub.cancel")
 
 
 @part
@@ -120,19 +130,3 @@ def _offer(question: HubQuestion, offer: Offer) -> None:
 def _ask(text: str) -> None:
     address = _ADDRESS.fullmatch(text.strip())
     hub_models.ask(address[1] if address else text.strip().strip("/"))
-
-
-def _progress(question: HubQuestion, download: Job[bool], take: Take) -> None:
-    """Shows the progress of the download, and opens the model when the download ends."""
-    if download.complete:
-        name = question.name
-        hub_models.ask("")
-        take(name)
-        session.rerun()
-    if download.failed:
-        question.problem, question.download = download.failed, None
-        session.rerun()
-    there, total = size(download.done), size(download.total)
-    share = min(download.done / max(download.total, 1), 1.0)
-    st.progress(share, f"Downloading {plain(question.name)}: {there} of {total}")
-    st.button("Cancel", on_click=hub_models.ask, args=("",), key="hub.cancel")

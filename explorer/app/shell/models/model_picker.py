@@ -72,7 +72,7 @@ def _about(source: ModelHandle) -> tuple[str, str]:
     if not card.license or not card.good_at:
         return card.trouble, source.runs
     licence = card.license_name or card.license.upper().replace("-", " ")
-    languages = "" if source.named_by_languages else source.languages
+    languages = "" if source.title == source.languages else source.languages
     nbytes = (source.path / WEIGHTS_FILE).stat().st_size
     told = " · ".join(filter(None, (languages, card.good_at, card.trouble)))
     return told, f"{size(nbytes)} on disk · {licence} · {source.runs}"
