@@ -66,11 +66,6 @@ class HubQuestion:
     unreachable: bool = False  # whether the Hub did not answer
     download: Job[bool] | None = None  # the download that this visitor waits for
 
-    @property
-    def is_open(self) -> bool:
-        """Whether the Hub has not been asked yet."""
-        return bool(self.name) and self.pressed and self.offer is None and not self.problem
-
     def look(self) -> None:
         """Asks the Hub, and blocks until it answers."""
         from transformer.hub.fetch import look

@@ -12,7 +12,7 @@ import time
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import product
 from pathlib import Path
@@ -53,16 +53,18 @@ _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]{0,38}[A-Za-z0-9])?")
 
 
+@dataclass(eq=False)
 class Log:
     """A log of JSON lines that another process writes; each line is read once."""
 
-    def __init__(self, path: Path) -> None:
-        self._path, self._read, self._steps = path, 0, list[TrainingStep]()
-        self._lock = threading.Lock()
+    path: Path
+    _read: int = 0
+    _steps: list[TrainingStep] = field(default_factory=list)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def steps(self) -> list[TrainingStep]:
         """The steps up to now; none if the file does not exist yet."""
-        with self._lock, suppress(OSError), self._path.open("rb") as file:
+        with self._lock, suppress(OSError), self.path.open("rb") as file:
             file.seek(self._read)
             content = file.read()
             complete = content[: content.rfind(b"\n") + 1]
@@ -205,6 +207,7 @@ def nbytes_of(*folders: Path) -> int:
     return total
 
 
+@dataclass(eq=False)
 class Workshop:
     """The run of a server, if there is one, for all its visitors.
 
@@ -212,9 +215,8 @@ class Workshop:
     another run, which replaces it.
     """
 
-    def __init__(self) -> None:
-        self.run: TrainingRun | None = None
-        self._lock = threading.Lock()
+    run: TrainingRun | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def start(self, visitor: str, plan: Plan, pairs: Pairs | None = None) -> None:
         """Begins a run; ValueError if it cannot begin, which says why in one sentence."""

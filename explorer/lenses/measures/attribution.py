@@ -99,11 +99,12 @@ def _direction(
 
 
 def _read(model: Network, run: Translation, step: int, direction: Tensor) -> Iterator[tuple[Heads, Tensor]]:
-    """The attentions from the decoder's end, each with the direction there (`pulled`)."""
+    """The attentions from the decoder's end, each with the direction there, which reads the same number."""
     norm = stream.final_norm(model, run, "decoder")
     for each in reversed(stream.written(model, run, "decoder")):
         for passed in (norm, each.norm):
-            direction = direction if passed is None else passed.pulled(direction, step)
+            if passed is not None:
+                direction = passed.centred(passed.gain * direction) / passed.spread[step]
         norm = None
         if each.kind is not None:
             yield Heads(model, run, each.kind, each.sublayer.layer), direction

@@ -87,10 +87,6 @@ class FixedNorm(NamedTuple):
         """(…, d_model) of a part of what entered where the divisor is ``spread``, without β."""
         return self.gain * self.centred(part) / spread
 
-    def pulled(self, direction: Tensor, place: int) -> Tensor:
-        """(d_model,) a direction after the norm, as the one before it that reads the same number."""
-        return self.centred(self.gain * direction) / self.spread[place]
-
 
 class Heads:
     """All heads of an attention of a run and what they write, in float64; errors as ``recorded``."""

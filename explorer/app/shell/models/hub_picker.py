@@ -65,7 +65,8 @@ def _panel() -> None:
 
 def _form(question: HubQuestion) -> None:
     reason = hub_models.closed()
-    if question.is_open and reason is None:
+    not_asked = question.pressed and question.offer is None and not question.problem
+    if question.name and not_asked and reason is None:
         with st.spinner("Asking the Hub"):
             question.look()
     blocked = reason is not None or question.unreachable

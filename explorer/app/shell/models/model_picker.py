@@ -113,18 +113,17 @@ def _pick_language(source: Source, now: State) -> None:
     more = {"labelled": True, "disabled": named is not None}
     if not source.names_pair:
         told = "This model translates into several languages, so each text starts with the one you choose."
-        choose("language", "Translate into", found, chosen, _take_language, help=told, **more)
+        take = partial(_take_language, [], 0)
+        choose("language", "Translate into", found, chosen, take, help=told, **more)
         return
     sides = chosen.split()
     for side, label in enumerate(("Translate from", "Into")):
         told = "This model is told both languages: the text begins with its own, the output with the other."
-        take = partial(_take_side, sides, side)
+        take = partial(_take_language, sides, side)
         choose(f"language.{side}", label, found, sides[side], take, help=told, **more)
 
 
-def _take_language(language: str) -> None:
-    session.change(language=language, **session.FRESH)
-
-
-def _take_side(sides: list[str], side: int, language: str) -> None:
-    _take_language(" ".join([*sides[:side], language, *sides[side + 1 :]]))
+def _take_language(sides: list[str], side: int, language: str) -> None:
+    """Takes a language in the place of one of those that the model is told."""
+    told = " ".join([*sides[:side], language, *sides[side + 1 :]])
+    session.change(language=told, **session.FRESH)
