@@ -138,7 +138,7 @@ class ModelHandle(Source):
         """The codes of its two languages; empty if the card does not name two."""
         return languages_of(self.path) or ()
 
-    @property
+    @Fact
     def languages(self) -> str:
         """Its languages, such as "English → German"; empty as above."""
         return languages_in_words(self.codes)
