@@ -200,12 +200,12 @@ def end(
     """Draws the end of the page, wherever it is called: what to look at next, and what the signs mean."""
     with st.container(key="end"):
         with st.container(horizontal=True, vertical_alignment="center"):
-            place = sitemap.at(page, now.view)
+            place = sitemap.PLACES[sitemap.at(page, now.view)]
             if session.current().lesson is None:  # it has a way on of its own
-                after = sitemap.after(place)
                 with st.container(key="next", width="content"):
-                    menu.link(after, f"Next: {sitemap.title(after)}", ":material/arrow_forward:", "content")
-            if not refused and sitemap.exports(place):
+                    told = f"Next: {sitemap.PLACES[place.after].title}"
+                    menu.link(place.after, told, ":material/arrow_forward:", "content")
+            if not refused and place.export:
                 page_export()
         if signs := labels.signs(tokens):
             st.caption(signs)

@@ -55,7 +55,7 @@ def pick_model(now: State, page: str = sitemap.HOME) -> Source | None:
     source = known.get(name) or Imported(name)
     _load(source)
     with place:
-        if drawn := sitemap.draws(sitemap.at(page, now.view)):
+        if drawn := sitemap.PLACES[sitemap.at(page, now.view)].draws:
             st.caption(f"Drawn here: {drawn}.")
         elif isinstance(source, ModelHandle):
             line, more = _about(source)
