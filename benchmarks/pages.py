@@ -160,28 +160,27 @@ def translating(*, model: Model = "en-de", repeats: Repeats = 9) -> int:
         with tempfile.TemporaryDirectory() as folder, chromium() as browser:
             path = Path(folder) / "live.html"
             path.write_text(content, "utf-8")
-            _measure_live(browser, path, translator, name, repeats)
+            tab, start = browser.new_page(), time.perf_counter()
+            tab.goto(path.as_uri())
+            while not tab.evaluate("document.documentElement.dataset.engine === 'ready'"):
+                time.sleep(0.01)
+            took, room = time.perf_counter() - start, _largest(browser)
+            print(f"{name}: ready and compared in {took:.2f} s, {room:.0f} MB")
+            for asked in ASKED:
+                python = []
+                for _ in range(repeats):
+                    start = time.perf_counter()
+                    written = translator.translate(asked, capture=False)
+                    python.append(1000 * (time.perf_counter() - start))
+                tab.evaluate(ASK, asked)
+                answers = [tab.evaluate(ASK, asked) for _ in range(repeats)]
+                painted, own = (min(each[i] for each in answers) for i in (0, 2))
+                ratio = (
+                    f"{own:.0f} ms with every head; Python {min(python):.0f} ms: × {own / min(python):.2f}"
+                )
+                lengths = f"{len(translator.ids(asked)) + 1} → {len(written.steps)} tokens"
+                print(f"  {lengths}: {ratio}; painted {painted:.0f} ms after Enter", flush=True)
     return 0
-
-
-def _measure_live(browser: Browser, path: Path, model: Translator, name: str, repeats: int) -> None:
-    tab, start = browser.new_page(), time.perf_counter()
-    tab.goto(path.as_uri())
-    while not tab.evaluate("document.documentElement.dataset.engine === 'ready'"):
-        time.sleep(0.01)
-    print(f"{name}: ready and compared in {time.perf_counter() - start:.2f} s, {_largest(browser):.0f} MB")
-    for text in ASKED:
-        python = []
-        for _ in range(repeats):
-            start = time.perf_counter()
-            written = model.translate(text, capture=False)
-            python.append(1000 * (time.perf_counter() - start))
-        tab.evaluate(ASK, text)
-        answers = [tab.evaluate(ASK, text) for _ in range(repeats)]
-        painted, own = (min(each[i] for each in answers) for i in (0, 2))
-        ratio = f"{own:.0f} ms with every head; Python {min(python):.0f} ms: × {own / min(python):.2f}"
-        lengths = f"{len(model.ids(text)) + 1} → {len(written.steps)} tokens"
-        print(f"  {lengths}: {ratio}; painted {painted:.0f} ms after Enter", flush=True)
 
 
 def _largest(browser: Browser) -> float:

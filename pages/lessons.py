@@ -61,7 +61,23 @@ def show() -> None:
             _row(after)
     for text in wrong:
         st.warning(plain(text), icon=":material/warning:")
-    _keep()
+    st.markdown("##### Keep your progress")
+    st.caption(_KEPT)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        label, name = "Your name, if your teacher asks for the file", session.visit().student
+        control = session.control("student", name, lambda text: setattr(session.visit(), "student", text))
+        st.text_input(label, name, max_chars=progress.MOST_STUDENT, width=300, **control)
+        st.download_button(
+            "Save progress",
+            progress.written(session.visit().lesson_notes, session.visit().student),
+            "attention-lessons.json",
+            "application/json",
+            icon=":material/download:",
+            disabled=not session.visit().lesson_notes,
+            on_click="ignore",
+        )
+        control = session.control("progress", None, _take)
+        st.file_uploader("Open saved progress (JSON)", type=["json"], max_upload_size=1, width=420, **control)
     _class()
 
 
@@ -129,26 +145,6 @@ def _take(file: Any) -> None:
     session.visit().lesson_notes, session.visit().student = notes, student
     if unread:
         session.notice(f"What the file says of these lessons cannot be read: {', '.join(unread)}.")
-
-
-def _keep() -> None:
-    st.markdown("##### Keep your progress")
-    st.caption(_KEPT)
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        label, name = "Your name, if your teacher asks for the file", session.visit().student
-        control = session.control("student", name, lambda text: setattr(session.visit(), "student", text))
-        st.text_input(label, name, max_chars=progress.MOST_STUDENT, width=300, **control)
-        st.download_button(
-            "Save progress",
-            progress.written(session.visit().lesson_notes, session.visit().student),
-            "attention-lessons.json",
-            "application/json",
-            icon=":material/download:",
-            disabled=not session.visit().lesson_notes,
-            on_click="ignore",
-        )
-        control = session.control("progress", None, _take)
-        st.file_uploader("Open saved progress (JSON)", type=["json"], max_upload_size=1, width=420, **control)
 
 
 @part

@@ -114,8 +114,15 @@ def _take_target(target: str) -> None:
 def open_sentence(source: Source, now: State) -> View | None:
     """Translates the sentence of the state and fits the cursor and the heads to it; None after a refusal."""
     sentences, text = examples.passage(source, now)
-    if len(sentences) > 1:
-        _fit_sentence(len(sentences), now)
+    if (many := len(sentences)) > 1:  # which is shown if there is none of that number, and how many are
+        most = examples.MOST_SENTENCES
+        if many > most and now.sentence != AS_ONE:
+            kept = "the others stay in the field"
+            session.notice(f"This text has {many:,} sentences: the first {most} are translated, {kept}.")
+        last = min(many, most) - 1
+        if now.sentence is not None and now.sentence > last:
+            session.notice(f"This text has {many:,} sentences; sentence {last + 1} is shown.")
+            session.resolve(sentence=last)
     asked = runs.request(now, source, text)
     does = "Translating" if source.task == "translate" else "Writing"
     try:
@@ -136,15 +143,3 @@ def open_sentence(source: Source, now: State) -> View | None:
     at = fit_position("source token", now.source, len(translation.source_tokens))
     session.resolve(step=opened.opening.step if step is None else step, source=at, **heads)
     return opened
-
-
-def _fit_sentence(count: int, now: State) -> None:
-    """Says which sentence is shown if there is none of that number, and how many of a very long text are."""
-    most = examples.MOST_SENTENCES
-    if count > most and now.sentence != AS_ONE:
-        kept = "the others stay in the field"
-        session.notice(f"This text has {count:,} sentences: the first {most} are translated, {kept}.")
-    last = min(count, most) - 1
-    if now.sentence is not None and now.sentence > last:
-        session.notice(f"This text has {count:,} sentences; sentence {last + 1} is shown.")
-        session.resolve(sentence=last)

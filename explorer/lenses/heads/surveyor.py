@@ -193,32 +193,28 @@ class Surveyor:
 
     def run(self) -> Iterator[int]:
         """Reads gold pairs, then sentences; yields the number of sentences read. To stop, leave the loop."""
+        model = self._translator
         for number, todo in enumerate(self._todo, start=1 + self.total - len(self._todo)):
             try:
                 if isinstance(todo, Line):
-                    self._read(todo)
+                    first, whole = len(self._lines) < SENTENCES, {*self._profilers} == {*AttentionKind}
+                    run = todo.run(model, residual=first)
+                    shares = alti(model.model, run).source.sum(1)[1:-1].tolist() if first and whole else []
+                    w_o = model.model.output_projection
+                    readings = {kind: HeadsOfKind.of(run, kind, w_o) for kind in self._profilers}
+                    with self._lock:
+                        self._lines.append(todo)
+                        self._shares += shares
+                        for kind, reading in readings.items():
+                            self._profilers[kind].add(reading, run.labels(kind))
                 else:
-                    links = self._alignments.links(self._translator, todo)
+                    links = self._alignments.links(model, todo)
                     with self._lock:
                         self._alignments.take(links, todo)
                         self._aligned.append(as_line(todo))
             except (InputError, DataError):
                 self._skipped += 1
             yield max(0, number)
-
-    def _read(self, line: Line) -> None:
-        translator, first = self._translator, len(self._lines) < SENTENCES
-        run = line.run(translator, residual=first)
-        projections = translator.model.output_projection
-        readings = {kind: HeadsOfKind.of(run, kind, projections) for kind in self._profilers}
-        shares: list[float] = []
-        if first and {*self._profilers} == {*AttentionKind}:
-            shares = alti(translator.model, run).source.sum(1)[1:-1].tolist()
-        with self._lock:
-            self._lines.append(line)
-            self._shares += shares
-            for kind, reading in readings.items():
-                self._profilers[kind].add(reading, run.labels(kind))
 
     def survey(self) -> Survey:
         """The results so far; ValueError if no sentence with a choice for every kind has been read yet."""
