@@ -88,7 +88,7 @@ Keys = np.ndarray  # a number of each key; an effect is not a number where nothi
 STRETCH = 3  # fewest steps in a row with a low share of the source that make a warning
 
 
-@part
+@part()
 def show(opened: View) -> None:
     """The answer, one row of one head, and, folded, the reasons and the shares of the source."""
     now = session.current()

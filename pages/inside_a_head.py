@@ -162,7 +162,7 @@ def frame(name: str, contents: Contents, look: Look) -> None:
                 slot(f"{name}.{place}")
 
 
-@part
+@part()
 def save(opened: View, kind: str) -> None:
     """One button for the figures of a step, as they are at the moment when it is opened."""
     now = session.current()

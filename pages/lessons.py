@@ -147,7 +147,7 @@ def _take(file: Any) -> None:
         session.notice(f"What the file says of these lessons cannot be read: {', '.join(unread)}.")
 
 
-@part
+@part()
 def _class() -> None:
     """Draws the table of a class from its files, which are read here and not kept."""
     with st.expander("For a teacher: a class in one table", icon=":material/groups:"):

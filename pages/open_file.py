@@ -72,7 +72,7 @@ def _open_sample() -> None:
     models.open_file("sample.npz", file)
 
 
-@part
+@part()
 def _upload() -> None:
     key = session.control("upload", tuple(session.visit().files))["key"]
     file = st.file_uploader("NPZ file", type=["npz"], key=key)

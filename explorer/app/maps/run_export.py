@@ -38,7 +38,7 @@ KEY = "export.run"
 _SEEN, PAPER = "the view as seen", "a figure for a paper"
 
 
-@part
+@part()
 def run_export(
     scene: Scene,  # the linked view
     # returns Plotly forms of figures that the linked view draws itself, by their visible names

@@ -20,7 +20,7 @@ from explorer.app.address.encodings import ENCODINGS
 from explorer.app.address.parameters import parse
 from explorer.app.server import examples, hosted, hub_models
 from explorer.app.server.loading import Loading
-from explorer.app.server.source import FILE, NEEDS_MODEL, Samples, Source
+from explorer.app.server.source import FILE, NEEDS_MODEL, Source
 from explorer.app.server.stores import Fact, Residents
 from explorer.figures.base.labels import display
 from explorer.lenses.words.languages import languages_in_words, languages_of
@@ -118,10 +118,6 @@ class ModelHandle(Source):
         return {kind: tuple(chosen.get(kind, (layers - 1, 0))) for kind, (layers, _) in self.sizes.items()}
 
     @property
-    def samples(self) -> Samples:
-        return self.beside(examples.read)
-
-    @property
     def stated(self) -> ModelConfig | None:
         try:
             return self.config if self.description or self.resident else self.beside(config_in)
@@ -196,10 +192,6 @@ class Imported(Source):
 
     path = None
     has_model = False
-
-    @property
-    def samples(self) -> Samples:
-        return examples.read(None)
 
     @property
     def translation(self) -> Translation:

@@ -15,7 +15,7 @@ import transformer
 from explorer.app.address import session
 from explorer.app.address.kinds import BEAM, SAMPLE
 from explorer.app.address.state import State
-from explorer.app.server import hosted, models
+from explorer.app.server import examples, hosted, models
 from explorer.app.server.models import Imported
 from explorer.app.server.queue import turns
 from explorer.app.server.source import Source
@@ -130,7 +130,7 @@ def translate(request: Request, progress: Progress = NOBODY, whole: bool = False
     """
     source = request.source
     if source.has_model and not (whole or models.loading.done):
-        first = source.samples.examples[0].text
+        first = examples.of(source).examples[0].text
         if request == Request(source, first, "greedy", None) and (shipped := source.beside(shipped_run)):
             return shipped
     hosted.check(request.text, request.target, decode=request.decode)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,10 +12,8 @@ import transformer
 from explorer.app.server.stores import Fact
 from explorer.lenses.heads.survey import surveyed
 from explorer.lenses.words.alignment import Aligner
-from explorer.linked.view.strips import Example
 from transformer.config import Head, ModelConfig
 from transformer.storage.description import read_header
-from transformer.text.pairs import SentencePair
 
 T = TypeVar("T")
 FILE = "imported: "
@@ -24,16 +21,6 @@ FILE = "imported: "
 NEEDS_MODEL = "This needs the model, which an imported file does not hold: choose a model on the left."
 _USUAL = ("eng_", "__en__", "en_"), ("deu_", "__de__", "de_", "<2de>")
 """How the pieces of English and German begin."""
-
-
-@dataclass(frozen=True)
-class Samples:
-    """The example sentences of a model."""
-
-    examples: tuple[Example, ...]  # in their order on the page; the usual ones without a readable file
-    are_its: bool  # whether they were written for this very model
-    problem: str | None  # what is wrong with the file, in one sentence
-    task: tuple[SentencePair, ...]  # held-out pairs of the toy task that the model learned
 
 
 class Source(ABC):
@@ -59,11 +46,6 @@ class Source(ABC):
     @abstractmethod
     def default_heads(self) -> dict[str, Head]:
         """The heads that open first, by kind: from `heads.json`, otherwise measured on a few sentences."""
-
-    @property
-    @abstractmethod
-    def samples(self) -> Samples:
-        """Its example sentences."""
 
     @property
     def stated(self) -> ModelConfig | None:

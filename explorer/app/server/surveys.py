@@ -34,7 +34,7 @@ def sample(name: str = "tatoeba-en-de.tsv.gz") -> tuple[Line, ...]:
 
 def sample_of(source: Source) -> tuple[Line, ...]:
     """The pairs that a model is measured on: held-out ones of its toy task, else the bundled sentences."""
-    if task := source.samples.task:
+    if task := examples.of(source).task:
         return tuple(Line(pair.source, pair.target) for pair in task)
     return sample(languages.sample_of(source.path).data)
 
@@ -74,7 +74,7 @@ def lines_of(
 @remembered(KEPT)
 def run_of(source: Source, lines: tuple[Line, ...]) -> Job[Survey]:
     """The survey of some sentences, new if nobody has asked for it yet; KeyError if the model only writes."""
-    gold = [] if source.samples.task or source.pieces else pairs.linked(source)
+    gold = [] if examples.of(source).task or source.pieces else pairs.linked(source)
     return survey_job(source.translator(), lines, gold)
 
 

@@ -62,8 +62,8 @@ def below_box(source: Source, now: State) -> None:
         prompts(source, now)
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="examples"):
         pickers.examples(examples.offered(source, now.text), new_text)
-        if source.samples.problem is not None:
-            st.caption(f":material/warning: {refusal(source.samples.problem)}", width="content")
+        if (problem := examples.of(source).problem) is not None:
+            st.caption(f":material/warning: {refusal(problem)}", width="content")
         if now.target is None:
             draw_again(now)
         own_translation(now, source)
@@ -136,7 +136,7 @@ def open_sentence(source: Source, now: State) -> View | None:
         return None
     example = None if asked.target is not None or asked.changes else examples.example_of(source, text)
     opened, first = View(asked, translation, example), {}
-    if example is not None and source.samples.are_its:
+    if example is not None and examples.of(source).are_its:
         first = {"cross": (example.claim.layer, example.claim.head)}
     heads = fit_heads(now, source, first)
     step = fit_position("step", now.step, len(translation.target_tokens))

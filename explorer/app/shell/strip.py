@@ -241,7 +241,7 @@ def built(
             session.rerun()  # the strip says so, too
 
 
-@part
+@part()
 def _question(opened: View, question: Question, at: Viewpoint, step: tuple[str, int]) -> None:
     """Draws a question, and after a choice its answer."""
     try:

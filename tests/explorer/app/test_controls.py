@@ -197,7 +197,7 @@ def refusing(error: str) -> AppTest:
 
         from explorer.app.controls.parts import part
 
-        @part
+        @part()
         def refuses() -> None:
             import torch
 
@@ -206,7 +206,7 @@ def refusing(error: str) -> AppTest:
             raise torch.OutOfMemoryError if error == "OutOfMemoryError" else errors[error]("2 * 3 is a _sum_")
 
         refuses()
-        part(st.write, run_every=60)("after")
+        part(run_every=60)(st.write)("after")
 
     return AppTest.from_function(script, kwargs={"error": error}).run()
 

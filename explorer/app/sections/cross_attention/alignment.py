@@ -85,7 +85,7 @@ def show(opened: View) -> None:
     section(opened)
 
 
-@part
+@part()
 def section(opened: View) -> None:
     now = session.current()
     rules = LinkRules.of(opened, now)

@@ -38,7 +38,7 @@ V = TypeVar("V")
 Runs = dict[str, Translation]
 
 
-@part
+@part()
 def show(opened: View) -> None:
     now, text = session.current(), opened.request.text
     notices = st.empty()

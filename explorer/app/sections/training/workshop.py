@@ -44,9 +44,9 @@ def show() -> None:
     with refusals():
         run = workshop().run
         if run is None or run.outcome:
-            part(ended)(run)
+            part()(ended)(run)
         else:
-            part(going, run_every=1.0)(run)
+            part(run_every=1.0)(going)(run)
 
 
 def going(run: TrainingRun) -> None:

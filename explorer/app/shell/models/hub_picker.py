@@ -51,7 +51,7 @@ def _fetched(take: Take) -> None:
     st.button("Cancel", on_click=hub_models.ask, args=("",), key="hub.cancel")
 
 
-@part
+@part()
 def _panel() -> None:
     """Draws the form; the start of a download draws the whole page again."""
     question = hub_models.question()

@@ -16,7 +16,7 @@ from app_pages import write_language_model
 from closed_form import CASES
 from sources import named
 
-from explorer.app.server import memory, models, studies, surveys
+from explorer.app.server import examples, memory, models, studies, surveys
 from explorer.app.server.cells import written
 from explorer.app.server.examples import text_on
 from explorer.app.server.hub_models import fitting
@@ -134,7 +134,7 @@ WITH_EXAMPLES = sorted(path.parent.name for path in models.BUNDLED.glob("*/examp
 @pytest.mark.parametrize("name", WITH_EXAMPLES)
 def test_a_bundled_model_fulfils_what_its_examples_claim_and_every_target_word_has_a_gloss(name: str):
     model = load_translator(models.BUNDLED / name)
-    for example in models.find(name).samples.examples:
+    for example in examples.of(models.find(name)).examples:
         claim, run = example.claim, model.translate(example.text)
         step, place = claim_step(example, run.target_tokens), find_word(run.source_tokens, claim.source)
         assert None not in (step, place)
@@ -150,7 +150,7 @@ def test_a_bundled_model_fulfils_what_its_examples_claim_and_every_target_word_h
 
 
 def test_a_model_opens_on_its_own_first_example_or_that_of_the_usual_one():
-    first = {name: models.find(name).samples.examples for name in (*WITH_EXAMPLES, "positions/rotary")}
+    first = {name: examples.of(models.find(name)).examples for name in (*WITH_EXAMPLES, "positions/rotary")}
     assert first["positions/rotary"] == first["en-de"] != first[models.DEFAULT]
     assert {name: text_on(models.find(name), None) for name in first} == {n: first[n][0].text for n in first}
     assert text_on(None, "Own words.") == "Own words."
@@ -164,7 +164,7 @@ CLOSE = 1e-5
 def test_the_shipped_run_is_the_first_example_as_the_bundled_model_computes_it():
     shipped = shipped_run(MODEL)
     assert shipped is not None, "The model or the example changed: run `python -m explorer survey`."
-    fresh = load_translator(MODEL).translate(models.find(MODEL.name).samples.examples[0].text)
+    fresh = load_translator(MODEL).translate(examples.of(models.find(MODEL.name)).examples[0].text)
     for name in ("source_text", "text", "source_tokens", "decoder_input_tokens", "target_tokens", "method",
                  "model", "config", "notes"):  # fmt: skip
         assert getattr(shipped, name) == getattr(fresh, name)
