@@ -14,7 +14,7 @@ import time
 import urllib.request
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -91,15 +91,6 @@ def served(
     finally:
         running.terminate()
         running.wait(timeout=20)
-
-
-@contextmanager
-def proxied(processes: int) -> Iterator[Served]:
-    """So many processes of the app behind nginx."""
-    with ExitStack() as stack:
-        started = [stack.enter_context(served()) for _ in range(processes)]
-        pids = tuple(each.pids[0] for each in started)
-        yield Served(stack.enter_context(proxy([each.url for each in started])), pids)
 
 
 @contextmanager

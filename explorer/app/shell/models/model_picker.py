@@ -53,7 +53,11 @@ def pick_model(now: State, page: str = sitemap.HOME) -> Source | None:
         texts = {each: known[each].label if each in known else each for each in names}
         choose("model", "Model", texts, name, take_model, labelled=True)
     source = known.get(name) or Imported(name)
-    _load(source)
+    # a model whose files alone do not say which languages it knows is loaded; errors are reported later
+    with suppress(KeyError, ValueError, OSError):
+        if isinstance(source, ModelHandle) and source.description is None and not source.resident:
+            with st.spinner(waiting.loads(source)):
+                _ = source.default_heads
     with place:
         if drawn := sitemap.PLACES[sitemap.at(page, now.view)].draws:
             st.caption(f"Drawn here: {drawn}.")
@@ -94,14 +98,6 @@ def take_model(name: str) -> None:
         opens = models.find(now.model or next(iter(models.available()))).default_heads
     chosen = {kind: None if head == opens.get(kind) else head for kind, head in shown.items()}
     session.change(model=name, source=None, **chosen)
-
-
-def _load(source: Source) -> None:
-    """Loads a model whose files alone do not say which languages it knows; errors are reported later."""
-    with suppress(KeyError, ValueError, OSError):
-        if isinstance(source, ModelHandle) and source.description is None and not source.resident:
-            with st.spinner(waiting.loads(source)):
-                _ = source.default_heads
 
 
 def _pick_language(source: Source, now: State) -> None:
