@@ -80,8 +80,8 @@ def _explained(opened: View) -> tuple[str, str]:
 
 
 now = frame.open_page("app")
-frame.heading("app", now)
 source = pick_model(now)
+frame.heading("app", now, source)
 if source is not None:
     with st.container(key="top"):
         sentence.sentence_box(source, now)

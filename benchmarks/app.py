@@ -81,7 +81,16 @@ def app(*, model: Model = "en-pt", repeats: Repeats = 5) -> int:
                 compare(what, ours, theirs, "s", 1.15, name)
         texts = {n: text_of(load_translator(MODELS / model), n) for n in (13, 32, 64)}
         with served() as own, served(BARE) as bare:
-            _compare_enter(browser, own.url, bare.url, model, repeats)
+            page = visit(browser, f"{own.url}/?model={model}", READY)
+            reference = visit(browser, bare.url, BARE_READY)
+            ours, theirs = [], []
+            for i in range(repeats):
+                text = f"{(word := WORDS[i % 7])} saw a new house in the city last year."
+                shown = f"document.querySelector('.lv-strip-source .lv-word').textContent === '{word}'"
+                ours.append(enter(page, "Sentence to translate", text, f"{READY} && {shown}"))
+                titled = _titled(f"e.textContent.startsWith('{text}')")
+                theirs.append(enter(reference, "Sentence", text, titled))
+            compare("Enter to painted", ours, theirs, "ms", 2, "a bare page")
             for tokens, text in texts.items():
                 reference = visit(browser, f"{bare.url}/?tokens={tokens}", BARE_READY)
                 place = urlencode({"model": model, "text": text, "step": 1})
@@ -107,17 +116,6 @@ def _first_pictures(browser: Browser, script: str, ready: str, *arguments: str) 
         first = seconds(there.url)
         seconds(f"{there.url}/{OWN_TEXT}")
         return first, seconds(there.url)
-
-
-def _compare_enter(browser: Browser, url: str, bare: str, name: str, repeats: int) -> None:
-    page, reference = visit(browser, f"{url}/?model={name}", READY), visit(browser, bare, BARE_READY)
-    ours, theirs = [], []
-    for i in range(repeats):
-        text = f"{(word := WORDS[i % 7])} saw a new house in the city last year."
-        painted = f"{READY} && document.querySelector('.lv-strip-source .lv-word').textContent === '{word}'"
-        ours.append(enter(page, "Sentence to translate", text, painted))
-        theirs.append(enter(reference, "Sentence", text, _titled(f"e.textContent.startsWith('{text}')")))
-    compare("Enter to painted", ours, theirs, "ms", 2, "a bare page")
 
 
 def _bare_steps(page: Page, count: int) -> list[float]:
@@ -229,7 +227,19 @@ def long(*, model: Model = "en-de", repeats: Repeats = 5, only: str = "") -> int
                 for more in ({}, *OTHER_VIEWS.get(page, ())):
                     _opened(browser, there.url, page, places[256] | more)
         if only in ("", "clicks"):
-            _compare_clicks(browser, there.url, places, repeats)
+            taken: dict[str, list[list[float]]] = {"a step": [], "a click on a cell": [], "another head": []}
+            for n in (256, 32):
+                cursor = {"step": 10, "source": 10}
+                tab, _ = _watched(browser, _address(there.url, sitemap.HOME, places[n] | cursor))
+                taken["a step"].append(steps(tab, repeats))
+                taken["a click on a cell"].append([_cell_click(tab, 1 - 2 * (i % 2)) for i in range(repeats)])
+                tab.context.close()
+                address = _address(there.url, "cross_attention", places[n] | {"step": 10})
+                tab, wire = _watched(browser, address)
+                taken["another head"].append([_tile_click(tab, wire, i % 8) for i in range(repeats)])
+                tab.context.close()
+            for what, (ours, reference) in taken.items():
+                compare(f"{what}, 256 tokens", ours, reference, "ms", 2, "32 tokens")
         if only in ("", "longest"):
             for page in sitemap.PAGES:
                 _opened(browser, there.url, page, places[1024])
@@ -274,21 +284,6 @@ def _rest(page: Page, wire: Wire) -> None:
         before = wire.received
         page.wait_for_timeout(700)
     page.wait_for_function(RESTS, timeout=300_000)
-
-
-def _compare_clicks(browser: Browser, url: str, places: dict[int, dict[str, Any]], repeats: int) -> None:
-    """Compares steps, clicks on cells and changes of head at 256 tokens with those at 32."""
-    taken: dict[str, list[list[float]]] = {"a step": [], "a click on a cell": [], "another head": []}
-    for n in (256, 32):
-        page, _ = _watched(browser, _address(url, sitemap.HOME, places[n] | {"step": 10, "source": 10}))
-        taken["a step"].append(steps(page, repeats))
-        taken["a click on a cell"].append([_cell_click(page, 1 - 2 * (i % 2)) for i in range(repeats)])
-        page.context.close()
-        page, wire = _watched(browser, _address(url, "cross_attention", places[n] | {"step": 10}))
-        taken["another head"].append([_tile_click(page, wire, i % 8) for i in range(repeats)])
-        page.context.close()
-    for what, (ours, reference) in taken.items():
-        compare(f"{what}, 256 tokens", ours, reference, "ms", 2, "32 tokens")
 
 
 def _cell_click(page: Page, rows: int) -> float:

@@ -14,8 +14,9 @@ import time
 import urllib.request
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -81,29 +82,15 @@ def served(
         command, cwd=ROOT, env=os.environ | compiled | variables, stdout=log, stderr=log
     )
     try:
-        while not _answers(url):
+        answers = False
+        while not answers:
+            with suppress(OSError), urllib.request.urlopen(f"{url}/_stcore/health", timeout=1) as reply:
+                answers = reply.status == 200
             time.sleep(0.05)
         yield Served(url, (running.pid,))
     finally:
         running.terminate()
         running.wait(timeout=20)
-
-
-def _answers(url: str) -> bool:
-    try:
-        with urllib.request.urlopen(f"{url}/_stcore/health", timeout=1) as reply:
-            return bool(reply.status == 200)
-    except OSError:
-        return False
-
-
-@contextmanager
-def proxied(processes: int) -> Iterator[Served]:
-    """So many processes of the app behind nginx."""
-    with ExitStack() as stack:
-        started = [stack.enter_context(served()) for _ in range(processes)]
-        pids = tuple(each.pids[0] for each in started)
-        yield Served(stack.enter_context(proxy([each.url for each in started])), pids)
 
 
 @contextmanager
@@ -219,18 +206,10 @@ class Wire:
 
     def _listen(self, link: WebSocket) -> None:
         down, up = (zlib.compressobj(wbits=-12, memLevel=5) for _ in range(2))
+        link.on("framereceived", partial(self._count, "received", down))
+        link.on("framesent", partial(self._count, "sent", up))
 
-        def receive(data: str | bytes) -> None:
-            self.received += _size(down, data)
-
-        def send(data: str | bytes) -> None:
-            self.sent += _size(up, data)
-
-        link.on("framereceived", receive)
-        link.on("framesent", send)
-
-
-def _size(deflate: zlib._Compress, data: str | bytes) -> int:
-    content = data.encode() if isinstance(data, str) else data
-    size = len(deflate.compress(content)) + len(deflate.flush(zlib.Z_SYNC_FLUSH)) - 4
-    return size + next((header for below, header in HEADER if size < below), 10)
+    def _count(self, way: str, deflate: zlib._Compress, data: str | bytes) -> None:
+        content = data.encode() if isinstance(data, str) else data
+        size = len(deflate.compress(content)) + len(deflate.flush(zlib.Z_SYNC_FLUSH)) - 4
+        vars(self)[way] += size + next((header for below, header in HEADER if size < below), 10)

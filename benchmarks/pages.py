@@ -132,7 +132,14 @@ def _measure_run(
     beside = ""
     if bertviz:
         start = time.process_time()
-        other = len(_bertviz_page(run).encode())
+        assert run.attention is not None
+        weights = {
+            f"{kind}_attention": [torch.tensor(run.attention.weights(kind, i))[None] for i in range(layers)]
+            for kind, (layers, _) in run.config.sizes.items()
+        }
+        tokens = {"encoder_tokens": list(run.source_tokens), "decoder_tokens": list(run.decoder_input_tokens)}
+        drawn = import_module("bertviz").model_view(**weights, **tokens, html_action="return")
+        other = len(str(drawn.data).encode())
         took = time.process_time() - start
         beside = f"; BertViz {other / 1000:.0f} kB ({other / size:.1f} ×), written in {took:.1f} s"
     label = f"{name}, {len(run.source_tokens)} → {len(run.target_tokens)} tokens"
@@ -141,17 +148,6 @@ def _measure_run(
         f"{first:.1f} s, a step {step:.1f} ms, another head {head:.0f} ms{beside}",
         flush=True,
     )
-
-
-def _bertviz_page(run: Translation) -> str:
-    """BertViz's page of all heads of a run."""
-    assert run.attention is not None
-    weights = {
-        f"{kind}_attention": [torch.tensor(run.attention.weights(kind, i))[None] for i in range(layers)]
-        for kind, (layers, _) in run.config.sizes.items()
-    }
-    tokens = {"encoder_tokens": list(run.source_tokens), "decoder_tokens": list(run.decoder_input_tokens)}
-    return str(import_module("bertviz").model_view(**weights, **tokens, html_action="return").data)
 
 
 def translating(*, model: Model = "en-de", repeats: Repeats = 9) -> int:
@@ -164,28 +160,27 @@ def translating(*, model: Model = "en-de", repeats: Repeats = 9) -> int:
         with tempfile.TemporaryDirectory() as folder, chromium() as browser:
             path = Path(folder) / "live.html"
             path.write_text(content, "utf-8")
-            _measure_live(browser, path, translator, name, repeats)
+            tab, start = browser.new_page(), time.perf_counter()
+            tab.goto(path.as_uri())
+            while not tab.evaluate("document.documentElement.dataset.engine === 'ready'"):
+                time.sleep(0.01)
+            took, room = time.perf_counter() - start, _largest(browser)
+            print(f"{name}: ready and compared in {took:.2f} s, {room:.0f} MB")
+            for asked in ASKED:
+                python = []
+                for _ in range(repeats):
+                    start = time.perf_counter()
+                    written = translator.translate(asked, capture=False)
+                    python.append(1000 * (time.perf_counter() - start))
+                tab.evaluate(ASK, asked)
+                answers = [tab.evaluate(ASK, asked) for _ in range(repeats)]
+                painted, own = (min(each[i] for each in answers) for i in (0, 2))
+                ratio = (
+                    f"{own:.0f} ms with every head; Python {min(python):.0f} ms: × {own / min(python):.2f}"
+                )
+                lengths = f"{len(translator.ids(asked)) + 1} → {len(written.steps)} tokens"
+                print(f"  {lengths}: {ratio}; painted {painted:.0f} ms after Enter", flush=True)
     return 0
-
-
-def _measure_live(browser: Browser, path: Path, model: Translator, name: str, repeats: int) -> None:
-    tab, start = browser.new_page(), time.perf_counter()
-    tab.goto(path.as_uri())
-    while not tab.evaluate("document.documentElement.dataset.engine === 'ready'"):
-        time.sleep(0.01)
-    print(f"{name}: ready and compared in {time.perf_counter() - start:.2f} s, {_largest(browser):.0f} MB")
-    for text in ASKED:
-        python = []
-        for _ in range(repeats):
-            start = time.perf_counter()
-            written = model.translate(text, capture=False)
-            python.append(1000 * (time.perf_counter() - start))
-        tab.evaluate(ASK, text)
-        answers = [tab.evaluate(ASK, text) for _ in range(repeats)]
-        painted, own = (min(each[i] for each in answers) for i in (0, 2))
-        ratio = f"{own:.0f} ms with every head; Python {min(python):.0f} ms: × {own / min(python):.2f}"
-        lengths = f"{len(model.ids(text)) + 1} → {len(written.steps)} tokens"
-        print(f"  {lengths}: {ratio}; painted {painted:.0f} ms after Enter", flush=True)
 
 
 def _largest(browser: Browser) -> float:

@@ -237,8 +237,9 @@ class Session:
                     raise FailedError("a script that does not compile")
                 if self._finished in (_WHOLE, _PART):
                     self._lose()
-                if self._finished == _WHOLE:
-                    self._forget()
+                if self._finished == _WHOLE:  # a browser forgets the oldest messages after some runs
+                    for key in list(self._cache)[: max(0, len(self._cache) - 60)]:
+                        del self._cache[key]
             case "delta":
                 self._draw(message.delta)
 
@@ -253,11 +254,6 @@ class Session:
         self._box, self._view = (None if each and lost(*each) else each for each in (self._box, self._view))
         there = {*self.controls, *(each[0] for each in (self._box, self._view) if each)}
         self._values = {key: each for key, each in self._values.items() if key in there}
-
-    def _forget(self) -> None:
-        """Forgets the oldest messages, as a browser does after some runs."""
-        for key in list(self._cache)[: max(0, len(self._cache) - 60)]:
-            del self._cache[key]
 
     def _draw(self, delta: Delta) -> None:
         element = delta.new_element
@@ -274,19 +270,17 @@ class Session:
                 self._box = (element.text_input.id, delta.fragment_id)
                 self._fresh.add(self._box)
             case "bidi_component":
-                self._take_part(element.bidi_component, delta.fragment_id)
-
-    def _take_part(self, part: Any, fragment: str) -> None:
-        if part.component_name.endswith("linked_view_feeder"):
-            head = part.json[:400]
-            trace, name = _TRACE.search(head), re.search(r'"name": "([^"]+)"', head)
-            assert trace, head
-            assert name, head
-            found = hashlib.sha256(part.json.encode()).hexdigest()[:16]
-            self.feeds[name[1]] = trace[1], found, time.perf_counter()
-            if name[1] == "strips":
-                self.strips = json.loads(part.json)[0]
-        elif part.component_name.endswith("linked_view"):
-            self.shown = json.loads(part.json)[0]
-            self._view = (part.id, fragment)
-            self._fresh.add(self._view)
+                part = element.bidi_component
+                if part.component_name.endswith("linked_view_feeder"):
+                    head = part.json[:400]
+                    trace, name = _TRACE.search(head), re.search(r'"name": "([^"]+)"', head)
+                    assert trace, head
+                    assert name, head
+                    found = hashlib.sha256(part.json.encode()).hexdigest()[:16]
+                    self.feeds[name[1]] = trace[1], found, time.perf_counter()
+                    if name[1] == "strips":
+                        self.strips = json.loads(part.json)[0]
+                elif part.component_name.endswith("linked_view"):
+                    self.shown = json.loads(part.json)[0]
+                    self._view = (part.id, delta.fragment_id)
+                    self._fresh.add(self._view)

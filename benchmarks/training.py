@@ -38,14 +38,6 @@ SHAPES = {
 """Sizes of a model, and positions of a batch: the bundled model's, and the paper's two (table 3)."""
 
 
-def config_of(shape: str) -> TransformerConfig:
-    """The config of a shape, pre-norm."""
-    sizes = dict(SHAPES[shape][0])
-    layers = sizes.pop("n_layers")
-    layered = {"n_encoder_layers": layers, "n_decoder_layers": layers}
-    return TransformerConfig.from_dict({**sizes, **layered, "norm": "pre"})
-
-
 class PlainTransformer(nn.Module):
     """``nn.Transformer`` with tied embeddings and sinusoids, as in its tutorials."""
 
@@ -152,7 +144,10 @@ def training(
     torch.set_num_threads(threads)
     warnings.filterwarnings("ignore", message="enable_nested_tensor")
     torch.manual_seed(0)
-    device, config, positions = choose_device(), config_of(shape), SHAPES[shape][1]
+    device, (sizes, positions) = choose_device(), SHAPES[shape]
+    layers = dict.fromkeys(("n_encoder_layers", "n_decoder_layers"), sizes["n_layers"])
+    sizes = {name: size for name, size in sizes.items() if name != "n_layers"}
+    config = TransformerConfig.from_dict({**sizes, **layers, "norm": "pre"})
     options = TrainingOptions(steps=100_000, batch_positions=positions)
     data = made_up_pairs(4 * positions, config.vocab_size)
     first = list(islice(data.batches(positions, options.seed), steps + warm_up))

@@ -16,11 +16,11 @@ from collections import Counter
 from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import IO, Annotated, Any
+from typing import Annotated, Any
 
 from websockets.exceptions import WebSocketException
 
-from benchmarks.browser import Served, proxied, served
+from benchmarks.browser import Served, proxy, served
 from benchmarks.session import FailedError, SaidError, Session
 from benchmarks.timing import percentile
 from explorer.app.address import sitemap
@@ -67,11 +67,6 @@ class Seen:
     wrong: Counter[str] = field(default_factory=Counter)  # what belongs to something else
     failed: Counter[str] = field(default_factory=Counter)
     said: Counter[str] = field(default_factory=Counter)  # what pages refuse in a sentence
-
-    @property
-    def requests(self) -> int:
-        """Number of answers."""
-        return sum(map(len, self.seconds.values()))
 
     def compare(self, key: tuple[str, ...], session: Session) -> None:
         """Notes the figures on a screen; wrong if the same question was answered in another way."""
@@ -193,7 +188,10 @@ def load(*, visitors: Visitors = 50, seconds: float = 120, processes: int = 1, r
     rest: seconds after which memory is read again
     """
     with ExitStack() as stack:
-        there = stack.enter_context(served() if processes == 1 else proxied(processes))
+        each = [stack.enter_context(served()) for _ in range(processes)]
+        pids = tuple(one.pids[0] for one in each)
+        url = each[0].url if processes == 1 else stack.enter_context(proxy([one.url for one in each]))
+        there = Served(url, pids)
         texts = sentences(0)
         few = {sort: list(itertools.islice(texts, 7)) for sort in dict.fromkeys(SORTS)}
         for _ in range(3 * processes):  # the model and the modules of both pages are loaded
@@ -213,13 +211,14 @@ def _measured(there: Served, visitors: int, seconds: float, quiet: Seen, rest: f
     before, used, began = there.memory(), there.processor(), time.perf_counter()
     seen = asyncio.run(visit(there.url, visitors, seconds, sentences(1)))
     took, used = time.perf_counter() - began, there.processor() - used
-    print(f"{visitors} visitors, {took:.0f} s, {seen.requests:,} answers; seconds beside a visitor's alone:")
+    answers = sum(map(len, seen.seconds.values()))
+    print(f"{visitors} visitors, {took:.0f} s, {answers:,} answers; seconds beside a visitor's alone:")
     for what, found in seen.seconds.items():
         base, late = statistics.median(quiet.seconds[what]), percentile(found, 0.95)
         verdict = "ok" if late < GOALS[what] else "over"
         middle = f"p50 {percentile(found, 0.5):6.3f} ({percentile(found, 0.5) / base:5.1f} ×)"
         print(f"  {what:<14} {len(found):5} ×  {middle}  p95 {late:6.3f} ({late / base:5.1f} ×)  {verdict}")
-    print(f"  processor: {used / took:.2f} cores, {1000 * used / seen.requests:.0f} ms an answer")
+    print(f"  processor: {used / took:.2f} cores, {1000 * used / answers:.0f} ms an answer")
     crowded = there.memory()
     time.sleep(rest)
     left = there.memory()
@@ -400,7 +399,10 @@ def soak(*, minutes: float = 60, visitors: Visitors = 10, seed: int = 1) -> int:
     os.environ["TRANSFORMER_HOSTED"] = "on"
     with tempfile.TemporaryFile("w+") as log, served(log=log) as there:
         seen, looks = asyncio.run(_soaked(there, minutes, visitors, seed))
-        ends = _tracebacks(log)
+        log.seek(0)
+        lines = COLOUR.sub("", log.read()).splitlines()
+        traces = [number for number, line in enumerate(lines) if "Traceback (most" in line]
+        ends = Counter(next(filter(RAISED.match, lines[at + 1 :]), "") for at in traces)  # their last lines
     _faults({"did": seen.did, "refused in a sentence": seen.said})
     faulty = _faults({"failed": seen.failed, "wrong": seen.wrong, "tracebacks of the server": ends})
     settled = looks[6:] or looks
@@ -432,11 +434,3 @@ async def _soaked(
     await asyncio.gather(*(each.stay(ends) for each in everybody))
     watching.cancel()
     return seen, looks
-
-
-def _tracebacks(log: IO[str]) -> Counter[str]:
-    """The last lines of the tracebacks in a log."""
-    log.seek(0)
-    lines = COLOUR.sub("", log.read()).splitlines()
-    traces = [number for number, line in enumerate(lines) if "Traceback (most" in line]
-    return Counter(next(filter(RAISED.match, lines[at + 1 :]), "") for at in traces)

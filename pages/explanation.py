@@ -88,7 +88,7 @@ Keys = np.ndarray  # a number of each key; an effect is not a number where nothi
 STRETCH = 3  # fewest steps in a row with a low share of the source that make a warning
 
 
-@part
+@part()
 def show(opened: View) -> None:
     """The answer, one row of one head, and, folded, the reasons and the shares of the source."""
     now = session.current()
@@ -98,7 +98,12 @@ def show(opened: View) -> None:
         pickers.head_picker(kind, getattr(now, kind), opened.source)
         pickers.row_picker(opened, kind, cells_of(opened, now)[kind][0])
     step = min(now.step or 0, len(opened.translation.steps) - 1)
-    measures.check_length(opened)
+    longest = max(len(opened.translation.source_tokens), len(opened.translation.target_tokens))
+    if longest > measures.MOST_TOKENS:
+        raise lenses.UnmeasuredError(
+            "The model runs again without each token, for at most "
+            f"{measures.MOST_TOKENS} tokens a side; here are {longest:,}. Choose a shorter text."
+        )
     if now.lesson is None:
         answer(opened, step)
     one_row(opened, now, kind, step)

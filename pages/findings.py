@@ -40,10 +40,6 @@ def show() -> None:
         return
     if now.study:
         inform(plain(f"There is no study “{now.study}” here; these are the ones that there are."))
-    _list()
-
-
-def _list() -> None:
     st.html(_STYLE)
     documents = sorted(
         ((studies.study(name), name) for name in studies.known()), key=lambda each: each[0].topic

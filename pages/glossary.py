@@ -71,7 +71,7 @@ def _entry(
     explained = _CODE.sub(r"<code>\1</code>", escape(told))
     return (
         f"<dt>{escape(word)}{forms}</dt><dd>{explained} "
-        f'<a data-see="{see}" href="{path}{query}">{escape(sitemap.title(see))}</a></dd>'
+        f'<a data-see="{see}" href="{path}{query}">{escape(sitemap.PLACES[see].title)}</a></dd>'
     )
 
 

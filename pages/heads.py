@@ -67,9 +67,9 @@ def show() -> None:
         menu.finding(f"{source.name}/importance")
     frame.show_notices(now)
     if _wanted(run) and stays(run):
-        part(_reading, run_every=_TICK)(run)
+        part(run_every=_TICK)(_reading)(run)
     else:
-        part(_body)(source, run)
+        part()(_body)(source, run)
 
 
 def _kind(has: Any) -> str:

@@ -130,7 +130,9 @@ def look_at(at: HeadSelection, now: State) -> Look:
         key = int(np.argmax(inside.view.weights[0])) if now.key is None else min(now.key, last)
     drawn = slice(*window_around(last + 1, key))
     look = Look(at.opened, inside, key, drawn, notation(now.notation, at.kind))
-    return replace(look, outcome=what_if.outcome(look, now.what_if))
+    name, number = what_if.fitted(look, now.what_if)
+    outcome = what_if.ARITHMETIC[name].compute(look, number) if name else None  # None: the model's own
+    return replace(look, outcome=outcome)
 
 
 def contents(look: Look, now: State) -> dict[str, Contents]:
@@ -160,7 +162,7 @@ def frame(name: str, contents: Contents, look: Look) -> None:
                 slot(f"{name}.{place}")
 
 
-@part
+@part()
 def save(opened: View, kind: str) -> None:
     """One button for the figures of a step, as they are at the moment when it is opened."""
     now = session.current()

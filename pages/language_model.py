@@ -94,7 +94,7 @@ def pick_model(now: State) -> Source | None:
     with st.sidebar:
         place = st.container()
         menu.draw()
-    names = {name: each.title for name, each in models.language_models().items()}
+    names = {name: each.title for name, each in models.catalogue().items() if each.writes}
     if not names:
         return None
     name = fit_model(None if now.model in models.available() else now.model, names)

@@ -61,7 +61,23 @@ def show() -> None:
             _row(after)
     for text in wrong:
         st.warning(plain(text), icon=":material/warning:")
-    _keep()
+    st.markdown("##### Keep your progress")
+    st.caption(_KEPT)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        label, name = "Your name, if your teacher asks for the file", session.visit().student
+        control = session.control("student", name, lambda text: setattr(session.visit(), "student", text))
+        st.text_input(label, name, max_chars=progress.MOST_STUDENT, width=300, **control)
+        st.download_button(
+            "Save progress",
+            progress.written(session.visit().lesson_notes, session.visit().student),
+            "attention-lessons.json",
+            "application/json",
+            icon=":material/download:",
+            disabled=not session.visit().lesson_notes,
+            on_click="ignore",
+        )
+        control = session.control("progress", None, _take)
+        st.file_uploader("Open saved progress (JSON)", type=["json"], max_upload_size=1, width=420, **control)
     _class()
 
 
@@ -93,7 +109,13 @@ def _row(lesson: Lesson, number: str = "") -> None:
             link(lesson, 0, f"{number}{lesson.title}")
             st.caption(plain(lesson.purpose))
             if lesson.is_check and _done(lesson) >= len(lesson.steps):
-                st.caption(_wrong(lesson))
+                told = list[str]()  # which questions were not answered right; not what is right
+                for step, note in sorted(session.visit().lesson_notes[lesson.name].items()):
+                    if not note:
+                        told.append(f"Step {step + 1} was not answered.")
+                    elif not note.right:
+                        told.append(f"Step {step + 1} was not right: {note.asked} You chose {note.chose}.")
+                st.caption("  \n".join(map(plain, told)) or "Every answer was right.")
         hour = f" · {_HOUR}" * lesson.first_hour
         st.caption(f"{lesson.minutes} min{hour} · {_state(lesson)}", width=320)
 
@@ -102,29 +124,14 @@ def _state(lesson: Lesson) -> str:
     done, steps = _done(lesson), len(lesson.steps)
     if not done:
         return f"{steps} steps"
-    if lesson.is_check:
-        return _score() if done >= steps else f"{done} of {steps} steps seen"
-    answers = progress.answers(session.visit().lesson_notes[lesson.name])
+    notes = session.visit().lesson_notes
+    if lesson.is_check and done >= steps:  # what both found: "before 4 → after 7 of 8 right"
+        ended = [each for each in checks().values() if _done(each) >= len(each.steps)]
+        right = " → ".join(f"{each.name} {progress.score(notes, each.name) or 0}" for each in ended)
+        return f"{right} of {len(ended[0].steps)} right"
+    answers = [] if lesson.is_check else progress.answers(notes[lesson.name])
     right = f" · {sum(answers)} of {len(answers)} answers right" if answers else ""
     return f":material/check: done{right}" if done >= steps else f"{done} of {steps} steps seen{right}"
-
-
-def _wrong(check: Lesson) -> str:
-    """Which questions of a check that is done were not answered right; not what is right."""
-    told = list[str]()
-    for step, note in sorted(session.visit().lesson_notes[check.name].items()):
-        if not note:
-            told.append(f"Step {step + 1} was not answered.")
-        elif not note.right:
-            told.append(f"Step {step + 1} was not right: {note.asked} You chose {note.chose}.")
-    return "  \n".join(map(plain, told)) or "Every answer was right."
-
-
-def _score() -> str:
-    """What the checks that are done found: "before 4 → after 7 of 8 right"."""
-    ended = [each for each in checks().values() if _done(each) >= len(each.steps)]
-    right = (f"{each.name} {progress.score(session.visit().lesson_notes, each.name) or 0}" for each in ended)
-    return f"{' → '.join(right)} of {len(ended[0].steps)} right"
 
 
 def _take(file: Any) -> None:
@@ -140,27 +147,7 @@ def _take(file: Any) -> None:
         session.notice(f"What the file says of these lessons cannot be read: {', '.join(unread)}.")
 
 
-def _keep() -> None:
-    st.markdown("##### Keep your progress")
-    st.caption(_KEPT)
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        label, name = "Your name, if your teacher asks for the file", session.visit().student
-        control = session.control("student", name, lambda text: setattr(session.visit(), "student", text))
-        st.text_input(label, name, max_chars=progress.MOST_STUDENT, width=300, **control)
-        st.download_button(
-            "Save progress",
-            progress.written(session.visit().lesson_notes, session.visit().student),
-            "attention-lessons.json",
-            "application/json",
-            icon=":material/download:",
-            disabled=not session.visit().lesson_notes,
-            on_click="ignore",
-        )
-        control = session.control("progress", None, _take)
-        st.file_uploader("Open saved progress (JSON)", type=["json"], max_upload_size=1, width=420, **control)
-
-
-@part
+@part()
 def _class() -> None:
     """Draws the table of a class from its files, which are read here and not kept."""
     with st.expander("For a teacher: a class in one table", icon=":material/groups:"):

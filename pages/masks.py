@@ -99,7 +99,7 @@ def show(opened: View) -> None:
     explorer(Scene(strips_only("masks", kind), opened, (kind,), above=above, beside=beside))
 
 
-@part
+@part()
 def batch(opened: View, kind: str) -> None:
     """Several sentences as one rectangle; the pictures are those of one of them."""
     now = session.current()

@@ -31,6 +31,7 @@ with for_pytorch("open_file"):
     from transformer.exports.npz import model_digest
     from transformer.view import AS_RECORDED
 
+_NOWHERE = dict.fromkeys(("step", "source", *models.KINDS))
 _GIVEN = (
     "The model here reads the sentence and is given the translation of the file, so every picture is "
     "computed and verified here. What the file merely records, such as log-probabilities, plays no part."
@@ -71,28 +72,38 @@ def _open_sample() -> None:
     models.open_file("sample.npz", file)
 
 
-@part
+@part()
 def _upload() -> None:
     key = session.control("upload", tuple(session.visit().files))["key"]
     file = st.file_uploader("NPZ file", type=["npz"], key=key)
     if file is None:
         return
     opened = models.open_file(file.name, file.getvalue())
-    session.rerun(model=opened.name, changes=(), off=(), **_nowhere(), **opened.selection)
-
-
-def _nowhere() -> dict[str, None]:
-    return dict.fromkeys(("step", "source", *models.KINDS))
+    session.rerun(model=opened.name, changes=(), off=(), **_NOWHERE, **opened.selection)
 
 
 def _opened(file: Imported) -> None:
-    run = file.translation
+    run, trace = file.translation, file.translation.attention
+    assert trace is not None
     shown = (text if len(text) <= 300 else f"{text[:300]}…" for text in (run.source_text, run.text))
     st.markdown(f"**{plain(file.name.removeprefix(FILE))}**")
     st.markdown(" → ".join(map(plain, shown)))
     size = f"{len(run.source_tokens)} → {len(run.target_tokens)} tokens"
     st.caption(plain(f"{size} · {run.method} · model {run.model} ({norm_name(run.config.placement)})"))
-    _trace(file)
+    with st.spinner("Checking every head of the file"):
+        report = trace.audit()
+    verdict = badge(report)
+    room = f"{trace.nbytes / 2**20:.1f} MiB in memory"
+    st.markdown(f"{verdict['text']} · {room}", help=plain(str(verdict["title"])))
+    rows = [
+        f"| {plain(check.name.removesuffix(AS_RECORDED))} | "
+        f"{labels.scientific(check.value)} | {labels.scientific(check.limit)} | "
+        f"{'as recorded' if check.name.endswith(AS_RECORDED) else 'computed again'} | "
+        f"{'✓' if check.passed else '✗'} |"
+        for check in report.checks
+    ]
+    with st.expander("Checks"):
+        st.markdown("\n".join(["| check | worst | limit | how | |", "|---|---|---|---|---|", *rows]))
     with st.container(horizontal=True, vertical_alignment="center"):
         known = as_params(State(model=file.name, **dict[str, Any](file.selection)))
         st.page_link("app.py", label="Show it", icon=":material/visibility:", query_params=known)
@@ -103,27 +114,7 @@ def _opened(file: Imported) -> None:
 def _close(name: str) -> None:
     session.visit().files.pop(name, None)
     if session.current().model == name:
-        session.change(model=None, text=None, target=None, decode="greedy", **_nowhere())
-
-
-def _trace(file: Imported) -> None:
-    trace = file.translation.attention
-    assert trace is not None
-    with st.spinner("Checking every head of the file"):
-        report = trace.audit()
-    shown = badge(report)
-    st.markdown(
-        f"{shown['text']} · {trace.nbytes / 2**20:.1f} MiB in memory", help=plain(str(shown["title"]))
-    )
-    rows = [
-        f"| {plain(check.name.removesuffix(AS_RECORDED))} | "
-        f"{labels.scientific(check.value)} | {labels.scientific(check.limit)} | "
-        f"{'as recorded' if check.name.endswith(AS_RECORDED) else 'computed again'} | "
-        f"{'✓' if check.passed else '✗'} |"
-        for check in report.checks
-    ]
-    with st.expander("Checks"):
-        st.markdown("\n".join(["| check | worst | limit | how | |", "|---|---|---|---|---|", *rows]))
+        session.change(model=None, text=None, target=None, decode="greedy", **_NOWHERE)
 
 
 def _again(file: Imported) -> None:
@@ -138,7 +129,10 @@ def _again(file: Imported) -> None:
     ways: dict[str, tuple[dict[str, str | None], str]] = {"Run it again": (file.selection, told)}
     if run.method != "forced":
         given = file.selection | {"decode": "greedy", "target": run.text}
-        ways["Compute its pictures"] = given, f"{_GIVEN}{_split(file)} {told}".strip()
+        pieces = models.find(run.model).translator().cut(run.text, "target").ids
+        others = " It splits this translation into other tokens than the file does."
+        split = others if pieces != tuple(run.target_ids) else ""
+        ways["Compute its pictures"] = given, f"{_GIVEN}{split} {told}".strip()
     for label, (asked, about) in ways.items():
         st.page_link(
             "app.py",
@@ -149,14 +143,6 @@ def _again(file: Imported) -> None:
             ),
             help=about or None,
         )
-
-
-def _split(file: Imported) -> str:
-    """Remark for a model here that splits the translation into other tokens."""
-    run = file.translation
-    if models.find(run.model).translator().cut(run.text, "target").ids == tuple(run.target_ids):
-        return ""
-    return " It splits this translation into other tokens than the file does."
 
 
 show()

@@ -164,17 +164,15 @@ def show() -> None:
         st.markdown(f"##### {heading}")
         for number, item in enumerate(items):
             with st.container(key=f"paper-row-{heading.lower()}-{number}"):
-                _row(item)
-
-
-def _row(item: PaperItem) -> None:
-    left, middle, right = st.columns([1.3, 3.2, 1.9], gap="medium", vertical_alignment="center")
-    left.markdown(f"**{item.name.replace('_i', '$_i$')}**")
-    middle.markdown(f"{item.says}" + (f"\n\n${item.formula}$" if item.formula else ""))
-    with right:
-        for label, address in item.links:
-            page, _, query = address.partition("?")
-            menu.link(page, label, ":material/arrow_forward:", "content", **dict(parse_qsl(query)))
+                left, middle, right = st.columns([1.3, 3.2, 1.9], gap="medium", vertical_alignment="center")
+                left.markdown(f"**{item.name.replace('_i', '$_i$')}**")
+                middle.markdown(f"{item.says}" + (f"\n\n${item.formula}$" if item.formula else ""))
+                with right:
+                    for label, address in item.links:
+                        page, _, query = address.partition("?")
+                        menu.link(
+                            page, label, ":material/arrow_forward:", "content", **dict(parse_qsl(query))
+                        )
 
 
 show()

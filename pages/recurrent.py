@@ -166,7 +166,7 @@ def translate(now: State, source: Source) -> View:
         return View(asked, runs.translate(asked, teller, whole=True), None)
 
 
-@part
+@part()
 def alignments() -> None:
     """A recurrent twin's cross-attention beside the Transformer's, and its score in numbers."""
     now = session.current()
@@ -313,7 +313,7 @@ def table(terms: ScoreTerms) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-@part
+@part()
 def path_length() -> None:
     """How many steps lie between two tokens, through a recurrent network and through attention."""
     now = session.current()

@@ -41,6 +41,7 @@ with for_pytorch("training"):
     from explorer.app.server.source import Source
     from explorer.app.server.view import View
     from explorer.app.shell import menu, sections
+    from explorer.app.shell.changed import none
     from explorer.app.shell.page import open_sentence_page, with_model
     from explorer.app.shell.sentence import own_translation
 
@@ -64,7 +65,6 @@ session.adopt()
 if session.current().view == "here":
     workshop.show()
 else:  # training sees the model as it is: no change holds
-    no_change = lambda _: False  # noqa: E731
-    opened = open_sentence_page("training", own_translation, changes=no_change, target=reference)
+    opened = open_sentence_page("training", own_translation, changes=none, target=reference)
     if opened is not None:
         with_model(opened, show)

@@ -20,7 +20,7 @@ with for_pytorch("whole_model"):
     import streamlit as st
 
     from explorer.app.address import State, session
-    from explorer.app.controls import inform, options, panel, pickers, plain
+    from explorer.app.controls import inform, panel, pickers, plain
     from explorer.app.maps.explorer import Scene, explorer
     from explorer.app.maps.looking import Looks
     from explorer.app.sections.whole_model import parts as part_of_model
@@ -91,7 +91,7 @@ def model(at: Inspected) -> None:
         pickers.choose("part", "Part", names, at.part, texts=True)
     if in_layer(at.part):
         with layer:
-            layers = options.layers(config.stacks[at.side].n_layers)
+            layers = {i: f"layer {i + 1}" for i in range(config.stacks[at.side].n_layers)}
             pickers.choose("layer", "Layer", layers, at.layer, texts=True)
     encoder, decoder = boxes(config, run.trace.embeddings["encoder"].positions is not None)
     depths = [stack.n_layers for stack in config.stacks.values()]

@@ -62,14 +62,13 @@ def by_keyword(source: str, names: dict[str, set[str]]) -> Iterator[str]:
 
 
 def test_what_decides_a_kept_value_is_given_by_its_place():
-    # `per_run` and `per_model` tell values apart by these arguments, not by those that are given by keyword.
+    # `remembered` tells values apart by these arguments, not by those that are given by keyword.
     kept = {
         node.name: {each.arg for each in node.args.kwonlyargs}
         for path in files(APP)
         for node in ast.walk(parse(path.read_text()))
         if isinstance(node, ast.FunctionDef)
-        and {getattr(getattr(each, "func", None), "id", "") for each in node.decorator_list}
-        & {"per_run", "per_model"}
+        and "remembered" in {getattr(getattr(each, "func", None), "id", "") for each in node.decorator_list}
     }
     assert len(kept) > 20
     assert not [found for path in files(APP) for found in by_keyword(path.read_text(), kept)]

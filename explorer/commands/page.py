@@ -82,7 +82,9 @@ def page(
 
 def _opened(directory: Path, beam: BeamOptions, device: str) -> tuple[Run, Known]:
     """What makes the run of a text with a model, and what is known of the model."""
-    continues = _continues(directory)
+    continues = False
+    with suppress(ValueError):  # models of other families translate
+        continues = isinstance(read_config(directory), LanguageModelConfig)
     model = (load_language_model if continues else load_translator)(directory, device)
 
     def run(text: str, changes: Sequence[Intervention]) -> Translation:
@@ -90,13 +92,6 @@ def _opened(directory: Path, beam: BeamOptions, device: str) -> tuple[Run, Known
         return answer(text, interventions=changes, **asdict(beam))
 
     return run, Known.of(model, directory)
-
-
-def _continues(directory: Path) -> bool:
-    """Whether a directory holds a language model; models of other families translate."""
-    with suppress(ValueError):
-        return isinstance(read_config(directory), LanguageModelConfig)
-    return False
 
 
 def _write_all(file: Path, folder: Path, make: Callable[[str], tuple[Translation, str]]) -> int:

@@ -12,7 +12,7 @@ In a notebook, without a network:
     heatmap(view)
 """
 
-from explorer.figures.base.bars import next_token, next_token_spec, row_bars_spec, strongest
+from explorer.figures.base.bars import next_token, row_bars_spec, strongest
 from explorer.figures.base.style import to_json
 from explorer.figures.maps.heatmap import heatmap, heatmap_spec
 from explorer.figures.maps.lines import lines
@@ -24,7 +24,6 @@ __all__ = [
     "heatmap_spec",
     "lines",
     "next_token",
-    "next_token_spec",
     "overview_spec",
     "pooled_spec",
     "row_bars_spec",

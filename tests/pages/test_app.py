@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from explorer.app.address import sitemap
 from explorer.app.address.parameters import KEEP
-from explorer.app.server import models
+from explorer.app.server import examples, models
 from explorer.app.server.examples import text_on
 from explorer.figures.base import labels
 from transformer.hub.settings import HOSTED_VARIABLE
@@ -36,7 +36,7 @@ def press(at: AppTest, label: str) -> AppTest:
 def test_a_bare_address_opens_on_a_translated_sentence_and_then_names_its_model():
     at = bare()
     shown = "".join(chips(at)).replace("◦", "")
-    assert shown.startswith(models.find("en-pt").samples.examples[0].text.replace(" ", ""))
+    assert shown.startswith(examples.of(models.find("en-pt")).examples[0].text.replace(" ", ""))
     assert len(feeds(at)["strips"]["target"]) > 2
     at.text_input[0].set_value("The dog sleeps.").run()
     assert (at.query_params["model"], at.query_params["text"]) == ("en-pt", "The dog sleeps.")
@@ -159,7 +159,7 @@ def test_the_list_names_languages_and_a_pair_opens_with_its_first_example(
     line = next(each for each in at.caption if models.find(name).header.good_at in each.value)
     assert " MB" not in line.value
     assert "MB on disk · " in line.proto.help.replace("\\", "")
-    example = models.find(name).samples.examples[0]
+    example = examples.of(models.find(name)).examples[0]
     assert example.text in [each.value for each in at.text_input]
     assert at.session_state["state"].cross == (example.claim.layer, example.claim.head)
 

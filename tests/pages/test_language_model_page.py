@@ -42,7 +42,7 @@ def test_a_prompt_that_is_too_long_or_no_model_keeps_the_page(monkeypatch: pytes
     at = opened(prompt=" ".join(["one"] * (LONGEST + 1)))
     assert f"at most {LONGEST}" in said(at).replace("\\", "")
     assert at.text_input[0].value.startswith("one one")
-    monkeypatch.setattr(models, "language_models", dict)
+    monkeypatch.setattr(models, "catalogue", dict)
     assert "There is no language model here" in said(run(PAGE))
 
 

@@ -11,7 +11,7 @@ import pytest
 from app_pages import LINKED, charts, feeds, run, said, slots, view, words
 from streamlit.testing.v1 import AppTest
 
-from explorer.app.server import models
+from explorer.app.server import examples, models
 from explorer.app.shell import changed
 from explorer.lenses.what_if.controls import random_heads
 from transformer import Translator
@@ -300,7 +300,7 @@ def test_changes_that_cannot_be_read_are_named(text: str):
 
 
 def test_a_claim_about_an_example_is_made_for_the_model_as_it_is_only():
-    text = models.find("en-de").samples.examples[0].text
+    text = examples.of(models.find("en-de")).examples[0].text
     for more in ({}, {"changes": ABLATED}):
         assert (feeds(run(model="en-de", text=text, **more))["strips"]["claim"] is None) == bool(more)
 

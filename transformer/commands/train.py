@@ -22,7 +22,7 @@ from transformer.storage.card import training_card
 from transformer.storage.directory import NETWORKS
 from transformer.storage.files import UNFINISHED
 from transformer.text.kinds import at_least, one_of
-from transformer.text.pairs import DataError, SentencePair, read_pairs
+from transformer.text.pairs import SentencePair, read_pairs
 from transformer.text.tokenizer import Tokenizer
 from transformer.training import trainer as training
 from transformer.training.augment import MAKERS, augmented
@@ -175,8 +175,6 @@ def train(
         exported = workers.agree(vocabulary)
         data = encode_pairs(train_pairs, exported.tokenizer, weights).up_to(max_length)
         valid = encode_pairs(valid_pairs, exported.tokenizer).up_to(max_length)
-        if not len(data) or not len(valid):
-            raise DataError(f"No pair has at most {max_length} tokens per side; raise --max-length.")
         if workers.first and len(data) < len(train_pairs):
             left_out = f"{len(train_pairs) - len(data):,} pairs with more than {max_length} tokens"
             print(f"Left out {left_out} on a side.", file=sys.stderr)

@@ -18,7 +18,7 @@ LANGUAGE = re.compile(
 )
 is_language = LANGUAGE.fullmatch
 """A match if a piece names a language: `>>fra<<`, `__fr__`, `fra_Latn`, `fr_XX`, `<2fr>`."""
-_BYTE_PIECE = re.compile(r"<0x([0-9A-F]{2})>")
+BYTE_PIECE = re.compile(r"<0x([0-9A-F]{2})>")
 _UNKNOWN_PIECE = re.compile(r"▁?<unk:(.+)>", re.DOTALL)
 _LONGEST_UNKNOWN = 100
 _CUT_OFF = re.compile(rb"([\xc0-\xff]|[\xe0-\xff][\x80-\xbf]|[\xf0-\xff][\x80-\xbf]{2})\Z")
@@ -47,7 +47,7 @@ def is_special(piece: str) -> bool:
 
 def in_bytes(piece: str) -> bool:
     """True if a piece spells bytes of a character, as `<0xE2>` or `▁<0xE2><0x80>`."""
-    return unknown_text(piece) is None and _BYTE_PIECE.search(piece) is not None
+    return unknown_text(piece) is None and BYTE_PIECE.search(piece) is not None
 
 
 def is_punctuation(text: str) -> bool:
@@ -74,11 +74,11 @@ def readable(piece: str) -> str:
         return unknown
     if is_special(piece):
         return piece
-    text = _BYTE_PIECE.sub(_code, piece).replace(SPACE, " ").strip()
+    text = BYTE_PIECE.sub(byte_text, piece).replace(SPACE, " ").strip()
     return text.replace("  ", " ") or VISIBLE_SPACE
 
 
-def _code(byte: re.Match[str]) -> str:
+def byte_text(byte: re.Match[str]) -> str:
     value = int(byte[1], 16)
     return chr(value) if 0x20 < value < 0x7F else f" 0x{value:02X} "
 
@@ -88,7 +88,7 @@ def raw(piece: str) -> bytes:
     """What a piece spells, with its `▁`."""
     if (unknown := unknown_text(piece)) is not None:
         return (SPACE * piece.startswith(SPACE) + unknown).encode()
-    texts = _BYTE_PIECE.split(piece)  # texts, with the numbers of bytes between them
+    texts = BYTE_PIECE.split(piece)  # texts, with the numbers of bytes between them
     return b"".join(bytes.fromhex(each) if at % 2 else each.encode() for at, each in enumerate(texts))
 
 

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from transformer.text.pairs import SentencePair
+from transformer.text.pairs import DataError, SentencePair
 from transformer.text.tokenizer import SPECIAL_IDS, SpecialIds, Tokenizer
 
 POOL_PAIRS = 200_000
@@ -66,8 +66,10 @@ class EncodedPairs:
         return max(map(self.length, range(len(self))), default=1)
 
     def up_to(self, max_tokens: int) -> EncodedPairs:
-        """The pairs whose sides have at most `max_tokens` tokens each, with `</s>`."""
+        """The pairs whose sides have at most `max_tokens` tokens each, with `</s>`; DataError if none has."""
         rows = [row for row in range(len(self)) if self.length(row) <= max_tokens]
+        if not rows:
+            raise DataError(f"No pair has at most {max_tokens} tokens per side; raise --max-length.")
         weights = None if self.weights is None else array("f", (self.weights[row] for row in rows))
         source, target = ([side[row] for row in rows] for side in (self.source, self.target))
         return replace(self, source=source, target=target, weights=weights)

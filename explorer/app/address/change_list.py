@@ -42,15 +42,14 @@ def _write_off(off: Off) -> str:
 
 
 def _read_off(text: str) -> Off:
-    return tuple(_read(each) for each in text.split("~"))
-
-
-def _read(text: str) -> tuple[int, Intervention]:
-    place, _, written = text.partition(".")
-    changes = read_text(written)
-    if len(changes) != 1:
-        raise InterventionError("A change that is switched off follows its place in the list and a dot.")
-    return POSITION.read(place), changes[0]
+    found = []
+    for each in text.split("~"):
+        place, _, written = each.partition(".")
+        changes = read_text(written)
+        if len(changes) != 1:
+            raise InterventionError("A change that is switched off follows its place in the list and a dot.")
+        found.append((POSITION.read(place), changes[0]))
+    return tuple(found)
 
 
 CHANGES = Kind(read_text, write_text)

@@ -26,11 +26,6 @@ class Encoding:
         """On what it acts: "nowhere", "embeddings", "rotation" or "scores"."""
         return config.ENCODINGS[self.name].acts
 
-    @property
-    def called(self) -> str:
-        """What people call it."""
-        return self.title or self.name
-
 
 _TABLE = (
     Encoding(
@@ -107,6 +102,6 @@ ENCODINGS = {encoding.name: encoding for encoding in _TABLE}
 def twin_title(name: str) -> str:
     """What people call a twin or an encoding: `shaw-seed2` is "relative keys, seed 2"."""
     first, seed, number = name.partition("-seed")
-    title = ENCODINGS[first].called if first in ENCODINGS else first
+    title = (ENCODINGS[first].title if first in ENCODINGS else "") or first
     title = "sinusoidal (post-norm)" if first == "postnorm" else title
     return f"{title}, seed {number}" if seed else title

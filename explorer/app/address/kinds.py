@@ -7,13 +7,13 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from transformer.config import Head
 
 SAMPLE = "sample-"
 BEAM = "beam-"
-GOLD = ("sample", "file")
 LARGEST_BEAM, MOST_DRAWS = 8, 16
 HIDEABLE = ("special", "punctuation")
 """Tokens that a map can leave out."""
@@ -62,24 +62,19 @@ def numbers(*values: int) -> Kind:
 
 def whole(low: int, high: int, step: int = 1) -> Kind:
     """A whole number, clamped to a range and rounded down to a multiple of a step."""
-
-    def read(value: str) -> int:
-        if math.isnan(number := float(value)):
-            raise UnreadableError
-        return int(min(max(number, low), high)) // step * step
-
-    return Kind(read, ends=(low, high), step=step)
+    return Kind(partial(_clamped, low, high, step), ends=(low, high), step=step)
 
 
 def decimal(low: float, high: float, step: float = 0.01) -> Kind:
     """A number with at most two decimals, clamped to a range; a slider moves by a step."""
+    return Kind(partial(_clamped, low, high, None), "{:g}".format, ends=(low, high), step=step)
 
-    def read(value: str) -> float:
-        if math.isnan(number := float(value)):
-            raise UnreadableError
-        return round(min(max(number, low), high), 2)
 
-    return Kind(read, "{:g}".format, ends=(low, high), step=step)
+def _clamped(low: float, high: float, whole: int | None, value: str) -> float:
+    if math.isnan(number := float(value)):
+        raise UnreadableError
+    inside = min(max(number, low), high)
+    return round(inside, 2) if whole is None else int(inside) // whole * whole
 
 
 YES = Kind(lambda value: one_of("yes", "no").read(value) == "yes", lambda value: "yes")
@@ -120,17 +115,24 @@ def write_head(head: Head) -> str:
 HEAD = Kind(read_head, write_head)
 
 
-def read_decode(value: str) -> str:
-    if value == "greedy":
-        return value
-    for start, low, high in ((BEAM, 2, LARGEST_BEAM), (SAMPLE, 0, LARGEST_SEED)):
-        number = value.removeprefix(start)
-        if value.startswith(start) and number.isascii() and number.isdigit():
-            return f"{start}{min(max(int(number[:10]), low), high)}"
-    raise UnreadableError
+def numbered(*words: str, **ends: tuple[int, int]) -> Kind:
+    """One of some words, or one of some names with a number between its ends: `beam-4`."""
+
+    def read(value: str) -> str:
+        name, _, number = value.partition("-")
+        if value in words:
+            return value
+        if name not in ends or not (number.isascii() and number.isdigit()):
+            raise UnreadableError
+        low, high = ends[name]
+        return f"{name}-{min(max(int(number[:10]), low), high)}"
+
+    return Kind(read)
 
 
-DECODE = Kind(read_decode)
+DECODE = numbered("greedy", beam=(2, LARGEST_BEAM), sample=(0, LARGEST_SEED))
+GOLD_PAIR = numbered(sample=(1, 10**6), file=(1, 10**6))
+LINKS = numbered(mass=(0, 100), weight=(0, 100))
 
 
 def _read_pairs(value: str) -> HandLinks:
@@ -145,16 +147,6 @@ def _write_pairs(pairs: HandLinks) -> str:
 
 
 PAIRS = Kind(_read_pairs, _write_pairs)
-
-
-def _read_gold(value: str) -> str:
-    name, _, number = value.partition("-")
-    if name not in GOLD:
-        raise UnreadableError
-    return f"{name}-{read_position(number) + 1}"
-
-
-GOLD_PAIR = Kind(_read_gold)
 
 
 def _read_hide(value: str) -> tuple[str, ...]:
@@ -174,16 +166,6 @@ def _read_language(value: str) -> str:
 
 
 LANGUAGE = Kind(_read_language)
-
-
-def _read_links(value: str) -> str:
-    name, _, number = value.partition("-")
-    if name not in {"mass", "weight"} or not (number.isascii() and number.isdigit()):
-        raise UnreadableError
-    return f"{name}-{min(int(number[:4]), 100)}"
-
-
-LINKS = Kind(_read_links)
 
 
 def _read_more(value: str) -> tuple[Head, ...]:

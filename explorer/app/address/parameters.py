@@ -12,13 +12,6 @@ KEEP = {"keep": "session"}
 """The query of the menu's links: the page opens with the state of this session, which replaces it at once."""
 
 
-def _number(value: str) -> float | None:
-    try:
-        return float(value)
-    except ValueError:
-        return None
-
-
 def parse(
     # every value of every parameter; if a parameter is repeated, the last value counts
     params: Mapping[str, list[str]],
@@ -35,11 +28,12 @@ def parse(
             continue
         try:
             values[name] = kind.read(given[-1])
+            as_it_is = not kind.ends or values[name] == float(given[-1])
         except ValueError:
+            as_it_is = False
+        if len(given) > 1 or not as_it_is:
             unreadable.append(name)
-        if len(given) > 1 or (kind.ends and values.get(name) != _number(given[-1])):
-            unreadable.append(name)
-    return changed(State(), **values), list(dict.fromkeys(unreadable))
+    return changed(State(), **values), unreadable
 
 
 def carried(state: State) -> bool:

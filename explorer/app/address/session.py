@@ -84,7 +84,7 @@ CARRIED = (
 
 
 def need_app() -> None:
-    """Ends the script of a page that no app serves, see `state.run_declarations`."""
+    """Ends the script of a page that no app serves, see `lessons.asking`."""
     if get_script_run_ctx(suppress_warning=True) is None:
         raise UnservedError
 

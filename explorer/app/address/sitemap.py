@@ -4,10 +4,10 @@ It follows from the pages themselves: each declares itself by `PAGE = Page(…)`
 """
 
 import ast
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[3]
 HOME, LESSONS = "app", "lessons"
@@ -104,11 +104,25 @@ WRITES = "Watch a Transformer write what your text asks for, and see what it rea
 """What the first page is for with a model that does not translate."""
 
 
-@cache
-def place(name: str) -> Page | Section:
-    """A page, or a section of one: `training`, `training/loss`."""
-    page, _, view = name.partition("/")
-    return PAGES[page].sections[view] if view else PAGES[page]
+class Place(NamedTuple):
+    """A page or a section, as it stands among the others."""
+
+    name: str  # in its page's switch, or in the menu
+    title: str  # as a link calls it: `Training: loss`
+    draws: str  # whose pictures it shows, if not those of the model that is chosen in the menu
+    export: bool  # whether it offers one export for all its pictures
+    after: str  # the place that a reader would want after it: the next section, then the next page
+
+
+PLACES = dict[str, Place]()
+"""Every page and every section by its name, `training` and `training/loss`, in the order of reading."""
+for _page, _next in zip(PAGES, [*[*PAGES][1:], *PAGES], strict=False):
+    _own = PAGES[_page]
+    PLACES[_page] = Place(_own.name, _own.name, _own.draws, _own.export, _next)
+    _after = [*(f"{_page}/{view}" for view in _own.sections), _next][1:]
+    for (_view, _part), _following in zip(_own.sections.items(), _after, strict=True):
+        _shared = _part.draws or _own.draws, _part.export or _own.export
+        PLACES[f"{_page}/{_view}"] = Place(_part.name, f"{_own.name}: {_part.name}", *_shared, _following)
 
 
 @cache
@@ -124,36 +138,6 @@ def at(
 
 
 @cache
-def title(name: str) -> str:
-    """A place as a link calls it: `Training: loss`."""
-    page, _, view = name.partition("/")
-    return PAGES[page].name + (f": {place(name).name}" if view else "")
-
-
-@cache
-def draws(name: str) -> str:
-    """Whose pictures a place shows, if not those of the model that is chosen in the menu."""
-    return place(name).draws or PAGES[name.partition("/")[0]].draws
-
-
-@cache
-def exports(name: str) -> bool:
-    """Whether a place offers one export for all its pictures."""
-    return place(name).export or PAGES[name.partition("/")[0]].export
-
-
-@cache
-def after(name: str) -> str:
-    """The place that a reader would want after another one: the next section, then the next page."""
-    page, _, view = name.partition("/")
-    rest = [*PAGES[page].sections]
-    if view and view != rest[-1]:
-        return f"{page}/{rest[rest.index(view) + 1]}"
-    pages = [*PAGES]
-    return pages[(pages.index(page) + 1) % len(pages)]
-
-
-@cache
 def entries(group: str) -> tuple[tuple[str, ...], ...]:
     """The entries of a group of the menu: pages that are looked at together, their leader first."""
     leaders = [name for name, page in PAGES.items() if page.group == group and not page.beside]
@@ -165,10 +149,3 @@ def beside(page: str) -> tuple[str, ...]:
     """The pages that are looked at together with a page, itself among them; empty if there is no other."""
     found = next(entry for entry in entries(PAGES[page].group) if page in entry)
     return found if len(found) > 1 else ()
-
-
-def places() -> Iterator[str]:
-    """The names of all pages and sections."""
-    for name, page in PAGES.items():
-        yield name
-        yield from (f"{name}/{view}" for view in page.sections)

@@ -1,9 +1,6 @@
 """The visitor's state, as one value. Programs count from 0; the address, for people, from 1."""
 
-import runpy
-from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
-from pathlib import Path
 from typing import Any
 
 from explorer.app.address.change_list import CHANGES, SWITCHED_OFF, Off
@@ -64,12 +61,6 @@ def page_value(name: str, kind: Kind, default: Any = None, place: bool = False, 
 
 class UnservedError(Exception):
     """A page's script has come to the line that opens it, where no app serves it."""
-
-
-def run_declarations(script: Path) -> None:
-    """Lets a page declare its values outside the app: runs its script up to the line that opens the page."""
-    with suppress(UnservedError):
-        runpy.run_path(str(script))
 
 
 def shared(kind: Kind, default: Any = None, place: bool = False, long: bool = False) -> Any:

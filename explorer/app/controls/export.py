@@ -117,7 +117,7 @@ def collect(name: str, picture: Picture) -> None:
     pictures()[name] = session.current(), picture
 
 
-@part
+@part()
 def page_export() -> None:
     """Draws one export button for all pictures of a page."""
     with popover("export.page", 300) as opened:

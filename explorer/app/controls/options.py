@@ -4,7 +4,7 @@ Streamlit knows a chosen option by its text alone. So a text says nothing that a
 changes; such a number stands beside the choice. `session.control` renews a widget whose texts have changed.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from explorer.figures.base import labels
 from transformer.config import Head
@@ -45,21 +45,6 @@ def keys(tokens: Sequence[str]) -> dict[int, str]:
     return {i: f"key {labels.count(i)}: {name}" for i, name in enumerate(names)}
 
 
-def decodings(chosen: str) -> dict[str, str]:
-    """The ways of decoding: the usual ones, and after them the chosen one if it is none of these."""
-    named = chosen.replace("sample-", "sampling, seed ").replace("beam-", "beam, hypotheses: ")
-    return METHODS if chosen in METHODS else {**METHODS, chosen: named}
-
-
-def statistics(
-    what: str,  # what the statistic decides, before each label
-    usual: str,  # the label if no statistic is chosen, which is the empty name
-    known: Mapping[str, str],  # labels by the name of the statistic
-) -> dict[str, str]:
-    """The statistics that order or colour the heads."""
-    return {name: f"{what}: {label}" for name, label in {"": usual, **known}.items()}
-
-
 def pairs(sources: Iterable[Sequence[str]]) -> dict[int | None, str]:
     """Sentence pairs, by the words of their sources; None chooses no pair."""
     options: dict[int | None, str] = {None: "choose a pair"}
@@ -76,13 +61,3 @@ def sentences(lines: Iterable[str]) -> dict[int, str]:
 def words(texts: Iterable[str]) -> dict[int, str]:
     """The words of a sentence, numbered, since a word may occur twice."""
     return {i: f"{labels.count(i)}: {text}" for i, text in enumerate(texts)}
-
-
-def numbers(usual: Iterable[float], chosen: float, write: Callable[[float], str]) -> dict[float, str]:
-    """Numbers in their order: the usual ones, and the chosen one, which an address may name."""
-    return {number: write(number) for number in sorted({*map(float, usual), chosen})}
-
-
-def layers(count: int) -> dict[int, str]:
-    """The layers of a stack."""
-    return {layer: f"layer {labels.count(layer)}" for layer in range(count)}

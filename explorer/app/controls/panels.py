@@ -20,6 +20,7 @@ from transformer import Translation
 from transformer.view import AuditReport, HeadMap
 
 _INK = {"light": "#1d232c", "dark": "#e8ebf0"}
+"""The colour of text in the coloured cells of a figure, by the visitor's theme."""
 _FRAME = """<style>.st-key-{name} .svg-container {{ container-type: inline-size; }}
 .st-key-{name} .gl-container::after {{
   --cell: min((100cqw - {beside}px) / {columns}, {high}px / {rows});
@@ -29,11 +30,6 @@ _FRAME = """<style>.st-key-{name} .svg-container {{ container-type: inline-size;
 }}</style>"""
 Width = Literal["stretch", "content"]
 Container = AbstractContextManager[Any]
-
-
-def ink() -> str:
-    """The colour of text in the coloured cells of a figure, by the visitor's theme."""
-    return _INK.get(st.context.theme.type or "light", _INK["light"])
 
 
 def chart(
@@ -97,7 +93,8 @@ def panel(
         if heading:
             st.markdown(heading)
         with left:
-            chart(key or name, make(ink()) if inked else make(), alt or caption, take, width, scrolls, row)
+            figure = make(_INK[st.context.theme.type or "light"]) if inked else make()
+            chart(key or name, figure, alt or caption, take, width, scrolls, row)
         with right:
             if note:
                 st.markdown(hushed(note))

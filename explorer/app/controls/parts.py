@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
-from typing import ParamSpec, overload
+from typing import ParamSpec
 
 import streamlit as st
 
@@ -29,20 +29,11 @@ def refusals() -> Iterator[None]:
         st.info("The GPU has no memory left, so models compute on the CPU from now on: ask again.")
 
 
-@overload
-def part(draw: Draw[P], *, key: str | None = None, run_every: float | None = None) -> Draw[P]: ...
-
-
-@overload
-def part(*, key: str | None = None, run_every: float | None = None) -> Callable[[Draw[P]], Draw[P]]: ...
-
-
 def part(
-    draw: Draw[P] | None = None,  # draws the part; None if this decorates
     *,
     key: str | None = None,  # the name by which the part is run again
     run_every: float | None = None,  # seconds of its clock
-) -> Draw[P] | Callable[[Draw[P]], Draw[P]]:
+) -> Callable[[Draw[P]], Draw[P]]:
     """A function that draws a part of a page; what it refuses is said there, in a sentence.
 
     A part runs again without the page around it, so nothing outside can catch what it raises.
@@ -56,4 +47,4 @@ def part(
 
         return st.fragment(drawn, key=key, run_every=run_every)
 
-    return decorated if draw is None else decorated(draw)
+    return decorated

@@ -1,18 +1,20 @@
 """The question of a step, measured on the sentence that is shown, and kept."""
 
+import runpy
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from explorer.app.address.parameters import parse
-from explorer.app.address.state import KEYS, State, run_declarations
+from explorer.app.address.state import KEYS, State, UnservedError
 from explorer.app.lessons.files import CHECKS, ROOT, Lesson, LessonError, Step, printable, read
 from explorer.app.lessons.questions import Measured, Question, Viewpoint, measure
 from explorer.app.server import examples, models, runs
 from explorer.app.server.source import Source
-from explorer.app.server.stores import Recent
-from explorer.app.server.view import View, per_run
+from explorer.app.server.stores import Recent, remembered
+from explorer.app.server.view import View
 from explorer.figures.base import labels
 from transformer.run import Translation
 
@@ -32,7 +34,7 @@ def place(
     return Viewpoint(step, min(source, len(run.source_tokens) - 1), **heads)
 
 
-@per_run(256)
+@remembered(256)
 def answer(opened: View, question: Question, at: Viewpoint) -> Measured:
     """The question with its answer.
 
@@ -92,24 +94,20 @@ def check(path: Path) -> Iterator[str]:
         return
     models.loading.wait()
     for number, step in enumerate(lesson.steps, start=1):
-        for wrong in (*unreadable(step), *unanswered(lesson, step)):
+        for wrong in wrong_of(lesson, step):
             yield f"{printable(path.name)}: step {number}: {wrong}"
 
 
-def unreadable(step: Step) -> Iterator[str]:
-    """What nobody reads of a step's address: it is neither a value of all pages nor one of this page."""
-    run_declarations(ROOT / step.page)
-    _, wrong = parse({name: [value] for name, value in step.params.items()})
+def wrong_of(lesson: Lesson, step: Step) -> Iterator[str]:
+    """What nobody reads of a step's address, and why its question is not asked on its own sentence."""
+    with suppress(UnservedError):  # the page's script declares its values, up to the line that opens it
+        runpy.run_path(str(ROOT / step.page))
+    now, unreadable = parse({name: [value] for name, value in step.params.items()})
     for name in step.params:
-        if name in wrong or name not in KEYS:
+        if name in unreadable or name not in KEYS:  # neither of all pages nor of this one
             yield f"the address's {name}={step.params[name]} cannot be read."
-
-
-def unanswered(lesson: Lesson, step: Step) -> Iterator[str]:
-    """Why a step's question is not asked on its own sentence."""
     if step.question is None:
         return
-    now, _ = parse({name: [value] for name, value in step.params.items()})
     try:
         opened, at = open_view(now, lesson.needs)
         found = answer(opened, step.question, at)

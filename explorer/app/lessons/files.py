@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 from urllib.parse import parse_qs, urlsplit
 
 from explorer.app.address.kinds import LESSON
@@ -155,19 +155,13 @@ def _read(path: Path, _modified: int) -> Lesson:
         LESSON.read(f"{name}.1")
     except ValueError as error:
         raise ValueError("a lesson's file is called by lower-case letters, digits and hyphens.") from error
-    lesson = typed(Lesson, {**values, "name": name})
-    _check_names(values)
-    return lesson
-
-
-def _check_names(values: dict[str, Any]) -> None:
-    """ValueError for a field that nobody reads, of a lesson that is right otherwise."""
-    steps = values["steps"]
+    lesson, steps = typed(Lesson, {**values, "name": name}), values["steps"]
     asked = [step["question"] for step in steps if step.get("question")]
     for kind, objects in ((Lesson, [values]), (Step, steps), (Question, asked)):
         known = [each.name for each in fields(kind) if each.name != "name"]
-        for name in (name for each in objects for name in each if name not in known):
-            raise ValueError(f"{name!r:.40} is unknown; known are {', '.join(known)}.")
+        for unread in (at for each in objects for at in each if at not in known):
+            raise ValueError(f"{unread!r:.40} is unknown; known are {', '.join(known)}.")
+    return lesson
 
 
 def every() -> tuple[dict[str, Lesson], list[str]]:

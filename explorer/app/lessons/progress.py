@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from explorer.app.address.kinds import LESSON
 from explorer.app.lessons.files import CHECKS, MOST_FILES, MOST_STEPS, Lesson, checks, every
@@ -92,16 +92,14 @@ def read(content: bytes) -> Progress:
         try:
             if len(steps) > MOST_STEPS:
                 raise ValueError
-            notes[LESSON.read(f"{name}.1")[0]] = dict(map(_step, steps))
+            noted = dict[int, Note | None]()
+            for each in steps:
+                step = whole(1, MOST_STEPS).check("step", each["step"])
+                noted[step - 1] = typed(Note, each) if len(each) > 1 else None
+            notes[LESSON.read(f"{name}.1")[0]] = noted
         except (ValueError, KeyError, TypeError, AttributeError):
             unread.append(without_surrogates(name)[:_MOST_NAME])
     return Progress(student, notes, unread)
-
-
-def _step(values: dict[str, Any]) -> tuple[int, Note | None]:
-    """A step, from 0, and what is noted of it; an error if anything is not as `written` writes it."""
-    step = whole(1, MOST_STEPS).check("step", values["step"])
-    return step - 1, typed(Note, values) if len(values) > 1 else None
 
 
 # --- a class at a glance ------------------------------------------------------------------------------------

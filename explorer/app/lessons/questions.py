@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from explorer.figures.base.labels import number
 from explorer.lenses.what_if import arithmetic
 from transformer import interventions as do
 from transformer.config import AttentionKind, Head
@@ -112,12 +113,6 @@ class Measured:
         if choice != self.best:
             return f"You chose {chosen.name}: {chosen.label}. The answer is {best.name}: {best.label}."
         return f"{best.name}: {best.label}. The nearest other one is {second.name}: {second.label}."
-
-
-def number(value: float, form: str = ".2f") -> str:
-    """A number with a true minus sign; one that is rounded to zero has no sign."""
-    text = format(value, form)
-    return text.replace("-", "−") if text.strip("+-0.%") else text.lstrip("+-")
 
 
 def _nats(value: float) -> str:
@@ -384,15 +379,12 @@ def difference(at: Asking) -> Measured:
         why = f"The model {'then' if text != own else 'still'} writes “{text}”"
         asks = f"If {names[0]}: does the translation change?"
         return _rule(asks, "it changes", "it stays the same", text != own, why)
-
-    def log_prob(*more: Intervention) -> float:
-        changed = (*run.interventions, *more)
-        forced = at.translator().force(run.source_text, run.target_ids, capture=False, interventions=changed)
-        return sum(forced.log_probs)
-
-    asks = f"Which costs the translation {'more' if len(made) == 2 else 'the most'} log-probability?"
-    before = log_prob()
-    return _most(asks, names, [before - log_prob(each) for each in made], _nats)
+    asks, log_probs = "Which costs the translation ", list[float]()
+    asks += f"{'more' if len(made) == 2 else 'the most'} log-probability?"
+    for changes in (run.interventions, *((*run.interventions, each) for each in made)):
+        forced = at.translator().force(run.source_text, run.target_ids, capture=False, interventions=changes)
+        log_probs.append(sum(forced.log_probs))
+    return _most(asks, names, [log_probs[0] - each for each in log_probs[1:]], _nats)
 
 
 _MEASURES = (

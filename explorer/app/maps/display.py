@@ -161,6 +161,7 @@ def prepare(looks: Iterable[HeadSelection]) -> None:
     """Measures the effects that are about to be drawn, with a bar; says which map is too large."""
     for look in (each for each in looks if each.measure == "effect"):
         from explorer.app.maps import measures  # PyTorch comes with it
+        from explorer.lenses.measures.effect import effect_in
 
         most = measures.MOST_CELLS_OF_MAP
         count = measures.count(look.translation, look.kind, look.head, look.window)
@@ -172,7 +173,7 @@ def prepare(looks: Iterable[HeadSelection]) -> None:
             )
             continue
         with waiting.progress(f"Running the model again without each of {count} cells") as tell:
-            measures.effects_of(look.opened, look.kind, look.head, look.window, tell=tell)
+            measures.of_run(look.opened, effect_in, look.kind, *look.head, look.window, tell=tell)
 
 
 def shares(opened: View, now: State) -> None:

@@ -191,7 +191,7 @@ def explorer(scene: Scene) -> None:
             _FEEDER(key=f"feed.{layout.view}.{name}", data=[data])
 
 
-@part
+@part()
 def _view(scene: Scene, layout: Layout) -> None:
     key, now, cursor = f"{session.LINKED}{layout.view}", _current(scene), session.cursor()
     awaited = not models.loading.begun  # whether something waits for the paint

@@ -8,7 +8,7 @@ import streamlit as st
 
 from explorer.app.address import State, session
 from explorer.app.address.state import ORDERS
-from explorer.app.controls import Picture, formula, options, pickers, say, seen
+from explorer.app.controls import Picture, formula, pickers, say, seen
 from explorer.app.maps import display
 from explorer.app.maps.explorer import Scene, explorer
 from explorer.app.maps.looking import HeadSelection, Looks, audited
@@ -229,6 +229,7 @@ def tile_pickers(look: HeadSelection, now: State) -> None:
     known = {each: _LABELS[each] for each in ORDERS if values(look.opened, look.kind, each) is not None}
     for field, what, usual in (("order", "order", "number"), ("color", "colour", "weights only")):
         chosen = getattr(now, field) if getattr(now, field) in known else ""
-        names, label = options.statistics(what, usual, known), f"{what.capitalize()} of the heads"
+        names = {name: f"{what}: {label}" for name, label in {"": usual, **known}.items()}
+        label = f"{what.capitalize()} of the heads"
         take = lambda each, field=field: session.change(**{field: each or None})  # noqa: E731
         pickers.choose(field, label, names, chosen, take, texts=True)

@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import streamlit as st
-
-from explorer.app.address import State, sitemap
+from explorer.app.address import State
 from explorer.app.address.parameters import as_params
 from explorer.app.address.state import changed
 from explorer.app.maps.looking import lacking
@@ -29,12 +27,12 @@ def living_page(
     sha256 = None
     of_model: dict[str, Any] = {}
     if source.has_model:
-        from explorer.app.maps.measures import in_place
+        from explorer.app.maps.measures import IN_PLACE
         from transformer.exports.npz import model_digest  # PyTorch is there, as the model is
 
         sha256 = model_digest(source.load().model)
         of_model = {
-            "measure": lambda _run, measure, view: in_place(opened, view, measure),
+            "measure": lambda _run, measure, view: IN_PLACE[measure](opened, view),
             "why": Measuring(source.load()).why,
         }
     known = Known(
@@ -81,13 +79,6 @@ def living_pages(
             listed[number] = text, each.translation.text
         folder.writestr("index.html", index(listed))
     return file.getvalue()
-
-
-def where() -> str:
-    """The address of this app, as the visitor's browser calls it; empty if that is not known."""
-    url = (st.context.url or "").rstrip("/")
-    above, _, last = url.rpartition("/")
-    return above if last in sitemap.PAGES else url
 
 
 def _query(opened: View, now: State) -> dict[str, str]:

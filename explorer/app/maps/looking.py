@@ -15,7 +15,8 @@ from explorer.app.address.kinds import POSITION
 from explorer.app.address.state import page_value
 from explorer.app.server import runs
 from explorer.app.server.source import NEEDS_MODEL
-from explorer.app.server.view import View, per_run
+from explorer.app.server.stores import remembered
+from explorer.app.server.view import View
 from explorer.figures import Tile
 from explorer.figures.base.captions import QUANTITIES
 from explorer.lenses.words.reading import (
@@ -94,7 +95,7 @@ class HeadSelection:
         if self.measure != "weight":
             from explorer.app.maps import measures  # PyTorch comes with it
 
-            view = measures.in_place(self.opened, view, self.measure)
+            view = measures.IN_PLACE[self.measure](self.opened, view)
         return read_view(view, self.reading)
 
     def as_recorded(self) -> HeadMap:
@@ -108,9 +109,12 @@ class HeadSelection:
         chosen = self.kind, *(head or self.head)
         weights, mask = self.translation.weights(*chosen), self.translation.mask(*chosen)
         if self.measure == "carried":
+            from explorer import lenses
             from explorer.app.maps import measures
+            from explorer.lenses.measures.stream import shares
 
-            weights = measures.whole_carried(self.opened, self.kind, head or self.head)
+            found = measures.of_run(self.opened, lenses.carried, *chosen)
+            weights = shares(found.norms)  # of each row's sum
         weights, mask, _ = read_map(weights, mask, *self.axes)
         return weights, mask
 
@@ -119,7 +123,7 @@ class HeadSelection:
         return _tiles(self.opened, self.kind, self.reading, self.scale, self.measure, look=self)
 
 
-@per_run(64)
+@remembered(64)
 def _tiles(
     opened: View, kind: str, _reading: Reading, scale: str, _measure: str, *, look: HeadSelection
 ) -> list[list[Tile]]:
@@ -127,7 +131,7 @@ def _tiles(
     return [[Tile.of(*look.whole((layer, head)), scale) for head in range(heads)] for layer in range(layers)]
 
 
-@per_run(64)
+@remembered(64)
 def audited(opened: View, kind: str) -> AuditReport:
     """The audit of every layer of a kind."""
     layers = range(opened.translation.config.sizes[kind][0])

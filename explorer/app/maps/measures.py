@@ -7,19 +7,20 @@ from typing import Any
 
 from explorer import lenses
 from explorer.app.server.per_run import retraced
-from explorer.app.server.view import View, per_run
+from explorer.app.server.stores import remembered
+from explorer.app.server.view import View
 from explorer.figures.base.labels import number
 from explorer.lenses.measures.effect import WAYS, effect_in, effect_map, from_runs
-from explorer.lenses.measures.stream import Tell, UnmeasuredError, carried_map, shares, silent
+from explorer.lenses.measures.stream import Tell, carried_map, shares
 from transformer import Translation
 from transformer.config import AttentionKind, Head
-from transformer.view import Array, AuditReport, HeadMap, Window
+from transformer.view import AuditReport, HeadMap, Window
 
 MOST_CELLS_OF_MAP = 400  # whose effect is measured: some seconds, with a bar
 MOST_TOKENS = 128  # longest side of a run explained by taking each token away: two minutes with `en-pt`
 
 
-@per_run(64)
+@remembered(64)
 def of_run(opened: View, lens: Callable[..., Any], *arguments: Any, tell: Tell | None = None) -> Any:
     """A measure of ``explorer.lenses`` for a run, made once and then kept; raises as the measure."""
     translator = opened.source.translator()
@@ -27,31 +28,10 @@ def of_run(opened: View, lens: Callable[..., Any], *arguments: Any, tell: Tell |
     return lens(first, retraced(opened), *arguments, **({"tell": tell} if tell else {}))
 
 
-@per_run(64)
+@remembered(64)
 def audited(opened: View, runs: int = 0) -> AuditReport:
     """The audit of the run behind numbers that are drawn; says from how many further runs effects are."""
     return replace(retraced(opened).audit(), claim=from_runs(runs) if runs else "")
-
-
-def check_length(opened: View) -> None:
-    """UnmeasuredError if a run is too long to run again without each of its tokens."""
-    longest = max(len(opened.translation.source_tokens), len(opened.translation.target_tokens))
-    if longest > MOST_TOKENS:
-        raise UnmeasuredError(
-            f"The model runs again without each token, for at most {MOST_TOKENS} tokens a side; here are "
-            f"{longest:,}. Choose a shorter text."
-        )
-
-
-def whole_carried(opened: View, kind: str, chosen: Head) -> Array:
-    """(queries, keys) what each key of a head carried, as shares of each row's sum."""
-    return shares(of_run(opened, lenses.carried, kind, *chosen).norms)
-
-
-def effects_of(opened: View, kind: str, chosen: Head, window: Window, tell: Tell = silent) -> Array:
-    """(queries, keys) of a window of a head: effect of each cell, in nats."""
-    found: Array = of_run(opened, effect_in, kind, *chosen, window, tell=tell)
-    return found
 
 
 def count(run: Translation, kind: str, chosen: Head, window: Window) -> int:
@@ -59,15 +39,10 @@ def count(run: Translation, kind: str, chosen: Head, window: Window) -> int:
     return int(run.mask(kind, *chosen)[window.queries, window.keys].sum())
 
 
-def in_place(opened: View, view: HeadMap, name: str) -> HeadMap:
-    """A map with a measure for its weights; the map itself if it has too many cells for it."""
-    return IN_PLACE[name](opened, view)
-
-
 def _effects_in_place(opened: View, view: HeadMap) -> HeadMap:
     if view.mask.sum() > MOST_CELLS_OF_MAP:
         return view
-    return effect_map(view, effects_of(opened, view.kind, (view.layer, view.head), view.window))
+    return effect_map(view, of_run(opened, effect_in, view.kind, view.layer, view.head, view.window))
 
 
 IN_PLACE: dict[str, Callable[[View, HeadMap], HeadMap]] = {
@@ -76,7 +51,7 @@ IN_PLACE: dict[str, Callable[[View, HeadMap], HeadMap]] = {
     ),
     "effect": _effects_in_place,
 }
-"""What the switch of the maps offers beside weights, and the map of it."""
+"""What the switch of the maps offers beside weights: a map with it, or as it is if it has too many cells."""
 
 
 def of_cell(

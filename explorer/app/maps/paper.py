@@ -27,7 +27,15 @@ def offer(kinds: Sequence[str], looks: Looks, now: State) -> None:
             return
         views = list(heads.values())
         form = _choose_form(looks[kinds[-1]].scale, views)
-        about = _about(views, looks, now)
+        look, first = looks[views[0].kind], views[0]
+        parts = (captions.window_note(view.window, looks[view.kind].lengths) for view in views)
+        drawn = "; ".join(f"{captions.place(view)}{part}" for view, part in zip(views, parts, strict=True))
+        scale = f"{captions.quantity_name(first)}, colour from 0 to 1, {style.SCALE_NAMES[look.scale]}"
+        model = f"{first.model} ({captions.norm_name(first.norm)})"
+        badges = dict.fromkeys(str(captions.badge(view.audit, view.derived)["text"]) for view in views)
+        run = look.translation
+        sentence = f"“{run.source_text}” → “{run.text}” ({run.method})"
+        about = " · ".join((drawn, scale, model, *badges)), sentence, provenance(now)
         name, data = file_name(sentence_of(now), *heads), lambda: sheet(views, form, about)[0]
         button, mime = f"Save {form.file.upper()}", _FILES[form.file]
         st.download_button(button, data, f"{name}.{form.file}", mime, key=f"{_KEY}.save", on_click="ignore")
@@ -73,15 +81,3 @@ def _choose_form(scale: str, views: Sequence[ReadView]) -> Form:
     letters = at[1].number_input("Font size, pt", 4.0, 24.0, 8.0, 0.5, "%g", f"{_KEY}.letters")
     columns = at[2].number_input("Maps per row", 1, _MOST, 3, key=f"{_KEY}.columns", disabled=not several)
     return Form(file, width, letters, columns, scale)
-
-
-def _about(views: Sequence[ReadView], looks: Looks, now: State) -> tuple[str, str, str]:
-    """What a figure shows, its sentence, and where it comes from."""
-    look, first = looks[views[0].kind], views[0]
-    parts = (captions.window_note(view.window, looks[view.kind].lengths) for view in views)
-    heads = "; ".join(f"{captions.place(view)}{part}" for view, part in zip(views, parts, strict=True))
-    scale = f"{captions.quantity_name(first)}, colour from 0 to 1, {style.SCALE_NAMES[look.scale]}"
-    model = f"{first.model} ({captions.norm_name(first.norm)})"
-    badges = dict.fromkeys(str(captions.badge(view.audit, view.derived)["text"]) for view in views)
-    sentence = f"“{look.translation.source_text}” → “{look.translation.text}” ({look.translation.method})"
-    return " · ".join((heads, scale, model, *badges)), sentence, provenance(now)

@@ -13,12 +13,12 @@ import plotly.graph_objects as go
 import streamlit as st
 
 import transformer
-from explorer.app.address import State, session
+from explorer.app.address import State, session, sitemap
 from explorer.app.address.kinds import AS_ONE, BEAM, SAMPLE
 from explorer.app.controls import Picture, part
 from explorer.app.controls.export import file_name, offer, popover
 from explorer.app.maps.explorer import Scene
-from explorer.app.maps.living import living_page, living_pages, where
+from explorer.app.maps.living import living_page, living_pages
 from explorer.app.maps.looking import HeadSelection, Looks, looks_of
 from explorer.app.server import examples, models
 from explorer.app.server.view import View
@@ -38,7 +38,7 @@ KEY = "export.run"
 _SEEN, PAPER = "the view as seen", "a figure for a paper"
 
 
-@part
+@part()
 def run_export(
     scene: Scene,  # the linked view
     # returns Plotly forms of figures that the linked view draws itself, by their visible names
@@ -124,7 +124,10 @@ def _run(opened: View, now: State) -> None:
         known = opened.source.has_model
         model = opened.source.translator().model if known else None
         files["NPZ"] = "npz", "application/octet-stream", lambda: trace_file(run, model)
-    app = where()  # while the page runs: a file is made later
+    # the address of this app, as the visitor's browser calls it, while the page runs: a file is made later
+    url = (st.context.url or "").rstrip("/")
+    above, _, last = url.rpartition("/")
+    app = above if last in sitemap.PAGES else url
     files["Living page"] = "html", "text/html", lambda: living_page(opened, now, app)
     sentences = examples.passage(opened.source, now).sentences[: examples.MOST_SENTENCES]
     if len(sentences) > 1 and now.sentence != AS_ONE:

@@ -6,6 +6,7 @@ sequences of that task.
 
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -13,10 +14,11 @@ from typing import NamedTuple
 from explorer.app.address.kinds import AS_ONE
 from explorer.app.address.session import FORMER
 from explorer.app.address.state import State
-from explorer.app.server.source import Samples, Source
+from explorer.app.server.source import Source
 from explorer.linked.view.strips import Example, read_examples
 from transformer.storage.description import EXAMPLES_FILE, read_card
 from transformer.storage.files import CheckpointError
+from transformer.text.pairs import SentencePair
 from transformer.text.sentences import sentences
 from transformer.text.typed import clean
 from transformer.training.stated import stated_task
@@ -26,33 +28,39 @@ _USUAL = Path(__file__).resolve().parents[3] / "assets" / "models" / FORMER / EX
 
 MOST_SENTENCES = 40
 """Sentences of a text that are translated."""
+_once = cache(read_examples)  # of the usual file, which is shipped and never changes
 OFFERED = 4
 """Number of sequences of a task on offer."""
 
 
-@cache
-def _usual() -> tuple[Example, ...]:
-    return read_examples(_USUAL)
+@dataclass(frozen=True)
+class Samples:
+    """The example sentences of a model."""
+
+    examples: tuple[Example, ...]  # in their order on the page; the usual ones without a readable file
+    are_its: bool  # whether they were written for this very model
+    problem: str | None  # what is wrong with the file, in one sentence
+    task: tuple[SentencePair, ...]  # held-out pairs of the toy task that the model learned
 
 
 def read(directory: Path | None) -> Samples:
     """The examples beside a model; the usual ones for a directory without a readable file, and for None."""
     if directory is None:
-        return Samples(_usual(), False, None, ())
+        return Samples(_once(_USUAL), False, None, ())
     file, task = directory / EXAMPLES_FILE, None
     with suppress(OSError):
         task = stated_task(read_card(directory))
     pairs = () if task is None else toy_data(*task).valid
     try:
-        examples = read_examples(file) if file.is_file() else _usual()
+        examples = read_examples(file) if file.is_file() else _once(_USUAL)
     except CheckpointError as error:
-        return Samples(_usual(), True, str(error), pairs)
+        return Samples(_once(_USUAL), True, str(error), pairs)
     return Samples(examples, file.is_file(), None, pairs)
 
 
 def of(source: Source | None) -> Samples:
-    """The examples on offer with a model; the usual ones for one that is not there."""
-    return read(None) if source is None else source.samples
+    """The examples on offer with a model; the usual ones for a file, and for one that is not there."""
+    return read(None) if source is None or source.path is None else source.beside(read)
 
 
 def offered(source: Source | None, text: str | None = None) -> Mapping[str, str]:

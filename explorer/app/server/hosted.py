@@ -106,30 +106,22 @@ def check(
     *texts: str | None,
     decode: str = "",  # the way of decoding
     times: int = 1,  # how much longer than a sentence the texts may be
+    draws: int = 0,  # samples drawn at once
 ) -> None:
-    """Refuses texts that are too long for this instance, or a beam that is too large, with a ValueError."""
+    """Refuses with a ValueError what is too much for this instance: texts, a beam, or samples."""
     bounds = Bounds.from_environment()
     most, longest = times * bounds.characters, max((len(text or "") for text in texts), default=0)
     if longest > most:
-        _refuse(
-            "length",
-            f"This text has {longest:,} characters; this server takes at most {most:g}. "
-            "Your own copy of the app takes more.",
-        )
-    if decode.startswith(BEAM) and int(decode.removeprefix(BEAM)) > bounds.beam:
-        _refuse("beam", f"This server searches with at most {bounds.beam:g} hypotheses; choose fewer.")
-
-
-def check_draws(count: int) -> None:
-    """Refuses more samples than this instance draws at once with a ValueError."""
-    most = Bounds.from_environment().draws
-    if count > most:
-        _refuse("draws", f"This server draws at most {most:g} samples at once; choose fewer.")
-
-
-def _refuse(why: str, sentence: str) -> None:
+        why, told = "length", f"This text has {longest:,} characters; this server takes at most {most:g}. "
+        told += "Your own copy of the app takes more."
+    elif decode.startswith(BEAM) and int(decode.removeprefix(BEAM)) > bounds.beam:
+        why, told = "beam", f"This server searches with at most {bounds.beam:g} hypotheses; choose fewer."
+    elif draws > bounds.draws:
+        why, told = "draws", f"This server draws at most {bounds.draws:g} samples at once; choose fewer."
+    else:
+        return
     log("refused", why=why)
-    raise ValueError(sentence)
+    raise ValueError(told)
 
 
 def log(event: str, **values: object) -> None:

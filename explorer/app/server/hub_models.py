@@ -66,11 +66,6 @@ class HubQuestion:
     unreachable: bool = False  # whether the Hub did not answer
     download: Job[bool] | None = None  # the download that this visitor waits for
 
-    @property
-    def is_open(self) -> bool:
-        """Whether the Hub has not been asked yet."""
-        return bool(self.name) and self.pressed and self.offer is None and not self.problem
-
     def look(self) -> None:
         """Asks the Hub, and blocks until it answers."""
         from transformer.hub.fetch import look
@@ -86,24 +81,22 @@ class HubQuestion:
         """Fetches what the Hub offered; once nobody waits, the download stops, and whole files stay."""
         if self.offer is None:
             return
-        key = self.offer.name, self.offer.commit
+        offer, key = self.offer, (self.offer.name, self.offer.commit)
+
+        def work(tell: Tell) -> None:
+            from transformer.hub.fetch import fetch
+
+            try:
+                fetch(offer, lambda done, _: tell(done))
+            except HubError as error:
+                raise JobError(str(error)) from error
+
         with _lock:
             if key not in downloads or downloads[key].complete or downloads[key].failed:
-                downloads[key] = _download(self.offer)
+                job = Job("download", offer.nbytes, work, lambda: True, _downloading, shares=False)
+                downloads[key] = job
             self.download = downloads[key]
         self.download.wait(session.visit().name)
-
-
-def _download(offer: Offer) -> Job[bool]:
-    def work(tell: Tell) -> None:
-        from transformer.hub.fetch import fetch
-
-        try:
-            fetch(offer, lambda done, _: tell(done))
-        except HubError as error:
-            raise JobError(str(error)) from error
-
-    return Job("download", offer.nbytes, work, lambda: True, _downloading, shares=False)
 
 
 def question() -> HubQuestion:
@@ -152,11 +145,6 @@ class Suggested(NamedTuple):
     def nbytes(self) -> int:
         """Bytes of its weights, in 32 bits."""
         return 4_000_000 * self.millions
-
-    @property
-    def description(self) -> str:
-        """Its sizes and its licence."""
-        return f"{self.millions} million parameters, {self.nbytes / 1e9:.1f} GB · {self.licence}"
 
 
 _PROMPT, _ENGLISH = "follows a prompt, mostly in English", "summarises English news"

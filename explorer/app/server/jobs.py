@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 import streamlit as st
@@ -25,32 +25,24 @@ class _LeftError(Exception):
     """Nobody waits for the work any more, or others wait for a turn."""
 
 
+@dataclass(eq=False)
 class Job(Generic[Result]):
-    """One piece of work, done in a thread as long as somebody waits for it; whoever comes back resumes it.
+    """One piece of work, done in a thread as long as somebody waits for it; whoever comes back resumes it."""
 
-    Attributes:
-        total, done: how much there is to do, and how much of it is done.
-        failed: why it failed, in a sentence; empty if it has not.
-        complete: whether all is done.
-        result: gives the result so far; None if there is none.
-    """
-
-    def __init__(
-        self,
-        name: str,  # sort of the work, such as "survey"
-        total: int,
-        work: Callable[[Tell], object],  # does it; called again, it goes on where it stopped
-        result: Callable[[], Result | None],
-        turns: FairQueue,  # limits how many compute at once; shared by many
-        shares: bool = True,  # whether it gives its turn to others between two parts
-    ) -> None:
-        self.total, self.done, self.failed, self.complete, self.result = total, 0, "", False, result
-        self._name, self._turns, self._shares = name, turns, shares
-        self._work: Callable[[Tell], object] | None = work
-        self._waiting, self._wanted = set[str](), dict[str, bool]()
-        self._browser = ""  # of the visitor who waited last; its turns are theirs
-        self._lock = threading.Lock()
-        self._thread: threading.Thread | None = None
+    name: str  # sort of the work, such as "survey"
+    total: int  # how much there is to do
+    work: Callable[[Tell], object] | None  # does it; called again, it goes on where it stopped
+    result: Callable[[], Result | None]  # gives the result so far; None if there is none
+    turns: FairQueue  # limits how many compute at once; shared by many
+    shares: bool = True  # whether it gives its turn to others between two parts
+    done: int = field(init=False, default=0)  # how much of it is done
+    failed: str = field(init=False, default="")  # why it failed, in a sentence; empty if it has not
+    complete: bool = field(init=False, default=False)  # whether all is done
+    _waiting: set[str] = field(init=False, default_factory=set)
+    _wanted: dict[str, bool] = field(init=False, default_factory=dict)
+    _browser: str = field(init=False, default="")  # of the visitor who waited last; its turns are theirs
+    _lock: threading.Lock = field(init=False, default_factory=threading.Lock)
+    _thread: threading.Thread | None = field(init=False, default=None)
 
     def ask(self, visitor: str) -> None:
         """Notes that a visitor wants the result, for the first time or again; what is done is not lost."""
@@ -80,7 +72,7 @@ class Job(Generic[Result]):
     @property
     def place(self) -> str:
         """Its place in the queue, in a sentence; empty if it does not wait for its turn."""
-        before = self._turns.before(self)
+        before = self.turns.before(self)
         return "" if before is None else place(before)
 
     def leave(self, visitor: str, stops: bool = True) -> None:
@@ -96,24 +88,24 @@ class Job(Generic[Result]):
     def _run(self) -> None:
         try:
             while (work := self._next()) is not None:
-                with suppress(_LeftError), self._turns.turn(self, self._check, self._browser):
+                with suppress(_LeftError), self.turns.turn(self, self._check, self._browser):
                     work(self._tell)
                     self._finish(self.result())
         except Exception as error:  # tell the visitor, who would otherwise wait for ever
-            told = str(error) if isinstance(error, JobError) else f"The {self._name} stopped: {error}"
+            told = str(error) if isinstance(error, JobError) else f"The {self.name} stopped: {error}"
             with self._lock:
                 self.failed, self._thread = told, None
 
     def _finish(self, result: Result | None) -> None:
-        self.result, self._work, self.complete = lambda: result, None, True
+        self.result, self.work, self.complete = lambda: result, None, True
 
     def _next(self) -> Callable[[Tell], object] | None:
         """The work if somebody waits; if not, the thread is over, and whoever comes back starts another."""
         with self._lock:
-            if self._work is None or not self._waiting:
+            if self.work is None or not self._waiting:
                 self._thread = None
                 return None
-            return self._work
+            return self.work
 
     def _check(self, _: int) -> None:
         if not self._waiting:
@@ -121,7 +113,7 @@ class Job(Generic[Result]):
 
     def _tell(self, done: int) -> None:
         self.done = done
-        if not self._waiting or (self._shares and self._turns.count()[1]):
+        if not self._waiting or (self.shares and self.turns.count()[1]):
             raise _LeftError
 
 

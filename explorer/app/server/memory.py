@@ -6,9 +6,6 @@ import re
 from functools import cache
 from pathlib import Path
 
-from transformer.families.registry import config_in
-from transformer.storage.description import parameter_count
-
 _MEMINFO = Path("/proc/meminfo")
 _GROUP = Path("/sys/fs/cgroup")
 UNKNOWN = 2**62
@@ -20,15 +17,13 @@ system at once, and how many free bytes the end of a pool keeps."""
 
 def available() -> int:
     """Free bytes of the machine, or of the container if the container has fewer."""
-    return min(_of_machine(), _of_container())
-
-
-def of_model(directory: Path) -> int:
-    """Bytes of a model in float32, known before loading; 0 if the model cannot be loaded."""
-    try:
-        return 4 * parameter_count(config_in(directory))
-    except ValueError:
-        return 0
+    machine = re.search(r"^MemAvailable:\s+(\d+) kB", _read(_MEMINFO), re.MULTILINE)
+    free = UNKNOWN if machine is None else 1024 * int(machine[1])
+    limit, used = _read(_GROUP / "memory.max").strip(), _read(_GROUP / "memory.current").strip()
+    if limit.isdigit() and used.isdigit():
+        cached = re.search(r"^inactive_file (\d+)", _read(_GROUP / "memory.stat"), re.MULTILINE)
+        free = min(free, max(int(limit) - int(used) + (0 if cached is None else int(cached[1])), 0))
+    return free
 
 
 @cache
@@ -42,19 +37,6 @@ def give_back() -> None:
     if mallopt is not None:
         for parameter in (_OWN_PAGES, _SPARE):
             mallopt(*parameter)
-
-
-def _of_machine() -> int:
-    found = re.search(r"^MemAvailable:\s+(\d+) kB", _read(_MEMINFO), re.MULTILINE)
-    return UNKNOWN if found is None else 1024 * int(found[1])
-
-
-def _of_container() -> int:
-    limit, used = _read(_GROUP / "memory.max").strip(), _read(_GROUP / "memory.current").strip()
-    if not (limit.isdigit() and used.isdigit()):
-        return UNKNOWN
-    cached = re.search(r"^inactive_file (\d+)", _read(_GROUP / "memory.stat"), re.MULTILINE)
-    return max(int(limit) - int(used) + (0 if cached is None else int(cached[1])), 0)
 
 
 def _read(path: Path) -> str:

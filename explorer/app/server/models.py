@@ -18,12 +18,11 @@ import transformer
 from explorer.app.address import session
 from explorer.app.address.encodings import ENCODINGS
 from explorer.app.address.parameters import parse
-from explorer.app.server import examples, hosted, hub_models, memory
+from explorer.app.server import examples, hosted, hub_models
 from explorer.app.server.loading import Loading
-from explorer.app.server.source import FILE, NEEDS_MODEL, Samples, Source
+from explorer.app.server.source import FILE, NEEDS_MODEL, Source
 from explorer.app.server.stores import Fact, Residents
 from explorer.figures.base.labels import display
-from explorer.lenses.heads.survey import surveyed
 from explorer.lenses.words.languages import languages_in_words, languages_of
 from transformer import devices
 from transformer.config import SCORE_RULES, AttentionKind, Head, ModelConfig
@@ -32,7 +31,7 @@ from transformer.families.registry import config_in, described
 from transformer.hub.files import hub_title, size
 from transformer.run import Translation
 from transformer.storage.card import Header
-from transformer.storage.description import CONFIG_FILE, Description, read_header
+from transformer.storage.description import CONFIG_FILE, Description, parameter_count, read_header
 from transformer.storage.files import read_json
 from transformer.text.typed import clean
 
@@ -77,7 +76,9 @@ class ModelHandle(Source):
     @Fact
     def needs(self) -> int:
         """Bytes of memory that the loaded model takes; 0 if it cannot be loaded."""
-        return memory.of_model(self.path)
+        with suppress(ValueError):
+            return 4 * parameter_count(config_in(self.path))  # in float32
+        return 0
 
     @Fact
     def architecture(self) -> object:
@@ -102,10 +103,6 @@ class ModelHandle(Source):
         return (self.description or self.load()).config
 
     @Fact
-    def sizes(self) -> dict[str, Head]:
-        return self.config.sizes
-
-    @Fact
     def heads(self) -> dict[str, Any]:
         return (self.description or self.load()).heads or {}
 
@@ -120,16 +117,6 @@ class ModelHandle(Source):
             chosen = first_heads(model, texts)
         return {kind: tuple(chosen.get(kind, (layers - 1, 0))) for kind, (layers, _) in self.sizes.items()}
 
-    @Fact
-    def roles(self) -> dict[str, list[list[str]]]:
-        with suppress(OSError, ValueError, KeyError):
-            return surveyed(self.path)
-        return {}
-
-    @property
-    def samples(self) -> Samples:
-        return self.beside(examples.read)
-
     @property
     def stated(self) -> ModelConfig | None:
         try:
@@ -142,16 +129,12 @@ class ModelHandle(Source):
         """The header of its card."""
         return self.beside(read_header)
 
-    @property
-    def guided(self) -> str:
-        return self.header.guided_alignment
-
     @Fact
     def codes(self) -> tuple[str, ...]:
         """The codes of its two languages; empty if the card does not name two."""
         return languages_of(self.path) or ()
 
-    @property
+    @Fact
     def languages(self) -> str:
         """Its languages, such as "English → German"; empty as above."""
         return languages_in_words(self.codes)
@@ -160,7 +143,7 @@ class ModelHandle(Source):
     def title(self) -> str:
         """What people call it: its languages, what it is a twin of, or its name."""
         folder, _, last = self.name.rpartition("/")
-        if self.named_by_languages:
+        if self.name == "-".join(self.codes):
             return self.languages
         if folder in _FOLDER_NAMES:
             return f"{_FOLDER_NAMES[folder]}: {last}"
@@ -172,11 +155,6 @@ class ModelHandle(Source):
         owner, _, model = self.name.partition("/") if hub_title(self.path) else ("", "", self.title)
         needs = size(self.needs) if self.needs >= LARGE else ""
         return " · ".join(filter(None, (model, needs, owner)))
-
-    @Fact
-    def named_by_languages(self) -> bool:
-        """Whether its name is nothing but the codes of its languages."""
-        return self.name == "-".join(self.codes)
 
     @property
     def resident(self) -> bool:
@@ -216,10 +194,6 @@ class Imported(Source):
     has_model = False
 
     @property
-    def samples(self) -> Samples:
-        return examples.read(None)
-
-    @property
     def translation(self) -> Translation:
         """The run; KeyError if the file was closed."""
         run: Translation = session.visit().files[self.name]
@@ -227,10 +201,6 @@ class Imported(Source):
 
     @property
     def config(self) -> ModelConfig:
-        return self.translation.config
-
-    @property
-    def stated(self) -> ModelConfig:
         return self.translation.config
 
     @property
@@ -356,11 +326,6 @@ def _on_disk() -> Iterator[tuple[str, Path]]:
 def available() -> dict[str, ModelHandle]:
     """The models that translate, by name; the one that opens first is the first."""
     return {name: each for name, each in catalogue().items() if not each.writes}
-
-
-def language_models() -> dict[str, ModelHandle]:
-    """The language models by name, such as `language/lm-en`, then those among a visitor's own models."""
-    return {name: each for name, each in catalogue().items() if each.writes}
 
 
 def twins(folder: str = TWINS) -> dict[str, ModelHandle]:

@@ -9,9 +9,9 @@ from torch import Tensor
 
 from explorer.app.server import hosted
 from explorer.app.server.runs import Drawing, Progress, Request, search, translate
-from explorer.app.server.source import Source, per_model
+from explorer.app.server.source import Source
 from explorer.app.server.stores import Recent, bytes_of, remembered
-from explorer.app.server.view import View, per_run
+from explorer.app.server.view import View
 from explorer.lenses.heads.statistics import Grid, HeadsOfKind, grid
 from explorer.lenses.inside.inside import InsideHead, look_inside
 from explorer.lenses.measures.stream import Tell
@@ -19,7 +19,7 @@ from explorer.lenses.targets.filters import FilteredStep, filtered_steps
 from explorer.lenses.targets.lesson import TrainingView
 from explorer.lenses.targets.lesson import lesson as shown_lesson
 from explorer.lenses.what_if.build import Pair, Plane, plane_of
-from explorer.lenses.what_if.controls import same_tokens, untrained_twin
+from explorer.lenses.what_if.controls import untrained_twin
 from transformer import Translation
 from transformer.batches import run_batch
 from transformer.config import AttentionKind, Head, PlacedHead
@@ -35,7 +35,7 @@ rearranged = Recent[Any](64).get
 """What a twin computes of a shifted or changed sentence, by key, made once and then kept."""
 
 
-@per_run(8, bytes_of)
+@remembered(8, bytes_of)
 def retraced(opened: View) -> Translation:
     """The same translation with its residual stream, from a second pass over the translation."""
     return retrace(opened.source.translator(), opened.translation)
@@ -47,13 +47,13 @@ def inside(opened: View, kind: str, chosen: Head, row: int) -> InsideHead:
     return look_inside(model, retraced(opened), (kind, *chosen), row, opened.translation)
 
 
-@per_run(8)
+@remembered(8)
 def plane(opened: View, place: PlacedHead, row: int, pair: Pair | None, goal: str) -> Plane:
     """The plane of two keys in which a query is built, see `plane_of`."""
     return plane_of(opened.translation, place, row, pair, goal)
 
 
-@per_run(64)
+@remembered(64)
 def copies(
     _opened: View, _place: PlacedHead, _row: int, pair: Pair, *, plane: Plane
 ) -> tuple[Tensor, Tensor]:
@@ -61,13 +61,14 @@ def copies(
     return plane.copying(), replace(plane, pair=(pair[1], pair[0])).copying()
 
 
-@per_run(8, bytes_of)
+@remembered(8, bytes_of)
 def untrained(opened: View, seed: int) -> Translation:
     """The same source and target tokens through a model of the same shape with fresh weights."""
-    return same_tokens(untrained_twin(opened.source.translator(), seed), opened.translation)
+    run = opened.translation
+    return untrained_twin(opened.source.translator(), seed).force(run.source_text, run.target_ids)
 
 
-@per_run(64)
+@remembered(64)
 def statistics(opened: View, kind: str) -> Grid:
     """Statistics of every head of a kind over this sentence, by layer and head."""
     source = opened.source
@@ -75,7 +76,7 @@ def statistics(opened: View, kind: str) -> Grid:
     return grid(HeadsOfKind.of(opened.translation, AttentionKind(kind), parts).sums())
 
 
-@per_model(6)
+@remembered(6)
 def batch(source: Source, texts: tuple[str, ...]) -> tuple[Translation, ...]:
     """Several sentences translated as one padded batch; ValueError if a text is empty or too long."""
     hosted.check(*texts)
@@ -110,7 +111,7 @@ def _searched(request: Request, rules: SearchRules, *, progress: Progress) -> Tr
     return search(request.source.translator(), request, rules, progress)
 
 
-@per_run(64, bytes_of)
+@remembered(64, bytes_of)
 def branched(search: View, node: int) -> Translation:
     """The run of a node of a search's tree, from a pass over its tokens."""
     return retrace(search.source.translator(), search.translation, Capture(), node)
@@ -119,7 +120,7 @@ def branched(search: View, node: int) -> Translation:
 @remembered(32)
 def drawn(request: Request, drawing: Drawing, seeds: range, *, tell: Tell) -> Draws:
     """Samples of a text, drawn one after the other; raises as ``searched``."""
-    hosted.check_draws(len(seeds))
+    hosted.check(draws=len(seeds))
 
     def steps_done() -> Iterator[int]:
         for done, seed in enumerate(seeds):
@@ -130,14 +131,14 @@ def drawn(request: Request, drawing: Drawing, seeds: range, *, tell: Tell) -> Dr
     return draw(translate, drawing.sampling(), steps_done())
 
 
-@per_run(32)
+@remembered(32)
 def filtered(opened: View) -> tuple[FilteredStep, ...]:
     """The distributions of the steps of a sample, before and after temperature, top-k and top-p."""
     sampling = opened.request.drawing.sampling()
     return filtered_steps(opened.source.translator(), opened.translation, sampling)
 
 
-@per_run(64, lambda shown: shown.features.nbytes)
+@remembered(64, lambda shown: shown.features.nbytes)
 def lesson(opened: View) -> TrainingView:
     """A pair as training shows it to the model as it is, without changes."""
     run = opened.translation

@@ -4,7 +4,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, wraps
 from itertools import count
 from typing import Any
@@ -26,17 +26,17 @@ class _Turn:
     since: int  # when its browser asked, or was last served: whoever waits longest is next
 
 
+@dataclass(eq=False)
 class FairQueue:
     """Turns to compute; the next one is of the browser that has waited longest since it was served."""
 
-    def __init__(
-        self,
-        at_once: int,  # most turns at the same time
-        alone: bool = False,  # whether a browser has at most one turn at a time
-    ) -> None:
-        self._free, self._alone, self._ticks = at_once, alone, count()
-        self._moved, self._here = threading.Condition(), threading.local()
-        self._waiting, self._computing = list[_Turn](), list[_Turn]()
+    free: int  # turns that nobody has: at first, most turns at the same time
+    alone: bool = False  # whether a browser has at most one turn at a time
+    _ticks: Iterator[int] = field(default_factory=count)
+    _moved: threading.Condition = field(default_factory=threading.Condition)
+    _here: threading.local = field(default_factory=threading.local)
+    _waiting: list[_Turn] = field(default_factory=list)
+    _computing: list[_Turn] = field(default_factory=list)
 
     @contextmanager
     def turn(
@@ -59,20 +59,29 @@ class FairQueue:
             yield
         finally:
             self._here.computes = False
-            self._end(mine)
+            with self._moved:
+                if mine in self._waiting:
+                    self._waiting.remove(mine)
+                else:
+                    self._computing.remove(mine)
+                    self.free += 1
+                    tick = next(self._ticks)
+                    for each in self._waiting:
+                        each.since = tick if each.browser == mine.browser else each.since
+                self._moved.notify_all()
 
     @contextmanager
     def paused(self) -> Iterator[None]:
         """Lets another browser compute while the present turn only waits for something."""
         computes = getattr(self._here, "computes", False)
         with self._moved:
-            self._free += computes
+            self.free += computes
             self._moved.notify_all()
         try:
             yield
         finally:  # at once: who waits here could hold what those who compute need
             with self._moved:
-                self._free -= computes
+                self.free -= computes
                 self._moved.notify_all()
 
     def before(self, who: object) -> int | None:
@@ -96,25 +105,13 @@ class FairQueue:
                 return False
             self._waiting.remove(mine)
             self._computing.append(mine)
-            self._free -= 1
+            self.free -= 1
             self._moved.notify_all()
             return True
 
-    def _end(self, mine: _Turn) -> None:
-        with self._moved:
-            if mine in self._waiting:
-                self._waiting.remove(mine)
-            else:
-                self._computing.remove(mine)
-                self._free += 1
-                tick = next(self._ticks)
-                for each in self._waiting:
-                    each.since = tick if each.browser == mine.browser else each.since
-            self._moved.notify_all()
-
     def _next(self) -> _Turn | None:
-        busy = {each.browser for each in self._computing} if self._alone else set()
-        able = [each for each in self._waiting if each.browser not in busy] if self._free > 0 else []
+        busy = {each.browser for each in self._computing} if self.alone else set()
+        able = [each for each in self._waiting if each.browser not in busy] if self.free > 0 else []
         return min(able, key=lambda each: each.since, default=None)
 
 

@@ -15,7 +15,7 @@ import transformer
 from explorer.app.address import session
 from explorer.app.address.kinds import BEAM, SAMPLE
 from explorer.app.address.state import State
-from explorer.app.server import hosted, models
+from explorer.app.server import examples, hosted, models
 from explorer.app.server.models import Imported
 from explorer.app.server.queue import turns
 from explorer.app.server.source import Source
@@ -129,8 +129,10 @@ def translate(request: Request, progress: Progress = NOBODY, whole: bool = False
     ValueError if the text cannot be translated; the message says why.
     """
     source = request.source
-    if source.has_model and not (whole or models.loading.done) and (shipped := _shipped(request)) is not None:
-        return shipped
+    if source.has_model and not (whole or models.loading.done):
+        first = examples.of(source).examples[0].text
+        if request == Request(source, first, "greedy", None) and (shipped := source.beside(shipped_run)):
+            return shipped
     hosted.check(request.text, request.target, decode=request.decode)
     if isinstance(source, Imported):
         return source.run_of(request)
@@ -147,14 +149,6 @@ def text_of(request: Request, progress: Progress | None = None) -> str | None:
     if progress is None and key not in _texts:
         return None
     return _texts.get(key, lambda: _decode(model, request, progress or NOBODY, capture=False).text)
-
-
-def _shipped(request: Request) -> Translation | None:
-    """The run that is bundled with the model; None if it is not what is asked for."""
-    first = request.source.samples.examples[0].text
-    if request != Request(request.source, first, "greedy", None):
-        return None
-    return request.source.beside(shipped_run)
 
 
 def shipped_run(directory: Path) -> MappedRun | None:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
 import transformer
-from explorer.app.server.stores import Fact, remembered
+from explorer.app.server.stores import Fact
+from explorer.lenses.heads.survey import surveyed
 from explorer.lenses.words.alignment import Aligner
-from explorer.linked.view.strips import Example
 from transformer.config import Head, ModelConfig
-from transformer.text.pairs import SentencePair
+from transformer.storage.description import read_header
 
 T = TypeVar("T")
 FILE = "imported: "
@@ -21,16 +21,6 @@ FILE = "imported: "
 NEEDS_MODEL = "This needs the model, which an imported file does not hold: choose a model on the left."
 _USUAL = ("eng_", "__en__", "en_"), ("deu_", "__de__", "de_", "<2de>")
 """How the pieces of English and German begin."""
-
-
-@dataclass(frozen=True)
-class Samples:
-    """The example sentences of a model."""
-
-    examples: tuple[Example, ...]  # in their order on the page; the usual ones without a readable file
-    are_its: bool  # whether they were written for this very model
-    problem: str | None  # what is wrong with the file, in one sentence
-    task: tuple[SentencePair, ...]  # held-out pairs of the toy task that the model learned
 
 
 class Source(ABC):
@@ -58,14 +48,9 @@ class Source(ABC):
         """The heads that open first, by kind: from `heads.json`, otherwise measured on a few sentences."""
 
     @property
-    @abstractmethod
-    def samples(self) -> Samples:
-        """Its example sentences."""
-
-    @property
-    @abstractmethod
     def stated(self) -> ModelConfig | None:
         """Its config as far as the files tell without loading the model; None if they cannot be read."""
+        return self.config
 
     @abstractmethod
     def load(self, loads: Callable[[], object] = lambda: None) -> transformer.Translator:
@@ -97,12 +82,14 @@ class Source(ABC):
         """The contents of `heads.json`; empty if there is none. Further as `config`."""
         return {}
 
-    @property
+    @Fact
     def roles(self) -> dict[str, list[list[str]]]:
         """What every head does over many sentences, by kind, layer and head; an empty text for a mixed head.
 
         Empty if the model has no survey of its heads.
         """
+        with suppress(OSError, ValueError, KeyError):
+            return self.beside(surveyed)
         return {}
 
     @Fact
@@ -121,7 +108,7 @@ class Source(ABC):
     @property
     def guided(self) -> str:
         """The card's sentence on attention that was trained with given word alignments; empty without any."""
-        return ""
+        return "" if self.path is None else self.beside(read_header).guided_alignment
 
     def translator(self) -> transformer.Translator:
         """The model if it translates; KeyError if it is a language model. Further as `load`."""
@@ -130,7 +117,7 @@ class Source(ABC):
             raise KeyError(self.name)
         return model
 
-    @property
+    @Fact
     def sizes(self) -> dict[str, Head]:
         """Number of layers and heads by kind."""
         return self.config.sizes
@@ -190,7 +177,3 @@ class Source(ABC):
             return " ".join(asked)
         usual = [next((each for each in pieces if each.startswith(of)), "") for of in _USUAL]
         return " ".join(usual if all(usual) else pieces[:2])
-
-
-per_model = remembered
-"""Keeps what a function of a model and of hashable values returns, until the model is loaded again."""

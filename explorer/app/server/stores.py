@@ -6,6 +6,7 @@ import gc
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar
 from weakref import WeakSet, WeakValueDictionary
@@ -106,7 +107,8 @@ def remembered(
     entries: int,  # most values that are kept
     size: Size = None,  # the bytes of a value, if they are bounded, too
 ) -> Callable[[Callable[Concatenate[S, P], V]], Callable[Concatenate[S, P], V]]:
-    """Keeps what a function of a subject and of hashable values returns, as long as the subject is the same.
+    """Keeps what a function of a subject and of hashable values returns, as long as the subject is the same:
+    of a model until it is loaded again, of a sentence for the same run of it.
 
     What merely listens, such as a progress bar, is given by keyword, and is no part of the key.
     """
@@ -123,6 +125,7 @@ def remembered(
     return decorate
 
 
+@dataclass(eq=False)
 class Residents:
     """Models in memory: at most `most`, and only as many as fit; the least recently used one leaves first.
 
@@ -130,15 +133,12 @@ class Residents:
     it again.
     """
 
-    def __init__(
-        self,
-        most: int,  # most models that stay
-    ) -> None:
-        self._most = most
-        self._recent: OrderedDict[Any, transformer.Translator] = OrderedDict()
-        self.alive: WeakValueDictionary[Any, transformer.Translator] = WeakValueDictionary()
-        """The models that somebody has, be it only until they have finished."""
-        self._lock, self._loading = threading.RLock(), threading.Lock()
+    most: int  # most models that stay
+    # the models that somebody has, be it only until they have finished
+    alive: WeakValueDictionary[Any, transformer.Translator] = field(default_factory=WeakValueDictionary)
+    _recent: OrderedDict[Any, transformer.Translator] = field(default_factory=OrderedDict)
+    _lock: Any = field(default_factory=threading.RLock)
+    _loading: threading.Lock = field(default_factory=threading.Lock)
 
     def leave_gpu(self) -> None:
         """Lets every model in memory compute on the CPU from now on."""
@@ -166,7 +166,7 @@ class Residents:
         with self._lock:
             self.alive[handle] = self._recent[handle] = model
             self._recent.move_to_end(handle)
-            while len(self._recent) > self._most:
+            while len(self._recent) > self.most:
                 self._leave()
         return model
 

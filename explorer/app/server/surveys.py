@@ -9,8 +9,8 @@ from pathlib import Path
 from explorer.app.server import examples, pairs
 from explorer.app.server.jobs import Job, JobError, Tell
 from explorer.app.server.queue import FairQueue, turns
-from explorer.app.server.source import Source, per_model
-from explorer.app.server.stores import bytes_of
+from explorer.app.server.source import Source
+from explorer.app.server.stores import bytes_of, remembered
 from explorer.lenses.heads.survey import Line, Survey, survey_of
 from explorer.lenses.heads.surveyor import Surveyor
 from explorer.lenses.words import languages
@@ -34,7 +34,7 @@ def sample(name: str = "tatoeba-en-de.tsv.gz") -> tuple[Line, ...]:
 
 def sample_of(source: Source) -> tuple[Line, ...]:
     """The pairs that a model is measured on: held-out ones of its toy task, else the bundled sentences."""
-    if task := source.samples.task:
+    if task := examples.of(source).task:
         return tuple(Line(pair.source, pair.target) for pair in task)
     return sample(languages.sample_of(source.path).data)
 
@@ -71,14 +71,14 @@ def lines_of(
     return tuple(replace(each, source=source.addressed(each.source, language)) for each in lines)
 
 
-@per_model(KEPT)
+@remembered(KEPT)
 def run_of(source: Source, lines: tuple[Line, ...]) -> Job[Survey]:
     """The survey of some sentences, new if nobody has asked for it yet; KeyError if the model only writes."""
-    gold = [] if source.samples.task or source.pieces else pairs.linked(source)
+    gold = [] if examples.of(source).task or source.pieces else pairs.linked(source)
     return survey_job(source.translator(), lines, gold)
 
 
-@per_model(2, lambda runs: sum(map(bytes_of, runs)))
+@remembered(2, lambda runs: sum(map(bytes_of, runs)))
 def runs_of(source: Source, lines: tuple[Line, ...]) -> list[Translation]:
     """Runs of the first `RUN` of some sentences that the model can read, with their residual streams."""
     runs = list[Translation]()

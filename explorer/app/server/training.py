@@ -12,7 +12,7 @@ import time
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import product
 from pathlib import Path
@@ -53,16 +53,18 @@ _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]{0,38}[A-Za-z0-9])?")
 
 
+@dataclass(eq=False)
 class Log:
     """A log of JSON lines that another process writes; each line is read once."""
 
-    def __init__(self, path: Path) -> None:
-        self._path, self._read, self._steps = path, 0, list[TrainingStep]()
-        self._lock = threading.Lock()
+    path: Path
+    _read: int = 0
+    _steps: list[TrainingStep] = field(default_factory=list)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def steps(self) -> list[TrainingStep]:
         """The steps up to now; none if the file does not exist yet."""
-        with self._lock, suppress(OSError), self._path.open("rb") as file:
+        with self._lock, suppress(OSError), self.path.open("rb") as file:
             file.seek(self._read)
             content = file.read()
             complete = content[: content.rfind(b"\n") + 1]
@@ -113,10 +115,6 @@ class TrainingRun(Job[list[TrainingStep]]):
             f"Stopped, {'and saved after its last step' if self.has_model else 'before anything was saved'}."
         )
 
-    def begin(self) -> None:
-        """Starts it in the background."""
-        self.wait(self.owner, self.owner)
-
     def stop(self) -> None:
         """Lets it save and end, or ends it at once before it could save."""
         self.leave(self.owner)
@@ -124,13 +122,22 @@ class TrainingRun(Job[list[TrainingStep]]):
     def _train(self, tell: Tell) -> None:
         with self._process() as process:
             try:
-                while (status := _status(process)) is None:
+                while (status := process.poll()) is None:
                     steps = self.steps()
                     tell(steps[-1].step if steps else 0)
                     if beyond := self._beyond():
                         raise JobError(beyond)
+                    with suppress(subprocess.TimeoutExpired):
+                        process.wait(TICK)
             finally:
-                self._end(process)
+                if process.stdin is not None:
+                    process.stdin.close()
+                if not self.has_model:
+                    process.kill()
+                try:
+                    process.wait(GRACE)
+                except subprocess.TimeoutExpired:
+                    process.kill()
         if status:
             raise JobError(self._verdict(status))
 
@@ -158,22 +165,16 @@ class TrainingRun(Job[list[TrainingStep]]):
             resource.prlimit(self.pid, resource.RLIMIT_FSIZE, (most, most))
         return process
 
-    def _end(self, process: subprocess.Popen[bytes]) -> None:
-        if process.stdin is not None:
-            process.stdin.close()
-        if not self.has_model:
-            process.kill()
-        try:
-            process.wait(GRACE)
-        except subprocess.TimeoutExpired:
-            process.kill()
-
     def _beyond(self) -> str:
         """Which limit it exceeds, as a sentence; empty if none."""
         limits = self._limits
         if time.monotonic() - self._began > 60 * limits.minutes:
             return f"Stopped after {limits.minutes:g} minutes, the limit of this server."
-        if _resident(self.pid) > limits.memory_mb * MB:
+        resident = 0  # bytes of memory that the process holds, if the system says it
+        with suppress(OSError, ValueError, IndexError):
+            resident = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
+            resident *= os.sysconf("SC_PAGE_SIZE")
+        if resident > limits.memory_mb * MB:
             return f"Stopped: it took more than {limits.memory_mb:g} MB of memory, the limit of this server."
         if nbytes_of(self.folder, *kept_models()) > limits.disk_mb * MB:
             return f"Stopped: its files took more than {limits.disk_mb:g} MB, the limit of this server."
@@ -183,32 +184,13 @@ class TrainingRun(Job[list[TrainingStep]]):
         kept = "its last checkpoint is kept" if self.has_model else "it had not saved a checkpoint before"
         if status < 0:
             return f"Its process was ended from outside (signal {-status}); {kept}."
-        reason = _last_words(self.folder / _ERRORS).rstrip(".") or f"its process ended with status {status}"
+        reason = f"its process ended with status {status}"
+        with suppress(OSError):
+            lines = (self.folder / _ERRORS).read_text(encoding="utf-8", errors="replace").splitlines()
+            for line in lines:  # the last one counts that is no bar of progress
+                if line.strip() and "tokens/s" not in line:
+                    reason = line.strip()[-300:].rstrip(".")
         return f"It failed: {reason}; {kept}."
-
-
-def _status(process: subprocess.Popen[bytes]) -> int | None:
-    """Its exit status (negative: the signal that ended it); None if it still runs after a tick."""
-    with suppress(subprocess.TimeoutExpired):
-        return process.wait(TICK)
-    return None
-
-
-def _resident(pid: int) -> int:
-    """Bytes of memory that a process holds; 0 if the system does not say."""
-    try:
-        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError, IndexError):
-        return 0
-
-
-def _last_words(errors: Path) -> str:
-    """The last line that the process wrote, without bars of progress; empty if there is none."""
-    with suppress(OSError):
-        lines = errors.read_text(encoding="utf-8", errors="replace").splitlines()
-        words = [line.strip() for line in lines if line.strip() and "tokens/s" not in line]
-        return words[-1][-300:] if words else ""
-    return ""
 
 
 def kept_models() -> list[Path]:
@@ -225,6 +207,7 @@ def nbytes_of(*folders: Path) -> int:
     return total
 
 
+@dataclass(eq=False)
 class Workshop:
     """The run of a server, if there is one, for all its visitors.
 
@@ -232,9 +215,8 @@ class Workshop:
     another run, which replaces it.
     """
 
-    def __init__(self) -> None:
-        self.run: TrainingRun | None = None
-        self._lock = threading.Lock()
+    run: TrainingRun | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def start(self, visitor: str, plan: Plan, pairs: Pairs | None = None) -> None:
         """Begins a run; ValueError if it cannot begin, which says why in one sentence."""
@@ -251,7 +233,7 @@ class Workshop:
                     "MB; whoever runs it can delete some."
                 )
             run = TrainingRun(plan, pairs, visitor, limits)
-            run.begin()
+            run.wait(visitor, visitor)
             self._replace(run)
 
     def keep(

@@ -14,6 +14,7 @@ from transformer.text.kinds import check_fields, one_of, whole
 from transformer.text.pairs import DataError, ReadBounds, SentencePair, read_pairs
 from transformer.text.tokenizer import Tokenizer, TokenizerError
 from transformer.text.typed import clean
+from transformer.training.data import encode_pairs
 from transformer.training.toys import LENGTHS, TOYS, toy_data
 
 OWN = "own"
@@ -66,14 +67,12 @@ class Plan:
             "checkpoint-every": often,
         }
         options = [part for name, value in numbers.items() for part in (f"--{name}", f"{value:g}")]
-        return ["train", *self._data(), "--output", output, *options]
-
-    def _data(self) -> list[str]:
-        if self.task in TOYS:
-            return ["--toy", self.task, "--toy-length", str(self.length)]
-        files = ["--preset", "toy", "--train", TRAIN_FILE, "--valid", VALID_FILE, "--languages", "und,und"]
-        options = ["--vocab-size", str(_VOCABULARY), "--smaller-vocabulary", "--max-length", str(_LONGEST)]
-        return [*files, *options, "--dropout", "0.1", "--label-smoothing", "0.1"]
+        data = ["--toy", self.task, "--toy-length", str(self.length)]
+        if self.task not in TOYS:
+            data = ["--preset", "toy", "--train", TRAIN_FILE, "--valid", VALID_FILE, "--languages", "und,und"]
+            data += ["--vocab-size", str(_VOCABULARY), "--smaller-vocabulary", "--max-length", str(_LONGEST)]
+            data += ["--dropout", "0.1", "--label-smoothing", "0.1"]
+        return ["train", *data, "--output", output, *options]
 
 
 @dataclass(frozen=True)
@@ -105,14 +104,15 @@ def own_pairs(name: str, content: bytes) -> Pairs:
     try:
         texts = [text for pair in parts.train for text in (pair.source, pair.target)]
         tokenizer = Tokenizer.train(texts, _VOCABULARY, at_most=True)
+        for part in (parts.train, parts.valid):
+            encode_pairs(part, tokenizer).up_to(_LONGEST)  # as the command does
     except TokenizerError as error:
         raise DataError(f"The pairs have more signs than {_VOCABULARY:,} pieces can spell.") from error
-    for part in (parts.train, parts.valid):
-        if all(max(len(tokenizer.encode(text)) for text in (a.source, a.target)) >= _LONGEST for a in part):
-            raise DataError(
-                f"No pair that is learned, or none that is held out, has sides of fewer than {_LONGEST} "
-                "tokens; a model that is trained here reads no longer ones."
-            )
+    except DataError as error:
+        raise DataError(
+            f"No pair that is learned, or none that is held out, has sides of fewer than {_LONGEST} "
+            "tokens; a model that is trained here reads no longer ones."
+        ) from error
     return parts
 
 

@@ -77,11 +77,7 @@ class View:
         return Opening(alignment.step if claimed is None else claimed, claimed, glosses)
 
 
-per_run = remembered
-"""Keeps what a function of a sentence and of hashable values returns, for the same run of it."""
-
-
-@per_run(64)
+@remembered(64)
 def word_alignment(opened: View) -> WordAlignment:
     """Glosses by the best aligner, and the step at which the head that opens first agrees with it."""
     if AttentionKind.CROSS not in opened.translation.config.sites:
@@ -89,7 +85,7 @@ def word_alignment(opened: View) -> WordAlignment:
     return tell(opened.translation, opened.source.aligner, opened.source.default_heads["cross"])
 
 
-@per_run(16, lambda run: 0 if run is None else bytes_of(run))
+@remembered(16, lambda run: 0 if run is None else bytes_of(run))
 def forced(opened: View, target: tuple[int, ...]) -> Translation | None:
     """The changed model on the target ids of another run; None if a change contradicts them."""
     request = opened.request

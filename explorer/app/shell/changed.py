@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -41,11 +42,6 @@ def none(_change: Intervention) -> bool:
 def of_tokens(change: Intervention) -> bool:
     """For a page that shows the model's own arithmetic: what the model reads and writes may be changed."""
     return isinstance(change, OF_TOKENS)
-
-
-def with_held_changes(now: State, holds: Holds) -> State:
-    """The state with the changes that hold on a page."""
-    return replace(now, changes=tuple(filter(holds, now.changes)))
 
 
 def all_of(now: State) -> tuple[Listed, ...]:
@@ -95,32 +91,22 @@ def show_changes(
 ) -> None:
     """Draws the line; draws nothing if nothing is changed."""
     if not now.changes:
-        if opened is not None and opened.translation.interventions:
-            st.caption(_sentence(opened.translation.interventions))
+        if opened is not None and (changes := opened.translation.interventions):
+            st.caption(f":material/edit: {_count(changes)}: {'; '.join(map(said, changes))}.")
         return
     left_out = [each for each in now.changes if not holds(each)]
+    which = "them" if len(left_out) == len(now.changes) else "; ".join(map(said, left_out))
+    own = f" (this page shows the model's own arithmetic, without {which})" if left_out else ""
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="changed"):
-        st.caption(
-            f":material/edit: {_count(now.changes)}{_without(left_out, now.changes)}:", width="content"
-        )
+        st.caption(f":material/edit: {_count(now.changes)}{own}:", width="content")
         for i, each in enumerate(now.changes[:_MOST]):
-            _one(i, each, opened)
+            text, key = said(each, None if opened is None else opened.translation), f"changed.{i}"
+            close = partial(st.button, type="tertiary", icon=":material/close:", help="Remove this change")
+            close(text, key=key, on_click=remove, args=(each,))
         if opened is not None and not left_out:
             _back(now, opened)
         if opened is None or len(now.changes) > 1:
             st.button("Remove all", type="tertiary", on_click=keep_first, args=(0,), key="changed.none")
-
-
-def _without(left_out: list[Intervention], changes: tuple[Intervention, ...]) -> str:
-    """Sentence of a page about changes that do not hold on it."""
-    if not left_out:
-        return ""
-    which = "them" if len(left_out) == len(changes) else "; ".join(map(said, left_out))
-    return f" (this page shows the model's own arithmetic, without {which})"
-
-
-def _sentence(changes: tuple[Intervention, ...]) -> str:
-    return f":material/edit: {_count(changes)}: {'; '.join(map(said, changes))}."
 
 
 def _count(changes: tuple[Intervention, ...]) -> str:
@@ -141,19 +127,6 @@ def keep_first(count: int) -> None:
     take(listed(now.changes[:count], now.off))
 
 
-def _one(number: int, change: Intervention, opened: View | None) -> None:
-    """One change; a click removes it."""
-    st.button(
-        said(change, None if opened is None else opened.translation),
-        type="tertiary",
-        icon=":material/close:",
-        help="Remove this change",
-        on_click=remove,
-        args=(change,),
-        key=f"changed.{number}",
-    )
-
-
 def verdict(before: Translation, after: Translation) -> str:
     """What the last change did, in Markdown: the probability that moved most, or the first other token."""
     for i, (one, other) in enumerate(zip(before.steps, after.steps, strict=False)):
@@ -167,14 +140,10 @@ def verdict(before: Translation, after: Translation) -> str:
         for one, other in zip(before.steps, after.steps, strict=True)
     ]
     was, now, token = max(moves, key=lambda each: abs(each[1] - each[0]))
-    return f"Translation unchanged; “{plain(labels.piece(token))}” {_shares(was, now)}."
-
-
-def _shares(was: float, now: float) -> str:
-    """Two probabilities with a digit that tells them apart, if one does."""
-    digits = 1 if abs(was - now) < 0.05 else 0
-    one, other = (f"{100 * each:.{digits}f}" for each in (was, now))
-    return f"stays at {one}{labels.PER_CENT}" if one == other else f"{one} → {other}{labels.PER_CENT}"
+    digits = 1 if abs(was - now) < 0.05 else 0  # one that tells them apart, if one does
+    old, new = (f"{100 * each:.{digits}f}" for each in (was, now))
+    shares = f"stays at {old}" if old == new else f"{old} → {new}"
+    return f"Translation unchanged; “{plain(labels.piece(token))}” {shares}{labels.PER_CENT}."
 
 
 def _back(now: State, opened: View) -> None:

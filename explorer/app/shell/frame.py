@@ -10,7 +10,8 @@ from explorer.app.address import State, session, sitemap
 from explorer.app.address.parameters import carried
 from explorer.app.controls import inform, plain
 from explorer.app.controls.export import page_export, pictures
-from explorer.app.server import hosted, models, visits
+from explorer.app.server import hosted, visits
+from explorer.app.server.source import Source
 from explorer.app.shell import menu, strip
 from explorer.figures.base import labels
 
@@ -173,11 +174,10 @@ def open_page(
     return session.current()
 
 
-def heading(page: str, now: State) -> None:
-    """Draws the heading, what the page is for, and links to the pages that are looked at with it."""
-    entry, source = sitemap.PAGES[page], models.known(now.model)
-    writes = page == sitemap.HOME and source is not None and source.task == "write"
-    purpose = sitemap.WRITES if writes else entry.purpose
+def heading(page: str, now: State, source: Source | None = None) -> None:
+    """Draws the heading, what the page is for (at home, with its model), and links to pages beside it."""
+    entry = sitemap.PAGES[page]
+    purpose = entry.purpose if source is None or source.task == "translate" else sitemap.WRITES
     with st.container(horizontal=True, vertical_alignment="center", key="heading"):
         said = f'<p title="{purpose}">{purpose}</p>'
         st.html(f'<div class="headline"><h1>{entry.title or entry.name}</h1>{said}</div>', width="stretch")
@@ -200,20 +200,15 @@ def end(
     """Draws the end of the page, wherever it is called: what to look at next, and what the signs mean."""
     with st.container(key="end"):
         with st.container(horizontal=True, vertical_alignment="center"):
-            following(sitemap.at(page, now.view))
-            if not refused and sitemap.exports(sitemap.at(page, now.view)):
+            place = sitemap.PLACES[sitemap.at(page, now.view)]
+            if session.current().lesson is None:  # it has a way on of its own
+                with st.container(key="next", width="content"):
+                    told = f"Next: {sitemap.PLACES[place.after].title}"
+                    menu.link(place.after, told, ":material/arrow_forward:", "content")
+            if not refused and place.export:
                 page_export()
         if signs := labels.signs(tokens):
             st.caption(signs)
-
-
-def following(name: str) -> None:
-    """Draws the one link that a reader would want after a place; an open lesson has its own."""
-    if session.current().lesson is not None:
-        return
-    after = sitemap.after(name)
-    with st.container(key="next", width="content"):
-        menu.link(after, f"Next: {sitemap.title(after)}", ":material/arrow_forward:", "content")
 
 
 def show_notices(

@@ -9,7 +9,6 @@ from explorer.app.address import session
 from explorer.app.controls import part, plain, refusal
 from explorer.app.server import hub_models, memory
 from explorer.app.server.hub_models import HubQuestion
-from explorer.app.server.jobs import Job
 from transformer.families.registry import known_names
 from transformer.hub.files import Offer, size
 from transformer.hub.settings import Hub
@@ -33,15 +32,26 @@ def draw(take: Take) -> None:
 
 @part(run_every=_EVERY)
 def _fetched(take: Take) -> None:
-    """Draws the progress of a download, twice a second; its end draws the whole page again."""
+    """Draws the progress of a download, twice a second; its end opens the model and draws the whole page."""
     question = hub_models.question()
-    if question.download is None:
+    if (download := question.download) is None:
         session.rerun()
-    else:
-        _progress(question, question.download, take)
+        return
+    if download.complete:
+        name = question.name
+        hub_models.ask("")
+        take(name)
+        session.rerun()
+    if download.failed:
+        question.problem, question.download = download.failed, None
+        session.rerun()
+    there, total = size(download.done), size(download.total)
+    share = min(download.done / max(download.total, 1), 1.0)
+    st.progress(share, f"Downloading {plain(question.name)}: {there} of {total}")
+    st.button("Cancel", on_click=hub_models.ask, args=("",), key="hub.cancel")
 
 
-@part
+@part()
 def _panel() -> None:
     """Draws the form; the start of a download draws the whole page again."""
     question = hub_models.question()
@@ -55,7 +65,8 @@ def _panel() -> None:
 
 def _form(question: HubQuestion) -> None:
     reason = hub_models.closed()
-    if question.is_open and reason is None:
+    not_asked = question.pressed and question.offer is None and not question.problem
+    if question.name and not_asked and reason is None:
         with st.spinner("Asking the Hub"):
             question.look()
     blocked = reason is not None or question.unreachable
@@ -78,7 +89,13 @@ def _form(question: HubQuestion) -> None:
         st.caption("Type a name and press Enter.")
         _suggest()
         return
-    _answer(question)
+    if question.problem:
+        st.error(refusal(question.problem), icon=":material/error:")
+    elif question.offer is not None:
+        _offer(question, question.offer)
+        return
+    label = "Try again" if question.problem else "Look it up"
+    st.button(label, on_click=hub_models.ask, args=(question.name, True), key="hub.again")
 
 
 def _suggest() -> None:
@@ -91,17 +108,8 @@ def _suggest() -> None:
         for each in found:
             key = f"hub.suggested.{each.name}"
             st.button(each.name, type="tertiary", on_click=_ask, args=(each.name,), key=key)
-            st.caption(plain(f"{each.does} · {each.description}"))
-
-
-def _answer(question: HubQuestion) -> None:
-    if question.problem:
-        st.error(refusal(question.problem), icon=":material/error:")
-    if question.offer is not None and not question.problem:
-        _offer(question, question.offer)
-        return
-    label = "Try again" if question.problem else "Look it up"
-    st.button(label, on_click=hub_models.ask, args=(question.name, True), key="hub.again")
+            sizes = f"{each.millions} million parameters, {each.nbytes / 1e9:.1f} GB"
+            st.caption(plain(f"{each.does} · {sizes} · {each.licence}"))
 
 
 def _offer(question: HubQuestion, offer: Offer) -> None:
@@ -123,19 +131,3 @@ def _offer(question: HubQuestion, offer: Offer) -> None:
 def _ask(text: str) -> None:
     address = _ADDRESS.fullmatch(text.strip())
     hub_models.ask(address[1] if address else text.strip().strip("/"))
-
-
-def _progress(question: HubQuestion, download: Job[bool], take: Take) -> None:
-    """Shows the progress of the download, and opens the model when the download ends."""
-    if download.complete:
-        name = question.name
-        hub_models.ask("")
-        take(name)
-        session.rerun()
-    if download.failed:
-        question.problem, question.download = download.failed, None
-        session.rerun()
-    there, total = size(download.done), size(download.total)
-    share = min(download.done / max(download.total, 1), 1.0)
-    st.progress(share, f"Downloading {plain(question.name)}: {there} of {total}")
-    st.button("Cancel", on_click=hub_models.ask, args=("",), key="hub.cancel")

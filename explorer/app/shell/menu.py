@@ -38,7 +38,7 @@ def link(
     page, _, view = name.partition("/")
     first = not view or view == next(iter(sitemap.PAGES[page].sections))
     query = {**KEEP, **({} if first else {"view": view}), **named}
-    text = label or sitemap.place(name).name
+    text = label or sitemap.PLACES[name].name
     st.page_link(sitemap.script(name), label=text, icon=icon, query_params=query, width=width)
 
 

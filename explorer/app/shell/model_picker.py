@@ -38,14 +38,27 @@ def pick_model(now: State, page: str = sitemap.HOME) -> Source | None:
             "`python -m transformer train`."
         )
         return None
-    name = now.model if now.model in names else _fitted(names, now.model)
+    name = now.model or ""
+    if name not in names:
+        if is_name(name):
+            suggest(name)
+            away = f"{name} is not on this machine, so {names[0]} is shown."
+            session.notice(f"{away} Download {name} from the Hub, on the left.")
+            name = names[0]
+        else:
+            name = fit_model(now.model, names)
+        session.resolve(model=name)
     with place:
         texts = {each: known[each].label if each in known else each for each in names}
         choose("model", "Model", texts, name, take_model, labelled=True)
     source = known.get(name) or Imported(name)
-    _load(source)
+    # a model whose files alone do not say which languages it knows is loaded; errors are reported later
+    with suppress(KeyError, ValueError, OSError):
+        if isinstance(source, ModelHandle) and source.description is None and not source.resident:
+            with st.spinner(waiting.loads(source)):
+                _ = source.default_heads
     with place:
-        if drawn := sitemap.draws(sitemap.at(page, now.view)):
+        if drawn := sitemap.PLACES[sitemap.at(page, now.view)].draws:
             st.caption(f"Drawn here: {drawn}.")
         elif isinstance(source, ModelHandle):
             line, more = _about(source)
@@ -56,24 +69,13 @@ def pick_model(now: State, page: str = sitemap.HOME) -> Source | None:
     return source
 
 
-def _fitted(names: list[str], wanted: str | None) -> str:
-    if wanted is not None and is_name(wanted):
-        name, away = names[0], f"{wanted} is not on this machine"
-        suggest(wanted)
-        session.notice(f"{away}, so {name} is shown. Download {wanted} from the Hub, on the left.")
-    else:
-        name = fit_model(wanted, names)
-    session.resolve(model=name)
-    return name
-
-
 def _about(source: ModelHandle) -> tuple[str, str]:
     """What a model is good at, as far as its card says so; and its size, its licence, where it runs."""
     card = source.header
     if not card.license or not card.good_at:
         return card.trouble, source.runs
     licence = card.license_name or card.license.upper().replace("-", " ")
-    languages = "" if source.named_by_languages else source.languages
+    languages = "" if source.title == source.languages else source.languages
     nbytes = (source.path / WEIGHTS_FILE).stat().st_size
     told = " · ".join(filter(None, (languages, card.good_at, card.trouble)))
     return told, f"{size(nbytes)} on disk · {licence} · {source.runs}"
@@ -90,25 +92,11 @@ def take_model(name: str) -> None:
         session.notice(
             "The source token is no longer chosen, because each model splits texts in its own way."
         )
-    session.change(model=name, source=None, **{kind: _chosen(now, kind) for kind in models.KINDS})
-
-
-def _chosen(now: State, kind: str) -> Head | None:
-    """The head of a kind, if the visitor chose it; None if the model opened with it."""
-    head: Head | None = getattr(now, kind)
-    try:
-        opens = models.find(now.model or next(iter(models.available()))).default_heads[kind]
-    except (KeyError, ValueError, OSError):
-        return head
-    return None if head == opens else head
-
-
-def _load(source: Source) -> None:
-    """Loads a model whose files alone do not say which languages it knows; errors are reported later."""
+    opens, shown = dict[str, Head](), {kind: getattr(now, kind) for kind in models.KINDS}
     with suppress(KeyError, ValueError, OSError):
-        if isinstance(source, ModelHandle) and source.description is None and not source.resident:
-            with st.spinner(waiting.loads(source)):
-                _ = source.default_heads
+        opens = models.find(now.model or next(iter(models.available()))).default_heads
+    chosen = {kind: None if head == opens.get(kind) else head for kind, head in shown.items()}
+    session.change(model=name, source=None, **chosen)
 
 
 def _pick_language(source: Source, now: State) -> None:
@@ -120,18 +108,17 @@ def _pick_language(source: Source, now: State) -> None:
     more = {"labelled": True, "disabled": named is not None}
     if not source.names_pair:
         told = "This model translates into several languages, so each text starts with the one you choose."
-        choose("language", "Translate into", found, chosen, _take_language, help=told, **more)
+        take = partial(_take_language, [], 0)
+        choose("language", "Translate into", found, chosen, take, help=told, **more)
         return
     sides = chosen.split()
     for side, label in enumerate(("Translate from", "Into")):
         told = "This model is told both languages: the text begins with its own, the output with the other."
-        take = partial(_take_side, sides, side)
+        take = partial(_take_language, sides, side)
         choose(f"language.{side}", label, found, sides[side], take, help=told, **more)
 
 
-def _take_language(language: str) -> None:
-    session.change(language=language, **session.FRESH)
-
-
-def _take_side(sides: list[str], side: int, language: str) -> None:
-    _take_language(" ".join([*sides[:side], language, *sides[side + 1 :]]))
+def _take_language(sides: list[str], side: int, language: str) -> None:
+    """Takes a language in the place of one of those that the model is told."""
+    told = " ".join([*sides[:side], language, *sides[side + 1 :]])
+    session.change(language=told, **session.FRESH)

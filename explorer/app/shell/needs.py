@@ -7,7 +7,6 @@ import streamlit as st
 from explorer.app.controls import inform, plain
 from explorer.app.server.source import Source
 from explorer.figures.base.captions import KIND_NAMES
-from transformer.config import ModelConfig
 
 PAGES = {
     "encoder": "pages/encoder_self_attention.py",
@@ -45,14 +44,6 @@ def has(source: Source | None, kind: str) -> bool:
         return source is None or kind in source.sizes
     except (ValueError, OSError):
         return True
-
-
-def config_of(source: Source | None) -> ModelConfig | None:
-    """The config of a model; None for one that is not there or damaged."""
-    try:
-        return None if source is None else source.config
-    except (ValueError, OSError):
-        return None
 
 
 def sentence(

@@ -44,7 +44,7 @@ def open_sentence_page(
             if controls is not None:
                 controls(now)
         if not needs.tell_lack(source, kinds):
-            asked = changed.with_held_changes(now, changes)
+            asked = replace(now, changes=tuple(filter(changes, now.changes)))
             given = asked.target or target(source, asked.text)
             opened = sentence.open_sentence(source, replace(asked, target=given))
     now = session.current()

@@ -41,7 +41,7 @@ def draw(
     _draw(source, now, translated, ["this is the run of the page"])
 
 
-@part
+@part()
 def _draw(source: Source, before: State, translated: bool, first: list[str]) -> None:
     now = session.current()
     if now.sentence != before.sentence:

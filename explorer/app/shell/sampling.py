@@ -1,7 +1,5 @@
 """The controls of sampling: temperature, top-k and top-p."""
 
-from collections.abc import Callable
-
 import streamlit as st
 
 from explorer.app.address import State, session
@@ -19,13 +17,8 @@ def popover(now: State) -> None:
     """A button that says how samples are drawn, and opens the controls."""
     label = str(runs.drawing_of(now))
     with st.popover(label, type="tertiary", icon=":material/tune:", key="sampling-settings"):
-        for draw in controls(now):
-            draw()
-
-
-def controls(now: State) -> tuple[Callable[[], None], ...]:
-    """Three functions, each of which draws one control."""
-    return lambda: _temperature(now), lambda: _top_k(now), lambda: _top_p(now)
+        for draw in CONTROLS:
+            draw(now)
 
 
 def _take(**values: float | None) -> None:
@@ -64,3 +57,7 @@ def _top_p(now: State) -> None:
         lambda value: _take(top_p=None if value >= 1 else round(value, 2)),
         help=_TOP_P,
     )
+
+
+CONTROLS = (_temperature, _top_k, _top_p)
+"""Each draws one control."""

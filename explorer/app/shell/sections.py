@@ -14,14 +14,6 @@ Fresh = Callable[[str], Mapping[str, Any]]
 """Other values of the state with which a section begins, by the value of `view`."""
 
 
-def of(
-    page: str,  # the name of the page, as `sitemap` has it
-    *files: ModuleType,  # those that draw its sections, in the order in which the page declares them
-) -> dict[str, Callable[..., None]]:
-    """What draws each section of a page: the `show` of its file; ValueError if one has none."""
-    return {view: file.show for view, file in zip(sitemap.PAGES[page].sections, files, strict=True)}
-
-
 def chosen(
     sections: Mapping[str, T],  # by the value of `view` in the address; the first one opens first
     now: State,
@@ -31,7 +23,7 @@ def chosen(
 
 
 def switch(
-    page: str,  # as in `of`
+    page: str,  # the name of the page, as `sitemap` has it
     now: State,
     fresh: Fresh = lambda view: {},
     purposes: dict[str, str] | None = None,  # the sentences, if they depend on what is shown
@@ -47,12 +39,12 @@ def switch(
 
 
 def draw(
-    page: str,  # as in `of`
-    files: Sequence[ModuleType],  # as in `of`
+    page: str,  # as in `switch`
+    files: Sequence[ModuleType],  # those that draw its sections, in the order in which the page declares them
     now: State,
     *arguments: Any,  # what a section gets
 ) -> None:
     """Draws the switch and the section that an address names; what that refuses is said in a sentence."""
     switch(page, now)
     with refusals():
-        chosen(of(page, *files), now)(*arguments)
+        chosen(dict(zip(sitemap.PAGES[page].sections, files, strict=True)), now).show(*arguments)

@@ -24,7 +24,8 @@ def new_text(text: str | None) -> None:
 
 def decoding(now: State) -> None:
     """Draws the choice of the way of decoding."""
-    ways = options.METHODS if now.decode in options.METHODS else options.decodings(now.decode)
+    named = now.decode.replace("sample-", "sampling, seed ").replace("beam-", "beam, hypotheses: ")
+    ways = {**options.METHODS, now.decode: options.METHODS.get(now.decode, named)}
     with st.container(key="decoding"):
         choose("decode", "Decoding", ways, now.decode, _take_decoding, texts=True, labelled=True)
 
@@ -55,19 +56,14 @@ def _take_decoding(method: str) -> None:
     session.change(decode=method, target=None, **session.RUN)
 
 
-def _sample_again() -> None:
-    seed = int(session.current().decode.removeprefix(SAMPLE)) + 1
-    _take_decoding(f"{SAMPLE}{seed}")
-
-
 def below_box(source: Source, now: State) -> None:
     """Draws what the text may ask for, one line of example sentences, and the visitor's own translation."""
     if source.prompts:
         prompts(source, now)
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="examples"):
         pickers.examples(examples.offered(source, now.text), new_text)
-        if source.samples.problem is not None:
-            st.caption(f":material/warning: {refusal(source.samples.problem)}", width="content")
+        if (problem := examples.of(source).problem) is not None:
+            st.caption(f":material/warning: {refusal(problem)}", width="content")
         if now.target is None:
             draw_again(now)
         own_translation(now, source)
@@ -89,7 +85,8 @@ def prompts(source: Source, now: State) -> None:
 def draw_again(now: State) -> None:
     """Draws the button for another sample and the settings of sampling, if samples are drawn."""
     if now.decode.startswith(SAMPLE):
-        st.button("Draw another sample", type="tertiary", on_click=_sample_again, icon=":material/casino:")
+        draw = partial(st.button, "Draw another sample", type="tertiary", icon=":material/casino:")
+        draw(on_click=_take_decoding, args=(f"{SAMPLE}{int(now.decode.removeprefix(SAMPLE)) + 1}",))
         sampling.popover(now)
 
 
@@ -117,8 +114,15 @@ def _take_target(target: str) -> None:
 def open_sentence(source: Source, now: State) -> View | None:
     """Translates the sentence of the state and fits the cursor and the heads to it; None after a refusal."""
     sentences, text = examples.passage(source, now)
-    if len(sentences) > 1:
-        _fit_sentence(len(sentences), now)
+    if (many := len(sentences)) > 1:  # which is shown if there is none of that number, and how many are
+        most = examples.MOST_SENTENCES
+        if many > most and now.sentence != AS_ONE:
+            kept = "the others stay in the field"
+            session.notice(f"This text has {many:,} sentences: the first {most} are translated, {kept}.")
+        last = min(many, most) - 1
+        if now.sentence is not None and now.sentence > last:
+            session.notice(f"This text has {many:,} sentences; sentence {last + 1} is shown.")
+            session.resolve(sentence=last)
     asked = runs.request(now, source, text)
     does = "Translating" if source.task == "translate" else "Writing"
     try:
@@ -131,28 +135,11 @@ def open_sentence(source: Source, now: State) -> View | None:
             st.button("Back to the example", icon=":material/undo:", on_click=new_text, args=(None,))
         return None
     example = None if asked.target is not None or asked.changes else examples.example_of(source, text)
-    opened = View(asked, translation, example)
-    _fit(now, opened)
-    return opened
-
-
-def _fit_sentence(count: int, now: State) -> None:
-    """Says which sentence is shown if there is none of that number, and how many of a very long text are."""
-    most = examples.MOST_SENTENCES
-    if count > most and now.sentence != AS_ONE:
-        kept = "the others stay in the field"
-        session.notice(f"This text has {count:,} sentences: the first {most} are translated, {kept}.")
-    last = min(count, most) - 1
-    if now.sentence is not None and now.sentence > last:
-        session.notice(f"This text has {count:,} sentences; sentence {last + 1} is shown.")
-        session.resolve(sentence=last)
-
-
-def _fit(now: State, opened: View) -> None:
-    translation, example, first = opened.translation, opened.example, {}
-    if example is not None and opened.source.samples.are_its:
+    opened, first = View(asked, translation, example), {}
+    if example is not None and examples.of(source).are_its:
         first = {"cross": (example.claim.layer, example.claim.head)}
-    heads = fit_heads(now, opened.source, first)
+    heads = fit_heads(now, source, first)
     step = fit_position("step", now.step, len(translation.target_tokens))
-    source = fit_position("source token", now.source, len(translation.source_tokens))
-    session.resolve(step=opened.opening.step if step is None else step, source=source, **heads)
+    at = fit_position("source token", now.source, len(translation.source_tokens))
+    session.resolve(step=opened.opening.step if step is None else step, source=at, **heads)
+    return opened

@@ -116,7 +116,9 @@ def draw(
     with st.container(key="lesson"):
         controls = _head(lesson, at, _moved(step, now, page))
         source = None if now.model is None else models.known(now.model)
-        config = needs.config_of(source)
+        config = None
+        with suppress(ValueError, OSError):  # a damaged model
+            config = None if source is None else source.config
         untrue = [fact for fact in lesson.needs if fact in FACTS and config and not FACTS[fact](config)]
         with st.container(key="lesson-text"):
             text = step.text_for(config)
@@ -238,7 +240,7 @@ def built(
             session.rerun()  # the strip says so, too
 
 
-@part
+@part()
 def _question(opened: View, question: Question, at: Viewpoint, step: tuple[str, int]) -> None:
     """Draws a question, and after a choice its answer."""
     try:

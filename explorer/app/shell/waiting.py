@@ -71,7 +71,10 @@ def progress(
             nonlocal begun
             done = min(share, 1.0)
             if not begun and stop and button.button("Stop", key=stop):
-                _stopped(text)
+                with st.container(horizontal=True, vertical_alignment="center"):
+                    st.caption(f"Stopped: {text[0].lower()}{text[1:]}.", width="content")
+                    st.button("Continue")
+                st.stop()
             if not begun or turns.count()[1]:  # what waits may be shorter
                 begun = True
                 turn.close()
@@ -83,14 +86,6 @@ def progress(
         yield tell
         for each in (bar, button):
             each.empty()
-
-
-def _stopped(text: str) -> None:
-    """Ends the run of a page whose visitor stopped the computation."""
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.caption(f"Stopped: {text[0].lower()}{text[1:]}.", width="content")
-        st.button("Continue")
-    st.stop()
 
 
 @dataclass

@@ -62,18 +62,13 @@ def _next_token_frame(name: str, step: DecodeStep) -> Spec:
 
 def next_token(steps: Sequence[DecodeStep], step: int = 0, height: int = style.SIZE) -> go.Figure:
     """The most probable next tokens of one step (from 0) as bars; the other steps are frames."""
-    return style.figure(next_token_spec(steps, step, height))
-
-
-def next_token_spec(steps: Sequence[DecodeStep], step: int = 0, height: int = style.SIZE) -> Spec:
-    """The same figure as plain values."""
     frames = [_next_token_frame(str(i), each) for i, each in enumerate(steps)]
     told = "probability %{x:.3f} · log-probability %{customdata:.2f} nats"
     first = {**frames[step]["data"][0], "y": list(range(SHOWN)), "textfont": {"size": 10}}
     bar = plot.bars([], "", hovertemplate=f"%{{hovertext}}<br>{told}<extra></extra>", **first)
     across, down = plot.list_axes([""] * SHOWN, (0, 1.3))
     down |= {"tickfont": {"size": 11}, **frames[step]["layout"]["yaxis"]}
-    return plot.spec([bar], across, down, height, (84, 6, 6, 6), bargap=0.35, frames=frames)
+    return plot.figure([bar], across, down, height, (84, 6, 6, 6), bargap=0.35, frames=frames)
 
 
 def upright(tokens: Sequence[str], title: str, ends: Sequence[float]) -> tuple[Spec, Spec]:

@@ -229,17 +229,15 @@ def window_note(window: object, whole: tuple[int, int] | None = None) -> str:
 
 
 def badge(audit: AuditReport, derived: bool = False) -> dict[str, object]:
-    """The audit badge; a file is only checked against itself, so its badge says that its parts agree."""
+    """The audit badge; a file is only checked against itself, so its badge says that its parts agree.
+
+    Its title says what stands behind it: the basis, the largest errors, what was not checked, the changes.
+    """
     origin, proved = ("imported file, ", "consistent") if audit.imported else ("", "verified")
     passed = audit.claim.format(proved) or (f"from a {proved} trace" if derived else proved)
     count = len(audit.changes)
     text = f"✓ {origin}{passed}" if audit.passed else f"✗ {origin}not {proved}"
     text += f", with {count} change{'s' * (count > 1)}" if count else ""
-    return {"passed": bool(audit.passed), "text": text, "title": " ".join(filter(None, _behind(audit)))}
-
-
-def _behind(audit: AuditReport) -> list[str]:
-    """What stands behind a badge: the basis, the largest errors, what was not checked, the changes."""
     rows, outputs = (
         max((float(check.value) for check in audit.checks if check.name == name), default=None)
         for name in ("row sums", "outputs")
@@ -263,4 +261,6 @@ def _behind(audit: AuditReport) -> list[str]:
         )
     if audit.unmade:
         texts.append(f"Not checked, as the model is not here: {'; '.join(audit.unmade)}.")
-    return [*texts, f"Changed in this run: {'; '.join(audit.changes)}."] if audit.changes else texts
+    if audit.changes:
+        texts.append(f"Changed in this run: {'; '.join(audit.changes)}.")
+    return {"passed": bool(audit.passed), "text": text, "title": " ".join(filter(None, texts))}

@@ -1,7 +1,6 @@
 """Tokens, positions, layers and heads as they are written for people, who count from 1 (`count`)."""
 
 import math
-import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -14,7 +13,6 @@ JOINED = "‿"
 """Sign before a piece that begins without a space, as phoneticians write a link without a break."""
 SIGNS = {JOINED: "marks letters or digits that begin without a space", "◦": "is a space alone"}
 """What the signs in pieces mean."""
-_BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 CUT = 12
 ROOM = 6.5
 """Widest label of an axis, in multiples of its font size: a word of about twelve letters."""
@@ -92,14 +90,6 @@ def percent(share: float) -> str:
     return format(value, ".1f" if 0 < value < 1 else ".0f") + PER_CENT
 
 
-def hundredths(value: float, low: float, high: float, sign: str = "") -> tuple[str, str, str]:
-    """A share, or with a `sign` a difference, and its interval in hundredths, whole if its ends are far."""
-    digits = 1 if round(100 * high) - round(100 * low) <= 2 else 0
-    rounded = (round(100 * each, digits) + 0.0 for each in (value, low, high))
-    texts = [number(each, f"{sign}.{digits}f") if each else f"{each:.{digits}f}" for each in rounded]
-    return texts[0], texts[1], texts[2]
-
-
 def moved(value: float) -> str:
     """A difference with its sign and as many digits as `telling` gives it; "not known" if it is none."""
     if value != value:
@@ -113,11 +103,6 @@ def escape(text: str) -> str:
     return text.translate(_ESCAPES)
 
 
-def _code(byte: re.Match[str]) -> str:
-    value = int(byte[1], 16)
-    return chr(value) if 0x20 < value < 0x7F else f" 0x{value:02X} "
-
-
 @lru_cache(4096)
 def display(token: str) -> str:
     """Writes a piece for people: bytes as characters, what cannot be seen as `◦`, `◌` or a code."""
@@ -125,8 +110,8 @@ def display(token: str) -> str:
         return token
     if (unknown := words.unknown_text(token)) is not None:
         return f"<unk> {unknown}"
-    if _BYTE.search(token):
-        return " ".join(_BYTE.sub(_code, token.removeprefix(WORD_START)).split())
+    if words.BYTE_PIECE.search(token):
+        return " ".join(words.BYTE_PIECE.sub(words.byte_text, token.removeprefix(WORD_START)).split())
     text = token.removeprefix(WORD_START)
     if not text:
         return "◦" if token else "◌"

@@ -226,14 +226,14 @@ def quiet(spec: dict[str, Any]) -> dict[str, Any]:
         else frame
         for frame in spec.get("frames") or ()
     ]
-    return {**spec, "data": [_trace(each) for each in spec["data"]], "layout": layout, "frames": frames}
-
-
-def _trace(trace: dict[str, Any]) -> dict[str, Any]:
-    left = {name: each for name, each in trace.items() if name not in ("hovertemplate", "hovertext", "text")}
-    hover = {} if left.get("hoverinfo") == "skip" else {"hoverinfo": "none"}
-    written = {"text": _without(trace["text"])} if trace.get("text") is not None else {}
-    return left | written | hover
+    data = []
+    for trace in spec["data"]:
+        left = {name: trace[name] for name in trace if name not in ("hovertemplate", "hovertext", "text")}
+        hover = {} if left.get("hoverinfo") == "skip" else {"hoverinfo": "none"}
+        data.append(
+            left | ({"text": _without(trace["text"])} if trace.get("text") is not None else {}) | hover
+        )
+    return {**spec, "data": data, "layout": layout, "frames": frames}
 
 
 def _without(text: Any) -> Any:

@@ -37,7 +37,7 @@ def largest(values: np.ndarray) -> float:
 
 def signed(values: np.ndarray, scale: float, **more: Any) -> Spec:
     """A heatmap of signed numbers (rows, columns), transparent at zero."""
-    return plot.heat(values, (-scale, scale), style.diverging(), **more)
+    return plot.heat(values, (-scale, scale), style.DIVERGING, **more)
 
 
 def strips_spec(strips: Sequence[Strip], joint: bool = False, across: str = "dimension") -> Spec:

@@ -36,6 +36,8 @@ def rgba(hue: str, alpha: float) -> str:
     return f"rgba({red},{green},{blue},{alpha:g})"
 
 
+DIVERGING = [(0.0, NEGATIVE), (0.5, rgba(NEGATIVE, 0)), (0.5, rgba(POSITIVE, 0)), (1.0, POSITIVE)]
+"""The scale of signed numbers and differences, transparent at zero: draw with `zmin=-m, zmax=m`."""
 _MASKED_END = 0.5 / 255
 SCALES_OF = {
     kind: [
@@ -82,11 +84,6 @@ def shades(hue: str, low: float, high: float = 1) -> list[tuple[float, str]]:
 def sign_hues(values: Iterable[float]) -> list[str]:
     """The colour of each number by its sign."""
     return [POSITIVE if value > 0 else NEGATIVE for value in values]
-
-
-def diverging() -> list[tuple[float, str]]:
-    """The scale of signed numbers and differences, transparent at zero: draw with `zmin=-m, zmax=m`."""
-    return [(0.0, NEGATIVE), (0.5, rgba(NEGATIVE, 0)), (0.5, rgba(POSITIVE, 0)), (1.0, POSITIVE)]
 
 
 def margin(size: int = SIZE) -> dict[str, int]:

@@ -79,8 +79,14 @@ def marked(
     at = _place(getattr(view, "rows", None), view.window.query_start, len(view.query_tokens), row)
     if at is None:
         return figure
-    if later and at + 1 < len(view.weights):
-        _fade(figure, at)
+    if later and at + 1 < len(view.weights):  # the cells after the row become a trace of their own, faint
+        cells, rest = figure.data[0], go.Heatmap(figure.data[0])
+        for trace, rows in ((cells, slice(0, at + 1)), (rest, slice(at + 1, None))):
+            trace.z, trace.customdata = np.asarray(trace.z)[rows], np.asarray(trace.customdata)[rows]
+            trace.text = cells.text[rows] if trace is rest else trace.text
+        rest.update(y0=at + 1, dy=1, opacity=0.25, showscale=False)
+        figure.add_trace(rest)
+        figure.data = (figure.data[0], figure.data[-1], *figure.data[1:-1])
     rings = [(-0.5, view.weights.shape[1] - 0.5)]
     key = _place(getattr(view, "columns", None), view.window.key_start, len(view.key_tokens), column)
     rings += [] if key is None else [(key - 0.5, key + 0.5)]
@@ -96,15 +102,3 @@ def _place(groups: Sequence[Group] | None, start: int, length: int, position: in
     if groups is None:
         return position - start if start <= position < start + length else None
     return next((i for i, group in enumerate(groups) if group.start <= position < group.stop), None)
-
-
-def _fade(figure: go.Figure, row: int) -> None:
-    """Splits the cells: those after a row become a trace of their own, with a quarter of the opacity."""
-    cells = figure.data[0]
-    rest = go.Heatmap(cells)
-    for trace, rows in ((cells, slice(0, row + 1)), (rest, slice(row + 1, None))):
-        trace.z, trace.customdata = np.asarray(trace.z)[rows], np.asarray(trace.customdata)[rows]
-        trace.text = cells.text[rows] if trace is rest else trace.text
-    rest.update(y0=row + 1, dy=1, opacity=0.25, showscale=False)
-    figure.add_trace(rest)
-    figure.data = (figure.data[0], figure.data[-1], *figure.data[1:-1])

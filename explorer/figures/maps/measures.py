@@ -40,7 +40,7 @@ def measures_map(rows: Sequence[MeasureRow], columns: Sequence[str], ink: str = 
     ]
     shares = np.array([row.values / end for row, end in zip(rows, ends, strict=True)])
     told = {"hovertext": notes, "hoverinfo": "text"}
-    cells = plot.heat(shares, (-_FADED, _FADED), style.diverging(), xgap=1, ygap=1, **told)
+    cells = plot.heat(shares, (-_FADED, _FADED), style.DIVERGING, xgap=1, ygap=1, **told)
     if len(columns) <= _NUMBERS:
         cells |= {"text": texts, "texttemplate": "%{text}", "textfont": {"size": 10, "color": ink}}
     across, down = (

@@ -45,8 +45,17 @@ def ledger_spec(
     for row, place in lines:
         for hatched in hatching(mask[None]) if row.masked else ():
             traces.append(hatched | {"y": [None if y is None else y + place for y in hatched["y"]]})
-    if len(tokens) <= NUMBERS_UP_TO:
-        traces += _numbers(lines, mask)
+    if len(tokens) <= NUMBERS_UP_TO:  # white on a strong purple or hue, else in the page's text colour
+        fonts = {"size": 10, "color": "#ffffff"}, {"size": 10}
+        strong, faint = (plot.points([], [], "text", text=[], textfont=font) for font in fonts)
+        for row, place in lines:
+            end = 1.0 if row.share else largest(row.values[mask] if row.masked else row.values)
+            for column in np.flatnonzero(mask | (not row.masked)):
+                value = float(row.values[column])
+                trace = strong if value > STRONG * end else faint
+                for key, each in (("x", int(column)), ("y", place), ("text", labels.number(value))):
+                    trace[key].append(each)
+        traces += [trace for trace in (strong, faint) if trace["x"]]
     bottom = places[-1] + 0.5
     return plot.spec(
         traces,
@@ -58,20 +67,6 @@ def ledger_spec(
         (112, 82, 4, 6),
         shapes=[] if selected is None else [plot.rectangle(selected - 0.5, selected + 0.5, -0.5, bottom)],
     )
-
-
-def _numbers(lines: Sequence[tuple[LedgerRow, float]], mask: np.ndarray) -> list[Spec]:
-    """The numbers in the cells: white on a strong purple or hue, otherwise in the page's text colour."""
-    fonts = {"size": 10, "color": "#ffffff"}, {"size": 10}
-    strong, faint = (plot.points([], [], "text", text=[], textfont=font) for font in fonts)
-    for row, place in lines:
-        end = 1.0 if row.share else largest(row.values[mask] if row.masked else row.values)
-        for column in np.flatnonzero(mask | (not row.masked)):
-            value = float(row.values[column])
-            trace = strong if value > STRONG * end else faint
-            for key, each in (("x", int(column)), ("y", place), ("text", labels.number(value))):
-                trace[key].append(each)
-    return [trace for trace in (strong, faint) if trace["x"]]
 
 
 def _line(kind: str, row: LedgerRow, place: float, mask: np.ndarray) -> Spec:
@@ -113,11 +108,6 @@ class Symbols:
         """The weight matrix Q, K, V or O, in Plotly's markup."""
         return f"W<sup>{name.lower() if self.columns else name}</sup>"
 
-    def projected(self, position: int) -> str:
-        """The formula of a position's query: q = x W^Q, or q = W^q a."""
-        q, x = self.numbered("q", position), self.numbered(self.x, position)
-        return f"{q} = {self.matrix('Q')}{x}" if self.columns else f"{q} = {x}{self.matrix('Q')}"
-
 
 def lecture_keys(weights: np.ndarray, mask: np.ndarray) -> list[int]:
     """The keys that the drawing shows: the four visible keys of most weight, in reading order."""
@@ -138,9 +128,12 @@ def lecture_spec(
     """The path from one query to its output."""
     keys, names = lecture_keys(weights, mask), labels.names(tokens, 9)
     token, position = labels.short(query[0], 9), query[1]
+    asks, read = symbols.numbered("q", position), symbols.numbered(symbols.x, position)
+    matrix = symbols.matrix("Q")
+    projected = f"{matrix}{read}" if symbols.columns else f"{read}{matrix}"
     boxes = [
-        _box(0, 0, f"{symbols.numbered(symbols.x, position)}<br>{token}"),
-        _box(0, 1, symbols.projected(position)),
+        _box(0, 0, f"{read}<br>{token}"),
+        _box(0, 1, f"{asks} = {projected}"),
         _box(0, 5, f"<b>{symbols.result(position)}</b> = Σ {symbols.weight} v"),
     ]
     lines = [_link((0, 0.2), (0, 0.8))]

@@ -29,7 +29,7 @@ def score_map(view: HeadMap, size: int = style.SIZE) -> go.Figure:
     ends = [-most, 0.0, most]
     bar = {"tickvals": ends, "ticktext": [labels.number(end, ".1f") for end in ends], "len": 0.85}
     bar |= {"title": {"text": "score"}}
-    return _over(view, size, z=scores, zmin=-most, zmax=most, colorscale=style.diverging(), colorbar=bar)
+    return _over(view, size, z=scores, zmin=-most, zmax=most, colorscale=style.DIVERGING, colorbar=bar)
 
 
 def weight_map(view: HeadMap, size: int = style.SIZE) -> go.Figure:

@@ -9,7 +9,6 @@ import numpy as np
 import plotly.graph_objects as go
 
 from explorer.figures.base import labels, plot, style
-from explorer.figures.base.plot import Spec
 
 LOOKS = {
     "none": ("#999999", "dot"),
@@ -55,10 +54,6 @@ def margin(top: int) -> dict[str, int]:
     return {"l": _LEFT, "t": top, "r": 12, "b": 42}
 
 
-def _legend(items: int) -> Spec:
-    return plot.legend(10, top=False, itemclick="toggleothers") | {"showlegend": items > 1}
-
-
 def table_map(
     table: np.ndarray,  # (rows, columns)
     first: int,  # number of the first row; the other rows count on from it
@@ -74,7 +69,7 @@ def table_map(
     bar = {"thickness": 8, "outlinewidth": 0, "tickfont": {"size": 9}, "xpad": 4}
     told = f"{down} %{{y}}, {across} %{{x}}: %{{z:.3f}}<extra></extra>"
     cells = plot.heat(
-        table, (-most, most), style.diverging(), x0=left, dx=1, y0=first, dy=1, hovertemplate=told
+        table, (-most, most), style.DIVERGING, x0=left, dx=1, y0=first, dy=1, hovertemplate=told
     )
     x = plot.number_axis(across, showgrid=False, range=[left - 0.5, left + table.shape[1] - 0.5])
     y = plot.number_axis(down, showgrid=False, range=[first + len(table) - 0.5, first - 0.5])
@@ -95,7 +90,9 @@ def lines(
         colour, dash = (looks or {}).get(name, style.SERIES[i % len(style.SERIES)])
         places, heights = (np.asarray(each, np.float32) for each in (x, values))
         data.append(plot.curve(name, places, heights, "%{x:g}: %{y:.3f}", colour, dash))
-    several = {"margin": margin(30 if len(series) > 1 else 8), "hovermode": "closest", **_legend(len(series))}
+    many = len(series) > 1
+    legend = plot.legend(10, top=False, itemclick="toggleothers") | {"showlegend": many}
+    several = {"margin": margin(30 if many else 8), "hovermode": "closest", **legend}
     x_axis, y_axis = map(plot.number_axis, titles)
     return plot.figure(data, x_axis, y_axis, **{"height": 280, **several, **layout})
 

@@ -6,7 +6,6 @@ import numpy as np
 import plotly.graph_objects as go
 
 from explorer.figures.base import labels, plot, style
-from explorer.figures.base.plot import Spec
 
 RECURRENT, ATTENTION = style.NEGATIVE, style.POSITIVE
 """Colours of the two ways through a sentence; neither is the hue of a kind of attention."""
@@ -46,6 +45,13 @@ def paths(tokens: Sequence[str], ends: tuple[int, int]) -> go.Figure:
         f"recurrent: {steps} step{'s' * (steps != 1)}, one after the other" if steps else "recurrent: no step"
     )
     size, every = 12 if count <= 24 else 9, -(-count // _MOST_PLACES)
+    arrow: plot.Spec = {"y": 2.0, "ay": 2.0, "axref": "x", "ayref": "y", "xref": "x", "yref": "y", "text": ""}
+    arrow |= {"showarrow": True, "arrowhead": 2, "arrowsize": 0.9}
+    arrows = []
+    for i in range(count - 1):  # from one state of the recurrent network to the next
+        colour, width = (RECURRENT, 2.2) if start <= i < stop else (style.NEUTRAL, 1.1)
+        look = {"arrowcolor": colour, "arrowwidth": width}
+        arrows.append({"x": i + 0.88, "ax": i + 0.12, **arrow, **look})
     return plot.figure(
         data,
         plot.named_axis(names, size, every, edge=0.6, tickangle=-60),
@@ -53,21 +59,9 @@ def paths(tokens: Sequence[str], ends: tuple[int, int]) -> go.Figure:
         300,
         (8, 8, 8, 74),
         annotations=[
-            *(_arrow(i, start <= i < stop) for i in range(count - 1)),
+            *arrows,
             plot.note(far, 0, 3.2, 13, **corner),
             plot.note("self-attention: 1 step", 0, 1.42, 13, **corner),
         ],
         shapes=[arc | {"line": {"color": ATTENTION, "width": 2.5}}] if steps else [],
     )
-
-
-def _arrow(start: int, used: bool) -> Spec:
-    """From one state of a recurrent network to the next."""
-    ends = {"x": start + 0.88, "y": 2.0, "ax": start + 0.12, "ay": 2.0, "axref": "x", "ayref": "y"}
-    look = {"showarrow": True, "arrowhead": 2, "arrowsize": 0.9, "text": "", "xref": "x", "yref": "y"}
-    drawn = (
-        {"arrowwidth": 2.2, "arrowcolor": RECURRENT}
-        if used
-        else {"arrowwidth": 1.1, "arrowcolor": style.NEUTRAL}
-    )
-    return {**ends, **look, **drawn}

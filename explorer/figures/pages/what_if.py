@@ -123,7 +123,7 @@ def difference_map(
     ticks = {-end: f"−{end:.1f}", 0.0: "0", end: f"{end:.1f}"}
     told = "%{text}<br>A %{customdata[0]:.3f} · B %{customdata[1]:.3f} · A − B %{z:.3f}<extra></extra>"
     cells = plot.heat(
-        np.where(compared, first - second, 0), (-end, end), style.diverging(), hovertemplate=told
+        np.where(compared, first - second, 0), (-end, end), style.DIVERGING, hovertemplate=told
     ) | {
         "showscale": True,
         "colorbar": plot.colour_bar(ticks, 0.7, 9, "weight, A − B", air=4),

@@ -7,6 +7,7 @@ Left out are rows that see one key, or for which a statistic is undefined: the f
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -183,16 +184,13 @@ def choose_head(heads: Grid, sharp: bool = False) -> Head:
 def first_heads(model: Any, texts: Iterable[str]) -> dict[str, Head]:
     """By kind, the head of an unknown model to open first, by its runs of some texts; or empty."""
     sites, limit = model.config.sites, min(MOST_TOKENS, model.config.max_positions)
-
-    def runs() -> Iterable[Translation]:
-        for text in texts:
-            try:
-                if model.continues:  # the text itself
-                    yield model.force(model.ids(text)[:limit])
-                else:
-                    yield model.translate(text, beam_size=1, max_length=limit)
-            except (InputError, OverflowedError):
-                continue
-
-    heads = measure_heads(map(kind_sums, runs()))["heads"]
+    sums = []
+    for text in texts:
+        with suppress(InputError, OverflowedError):
+            if model.continues:  # the text itself
+                run = model.force(model.ids(text)[:limit])
+            else:
+                run = model.translate(text, beam_size=1, max_length=limit)
+            sums.append(kind_sums(run))
+    heads = measure_heads(sums)["heads"]
     return {kind: choose_head(table, not sites[kind].own_keys) for kind, table in heads.items()}

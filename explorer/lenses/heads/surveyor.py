@@ -6,6 +6,7 @@ first step and `</s>`.
 
 import threading
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -42,18 +43,19 @@ def rows_of(labels: HeadLabels, kind: AttentionKind) -> tuple[str, ...]:
 # --- one kind over its sentences ----------------------------------------------------------------------------
 
 
+@dataclass(eq=False)
 class Profiler:
     """Collects what the heads of one kind do in sentences; even attention is one more head of each layer."""
 
-    def __init__(self, kind: AttentionKind) -> None:
-        self._kind = kind
-        self._sums: list[Sums] = []  # by sentence
-        # by sentence, (SORTED, 2, layers, heads) the row with the largest value, and with the smallest
-        self._marked: list[Array] = []
-        self._ends: list[Array] = []
-        self._bars: Array = np.zeros((), np.float32)  # (layers, heads + 1, 2 FAR + 1) weight by distance
-        # by unit and token, (2,) occurrences as key and as query, (2, layers, heads + 1) sums over them
-        self._tokens: dict[str, dict[str, tuple[Array, Array]]] = {unit: {} for unit in UNITS}
+    kind: AttentionKind
+    _sums: list[Sums] = field(default_factory=list)  # by sentence
+    # by sentence, (SORTED, 2, layers, heads) the row with the largest value, and with the smallest
+    _marked: list[Array] = field(default_factory=list)
+    _ends: list[Array] = field(default_factory=list)
+    # (layers, heads + 1, 2 FAR + 1) weight by distance
+    _bars: Array = field(default_factory=lambda: np.zeros((), np.float32))
+    # by unit and token, (2,) occurrences as key and as query, (2, layers, heads + 1) sums over them
+    _tokens: dict[str, dict[str, tuple[Array, Array]]] = field(default_factory=lambda: {x: {} for x in UNITS})
 
     def add(self, reading: HeadsOfKind, labels: HeadLabels) -> None:
         """Adds a sentence; rows that see one key say nothing."""
@@ -67,7 +69,7 @@ class Profiler:
         selective = np.nan_to_num(1 - reading.rows[NAMES.index("entropy")]) * sees
         selective = np.pad(selective, ((0, 0), (0, 1), (0, 0)))
         for unit, tokens in self._tokens.items():
-            for side, names in enumerate((labels.keys, rows_of(labels, self._kind))):
+            for side, names in enumerate((labels.keys, rows_of(labels, self.kind))):
                 pieces = (Group(i, i + 1, readable(each)) for i, each in enumerate(names))
                 for group in reading_groups(names) if unit == "words" else pieces:
                     part = slice(group.start, group.stop)
@@ -117,7 +119,7 @@ class Profiler:
     ) -> tuple[Array, Array]:
         """How strongly each sentence (of the role alignment, each gold pair) shows the role of each head,
         (sentences and pairs, layers, heads); and the share of them that show it, (layers, heads)."""
-        names, many = roles.assign(means, self._kind), len(self._sums)
+        names, many = roles.assign(means, self.kind), len(self._sums)
         shown = np.full((lines, *names.shape), np.nan, np.float32)
         enough: Array = np.zeros(shown.shape, bool)
         for name in np.unique(names):
@@ -125,10 +127,10 @@ class Profiler:
             if name == roles.ALIGNMENT and alignments is not None:
                 error = alignments.pair_errors()[:, heads]
                 pairs = {"aer": error, "aer_diagonal": np.full_like(error, means["aer_diagonal"].flat[0])}
-                shown[many:, heads] = roles.shows(name, pairs, self._kind)
+                shown[many:, heads] = roles.shows(name, pairs, self.kind)
             else:
                 own = dict(zip(NAMES, by_line[..., heads], strict=True))
-                strength = roles.shows(name, own, self._kind)
+                strength = roles.shows(name, own, self.kind)
                 shown[:many, heads] = np.where(np.isnan(own["entropy"]), np.nan, strength)
             enough[:, heads] = roles.keeps(name, shown[:, heads])
         return shown, (enough.sum(0) / np.maximum(1, (~np.isnan(shown)).sum(0))).astype(np.float32)
@@ -191,32 +193,28 @@ class Surveyor:
 
     def run(self) -> Iterator[int]:
         """Reads gold pairs, then sentences; yields the number of sentences read. To stop, leave the loop."""
+        model = self._translator
         for number, todo in enumerate(self._todo, start=1 + self.total - len(self._todo)):
             try:
                 if isinstance(todo, Line):
-                    self._read(todo)
+                    first, whole = len(self._lines) < SENTENCES, {*self._profilers} == {*AttentionKind}
+                    run = todo.run(model, residual=first)
+                    shares = alti(model.model, run).source.sum(1)[1:-1].tolist() if first and whole else []
+                    w_o = model.model.output_projection
+                    readings = {kind: HeadsOfKind.of(run, kind, w_o) for kind in self._profilers}
+                    with self._lock:
+                        self._lines.append(todo)
+                        self._shares += shares
+                        for kind, reading in readings.items():
+                            self._profilers[kind].add(reading, run.labels(kind))
                 else:
-                    links = self._alignments.links(self._translator, todo)
+                    links = self._alignments.links(model, todo)
                     with self._lock:
                         self._alignments.take(links, todo)
                         self._aligned.append(as_line(todo))
             except (InputError, DataError):
                 self._skipped += 1
             yield max(0, number)
-
-    def _read(self, line: Line) -> None:
-        translator, first = self._translator, len(self._lines) < SENTENCES
-        run = line.run(translator, residual=first)
-        projections = translator.model.output_projection
-        readings = {kind: HeadsOfKind.of(run, kind, projections) for kind in self._profilers}
-        shares: list[float] = []
-        if first and {*self._profilers} == {*AttentionKind}:
-            shares = alti(translator.model, run).source.sum(1)[1:-1].tolist()
-        with self._lock:
-            self._lines.append(line)
-            self._shares += shares
-            for kind, reading in readings.items():
-                self._profilers[kind].add(reading, run.labels(kind))
 
     def survey(self) -> Survey:
         """The results so far; ValueError if no sentence with a choice for every kind has been read yet."""

@@ -47,11 +47,6 @@ class ProductSpread(NamedTuple):
     key: float  # variance of the entries of all keys
     d_head: int  # d_k
 
-    @property
-    def divided(self) -> float:
-        """Variance of q·k / √d_k over the same pairs."""
-        return self.products / self.d_head
-
 
 def product_spread(record: LayerTrace, head: int) -> ProductSpread:
     """Measures a head (from 0) of an attention sub-layer, recorded with unscaled queries and keys."""

@@ -17,7 +17,6 @@ from transformer.encodings import PositionalEncoding
 from transformer.layers import StreamNorm, centred, shift, spread
 from transformer.model import Network
 from transformer.run import Translation
-from transformer.trace import EmbeddingTrace
 from transformer.view import Array, Check, difference, read_only, worst
 
 Checks = tuple[Check, ...]
@@ -70,7 +69,7 @@ def embedding_part(
     """The embedding of the token at a position (from 0), as it enters the encoder or the decoder."""
     factor = model.config.embedding_scale
     same = partial(compared, OUTPUT_LIMIT[model.embedding.weight.dtype])
-    row, trace = as_array(model.table(side).weight[token_id]), embedding_trace(translation, side)
+    row, trace = as_array(model.table(side).weight[token_id]), translation.trace.embeddings[side]
     scaled, total, received = (as_array(each[position]) for each in (trace.tokens, trace.sum, trace.input))
     encoding = None if trace.positions is None else as_array(trace.positions[position])
     normed = None if trace.norm is None else _normed(trace.norm, total, received)
@@ -144,7 +143,7 @@ def stream_norms(
 ) -> tuple[dict[Sublayer | None, float], Checks]:
     """‖x‖ of a token at a stack's input (None) and after each sub-layer; with a check of what is between."""
     norms: dict[Sublayer | None, float] = {
-        None: float(embedding_trace(translation, side).input[position].norm())
+        None: float(translation.trace.embeddings[side].input[position].norm())
     }
     joints = []
     for sublayer in translation.config.stacks[side].passed():
@@ -162,11 +161,6 @@ def leaving(model: Network, side: Side, stream: Tensor) -> Tensor:
     stack = model.stack(side)
     with torch.inference_mode():
         return stack.final_norm(stream.to(device=model.embedding.weight.device, dtype=stack.dtype))
-
-
-def embedding_trace(translation: Translation, side: Side) -> EmbeddingTrace:
-    """Record of the input of a stack; NotCapturedError if nothing was recorded."""
-    return translation.trace.embeddings[side]
 
 
 # --- the logit lens -----------------------------------------------------------------------------------------
@@ -196,7 +190,8 @@ def logit_lens(
     A row names ``count`` tokens; the check compares the last one with the decoded distribution.
     """
     written, ends = translation.steps[step], translation.config.stacks["decoder"].ends()
-    streams = [embedding_trace(translation, "decoder").input, *(translation.stream(e).stream for e in ends)]
+    entered = translation.trace.embeddings["decoder"].input
+    streams = [entered, *(translation.stream(each).stream for each in ends)]
     with torch.inference_mode():
         left = leaving(model, "decoder", torch.stack([each[step] for each in streams]))
         log_probs = model.logits(left).float().log_softmax(-1).cpu()

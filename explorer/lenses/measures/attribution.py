@@ -6,7 +6,7 @@ is max(0, ‖y_i‖₁ − ‖y_i − T_i(x_j)‖₁), of their sum, multiplied 
 cross-attention counts as prefix.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -99,11 +99,12 @@ def _direction(
 
 
 def _read(model: Network, run: Translation, step: int, direction: Tensor) -> Iterator[tuple[Heads, Tensor]]:
-    """The attentions from the decoder's end, each with the direction there (`pulled`)."""
+    """The attentions from the decoder's end, each with the direction there, which reads the same number."""
     norm = stream.final_norm(model, run, "decoder")
     for each in reversed(stream.written(model, run, "decoder")):
         for passed in (norm, each.norm):
-            direction = direction if passed is None else passed.pulled(direction, step)
+            if passed is not None:
+                direction = passed.centred(passed.gain * direction) / passed.spread[step]
         norm = None
         if each.kind is not None:
             yield Heads(model, run, each.kind, each.sublayer.layer), direction
@@ -140,24 +141,18 @@ def alti(model: Network, run: Translation) -> Shares:
             mixed, missed = _mixed(model, each, Heads(model, run, each.kind, each.sublayer.layer))
             blocks.setdefault(each.kind, []).append(mixed)
             worst = max(worst, missed)
-    source, prefix = multiplied(run, blocks)
-    audit = stream.summed("transformed vectors and biases sum to what each block wrote", worst, 1e-3)
-    own = {kind: tuple(each.float().numpy() for each in layers) for kind, layers in blocks.items()}
-    return Shares(source, prefix, audit, own)
-
-
-def multiplied(run: Translation, blocks: Mapping[AttentionKind, Sequence[Tensor]]) -> tuple[Array, Array]:
-    """(steps, source) and (steps, steps) shares: those of blocks (queries, inputs), layer by layer."""
     encoder, prefix = (
         torch.eye(len(tokens)).double() for tokens in (run.source_tokens, run.decoder_input_tokens)
     )
-    for block in blocks[ENCODER]:
+    for block in blocks[ENCODER]:  # shares of a stack are those of its blocks, multiplied layer by layer
         encoder = block @ encoder
     source = torch.zeros(len(prefix), len(encoder)).double()
     for own, cross in zip(blocks[DECODER], blocks[CROSS], strict=True):
         source, prefix = (cross[:, :1] * (own @ each) for each in (source, prefix))
         source = source + cross[:, 1:] @ encoder
-    return source.float().numpy(), prefix.float().numpy()
+    audit = stream.summed("transformed vectors and biases sum to what each block wrote", worst, 1e-3)
+    within = {kind: tuple(each.float().numpy() for each in layers) for kind, layers in blocks.items()}
+    return Shares(source.float().numpy(), prefix.float().numpy(), audit, within)
 
 
 def _mixed(model: Network, update: stream.SublayerUpdate, heads: Heads) -> tuple[Tensor, float]:

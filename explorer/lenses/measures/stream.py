@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from explorer.lenses.inside.inside import memory
-from explorer.lenses.inside.parts import embedding_trace, exact, multi_head, output_rows, projected, rotated
+from explorer.lenses.inside.parts import exact, multi_head, output_rows, projected, rotated
 from transformer.attention import AttentionMask
 from transformer.config import AttentionKind, RecurrentConfig, Side, Sublayer
 from transformer.hooks import At, Hooks
@@ -87,10 +87,6 @@ class FixedNorm(NamedTuple):
         """(…, d_model) of a part of what entered where the divisor is ``spread``, without β."""
         return self.gain * self.centred(part) / spread
 
-    def pulled(self, direction: Tensor, place: int) -> Tensor:
-        """(d_model,) a direction after the norm, as the one before it that reads the same number."""
-        return self.centred(self.gain * direction) / self.spread[place]
-
 
 class Heads:
     """All heads of an attention of a run and what they write, in float64; errors as ``recorded``."""
@@ -165,7 +161,7 @@ def parts(
             rows[0] += norm.shift
         return rows
 
-    embedded = embedding_trace(run, side)
+    embedded = run.trace.embeddings[side]
     added = {TOKEN: embedded.tokens} | ({} if embedded.positions is None else {POSITION: embedded.positions})
     names, rows = [Writer(BIASES), *map(Writer, added)], [each[place].double() for each in added.values()]
     found = torch.stack([torch.zeros_like(rows[0]), *rows])

@@ -63,13 +63,11 @@ def random_heads(
     """
     controls, complete = same_change_elsewhere(change, translator.config, count, seed)
     others = tuple(beside)
-
-    def log_p(*changes: Intervention) -> float:
-        done = translator.force(text, target, capture=False, interventions=(*others, *changes))
-        return math.fsum(done.log_probs)
-
-    base = log_p()
-    effect, *effects = (log_p(each) - base for each in (change, *controls))
+    log_ps = []
+    for changes in (others, *((*others, each) for each in (change, *controls))):
+        run = translator.force(text, target, capture=False, interventions=changes)
+        log_ps.append(math.fsum(run.log_probs))
+    effect, *effects = (each - log_ps[0] for each in log_ps[1:])
     return RandomHeads(change, controls, effect, np.array(effects), complete)
 
 
@@ -110,11 +108,6 @@ def untrained_twin(translator: Translator, seed: int) -> Translator:
     assert isinstance(model, EncoderDecoder)
     name = f"{translator.name}, untrained twin, seed {seed}"
     return Translator(model, translator.tokenizer, name=name, rules=translator.rules)
-
-
-def same_tokens(translator: Translator, translation: Translation) -> Translation:
-    """Runs a finished translation's tokens through another model; InputError if they are too many for it."""
-    return translator.force(translation.source_text, tuple(step.token_id for step in translation.steps))
 
 
 def mean_outputs(

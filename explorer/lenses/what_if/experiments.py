@@ -70,10 +70,6 @@ class Experiment(NamedTuple):
         return self.variants(on), on.base.text if self.forced else None
 
 
-def _by_layer(on: Bench, change: Callable[[int], Intervention]) -> Variants:
-    return {f"layer {layer + 1}": (change(layer),) for layer in on.layers("decoder")}
-
-
 SISTER = "The woman who wrote the book is my sister."
 BITES = "The dog bites the man."
 SHE, HE = "My sister is a teacher.", "My brother is a teacher."
@@ -141,7 +137,9 @@ EXPERIMENTS = (
         "network",
         "Drop a feed-forward network of the decoder: which one is missed?",
         SISTER,
-        lambda on: _by_layer(on, lambda layer: do.drop_sublayer("decoder", layer, "feed_forward")),
+        lambda on: {
+            f"layer {i + 1}": (do.drop_sublayer("decoder", i, "feed_forward"),) for i in on.layers("decoder")
+        },
         "Later layers get an input that they never saw in training. Part of the damage is theirs.",
     ),
     Experiment(
@@ -158,7 +156,9 @@ EXPERIMENTS = (
         "layer",
         "Switch off all cross-attention of a layer: which layer reads the source?",
         SISTER,
-        lambda on: _by_layer(on, lambda layer: do.ablate("cross", layer, None, by="mean")),
+        lambda on: {
+            f"layer {i + 1}": (do.ablate("cross", i, None, by="mean"),) for i in on.layers("decoder")
+        },
         "The other layers still read the source. The shares of the layers do not add up.",
     ),
 )

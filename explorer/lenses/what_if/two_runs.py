@@ -91,11 +91,6 @@ def difference(first: Map, second: Map) -> Difference:
     return Difference(*axes, a, b, compared, np.where(compared, a - b, np.float32(0)), distances)
 
 
-def uniform_weights(mask: BoolArray) -> Array:
-    """A control map: every visible key of a row gets the same weight; a row without keys is all zeros."""
-    return (mask / mask.sum(-1, keepdims=True).clip(1)).astype(np.float32)
-
-
 class Candidate(NamedTuple):
     """A token that could come next at a shared step."""
 
@@ -195,14 +190,11 @@ def _shared_step(steps: tuple[DecodeStep, DecodeStep], rows: Sequence[Array | No
         logs.append([known.get(at, np.nan) if row is None else float(row[at]) for at in names])
     candidates = [Candidate(names[at], at, *both) for at, *both in zip(names, *logs, strict=True)]
     candidates.sort(key=lambda each: -np.nanmax((each.base, each.changed)))
-    return SharedStep(*steps, _divergence(*rows), tuple(candidates))
-
-
-def _divergence(p: Array | None, q: Array | None) -> float:
-    """Σ p ln(p / q), in nats, of two distributions (pieces,) given as log-probabilities; NaN if unknown."""
-    if p is None or q is None:
-        return np.nan
-    one, other = p.astype(np.float64), q.astype(np.float64)
-    with np.errstate(invalid="ignore"):
-        terms = np.exp(one) * (one - other)
-    return max(0.0, float(np.where(np.isneginf(one), 0.0, terms).sum()))
+    p, q = rows
+    divergence = np.nan
+    if p is not None and q is not None:  # as log-probabilities
+        one, other = p.astype(np.float64), q.astype(np.float64)
+        with np.errstate(invalid="ignore"):
+            terms = np.exp(one) * (one - other)
+        divergence = max(0.0, float(np.where(np.isneginf(one), 0.0, terms).sum()))
+    return SharedStep(*steps, divergence, tuple(candidates))

@@ -100,10 +100,6 @@ class CrossAlignments:
         """Number of gold pairs added."""
         return len(self._counts)
 
-    @property
-    def _total(self) -> NDArray[np.int64]:
-        return np.sum(self._counts, axis=0)
-
     def _of_heads(self, values: NDArray[Any], rows: Rows) -> NDArray[Any]:
         """(…, layers, heads, others) of values (…, aligners, others)."""
         first = [*ERRORS.values()].index(rows) * len(self._sources)
@@ -112,17 +108,19 @@ class CrossAlignments:
 
     def scores(self, rows: Rows) -> list[list[AlignmentScore]]:
         """One score per layer and head, by rows that predict a word or that read it."""
-        return [[*map(AlignmentScore.of, layer)] for layer in self._of_heads(self._total, rows)]
+        return [
+            [*map(AlignmentScore.of, layer)] for layer in self._of_heads(np.sum(self._counts, axis=0), rows)
+        ]
 
     def best(self) -> tuple[Aligner, float]:
         """The head or mean with the lowest error, and this error; of equal ones, the first."""
-        errors = error_rate(self._total)[:-1]
+        errors = error_rate(np.sum(self._counts, axis=0))[:-1]
         rows, source = divmod(int(errors.argmin()), len(self._sources))
         return Aligner(self._sources[source], [*ERRORS.values()][rows]), float(errors.min())
 
     def errors(self) -> dict[str, Floats]:
         """`aer`, `aer_read` and the baseline `aer_diagonal`, over all pairs: each (layers, heads)."""
-        counts = self._total
+        counts = np.sum(self._counts, axis=0)
         found = {name: error_rate(self._of_heads(counts, rows)) for name, rows in ERRORS.items()}
         found["aer_diagonal"] = np.full_like(found["aer"], error_rate(counts[-1]))
         return {name: each.astype(np.float32) for name, each in found.items()}

@@ -77,7 +77,10 @@ def live(directory: str | Path, texts: Sequence[str] = (), *, folder: bool = Fal
         "references": [_reference(model, run) for run in references],
         "off": _OFF,
     }
-    files = [] if folder else [_embedded(name, (path / name).read_bytes()) for name in (WEIGHTS, PIECES)]
+    files = []  # parts of the page that no browser shows
+    for name in () if folder else (WEIGHTS, PIECES):
+        zipped = base64.b64encode(zlib.compress((path / name).read_bytes(), 9)).decode()
+        files.append(f'<script type="text/plain" id="{name}">{zipped}</script>')
     connect = "connect-src 'self'; " * folder
     policy = POLICY.replace("script-src 'unsafe-inline'", "script-src 'unsafe-inline' 'wasm-unsafe-eval'")
     return _FRAME.format(
@@ -153,12 +156,6 @@ def _about(model: Translator, known: Known, directory: Path) -> str:
     return (
         f"The model {model.name}{languages} runs in this page: {size:.1f} MB of weights, no network.{licence}"
     )
-
-
-def _embedded(name: str, content: bytes) -> str:
-    """A file as a part of the page that no browser shows."""
-    zipped = base64.b64encode(zlib.compress(content, 9)).decode()
-    return f'<script type="text/plain" id="{name}">{zipped}</script>'
 
 
 @cache

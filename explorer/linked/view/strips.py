@@ -188,26 +188,24 @@ class Example:
 def read_examples(path: Path) -> tuple[Example, ...]:
     """The examples of a file; CheckpointError if it holds none."""
     try:
-        found = tuple(_example(each) for each in read_json(path)["examples"])
+        found = []
+        for values in read_json(path)["examples"]:
+            claim, gloss = Claim(**values["claim"]), dict(values["gloss"])
+            label, text, other = (values[name] for name in ("label", "text", "other"))
+            texts = [label, text, other, claim.text, claim.target, claim.source, *gloss, *gloss.values()]
+            numbers = [claim.layer, claim.head, claim.least, claim.weight]
+            if not all(isinstance(each, str) for each in texts):
+                raise TypeError
+            if not all(isinstance(each, int | float) for each in numbers):
+                raise TypeError
+            found.append(Example(label, text, other, claim, gloss, values.get("reference")))
         if not found:
             raise ValueError
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise CheckpointError(
             f"{path.name} beside the model is damaged; remove it, or write it again."
         ) from error
-    return found
-
-
-def _example(values: Mapping[str, Any]) -> Example:
-    claim, gloss = Claim(**values["claim"]), dict(values["gloss"])
-    texts = [values["label"], values["text"], values["other"], claim.text, claim.target, claim.source]
-    numbers = [claim.layer, claim.head, claim.least, claim.weight]
-    if not all(isinstance(text, str) for text in [*texts, *gloss, *gloss.values()]):
-        raise TypeError
-    if not all(isinstance(number, int | float) for number in numbers):
-        raise TypeError
-    label, text, other, *_ = texts
-    return Example(label, text, other, claim, gloss, values.get("reference"))
+    return tuple(found)
 
 
 def claim_step(example: Example, target_tokens: Sequence[str]) -> int | None:

@@ -41,10 +41,6 @@ WRITTEN: list[tuple[Callable[..., Any], dict[Any, Any]]] = [
     (labels.moved, {0.0: "0", -3e-8: "0", 0.00004: "+0.00004", -0.0031: "−0.003", math.nan: "not known"}),
     (labels.scientific, {1.54e-7: "1.5 × 10⁻⁷", -2.0: "−2.0 × 10⁰", 0.0: "0", 3e12: "3.0 × 10¹²"}),
     (
-        lambda each: labels.hundredths(*each, "+"),  # an interval of at most two points has a decimal
-        {(-0.006, -0.011, 0.0004): ("−0.6", "−1.1", "0.0"), (0.0, -0.04, 0.03): ("0", "−4", "+3")},
-    ),
-    (
         lambda each: labels.aligner(*each),
         {
             (((0, 1),), "read"): "alignment head (head 2 of layer 1, row that reads the word)",

@@ -100,7 +100,7 @@ def resting(b: Bench, kind: str, head: int = HEAD) -> list[float]:
 
 def products(b: Bench, kind: str, head: int = HEAD) -> list[float]:
     found = inside.product_spread(b.run.attention.layer(kind, LAYER), head)
-    return [found.products, found.divided, found.query, found.key]
+    return [found.products, found.products / found.d_head, found.query, found.key]
 
 
 def compared(b: Bench, kind: str) -> Doubles:

@@ -103,9 +103,9 @@ def show(opened: View, now: State) -> None:
 
 def settings(now: State, seeds: range) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium", key="search-settings"):
-        for draw in sampling.controls(now):
+        for draw in sampling.CONTROLS:
             with st.container(width=150):
-                draw()
+                draw(now)
         ends = (1, max(int(Bounds.from_environment().draws), now.draws))
         take = lambda count: session.change(draws=count, node=None)  # noqa: E731
         pickers.slide("draws", "Draws", now.draws, take, ends=ends, width=150)

@@ -47,14 +47,8 @@ NO_FACT = (
 
 
 def show(opened: View) -> None:
-    with st.container(horizontal=True):
-        hand_made(opened, session.current().gold)
-        seen(SEEING, FORMULA)
-    section(opened)
-
-
-def hand_made(opened: View, now: str | None) -> None:
-    """Pairs with links made by hand: a chosen one is forced through the model, and brings its links."""
+    """Pairs with links made by hand, of which a chosen one is forced and brings its links; the alignment."""
+    now = session.current().gold
 
     def upload(file: Any) -> None:
         if file is not None:
@@ -77,18 +71,21 @@ def hand_made(opened: View, now: str | None) -> None:
         if pairs:
             pickers.choose(f"gold.{origin}", label, offered, number, take, texts=True, labelled=True)
 
-    with st.popover("Open links made by hand", type="tertiary", icon=":material/fact_check:"):
-        choice("sample", "The bundled sample (Tatoeba, links made by hand)", linked(opened.source))
-        st.file_uploader(
-            "Your own file, one pair per line: source, tab, target, tab, links such as 0-0 1p2 (from 0)",
-            type=["tsv", "txt", "gz"],
-            max_upload_size=LARGEST // 2**20,
-            **session.control("gold.upload", None, upload),
-        )
-        choice("file", "The pairs of your file", session.visit().gold)
+    with st.container(horizontal=True):
+        with st.popover("Open links made by hand", type="tertiary", icon=":material/fact_check:"):
+            choice("sample", "The bundled sample (Tatoeba, links made by hand)", linked(opened.source))
+            st.file_uploader(
+                "Your own file, one pair per line: source, tab, target, tab, links such as 0-0 1p2 (from 0)",
+                type=["tsv", "txt", "gz"],
+                max_upload_size=LARGEST // 2**20,
+                **session.control("gold.upload", None, upload),
+            )
+            choice("file", "The pairs of your file", session.visit().gold)
+        seen(SEEING, FORMULA)
+    section(opened)
 
 
-@part
+@part()
 def section(opened: View) -> None:
     now = session.current()
     rules = LinkRules.of(opened, now)

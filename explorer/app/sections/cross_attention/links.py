@@ -79,7 +79,7 @@ class LinkRules:
 
     def drawn(self, opened: View, text: Text) -> tuple[np.ndarray, Links]:
         """Weights between words (target, source) of the head or the mean, and its links."""
-        maps = [layer_weights(opened, layer)[head] for layer, head in self.aligner.heads]
+        maps = [opened.translation.weights("cross", layer, head) for layer, head in self.aligner.heads]
         (words,), (links,) = self.align(np.mean(maps, axis=0, keepdims=True), text)
         return words, links
 
@@ -113,15 +113,10 @@ class Text:
         return GoldPair(source, target, sure, frozenset(inside)), len(links) - len(inside)
 
 
-def layer_weights(opened: View, layer: int) -> np.ndarray:
-    assert opened.translation.attention is not None
-    return opened.translation.attention.weights("cross", layer)
-
-
 def scores(opened: View, text: Text, pair: GoldPair, rules: LinkRules) -> dict[Head, AlignmentScore]:
     """Every head against links made by hand, by layer and head."""
     rates: dict[Head, AlignmentScore] = {}
     for layer in range(opened.translation.config.sizes["cross"][0]):
-        _, links = rules.align(layer_weights(opened, layer), text)
+        _, links = rules.align(opened.translation.trace.weights("cross", layer), text)
         rates |= {(layer, head): score([each], [pair]) for head, each in enumerate(links)}
     return rates

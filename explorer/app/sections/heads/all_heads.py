@@ -31,8 +31,21 @@ _SEEING = (
 def show(view: SurveyView, source: Source) -> None:
     st.markdown(_sentence(view))
     left, right = st.columns([1.25, 1], gap="medium")
+    kind, statistic = str(view.kind), view.statistic
     with left:
-        _map(view)
+        names = {each.name: each.label for each in view.known.values()}
+        pickers.choose(f"heads.statistic.{kind}", "Statistic", names, statistic.name, "statistic", width=260)
+        panel(
+            f"heads-{kind}-{statistic.name}",
+            partial(grid, view),
+            caption(view),
+            key=f"heads.map.{kind}",
+            seeing=f"{_SEEING} **{statistic.label}**: {statistic.definition}".replace("<", "\\<"),
+            alt=f"All heads by {statistic.label}; the table below says the same",
+            take=lambda place: session.change(**{kind: tuple(place)}),
+            inked=True,
+            sentence=False,
+        )
         _roles(view, source.guided)
     with right:
         head.show(view, source)
@@ -71,23 +84,6 @@ def _sentence(view: SurveyView) -> str:
     return (
         f"{over}, {heads} show: **{shown}**, {mixed} mixed. The steadiest is {labels.head_phrase(*best)}: "
         f"*{view.role(best)}* in {view.keeping(best)}."
-    )
-
-
-def _map(view: SurveyView) -> None:
-    kind, statistic = str(view.kind), view.statistic
-    names = {each.name: each.label for each in view.known.values()}
-    pickers.choose(f"heads.statistic.{kind}", "Statistic", names, statistic.name, "statistic", width=260)
-    panel(
-        f"heads-{kind}-{statistic.name}",
-        partial(grid, view),
-        caption(view),
-        key=f"heads.map.{kind}",
-        seeing=f"{_SEEING} **{statistic.label}**: {statistic.definition}".replace("<", "\\<"),
-        alt=f"All heads by {statistic.label}; the table below says the same",
-        take=lambda place: session.change(**{kind: tuple(place)}),
-        inked=True,
-        sentence=False,
     )
 
 

@@ -14,7 +14,8 @@ from explorer.app.address.parameters import link
 from explorer.app.address.state import page_value
 from explorer.app.controls import inform, panel, pickers, plain
 from explorer.app.server import examples
-from explorer.app.server.source import Source, per_model
+from explorer.app.server.source import Source
+from explorer.app.server.stores import remembered
 from explorer.app.server.surveys import lines_of, runs_of
 from explorer.figures.base import labels, style
 from explorer.figures.base.captions import KIND_NAMES
@@ -346,7 +347,7 @@ def _compares(view: SurveyView, source: Source) -> None:
     link_to(view, Line(run.source_text, run.text), labels.shorten(run.source_text, 60), row, read)
 
 
-@per_model(64)
+@remembered(64)
 def _sunk(
     source: Source,
     place: PlacedHead,

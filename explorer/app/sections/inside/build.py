@@ -48,7 +48,7 @@ _WHY = (
 )
 
 
-@part
+@part()
 def show(opened: View, kind: str) -> None:
     """Draws the section: choices, sliders and grade, the row, the keys from above, values, disturbances."""
     now, which = session.current(), AttentionKind(kind)

@@ -173,7 +173,7 @@ def weights(look: Look) -> Contents:
 def why_divide(spread: ProductSpread, divided: bool = True) -> str:
     """The reason for the root, and what this head's products really do; ``divided``: whether it is taken."""
     d_k, pairs = spread.d_head, f"{spread.pairs:,} pair{'s' * (spread.pairs != 1)}"
-    after = f", and {spread.divided:.2f} after the division" if divided else ""
+    after = f", and {spread.products / d_k:.2f} after the division" if divided else ""
     kept = (
         "Training sets the scale of the scores itself; the root decides where it starts and, under Adam, how "
         "large each step is beside the scores."

@@ -10,7 +10,7 @@ import streamlit as st
 from explorer.app.address import session
 from explorer.app.address.kinds import Kind, UnreadableError
 from explorer.app.address.state import page_value
-from explorer.app.controls import options, pickers
+from explorer.app.controls import pickers
 from explorer.app.sections.inside.look import BADGE, Contents, Look, Outcome
 from explorer.figures.pages.inside import LedgerRow
 from explorer.lenses.what_if import arithmetic
@@ -108,12 +108,6 @@ def fitted(look: Look, change: WhatIf | None) -> tuple[str, float]:
     return name, (*ARITHMETIC[name].temperatures, 0.0)[0] if number is None else number
 
 
-def outcome(look: Look, change: WhatIf | None) -> Outcome | None:
-    """What the arithmetic that a state asks for makes of this query; None if that is the model's own."""
-    name, number = fitted(look, change)
-    return ARITHMETIC[name].compute(look, number) if name else None
-
-
 def controls(look: Look, change: WhatIf | None) -> None:
     name, number = fitted(look, change)
     with st.container(horizontal=True, vertical_alignment="center", key="what-if"):
@@ -124,7 +118,7 @@ def controls(look: Look, change: WhatIf | None) -> None:
         if not name:
             return
         if usual := ARITHMETIC[name].temperatures:
-            choices = options.numbers(usual, number, "T = {:g}".format)
+            choices = {each: f"T = {each:g}" for each in sorted({*map(float, usual), number})}
             take = lambda chosen: session.change(what_if=(name, float(chosen)))  # noqa: E731
             pickers.choose("what_if.number", "Number", choices, number, take, texts=True, width=150)
         st.badge(BADGE, color="gray", icon=":material/science:")

@@ -22,7 +22,7 @@ from explorer.linked.view.feeds import race_feed
 from explorer.linked.view.home import Layout
 from explorer.linked.view.strips import SIDES as OF_PAIRS
 from explorer.linked.view.strips import Feed
-from transformer.run import DecodeStep, Translation
+from transformer.run import Translation
 from transformer.text import words
 
 KIND = "decoder"
@@ -117,20 +117,18 @@ def take(opened: View, step: int, token_id: int) -> dict[str, Any]:
 
 
 def offered(opened: View) -> tuple[list[list[int | None]], list[list[int]]]:
-    """Ids of each step's candidates, None for what nobody can type; and of those that were tried."""
+    """Ids of each step's candidates, None for what nobody can type; and of those that were tried.
+
+    A text cannot end with a mark, with one byte of a character, or with a blank.
+    """
     ids, tried = list[list[int | None]](), list[list[int]]()
     for i, step in enumerate(opened.translation.steps):
-        row = shown_candidates(step)
-        ids.append([each.token_id if _typed(each) else None for each in row])
-        before = _before(opened, i)
+        row, before = shown_candidates(step), _before(opened, i)
+        texts = [each.token.strip(labels.WORD_START) for each in row]
+        typed = [text and not words.is_special(text) and not BYTE.fullmatch(text) for text in texts]
+        ids.append([each.token_id if can else None for each, can in zip(row, typed, strict=True)])
         tried.append([each.token_id for each in row if (before, each.token_id) in session.visit().tried])
     return ids, tried
-
-
-def _typed(candidate: DecodeStep | Any) -> bool:
-    """Whether a text can end with a token: not with a mark, with one byte of a character, or with a blank."""
-    text = candidate.token.strip(labels.WORD_START)
-    return bool(text) and not words.is_special(text) and not BYTE.fullmatch(text)
 
 
 def _before(opened: View, step: int) -> tuple[Hashable, ...]:

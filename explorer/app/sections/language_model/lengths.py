@@ -1,7 +1,6 @@
 """Same length in and out: every position predicts its next token, by comparing with what came before."""
 
 import math
-from collections.abc import Iterable
 from html import escape
 
 import streamlit as st
@@ -68,7 +67,6 @@ def show(opened: View) -> None:
 def positions_table(run: Translation, at: int) -> str:
     """Positions, what they read, what they predict, and what follows, as HTML; the cursor's stands out."""
     places = range(*window_around(len(run.steps), at, POSITIONS))
-
     lines: dict[str, list[str]] = {"position": [], "reads": [], "predicts": [], "then comes": []}
     for i in places:
         step, guess = run.steps[i], run.steps[i].alternatives[0]
@@ -79,16 +77,12 @@ def positions_table(run: Translation, at: int) -> str:
         for cells, text in zip(lines.values(), row, strict=True):
             cells.append(text)
     marks = [" class=at" * (i == at) for i in places]
-    rows = (
-        _row(f"<th scope=row>{name}</th>", (f"<td{m}>{c}</td>" for m, c in zip(marks, cells, strict=True)))
-        for name, cells in lines.items()
-    )
-    return f'<div class="lm-frame"><table class="lm-line">{"".join(rows)}</table></div>'
+    rows = ""
+    for name, cells in lines.items():
+        told = "".join(f"<td{mark}>{cell}</td>" for mark, cell in zip(marks, cells, strict=True))
+        rows += f"<tr><th scope=row>{name}</th>{told}</tr>"
+    return f'<div class="lm-frame"><table class="lm-line">{rows}</table></div>'
 
 
 def _word(token: str) -> str:
     return escape(labels.shorten(labels.piece(token)))
-
-
-def _row(first: str, cells: Iterable[str], mark: str = "") -> str:
-    return f"<tr{mark}>{first}{''.join(cells)}</tr>"

@@ -55,21 +55,16 @@ def odds(bits: float) -> str:
     return f"1 in {round(times, -digits):,.0f}" if times >= 10 else f"1 in {times:.1f}"
 
 
-def cost(run: Translation) -> str:
-    """The cost of a text: per word with one end, and per piece, `</s>` among them; as Markdown."""
-    total, words, pieces = np.array([sum(run.log_probs)]), len(run.text.split()), len(run.target_tokens)
-    bits = sum(run.surprisals)
-    return (
-        f"**{bits:.1f} bits** in all: {bits / (words + 1):.1f} bits per word ({words} "
-        f"word{'s' * (words != 1)} and the end). Perplexity **{perplexity(total, [words]):,.1f} per word**, "
-        f"{perplexity(total, [pieces - 1]):,.1f} per piece ({pieces} pieces, the end among them)."
-    )
-
-
 def show(opened: View) -> None:
     run = opened.translation
     named = zip(labels.names(run.target_tokens), run.surprisals, strict=True)
-    st.markdown(cost(run))
+    total, words, pieces = np.array([sum(run.log_probs)]), len(run.text.split()), len(run.target_tokens)
+    bits_of_all = sum(run.surprisals)
+    st.markdown(
+        f"**{bits_of_all:.1f} bits** in all: {bits_of_all / (words + 1):.1f} bits per word ({words} "
+        f"word{'s' * (words != 1)} and the end). Perplexity **{perplexity(total, [words]):,.1f} per word**, "
+        f"{perplexity(total, [pieces - 1]):,.1f} per piece ({pieces} pieces, the end among them)."
+    )
     bars = bars_feed(
         opened.trace,
         bits_spec(run.target_tokens, run.surprisals),

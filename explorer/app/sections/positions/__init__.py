@@ -1,6 +1,6 @@
 """The page Positions: one encoding by itself, two beside one another, all of them on a sentence."""
 
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from explorer.app.address import State, session
@@ -27,12 +27,13 @@ TITLES = {name: twin_title(name) for name in ENCODINGS}
 STACKS = {"encoder": "encoder", "decoder": "masked decoder"}
 USUAL = "sinusoidal"
 draw = partial(panel, sentence=False)
+_read = cache(read_json)  # of a file that is shipped, and never changes
 
 
 def twins_measured() -> dict[str, Any]:
     """What was measured of the bundled twins; empty if it never was."""
     path = models.BUNDLED / models.TWINS / "results.json"
-    return read_json(path) if path.is_file() else {}
+    return _read(path) if path.is_file() else {}
 
 
 def fitted(what: str, wanted: int, most: int) -> int:

@@ -60,7 +60,7 @@ WINDOW, SQUARE, NARROW, FAR = 512, 256, 240, 40
 """Most positions of a table and of a map of all pairs, most columns on a phone, farthest bias."""
 
 
-@part
+@part()
 def show() -> None:
     """The chosen encoding: what it is, its formula, its pictures."""
     now = session.current()

@@ -15,7 +15,6 @@ from explorer.app.sections.positions import STACKS, fitted, stack_switch, twins_
 from explorer.app.server import models
 from explorer.app.server.per_run import rearranged
 from explorer.app.server.runs import Request, translate
-from explorer.app.server.source import Source
 from explorer.app.server.view import View
 from explorer.app.shell import frame
 from explorer.figures import heatmap
@@ -39,7 +38,7 @@ V = TypeVar("V")
 Runs = dict[str, Translation]
 
 
-@part
+@part()
 def show(opened: View) -> None:
     now, text = session.current(), opened.request.text
     notices = st.empty()
@@ -54,19 +53,17 @@ def show(opened: View) -> None:
         frame.show_notices(now)
 
 
-def known(name: str) -> Source:
-    return models.find(f"{models.TWINS}/{name}")
-
-
 def translations(text: str) -> Runs:
     """The sentence through every twin that takes it, by the name of the twin."""
     st.markdown("##### The same sentence through the twins")
-    names = [full.partition("/")[2] for full in models.twins()]
-    if not names:
+    twins = {full.partition("/")[2]: model for full, model in models.twins().items()}
+    if not twins:
         inform("There are no twins here yet. The project's README says how to train them.")
         return {}
     with st.spinner("Translating with every twin"):
-        runs, refused = each_twin(names, lambda name: translate(Request(known(name), text, "greedy", None)))
+        runs, refused = each_twin(
+            list(twins), lambda name: translate(Request(twins[name], text, "greedy", None))
+        )
     scores = twins_measured().get("scores", {})
     st.caption(TWINS_ARE.format(len(runs)))
     bleu = "BLEU on the test"
@@ -76,7 +73,7 @@ def translations(text: str) -> Runs:
             "translation": runs[name].text if name in runs else refused[name],
             bleu: scores.get(name, {}).get("bleu", {}).get("value", {}).get("value"),
         }
-        for name in names
+        for name in twins
     ]
     number = st.column_config.NumberColumn(format="%.1f")
     st.dataframe(rows, hide_index=True, column_config={bleu: number}, width="stretch")
@@ -98,7 +95,7 @@ def again(runs: Runs, what: tuple[object, ...], compute: Callable[[Translator], 
     """What every twin computes of a rearranged sentence, once; those that refuse are named."""
 
     def once(name: str) -> V:
-        model = known(name).translator()
+        model = models.find(f"{models.TWINS}/{name}").translator()
         return rearranged((name, id(model), *what), lambda: compute(model))
 
     with st.spinner("Running again with every twin"):

@@ -18,7 +18,7 @@ from transformer.training.history import thinned
 from transformer.training.progress import duration
 from transformer.training.toys import TOYS
 from transformer.training.trainer import TrainingStep
-from transformer.view import HeadView, Window
+from transformer.view import Window
 
 page_value("born", HEAD)  # the head that is shown; None for the one whose rows differ most
 MAP, TILES = 400, 320  # px of the map, and of the tiles of all heads
@@ -34,14 +34,13 @@ def sizes(plan: Plan) -> str:
     return f"{about} · {plan.layers} + {plan.layers} layers, d_model {plan.width}, heads: {plan.heads}"
 
 
-def progress(run: TrainingRun) -> str:
-    steps = run.steps()
+def progress(run: TrainingRun, steps: list[TrainingStep]) -> str:
     at = f"step {len(steps):,} of {run.total:,} · {duration(sum(each.seconds for each in steps))}"
     return f"{sizes(run.plan)} · {at if steps else 'starting'}"
 
 
-def show_run(run: TrainingRun) -> None:
-    curves, at = points(run.steps()), look(run)
+def show_run(run: TrainingRun, steps: list[TrainingStep]) -> None:
+    curves, at = points(steps), look(run)
     left, right = st.columns([1, 1.05], gap="medium")
     with left:
         told = "The first evaluation has not come yet."
@@ -90,18 +89,12 @@ def parts(curves: dict[str, list[tuple[int, float]]]) -> list[Panel]:
     return [Panel("loss in nats", losses, 170), Panel("exact in %", [exact], 120, top=102)]
 
 
-def view_of(at: PairLook) -> HeadView:
-    """As much of the chosen head's map, or the telling one's, as one figure holds."""
-    config, run = at.forced.config, at.forced
-    size = config.stacks["decoder"].n_layers, config.n_heads
-    head = fit_head(KIND, session.current().born, size, at.telling)
-    rows, columns = (min(LARGEST, len(tokens)) for tokens in (run.target_tokens, run.source_tokens))
-    return run.head(KIND, *head, Window(0, rows, 0, columns))
-
-
 def maps(run: TrainingRun, at: PairLook) -> None:
     """What the model writes of a pair that it never saw, one head of cross-attention, and all of them."""
-    pair, view = run.example, view_of(at)
+    pair, forced, config = run.example, at.forced, at.forced.config
+    head = fit_head(KIND, session.current().born, config.sizes[KIND], at.telling)
+    rows, columns = (min(LARGEST, len(tokens)) for tokens in (forced.target_tokens, forced.source_tokens))
+    view = forced.head(KIND, *head, Window(0, rows, 0, columns))
     right = f"the right output is “{plain(pair.target)}”."
     wrote = f"“{plain(at.written)}”, {'which is right.' if at.written == pair.target else f'but {right}'}"
     st.markdown(
@@ -117,11 +110,8 @@ def maps(run: TrainingRun, at: PairLook) -> None:
         audit=view.audit,
         width="content",
     )
-    config = at.forced.config
-    layers, heads = range(config.stacks["decoder"].n_layers), range(config.n_heads)
-    tiles = [
-        [Tile.of(at.forced.weights(KIND, i, j), at.forced.mask(KIND, i, j)) for j in heads] for i in layers
-    ]
+    layers, heads = map(range, config.sizes[KIND])
+    tiles = [[Tile.of(forced.weights(KIND, i, j), forced.mask(KIND, i, j)) for j in heads] for i in layers]
 
     def choose(picked: tuple[int, int]) -> None:
         session.change(born=tuple(map(int, picked)))

@@ -37,8 +37,13 @@ def show(opened: View, now: State) -> None:
         pickers.slide("width", "d_model", now.width, width=300)
         pickers.slide("warmup", "Warm-up steps", now.warmup, width=300)
     warmup, width = (f"{value:,}".replace(",", r"{,}") for value in (now.warmup, now.width))
-    st.latex(FORMULA % (warmup, width, warmup, power(learning_rate(paper, now.warmup, now.width))))
-    st.markdown(paper_schedule(paper, now.width))
+    peak, later = learning_rate(paper, now.warmup, now.width), 4 * now.warmup
+    st.latex(FORMULA % (warmup, width, warmup, power(peak)))
+    st.markdown(
+        f"Up to step {now.warmup:,}, each step adds ${power(peak / now.warmup)}$ to the rate; the peak is "
+        f"**${power(peak)}$**. Then it falls with 1/√step: at step {later:,}, four times as late, it is "
+        f"{percent(learning_rate(paper, later, now.width) / peak)} of the peak."
+    )
     name = f"equation 3: d_model {now.width:,}, warm-up {now.warmup:,}"
     last = max(WARMUPS * now.warmup, 0 if own is None else own.steps)
     lines = [curve(name, paper, now.width, last, now.warmup)]
@@ -67,16 +72,6 @@ def curve(name: str, options: TrainingOptions, width: int, last: int, *corners: 
     steps = sorted(even | {each for each in corners if 1 <= each <= last})
     hue, dash = (style.POSITIVE, "solid") if len(corners) == 1 else (style.NEGATIVE, "dash")
     return Curve(name, steps, [learning_rate(options, step, width) for step in steps], hue, dash)
-
-
-def paper_schedule(paper: TrainingOptions, width: int) -> str:
-    """The two slopes of equation 3, in numbers."""
-    peak, later = learning_rate(paper, paper.warmup, width), 4 * paper.warmup
-    return (
-        f"Up to step {paper.warmup:,}, each step adds ${power(peak / paper.warmup)}$ to the rate; the peak "
-        f"is **${power(peak)}$**. Then it falls with 1/√step: at step {later:,}, four times as late, it is "
-        f"{percent(learning_rate(paper, later, width) / peak)} of the peak."
-    )
 
 
 def own_schedule(name: str, options: TrainingOptions, width: int) -> str:

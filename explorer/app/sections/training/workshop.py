@@ -44,21 +44,22 @@ def show() -> None:
     with refusals():
         run = workshop().run
         if run is None or run.outcome:
-            part(ended)(run)
+            part()(ended)(run)
         else:
-            part(going, run_every=1.0)(run)
+            part(run_every=1.0)(going)(run)
 
 
 def going(run: TrainingRun) -> None:
     """A run that is going on, once a second; its end draws the whole page again."""
     if run.outcome or workshop().run is not run:
         session.rerun()
-    st.progress(min(1.0, len(run.steps()) / run.total), plain(live.progress(run)))
+    steps = run.steps()
+    st.progress(min(1.0, len(steps) / run.total), plain(live.progress(run, steps)))
     if run.owner == session.browser():
         st.button("Stop", "here.stop", icon=":material/stop:", on_click=run.stop)
     else:
         st.caption("Another visitor began this run and controls it; you can watch.")
-    live.show_run(run)
+    live.show_run(run, steps)
 
 
 def ended(run: TrainingRun | None) -> None:
@@ -68,7 +69,7 @@ def ended(run: TrainingRun | None) -> None:
         st.markdown(f"**{plain(live.sizes(run.plan))}.** {plain(run.outcome)}{left}")
         if run.has_model:
             keep(run)
-            live.show_run(run)
+            live.show_run(run, run.steps())
             st.divider()
     why = closed()
     if why is None:

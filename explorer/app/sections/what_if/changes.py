@@ -103,7 +103,7 @@ def _hide(chosen: list[int]) -> None:
     changed.take([*stay, *(Listed(change, True) for change in new)])
 
 
-@part
+@part()
 def _others(opened: View) -> None:
     label = "or change something else"
     group = st.segmented_control(label, list(GROUPS), width="stretch", key="what-if.group")

@@ -48,7 +48,7 @@ MODES = {
 }
 
 
-@part
+@part()
 def show(opened: View) -> None:
     now = session.current()
     kind = opened.source.kind(now.kind)

@@ -9,7 +9,8 @@ from explorer.app.address import State, session
 from explorer.app.address.parameters import link
 from explorer.app.controls import plain
 from explorer.app.server import examples, models
-from explorer.app.server.source import Source, per_model
+from explorer.app.server.source import Source
+from explorer.app.server.stores import remembered
 from explorer.app.shell.changed import said
 from explorer.figures.base import labels
 from explorer.lenses.what_if.experiments import EXPERIMENTS, Experiment, Variants
@@ -62,7 +63,7 @@ def _put(source: Source | None, experiment: Experiment) -> Put | None:
     return None
 
 
-@per_model(64)
+@remembered(64)
 def _placed(source: Source, _name: str, *, experiment: Experiment) -> Put:
     return experiment.put(source.translator(), source.heads)
 

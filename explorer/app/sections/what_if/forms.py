@@ -65,14 +65,6 @@ def tokens_of(run: Translation, kind: str) -> tuple[list[str], list[str]]:
     return labels.names(queries), labels.names(said.keys)
 
 
-def cell(of_kind: str) -> tuple[int, int] | None:
-    """The query and the key at the cursor, from 0; None before the visitor has chosen a key."""
-    now = session.current()
-    row = now.source if of_kind == "encoder" else now.step
-    column = now.source if of_kind == "cross" else now.key
-    return None if row is None or column is None else (row, column)
-
-
 def _kind(opened: View, _context: FieldContext) -> Any:
     names = {kind: KIND_NAMES[kind] for kind in opened.kinds[::-1]}
     return one("Attention", names, 230, session.current().kind or "cross")
@@ -184,13 +176,16 @@ def row(opened: View) -> Intervention:
     run = opened.traced().translation
     kind, layer, head = ask(opened, "kind", "layer", "one head").values()
     rows, columns = map(listed, tokens_of(run, kind))
-    at = cell(kind) or (0, 0)
-    query = one("Row of", rows, first=min(at[0], len(rows) - 1))
+    now = session.current()
+    at, to = now.source if kind == "encoder" else now.step, now.source if kind == "cross" else now.key
+    if at is None or to is None:  # the visitor has not chosen a key
+        at, to = 0, 0
+    query = one("Row of", rows, first=min(at, len(rows) - 1))
     visible = run.mask(kind, layer, head)[query]
-    key = one("Weight to", {i: name for i, name in columns.items() if visible[i]}, first=at[1])
+    key = one("Weight to", {i: name for i, name in columns.items() if visible[i]}, first=to)
     weight = number("Weight", 0.9, 0.0, 1.0, 0.1)
-    now = float(run.weights(kind, layer, head)[query, key])
-    said = f"Now {now:.2f}; the other keys share {1 - weight:.2f} in their old proportions."
+    before = float(run.weights(kind, layer, head)[query, key])
+    said = f"Now {before:.2f}; the other keys share {1 - weight:.2f} in their old proportions."
     st.caption(said, width="content")
     return do.set_row(kind, layer, head, query, {key: weight})
 

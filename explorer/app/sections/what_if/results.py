@@ -12,8 +12,8 @@ from explorer.app.address.kinds import write_head
 from explorer.app.controls import panel, pickers, plain, seen
 from explorer.app.sections.what_if import changes, experiments
 from explorer.app.server import runs
-from explorer.app.server.stores import bytes_of
-from explorer.app.server.view import View, forced, per_run
+from explorer.app.server.stores import bytes_of, remembered
+from explorer.app.server.view import View, forced
 from explorer.app.shell import changed, menu
 from explorer.figures.base import labels
 from explorer.figures.base.captions import KIND_NAMES
@@ -69,7 +69,7 @@ def show(opened: View) -> None:
     seen(SEEING, FORMULA)
 
 
-@per_run(16, lambda both: bytes_of(both.base) + bytes_of(both.changed))
+@remembered(16, lambda both: bytes_of(both.base) + bytes_of(both.changed))
 def compared(_opened: View, _base: int, _other: int, *, pair: Runs) -> RunDifference:
     """The difference of two runs, which their ids tell apart; kept."""
     return compare_runs(*pair)
@@ -183,7 +183,7 @@ def control(opened: View, base: Translation) -> None:
     )
 
 
-@per_run(64)
+@remembered(64)
 def _beside(opened: View, base_ids: tuple[int, ...], change: Intervention) -> RandomHeads:
     others = [each for each in opened.request.changes if each != change]
     return random_heads(opened.source.translator(), opened.request.text, base_ids, change, others, seed=SEED)

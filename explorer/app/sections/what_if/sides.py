@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from explorer.app.address import State
 from explorer.app.address.kinds import (
     LINE,
@@ -20,7 +22,7 @@ from explorer.app.server import models, per_run, runs
 from explorer.app.server.view import View
 from explorer.app.shell import fitting
 from explorer.figures.base import labels
-from explorer.lenses.what_if.two_runs import Map, uniform_weights
+from explorer.lenses.what_if.two_runs import Map
 from explorer.lenses.words.reading import Reading, ReadView, read_tokens
 from transformer.config import Head
 from transformer.text.typed import clean
@@ -72,7 +74,9 @@ class Side:
     def map(self) -> Map:
         weights, mask = self.look.whole()
         rows, columns = map(read_tokens, self.look.tokens, self.look.axes)
-        return Map(rows, columns, uniform_weights(mask) if self.is_uniform else weights, mask)
+        if self.is_uniform:  # a row without keys is all zeros
+            weights = (mask / mask.sum(-1, keepdims=True).clip(1)).astype(np.float32)
+        return Map(rows, columns, weights, mask)
 
     def view(self, row: int, column: int) -> ReadView:
         """The map around a row and a column; a formula has no scores."""

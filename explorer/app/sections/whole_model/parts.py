@@ -87,10 +87,6 @@ def vector(name: str, values: np.ndarray, last: bool = False) -> Strip:
     return Strip(name, values, norm(values), last)
 
 
-def several(count: int, noun: str) -> str:
-    return f"{count} {noun}{'s' * (count != 1)}"
-
-
 def embedding(at: Inspected) -> None:
     """A token's row of the table, the row scaled, and the encoding of its position."""
     model, config = at.model.model, at.model.config
@@ -161,8 +157,9 @@ def attention(at: Inspected, now: State) -> None:
         rf"\underset{{1 \times {heads} \cdot {d_k}}}{{\mathrm{{Concat}}(\mathrm{{head}}_1, \dots, "
         rf"\mathrm{{head}}_{{{heads}}})}}\;\underset{{{heads * d_k} \times {d_model}}}{{W_O}} + b_O"
     )
-    keys = several(int(inside.view.mask[0].sum()), "visible key")
-    st.markdown(f"{several(heads, 'head')} of width {d_k} read {at.token} and gather from {keys}.")
+    seen = int(inside.view.mask[0].sum())
+    read = f"{heads} head{'s' * (heads != 1)} of width {d_k} read {at.token}"
+    st.markdown(f"{read} and gather from {seen} visible key{'s' * (seen != 1)}.")
     names = [f"head {count(i)}" for i in range(heads)]
     written, told = [f"{each:.2f}" for each in lengths], "length of what each head adds to the stream"
     bars(at, "heads", names, lengths, written, "length", told, checks)

@@ -269,7 +269,7 @@ def test_the_next_run_writes_the_address_of_a_change_that_runs_the_page_again():
 # --- the map of the app -------------------------------------------------------------------------------------
 
 ROOT = Path(__file__).resolve().parents[4]
-PLACES = tuple(sitemap.places())
+PLACES = tuple(sitemap.PLACES)
 MENU = [entry for group in sitemap.GROUPS for entry in sitemap.entries(group.name)]
 
 
@@ -302,10 +302,10 @@ def test_who_follows_the_links_from_home_sees_every_page_in_the_order_of_the_pag
     while name.partition("/")[0] not in seen or name.partition("/")[0] == seen[-1]:
         seen.append(name.partition("/")[0])
         page, _, view = name.partition("/")
-        name = sitemap.after(sitemap.at(page, view))
+        name = sitemap.PLACES[sitemap.at(page, view)].after
     pages, first = [*sitemap.PAGES], [*sitemap.PAGES].index(sitemap.HOME)
     assert list(dict.fromkeys(seen)) == pages[first:] + pages[:first]
-    assert not [name for name in PLACES if "." in sitemap.place(name).name], "a name is no sentence"
+    assert not [name for name in PLACES if "." in sitemap.PLACES[name].name], "a name is no sentence"
 
 
 def test_every_word_of_the_glossary_has_two_sentences_and_a_place():

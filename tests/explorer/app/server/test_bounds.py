@@ -47,7 +47,7 @@ def test_a_local_start_is_bounded_by_nothing(value: str, monkeypatch, capsys) ->
     assert Bounds.from_environment() == Bounds()
     hosted.check(LONG * 100, None)
     hosted.check(decode="beam-8")
-    hosted.check_draws(16)
+    hosted.check(draws=16)
     hosted.log("page", page="app")
     assert hosted.closed() is None
     assert Hub.from_environment().allowed is None
@@ -108,11 +108,11 @@ def test_the_environment_sets_the_bounds(variables, bounds, monkeypatch):
 def test_what_is_too_large_is_refused_in_a_sentence_and_logged(capsys) -> None:
     hosted.check("short", None)
     hosted.check(decode="beam-4")
-    hosted.check_draws(8)
+    hosted.check(draws=8)
     for reason, check in (
         ("length", lambda: hosted.check("short", LONG)),
         ("beam", lambda: hosted.check(decode="beam-5")),
-        ("draws", lambda: hosted.check_draws(9)),
+        ("draws", lambda: hosted.check(draws=9)),
     ):
         with pytest.raises(ValueError, match=r"[Tt]his server"):
             check()

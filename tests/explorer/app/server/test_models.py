@@ -16,14 +16,15 @@ from app_pages import write_language_model
 from closed_form import CASES
 from sources import named
 
-from explorer.app.server import memory, models, studies, surveys
+from explorer.app.server import examples, memory, models, studies, surveys
 from explorer.app.server.cells import written
 from explorer.app.server.examples import text_on
 from explorer.app.server.hub_models import fitting
 from explorer.app.server.models import ModelHandle
 from explorer.app.server.runs import LONGEST, MORE, Request, shipped_run, translate
-from explorer.app.server.source import Source, per_model
-from explorer.app.server.view import View, per_run
+from explorer.app.server.source import Source
+from explorer.app.server.stores import remembered
+from explorer.app.server.view import View
 from explorer.lenses.words.alignment import Aligner
 from explorer.lenses.words.groups import find_word
 from explorer.linked.view.strips import EXAMPLE, Claim, Example, claim_step
@@ -48,7 +49,8 @@ def test_a_directory_is_a_model_by_its_place_its_config_and_a_name_that_an_addre
         path = place(name)
         if name.endswith("writer"):
             (path / "config.json").write_text('{"architecture": "language_model"}')
-    kinds = models.available(), models.language_models()
+    every = models.catalogue()
+    kinds = models.available(), {name: every[name] for name in every if every[name].writes}
     own = [[name for name, model in each.items() if tmp_path in model.path.parents] for each in kinds]
     assert own == [["mine", "positions/mine"], ["language/writer"]]
 
@@ -86,7 +88,7 @@ def test_a_model_says_where_it_runs_before_and_after_it_is_loaded(place, monkeyp
 def test_a_value_of_a_model_is_made_again_once_the_model_was_loaded_again(place):
     path, made = place("mine"), list[str]()
 
-    @per_model(4)
+    @remembered(4)
     def value(source: Source, text: str) -> str:
         made.append(text)
         return source.translator().translate(text).text
@@ -132,7 +134,7 @@ WITH_EXAMPLES = sorted(path.parent.name for path in models.BUNDLED.glob("*/examp
 @pytest.mark.parametrize("name", WITH_EXAMPLES)
 def test_a_bundled_model_fulfils_what_its_examples_claim_and_every_target_word_has_a_gloss(name: str):
     model = load_translator(models.BUNDLED / name)
-    for example in models.find(name).samples.examples:
+    for example in examples.of(models.find(name)).examples:
         claim, run = example.claim, model.translate(example.text)
         step, place = claim_step(example, run.target_tokens), find_word(run.source_tokens, claim.source)
         assert None not in (step, place)
@@ -148,7 +150,7 @@ def test_a_bundled_model_fulfils_what_its_examples_claim_and_every_target_word_h
 
 
 def test_a_model_opens_on_its_own_first_example_or_that_of_the_usual_one():
-    first = {name: models.find(name).samples.examples for name in (*WITH_EXAMPLES, "positions/rotary")}
+    first = {name: examples.of(models.find(name)).examples for name in (*WITH_EXAMPLES, "positions/rotary")}
     assert first["positions/rotary"] == first["en-de"] != first[models.DEFAULT]
     assert {name: text_on(models.find(name), None) for name in first} == {n: first[n][0].text for n in first}
     assert text_on(None, "Own words.") == "Own words."
@@ -162,7 +164,7 @@ CLOSE = 1e-5
 def test_the_shipped_run_is_the_first_example_as_the_bundled_model_computes_it():
     shipped = shipped_run(MODEL)
     assert shipped is not None, "The model or the example changed: run `python -m explorer survey`."
-    fresh = load_translator(MODEL).translate(models.find(MODEL.name).samples.examples[0].text)
+    fresh = load_translator(MODEL).translate(examples.of(models.find(MODEL.name)).examples[0].text)
     for name in ("source_text", "text", "source_tokens", "decoder_input_tokens", "target_tokens", "method",
                  "model", "config", "notes"):  # fmt: skip
         assert getattr(shipped, name) == getattr(fresh, name)
@@ -221,7 +223,7 @@ def test_a_run_opens_on_the_claim_of_its_example_else_on_a_word_of_the_head_and_
 def test_a_value_of_a_run_is_made_once_for_each_run_and_each_position_not_for_what_listens(view_of):
     made: list[tuple[str, int]] = []
 
-    @per_run(4)
+    @remembered(4)
     def value(opened: View, layer: int, *, tell: Callable[[], object]) -> int:
         tell()
         made.append((opened.request.text, layer))
@@ -257,7 +259,7 @@ def test_only_what_fits_and_may_be_opened_is_suggested_and_of_many_some_of_every
         "facebook/m2m100_418M",
         "facebook/nllb-200-distilled-600M",
     ]
-    assert "CC BY-NC 4.0, not for commercial use" in fitting()[-1].description
+    assert "CC BY-NC 4.0, not for commercial use" in fitting()[-1].licence
 
 
 # --- documents and tables -----------------------------------------------------------------------------------

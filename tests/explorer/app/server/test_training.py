@@ -285,7 +285,7 @@ import sys, time
 from explorer.app.server.training import TrainingRun
 from explorer.app.server.training_plan import Plan
 run = TrainingRun(Plan(task="copy", length=3, width=32, layers=1, steps=5000))
-run.begin()
+run.wait("", "")
 while not run.done:
     time.sleep(0.05)  # the thread of the run computes meanwhile
 print(run.pid, run.folder, flush=True)

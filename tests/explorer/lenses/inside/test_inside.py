@@ -263,7 +263,7 @@ def test_units_of_the_feed_forward_network_give_its_update(model, traced, side):
 def test_the_stream_is_measured_after_every_sub_layer(model, traced, side, count):
     norms, checks = parts.stream_norms(traced, side, POSITION)
     after = [traced.stream(sublayer).stream for sublayer in [*norms][1:]]
-    streams = [parts.embedding_trace(traced, side).input, *after]
+    streams = [traced.trace.embeddings[side].input, *after]
     assert passed(checks)
     assert len(norms) == count
     assert next(iter(norms)) is None

@@ -89,7 +89,7 @@ def test_an_untrained_twin_reads_the_same_tokens_and_a_seed_means_one(translator
     weights = [twin.model.embedding.weight for twin in (one, same, other, translator)]
     assert [torch.equal(weights[0], each) for each in weights] == [True, True, False, False]
     run = translator.translate("one two three", max_length=6)
-    again = controls.same_tokens(one, run)
+    again = one.force(run.source_text, run.target_ids)
     assert one.config == translator.config
     assert (again.source_tokens, again.target_tokens) == (run.source_tokens, run.target_tokens)
     assert again.model == "random, untrained twin, seed 1"
