@@ -38,6 +38,7 @@ def test_two_known_heads_give_their_known_difference(name: str, kind: str):
     known = case.weights(kind, 0) - case.weights(kind, 1)
     assert array(charts(at)[2]["data"][0]["z"]) == pytest.approx(known, abs=0.02)
     assert "A (head 1 of layer 1) against B (head 2 of layer 1)" in words(at)
+    assert box(at, "The other head").options[:2] == ["head 1 of layer 1", "head 2 of layer 1"]
     assert f"the rows are {np.abs(known).sum(-1).mean() / 2:.2f} apart" in words(at)
     assert "difference of the two maps above" in words(at)
 

@@ -106,6 +106,13 @@ def test_maps_that_cannot_be_measured_show_weights_and_say_why(monkeypatch):
 
 
 def test_words_carry_sums_and_effects_stay_those_of_pieces():
+    shown = opened("cross", "carried", words="yes", hide="special")
+    switches = {each.label: each.value for each in shown.toggle}
+    assert (switches["Words"], switches["Hide special tokens"], switches["Hide punctuation"]) == (
+        True,
+        True,
+        False,
+    )
     sums, pieces = (
         cells(feeds(opened("cross", each, words="yes"))["cross"]) for each in ("carried", "effect")
     )

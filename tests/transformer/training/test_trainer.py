@@ -206,8 +206,13 @@ def test_gradients_are_clipped_and_the_average_follows_the_weights(data: Encoded
     assert float((trainer.model.embedding.weight.detach() - before).abs().max()) < 1e-6
     trainer = make_trainer(data, replace(OPTIONS, steps=20))
     before = trainer.average["embedding.weight"].clone()
-    losses(trainer)
-    own, average = trainer.model.embedding.weight.detach(), trainer.average["embedding.weight"]
+    expected = before
+    for update in (1, 2):  # after ten steps each, slowly only later
+        for _ in range(10):
+            trainer.advance()
+        own, average = trainer.model.embedding.weight.detach(), trainer.average["embedding.weight"]
+        expected = own + min(OPTIONS.average_decay**10, update / (update + 9)) * (expected - own)
+        torch.testing.assert_close(average, expected)
     assert 0 < float((own - average).norm()) < float((own - before).norm())
     measured = trainer.evaluate(data)
     assert measured["valid_loss"] != measured["valid_loss_average"]
