@@ -93,7 +93,6 @@ class Live extends Living {
   constructor(run, page, engine) {
     super(run, "", []);
     this.all.push(this);
-    this.switches.root.remove(); // a run of the browser is shown as it was recorded
     Object.assign(this, { stored: run, page, engine, badge: NOT_YET, number: 0, off: [], target: "", asked: null });
     this.writing = new Writing(page.tables);
     [this.text] = run.said.texts;

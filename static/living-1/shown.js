@@ -16,8 +16,7 @@ export const part = (name, number) => document.getElementById(`${name}${number}`
 export class Living {
   constructor(run, number, all) {
     Object.assign(this, { run, all, host: part("view", number), ended: part("end", number), ack: 0, present: false });
-    this.switches = new Switches(run, () => this.tell());
-    this.host.after(this.switches.root);
+    this.switches = new Switches(run, this.host, () => this.tell());
     this.heads = { ...run.place.heads };
     this.at = { step: run.place.step, source: run.place.source };
     this.app = run.app && new App(run, number, () => this.placed());
@@ -67,10 +66,10 @@ export class Living {
     return Math.max(...this.all.map(({ run }) => run.shown.strips.steps));
   }
 
-  // Follows another run: its reading, its step, its heads where this run has them, and its source token if both read
+  // Follows another run: its measure, its step, its heads where this run has them, and its source token if both read
   // the same.
-  join({ at, run, heads, switches: { reading, measure } }) {
-    Object.assign(this.switches, { reading, measure });
+  join({ at, run, heads, switches }) {
+    this.switches.measure = switches.measure;
     const alike = `${run.shown.strips.names.source}` === `${this.run.shown.strips.names.source}`;
     this.at = { step: at.step, source: alike ? at.source : this.at.source };
     for (const [kind, head] of Object.entries(heads)) this.take(kind, head);
@@ -99,7 +98,7 @@ export class Living {
 
   // Sends the maps that changed, and the cursor.
   send() {
-    this.sendMaps(this.switches);
+    this.sendMaps(this.switches.measure);
     const data = { ...this.run.spec, ...this.at, ack: this.ack, present: this.present };
     show({ data, parentElement: this.host, setStateValue: (_, event) => this.hear(event), setTriggerValue() {} });
     const { ink: color, family } = this.look();
@@ -110,14 +109,14 @@ export class Living {
     if (this.ended) this.ended.textContent = this.at.step < steps ? "" : ` · ended after step ${steps}`;
   }
 
-  sendMaps({ reading, measure }) {
+  sendMaps(measure) {
     for (const [kind, head] of Object.entries(this.heads)) {
-      const asked = `${head} ${reading} ${measure}`;
+      const asked = `${head} ${measure}`;
       if (this.sent[kind] === asked) continue;
       this.sent[kind] = asked;
       if (kind === "cross" || !this.stripped) feed({ data: this.run.strips(this.heads) });
       this.stripped = true;
-      feed({ data: this.run.map(kind, head, reading, measure) });
+      feed({ data: this.run.map(kind, head, measure) });
     }
   }
 

@@ -17,7 +17,11 @@ from nightly import thinned
 
 from explorer import page, show
 from explorer.app.address.parameters import parse as parse_state
+from explorer.lenses.measures.effect import effect_in
+from explorer.lenses.measures.stream import carried
 from transformer import Translation, Translator, load_translator
+from transformer.translator import retrace
+from transformer.view import Window
 
 from .conftest import PATIENCE, PHONE, ROOT, Visitor, box_of
 from .from_disk import HOSTILE, Open, accessible, choose, over, said
@@ -102,14 +106,21 @@ def test_two_runs_move_on_one_cursor_and_the_shorter_says_where_it_ended(
         assert rows == [min(step, length) - 1 for length in steps]
     sides[1].locator("[data-plot=cross] .lv-head").select_option("1.0")
     waiting.until(lambda: tab.evaluate(heads) == "1.0,1.0")
-    for side, each in zip(sides, (short, run), strict=True):
-        side.locator("[data-plot=cross] canvas").scroll_into_view_if_needed()
-        box = box_of(side.locator("[data-plot=cross] .lv-sheet"))
-        rows, columns = len(each.target_tokens), len(each.source_tokens)
-        tab.mouse.move(box["x"] + 1.5 * box["width"] / columns, box["y"] + 2.5 * box["height"] / rows)
+    for number, each in enumerate((short, run)):
+        over_cell(tab, number, each, 2, 1)
         weight = f"weight {each.weights('cross', 1, 0)[2, 1]:.3f}"
         waiting.until(lambda weight=weight: weight in said_by(tab))
     assert "cross=2.1" in tab.evaluate("location.hash")
+
+
+def over_cell(tab: Any, number: int, run: Translation, row: int, column: int) -> None:
+    """Moves the pointer over a cell of cross-attention, in one of the runs that stand side by side."""
+    side = tab.locator(".living-side").nth(number)
+    side.locator("[data-plot=cross] canvas").scroll_into_view_if_needed()
+    box = box_of(side.locator("[data-plot=cross] .lv-sheet"))
+    rows, columns = len(run.target_tokens), len(run.source_tokens)
+    x, y = (column + 0.5) * box["width"] / columns, (row + 0.5) * box["height"] / rows
+    tab.mouse.move(box["x"] + x, box["y"] + y)
 
 
 def said_by(tab: Any) -> str:
@@ -213,6 +224,34 @@ def test_a_long_run_is_whole(opened: Open, translator: Translator) -> None:
     over(visitor, "encoder", 5, 4)
     layers, _ = run.config.sizes["encoder"]
     assert f"weight {run.weights('encoder', layers - 1, 0)[5, 4]:.3f}" in said(visitor)
+
+
+def test_cells_of_both_runs_say_what_keys_carried_and_did(opened: Open) -> None:
+    model = load_translator(ROOT / "assets/models/en-de")
+    runs = [model.translate(text) for text in ("The house is old.", "The bookshelves lean.")]
+    head = (model.heads or {})["default"]["cross"]
+    pair = page(runs[0], model, beside=runs[1], measures=("carried", "effect"))
+    tab: Any = opened(pair, bypass_csp=True, color_scheme="dark", viewport=PHONE).page
+    again = [retrace(model, run) for run in runs]
+    norms = [carried(model.model, each, "cross", *head).norms[1, 2] for each in again]
+    whole = [Window(0, len(run.target_tokens), 0, len(run.source_tokens)) for run in runs]
+    changes = [
+        effect_in(model, each, "cross", *head, window)[1, 2]
+        for each, window in zip(again, whole, strict=True)
+    ]
+    weights = [run.weights("cross", *head)[1, 2] for run in runs]
+    told = {
+        "Carried": [f"length {norm:.3f}" for norm in norms],
+        "Effect": [f"Δ log p {change:+.3f} nats".replace("-", "−") for change in changes],
+        "Weight": [f"weight {weight:.3f}" for weight in weights],
+    }
+    for name, texts in told.items():
+        tab.get_by_role("button", name=name, exact=True).nth(1).click()
+        for number, (run, text) in enumerate(zip(runs, texts, strict=True)):
+            over_cell(tab, number, run, 1, 2)
+            waiting.until(lambda text=text: text in said_by(tab))
+    assert tab.evaluate("document.querySelector('.stMain').scrollWidth <= innerWidth")
+    accessible(tab)
 
 
 def test_a_longer_run_has_tiles_and_some_heads_whole(
