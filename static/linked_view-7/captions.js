@@ -98,7 +98,7 @@ export class Brief {
 }
 
 // Details that close on Escape and when the focus leaves them.
-export function closing(details) {
+function closing(details) {
   details.addEventListener("keydown", (event) => {
     if (event.key !== "Escape" || !details.open) return;
     details.open = false;

@@ -10,7 +10,7 @@ export async function save({ figure, name }, format, row) {
   const link = element("a");
   link.href = await lib.toImage({ data, layout }, { format, width, height, scale: format === "png" ? 2 : 1 });
   link.download = `${name}.${format}`;
-  row.append(link); // a click outside the popover would close it
+  row.append(link); // a click outside a popover would close it
   link.click();
   link.remove();
 }

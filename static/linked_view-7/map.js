@@ -89,7 +89,7 @@ export class MapCell extends Head(PlotCell) {
     return `${trace}-${kind}-${head[0] + 1}.${head[1] + 1}`.replace(/[^\p{L}\p{N}.-]+/gu, "_");
   }
 
-  // The figure of a file: as large as its labels need, on white, and under it what it shows.
+  // The figure of a picture: as large as its labels need, on white, and under it what it shows.
   forFile() {
     const { data } = this;
     const made = new FileMap(this.view, this.name);
@@ -108,7 +108,7 @@ export class MapCell extends Head(PlotCell) {
       return { ...at, text: line.replaceAll("&", "&amp;"), font: { size: FILE.size } };
     });
     const font = { ...layout.font, color: "#1d232c", family: this.view.family };
-    const look = { width, height, margin, font, paper_bgcolor: "#ffffff", meta: lines.join(" ") };
+    const look = { width, height, margin, font, paper_bgcolor: "#ffffff" };
     return { data: traces, layout: { ...layout, ...look, annotations: [...layout.annotations, ...below] } };
   }
 

@@ -118,7 +118,7 @@ export class BrowserRun {
     const hover = { rows: sides.rows.map(escaped), columns: sides.columns.map(escaped) };
     const changes = found.off.length;
     const changed = changes ? `, with ${changes} change${changes > 1 ? "s" : ""}` : "";
-    Object.assign(feed, { names: sides, hover: { ...feed.hover, ...hover }, off, acts: ["off", "png", "svg"] });
+    Object.assign(feed, { names: sides, hover: { ...feed.hover, ...hover }, off, acts: ["off", "save"] });
     Object.assign(feed, { spans: { rows: singles(shape[0]), columns: singles(shape[1]) } });
     feed.badge = { ...badge, text: badge.text + changed };
     const [weights, levels] = [this.weights(name, head), this.levels(name, head)];

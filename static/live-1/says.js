@@ -13,7 +13,7 @@ export const phrase = ([layer, head]) => `head ${head + 1} of layer ${layer + 1}
 
 const best = (row) => row.indexOf(Math.max(...row));
 
-// Sentences and notes of all rows of a map, and its text alternative. `off`: how a sentence ends for a head that is off.
+// Sentences and notes of the rows of a map, and its text alternative; `off` ends a sentence about a head that is off.
 export function said(weights, { openings, keys, special, off }, feed) {
   const [layer, head] = feed.head;
   const { rows, columns } = feed.names;

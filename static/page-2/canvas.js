@@ -165,7 +165,7 @@ export function opened(trace) {
 
 const axesFor = (axes, { xaxis = "x", yaxis = "y" }) => ({ x: axes[xaxis], y: axes[yaxis] });
 
-// Draws traces and frames with the pen of a canvas, or with one that writes shapes (`file.js`).
+// Draws traces and frames with the pen of a canvas.
 export function paint(tools, traces, { shapes = [] }, axes) {
   for (const shape of shapes) if (shape.fillcolor) rectangle(tools, shape, axes);
   for (const trace of traces) draw(tools, trace, axesFor(axes, trace));
@@ -193,7 +193,7 @@ function rectangle({ pen, scale }, { x0, x1, y0, y1, fillcolor, line: { width, c
 
 function cells({ pen, scale }, trace, { x, y }) {
   const { values, rows, columns, x0, dx, y0, dy, zmin, zmax, xgap, ygap } = trace;
-  if (rows * columns > MANY && !xgap && !ygap && pen.drawImage) return picture({ pen, scale }, trace, { x, y });
+  if (rows * columns > MANY && !xgap && !ygap) return picture({ pen, scale }, trace, { x, y });
   const colour = colours(trace.colorscale);
   const edge = (axis, start, step, i) => Math.round(axis.at(start + (i - 0.5) * step) * scale);
   const across = Array.from({ length: columns + 1 }, (_, i) => edge(x, x0, dx, i));

@@ -1,26 +1,26 @@
 // Texts with little markup as DOM nodes. All else stays text, so that nothing a visitor typed becomes HTML.
 
 import { element } from "../linked_view-7/dom.js";
+import { plain } from "../linked_view-7/text.js";
 
 const INLINE = /\\(.)|\*\*((?:\\.|[^*\\])+)\*\*|\*((?:\\.|[^*\\])+)\*/gs;
 const TAG = /<(\/?)(b|i|sub|sup|br)>/g;
-const SIGNS = { "&amp;": "&", "&lt;": "<", "&gt;": ">", "&#35;": "#" };
 
 // Nodes for Markdown with **bold**, *emphasis* and a backslash before a character to be taken literally.
 export function inline(text) {
   const nodes = [];
   let at = 0;
-  let plain = "";
+  let written = "";
   const flush = () => {
-    if (plain) nodes.push(document.createTextNode(plain));
-    plain = "";
+    if (written) nodes.push(document.createTextNode(written));
+    written = "";
   };
   for (const match of text.matchAll(INLINE)) {
-    plain += text.slice(at, match.index);
+    written += text.slice(at, match.index);
     at = match.index + match[0].length;
     const [, escaped, bold, emphasis] = match;
     if (escaped !== undefined) {
-      plain += escaped;
+      written += escaped;
       continue;
     }
     flush();
@@ -28,7 +28,7 @@ export function inline(text) {
     node.append(...inline(bold ?? emphasis));
     nodes.push(node);
   }
-  plain += text.slice(at);
+  written += text.slice(at);
   flush();
   return nodes;
 }
@@ -64,7 +64,7 @@ export function label(text) {
   const root = document.createDocumentFragment();
   const open = [root];
   let at = 0;
-  const write = (part) => part && open.at(-1).append(unescaped(part));
+  const write = (part) => part && open.at(-1).append(plain(part));
   for (const match of text.matchAll(TAG)) {
     write(text.slice(at, match.index));
     at = match.index + match[0].length;
@@ -79,6 +79,3 @@ export function label(text) {
   write(text.slice(at));
   return root;
 }
-
-// The text that Python escaped for plotly.js, as it was.
-export const unescaped = (text) => text.replace(/&(amp|lt|gt|#35);/g, (escape) => SIGNS[escape]);

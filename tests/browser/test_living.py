@@ -1,19 +1,18 @@
 """A run as one HTML file: opened from the disk, without a server, in Chromium."""
 
-import base64
 import csv
 import html
 import re
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
-from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 import waiting
 from closed_form import CASES
 from nightly import thinned
+from PIL import Image
 
 from explorer import page, show
 from explorer.app.address.parameters import parse as parse_state
@@ -26,8 +25,6 @@ from transformer.view import Window
 from .conftest import PATIENCE, PHONE, ROOT, Visitor, box_of
 from .from_disk import HOSTILE, Open, accessible, choose, over, said
 from .from_disk import open_from_disk as _opened  # noqa: F401
-
-SVG = "{http://www.w3.org/2000/svg}"
 
 
 @pytest.fixture(scope="module")
@@ -188,14 +185,10 @@ def test_the_page_beside_the_documents_is_as_it_was_written(opened: Open) -> Non
     opened((ROOT / "docs/pages/en-pt.html").read_text(encoding="utf-8"))
 
 
-def test_hostile_texts_stay_texts(opened: Open, translator: Translator, tmp_path: Path) -> None:
-    visitor = opened(page(translator.translate(f"{HOSTILE}\x01\uffff", max_length=5)))
-    tab = visitor.page
+def test_hostile_texts_stay_texts(opened: Open, translator: Translator) -> None:
+    tab = opened(page(translator.translate(f"{HOSTILE}\x01\uffff", max_length=5))).page
     assert tab.evaluate("window.hacked === undefined && document.images.length === 0")
     assert "<script>" in tab.inner_text("#texts")
-    svg = ElementTree.parse(saved(visitor, "encoder", "SVG", tmp_path)).getroot()
-    assert {each.tag.removeprefix(SVG) for each in svg.iter()} == {"svg", "title", "rect", "text"}
-    assert any("<" in (each.text or "") for each in svg.iter(f"{SVG}text"))
 
 
 def test_two_frames_of_a_notebook_have_cursors_of_their_own_and_its_theme(
@@ -274,57 +267,45 @@ def test_a_longer_run_has_tiles_and_some_heads_whole(
     visitor.until("document.querySelector('[data-plot=encoder] .lv-head').value === '1.0'")
     tab.eval_on_selector("[data-tiles=encoder] details", "node => (node.open = true)")
     tab.get_by_text("Too many for a table").first.wait_for(timeout=PATIENCE)
-    assert tab.locator("[data-plot=encoder] .lv-saving-row button").all_text_contents() == ["PNG"]
-    assert saved(visitor, "encoder", "PNG", tmp_path).stat().st_size > 10_000
+    assert saved(visitor, "encoder", tmp_path).stat().st_size > 10_000
 
 
-def saved(visitor: Visitor, kind: str, way: str, folder: Path) -> Path:
+def saved(visitor: Visitor, kind: str, folder: Path) -> Path:
     """The file of a map."""
-    tab = visitor.page
-    if not tab.is_visible(f"[data-plot={kind}] .lv-saving-row"):
-        tab.click(f"[data-plot={kind}] .lv-saving summary")
-    with tab.expect_download() as given:
-        tab.click(f"[data-plot={kind}] .lv-saving-row button:text('{way}')")
+    with visitor.page.expect_download() as given:
+        visitor.page.click(f"[data-plot={kind}] [data-act=save]")
     given.value.save_as(path := folder / given.value.suggested_filename)
     return Path(path)
 
 
-PIXELS = """kind => {
-  const canvas = document.querySelector(`[data-plot=${kind}] canvas`), pen = canvas.getContext("2d");
-  const from = canvas.getBoundingClientRect();
-  const sheet = document.querySelector(`[data-plot=${kind}] .lv-sheet`).getBoundingClientRect();
-  return (rows, columns) => Array.from({ length: rows * columns }, (_, i) => {
-    const x = sheet.left - from.left + ((i % columns) + 0.5) * sheet.width / columns;
-    const y = sheet.top - from.top + (Math.floor(i / columns) + 0.5) * sheet.height / rows;
-    return [...pen.getImageData(Math.round(x), Math.round(y), 1, 1).data];
-  });
-}"""
+def pixels_and_sheet(path: Path, strong: int, weak: int) -> tuple[np.ndarray, np.ndarray]:
+    """(height, width, 3) pixels of a picture, and of its cells, where one colour is stronger than another."""
+    with Image.open(path) as image:
+        pixels = np.asarray(image.convert("RGB")).astype(int)
+    rows, columns = np.nonzero(pixels[..., strong] - pixels[..., weak] > 12)
+    return pixels, pixels[rows.min() : rows.max() + 1, columns.min() : columns.max() + 1]
 
 
-def test_a_map_is_saved_with_the_colours_and_labels_on_the_screen_and_its_numbers_as_a_table(
+def test_a_map_is_saved_with_its_colours_and_labels_on_white_and_its_numbers_as_a_table(
     opened: Open, run: Translation, tmp_path: Path
 ) -> None:
     visitor = opened(page(run, place="cross=1.2"), color_scheme="dark")
-    path = saved(visitor, "cross", "SVG", tmp_path)
-    assert path.name == f"{run.model}-cross-1.2.svg"
-    svg = ElementTree.parse(path).getroot()
+    path = saved(visitor, "cross", tmp_path)
+    assert path.name == f"{run.model}-cross-1.2.png"
     weights = run.weights("cross", 0, 1)
-    ground, *cells = svg.iter(f"{SVG}rect")
-    assert ground.get("fill") == "rgb(255,255,255)"
-    assert len(cells) == weights.size
-    pixels = visitor.page.evaluate(
-        f"([kind, ...size]) => ({PIXELS})(kind)(...size)", ["cross", *weights.shape]
-    )
-    for cell, (*drawn, opacity), weight in zip(cells, pixels, weights.flat, strict=True):
-        told = [int(each) for each in re.findall(r"\d+", cell.get("fill", ""))]
-        assert np.abs(np.subtract(told, drawn)).max() * opacity / 255 <= 1  # a canvas keeps such products
-        assert abs(float(cell.get("fill-opacity", "")) - opacity / 255) <= 0.005
-        assert abs(float(cell.get("fill-opacity", "")) - (0.08 + 0.92 * weight)) <= 0.006
-    texts = ["".join(each.itertext()) for each in svg.iter(f"{SVG}text")]
-    for token in run.source_tokens[:-1]:
-        assert token.strip("▁") in texts
-    assert all(part in " ".join(texts) for part in ("layer 1", "head 2", run.model))
-    assert svg.find(f"{SVG}image") is None
+    pixels, sheet = pixels_and_sheet(path, 0, 2)
+    assert (pixels[[0, 0, -1, -1], [0, -1, 0, -1]] == 255).all()
+    sizes = [each / count for each, count in zip(sheet.shape, weights.shape, strict=False)]
+    middles = [
+        (np.arange(n) * size + size / 2).astype(int) for n, size in zip(weights.shape, sizes, strict=True)
+    ]
+    opacity = 0.08 + 0.92 * weights[..., None]
+    wanted = 255 + opacity * (np.array([0xD5, 0x5E, 0x00]) - 255)
+    assert np.abs(sheet[np.ix_(*middles)] - wanted).max() <= 2
+    dark = np.argwhere(pixels.sum(2) < 200)
+    beside = (len(pixels) - len(sheet), pixels.shape[1] - sheet.shape[1])
+    assert (dark.min(0) < beside).all(), "labels above and beside the cells"
+    assert dark.max(0)[0] > len(sheet) + 100, "a caption below them"
     a_table_and_a_csv_file_have_its_numbers(visitor.page, weights, tmp_path)
 
 
@@ -344,33 +325,11 @@ def a_table_and_a_csv_file_have_its_numbers(tab: Any, weights: np.ndarray, folde
     assert [line[1:] for line in lines] == numbers
 
 
-def test_a_saved_png_shows_the_same_at_twice_the_size_and_a_masked_part_is_hatched(
-    opened: Open, run: Translation, tmp_path: Path
-) -> None:
-    visitor = opened(page(run))
-    svg = ElementTree.parse(saved(visitor, "decoder", "SVG", tmp_path)).getroot()
-    assert svg.find(f".//{SVG}clipPath/{SVG}path") is not None
-    count = len(run.decoder_input_tokens)
-    assert len(list(svg.iter(f"{SVG}rect"))) == 1 + count * (count + 1) // 2
-    data = saved(visitor, "decoder", "PNG", tmp_path).read_bytes()
-    assert data[:8] == b"\x89PNG\r\n\x1a\n"
-    size = [int.from_bytes(data[at : at + 4], "big") for at in (16, 20)]
-    assert size == [2 * int(svg.get(name, "")) for name in ("width", "height")]
-    url = f"data:image/png;base64,{base64.b64encode(data).decode()}"
-    colours = visitor.page.evaluate(COLOURS, url)
-    assert colours["corner"] == [255, 255, 255, 255]
-    assert colours["count"] > 10
-
-
-COLOURS = """async url => {
-  const image = Object.assign(new Image(), { src: url });
-  await image.decode();
-  const pen = new OffscreenCanvas(image.width, image.height).getContext("2d");
-  pen.drawImage(image, 0, 0);
-  const { data } = pen.getImageData(0, 0, image.width, image.height);
-  const found = new Set(new Uint32Array(data.buffer));
-  return { corner: [...data.slice(-4)], count: found.size };
-}"""
+def test_a_masked_part_of_a_saved_map_is_hatched(opened: Open, run: Translation, tmp_path: Path) -> None:
+    _, sheet = pixels_and_sheet(saved(opened(page(run)), "decoder", tmp_path), 1, 0)
+    size = len(sheet) // len(run.decoder_input_tokens)
+    masked = sheet[size // 4 : size, -size : -size // 4]
+    assert {tuple(each) for each in np.unique(masked.reshape(-1, 3), axis=0)} > {(255, 255, 255)}
 
 
 @pytest.mark.parametrize(

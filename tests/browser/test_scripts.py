@@ -205,7 +205,6 @@ RETURNS: dict[str, list[tuple[list[Any], Any]]] = {
     ],
     "sizes.margins": [([ROOMY, 700], ROOMY), ([ROOMY, 340], {"l": 100, "r": 66, "t": 4, "b": 22})],
     "sizes.size": [([None, 700, 0], 700), ([250, 700, 0], 250), ([None, 340, 600], 600)],
-    "rich.unescaped": [(["&lt;s&gt; &amp;lt; &#35;"], "<s> &lt; #")],
     "hover.number": [
         ([-1.234, ".2"], "−1.23"),
         ([3, None], "3"),

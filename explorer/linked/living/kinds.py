@@ -69,9 +69,9 @@ class AttentionMaps:
                 figure["data"][0]["hovertemplate"] = figure["data"][0]["hovertemplate"].replace(
                     ":.3f", ":.2f"
                 )
-            told: dict[str, Any] = {"off": False, **found, "acts": ["png", "svg"], "figure": to_json(figure)}
+            told: dict[str, Any] = {"off": False, **found, "acts": ["save"], "figure": to_json(figure)}
             if longest > WHOLE:
-                told |= {"acts": ["png"], "choice": {**told["choice"], "only": self.whole}}
+                told["choice"] = {**told["choice"], "only": self.whole}
             return told
 
         shared = feed(self.whole[0])

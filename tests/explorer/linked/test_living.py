@@ -88,7 +88,7 @@ def agrees(opened: Opened, run: Translation, kind: str, head: tuple[int, int]) -
     figure = json.loads(expected["figure"])
     assert figure["data"][0]["z"]["shape"] == ", ".join(map(str, view.weights.shape))
     figure["data"][0] |= {"z": None, "customdata": None}
-    assert opened.feed(kind, *head) == {"off": False, **expected, "acts": ["png", "svg"], "figure": figure}
+    assert opened.feed(kind, *head) == {"off": False, **expected, "acts": ["save"], "figure": figure}
 
 
 @pytest.mark.parametrize("text", [TEXT, "He lives in a big white house."])
