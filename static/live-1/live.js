@@ -204,7 +204,6 @@ async function open() {
   const page = { slow: "", ...JSON.parse(part("page", "").textContent) };
   const packed = part("run", "");
   const stored = await unpacked(packed.textContent);
-  stored.app = null; // this page has the model
   const living = new Live(stored, page, null);
   living.start(`#${packed.dataset.place}`);
   const asked = Live.asked(location.hash, living);

@@ -5,7 +5,6 @@ import html
 import re
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
 import pytest
@@ -15,7 +14,6 @@ from nightly import thinned
 from PIL import Image
 
 from explorer import page, show
-from explorer.app.address.parameters import parse as parse_state
 from explorer.lenses.measures.effect import effect_in
 from explorer.lenses.measures.stream import carried
 from transformer import Translation, Translator, load_translator
@@ -136,31 +134,6 @@ def test_a_place_in_the_address_opens_there_and_is_followed(opened: Open, run: T
     assert tab.evaluate(heads) == ["0.1", "1.0", "0.1"]
     tab.evaluate("location.hash = '#step=5'")
     visitor.until("document.querySelector('.lv-count').textContent.startsWith('step 5 ')")
-
-
-def test_a_reader_says_where_the_app_runs_and_gets_a_link_to_the_same_view(
-    opened: Open, run: Translation
-) -> None:
-    visitor = opened(page(run, place="step=2&cross=1.2"))
-    tab = visitor.page
-    link, box = tab.get_by_text("Open in the app"), tab.get_by_label("The app runs at")
-    assert link.is_hidden()
-    for wrong in ("javascript:alert(1)", "no place at all", ""):
-        box.fill(wrong)
-        box.blur()
-        assert link.is_hidden()
-    box.fill("localhost:8501/")
-    box.blur()
-    assert link.is_visible()
-    assert tab.evaluate("location.hash").endswith("&app=http%3A%2F%2Flocalhost%3A8501")
-    tab.get_by_label("One forward").click()
-    visitor.until("document.querySelector('.living-app').href.includes('step=3')")
-    href = urlsplit(link.get_attribute("href"))
-    assert href[:3] == ("http", "localhost:8501", "/")
-    told = parse_state(parse_qs(href.query))[0]
-    assert (told.text, told.model, told.step, told.cross) == (run.source_text, run.model, 2, (0, 1))
-    tab.evaluate("location.hash = '#step=1&app=https://example.invalid/base'")
-    visitor.until("document.querySelector('.living-app').href.startsWith('https://example.invalid/base/?')")
 
 
 @pytest.mark.parametrize(

@@ -210,17 +210,6 @@ RETURNS: dict[str, list[tuple[list[Any], Any]]] = {
         ([3, None], "3"),
         *(([value, "+.1"], text) for value, text in {1.25: "+1.3", -1: "−1.0", 0: "+0.0"}.items()),
     ],
-    # a place of the app is one that a browser opens
-    "app.placeOf": [
-        (["https://example.invalid/base/"], "https://example.invalid/base"),
-        (["http://user:word@localhost:1/?a#b"], "http://localhost:1"),
-        (["example.invalid"], "http://example.invalid"),
-        (["LOCALHOST:8501"], "http://localhost:8501"),
-        *(
-            ([text], None)
-            for text in ("", "javascript:alert(1)", "data:text/html,x", "file:///etc", "http://", "a b")
-        ),
-    ],
     "place.written": [([PLACE, {"cross": [2, 4]}], "#step=7&source=3&cross=3.5")],
     "place.placeIn": [
         (["#step=7&source=3&cross=3.5", KINDS, STRIPS], {"heads": {"cross": [2, 4]}, "at": PLACE}),

@@ -18,7 +18,7 @@ from explorer.app.address.kinds import AS_ONE, BEAM, SAMPLE
 from explorer.app.controls import Picture, part
 from explorer.app.controls.export import file_name, offer, popover
 from explorer.app.maps.explorer import Scene
-from explorer.app.maps.living import living_page, living_pages, where
+from explorer.app.maps.living import living_page, living_pages
 from explorer.app.maps.looking import HeadSelection, Looks, looks_of
 from explorer.app.server import examples, models
 from explorer.app.server.view import View
@@ -124,11 +124,10 @@ def _run(opened: View, now: State) -> None:
         known = opened.source.has_model
         model = opened.source.translator().model if known else None
         files["NPZ"] = "npz", "application/octet-stream", lambda: trace_file(run, model)
-    app = where()  # while the page runs: a file is made later
-    files["Living page"] = "html", "text/html", lambda: living_page(opened, now, app)
+    files["Living page"] = "html", "text/html", lambda: living_page(opened, now)
     sentences = examples.passage(opened.source, now).sentences[: examples.MOST_SENTENCES]
     if len(sentences) > 1 and now.sentence != AS_ONE:
-        every = partial(living_pages, opened, now, sentences, app)
+        every = partial(living_pages, opened, now, sentences)
         files[f"All {len(sentences)} sentences"] = "zip", "application/zip", every
     path, translates = opened.source.path, False
     if path is not None and opened.source.has_model and run.source_tokens:
