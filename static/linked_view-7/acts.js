@@ -1,8 +1,8 @@
 // What a map offers to do with its head: look inside it, switch it off, or on again; save its picture.
 
-import { element } from "./dom.js";
+import { button } from "./dom.js";
 import { save } from "./export.js";
-import { sign } from "./icons.js";
+import { icon } from "./icons.js";
 
 const LINKS = ".st-key-inside-links a";
 const ACTS = {
@@ -15,10 +15,8 @@ const ACTS = {
 export function acts(cell, offered) {
   return offered.map((name) => {
     const told = ACTS[name];
-    const look = { type: "button", title: told, "aria-label": told, "data-act": name };
-    const button = sign(element("button", "lv-act", undefined, look), name);
-    button.addEventListener("click", () => cell.view.guard(() => cell.data && DOES[name](cell)));
-    return button;
+    const act = () => cell.view.guard(() => cell.data && DOES[name](cell));
+    return button("lv-act", icon(name), act, { title: told, "aria-label": told, "data-act": name });
   });
 }
 

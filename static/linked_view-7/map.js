@@ -30,11 +30,9 @@ function hiddenBoxes(names, look, attributes) {
 export class MapCell extends Head(PlotCell) {
   constructor(view, name) {
     super(view, name);
-    this.overlay = element("div", "lv-overlay");
-    this.sheet = element("div", "lv-sheet");
     this.parts = hiddenBoxes(PARTS, (part) => `lv-${part}`);
-    this.sheet.append(...Object.values(this.parts));
-    this.overlay.append(this.sheet);
+    this.sheet = element("div", "lv-sheet", Object.values(this.parts));
+    this.overlay = element("div", "lv-overlay", this.sheet);
     this.pins = hiddenBoxes(PINS, (side) => `lv-pin lv-pin-${side}`, { "aria-hidden": "true" });
     this.body.prepend(...Object.values(this.pins));
   }
@@ -245,12 +243,11 @@ class FileMap extends MapCell {
 
 // The labels of an axis, at the places where Plotly draws them.
 function pinned({ tickvals, ticktext }, axis) {
-  const line = element("div");
-  for (const [i, value] of tickvals.entries()) {
+  const labels = tickvals.map((value, i) => {
     const node = element("span", "", plain(ticktext[i]));
     place(node, { "--at": within(axis, value) });
-    line.append(node);
-  }
-  return line;
+    return node;
+  });
+  return element("div", "", labels);
 }
 

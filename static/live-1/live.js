@@ -4,7 +4,7 @@
 import { unpacked } from "../living-1/data.js";
 import { Living, part } from "../living-1/shown.js";
 import { Writing } from "../engine-1/chips.js";
-import { element } from "../linked_view-7/dom.js";
+import { button, element } from "../linked_view-7/dom.js";
 import { bytesOf } from "../linked_view-7/values.js";
 import { BrowserRun } from "./run.js";
 
@@ -104,9 +104,8 @@ class Live extends Living {
   }
 
   example({ label, text }) {
-    const button = element("button", "live-example", label, { type: "button", title: text });
-    button.addEventListener("click", () => this.translate({ text, target: "", off: [] }));
-    part("examples", "").append(button);
+    const translate = () => this.translate({ text, target: "", off: [] });
+    part("examples", "").append(button("live-example", label, translate, { title: text }));
   }
 
   submit(event, change) {

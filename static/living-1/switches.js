@@ -1,6 +1,6 @@
 // The buttons under the maps that say what the cells show: the weight, or a measure of which the file has numbers.
 
-import { element } from "../linked_view-7/dom.js";
+import { button, element } from "../linked_view-7/dom.js";
 
 const NAMES = { weight: "Weight", carried: "Carried", effect: "Effect" };
 
@@ -9,22 +9,20 @@ export class Switches {
     Object.assign(this, { measure: "weight", buttons: {} });
     const measures = new Set(Object.values(run.kinds).flatMap((kind) => Object.keys(kind.measures ?? {})));
     if (!measures.size) return;
-    const root = element("div", "lv-controls living-switches");
-    root.append(element("span", "", "Cells say"));
+    const choose = (name) => {
+      this.measure = name;
+      changed();
+    };
     for (const name of ["weight", ...measures]) {
-      this.buttons[name] = element("button", "lv-button", NAMES[name], { type: "button" });
-      this.buttons[name].addEventListener("click", () => {
-        this.measure = name;
-        changed();
-      });
-      root.append(this.buttons[name]);
+      this.buttons[name] = button("lv-button", NAMES[name], () => choose(name));
     }
-    host.after(root);
+    const parts = [element("span", "", "Cells say"), ...Object.values(this.buttons)];
+    host.after(element("div", "lv-controls living-switches", parts));
   }
 
   show() {
-    for (const [name, button] of Object.entries(this.buttons)) {
-      button.setAttribute("aria-pressed", String(name === this.measure));
+    for (const [name, each] of Object.entries(this.buttons)) {
+      each.setAttribute("aria-pressed", String(name === this.measure));
     }
   }
 }

@@ -68,18 +68,14 @@ export class Canvas {
     const isName = ({ axis }) => axis === "y" && !this.axes.y2;
     const rest = ticks.filter((each) => !isName(each)).map(tick);
     this.labels.replaceChildren(...rest, ...annotations.map((each) => this.annotation(each)));
-    const sheet = element("div", "pic-sheet");
-    sheet.append(...ticks.filter(isName).map(tick));
+    const sheet = element("div", "pic-sheet", ticks.filter(isName).map(tick));
     place(sheet, { width: margin.l, height });
     this.names.replaceChildren(sheet);
   }
 
   annotation({ text, font, bgcolor, bordercolor, textangle, ...where }) {
-    const node = element("span", `pic-note ${anchors(where)}`);
-    if (textangle === -90) {
-      node.append(element("span", "pic-upwards"));
-      node.firstChild.append(label(text));
-    } else node.append(label(text));
+    const content = textangle === -90 ? element("span", "pic-upwards", label(text)) : label(text);
+    const node = element("span", `pic-note ${anchors(where)}`, content);
     place(node, { ...spot(where, this.layout, this.axes), "font-size": font.size });
     if (bgcolor) Object.assign(node.style, { background: bgcolor, borderColor: bordercolor });
     node.classList.toggle("pic-box", Boolean(bgcolor));
@@ -282,8 +278,7 @@ function line({ pen, scale }, { x: xs, y: ys, line: { width, color } }, { x, y }
 }
 
 function tick({ text, left, top, size, turned, axis, side }) {
-  const node = element("span", `pic-tick pic-tick-${turned ? "turned" : side === "top" ? "above" : axis}`);
-  node.append(label(text));
+  const node = element("span", `pic-tick pic-tick-${turned ? "turned" : side === "top" ? "above" : axis}`, label(text));
   place(node, { left, top, "font-size": size });
   return node;
 }

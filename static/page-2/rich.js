@@ -24,39 +24,28 @@ export function inline(text) {
       continue;
     }
     flush();
-    const node = element(bold === undefined ? "em" : "strong");
-    node.append(...inline(bold ?? emphasis));
-    nodes.push(node);
+    nodes.push(element(bold === undefined ? "em" : "strong", "", inline(bold ?? emphasis)));
   }
   written += text.slice(at);
   flush();
   return nodes;
 }
 
-const cells = (line) => line.split("|").slice(1, -1);
+function row(line, tag) {
+  const cells = line.split("|").slice(1, -1);
+  return element("tr", "", cells.map((text) => element(tag, "", inline(text.trim()))));
+}
 
-function table(lines) {
-  const node = element("table");
-  for (const [i, line] of [lines[0], ...lines.slice(2)].entries()) {
-    const row = node.insertRow();
-    for (const text of cells(line)) {
-      const cell = element(i ? "td" : "th");
-      cell.append(...inline(text.trim()));
-      row.append(cell);
-    }
-  }
-  return node;
+// A paragraph, or a table whose second line says nothing.
+function block(text) {
+  if (!text.startsWith("|")) return element("p", "", inline(text));
+  const [head, , ...lines] = text.split("\n");
+  return element("table", "", element("tbody", "", [row(head, "th"), ...lines.map((line) => row(line, "td"))]));
 }
 
 // Fills a node with the paragraphs and tables of a text.
 export function fill(root, text) {
-  const blocks = text.split("\n\n").map((block) => {
-    if (block.startsWith("|")) return table(block.split("\n"));
-    const paragraph = element("p");
-    paragraph.append(...inline(block));
-    return paragraph;
-  });
-  root.replaceChildren(...blocks);
+  root.replaceChildren(...text.split("\n\n").map(block));
 }
 
 // Nodes for the markup of plotly.js in labels: <b>, <i>, <sub>, <sup> and <br>; escaped signs become themselves.

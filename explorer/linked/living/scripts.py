@@ -6,7 +6,7 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path, PurePosixPath
 
 ENTRY = "living-1/living.js"
-REPLACED = {"linked_view-7/library.js": "living-1/library.js"}
+REPLACED = {"linked_view-7/library.js": "living-1/drawing.js"}
 """What fetches plotly.js in the app draws on a canvas in a file."""
 STYLES = ("linked_view-7/view.css", "page-2/slots.css", "living-1/living.css")
 _IMPORT = re.compile(r'^import \{([^}]*)\} from "(\.[^"]*)";$', re.M)
