@@ -8,7 +8,7 @@ import { element } from "./dom.js";
 import { Flow } from "./flow.js";
 import { Focus } from "./focus.js";
 import { Keys } from "./keys.js";
-import { addStyle, fetchPlotly } from "./library.js";
+import { fetchPlotly } from "./library.js";
 import { LinesCell, StrongestCell } from "./links.js";
 import { MapCell } from "./map.js";
 import { BarsCell, TilesCell, WholeCell } from "./plots.js";
@@ -42,7 +42,6 @@ const CLASSES = {
 };
 const views = new Map();
 
-addStyle();
 const plotly = fetchPlotly();
 plotly.catch(() => {});
 

@@ -58,6 +58,4 @@ export const library = {
   },
 };
 
-export function addStyle() {}
-
 export const fetchPlotly = () => Promise.resolve(library);
