@@ -22,7 +22,6 @@ LOADED = {
     PAGE: (
         "explorer/app/controls/slots.py",
         "explorer/app/shell/menu.py",
-        "explorer/linked/living/scripts.py",
         "static/README.md",
     ),
 }

@@ -34,8 +34,7 @@ export class Brief {
     this.note = element("span", "lv-note");
     this.summary = element("summary", "lv-badge");
     this.proof = element("div", "lv-proof-text lv-caption");
-    this.details = closing(element("details", "lv-proof"));
-    this.details.append(this.summary, this.proof);
+    this.details = closing(element("details", "lv-proof", [this.summary, this.proof]));
   }
 
   follow(data, strips, at) {
@@ -73,14 +72,13 @@ export class Brief {
   select(kind, { label, size: [layers, heads], roles, only, names }) {
     const choice = element("select", "lv-head", undefined, { "aria-label": label, title: label });
     for (let layer = 0; layer < layers; layer++) {
-      const group = element("optgroup", "", undefined, { label: `layer ${layer + 1}` });
-      for (let head = 0; head < heads; head++) {
+      const options = Array.from({ length: heads }, (_, head) => {
         const role = roles[layer]?.[head];
         const name = names?.[layer] ?? `L${layer + 1} H${head + 1}${role ? ` · ${role}` : ""}`;
         const there = !only || only.some((each) => `${each}` === `${[layer, head]}`);
-        group.append(element("option", "", name, { value: `${layer}.${head}`, ...(!there && { disabled: "" }) }));
-      }
-      choice.append(group);
+        return element("option", "", name, { value: `${layer}.${head}`, ...(!there && { disabled: "" }) });
+      });
+      choice.append(element("optgroup", "", options, { label: `layer ${layer + 1}` }));
     }
     const { view } = this.cell;
     const taken = () => view.tell({ head: [kind, ...choice.value.split(".").map(Number)] });
@@ -98,7 +96,7 @@ export class Brief {
 }
 
 // Details that close on Escape and when the focus leaves them.
-export function closing(details) {
+function closing(details) {
   details.addEventListener("keydown", (event) => {
     if (event.key !== "Escape" || !details.open) return;
     details.open = false;
@@ -123,14 +121,10 @@ function badge({ passed, text, title }) {
 
 function legend({ title, marks }) {
   const texts = marks.map(([text]) => text).join(", ");
-  const line = element("span", "lv-legend", undefined, { role: "img", "aria-label": `${title}: ${texts}` });
-  line.append(title);
-  for (const [text, color] of marks) {
+  const parts = marks.map(([text, color]) => {
     const sample = element("i");
     sample.style.background = color;
-    const mark = element("span", "lv-mark", undefined, { title: text });
-    mark.append(sample, element("span", "", text));
-    line.append(mark);
-  }
-  return line;
+    return element("span", "lv-mark", [sample, element("span", "", text)], { title: text });
+  });
+  return element("span", "lv-legend", [title, ...parts], { role: "img", "aria-label": `${title}: ${texts}` });
 }

@@ -9,10 +9,10 @@ import { holding, marked } from "./spans.js";
 export class Cell {
   constructor(view, name) {
     Object.assign(this, { view, name, drawn: null, size: "" });
-    this.root = element("figure", `lv-cell lv-${name}`, undefined, { "data-plot": name });
     this.body = element("div", "lv-body");
     this.text = view.stage ? new Brief(this) : new Full(this);
-    this.root.append(this.text.title, this.body, this.text.caption);
+    const parts = [this.text.title, this.body, this.text.caption];
+    this.root = element("figure", `lv-cell lv-${name}`, parts, { "data-plot": name });
   }
 
   // The feed, if it belongs to the translation on the screen.
@@ -30,8 +30,8 @@ export class Cell {
   get acts() {
     const offered = this.data?.acts ?? [];
     if (this.offered !== `${offered}`) Object.assign(this, { offered: `${offered}`, made: acts(this, offered) });
-    for (const button of this.made) {
-      if (button.dataset.act === "off") button.setAttribute("aria-pressed", String(Boolean(this.data?.off)));
+    for (const each of this.made) {
+      if (each.dataset.act === "off") each.setAttribute("aria-pressed", String(Boolean(this.data?.off)));
     }
     return this.made;
   }

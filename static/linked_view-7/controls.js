@@ -1,9 +1,9 @@
 // The cursor's controls: slider, back and forward buttons, play; and the buttons for the tour, for presenting and for
 // the list of keys.
 
-import { element } from "./dom.js";
+import { button, element } from "./dom.js";
 import { playFrom } from "./cursor.js";
-import { sign } from "./icons.js";
+import { icon, sign } from "./icons.js";
 import { countName } from "./text.js";
 
 const PRESENT = "Present: large type, nothing else on the screen";
@@ -16,24 +16,21 @@ export class Controls {
     this.slider = element("input", "lv-slider", undefined, { type: "range", min: "0", "aria-label": "Cursor" });
     this.slider.addEventListener("input", () => view.guard(() => view.moveCursor(Number(this.slider.value))));
     this.count = element("span", "lv-count");
-    this.playButton = this.button("Play", "Play", () => this.toggle());
+    this.playButton = this.button([icon("play"), "Play"], "Play", () => this.toggle());
     this.tourButton = this.button("Tour", "Take the tour: five clicks", () => view.tour.go(0));
     const present = this.button("Present", PRESENT, () => view.keys.obey("present"));
     const keys = this.button("?", "Keys", () => view.keys.obey("keys"));
-    for (const button of [this.playButton, this.tourButton, present]) button.classList.add("lv-text");
+    for (const each of [this.playButton, this.tourButton, present]) each.classList.add("lv-text");
     this.presentButton = present;
     present.classList.add("lv-to-present");
     keys.classList.add("lv-to-keys");
-    sign(this.playButton, "play", "Play");
-    const back = sign(this.button("", "One back", () => view.moveCursor(view.cursor() - 1)), "back");
-    const on = sign(this.button("", "One forward", () => view.moveCursor(view.cursor() + 1)), "on");
+    const back = this.button(icon("back"), "One back", () => view.moveCursor(view.cursor() - 1));
+    const on = this.button(icon("on"), "One forward", () => view.moveCursor(view.cursor() + 1));
     this.root.append(back, this.slider, on, this.count, this.playButton, this.tourButton, present, keys);
   }
 
-  button(text, label, action) {
-    const node = element("button", "lv-button", text, { type: "button", "aria-label": label, title: label });
-    node.addEventListener("click", () => this.view.guard(action));
-    return node;
+  button(content, label, action) {
+    return button("lv-button", content, () => this.view.guard(action), { "aria-label": label, title: label });
   }
 
   // The way into presenting, and the way out of it.

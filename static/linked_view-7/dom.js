@@ -2,20 +2,25 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 
-function withAttributes(node, attributes) {
+// Gives a node attributes, and what is in it: texts and nodes, one or a list.
+function filled(node, content, attributes) {
   for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+  node.append(...[content ?? []].flat());
   return node;
 }
 
-export function element(tag, name, text, attributes = {}) {
-  const node = document.createElement(tag);
+export function element(tag, name = "", content = [], attributes = {}) {
+  const node = filled(document.createElement(tag), content, attributes);
   if (name) node.className = name;
-  if (text !== undefined) node.textContent = text;
-  return withAttributes(node, attributes);
+  return node;
 }
 
-export function shape(tag, attributes) {
-  return withAttributes(document.createElementNS(SVG, tag), attributes);
+export const shape = (tag, attributes, content = []) => filled(document.createElementNS(SVG, tag), content, attributes);
+
+export function button(name, content, act, attributes = {}) {
+  const node = element("button", name, content, { type: "button", ...attributes });
+  node.addEventListener("click", act);
+  return node;
 }
 
 // Styles in px: `{ left: 4 }` becomes `left: 4px`.

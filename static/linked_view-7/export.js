@@ -1,6 +1,6 @@
 // Saves a figure as PNG or SVG in the browser; the first click fetches plotly.js.
 
-import { element } from "./dom.js";
+import { button, element } from "./dom.js";
 import { fetchPlotly } from "./library.js";
 
 export async function save({ figure, name }, format, row) {
@@ -10,24 +10,22 @@ export async function save({ figure, name }, format, row) {
   const link = element("a");
   link.href = await lib.toImage({ data, layout }, { format, width, height, scale: format === "png" ? 2 : 1 });
   link.download = `${name}.${format}`;
-  row.append(link); // a click outside the popover would close it
+  row.append(link); // a click outside a popover would close it
   link.click();
   link.remove();
 }
 
 function saveButton(data, format, row, note) {
-  const button = element("button", "", format.toUpperCase(), { type: "button" });
-  button.addEventListener("click", async () => {
-    button.disabled = true;
+  return button("", format.toUpperCase(), async ({ currentTarget }) => {
+    currentTarget.disabled = true;
     note.textContent = "";
     try {
       await save(data, format, row);
     } catch (error) {
       note.textContent = `The picture could not be drawn: ${error.message}. Reload the page and try again.`;
     }
-    button.disabled = false;
+    currentTarget.disabled = false;
   });
-  return button;
 }
 
 export function show({ data, parentElement }) {

@@ -17,7 +17,7 @@ export function axesOf({ width, height, margin, xaxis, yaxis }) {
 }
 
 // Axes with equal units (`scaleanchor`): the axis with too much room shrinks, towards the left or the top.
-function makeSquare(...axes) {
+export function makeSquare(...axes) {
   const unit = Math.min(...axes.map((axis) => axis.length / span(axis)));
   for (const axis of axes) axis.length = unit * span(axis);
 }

@@ -15,13 +15,9 @@ const FILLED = { stop: "M4 4h8v8H4z", back: "M11 3.2L4 8l7 4.8z", on: "M5 3.2L12
 export function icon(name) {
   const filled = name in FILLED;
   const ink = filled ? { fill: "currentColor" } : { fill: "none", stroke: "currentColor", "stroke-width": "1.4" };
-  const root = shape("svg", { viewBox: "0 0 16 16", class: "lv-icon", "aria-hidden": "true" });
-  root.append(shape("path", { d: FILLED[name] ?? LINES[name], ...ink }));
-  return root;
+  const path = shape("path", { d: FILLED[name] ?? LINES[name], ...ink });
+  return shape("svg", { viewBox: "0 0 16 16", class: "lv-icon", "aria-hidden": "true" }, path);
 }
 
-// Fills a button with a sign, and perhaps a text beside it.
-export function sign(button, name, text = "") {
-  button.replaceChildren(...(name ? [icon(name)] : []), ...(text ? [document.createTextNode(text)] : []));
-  return button;
-}
+// Fills a button with a sign and a text beside it.
+export const sign = (button, name, text) => button.replaceChildren(...(name ? [icon(name)] : []), text);

@@ -1,7 +1,7 @@
 // The keyboard: what each key does, the list of keys, and keys pressed while nothing else on the page uses them.
 
 import { clamp, command, destination, nextColumn } from "./cursor.js";
-import { element } from "./dom.js";
+import { button, element } from "./dom.js";
 
 const PRESENTS = "p";
 const LIST = [
@@ -33,10 +33,9 @@ export class Keys {
   constructor(view) {
     this.view = view;
     const look = { role: "dialog", "aria-label": "Keys", tabindex: "-1", hidden: "" };
-    this.root = element("div", "lv-keys", undefined, look);
-    const close = element("button", "lv-button", "Close", { type: "button" });
-    close.addEventListener("click", () => view.guard(() => this.toggle()));
-    this.root.append(element("div", "lv-keys-title", "Keys"), list(view.presents), close);
+    const close = button("lv-button", "Close", () => view.guard(() => this.toggle()));
+    const parts = [element("div", "lv-keys-title", "Keys"), list(view.presents), close];
+    this.root = element("div", "lv-keys", parts, look);
     this.pressed = (event) => view.guard(() => this.outside(event));
     document.addEventListener("keydown", this.pressed);
   }
@@ -118,13 +117,9 @@ export class Keys {
 
 // The keys of a view; only a view that can present has the key for it.
 function list(presents) {
-  const table = element("table");
-  for (const [keys, does] of LIST.filter(([name]) => presents || name !== PRESENTS)) {
-    const line = element("tr");
-    const name = element("th", "", undefined, { scope: "row" });
-    name.append(...keys.split(" ").map((key) => element("kbd", "", key)));
-    line.append(name, element("td", "", does));
-    table.append(line);
-  }
-  return table;
+  const lines = LIST.filter(([name]) => presents || name !== PRESENTS).map(([keys, does]) => {
+    const names = keys.split(" ").map((key) => element("kbd", "", key));
+    return element("tr", "", [element("th", "", names, { scope: "row" }), element("td", "", does)]);
+  });
+  return element("table", "", lines);
 }

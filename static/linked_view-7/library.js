@@ -1,4 +1,4 @@
-// Fetches plotly.js and the style of the view. A file that holds a run has another library in this place
+// Fetches plotly.js, and the style of views and figures. A file that holds a run has another library in this place
 // (`static/living-1`), since it fetches nothing.
 
 import { element } from "./dom.js";
@@ -8,9 +8,7 @@ const PLOTLY = new URL("../plotly-cartesian-4.1.1.min.js", import.meta.url);
 
 let library = null;
 
-export function addStyle() {
-  document.head.append(element("link", "", undefined, { rel: "stylesheet", href: STYLE }));
-}
+document.head.append(element("link", "", undefined, { rel: "stylesheet", href: STYLE }));
 
 // Resolves to plotly.js, fetched once for all who ask; after a failure, the next one who asks fetches it again.
 export function fetchPlotly() {

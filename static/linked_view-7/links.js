@@ -2,7 +2,7 @@
 
 import { Cell, Head } from "./cell.js";
 import { clamp } from "./cursor.js";
-import { element, place, shape } from "./dom.js";
+import { button, element, place, shape } from "./dom.js";
 import { nearestLine } from "./frame.js";
 import { holding, reached } from "./spans.js";
 import { shortened } from "./text.js";
@@ -39,8 +39,8 @@ export class LinesCell extends Head(Cell) {
 
   picture() {
     const { width, height, font } = this.at;
-    const svg = shape("svg", { class: "lv-lines", width, height, "font-size": font });
-    svg.append(...this.groups, ...this.labels.row, ...this.labels.column);
+    const parts = [...this.groups, ...this.labels.row, ...this.labels.column];
+    const svg = shape("svg", { class: "lv-lines", width, height, "font-size": font }, parts);
     svg.addEventListener("pointermove", (event) => this.view.guard(() => this.near(event)));
     svg.addEventListener("pointerleave", () => this.view.guard(() => this.tell(null)));
     return svg;
@@ -63,11 +63,9 @@ export class LinesCell extends Head(Cell) {
   label(side, text, i) {
     const look =
       side === "row" ? { x: this.at.left - 6, "text-anchor": "end" } : { x: this.at.right + 6, "text-anchor": "start" };
-    const node = shape("text", { class: "lv-token", y: this.heightOf(i), "dominant-baseline": "central", ...look });
-    node.textContent = shortened(text, 13);
-    const title = shape("title", {});
-    title.textContent = this.data.names[`${side}s`][i];
-    node.append(title);
+    const where = { class: "lv-token", y: this.heightOf(i), "dominant-baseline": "central", ...look };
+    const title = shape("title", {}, this.data.names[`${side}s`][i]);
+    const node = shape("text", where, [shortened(text, 13), title]);
     this.wireLabel(node, side, i);
     return node;
   }
@@ -152,16 +150,12 @@ export class LinesCell extends Head(Cell) {
 // A legend that says which line belongs to which head, if there are several heads.
 function headKeys(heads) {
   if (heads.length < 2) return [];
-  const line = element("div", "lv-heads");
-  for (const { name, color, dash } of heads) {
-    const sample = shape("svg", { width: 28, height: 8 });
+  const marks = heads.map(({ name, color, dash }) => {
     const look = { stroke: color, "stroke-width": 4, "stroke-dasharray": dash };
-    sample.append(shape("line", { x1: 0, x2: 28, y1: 4, y2: 4, ...look }));
-    const mark = element("span", "lv-mark", name);
-    mark.prepend(sample);
-    line.append(mark);
-  }
-  return [line];
+    const line = shape("line", { x1: 0, x2: 28, y1: 4, y2: 4, ...look });
+    return element("span", "lv-mark", [shape("svg", { width: 28, height: 8 }, line), name]);
+  });
+  return [element("div", "lv-heads", marks)];
 }
 
 // The keys of the chosen query and the queries of the chosen key, strongest first, and the text shaded by weight.
@@ -171,18 +165,15 @@ export class StrongestCell extends Head(Cell) {
     this.channels = 1;
     this.shades = decode(data.shades);
     this.tokens = data.labels.columns.map((text, j) => this.token(text, data.names.columns[j], j));
-    const text = element("p", "lv-shaded", undefined, { dir: data.direction });
-    text.append(...this.tokens);
+    const text = element("p", "lv-shaded", this.tokens, { dir: data.direction });
     this.lists = ["query", "key"].map((of) => element("div", `lv-list lv-list-${of}`));
-    const pair = element("div", "lv-lists");
-    pair.append(...this.lists);
-    this.body.replaceChildren(text, pair);
+    this.body.replaceChildren(text, element("div", "lv-lists", this.lists));
   }
 
   token(text, title, j) {
-    const node = element("button", "lv-token", text, { type: "button", tabindex: "-1", title });
+    const pick = () => this.view.guard(() => this.pick(-1, j));
+    const node = button("lv-token", text, pick, { tabindex: "-1", title });
     const on = (event, action) => node.addEventListener(event, () => this.view.guard(action));
-    on("click", () => this.pick(-1, j));
     on("pointerenter", () => this.hover(-1, j));
     on("pointerleave", () => this.view.hover(null));
     return node;
@@ -218,24 +209,19 @@ export class StrongestCell extends Head(Cell) {
 
   list(title, entries, side) {
     const { listed, more, rest } = strongest(entries, this.data.listed);
-    const table = element("table");
-    table.append(element("caption", "", title), columnWidths(), headings(side, this.data.quantity));
-    table.append(...listed.map((entry) => this.entry(entry)));
+    const head = [element("caption", "", title), columnWidths(), headings(side, this.data.quantity)];
+    const table = element("table", "", [...head, ...listed.map((entry) => this.entry(entry))]);
     if (!more) return [table];
     return [table, element("p", "lv-rest", `and ${more} more with ${rest.toFixed(2)} together`)];
   }
 
   entry({ name, weight, act }) {
-    const button = element("button", "lv-entry", undefined, { type: "button", title: name });
-    button.append(element("bdi", "", shortened(name, 40)));
-    button.addEventListener("click", () => this.view.guard(act));
-    const [token, bar, filling] = [element("td"), element("td", "lv-bar"), element("i")];
-    token.append(button);
-    filling.style.width = `${(100 * weight).toFixed(1)}%`;
-    bar.append(filling);
-    const line = element("tr");
-    line.append(token, element("td", "lv-number", weight.toFixed(2)), bar);
-    return line;
+    const text = element("bdi", "", shortened(name, 40));
+    const token = button("lv-entry", text, () => this.view.guard(act), { title: name });
+    const bar = element("i");
+    bar.style.width = `${(100 * weight).toFixed(1)}%`;
+    const cells = { "": token, "lv-number": weight.toFixed(2), "lv-bar": bar };
+    return element("tr", "", Object.entries(cells).map(([kind, content]) => element("td", kind, content)));
   }
 
   ring(places, own) {
@@ -249,14 +235,10 @@ function entriesOf(names, of) {
   return names.map((name, i) => ({ name: name.replace(/^(key|query) /, ""), ...of(i) }));
 }
 
-function columnWidths() {
-  const widths = element("colgroup");
-  widths.append(...["token", "number", "bar"].map((name) => element("col", `lv-col-${name}`)));
-  return widths;
-}
+const columnWidths = () =>
+  element("colgroup", "", ["token", "number", "bar"].map((name) => element("col", `lv-col-${name}`)));
 
 function headings(side, quantity) {
-  const line = element("tr");
-  line.append(element("th", "", side, { scope: "col" }), element("th", "", quantity, { scope: "col", colspan: "2" }));
-  return line;
+  const over = { scope: "col", colspan: "2" };
+  return element("tr", "", [element("th", "", side, { scope: "col" }), element("th", "", quantity, over)]);
 }

@@ -30,11 +30,9 @@ function hiddenBoxes(names, look, attributes) {
 export class MapCell extends Head(PlotCell) {
   constructor(view, name) {
     super(view, name);
-    this.overlay = element("div", "lv-overlay");
-    this.sheet = element("div", "lv-sheet");
     this.parts = hiddenBoxes(PARTS, (part) => `lv-${part}`);
-    this.sheet.append(...Object.values(this.parts));
-    this.overlay.append(this.sheet);
+    this.sheet = element("div", "lv-sheet", Object.values(this.parts));
+    this.overlay = element("div", "lv-overlay", this.sheet);
     this.pins = hiddenBoxes(PINS, (side) => `lv-pin lv-pin-${side}`, { "aria-hidden": "true" });
     this.body.prepend(...Object.values(this.pins));
   }
@@ -89,7 +87,7 @@ export class MapCell extends Head(PlotCell) {
     return `${trace}-${kind}-${head[0] + 1}.${head[1] + 1}`.replace(/[^\p{L}\p{N}.-]+/gu, "_");
   }
 
-  // The figure of a file: as large as its labels need, on white, and under it what it shows.
+  // The figure of a picture: as large as its labels need, on white, and under it what it shows.
   forFile() {
     const { data } = this;
     const made = new FileMap(this.view, this.name);
@@ -108,7 +106,7 @@ export class MapCell extends Head(PlotCell) {
       return { ...at, text: line.replaceAll("&", "&amp;"), font: { size: FILE.size } };
     });
     const font = { ...layout.font, color: "#1d232c", family: this.view.family };
-    const look = { width, height, margin, font, paper_bgcolor: "#ffffff", meta: lines.join(" ") };
+    const look = { width, height, margin, font, paper_bgcolor: "#ffffff" };
     return { data: traces, layout: { ...layout, ...look, annotations: [...layout.annotations, ...below] } };
   }
 
@@ -245,12 +243,11 @@ class FileMap extends MapCell {
 
 // The labels of an axis, at the places where Plotly draws them.
 function pinned({ tickvals, ticktext }, axis) {
-  const line = element("div");
-  for (const [i, value] of tickvals.entries()) {
+  const labels = tickvals.map((value, i) => {
     const node = element("span", "", plain(ticktext[i]));
     place(node, { "--at": within(axis, value) });
-    line.append(node);
-  }
-  return line;
+    return node;
+  });
+  return element("div", "", labels);
 }
 

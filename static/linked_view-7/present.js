@@ -1,7 +1,7 @@
 // Presenting, for a lecture room: one map fills the height of the window, in large type, with the strips, the cursor
 // and the sentence beside it, and nothing else on the screen.
 
-import { element } from "./dom.js";
+import { button, element } from "./dom.js";
 
 // How much larger than usual the map is written.
 const LARGER = 2;
@@ -69,17 +69,14 @@ export class Presenting {
   }
 
   button(name) {
-    const label = this.view.cells[name].data?.title ?? name;
-    const look = { type: "button", "aria-pressed": String(name === this.name) };
-    const button = element("button", "lv-button", label, look);
-    button.addEventListener("click", () =>
-      this.view.guard(() => {
-        this.chosen = name;
-        this.arrange();
-        this.view.resized();
-      }),
-    );
-    return button;
+    const { view } = this;
+    const choose = () => {
+      this.chosen = name;
+      this.arrange();
+      view.resized();
+    };
+    const look = { "aria-pressed": String(name === this.name) };
+    return button("lv-button", view.cells[name].data?.title ?? name, () => view.guard(choose), look);
   }
 
   // Starts or ends presenting as the visitor asks, and updates the address.

@@ -2,7 +2,7 @@
 // length; while the view plays, all start at zero. A click on a candidate continues with it.
 
 import { Cell } from "./cell.js";
-import { element } from "./dom.js";
+import { button, element } from "./dom.js";
 import { shortened } from "./text.js";
 import { decode } from "./values.js";
 
@@ -48,8 +48,7 @@ export class RaceCell extends Cell {
       this.steps = runners(data, this.whole);
       Object.assign(this, { read: data, shown: null, before: new Map() });
       this.lanes = Array.from({ length: this.most }, () => new Lane(this));
-      this.list = element("div", "lv-race");
-      this.list.append(...this.lanes.map((lane) => lane.root));
+      this.list = element("div", "lv-race", this.lanes.map((lane) => lane.root));
       this.body.replaceChildren(this.list);
     }
     this.list.style.setProperty("--longest", `${this.longest}px`);
@@ -99,14 +98,11 @@ export class RaceCell extends Cell {
 class Lane {
   constructor(cell) {
     const { view } = cell;
-    this.root = element("button", "lv-runner", undefined, { type: "button" });
-    this.root.addEventListener("click", () => view.guard(() => (this.rest ? cell.unfold() : view.goOn(this.id))));
     this.name = element("bdi", "lv-name");
     this.bar = element("i");
     this.share = element("span", "lv-share");
-    const lane = element("span", "lv-lane");
-    lane.append(this.bar);
-    this.root.append(this.name, lane, this.share);
+    const act = () => view.guard(() => (this.rest ? cell.unfold() : view.goOn(this.id)));
+    this.root = button("lv-runner", [this.name, element("span", "lv-lane", this.bar), this.share], act);
   }
 
   show(runner) {

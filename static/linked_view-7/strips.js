@@ -1,6 +1,6 @@
 // The token strips of the linked view: one chip per character or piece, marked as the cursor moves.
 
-import { element } from "./dom.js";
+import { button, element } from "./dom.js";
 
 const OF_SIDE = { source: "source", target: "step" };
 
@@ -22,8 +22,8 @@ export class Strips {
   strip(side, strips) {
     const name = strips.sides[side];
     const look = { role: "group", "aria-label": `${name} tokens`, dir: strips.direction[side] };
-    const line = element("div", `lv-strip lv-strip-${side}`, undefined, look);
-    line.append(element("span", "lv-side", name), ...strips[side].map((chip) => this.chip(side, chip)));
+    const parts = [element("span", "lv-side", name), ...strips[side].map((chip) => this.chip(side, chip))];
+    const line = element("div", `lv-strip lv-strip-${side}`, parts, look);
     if (side === "target") {
       for (const chip of this.chips.target.slice(0, strips.given)) give(chip);
       if (strips.glossed) line.append(element("span", "lv-glossed", strips.glossed));
@@ -32,14 +32,12 @@ export class Strips {
   }
 
   chip(side, { text, first, last, gap, special, index, gloss, shade, title }) {
-    const node = element("button", "lv-chip", undefined, { type: "button", tabindex: "-1" });
-    node.append(element("bdi", "lv-word", text));
-    if (index) node.firstChild.append(element("sub", "", index));
-    if (gloss) node.append(glossed(gloss));
+    const parts = [element("bdi", "lv-word", index ? [text, element("sub", "", index)] : text)];
+    if (gloss) parts.push(glossed(gloss));
+    const node = button("lv-chip", parts, () => this.view.guard(() => this.clicked(side, first)), { tabindex: "-1" });
     if (shade !== undefined) darken(node, shade, title);
     node.classList.toggle("lv-gap", gap);
     node.classList.toggle("lv-special", special);
-    node.addEventListener("click", () => this.view.guard(() => this.clicked(side, first)));
     for (let i = first; i <= last; i++) this.chips[side][i] = node;
     return node;
   }

@@ -1,6 +1,6 @@
 // The tour: a few stops, each of which highlights one figure and says what to see there.
 
-import { element } from "./dom.js";
+import { button, element } from "./dom.js";
 
 export class Tour {
   constructor(view) {
@@ -27,19 +27,14 @@ export class Tour {
   }
 
   say(number, length, text) {
-    const next = this.button(number + 1 < length ? "Next" : "Done", () => this.go(number + 1));
-    const close = this.button("End tour", () => this.end());
+    const act = (label, does) => button("lv-button lv-text", label, () => this.view.guard(does));
+    const next = act(number + 1 < length ? "Next" : "Done", () => this.go(number + 1));
+    const close = act("End tour", () => this.end());
     const count = element("b", "", `${number + 1} of ${length}`);
     this.root.replaceChildren(count, element("span", "lv-tour-text", text), next, close);
     this.root.hidden = false;
     this.view.sentence.hidden = true;
     next.focus({ preventScroll: true });
-  }
-
-  button(text, action) {
-    const node = element("button", "lv-button lv-text", text, { type: "button" });
-    node.addEventListener("click", () => this.view.guard(action));
-    return node;
   }
 
   end() {

@@ -8,7 +8,7 @@ import { element } from "./dom.js";
 import { Flow } from "./flow.js";
 import { Focus } from "./focus.js";
 import { Keys } from "./keys.js";
-import { addStyle, fetchPlotly } from "./library.js";
+import { fetchPlotly } from "./library.js";
 import { LinesCell, StrongestCell } from "./links.js";
 import { MapCell } from "./map.js";
 import { BarsCell, TilesCell, WholeCell } from "./plots.js";
@@ -42,7 +42,6 @@ const CLASSES = {
 };
 const views = new Map();
 
-addStyle();
 const plotly = fetchPlotly();
 plotly.catch(() => {});
 
@@ -142,17 +141,16 @@ class View {
     this.stage = data.layout === "home" ? new Stage(this) : null;
     this.strips = new Strips(this);
     this.flow = this.stage && new Flow(this);
-    this.top = element("div", "lv-top");
-    this.top.append(...[this.flow?.root, this.strips.root].filter(Boolean));
+    const over = [this.flow?.root, this.strips.root].filter(Boolean);
+    this.top = element("div", "lv-top", [...over, this.presenting.choice]);
     this.controls = new Controls(this);
     this.tour = new Tour(this);
     this.keys = new Keys(this);
     this.sentence = element("p", "lv-sentence");
-    this.grid = element("div", "lv-grid");
     this.live = element("div", "lv-live", undefined, { "aria-live": "polite" });
     this.problem = element("p", "lv-problem", undefined, { role: "alert", hidden: "" });
     this.cells = Object.fromEntries(data.plots.map((name) => [name, this.makeCell(name)]));
-    this.grid.append(...this.all().map((cell) => cell.root));
+    this.grid = element("div", "lv-grid", this.all().map((cell) => cell.root));
     this.focus = this.cells[data.focus] || this.makeCell(data.focus);
   }
 
@@ -175,10 +173,9 @@ class View {
 
   buildRoot(data) {
     const look = { tabindex: "0", role: "group", "data-view": this.name, "aria-label": LABEL };
-    const root = element("div", `lv lv-${data.layout}`, undefined, look);
     const { top, controls, tour, sentence, grid, problem, live, keys } = this;
-    top.append(this.presenting.choice);
-    root.append(top, controls.root, tour.root, sentence, grid, problem, live, keys.root);
+    const parts = [top, controls.root, tour.root, sentence, grid, problem, live, keys.root];
+    const root = element("div", `lv lv-${data.layout}`, parts, look);
     root.addEventListener("keydown", (event) => this.guard(() => keys.press(event)));
     this.focused.watch(root);
     return root;

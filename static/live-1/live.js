@@ -4,7 +4,7 @@
 import { unpacked } from "../living-1/data.js";
 import { Living, part } from "../living-1/shown.js";
 import { Writing } from "../engine-1/chips.js";
-import { element } from "../linked_view-7/dom.js";
+import { button, element } from "../linked_view-7/dom.js";
 import { bytesOf } from "../linked_view-7/values.js";
 import { BrowserRun } from "./run.js";
 
@@ -93,7 +93,6 @@ class Live extends Living {
   constructor(run, page, engine) {
     super(run, "", []);
     this.all.push(this);
-    this.switches.root.remove(); // a run of the browser is shown as it was recorded
     Object.assign(this, { stored: run, page, engine, badge: NOT_YET, number: 0, off: [], target: "", asked: null });
     this.writing = new Writing(page.tables);
     [this.text] = run.said.texts;
@@ -105,9 +104,8 @@ class Live extends Living {
   }
 
   example({ label, text }) {
-    const button = element("button", "live-example", label, { type: "button", title: text });
-    button.addEventListener("click", () => this.translate({ text, target: "", off: [] }));
-    part("examples", "").append(button);
+    const translate = () => this.translate({ text, target: "", off: [] });
+    part("examples", "").append(button("live-example", label, translate, { title: text }));
   }
 
   submit(event, change) {
@@ -205,7 +203,6 @@ async function open() {
   const page = { slow: "", ...JSON.parse(part("page", "").textContent) };
   const packed = part("run", "");
   const stored = await unpacked(packed.textContent);
-  stored.app = null; // this page has the model
   const living = new Live(stored, page, null);
   living.start(`#${packed.dataset.place}`);
   const asked = Live.asked(location.hash, living);

@@ -3,8 +3,8 @@
 
 import { filled, written } from "../living-1/data.js";
 import { pooled } from "../living-1/heads.js";
-import { percent, told } from "../living-1/reading.js";
 import { direction, escaped } from "../engine-1/chips.js";
+import { percent, phrase, said } from "./says.js";
 
 // Px of a map, and around its cells; the share of a tile that is the gap beside it; letters of a label.
 const [SIDE, AROUND, GAP, LETTERS] = [760, 104, 0.12, 12];
@@ -118,15 +118,13 @@ export class BrowserRun {
     const hover = { rows: sides.rows.map(escaped), columns: sides.columns.map(escaped) };
     const changes = found.off.length;
     const changed = changes ? `, with ${changes} change${changes > 1 ? "s" : ""}` : "";
-    Object.assign(feed, { names: sides, hover: { ...feed.hover, ...hover }, off, acts: ["off", "png", "svg"] });
+    Object.assign(feed, { names: sides, hover: { ...feed.hover, ...hover }, off, acts: ["off", "save"] });
     Object.assign(feed, { spans: { rows: singles(shape[0]), columns: singles(shape[1]) } });
     feed.badge = { ...badge, text: badge.text + changed };
     const [weights, levels] = [this.weights(name, head), this.levels(name, head)];
     const [[opening]] = feed.sentences;
-    feed.sentences = [[this.offText.replace("{name}", phrase(head))]];
     const openings = tokens[ROWS[name]].map((token) => [opening, this.writing.name(token)]);
-    const aside = Array.from({ length: shape[0] }, () => 0);
-    Object.assign(feed, told({ weights, levels, aside }, { openings, ...this.keys(name) }, feed));
+    Object.assign(feed, said(weights, { openings, off: this.offText, ...this.keys(name) }, feed));
     feed.figure = JSON.stringify(this.figure(name, head, JSON.parse(feed.figure)));
     const numbers = Float32Array.from({ length: 2 * weights.length }, (_, i) =>
       i % 2 ? this.numbers(name, head, "scores")[i >> 1] : weights[i >> 1],
@@ -224,5 +222,4 @@ export class BrowserRun {
 }
 
 const share = (log, barred) => (barred ? "barred" : percent(Math.exp(log)));
-const phrase = ([layer, head]) => `head ${head + 1} of layer ${layer + 1}`;
 const singles = (count) => Array.from({ length: count }, (_, i) => [i, i + 1]);

@@ -1,7 +1,6 @@
 // The run in the file: texts of every head, and their cells as bytes (`explorer/linked/living/packed.py` writes both).
 
 import { bytesOf } from "../linked_view-7/values.js";
-import { merged, read } from "./reading.js";
 
 // Reads the run: four bytes with the length of its JSON, the JSON, and the cells of all kinds.
 export async function unpacked(text) {
@@ -39,12 +38,6 @@ const floats = (bytes) => new Float32Array(bytes.slice().buffer);
 function takeMeasure(measure, [rows, columns], take) {
   const count = (measure.heads?.length ?? 0) * rows * columns;
   Object.assign(measure, { levels: take(count), beside: take(count), numbers: floats(take(4 * count)) });
-}
-
-// What the file has for a reading; both switches do what one does if the other changes nothing.
-function readingOf({ readings }, name) {
-  const both = name === "words special";
-  return readings?.[name] ?? (both ? (readings?.words ?? readings?.special) : undefined);
 }
 
 class Run {
@@ -107,13 +100,11 @@ class Run {
   }
 
   // The feed of a head's map, as Python sends it to the app.
-  map(name, head, reading = "", measure = "weight") {
+  map(name, head, measure = "weight") {
     const kind = this.kinds[name];
     const measured = this.measured(name, head, kind.measures?.[measure]);
     if (measured) return measured;
     const feed = { ...kind.shared, ...kind.own[head[0]][head[1]], name, view: this.spec.view };
-    const part = readingOf(kind, reading);
-    if (part) return this.read(feed, part, kind, head);
     const { bytes, channels } = this.numbers(kind, head);
     return filled(feed, this.levels(name, head), bytes, [...kind.shape, channels]);
   }
@@ -130,23 +121,6 @@ class Run {
     });
     const feed = { ...shared, ...measure.own[at], name, view: this.spec.view };
     return filled(feed, measure.levels.slice(start, start + count), new Uint8Array(both.buffer), [...shape, 2]);
-  }
-
-  // The same in words, or without special tokens.
-  read(feed, part, kind, head) {
-    const { spans } = part.feed;
-    const recorded = { weights: this.weights(feed.name, head), levels: this.levels(feed.name, head) };
-    const cells = merged(recorded, kind.shape[1], spans);
-    const { bytes, channels } = this.numbers(kind, head);
-    const all = new Float32Array(bytes.buffer);
-    const own = part.words ? 1 : channels;
-    const shape = [spans.rows.length, spans.columns.length];
-    const places = spans.rows.flatMap(([i]) => spans.columns.map(([j]) => i * kind.shape[1] + j));
-    const numbers = Float32Array.from({ length: own * places.length }, (_, i) =>
-      i % own ? all[places[Math.floor(i / own)] * channels + 1] : cells.weights[i / own],
-    );
-    const told = read(feed, part, cells);
-    return filled(told, Uint8Array.from(cells.levels), new Uint8Array(numbers.buffer), [...shape, own]);
   }
 
   // The strips; the source token follows the head of cross-attention that is shown.

@@ -1,4 +1,5 @@
-// Draws what the linked view asks plotly.js for, on a canvas: a library with the calls that its cells make.
+// Draws what the linked view asks plotly.js for, on a canvas: a library with the calls that its cells make. In a
+// file it stands in the place of `linked_view-7/library.js`; the style of the view is there already.
 
 import { element } from "../linked_view-7/dom.js";
 import { Canvas } from "../page-2/canvas.js";
@@ -56,3 +57,5 @@ export const library = {
     node.replaceChildren();
   },
 };
+
+export const fetchPlotly = () => Promise.resolve(library);

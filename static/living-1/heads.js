@@ -25,13 +25,12 @@ export function pooled(levels, [rows, columns], most) {
 export class Heads {
   constructor(run, name, choose) {
     Object.assign(this, { run, name, feed: run.kinds[name].tiles });
-    this.root = element("figure", "lv-cell living-kind", undefined, { "data-hue": this.feed.hue, "data-tiles": name });
-    const alt = `${this.feed.title}. ${this.feed.alt}`;
-    this.node = element("div", "lv-plot", undefined, { role: "img", "aria-label": alt });
-    this.root.append(element("div", "lv-title", this.feed.title), this.node);
-    this.root.append(element("figcaption", "lv-caption", this.feed.caption));
+    const { title, alt, caption, hue } = this.feed;
+    this.node = element("div", "lv-plot", undefined, { role: "img", "aria-label": `${title}. ${alt}` });
     this.numbers = new Numbers(run, name);
-    this.root.append(this.numbers.root);
+    const parts = [element("div", "lv-title", title), this.node, element("figcaption", "lv-caption", caption)];
+    const look = { "data-hue": hue, "data-tiles": name };
+    this.root = element("figure", "lv-cell living-kind", [...parts, this.numbers.root], look);
     this.figure = JSON.parse(this.feed.figure);
     this.figure.data[0].z = this.sheet();
     this.observer = new ResizeObserver(() => this.draw());

@@ -1,6 +1,6 @@
 // The weights of the head that is shown as a table, and as CSV for a spreadsheet.
 
-import { element } from "../linked_view-7/dom.js";
+import { button, element } from "../linked_view-7/dom.js";
 
 // Texts that a spreadsheet would take for a formula get an apostrophe, as in the app.
 const FORMULA = /^[=+\-@＝＋－＠\t\r]/;
@@ -18,21 +18,13 @@ export function csv({ rows, columns }, weights) {
 
 const MOST = 256 * 256; // cells of a table
 
-function line(cells) {
-  const row = element("tr");
-  row.append(...cells);
-  return row;
-}
-
 export class Numbers {
   constructor(run, name) {
     Object.assign(this, { run, name });
-    this.root = element("details", "living-numbers");
     this.told = element("summary");
     this.body = element("div", "living-table");
-    this.save = element("button", "lv-button", "CSV", { type: "button" });
-    this.save.addEventListener("click", () => this.download());
-    this.root.append(this.told, this.save, this.body);
+    const save = button("lv-button", "CSV", () => this.download());
+    this.root = element("details", "living-numbers", [this.told, save, this.body]);
     this.root.addEventListener("toggle", () => this.write());
   }
 
@@ -61,21 +53,20 @@ export class Numbers {
       return;
     }
     const { weights } = this;
-    const table = element("table");
-    table.append(element("caption", "", this.title));
-    table.append(line([element("td"), ...columns.map((name) => element("th", "", name, { scope: "col" }))]));
-    for (const [i, name] of rows.entries()) {
+    const head = [element("td"), ...columns.map((name) => element("th", "", name, { scope: "col" }))];
+    const lines = rows.map((name, i) => {
       const own = weights.slice(i * columns.length, (i + 1) * columns.length);
-      table.append(line([element("th", "", name, { scope: "row" }), ...own.map((each) => element("td", "", each))]));
-    }
-    this.body.replaceChildren(table);
+      const cells = own.map((each) => element("td", "", each));
+      return element("tr", "", [element("th", "", name, { scope: "row" }), ...cells]);
+    });
+    const parts = [element("caption", "", this.title), element("tr", "", head), ...lines];
+    this.body.replaceChildren(element("table", "", parts));
   }
 
   download() {
-    const link = element("a");
-    link.href = URL.createObjectURL(new Blob([csv(this.names, this.weights)], { type: "text/csv" }));
-    link.download = `${this.name}-${this.head[0] + 1}.${this.head[1] + 1}.csv`;
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+    const href = URL.createObjectURL(new Blob([csv(this.names, this.weights)], { type: "text/csv" }));
+    const download = `${this.name}-${this.head[0] + 1}.${this.head[1] + 1}.csv`;
+    element("a", "", "", { href, download }).click();
+    setTimeout(() => URL.revokeObjectURL(href), 1000);
   }
 }

@@ -1,7 +1,6 @@
 // A run of a page: gives the linked view its feeds, and answers what the app's server answers there.
 
 import { feed, show } from "../linked_view-7/view.js";
-import { App } from "./app.js";
 import { Heads } from "./heads.js";
 import { has, placeIn, written } from "./place.js";
 import { Switches } from "./switches.js";
@@ -16,11 +15,9 @@ export const part = (name, number) => document.getElementById(`${name}${number}`
 export class Living {
   constructor(run, number, all) {
     Object.assign(this, { run, all, host: part("view", number), ended: part("end", number), ack: 0, present: false });
-    this.switches = new Switches(run, () => this.tell());
-    this.host.after(this.switches.root);
+    this.switches = new Switches(run, this.host, () => this.tell());
     this.heads = { ...run.place.heads };
     this.at = { step: run.place.step, source: run.place.source };
-    this.app = run.app && new App(run, number, () => this.placed());
     this.drawTiles(number);
   }
 
@@ -59,7 +56,6 @@ export class Living {
     const found = placeIn(hash, kinds, { ...shown.strips, steps: this.steps });
     Object.assign(this.heads, found.heads);
     this.at = { ...this.at, ...found.at };
-    this.app?.read(hash);
   }
 
   // Steps of the longest run of the page.
@@ -67,10 +63,10 @@ export class Living {
     return Math.max(...this.all.map(({ run }) => run.shown.strips.steps));
   }
 
-  // Follows another run: its reading, its step, its heads where this run has them, and its source token if both read
+  // Follows another run: its measure, its step, its heads where this run has them, and its source token if both read
   // the same.
-  join({ at, run, heads, switches: { reading, measure } }) {
-    Object.assign(this.switches, { reading, measure });
+  join({ at, run, heads, switches }) {
+    this.switches.measure = switches.measure;
     const alike = `${run.shown.strips.names.source}` === `${this.run.shown.strips.names.source}`;
     this.at = { step: at.step, source: alike ? at.source : this.at.source };
     for (const [kind, head] of Object.entries(heads)) this.take(kind, head);
@@ -91,33 +87,26 @@ export class Living {
     this.all[0].write();
   }
 
-  // The reader said where the app runs; that holds of every run of the page.
-  placed() {
-    for (const { app } of this.all) if (app) app.place = this.app.place;
-    this.tell();
-  }
-
   // Sends the maps that changed, and the cursor.
   send() {
-    this.sendMaps(this.switches);
+    this.sendMaps(this.switches.measure);
     const data = { ...this.run.spec, ...this.at, ack: this.ack, present: this.present };
     show({ data, parentElement: this.host, setStateValue: (_, event) => this.hear(event), setTriggerValue() {} });
     const { ink: color, family } = this.look();
-    this.app?.show(this.at, this.heads);
     for (const each of this.tiles) each.show(this.heads[each.name], { color, family });
     this.switches.show();
     const { steps } = this.run.shown.strips;
     if (this.ended) this.ended.textContent = this.at.step < steps ? "" : ` · ended after step ${steps}`;
   }
 
-  sendMaps({ reading, measure }) {
+  sendMaps(measure) {
     for (const [kind, head] of Object.entries(this.heads)) {
-      const asked = `${head} ${reading} ${measure}`;
+      const asked = `${head} ${measure}`;
       if (this.sent[kind] === asked) continue;
       this.sent[kind] = asked;
       if (kind === "cross" || !this.stripped) feed({ data: this.run.strips(this.heads) });
       this.stripped = true;
-      feed({ data: this.run.map(kind, head, reading, measure) });
+      feed({ data: this.run.map(kind, head, measure) });
     }
   }
 
@@ -159,12 +148,11 @@ export class Living {
 
   // What the address says besides the place.
   get more() {
-    return this.app?.written ?? "";
+    return "";
   }
 
   // The place in the address, for a link to it; a page inside another may have no address of its own.
   write() {
-    this.app?.show(this.at, this.heads);
     try {
       history.replaceState(null, "", written(this.at, this.heads) + this.more);
     } catch {

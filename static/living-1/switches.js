@@ -1,46 +1,28 @@
-// The switches under the maps: pieces of a word as one, special tokens hidden, and what the cells say.
+// The buttons under the maps that say what the cells show: the weight, or a measure of which the file has numbers.
 
-import { element } from "../linked_view-7/dom.js";
+import { button, element } from "../linked_view-7/dom.js";
 
-const READINGS = { words: "Words", special: "Hide special tokens" };
-const MEASURES = { weight: "Weight", carried: "Carried", effect: "Effect" };
-const namesOf = (run, part) => new Set(Object.values(run.kinds).flatMap((kind) => Object.keys(kind[part] ?? {})));
+const NAMES = { weight: "Weight", carried: "Carried", effect: "Effect" };
 
 export class Switches {
-  constructor(run, changed) {
-    Object.assign(this, { changed, reading: "", measure: "weight", buttons: {} });
-    this.root = element("div", "lv-controls living-switches");
-    const [readings, measures] = [namesOf(run, "readings"), namesOf(run, "measures")];
-    for (const name of Object.keys(READINGS)) if (readings.has(name)) this.add(name, READINGS[name]);
-    if (measures.size) this.root.append(element("span", "", "Cells say"));
-    for (const name of measures.size ? ["weight", ...measures] : []) this.add(name, MEASURES[name]);
-    this.show();
-  }
-
-  add(name, text) {
-    const button = element("button", "lv-button", text, { type: "button" });
-    button.addEventListener("click", () => this.turn(name));
-    this.root.append(button);
-    this.buttons[name] = button;
-  }
-
-  // A reading is named by the switches that are on, in their order.
-  turn(name) {
-    if (name in MEASURES) this.measure = name;
-    else {
-      const on = new Set(this.reading.split(" "));
-      if (!on.delete(name)) on.add(name);
-      const names = Object.keys(READINGS).filter((each) => on.has(each));
-      this.reading = names.join(" ");
+  constructor(run, host, changed) {
+    Object.assign(this, { measure: "weight", buttons: {} });
+    const measures = new Set(Object.values(run.kinds).flatMap((kind) => Object.keys(kind.measures ?? {})));
+    if (!measures.size) return;
+    const choose = (name) => {
+      this.measure = name;
+      changed();
+    };
+    for (const name of ["weight", ...measures]) {
+      this.buttons[name] = button("lv-button", NAMES[name], () => choose(name));
     }
-    this.changed();
+    const parts = [element("span", "", "Cells say"), ...Object.values(this.buttons)];
+    host.after(element("div", "lv-controls living-switches", parts));
   }
 
   show() {
-    const on = [...this.reading.split(" "), this.measure];
-    for (const [name, button] of Object.entries(this.buttons)) {
-      button.setAttribute("aria-pressed", String(on.includes(name)));
-      button.disabled = name in READINGS && this.measure !== "weight"; // a measure is shown by pieces
+    for (const [name, each] of Object.entries(this.buttons)) {
+      each.setAttribute("aria-pressed", String(name === this.measure));
     }
   }
 }

@@ -1,5 +1,7 @@
 // The axes of a figure, from the values that Python wrote for plotly.js. Pure functions and plain values.
 
+import { makeSquare, within } from "../linked_view-7/frame.js";
+
 const NICE = [1, 2, 5, 10];
 
 // Round numbers within a range, at most `most` of them.
@@ -24,28 +26,27 @@ function rangeOf(axis, traces, letter, id) {
 }
 
 class Axis {
+  // A vertical axis runs upwards, so that it begins in px with the last end of its range.
   constructor(id, axis, range, [offset, length]) {
-    Object.assign(this, { id, letter: id[0], axis, range, offset, length });
+    const [first, last] = id[0] === "x" ? range : range.toReversed();
+    Object.assign(this, { id, letter: id[0], axis, first, last, offset, length });
     this.side = axis.side ?? (this.letter === "x" ? "bottom" : "left");
   }
 
-  // Px from the edge of the figure to a value. A vertical axis runs upwards from the first end of its range.
+  // Px from the edge of the figure to a value.
   at(value) {
-    const share = (value - this.range[0]) / (this.range[1] - this.range[0]);
-    return this.offset + (this.letter === "x" ? share : 1 - share) * this.length;
+    return within(this, value);
   }
 
   from(px) {
-    const along = (px - this.offset) / this.length;
-    const share = this.letter === "x" ? along : 1 - along;
-    return this.range[0] + share * (this.range[1] - this.range[0]);
+    return this.first + ((px - this.offset) / this.length) * (this.last - this.first);
   }
 
   ticks() {
     const { tickvals, ticktext, nticks, visible } = this.axis;
     if (visible === false) return [];
     if (tickvals) return tickvals.map((value, i) => [value, ticktext[i]]);
-    return roundTicks(this.range, nticks ?? 6).map((value) => [value, `${value}`]);
+    return roundTicks([this.first, this.last], nticks ?? 6).map((value) => [value, `${value}`]);
   }
 
   // The name of a value: its label if it has one, else the number.
@@ -70,21 +71,10 @@ class Axis {
   }
 }
 
-// Parts of the drawing area, in px from the edge of the figure.
-function areaOf({ width, height, margin }, letter, [low, high]) {
-  if (letter === "x") {
-    const inner = width - margin.l - margin.r;
-    return [margin.l + low * inner, (high - low) * inner];
-  }
-  const inner = height - margin.t - margin.b;
-  return [margin.t + (1 - high) * inner, (high - low) * inner];
-}
-
-// Cells with equal sides: the axis with too much room shrinks, towards the left or the top.
-function makeSquare(x, y) {
-  const spans = [x, y].map(({ range }) => Math.abs(range[1] - range[0]));
-  const unit = Math.min(x.length / spans[0], y.length / spans[1]);
-  [x.length, y.length] = spans.map((span) => unit * span);
+// Start and length of a part of the drawing area, in px.
+function areaOf({ width, height, margin: { l, r, t, b } }, letter, [low, high]) {
+  const [edge, inner, start] = letter === "x" ? [l, width - l - r, low] : [t, height - t - b, 1 - high];
+  return [edge + start * inner, (high - low) * inner];
 }
 
 // All axes of a figure by their names, `x`, `y`, `x2` …; `all` is a table of them, and `said` changes if they do.

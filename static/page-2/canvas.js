@@ -68,18 +68,14 @@ export class Canvas {
     const isName = ({ axis }) => axis === "y" && !this.axes.y2;
     const rest = ticks.filter((each) => !isName(each)).map(tick);
     this.labels.replaceChildren(...rest, ...annotations.map((each) => this.annotation(each)));
-    const sheet = element("div", "pic-sheet");
-    sheet.append(...ticks.filter(isName).map(tick));
+    const sheet = element("div", "pic-sheet", ticks.filter(isName).map(tick));
     place(sheet, { width: margin.l, height });
     this.names.replaceChildren(sheet);
   }
 
   annotation({ text, font, bgcolor, bordercolor, textangle, ...where }) {
-    const node = element("span", `pic-note ${anchors(where)}`);
-    if (textangle === -90) {
-      node.append(element("span", "pic-upwards"));
-      node.firstChild.append(label(text));
-    } else node.append(label(text));
+    const content = textangle === -90 ? element("span", "pic-upwards", label(text)) : label(text);
+    const node = element("span", `pic-note ${anchors(where)}`, content);
     place(node, { ...spot(where, this.layout, this.axes), "font-size": font.size });
     if (bgcolor) Object.assign(node.style, { background: bgcolor, borderColor: bordercolor });
     node.classList.toggle("pic-box", Boolean(bgcolor));
@@ -165,7 +161,7 @@ export function opened(trace) {
 
 const axesFor = (axes, { xaxis = "x", yaxis = "y" }) => ({ x: axes[xaxis], y: axes[yaxis] });
 
-// Draws traces and frames with the pen of a canvas, or with one that writes shapes (`file.js`).
+// Draws traces and frames with the pen of a canvas.
 export function paint(tools, traces, { shapes = [] }, axes) {
   for (const shape of shapes) if (shape.fillcolor) rectangle(tools, shape, axes);
   for (const trace of traces) draw(tools, trace, axesFor(axes, trace));
@@ -193,7 +189,7 @@ function rectangle({ pen, scale }, { x0, x1, y0, y1, fillcolor, line: { width, c
 
 function cells({ pen, scale }, trace, { x, y }) {
   const { values, rows, columns, x0, dx, y0, dy, zmin, zmax, xgap, ygap } = trace;
-  if (rows * columns > MANY && !xgap && !ygap && pen.drawImage) return picture({ pen, scale }, trace, { x, y });
+  if (rows * columns > MANY && !xgap && !ygap) return picture({ pen, scale }, trace, { x, y });
   const colour = colours(trace.colorscale);
   const edge = (axis, start, step, i) => Math.round(axis.at(start + (i - 0.5) * step) * scale);
   const across = Array.from({ length: columns + 1 }, (_, i) => edge(x, x0, dx, i));
@@ -282,8 +278,7 @@ function line({ pen, scale }, { x: xs, y: ys, line: { width, color } }, { x, y }
 }
 
 function tick({ text, left, top, size, turned, axis, side }) {
-  const node = element("span", `pic-tick pic-tick-${turned ? "turned" : side === "top" ? "above" : axis}`);
-  node.append(label(text));
+  const node = element("span", `pic-tick pic-tick-${turned ? "turned" : side === "top" ? "above" : axis}`, label(text));
   place(node, { left, top, "font-size": size });
   return node;
 }

@@ -1,7 +1,7 @@
 // A text of several sentences with the shown one marked, and the translation of the whole, which can be copied. A click
 // or Alt with an arrow key shows another sentence.
 
-import { element } from "../linked_view-7/dom.js";
+import { button, element } from "../linked_view-7/dom.js";
 
 const STYLE = new URL("paragraph.css", import.meta.url);
 const WHOLE = -1;
@@ -79,32 +79,23 @@ class Paragraph {
   translation() {
     const { translations, at } = this.data;
     const look = { dir: "auto", role: "group", tabindex: "0", "aria-label": "Translation of the text" };
-    const node = element("div", "par-translation", undefined, look);
-    translations.forEach((each, i) => {
-      const part = element(i === at ? "mark" : "span", "", each ?? "…");
-      node.append(i && !TIGHT.test(translations[i - 1] ?? "") ? " " : "", part);
-    });
-    return node;
+    const parts = translations.flatMap((each, i) => [
+      i && !TIGHT.test(translations[i - 1] ?? "") ? " " : "",
+      element(i === at ? "mark" : "span", "", each ?? "…"),
+    ]);
+    return element("div", "par-translation", parts, look);
   }
 
   foot() {
     const { sentences, translations, at } = this.data;
-    const foot = element("div", "par-foot");
     const said = at === WHOLE ? "All sentences as one run" : `Sentence ${at + 1} of ${sentences.length}`;
-    foot.append(element("span", "par-count", said));
-    if (at !== WHOLE) foot.append(this.button("All as one run", () => this.go(WHOLE)));
+    const foot = element("div", "par-foot", element("span", "par-count", said));
+    if (at !== WHOLE) foot.append(button("par-button", "All as one run", () => this.go(WHOLE)));
     if (!translations) return foot;
-    const left = translations.filter((each) => each === null).length;
-    const copy = this.button("Copy the translation", () => this.copy(copy));
-    copy.disabled = left > 0;
+    const copy = button("par-button", "Copy the translation", () => this.copy(copy));
+    copy.disabled = translations.includes(null);
     foot.append(copy);
     return foot;
-  }
-
-  button(label, act) {
-    const node = element("button", "par-button", label, { type: "button" });
-    node.addEventListener("click", act);
-    return node;
   }
 
   go(at) {
@@ -123,7 +114,7 @@ class Paragraph {
   }
 
   // Without a safe connection, browsers copy only what is selected.
-  async copy(button) {
+  async copy(copy) {
     const text = joined(this.data.translations);
     try {
       await navigator.clipboard.writeText(text);
@@ -131,7 +122,7 @@ class Paragraph {
       getSelection().selectAllChildren(this.root.querySelector(".par-translation"));
       document.execCommand("copy");
     }
-    button.textContent = "Copied";
+    copy.textContent = "Copied";
   }
 
   // Scrolls the text, and nothing else, until the shown sentence is seen.

@@ -11,12 +11,10 @@ const FAILED = "This picture could not be drawn. Reload the page to try again.";
 
 export class Picture {
   constructor(name) {
-    this.root = element("figure", "pic", undefined, { "data-picture": name });
-    this.scroller = element("div", "pic-scroll");
     this.node = element("div", "pic-plot", undefined, { role: "img" });
     this.words = element("figcaption", "pic-caption");
-    this.scroller.append(this.node);
-    this.root.append(this.scroller, this.words);
+    const parts = [element("div", "pic-scroll", this.node), this.words];
+    this.root = element("figure", "pic", parts, { "data-picture": name });
     this.observer = new ResizeObserver(([{ contentRect }]) => {
       this.room = contentRect.width;
       this.refresh(this.look);
@@ -103,10 +101,8 @@ function verdict({ passed, text, title }) {
 }
 
 function legend({ low, high, colors, about }) {
-  const says = `${about}: from ${low} to ${high}`;
-  const line = element("span", "pic-legend", undefined, { role: "img", "aria-label": says });
   const bar = element("i");
   bar.style.background = `linear-gradient(to right, ${colors.join(", ")})`;
-  line.append(element("span", "", low), bar, element("span", "", high), element("span", "pic-about", about));
-  return line;
+  const parts = [element("span", "", low), bar, element("span", "", high), element("span", "pic-about", about)];
+  return element("span", "pic-legend", parts, { role: "img", "aria-label": `${about}: from ${low} to ${high}` });
 }

@@ -1,62 +1,51 @@
 // Texts with little markup as DOM nodes. All else stays text, so that nothing a visitor typed becomes HTML.
 
 import { element } from "../linked_view-7/dom.js";
+import { plain } from "../linked_view-7/text.js";
 
 const INLINE = /\\(.)|\*\*((?:\\.|[^*\\])+)\*\*|\*((?:\\.|[^*\\])+)\*/gs;
 const TAG = /<(\/?)(b|i|sub|sup|br)>/g;
-const SIGNS = { "&amp;": "&", "&lt;": "<", "&gt;": ">", "&#35;": "#" };
 
 // Nodes for Markdown with **bold**, *emphasis* and a backslash before a character to be taken literally.
 export function inline(text) {
   const nodes = [];
   let at = 0;
-  let plain = "";
+  let written = "";
   const flush = () => {
-    if (plain) nodes.push(document.createTextNode(plain));
-    plain = "";
+    if (written) nodes.push(document.createTextNode(written));
+    written = "";
   };
   for (const match of text.matchAll(INLINE)) {
-    plain += text.slice(at, match.index);
+    written += text.slice(at, match.index);
     at = match.index + match[0].length;
     const [, escaped, bold, emphasis] = match;
     if (escaped !== undefined) {
-      plain += escaped;
+      written += escaped;
       continue;
     }
     flush();
-    const node = element(bold === undefined ? "em" : "strong");
-    node.append(...inline(bold ?? emphasis));
-    nodes.push(node);
+    nodes.push(element(bold === undefined ? "em" : "strong", "", inline(bold ?? emphasis)));
   }
-  plain += text.slice(at);
+  written += text.slice(at);
   flush();
   return nodes;
 }
 
-const cells = (line) => line.split("|").slice(1, -1);
+function row(line, tag) {
+  const cells = line.split("|").slice(1, -1);
+  return element("tr", "", cells.map((text) => element(tag, "", inline(text.trim()))));
+}
 
-function table(lines) {
-  const node = element("table");
-  for (const [i, line] of [lines[0], ...lines.slice(2)].entries()) {
-    const row = node.insertRow();
-    for (const text of cells(line)) {
-      const cell = element(i ? "td" : "th");
-      cell.append(...inline(text.trim()));
-      row.append(cell);
-    }
-  }
-  return node;
+// A paragraph, or a table whose second line says nothing.
+function block(text) {
+  if (!text.startsWith("|")) return element("p", "", inline(text));
+  const [head, , ...lines] = text.split("\n");
+  return element("table", "", element("tbody", "", [row(head, "th"), ...lines.map((line) => row(line, "td"))]));
 }
 
 // Fills a node with the paragraphs and tables of a text.
 export function fill(root, text) {
-  const blocks = text.split("\n\n").map((block) => {
-    if (block.startsWith("|")) return table(block.split("\n"));
-    const paragraph = element("p");
-    paragraph.append(...inline(block));
-    return paragraph;
-  });
-  root.replaceChildren(...blocks);
+  root.replaceChildren(...text.split("\n\n").map(block));
 }
 
 // Nodes for the markup of plotly.js in labels: <b>, <i>, <sub>, <sup> and <br>; escaped signs become themselves.
@@ -64,7 +53,7 @@ export function label(text) {
   const root = document.createDocumentFragment();
   const open = [root];
   let at = 0;
-  const write = (part) => part && open.at(-1).append(unescaped(part));
+  const write = (part) => part && open.at(-1).append(plain(part));
   for (const match of text.matchAll(TAG)) {
     write(text.slice(at, match.index));
     at = match.index + match[0].length;
@@ -79,6 +68,3 @@ export function label(text) {
   write(text.slice(at));
   return root;
 }
-
-// The text that Python escaped for plotly.js, as it was.
-export const unescaped = (text) => text.replace(/&(amp|lt|gt|#35);/g, (escape) => SIGNS[escape]);

@@ -5,11 +5,8 @@ import { element } from "../linked_view-7/dom.js";
 import { Picture } from "./picture.js";
 import { fill } from "./rich.js";
 
-const STYLE = new URL("slots.css", import.meta.url);
 const contents = new Map();
 const slots = new Map();
-
-document.head.append(element("link", "", undefined, { rel: "stylesheet", href: STYLE }));
 
 class Slot {
   constructor(host, name) {

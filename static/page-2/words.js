@@ -1,7 +1,7 @@
 // The words of the glossary on a page: the first use of each is underlined, and a click on it says what it means.
 // Nothing is put into the page's own text: the underlines are ranges of the browser (CSS Custom Highlight API).
 
-import { element } from "../linked_view-7/dom.js";
+import { button, element } from "../linked_view-7/dom.js";
 
 const FILE = new URL("glossary.json", import.meta.url);
 const STYLE = new URL("words.css", import.meta.url);
@@ -86,11 +86,8 @@ class Words {
     if (host.dataset.words === said) return;
     host.dataset.words = said;
     const title = element("summary", "", `Words on this page (${words.length})`);
-    const buttons = words.map((word) => {
-      const button = element("button", "glossary-word", word, { type: "button" });
-      button.addEventListener("click", (event) => this.open(word, event.currentTarget.getBoundingClientRect()));
-      return button;
-    });
+    const opens = (word) => (event) => this.open(word, event.currentTarget.getBoundingClientRect());
+    const buttons = words.map((word) => button("glossary-word", word, opens(word)));
     host.replaceChildren(title, ...buttons);
     host.hidden = !words.length;
   }
@@ -118,8 +115,7 @@ class Words {
     const link = element("a", "", "Where to see it", { href: address(see), "data-see": see });
     const { backgroundColor, color } = getComputedStyle(document.querySelector(".stApp"));
     Object.assign(this.box.style, { backgroundColor, color });
-    const shut = element("button", "glossary-shut", "×", { type: "button", "aria-label": "Close" });
-    shut.addEventListener("click", () => this.close());
+    const shut = button("glossary-shut", "×", () => this.close(), { "aria-label": "Close" });
     this.box.replaceChildren(element("b", "", word), shut, element("p", "", told), link);
     this.box.hidden = false;
     const { width, height } = this.box.getBoundingClientRect();

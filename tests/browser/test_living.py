@@ -1,29 +1,28 @@
 """A run as one HTML file: opened from the disk, without a server, in Chromium."""
 
-import base64
 import csv
 import html
 import re
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
-from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 import waiting
 from closed_form import CASES
 from nightly import thinned
+from PIL import Image
 
 from explorer import page, show
-from explorer.app.address.parameters import parse as parse_state
+from explorer.lenses.measures.effect import effect_in
+from explorer.lenses.measures.stream import carried
 from transformer import Translation, Translator, load_translator
+from transformer.translator import retrace
+from transformer.view import Window
 
 from .conftest import PATIENCE, PHONE, ROOT, Visitor, box_of
 from .from_disk import HOSTILE, Open, accessible, choose, over, said
 from .from_disk import open_from_disk as _opened  # noqa: F401
-
-SVG = "{http://www.w3.org/2000/svg}"
 
 
 @pytest.fixture(scope="module")
@@ -102,14 +101,21 @@ def test_two_runs_move_on_one_cursor_and_the_shorter_says_where_it_ended(
         assert rows == [min(step, length) - 1 for length in steps]
     sides[1].locator("[data-plot=cross] .lv-head").select_option("1.0")
     waiting.until(lambda: tab.evaluate(heads) == "1.0,1.0")
-    for side, each in zip(sides, (short, run), strict=True):
-        side.locator("[data-plot=cross] canvas").scroll_into_view_if_needed()
-        box = box_of(side.locator("[data-plot=cross] .lv-sheet"))
-        rows, columns = len(each.target_tokens), len(each.source_tokens)
-        tab.mouse.move(box["x"] + 1.5 * box["width"] / columns, box["y"] + 2.5 * box["height"] / rows)
+    for number, each in enumerate((short, run)):
+        over_cell(tab, number, each, 2, 1)
         weight = f"weight {each.weights('cross', 1, 0)[2, 1]:.3f}"
         waiting.until(lambda weight=weight: weight in said_by(tab))
     assert "cross=2.1" in tab.evaluate("location.hash")
+
+
+def over_cell(tab: Any, number: int, run: Translation, row: int, column: int) -> None:
+    """Moves the pointer over a cell of cross-attention, in one of the runs that stand side by side."""
+    side = tab.locator(".living-side").nth(number)
+    side.locator("[data-plot=cross] canvas").scroll_into_view_if_needed()
+    box = box_of(side.locator("[data-plot=cross] .lv-sheet"))
+    rows, columns = len(run.target_tokens), len(run.source_tokens)
+    x, y = (column + 0.5) * box["width"] / columns, (row + 0.5) * box["height"] / rows
+    tab.mouse.move(box["x"] + x, box["y"] + y)
 
 
 def said_by(tab: Any) -> str:
@@ -128,31 +134,6 @@ def test_a_place_in_the_address_opens_there_and_is_followed(opened: Open, run: T
     assert tab.evaluate(heads) == ["0.1", "1.0", "0.1"]
     tab.evaluate("location.hash = '#step=5'")
     visitor.until("document.querySelector('.lv-count').textContent.startsWith('step 5 ')")
-
-
-def test_a_reader_says_where_the_app_runs_and_gets_a_link_to_the_same_view(
-    opened: Open, run: Translation
-) -> None:
-    visitor = opened(page(run, place="step=2&cross=1.2"))
-    tab = visitor.page
-    link, box = tab.get_by_text("Open in the app"), tab.get_by_label("The app runs at")
-    assert link.is_hidden()
-    for wrong in ("javascript:alert(1)", "no place at all", ""):
-        box.fill(wrong)
-        box.blur()
-        assert link.is_hidden()
-    box.fill("localhost:8501/")
-    box.blur()
-    assert link.is_visible()
-    assert tab.evaluate("location.hash").endswith("&app=http%3A%2F%2Flocalhost%3A8501")
-    tab.get_by_label("One forward").click()
-    visitor.until("document.querySelector('.living-app').href.includes('step=3')")
-    href = urlsplit(link.get_attribute("href"))
-    assert href[:3] == ("http", "localhost:8501", "/")
-    told = parse_state(parse_qs(href.query))[0]
-    assert (told.text, told.model, told.step, told.cross) == (run.source_text, run.model, 2, (0, 1))
-    tab.evaluate("location.hash = '#step=1&app=https://example.invalid/base'")
-    visitor.until("document.querySelector('.living-app').href.startsWith('https://example.invalid/base/?')")
 
 
 @pytest.mark.parametrize(
@@ -177,14 +158,10 @@ def test_the_page_beside_the_documents_is_as_it_was_written(opened: Open) -> Non
     opened((ROOT / "docs/pages/en-pt.html").read_text(encoding="utf-8"))
 
 
-def test_hostile_texts_stay_texts(opened: Open, translator: Translator, tmp_path: Path) -> None:
-    visitor = opened(page(translator.translate(f"{HOSTILE}\x01\uffff", max_length=5)))
-    tab = visitor.page
+def test_hostile_texts_stay_texts(opened: Open, translator: Translator) -> None:
+    tab = opened(page(translator.translate(f"{HOSTILE}\x01\uffff", max_length=5))).page
     assert tab.evaluate("window.hacked === undefined && document.images.length === 0")
     assert "<script>" in tab.inner_text("#texts")
-    svg = ElementTree.parse(saved(visitor, "encoder", "SVG", tmp_path)).getroot()
-    assert {each.tag.removeprefix(SVG) for each in svg.iter()} == {"svg", "title", "rect", "text"}
-    assert any("<" in (each.text or "") for each in svg.iter(f"{SVG}text"))
 
 
 def test_two_frames_of_a_notebook_have_cursors_of_their_own_and_its_theme(
@@ -215,6 +192,34 @@ def test_a_long_run_is_whole(opened: Open, translator: Translator) -> None:
     assert f"weight {run.weights('encoder', layers - 1, 0)[5, 4]:.3f}" in said(visitor)
 
 
+def test_cells_of_both_runs_say_what_keys_carried_and_did(opened: Open) -> None:
+    model = load_translator(ROOT / "assets/models/en-de")
+    runs = [model.translate(text) for text in ("The house is old.", "The bookshelves lean.")]
+    head = (model.heads or {})["default"]["cross"]
+    pair = page(runs[0], model, beside=runs[1], measures=("carried", "effect"))
+    tab: Any = opened(pair, bypass_csp=True, color_scheme="dark", viewport=PHONE).page
+    again = [retrace(model, run) for run in runs]
+    norms = [carried(model.model, each, "cross", *head).norms[1, 2] for each in again]
+    whole = [Window(0, len(run.target_tokens), 0, len(run.source_tokens)) for run in runs]
+    changes = [
+        effect_in(model, each, "cross", *head, window)[1, 2]
+        for each, window in zip(again, whole, strict=True)
+    ]
+    weights = [run.weights("cross", *head)[1, 2] for run in runs]
+    told = {
+        "Carried": [f"length {norm:.3f}" for norm in norms],
+        "Effect": [f"Δ log p {change:+.3f} nats".replace("-", "−") for change in changes],
+        "Weight": [f"weight {weight:.3f}" for weight in weights],
+    }
+    for name, texts in told.items():
+        tab.get_by_role("button", name=name, exact=True).nth(1).click()
+        for number, (run, text) in enumerate(zip(runs, texts, strict=True)):
+            over_cell(tab, number, run, 1, 2)
+            waiting.until(lambda text=text: text in said_by(tab))
+    assert tab.evaluate("document.querySelector('.stMain').scrollWidth <= innerWidth")
+    accessible(tab)
+
+
 def test_a_longer_run_has_tiles_and_some_heads_whole(
     opened: Open, translator: Translator, tmp_path: Path
 ) -> None:
@@ -235,57 +240,45 @@ def test_a_longer_run_has_tiles_and_some_heads_whole(
     visitor.until("document.querySelector('[data-plot=encoder] .lv-head').value === '1.0'")
     tab.eval_on_selector("[data-tiles=encoder] details", "node => (node.open = true)")
     tab.get_by_text("Too many for a table").first.wait_for(timeout=PATIENCE)
-    assert tab.locator("[data-plot=encoder] .lv-saving-row button").all_text_contents() == ["PNG"]
-    assert saved(visitor, "encoder", "PNG", tmp_path).stat().st_size > 10_000
+    assert saved(visitor, "encoder", tmp_path).stat().st_size > 10_000
 
 
-def saved(visitor: Visitor, kind: str, way: str, folder: Path) -> Path:
+def saved(visitor: Visitor, kind: str, folder: Path) -> Path:
     """The file of a map."""
-    tab = visitor.page
-    if not tab.is_visible(f"[data-plot={kind}] .lv-saving-row"):
-        tab.click(f"[data-plot={kind}] .lv-saving summary")
-    with tab.expect_download() as given:
-        tab.click(f"[data-plot={kind}] .lv-saving-row button:text('{way}')")
+    with visitor.page.expect_download() as given:
+        visitor.page.click(f"[data-plot={kind}] [data-act=save]")
     given.value.save_as(path := folder / given.value.suggested_filename)
     return Path(path)
 
 
-PIXELS = """kind => {
-  const canvas = document.querySelector(`[data-plot=${kind}] canvas`), pen = canvas.getContext("2d");
-  const from = canvas.getBoundingClientRect();
-  const sheet = document.querySelector(`[data-plot=${kind}] .lv-sheet`).getBoundingClientRect();
-  return (rows, columns) => Array.from({ length: rows * columns }, (_, i) => {
-    const x = sheet.left - from.left + ((i % columns) + 0.5) * sheet.width / columns;
-    const y = sheet.top - from.top + (Math.floor(i / columns) + 0.5) * sheet.height / rows;
-    return [...pen.getImageData(Math.round(x), Math.round(y), 1, 1).data];
-  });
-}"""
+def pixels_and_sheet(path: Path, strong: int, weak: int) -> tuple[np.ndarray, np.ndarray]:
+    """(height, width, 3) pixels of a picture, and of its cells, where one colour is stronger than another."""
+    with Image.open(path) as image:
+        pixels = np.asarray(image.convert("RGB")).astype(int)
+    rows, columns = np.nonzero(pixels[..., strong] - pixels[..., weak] > 12)
+    return pixels, pixels[rows.min() : rows.max() + 1, columns.min() : columns.max() + 1]
 
 
-def test_a_map_is_saved_with_the_colours_and_labels_on_the_screen_and_its_numbers_as_a_table(
+def test_a_map_is_saved_with_its_colours_and_labels_on_white_and_its_numbers_as_a_table(
     opened: Open, run: Translation, tmp_path: Path
 ) -> None:
     visitor = opened(page(run, place="cross=1.2"), color_scheme="dark")
-    path = saved(visitor, "cross", "SVG", tmp_path)
-    assert path.name == f"{run.model}-cross-1.2.svg"
-    svg = ElementTree.parse(path).getroot()
+    path = saved(visitor, "cross", tmp_path)
+    assert path.name == f"{run.model}-cross-1.2.png"
     weights = run.weights("cross", 0, 1)
-    ground, *cells = svg.iter(f"{SVG}rect")
-    assert ground.get("fill") == "rgb(255,255,255)"
-    assert len(cells) == weights.size
-    pixels = visitor.page.evaluate(
-        f"([kind, ...size]) => ({PIXELS})(kind)(...size)", ["cross", *weights.shape]
-    )
-    for cell, (*drawn, opacity), weight in zip(cells, pixels, weights.flat, strict=True):
-        told = [int(each) for each in re.findall(r"\d+", cell.get("fill", ""))]
-        assert np.abs(np.subtract(told, drawn)).max() * opacity / 255 <= 1  # a canvas keeps such products
-        assert abs(float(cell.get("fill-opacity", "")) - opacity / 255) <= 0.005
-        assert abs(float(cell.get("fill-opacity", "")) - (0.08 + 0.92 * weight)) <= 0.006
-    texts = ["".join(each.itertext()) for each in svg.iter(f"{SVG}text")]
-    for token in run.source_tokens[:-1]:
-        assert token.strip("▁") in texts
-    assert all(part in " ".join(texts) for part in ("layer 1", "head 2", run.model))
-    assert svg.find(f"{SVG}image") is None
+    pixels, sheet = pixels_and_sheet(path, 0, 2)
+    assert (pixels[[0, 0, -1, -1], [0, -1, 0, -1]] == 255).all()
+    sizes = [each / count for each, count in zip(sheet.shape, weights.shape, strict=False)]
+    middles = [
+        (np.arange(n) * size + size / 2).astype(int) for n, size in zip(weights.shape, sizes, strict=True)
+    ]
+    opacity = 0.08 + 0.92 * weights[..., None]
+    wanted = 255 + opacity * (np.array([0xD5, 0x5E, 0x00]) - 255)
+    assert np.abs(sheet[np.ix_(*middles)] - wanted).max() <= 2
+    dark = np.argwhere(pixels.sum(2) < 200)
+    beside = (len(pixels) - len(sheet), pixels.shape[1] - sheet.shape[1])
+    assert (dark.min(0) < beside).all(), "labels above and beside the cells"
+    assert dark.max(0)[0] > len(sheet) + 100, "a caption below them"
     a_table_and_a_csv_file_have_its_numbers(visitor.page, weights, tmp_path)
 
 
@@ -305,33 +298,11 @@ def a_table_and_a_csv_file_have_its_numbers(tab: Any, weights: np.ndarray, folde
     assert [line[1:] for line in lines] == numbers
 
 
-def test_a_saved_png_shows_the_same_at_twice_the_size_and_a_masked_part_is_hatched(
-    opened: Open, run: Translation, tmp_path: Path
-) -> None:
-    visitor = opened(page(run))
-    svg = ElementTree.parse(saved(visitor, "decoder", "SVG", tmp_path)).getroot()
-    assert svg.find(f".//{SVG}clipPath/{SVG}path") is not None
-    count = len(run.decoder_input_tokens)
-    assert len(list(svg.iter(f"{SVG}rect"))) == 1 + count * (count + 1) // 2
-    data = saved(visitor, "decoder", "PNG", tmp_path).read_bytes()
-    assert data[:8] == b"\x89PNG\r\n\x1a\n"
-    size = [int.from_bytes(data[at : at + 4], "big") for at in (16, 20)]
-    assert size == [2 * int(svg.get(name, "")) for name in ("width", "height")]
-    url = f"data:image/png;base64,{base64.b64encode(data).decode()}"
-    colours = visitor.page.evaluate(COLOURS, url)
-    assert colours["corner"] == [255, 255, 255, 255]
-    assert colours["count"] > 10
-
-
-COLOURS = """async url => {
-  const image = Object.assign(new Image(), { src: url });
-  await image.decode();
-  const pen = new OffscreenCanvas(image.width, image.height).getContext("2d");
-  pen.drawImage(image, 0, 0);
-  const { data } = pen.getImageData(0, 0, image.width, image.height);
-  const found = new Set(new Uint32Array(data.buffer));
-  return { corner: [...data.slice(-4)], count: found.size };
-}"""
+def test_a_masked_part_of_a_saved_map_is_hatched(opened: Open, run: Translation, tmp_path: Path) -> None:
+    _, sheet = pixels_and_sheet(saved(opened(page(run)), "decoder", tmp_path), 1, 0)
+    size = len(sheet) // len(run.decoder_input_tokens)
+    masked = sheet[size // 4 : size, -size : -size // 4]
+    assert {tuple(each) for each in np.unique(masked.reshape(-1, 3), axis=0)} > {(255, 255, 255)}
 
 
 @pytest.mark.parametrize(

@@ -205,22 +205,10 @@ RETURNS: dict[str, list[tuple[list[Any], Any]]] = {
     ],
     "sizes.margins": [([ROOMY, 700], ROOMY), ([ROOMY, 340], {"l": 100, "r": 66, "t": 4, "b": 22})],
     "sizes.size": [([None, 700, 0], 700), ([250, 700, 0], 250), ([None, 340, 600], 600)],
-    "rich.unescaped": [(["&lt;s&gt; &amp;lt; &#35;"], "<s> &lt; #")],
     "hover.number": [
         ([-1.234, ".2"], "−1.23"),
         ([3, None], "3"),
         *(([value, "+.1"], text) for value, text in {1.25: "+1.3", -1: "−1.0", 0: "+0.0"}.items()),
-    ],
-    # a place of the app is one that a browser opens
-    "app.placeOf": [
-        (["https://example.invalid/base/"], "https://example.invalid/base"),
-        (["http://user:word@localhost:1/?a#b"], "http://localhost:1"),
-        (["example.invalid"], "http://example.invalid"),
-        (["LOCALHOST:8501"], "http://localhost:8501"),
-        *(
-            ([text], None)
-            for text in ("", "javascript:alert(1)", "data:text/html,x", "file:///etc", "http://", "a b")
-        ),
     ],
     "place.written": [([PLACE, {"cross": [2, 4]}], "#step=7&source=3&cross=3.5")],
     "place.placeIn": [

@@ -7,8 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 from explorer.app.address import State
-from explorer.app.address.parameters import as_params
-from explorer.app.address.state import changed
 from explorer.app.maps.looking import lacking
 from explorer.app.server import examples, runs
 from explorer.app.server.view import View
@@ -20,7 +18,6 @@ from explorer.linked.living.page import written
 def living_page(
     opened: View,  # the sentence, with its whole trace
     now: State,  # whose heads and cursor the page opens at
-    app: str = "",  # where this app runs
 ) -> bytes:
     """The content of the HTML file; raises as `explorer.page`."""
     run, source = opened.translation, opened.source
@@ -41,16 +38,13 @@ def living_page(
         source.aligner if "cross" in opened.kinds else None,
         source.roles,
         opened.opening.glosses,
-        app,
-        _query(opened, now),
         languages=getattr(source, "languages", ""),
         **of_model,
     )
     beside = None
     if opened.request.changes and source.has_model:
         asked = replace(opened.request, changes=())
-        base = View(asked, runs.translate(asked, whole=True), None)
-        beside = base.translation, replace(known, query=_query(base, now))
+        beside = runs.translate(asked, whole=True), known
     at = place(opened.kinds, now)
     measures = () if now.measure == "weight" or lacking(opened, now.measure) else (now.measure,)
     explained = now.view == "why" and "decoder" in opened.kinds and not opened.request.changes
@@ -62,7 +56,6 @@ def living_pages(
     opened: View,  # the sentence that is shown
     now: State,
     sentences: Sequence[str],  # of the text, it among them
-    app: str = "",  # where this app runs
 ) -> bytes:
     """A ZIP file with a living page of each sentence, and an index of them."""
     file, listed = io.BytesIO(), dict[int, tuple[str, str]]()
@@ -75,23 +68,10 @@ def living_pages(
                 run = runs.translate(asked, whole=True)
                 each = View(asked, run, examples.example_of(opened.source, text))
                 view = replace(view, step=each.opening.step)
-            folder.writestr(f"{number}.html", living_page(each, view, app))
+            folder.writestr(f"{number}.html", living_page(each, view))
             listed[number] = text, each.translation.text
         folder.writestr("index.html", index(listed))
     return file.getvalue()
-
-
-def _query(opened: View, now: State) -> dict[str, str]:
-    """What an address says of the run itself."""
-    asked, run = opened.request, opened.translation
-    told: dict[str, Any] = {n: getattr(now, n) for n in ("language", "temperature", "top_k", "top_p")}
-    told |= {"model": asked.model, "decode": asked.decode, "target": asked.target, "changes": asked.changes}
-    told |= (
-        {"text": asked.text, "sentence": examples.whole(asked.text)}
-        if run.prompt is None
-        else {"prompt": run.prompt}
-    )
-    return as_params(changed(State(), **told))
 
 
 def place(kinds: tuple[str, ...], now: State) -> str:

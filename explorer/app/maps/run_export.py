@@ -13,7 +13,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 import transformer
-from explorer.app.address import State, session, sitemap
+from explorer.app.address import State, session
 from explorer.app.address.kinds import AS_ONE, BEAM, SAMPLE
 from explorer.app.controls import Picture, part
 from explorer.app.controls.export import file_name, offer, popover
@@ -124,14 +124,10 @@ def _run(opened: View, now: State) -> None:
         known = opened.source.has_model
         model = opened.source.translator().model if known else None
         files["NPZ"] = "npz", "application/octet-stream", lambda: trace_file(run, model)
-    # the address of this app, as the visitor's browser calls it, while the page runs: a file is made later
-    url = (st.context.url or "").rstrip("/")
-    above, _, last = url.rpartition("/")
-    app = above if last in sitemap.PAGES else url
-    files["Living page"] = "html", "text/html", lambda: living_page(opened, now, app)
+    files["Living page"] = "html", "text/html", lambda: living_page(opened, now)
     sentences = examples.passage(opened.source, now).sentences[: examples.MOST_SENTENCES]
     if len(sentences) > 1 and now.sentence != AS_ONE:
-        every = partial(living_pages, opened, now, sentences, app)
+        every = partial(living_pages, opened, now, sentences)
         files[f"All {len(sentences)} sentences"] = "zip", "application/zip", every
     path, translates = opened.source.path, False
     if path is not None and opened.source.has_model and run.source_tokens:

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -21,8 +21,6 @@ from explorer.linked.view.home import LARGEST, head_map
 from explorer.linked.view.strips import followed
 from transformer.config import AttentionKind, Head
 from transformer.run import Translation
-from transformer.text import words
-from transformer.view import HeadMap
 
 SCORED, FINE, WHOLE, MOST = 32, 128, 256, 1024
 """Most tokens a side of a run whose page holds scores before the mask, which take more room than all else;
@@ -71,9 +69,9 @@ class AttentionMaps:
                 figure["data"][0]["hovertemplate"] = figure["data"][0]["hovertemplate"].replace(
                     ":.3f", ":.2f"
                 )
-            told: dict[str, Any] = {"off": False, **found, "acts": ["png", "svg"], "figure": to_json(figure)}
+            told: dict[str, Any] = {"off": False, **found, "acts": ["save"], "figure": to_json(figure)}
             if longest > WHOLE:
-                told |= {"acts": ["png"], "choice": {**told["choice"], "only": self.whole}}
+                told["choice"] = {**told["choice"], "only": self.whole}
             return told
 
         shared = feed(self.whole[0])
@@ -88,9 +86,6 @@ class AttentionMaps:
             "shared": shared,
             "own": [[own.get((layer, head)) for head in range(heads)] for layer in range(layers)],
         }
-        one = views[self.whole[0]].mask
-        if longest <= FINE and all((each.mask == one).all() for each in views.values()):
-            self.values["readings"] = readings(run.map(kind, 0, 0), map_of)
         read = (views.get(at) or run.map(kind, *at) for at in every)  # one at a time: a long run is large
         tiles = [Tile.of(each.weights, each.mask) for each in read]
         if longest > WHOLE:
@@ -137,43 +132,3 @@ class AttentionMaps:
             "caption": f"each tile is a head: queries down, keys across, {colour_note('linear')} · {pooled}"
             f"{badge['text']} · {opens}",
         }
-
-
-READINGS = {
-    "words": Reading(words=True),
-    "special": Reading(hide_special=True),
-    "words special": Reading(words=True, hide_special=True),
-}
-"""The ways of reading, by the switches that are on."""
-_OF_A_HEAD = {"sentences", "notes", "alt", "choice", "acts", "figure"}
-_SUMMED = " · summed here from weights with three decimals"
-
-
-def readings(view: HeadMap, feed: Callable[[ReadView], Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """For each reading with maps of its own, what its feeds have in place of those as recorded."""
-    plain = feed(read_view(view, Reading()))
-    known, found = [plain["spans"]], {}
-    for name, reading in READINGS.items():
-        read = read_view(view, reading)
-        own = feed(read)
-        if own["spans"] in known:
-            continue
-        known.append(own["spans"])
-        figure = json.loads(own["figure"])
-        figure["data"][0] |= {"z": None, "customdata": None}
-        caption = own["caption"].partition("{step}")[2]
-        if reading.words:
-            hover = figure["data"][0]["hovertemplate"]
-            figure["data"][0]["hovertemplate"] = hover.replace(":.3f", ":.2f")
-            caption += _SUMMED
-        changed = {key: value for key, value in own.items() if value != plain[key] and key not in _OF_A_HEAD}
-        found[name] = {
-            "feed": changed,
-            "figure": to_json(figure),
-            "caption": caption,
-            "words": reading.words,
-            "openings": [each[:2] for each in own["sentences"]],
-            "keys": [captions.quote(token) for token in read.key_tokens],
-            "special": {i: token for i, token in enumerate(read.key_tokens) if words.is_special(token)},
-        }
-    return found

@@ -1,4 +1,4 @@
-"""What a page knows of a model beyond one of its runs, what it measures with it, and the run's address."""
+"""What a page knows of a model beyond one of its runs, and what it measures with it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlencode
 
 import numpy as np
 
@@ -23,7 +22,6 @@ from explorer.lenses.words.reading import Reading, ReadView, read_view
 from explorer.linked.living import packed
 from explorer.linked.view.strips import Example, Gloss, read_examples
 from transformer.config import Head, TransformerConfig
-from transformer.interventions import write_text
 from transformer.run import Translation
 from transformer.storage.description import EXAMPLES_FILE
 from transformer.storage.files import CheckpointError
@@ -45,8 +43,6 @@ class Known:
     roles: Roles = field(default_factory=dict)  # of every head, by kind and layer
     # source words under target words of one run, as in `strips_feed`; None for those of the aligner
     glosses: Mapping[int, Gloss] | None = None
-    app: str = ""  # where the app runs, if that is known
-    query: Mapping[str, str] | None = None  # as in `address`
     measure: Measure | None = None  # what puts a measure in the place of weights
     why: Why | None = None  # what says why a token was written
     languages: str = ""  # of the model, such as "English → German"
@@ -79,25 +75,6 @@ class Known:
             return found
         measuring = Measuring(model)
         return replace(found, measure=measuring.map, why=measuring.why)
-
-
-LONGEST = 4_000
-"""Most characters of an address: proxies cut longer ones."""
-
-
-def address(run: Translation, app: str = "", query: Mapping[str, str] | None = None) -> dict[str, Any] | None:
-    """Page and parameters that open a run, a sample as a given translation; None if they are too long."""
-    if query is None:
-        decoded = run.method == "greedy" or run.method.startswith("beam-")
-        prompted = run.prompt is not None
-        given, output = ("prompt", "prompt") if prompted else ("text", "target")
-        texts = {given: run.prompt or "" if prompted else run.source_text}
-        query = {"model": run.model, **texts, **({"decode": run.method} if decoded else {output: run.text})}
-        if run.interventions:
-            query = {**query, "changes": write_text(run.interventions)}
-    if len(urlencode(query, errors="replace")) > LONGEST:
-        return None
-    return {"at": app, "page": "language_model" * (run.prompt is not None), "query": query}
 
 
 Measure = Callable[[Translation, str, HeadMap], HeadMap]

@@ -19,7 +19,7 @@ from explorer.lenses.words.alignment import Aligner
 from explorer.linked.living import packed, scripts
 from explorer.linked.living.beside import in_words, told_apart, unchanged
 from explorer.linked.living.kinds import MOST, SCORED, WHOLE, AttentionMaps
-from explorer.linked.living.known import Known, address, why_not
+from explorer.linked.living.known import Known, why_not
 from explorer.linked.view.home import HOME, TOUR, next_feed
 from explorer.linked.view.strips import SIDES, claim_step, glossed, meant, strips_feed, tell
 from transformer.config import Head
@@ -157,7 +157,6 @@ def side(
     spec = {"view": f"{HOME.view}{number}", **pair}
     values = {
         **_content(run, known, kinds, spec),
-        "app": address(run, known.app, known.query),
         "said": said,
         "kinds": {name: kind.values for name, kind in kinds.items()},
     }

@@ -6,9 +6,9 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path, PurePosixPath
 
 ENTRY = "living-1/living.js"
-REPLACED = {"linked_view-7/library.js": "living-1/library.js"}
+REPLACED = {"linked_view-7/library.js": "living-1/drawing.js"}
 """What fetches plotly.js in the app draws on a canvas in a file."""
-STYLES = ("linked_view-7/view.css", "page-2/slots.css", "living-1/living.css")
+STYLES = ("linked_view-7/view.css", "living-1/living.css")
 _IMPORT = re.compile(r'^import \{([^}]*)\} from "(\.[^"]*)";$', re.M)
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|class|const) ([A-Za-z_$][\w$]*))", re.M)
 _LEFT = re.compile(r"^\s*(?:import|export)\b.*$|\bimport\s*[.(].*$", re.M)

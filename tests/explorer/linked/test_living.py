@@ -17,13 +17,10 @@ from living_pages import Opened
 from random_models import random_language_model
 
 from explorer import PageError, page, show
-from explorer.app.address.parameters import parse
-from explorer.app.address.state import State
 from explorer.figures.maps.heatmap import levels, pool
 from explorer.lenses.words.reading import Reading, read_view
 from explorer.linked.living.beside import in_words, told_apart, unchanged
 from explorer.linked.living.kinds import FINE, SCORED, WHOLE
-from explorer.linked.living.known import address
 from explorer.linked.living.packed import CellError, cells, scores
 from explorer.linked.living.page import POLICY
 from explorer.linked.living.scripts import script, style
@@ -88,7 +85,7 @@ def agrees(opened: Opened, run: Translation, kind: str, head: tuple[int, int]) -
     figure = json.loads(expected["figure"])
     assert figure["data"][0]["z"]["shape"] == ", ".join(map(str, view.weights.shape))
     figure["data"][0] |= {"z": None, "customdata": None}
-    assert opened.feed(kind, *head) == {"off": False, **expected, "acts": ["png", "svg"], "figure": figure}
+    assert opened.feed(kind, *head) == {"off": False, **expected, "acts": ["save"], "figure": figure}
 
 
 @pytest.mark.parametrize("text", [TEXT, "He lives in a big white house."])
@@ -328,29 +325,6 @@ def test_runs_are_told_apart_by_what_differs_and_a_change_names_the_word_behind_
     token = run.source_tokens[1].removeprefix("▁")
     assert f"source token 2, “{token}”, is hidden" in in_words(do.hide(1), run)
     assert in_words(do.hide(1)) == str(do.hide(1))
-
-
-# --- the address of a run -----------------------------------------------------------------------------------
-
-
-def test_the_app_reads_the_run_in_its_address(translator: Translator):
-    model, forced = translator, translator.force("one", "two three")
-    drawn = model.translate("one", sample=Sampling(seed=7), max_length=4)
-    states = {
-        model.translate("one & two #3", max_length=4): State(text="one & two #3"),
-        model.translate("one", beam_size=3, max_length=4): State(text="one", decode="beam-3"),
-        forced: State(text="one", target=forced.text),
-        drawn: State(text="one", target=drawn.text),
-        model.translate("one", max_length=3, interventions=[OFF]): State(text="one", changes=(OFF,)),
-        writer(model).generate("one two", max_length=9): State(prompt="one two", model="writer"),
-    }
-    for run, state in states.items():
-        found = address(run)
-        assert found is not None
-        assert (found["at"], found["page"]) == ("", "language_model" if state.prompt else "")
-        parsed = parse({name: [value] for name, value in found["query"].items()})
-        assert parsed == (replace(state, model=state.model or model.name), [])
-    assert address(model.force("one " * 1000, "two")) is None
 
 
 # --- why ----------------------------------------------------------------------------------------------------
