@@ -14,6 +14,9 @@ import pytest
 ROOT = Path(__file__).parents[1]
 TEXTS = [path.read_text() for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))]
 SNIPPETS = sorted({code for text in TEXTS for code in re.findall(r"(?ms)^```python\n(.*?)^```", text)})
+LINKS = sorted(
+    set(re.findall(r"\[([\w-]+)\]\((\.\./[\w./]+\.py)\)", (ROOT / "docs" / "architecture.md").read_text()))
+)
 MODEL = ROOT / "assets" / "models" / "en-de"
 
 
@@ -34,6 +37,12 @@ def test_every_file_that_the_texts_link_to_is_there() -> None:
     for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")):
         for link in re.findall(r"\]\((?!https?:|#)([^)#]+)", path.read_text()):
             assert (path.parent / link).exists(), (path, link)
+
+
+@pytest.mark.parametrize(("name", "file"), LINKS)
+def test_a_name_of_the_architecture_is_where_it_says(name: str, file: str) -> None:
+    path = (ROOT / "docs" / file).resolve()
+    assert path.stem == name or re.search(rf"^(?:(?:class|def) )?{name}\b", path.read_text(), re.MULTILINE)
 
 
 def test_ci_installs_nothing_that_the_section_on_tests_does_not_name() -> None:

@@ -168,3 +168,21 @@ def test_every_public_name_is_the_one_of_its_module_and_that_of_type_checkers():
     homes = {name: getattr(value, "__module__", "transformer") for name, value in found.items()}
     assert homes == told
     assert sorted(told) == sorted(transformer.__all__)
+
+
+SLEEPS = {"sleep", "wait_for_timeout"}
+"""Calls that do nothing but wait: too short on a busy machine, and too long on every other."""
+
+
+def sleeps(source: str) -> list[int]:
+    """Lines that call one of them."""
+    calls = (node for node in ast.walk(parse(source)) if isinstance(node, ast.Call))
+    return [
+        call.lineno for call in calls if getattr(call.func, "attr", getattr(call.func, "id", "")) in SLEEPS
+    ]
+
+
+def test_no_test_sleeps():
+    assert not {path.name: sleeps(path.read_text()) for path in files("tests") if sleeps(path.read_text())}
+    for call in ("time.sleep(1)", "sleep(1)", "page.wait_for_timeout(5)", "await a.sleep(0)"):
+        assert sleeps(f"async def test():\n    {call}") == [2]

@@ -78,25 +78,3 @@ def test_a_run_is_exported_and_opened_again_without_its_model(visitor: Visitor, 
     visitor.page.locator(".st-key-menu summary", has_text="Research").click()
     visitor.page.locator(".st-key-menu").get_by_role("link", name="Open a file").click()
     visitor.page.get_by_role("link", name="Run it again").wait_for(timeout=PATIENCE)
-
-
-def test_a_figure_for_a_paper_is_shown_and_arrives_under_the_name_of_the_sentence(
-    visitor: Visitor, tmp_path: Path
-) -> None:
-    case = CASES["reverse"]
-    visitor.open("cross_attention", **case_link("reverse", step="2", cross="1.1"))
-    box = popover(visitor)
-    box.get_by_text("a figure for a paper").click()
-    for file, begin in (("PDF", b"%PDF"), ("SVG", b"<?xml")):
-        box.get_by_role("radio", name=file, exact=True).click()
-        box.get_by_role("button", name=f"Save {file}", exact=True).wait_for(timeout=PATIENCE)
-        saved = download(visitor, box, f"Save {file}", tmp_path)
-        assert saved.read_bytes().startswith(begin)
-        assert saved.name == f"{case.sentence.replace(' ', '-').lower()}-cross-l1-h1.{file.lower()}"
-    figure = box.locator("img").first
-    figure.wait_for(timeout=PATIENCE)
-    assert case.translation.split()[0] in figure.get_attribute("alt")
-    svg = saved.read_text()
-    for text in (*case.translation.split(), "Cross-attention", case.sentence, "cross=1.1"):
-        assert text in svg, text
-    assert "<image" not in svg

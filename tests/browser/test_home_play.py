@@ -104,15 +104,6 @@ def test_presenting_shows_the_view_alone_and_is_in_the_address(newcomer: Callabl
     assert other.page.locator(".lv-cell:visible").count() == 1
 
 
-def test_a_page_with_a_map_of_its_own_presents_as_its_address_says(visitor: Visitor) -> None:
-    visitor.open("beam_search", **case_link("copy"), present="yes")
-    visitor.page.locator(".lv-present").wait_for(timeout=PATIENCE)
-    assert visitor.page.get_by_role("button", name="Leave").is_visible()
-    visitor.open("inside_a_head", **case_link("copy"), present="yes")
-    visitor.page.get_by_role("button", name="Present").wait_for(state="hidden", timeout=PATIENCE)
-    assert visitor.page.locator(".lv-present").count() == 0
-
-
 @pytest.mark.parametrize("page", ["", "cross_attention"])
 def test_a_presented_map_fills_the_height_with_labels_twice_as_large(visitor: Visitor, page: str) -> None:
     visitor.open(page, **case_link("copy", step="2"))

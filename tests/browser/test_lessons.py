@@ -122,16 +122,6 @@ def test_an_answer_moves_no_map_and_lets_the_view_speak(visitor: Visitor) -> Non
     assert re.search(r"\d\.\d", visitor.hover_text("cross", 0, 0))
 
 
-def test_a_link_of_a_lesson_holds_the_place_in_a_new_tab(visitor: Visitor) -> None:
-    visitor.open(**case_link("copy", step="2", scale="sqrt", lesson="masks.2"))
-    link = visitor.page.locator(".st-key-lesson-next a")
-    link.hover()
-    href = link.get_attribute("href")
-    assert href.startswith("masks?")
-    assert {"step=2", "mask=zero", "lesson=masks.3", "model=copy"} <= set(href.split("?")[1].split("&"))
-    assert "scale" not in href
-
-
 def test_a_query_is_built_and_graded_without_a_jump_and_opens_again(visitor: Visitor) -> None:
     view = {"model": "en-pt", "section": "build", "goal": "copy", "two": "1.5", "lesson": "copy.4"}
     page = visitor.page

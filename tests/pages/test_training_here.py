@@ -83,17 +83,6 @@ def test_a_run_is_started_watched_stopped_and_kept(shop: Workshop, own_models: P
     run("pages/cross_attention.py", model="letters", text=kept_source)
 
 
-def test_a_run_that_has_ended_can_be_kept_under_a_good_name_only(shop: Workshop, own_models: Path) -> None:
-    shop.run = TrainingRun(Plan())
-    shop.run.directory.symlink_to((own_models / "random").resolve())
-    at = opened()
-    assert "Stopped, and saved after its last step" in words(at).replace("\\", "")
-    at.text_input(key="here.name").set_value("../x")
-    button(at, "Keep").click().run()
-    assert "A name has 1 to 40 letters" in said(at).replace("\\", "")
-    assert shop.run is not None
-
-
 def test_a_run_that_left_nothing_and_a_server_that_is_switched_off_say_so(
     shop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
