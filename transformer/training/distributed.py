@@ -102,11 +102,6 @@ class Workers:
                 raise
             raise JobError("Another process of the job has ended; this one stops, too.") from error
 
-    def part_random(self, seed: int) -> None:
-        """Gives each process after the first a random stream of its own, for dropout."""
-        if not self.first:
-            torch.manual_seed(seed + 1_000_003 * self.rank)
-
 
 ALONE = Workers()
 
