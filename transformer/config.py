@@ -212,11 +212,6 @@ class ModelConfig:
         return self.head_width or self.d_model // self.n_heads
 
     @property
-    def heads_width(self) -> int:
-        """Width of all heads of a layer side by side, which W^O reads."""
-        return self.n_heads * self.d_head
-
-    @property
     def placement(self) -> str:
         """Where LayerNorm stands: "pre" or "post"; "none" for a model without sub-layers, which has none."""
         return self.norm if any(stack.sublayers for stack in self.stacks.values()) else "none"
