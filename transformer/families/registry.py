@@ -44,11 +44,6 @@ def family_of(path: str | Path) -> Family | None:
     return next((family for family in FAMILIES if kind in family.types), None)
 
 
-def is_model(path: Path) -> bool:
-    """True if a directory seems to hold a model, damaged or not."""
-    return path.is_dir() and (path / CONFIG_FILE).is_file()
-
-
 def config_in(path: Path) -> ModelConfig:
     """The config of a model, read without its weights; CheckpointError if the package cannot open it."""
     family, file = family_of(path), path / CONFIG_FILE

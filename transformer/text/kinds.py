@@ -120,7 +120,9 @@ def check_fields(of: Any) -> None:
     owner: Any = type(of)
     for name, each in _declared_fields(owner).items():
         value = getattr(of, name)
-        if not isinstance(value, int | float) and isinstance(value, Real):  # NumPy's, which JSON does not know
+        if not isinstance(value, int | float) and isinstance(
+            value, Real
+        ):  # NumPy's, which JSON does not know
             value = int(value) if isinstance(value, Integral) else float(value)
         object.__setattr__(of, name, value)
         if each.many:
