@@ -46,29 +46,26 @@ def attention(
         translation = translator.force(text, target)
     warn(translation.notes)
     view = translation.head(kind, layer - 1, head - 1)
-    if output is not None:
-        values = _view_values(view)
+    if output is None and not model.json:
+        print(_table(translation, view))
+        return 0
+    names = ("layer", "head", "query_tokens", "predicted_tokens", "key_tokens")
+    scores, weights = (np.round(each.astype(float), 6).tolist() for each in (view.scores, view.weights))
+    values: Json = {"kind": view.kind.value} | {name: getattr(view, name) for name in names}
+    values |= {"scores": scores, "mask": view.mask.tolist(), "weights": weights}
+    values |= {"audit_passed": view.audit.passed}
+    if output is None:
+        model.write(translator, values, "")
+        return 0
+    if output.suffix == ".json":
+        write_atomically(output, json.dumps(values, ensure_ascii=False).encode())
+    else:
         arrays = {name: np.array(values[name]) for name in ("kind", "layer", "head")}
         arrays |= {name: np.array(values[name] or (), str) for name in values if name.endswith("_tokens")}
         arrays |= {name: getattr(view, name) for name in ("scores", "mask", "weights")}
-        if output.suffix == ".json":
-            write_atomically(output, json.dumps(values, ensure_ascii=False).encode())
-        else:
-            write_arrays(output, arrays)
-        print(f"Wrote {output}.", file=sys.stderr)
-    elif model.json:
-        model.write(translator, _view_values(view), "")
-    else:
-        print(_table(translation, view))
+        write_arrays(output, arrays)
+    print(f"Wrote {output}.", file=sys.stderr)
     return 0
-
-
-def _view_values(view: HeadView) -> Json:
-    names = ("layer", "head", "query_tokens", "predicted_tokens", "key_tokens")
-    scores, weights = (np.round(each.astype(float), 6).tolist() for each in (view.scores, view.weights))
-    values = {"kind": view.kind.value} | {name: getattr(view, name) for name in names}
-    values |= {"scores": scores, "mask": view.mask.tolist(), "weights": weights}
-    return values | {"audit_passed": view.audit.passed}
 
 
 def _table(translation: Translation, view: HeadView) -> str:

@@ -38,12 +38,6 @@ class Description:
     heads: dict[str, Any] | None  # head statistics (`heads.json`), or None
 
 
-def describe(directory: Path) -> Description:
-    """Config and heads of a model directory; CheckpointError if the config is damaged."""
-    config = read_config(directory)
-    return Description(config, read_heads(directory, config)[0])
-
-
 def read_heads(directory: Path, config: ModelConfig) -> tuple[dict[str, Any] | None, tuple[str, ...]]:
     """The content of `heads.json`, or None; and a note if the file is damaged, which ends no model."""
     if not (directory / HEADS_FILE).exists():

@@ -12,7 +12,7 @@ NCCL on GPUs). Without dropout they make the same steps as one process with N ti
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -87,10 +87,6 @@ class Workers:
             return module
         devices = [torch.device(self.device)] if torch.device(self.device).type == "cuda" else None
         return DistributedDataParallel(module, devices, forward_sync_buffers=False)
-
-    def local(self, module: nn.Module) -> AbstractContextManager[None]:
-        """A context in which gradients are added up in this process only."""
-        return module.no_sync() if isinstance(module, DistributedDataParallel) else nullcontext()
 
     @contextmanager
     def together(self) -> Iterator[None]:

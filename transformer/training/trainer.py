@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
 
 from transformer.layers import Layer
 from transformer.model import EncoderDecoder
@@ -192,8 +193,9 @@ class Trainer:
             self._graphs[batch.shape] = recorded
             if recorded is not None:
                 return recorded(batch, scale)
-        with nullcontext() if last else self.workers.local(self._loss):
-            loss: Tensor = self._loss(batch) * scale
+        summed = self._loss
+        with summed.no_sync() if isinstance(summed, DistributedDataParallel) and not last else nullcontext():
+            loss: Tensor = summed(batch) * scale
             torch.autograd.backward(loss)
         return loss.detach()
 
