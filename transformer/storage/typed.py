@@ -31,10 +31,20 @@ def typed(kind: type[T], value: Any, place: str = "the file") -> T:
     origin: Any = get_origin(kind) or kind
     inner, result = get_args(kind), value
     if origin in (Union, UnionType):
-        (known,) = (each for each in inner if each is not NoneType)
-        result = None if value is None else typed(known, value, place)
+        (one,) = (each for each in inner if each is not NoneType)
+        result = None if value is None else typed(one, value, place)
     elif is_dataclass(origin):
-        result = _fields(origin, _checked(value, dict, place), place)
+        make: Any = origin
+        hints, values, known = _hints(make), _checked(value, dict, place), dict[str, Any]()
+        for each in fields(make):
+            if each.name in values:
+                known[each.name] = typed(hints[each.name], values[each.name], f"{each.name} of {place}")
+            elif each.default is MISSING and each.default_factory is MISSING:
+                raise ValueError(f"There is no {each.name} in {place}.")
+        try:
+            result = make(**known)
+        except ValueError as error:
+            raise ValueError(f"In {place}: {error}") from error
     elif origin in (dict, Mapping):
         mapping = _checked(value, dict, place)
         result = {name: typed(inner[1], each, f"{name} of {place}") for name, each in mapping.items()}
@@ -54,16 +64,3 @@ def _checked(value: Any, kind: type[T], place: str) -> T:
     if not isinstance(value, kind):
         raise ValueError(f"{value!r:.40} in {place} is no {kind.__name__}.")
     return value
-
-
-def _fields(kind: Any, values: Mapping[str, Any], place: str) -> Any:
-    hints, given = _hints(kind), {}
-    for each in fields(kind):
-        if each.name in values:
-            given[each.name] = typed(hints[each.name], values[each.name], f"{each.name} of {place}")
-        elif each.default is MISSING and each.default_factory is MISSING:
-            raise ValueError(f"There is no {each.name} in {place}.")
-    try:
-        return kind(**given)
-    except ValueError as error:
-        raise ValueError(f"In {place}: {error}") from error
