@@ -218,13 +218,10 @@ class LayerCache:
         if not self.grows and len(self._buffers[0]) == 1:
             key, value = (buffer.expand(len(rows), -1, -1, -1) for buffer in self._buffers)
         else:
-            key, value = (self._selected(buffer, rows) for buffer in self._buffers)
+            key, value = (buffer.new_empty(len(rows), *buffer.shape[1:]) for buffer in self._buffers)
+            for buffer, selected in zip(self._buffers, (key, value), strict=True):
+                torch.index_select(buffer[:, :, : self.length], 0, rows, out=selected[:, :, : self.length])
         self._buffers = key, value
-
-    def _selected(self, buffer: Tensor, rows: Tensor) -> Tensor:
-        selected = buffer.new_empty(len(rows), *buffer.shape[1:])
-        torch.index_select(buffer[:, :, : self.length], 0, rows, out=selected[:, :, : self.length])
-        return selected
 
 
 class Cache:
@@ -276,7 +273,7 @@ class MultiHeadAttention(Attention):
         site = config.sites[kind]
         self.kind, self.layer, self.n_heads = kind, layer, config.n_heads
         self.name, self.score = site.sublayer(layer).path, ScoreRule(site.score)
-        width, heads = config.d_model, config.heads_width
+        width, heads = config.d_model, config.n_heads * config.d_head
         self.q_proj = nn.Linear(width, heads, config.biases)
         self.k_proj = nn.Linear(width, heads, config.biases)
         self.v_proj = nn.Linear(width, heads, config.biases)

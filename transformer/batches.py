@@ -153,17 +153,13 @@ def run_batch(translator: Translator, texts: Sequence[str]) -> tuple[Translation
     for row, (request, output) in enumerate(zip(wanted, outputs, strict=True)):
         own = passed[row, : len(output.token_ids)], hooks
         run = request.replayed(output.token_ids, output.log_probs, "greedy", own, row)
-        runs.append(_padded(run, lengths, translator.config.pad_id))
+        tokens = dict[str, TokenTrace]()
+        for side, each in run.trace.tokens.items():  # filled up to the lengths of the batch
+            more = lengths[side] - len(each.ids)
+            ids, pieces = (*each.ids, *[request.config.pad_id] * more), (*each.pieces, *[PAD] * more)
+            tokens[side] = replace(each, ids=ids, pieces=pieces)
+        source, read, written = (tokens[side].pieces for side in lengths)
+        labels = {"source_tokens": source, "decoder_input_tokens": read, "target_tokens": written}
+        trace = replace(run.trace, tokens=tokens)
+        runs.append(replace(run, attention=trace, **labels))  # type: ignore[arg-type]
     return tuple(runs)
-
-
-def _padded(run: Translation, lengths: dict[str, int], pad_id: int) -> Translation:
-    """A run whose tokens are filled up to the lengths of a batch."""
-    assert run.attention is not None
-    tokens = dict[str, TokenTrace]()
-    for side, own in run.attention.tokens.items():
-        more = lengths[side] - len(own.ids)
-        tokens[side] = replace(own, ids=(*own.ids, *[pad_id] * more), pieces=(*own.pieces, *[PAD] * more))
-    source, read, written = (tokens[side].pieces for side in lengths)
-    labels = {"source_tokens": source, "decoder_input_tokens": read, "target_tokens": written}
-    return replace(run, attention=replace(run.attention, tokens=tokens), **labels)  # type: ignore[arg-type]

@@ -58,17 +58,14 @@ class Stack:
     n_layers: int
     sublayers: tuple[SublayerName, ...]
 
-    def sublayer(self, layer: int, name: SublayerName) -> Sublayer:
-        """One sub-layer of a layer, from 0."""
-        return Sublayer(self.side, layer, name)
-
     def passed(self) -> tuple[Sublayer, ...]:
         """Every sub-layer, in the order in which the residual stream passes them."""
-        return tuple(self.sublayer(layer, name) for layer in range(self.n_layers) for name in self.sublayers)
+        layers = range(self.n_layers)
+        return tuple(Sublayer(self.side, layer, name) for layer in layers for name in self.sublayers)
 
     def ends(self) -> tuple[Sublayer, ...]:
         """The last sub-layer of every layer."""
-        return tuple(self.sublayer(layer, self.sublayers[-1]) for layer in range(self.n_layers))
+        return tuple(Sublayer(self.side, layer, self.sublayers[-1]) for layer in range(self.n_layers))
 
     def after(self, sublayer: Sublayer) -> Sublayer | None:
         """The sub-layer that the stream passes next; None after the last."""
@@ -210,11 +207,6 @@ class ModelConfig:
     def d_head(self) -> int:
         """Width of one head, d_k = d_v = d_model / n_heads, or what the config says instead."""
         return self.head_width or self.d_model // self.n_heads
-
-    @property
-    def heads_width(self) -> int:
-        """Width of all heads of a layer side by side, which W^O reads."""
-        return self.n_heads * self.d_head
 
     @property
     def placement(self) -> str:

@@ -107,12 +107,11 @@ def alibi_slopes(n_heads: int) -> Tensor:
     2^(−8/n), 2^(−16/n), … if the number of heads n is a power of two; otherwise the slopes of the next lower
     power of two, then every other slope of the next higher one.
     """
-
-    def geometric(count: int) -> Tensor:
-        return 2.0 ** (-8 / count * torch.arange(1, count + 1, dtype=torch.float64))
-
     below = 2 ** int(math.log2(n_heads))
-    return torch.cat([geometric(below), geometric(2 * below)[0::2][: n_heads - below]])
+    lower, higher = (
+        2.0 ** (-8 / count * torch.arange(1, count + 1, dtype=torch.float64)) for count in (below, 2 * below)
+    )
+    return torch.cat([lower, higher[0::2][: n_heads - below]])
 
 
 def t5_buckets(distances: Tensor, *, causal: bool, buckets: int = 32, max_distance: int = 128) -> Tensor:
@@ -122,17 +121,12 @@ def t5_buckets(distances: Tensor, *, causal: bool, buckets: int = 32, max_distan
     last one. ``causal`` gives all buckets to keys before the query (later keys share the query's own, 0);
     otherwise one half is for keys up to the query, the other for keys after it.
     """
-    if causal:
-        return _bucket(-distances.clamp(max=0), buckets, max_distance)
-    half = buckets // 2
-    return _bucket(distances.abs(), half, max_distance) + half * (distances > 0).long()
-
-
-def _bucket(distances: Tensor, buckets: int, max_distance: int) -> Tensor:
-    exact = buckets // 2
-    ratio = (distances.double().clamp(min=exact) / exact).log() / math.log(max_distance / exact)
+    buckets = buckets if causal else buckets // 2
+    start = 0 if causal else buckets * (distances > 0).long()
+    away, exact = -distances.clamp(max=0) if causal else distances.abs(), buckets // 2
+    ratio = (away.double().clamp(min=exact) / exact).log() / math.log(max_distance / exact)
     far = exact + (ratio * (buckets - exact) + 1e-9).long()  # so that a bucket's edge falls into that bucket
-    return torch.where(distances < exact, distances, far.clamp(max=buckets - 1))
+    return start + torch.where(away < exact, away, far.clamp(max=buckets - 1))
 
 
 class PositionalEncoding(nn.Module):
@@ -167,8 +161,11 @@ class PositionalEncoding(nn.Module):
         """Draws the initial values of learned tables."""
 
     def added(self, length: int, first: int = 0) -> Tensor | None:
-        """(length, d_model) table for positions from ``first`` on, or None; ValueError beyond the last."""
-        return None
+        """(length, d_model) of its table, from position ``first`` on, or None; ValueError beyond the last."""
+        table: Tensor | None = getattr(self, "table", None)
+        if table is not None:
+            self.check(length, first)
+        return None if table is None else table[first : first + length]
 
     def rotate(self, x: Tensor, first: int = 0) -> Tensor:
         """Queries or keys (batch, heads, length, d_head), rotated by their positions; errors as ``added``."""
@@ -210,10 +207,6 @@ class Sinusoidal(PositionalEncoding):
             table = torch.cat([table[:, 0::2], table[:, 1::2]], dim=1)
         self.register_buffer("table", table, persistent=False)
 
-    def added(self, length: int, first: int = 0) -> Tensor:
-        self.check(length, first)
-        return self.table[first : first + length]
-
 
 class Learned(PositionalEncoding):
     """One learned vector per position, e = w + p (Gehring et al. 2017, section 3.1)."""
@@ -223,10 +216,6 @@ class Learned(PositionalEncoding):
 
     def initialise(self) -> None:
         nn.init.normal_(self.table, std=LEARNED_STD)
-
-    def added(self, length: int, first: int = 0) -> Tensor:
-        self.check(length, first)
-        return self.table[first : first + length]
 
 
 class RelativeKeys(PositionalEncoding):
@@ -322,20 +311,18 @@ def sinusoidal_table(
     inclusive: bool = False,  # whether the last pair has this wavelength; otherwise the pair after it would
 ) -> Tensor:
     """(length, d_model) sinusoids of section 3.5, computed in float64."""
-    angles = _angles(length, d_model, base, d_model - 2 if inclusive else d_model)
+    angles = rotary_angles(length, d_model, base, d_model - 2 if inclusive else d_model)
     table = torch.empty(length, d_model, dtype=torch.float64)
     table[:, 0::2] = torch.sin(angles)
     table[:, 1::2] = torch.cos(angles[:, : d_model // 2])
     return table
 
 
-def rotary_angles(length: int, d_head: int, base: float = BASE) -> Tensor:
-    """(length, d_head / 2) float64: the angle by which rotary positions rotate each pair, in radians."""
-    return _angles(length, d_head, base)
+def rotary_angles(length: int, width: int, base: float = BASE, period: int | None = None) -> Tensor:
+    """(length, width / 2) float64: position × base^(−2i/period), i from 0; ``period`` is usually the width.
 
-
-def _angles(length: int, width: int, base: float, period: int | None = None) -> Tensor:
-    """(length, width / 2): position × base^(−2i/period), i from 0; ``period`` is the width unless given."""
+    By these angles rotary positions rotate each pair; sinusoids are their sines and cosines.
+    """
     positions = torch.arange(length, dtype=torch.float64)[:, None]
     even = torch.arange(0, width, 2, dtype=torch.float64)
     return positions * torch.exp(-math.log(base) * even / max(1, width if period is None else period))
@@ -353,7 +340,7 @@ def shift_matrix(
     """
     if d_model % 2:
         raise ValueError(f"d_model is {d_model}; sines and cosines come in pairs, so it must be even.")
-    angles = offset * _angles(2, d_model, base)[1]
+    angles = offset * rotary_angles(2, d_model, base)[1]
     even = torch.arange(0, d_model, 2)
     matrix = torch.zeros(d_model, d_model, dtype=torch.float64)
     matrix[even, even] = matrix[even + 1, even + 1] = angles.cos()

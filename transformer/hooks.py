@@ -24,7 +24,7 @@ encoding of a stack, and LayerNorms |
 | ``….padding``, ``.bias``, ``.vector``, ``.gain``, ``.shift`` | recorded beside the place that reads them |
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -32,7 +32,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from transformer.config import ENCODINGS, ModelConfig, Side
+from transformer.config import ENCODINGS, ModelConfig
 
 HookFunction = Callable[[Tensor, int], Tensor]
 """(value, position of its first row, from 0) → a value of the same shape."""
@@ -141,20 +141,13 @@ def hook_names(config: ModelConfig) -> tuple[str, ...]:
 
     Modules have names, too (see above); only interventions put others in their places.
     """
-
-    def of_side(side: Side) -> Iterator[str]:
-        stack = config.stacks[side].passed()
-        yield f"{side}.tokens"
-        if ENCODINGS[config.positions].acts == "embeddings":
-            yield f"{side}.positions"
-        yield f"{side}.input"
-        for sublayer in stack:
+    names, adds = list[str](), ("positions",) * (ENCODINGS[config.positions].acts == "embeddings")
+    for side, stack in config.stacks.items():
+        names += [f"{side}.{part}" for part in ("tokens", *adds, "input")]
+        for sublayer in stack.passed():
             parts = ("hidden",) if sublayer.name == "feed_forward" else _ATTENDING
-            yield from (f"{sublayer.path}.{part}" for part in ("read", *parts, "output", "stream"))
-        if side == "encoder":
-            yield "encoder.output"
-
-    names = [name for side in config.stacks for name in of_side(side)]
+            names += [f"{sublayer.path}.{part}" for part in ("read", *parts, "output", "stream")]
+        names += ["encoder.output"] if side == "encoder" else []
     for site in config.sites.values():
         if not config.stacks[site.query_side].passed():
             local = ("centres",) * (getattr(config, "score", "") == "local")

@@ -101,14 +101,10 @@ class Residual(nn.Module):
         first: int = 0,
     ) -> Tensor:
         """The stream after the sub-layer, (batch, length, d_model)."""
-        if hooks is not None and hooks.in_stream:
-            return self._watched(x, apply, hooks, At(first))
-        read = self.norm(x) if self.pre_norm else x
-        total = x + self.dropout(apply(read))
-        return total if self.pre_norm else self.norm(total)
-
-    def _watched(self, x: Tensor, apply: Callable[[Tensor], Tensor], hooks: Hooks, at: At) -> Tensor:
-        norm = hooks(f"{self.name}.norm", self.norm)
+        if hooks is None or not hooks.in_stream:
+            total = x + self.dropout(apply(self.norm(x) if self.pre_norm else x))
+            return total if self.pre_norm else self.norm(total)
+        norm, at = hooks(f"{self.name}.norm", self.norm), At(first)
         read = hooks(f"{self.name}.read", norm(x) if self.pre_norm else x, at)
         total = x + self.dropout(hooks(f"{self.name}.output", apply(read), at))
         stream: Tensor = hooks(f"{self.name}.stream", total if self.pre_norm else norm(total), at)

@@ -33,12 +33,6 @@ class PieceTable(nn.Embedding):
         return super().forward(ids.masked_fill(beyond, 0)).masked_fill(beyond[..., None], 0.0)
 
 
-def piece_table(config: ModelConfig, pieces: int) -> nn.Embedding:
-    """The table of embeddings for some pieces (section 3.4)."""
-    beyond = config.pad_id == config.vocab_size or config.bos_id == config.n_target_pieces
-    return (PieceTable if beyond else nn.Embedding)(pieces, config.d_model)
-
-
 class Network(nn.Module):
     """Tables of embeddings, an output projection, and attentions that ``config.sites`` names.
 
@@ -63,6 +57,13 @@ class Network(nn.Module):
         weight = self.table("decoder").weight if self.output is None else self.output.weight
         assert isinstance(weight, Tensor)
         return weight, self.output_bias
+
+    def forward(self, *ids: Tensor, hooks: Hooks | None = None) -> Tensor:
+        """(batch, length, target pieces) logits of the next token at every position (teacher forcing).
+
+        Arguments are those of ``features``.
+        """
+        return self.logits(self.features(*ids, hooks=hooks), hooks)
 
     def logits(self, features: Tensor, hooks: Hooks | None = None, first: int = 0) -> Tensor:
         """(…, d_model) → (…, target pieces)."""
@@ -139,7 +140,8 @@ class Network(nn.Module):
 
     def new_cache(self) -> Cache:
         """An empty cache for one request."""
-        raise NotImplementedError
+        depths = {kind: site.n_layers for kind, site in self.config.sites.items()}
+        return Cache(depths.get(AttentionKind.DECODER, 0), depths.get(AttentionKind.CROSS, 0))
 
     def initialise(self) -> None:
         """Draws the initial weights: Xavier for matrices, 1/√d_model as the spread of embeddings."""
@@ -153,20 +155,11 @@ class Network(nn.Module):
 
 
 class EncoderDecoder(Network):
-    """A model that translates: an encoder's output, and a decoder that attends to it.
+    """A model that translates: an encoder's output, and a decoder that attends to it."""
 
-    Subclasses say what runs between: ``run_encoder`` and ``run_decoder``.
-    """
-
-    def run_encoder(self, x: Tensor, mask: AttentionMask, hooks: Hooks | None) -> Tensor:
-        """Inputs of the encoder (batch, source, d_model) → its output."""
-        raise NotImplementedError
-
-    def run_decoder(
-        self, x: Tensor, memory: Tensor, mask: AttentionMask, cache: Cache | None, hooks: Hooks | None
-    ) -> Tensor:
-        """Inputs of the decoder (batch, new, d_model) → its output; the mask is that of cross-attention."""
-        raise NotImplementedError
+    encoder: nn.Module  # inputs (batch, source, d_model), their mask and ``hooks=`` → its output
+    # inputs (batch, new, d_model), memory, the mask of cross-attention, cache, hooks → the decoder's output
+    run_decoder: Callable[[Tensor, Tensor, AttentionMask, Cache | None, Hooks | None], Tensor]
 
     def encode(
         self,
@@ -176,7 +169,7 @@ class EncoderDecoder(Network):
     ) -> Tensor:
         """The memory (batch, source, d_model)."""
         x = self.embed(src_ids, "encoder", 0, hooks)
-        memory = self.run_encoder(x, AttentionMask(src_padding), hooks)
+        memory: Tensor = self.encoder(x, AttentionMask(src_padding), hooks=hooks)
         return memory if hooks is None else hooks("encoder.output", memory)
 
     def decode(
@@ -198,17 +191,13 @@ class EncoderDecoder(Network):
         mask = AttentionMask(src_padding, first_query=first)
         return self.run_decoder(x, memory.to(x.dtype), mask, cache, hooks)
 
-    def forward(
+    def features(
         self,
         src_ids: Tensor,  # (batch, source) ids, padded with ``pad_id``
         tgt_ids: Tensor,  # (batch, target) decoder input, starting with ``bos_id``, padded with ``pad_id``
         hooks: Hooks | None = None,
     ) -> Tensor:
-        """(batch, target, vocab_size) logits of the next token at every position (teacher forcing)."""
-        return self.logits(self.features(src_ids, tgt_ids, hooks), hooks)
-
-    def features(self, src_ids: Tensor, tgt_ids: Tensor, hooks: Hooks | None = None) -> Tensor:
-        """The decoder's output before the projection, (batch, target, d_model); ids as in ``forward``."""
+        """The decoder's output before the projection, (batch, target, d_model)."""
         src_padding = padding_mask(src_ids, self.config.pad_id)
         memory = self.encode(src_ids, src_padding, hooks)
         return self.decode(tgt_ids, memory, src_padding, hooks=hooks)
@@ -226,25 +215,19 @@ class Transformer(EncoderDecoder):
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         self.config = config
-        self.embedding = piece_table(config, config.vocab_size)
-        self.target_embedding = (
-            None if config.shared_embeddings else piece_table(config, config.n_target_pieces)
-        )
+        beyond = config.pad_id == config.vocab_size or config.bos_id == config.n_target_pieces
+        table, pieces = PieceTable if beyond else nn.Embedding, config.n_target_pieces
+        self.embedding = table(config.vocab_size, config.d_model)
+        self.target_embedding = None if config.shared_embeddings else table(pieces, config.d_model)
         self.dropout = nn.Dropout(config.dropout)
         self.encoder = LayerStack(config, "encoder")
         self.decoder = LayerStack(config, "decoder")
-        self.output = (
-            None if config.tied_embeddings else nn.Linear(config.d_model, config.n_target_pieces, bias=False)
-        )
-        self.output_bias = nn.Parameter(torch.zeros(config.n_target_pieces)) if config.output_bias else None
+        self.output = None if config.tied_embeddings else nn.Linear(config.d_model, pieces, bias=False)
+        self.output_bias = nn.Parameter(torch.zeros(pieces)) if config.output_bias else None
         self.initialise()
         with torch.random.fork_rng(devices=[]):  # so that encodings share a seed's other draws
             self.encoder.positions.initialise()
             self.decoder.positions.initialise()
-
-    def run_encoder(self, x: Tensor, mask: AttentionMask, hooks: Hooks | None) -> Tensor:
-        output: Tensor = self.encoder(x, mask, hooks=hooks)
-        return output
 
     def run_decoder(
         self, x: Tensor, memory: Tensor, mask: AttentionMask, cache: Cache | None, hooks: Hooks | None
@@ -254,9 +237,6 @@ class Transformer(EncoderDecoder):
         if cache is not None:
             cache.advance(x.shape[1])
         return output
-
-    def new_cache(self) -> Cache:
-        return Cache(self.config.n_decoder_layers)
 
 
 class LanguageModel(Network):
@@ -281,10 +261,6 @@ class LanguageModel(Network):
         self.initialise()
         self.decoder.positions.initialise()
 
-    def forward(self, ids: Tensor, texts: Tensor | None = None, hooks: Hooks | None = None) -> Tensor:
-        """(batch, length, vocab_size) logits of the next token at every position; arguments as `features`."""
-        return self.logits(self.features(ids, texts, hooks), hooks)
-
     def features(
         self,
         ids: Tensor,  # (batch, length) ids, each text from ``bos_id`` on; with a cache, the new tokens
@@ -307,9 +283,6 @@ class LanguageModel(Network):
         if cache is not None:
             cache.advance(ids.shape[1])
         return x
-
-    def new_cache(self) -> Cache:
-        return Cache(self.config.n_layers, 0)
 
 
 def count_parameters(model: nn.Module) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Sequence
 from functools import cache
 from typing import Any, TypeVar
 
@@ -25,22 +24,15 @@ class PackedProduct:
 
     A processor's bf16 instructions take pairs of adjacent inputs. From a matrix in plain order oneDNN builds
     these pairs at every call, which takes as long as reading float32 (*measured*). Packed once, the table of
-    58,000 pieces is read 1.3 to 1.6 times as fast.
+    58,000 pieces is read 1.3 to 1.6 times as fast. With few rows and small matrices, the call itself costs
+    most: one call for queries, keys and values makes greedy search at OPUS-MT's size about 1.08 times as fast
+    (*measured*).
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None:
         self._packed = torch.ops.mkldnn._reorder_linear_weight(weight.detach().contiguous())
         self._bias = None if bias is None else bias.detach()
         self._multiply = torch.ops.mkldnn._linear_pointwise.default
-
-    @classmethod
-    def of_maps(cls, *maps: nn.Linear) -> PackedProduct:
-        """One product for maps with biases that read the same input, (…, in) → (…, out of all).
-
-        With few rows and small matrices, the call itself costs most: one call for queries, keys and values
-        makes greedy search at OPUS-MT's size about 1.08 times as fast (*measured*).
-        """
-        return cls(torch.cat([each.weight for each in maps]), _joined_bias(maps))
 
     def __call__(self, x: Tensor) -> Tensor:
         """(…, in) → (…, out)."""
@@ -91,12 +83,13 @@ def can_pack() -> bool:
 
 
 def pack(model: Network) -> None:
-    """Packs the matrices that every decoding step reads, in bfloat16: at least that of the output."""
+    """Packs the matrices that every decoding step reads, in bfloat16, after ``join_inputs``: at least that of
+    the output."""
     layers = model.decoder.layers if isinstance(model, Transformer) else ()
     for layer in layers:
         assert isinstance(layer, Layer)
         own = layer.self_attention
-        own.joined = PackedProduct.of_maps(own.q_proj, own.k_proj, own.v_proj)
+        own.joined = PackedProduct(own.joined.weight, own.joined.bias)
         own.out_proj = PackedLinear(own.out_proj.weight, own.out_proj.bias)
         assert layer.cross_attention is not None
         for module in (layer.cross_attention, layer.feed_forward):
@@ -116,19 +109,6 @@ def for_few_rows(tensor: Tensor) -> Tensor:
     return tensor.t().contiguous().t()
 
 
-def lay_out(model: nn.Module) -> None:
-    """Lays all matrices of a model out for few rows, but for those that cuDNN takes only as they are."""
-    for module in model.modules():
-        if not isinstance(module, nn.RNNBase):
-            for parameter in module.parameters(recurse=False):
-                parameter.data = for_few_rows(parameter.data)
-
-
-def _joined_bias(maps: Sequence[nn.Linear]) -> Tensor | None:
-    """The biases of maps, end to end; None if they have none."""
-    return None if maps[0].bias is None else torch.cat([each.bias.data for each in maps])
-
-
 class JoinedProduct:
     """x Wᵀ + b for maps whose parameters are parts of W and b; a copy of the model does without it.
 
@@ -136,13 +116,13 @@ class JoinedProduct:
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
-        self._weight, self._bias = weight, bias
+        self.weight, self.bias = weight, bias
         biases = [] if bias is None else bias.chunk(3)
         self._places = [part.data_ptr() for part in (*weight.chunk(3), *biases)]
 
     def __call__(self, x: Tensor) -> Tensor:
         """(…, in) → (…, out of all)."""
-        return F.linear(x, self._weight, self._bias)
+        return F.linear(x, self.weight, self.bias)
 
     def is_of(self, *maps: nn.Linear) -> bool:
         """Whether the parameters of the maps still are parts of this matrix: none was moved or replaced."""
@@ -162,7 +142,7 @@ def join_inputs(model: nn.Module) -> None:
         if isinstance(each, MultiHeadAttention) and each.kind == AttentionKind.DECODER:
             maps = each.q_proj, each.k_proj, each.v_proj
             weight = for_few_rows(torch.cat([part.weight.data for part in maps]))
-            bias = _joined_bias(maps)
+            bias = None if maps[0].bias is None else torch.cat([part.bias.data for part in maps])
             for part, own in zip(maps, weight.chunk(3), strict=True):
                 part.weight.data = own
             for part, added in zip(maps, () if bias is None else bias.chunk(3), strict=bias is not None):
@@ -177,7 +157,10 @@ def convert(model: Model, device: torch.device | str, dtype: torch.dtype = torch
     weights once per sentence, for many rows; 16 bits then gain little, or even lose on processors without
     units for them. ValueError if this processor cannot multiply in bfloat16.
     """
-    lay_out(model)
+    for module in model.modules():
+        if not isinstance(module, nn.RNNBase):  # cuDNN takes its matrices only as they are
+            for parameter in module.parameters(recurse=False):
+                parameter.data = for_few_rows(parameter.data)
     model.to(device)
     encoder_too = torch.device(device).type != "cpu"
     for name, part in model.named_children():

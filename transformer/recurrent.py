@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from transformer.attention import (
+    NO_MASK,
     Attention,
     AttentionMask,
     Cache,
@@ -96,10 +97,12 @@ class CrossAttention(Attention):
 
         key, value = project() if cache is None else cache.update(project)
         query, rule = self.compare.query(states)[:, None], self.compare.rule
-        window = self.compare.window(states, _lengths(mask, key))
+        padding = mask.key_padding
+        lengths = torch.tensor([key.shape[2]], device=key.device) if padding is None else padding.sum(-1)
+        window = self.compare.window(states, lengths)
         if hooks is not None:
             at = At(mask.first_query)
-            hooks.constants(self.name, padding=mask.key_padding, vector=rule.vector)
+            hooks.constants(self.name, padding=padding, vector=rule.vector)
             if window is not None:
                 window = replace(window, centres=hooks(f"{self.name}.centres", window.centres, at))
             query = hooks(f"{self.name}.query", query, at)
@@ -119,16 +122,16 @@ class BothWays(nn.Module):
         self.forwards = nn.GRU(config.d_model, config.d_model // 2, batch_first=True)
         self.backwards = nn.GRU(config.d_model, config.d_model // 2, batch_first=True)
 
-    def forward(self, x: Tensor, padding: Tensor | None = None) -> Tensor:
-        """(batch, source, d_model) → the memory, (batch, source, d_model).
+    def forward(self, x: Tensor, mask: AttentionMask = NO_MASK, hooks: Hooks | None = None) -> Tensor:
+        """(batch, source, d_model) → the memory, (batch, source, d_model); no hook looks between.
 
         Every row is turned round by its own length, so that its padding stays behind it in both directions.
         """
         places = torch.arange(x.shape[1], device=x.device)
-        if padding is None:
+        if mask.key_padding is None:
             turned = places.flip(0)[None, :, None]
         else:
-            lengths = padding.sum(-1, keepdim=True)
+            lengths = mask.key_padding.sum(-1, keepdim=True)
             turned = torch.where(places < lengths, lengths - 1 - places, places)[..., None]
         ahead, back = self.forwards(x)[0], self.backwards(x.gather(1, turned.expand_as(x)))[0]
         return torch.cat([ahead, back.gather(1, turned.expand_as(back))], dim=-1)
@@ -186,10 +189,6 @@ class Recurrent(EncoderDecoder):
         x = self.dropout(x)
         return x if hooks is None else hooks(f"{side}.input", x, at)
 
-    def run_encoder(self, x: Tensor, mask: AttentionMask, hooks: Hooks | None) -> Tensor:
-        memory: Tensor = self.encoder(x, mask.key_padding)
-        return memory
-
     def run_decoder(
         self, x: Tensor, memory: Tensor, mask: AttentionMask, cache: Cache | None, hooks: Hooks | None
     ) -> Tensor:
@@ -197,9 +196,6 @@ class Recurrent(EncoderDecoder):
         context = self.cross(states, memory, mask, None if cache is None else cache.cross[0], hooks)
         mixed: Tensor = self.dropout((context + self.decoder.own(states)).tanh())
         return mixed
-
-    def new_cache(self) -> Cache:
-        return Cache(0, 1)
 
     def attention(self, kind: AttentionKind, layer: int) -> CrossAttention:
         """The only attention that it has."""
@@ -213,10 +209,3 @@ def _linear(inputs: int, outputs: int, bias: bool = False) -> nn.Linear:
     if bias:
         nn.init.zeros_(linear.bias)
     return linear
-
-
-def _lengths(mask: AttentionMask, key: Tensor) -> Tensor:
-    """(batch,) or (1,): number of source tokens, without padding."""
-    if mask.key_padding is None:
-        return torch.tensor([key.shape[2]], device=key.device)
-    return mask.key_padding.sum(-1)

@@ -2,8 +2,6 @@
 
 import json
 import sys
-from collections.abc import Iterable
-from pathlib import Path
 from typing import Annotated
 
 import numpy as np
@@ -48,32 +46,26 @@ def attention(
         translation = translator.force(text, target)
     warn(translation.notes)
     view = translation.head(kind, layer - 1, head - 1)
-    if output is not None:
-        _save_view(output, view)
-        print(f"Wrote {output}.", file=sys.stderr)
-    elif model.json:
-        model.write(translator, _view_values(view), "")
-    else:
+    if output is None and not model.json:
         print(_table(translation, view))
-    return 0
-
-
-def _view_values(view: HeadView) -> Json:
+        return 0
     names = ("layer", "head", "query_tokens", "predicted_tokens", "key_tokens")
     scores, weights = (np.round(each.astype(float), 6).tolist() for each in (view.scores, view.weights))
-    values = {"kind": view.kind.value} | {name: getattr(view, name) for name in names}
+    values: Json = {"kind": view.kind.value} | {name: getattr(view, name) for name in names}
     values |= {"scores": scores, "mask": view.mask.tolist(), "weights": weights}
-    return values | {"audit_passed": view.audit.passed}
-
-
-def _save_view(path: Path, view: HeadView) -> None:
-    values = _view_values(view)
-    if path.suffix == ".json":
-        write_atomically(path, json.dumps(values, ensure_ascii=False).encode())
-        return
-    arrays = {name: np.array(values[name]) for name in ("kind", "layer", "head")}
-    arrays |= {name: np.array(values[name] or (), str) for name in values if name.endswith("_tokens")}
-    write_arrays(path, arrays | {name: getattr(view, name) for name in ("scores", "mask", "weights")})
+    values |= {"audit_passed": view.audit.passed}
+    if output is None:
+        model.write(translator, values, "")
+        return 0
+    if output.suffix == ".json":
+        write_atomically(output, json.dumps(values, ensure_ascii=False).encode())
+    else:
+        arrays = {name: np.array(values[name]) for name in ("kind", "layer", "head")}
+        arrays |= {name: np.array(values[name] or (), str) for name in values if name.endswith("_tokens")}
+        arrays |= {name: getattr(view, name) for name in ("scores", "mask", "weights")}
+        write_arrays(output, arrays)
+    print(f"Wrote {output}.", file=sys.stderr)
+    return 0
 
 
 def _table(translation: Translation, view: HeadView) -> str:
@@ -82,16 +74,14 @@ def _table(translation: Translation, view: HeadView) -> str:
         rows += " (token read → token predicted)"
         labels = [f"{each} → {_short(token)}" for each, token in zip(labels, predicted, strict=True)]
     place = f"{view.kind.value} attention, layer {view.layer + 1}, head {view.head + 1}"
-    width, lines = max(map(len, labels)), [f"{translation.source_text} → {translation.text}"]
-    lines += [f"{place}: weights; {rows}", " " * width + _row(map(_short, view.key_tokens))]
+    lines = [f"{translation.source_text} → {translation.text}", f"{place}: weights; {rows}"]
+    table = [["", *map(_short, view.key_tokens)]]
     for label, weights, mask in zip(labels, view.weights, view.mask, strict=True):
         cells = (f"{weight:.2f}" if seen else "-" for weight, seen in zip(weights, mask, strict=True))
-        lines.append(f"{label:<{width}}" + _row(cells))
+        table.append([label, *cells])
+    for label, *row in table:
+        lines.append(f"{label:<{max(map(len, labels))}}" + "".join(f" {cell:>{CELL_WIDTH}}" for cell in row))
     return "\n".join([*lines, f"audit: {'passed' if view.audit.passed else 'FAILED'}"])
-
-
-def _row(cells: Iterable[str]) -> str:
-    return "".join(f" {cell:>{CELL_WIDTH}}" for cell in cells)
 
 
 def _short(piece: str) -> str:

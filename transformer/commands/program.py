@@ -63,7 +63,11 @@ def run_program(
         print("Interrupted.", file=sys.stderr)
         return 130
     except (ValueError, OSError) as error:
-        print(_sentence(error), file=sys.stderr)
+        sentence = str(error)
+        if isinstance(error, OSError) and error.strerror is not None:  # without its number
+            file = "" if error.filename is None else f"{error.filename}: "
+            sentence = f"{file}{error.strerror}."
+        print(sentence, file=sys.stderr)
         return 2
     except RuntimeError as error:
         from transformer.devices import is_full  # here, since it loads PyTorch
@@ -84,13 +88,6 @@ def output_file(path: str) -> Path:
 OutputFile = Annotated[Path, output_file]
 
 
-def _sentence(error: Exception) -> str:
-    """The message of an error; the operating system's errors without their number."""
-    if not isinstance(error, OSError) or error.strerror is None:
-        return str(error)
-    return f"{error.strerror}." if error.filename is None else f"{error.filename}: {error.strerror}."
-
-
 def _add_commands(parser: argparse.ArgumentParser, commands: Commands) -> None:
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
     for name, command in commands.items():
@@ -103,16 +100,12 @@ def _add_commands(parser: argparse.ArgumentParser, commands: Commands) -> None:
         own.set_defaults(run=_add_parameters(own, command))
 
 
-def _texts(function: Callable[..., Any]) -> dict[str, tuple[str, ...]]:
-    """By parameter, placeholder and help in the docstring of a function, or of a class and its bases."""
-    owners = reversed(getattr(function, "__mro__", (function,)))
-    rows = [row for owner in owners for row in _TEXT.findall(cleandoc(owner.__doc__ or ""))]
-    return {name: (*filter(None, [placeholder]), " ".join(text.split())) for name, placeholder, text in rows}
-
-
 def _add_parameters(parser: argparse.ArgumentParser, function: Callable[..., Any]) -> Maker:
     """Adds the parameters of a function, or the fields of a dataclass; what calls it with their values."""
-    hints, texts, makers = get_type_hints(function, include_extras=True), _texts(function), dict[str, Maker]()
+    hints, makers = get_type_hints(function, include_extras=True), dict[str, Maker]()
+    owners = reversed(getattr(function, "__mro__", (function,)))  # a class has its bases' docstrings, too
+    rows = [row for owner in owners for row in _TEXT.findall(cleandoc(owner.__doc__ or ""))]
+    texts = {name: (*filter(None, [sign]), " ".join(text.split())) for name, sign, text in rows}
     for name, parameter in signature(function).parameters.items():
         makers[name] = _add_parameter(parser, parameter, hints[name], texts.get(name, ()))
     return lambda values: function(**{name: maker(values) for name, maker in makers.items()})

@@ -25,18 +25,16 @@ def score(*, model: TranslatorOptions, data: str, tokens: bool = False) -> int:
     def check(pair: SentencePair) -> None:
         missing.update(unread(translator, pair.source, pair.target))
 
-    def answer(pair: SentencePair, log_probs: tuple[float, ...]) -> tuple[Json, str]:
-        total, count = sum(log_probs), len(log_probs)
-        values: Json = {"log_prob": round(total, 6), "tokens": count, "mean": round(total / count, 6)}
-        columns = [f"{total:.6f}", str(count), f"{total / count:.6f}"]
-        if tokens:
-            pieces = translator.pieces(translator.output(pair.target, pair.source).ids)
-            values |= {"target_tokens": pieces, "log_probs": [round(value, 6) for value in log_probs]}
-            columns += [" ".join(pieces), " ".join(f"{value:.6f}" for value in log_probs)]
-        return values, "\t".join(columns)
-
     def answers(pairs: list[SentencePair]) -> Iterator[tuple[Json, str]]:
-        return map(answer, pairs, forced_log_probs(translator, pairs))
+        for pair, log_probs in zip(pairs, forced_log_probs(translator, pairs), strict=True):
+            total, count = sum(log_probs), len(log_probs)
+            values: Json = {"log_prob": round(total, 6), "tokens": count, "mean": round(total / count, 6)}
+            columns = [f"{total:.6f}", str(count), f"{total / count:.6f}"]
+            if tokens:
+                pieces = translator.pieces(translator.output(pair.target, pair.source).ids)
+                values |= {"target_tokens": pieces, "log_probs": [round(value, 6) for value in log_probs]}
+                columns += [" ".join(pieces), " ".join(f"{value:.6f}" for value in log_probs)]
+            yield values, "\t".join(columns)
 
     status = answer_pairs(data, check, answers, EMPTY, partial(model.write, translator))
     warn_unread(missing)

@@ -115,7 +115,9 @@ def _translate_file(translator: Translator, file: Path, output: Path, beam_size:
         for place, parts in good.items():
             translations = [next(outputs) for _ in parts]
             written[place] = joined(translations)
-            if any(_is_short(translator, *each) for each in zip(parts, translations, strict=True)):
+            counts = [len(translator.tokenizer.target.encode(each)) for each in translations]
+            lengths = zip([len(translator.ids(each)) for each in parts], counts, strict=True)
+            if any(leaves_out(*each, lambda _: 0.0) for each in lengths):  # all that a batch knows
                 missing[LEFT_OUT] += 1
         lines = [f"{text}\t{written.get(i, '')}\n" for i, text in enumerate(part)]
         with output.open("a", encoding="utf-8", errors="surrogateescape") as opened:
@@ -127,12 +129,6 @@ def _translate_file(translator: Translator, file: Path, output: Path, beam_size:
         print(f"{bar(done, len(texts))} {progress}", file=sys.stderr, flush=True)
     warn_unread(missing)
     return name_bad(bad)
-
-
-def _is_short(translator: Translator, text: str, translation: str) -> bool:
-    """Whether a translation is far too short: nothing else is known of one that was made in a batch."""
-    written = len(translator.tokenizer.target.encode(translation))
-    return leaves_out(len(translator.ids(text)), written, lambda _: 0.0)
 
 
 def _translated(output: Path, texts: Sequence[str]) -> int:

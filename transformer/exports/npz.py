@@ -147,7 +147,7 @@ def _read(file: IO[bytes]) -> Translation:
     if meta["version"] != VERSION:
         raise TraceFileError("The file was written by another version of this package.")
     run = run_from_dict(meta["run"])
-    tensors = _tensors(run, {name: stored.read(name, _TYPES) for name in stored.names() if name != "meta"})
+    tensors = _tensors(run, {name: stored.read(name, _TYPES) for name in stored.entries if name != "meta"})
     changes = tuple(Change(do, tensors.pop(f"change.{i}", None)) for i, do in enumerate(run.interventions))
     dtype = {"float32": torch.float32, "bfloat16": torch.bfloat16}[meta["dtype"]]
     others = [Check(RECORDED, number(meta["replay_error"]), LOG_PROB_LIMIT[dtype])]

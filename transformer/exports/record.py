@@ -5,6 +5,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import astuple, replace
+from functools import partial
 from typing import Any
 
 from transformer.config import config_from
@@ -29,25 +30,18 @@ def _expect(fits: bool, what: str) -> None:
         raise TraceFileError(f"The file holds something else where {what} belongs.")
 
 
-def _text(longest: int, pattern: str = r"(?s:.*)", wrong: str = "") -> Reader:
-    """Reads a text that UTF-8 can hold; TraceFileError with the sentence ``wrong`` if it has another form."""
-
-    def read(value: Any) -> str:
-        _expect(isinstance(value, str) and len(value) <= longest, "a text")
-        value.encode("utf-8")
-        if not re.fullmatch(pattern, value):
-            raise TraceFileError(wrong)
-        return str(value)
-
-    return read
+def _text(longest: int, value: Any, pattern: str = r"(?s:.*)", wrong: str = "") -> str:
+    """A text that UTF-8 can hold; TraceFileError with the sentence ``wrong`` if it has another form."""
+    _expect(isinstance(value, str) and len(value) <= longest, "a text")
+    value.encode("utf-8")
+    if not re.fullmatch(pattern, value):
+        raise TraceFileError(wrong)
+    return str(value)
 
 
-def _list(item: Reader, most: int) -> Reader:
-    def read(values: Any) -> tuple[Any, ...]:
-        _expect(isinstance(values, list) and len(values) <= most, f"a list of at most {most:,}")
-        return tuple(map(item, values))
-
-    return read
+def _list(item: Reader, most: int, values: Any) -> tuple[Any, ...]:
+    _expect(isinstance(values, list) and len(values) <= most, f"a list of at most {most:,}")
+    return tuple(map(item, values))
 
 
 def number(value: Any) -> float:
@@ -74,31 +68,32 @@ def _alternative(values: Any) -> Alternative:
 
 def _step(values: Any) -> DecodeStep:
     known = {name: read(values[name]) for name, read in _STEP.items()}
-    excluded = _list(_whole, MOST_ALTERNATIVES)(values.get("excluded", []))
+    excluded = _list(_whole, MOST_ALTERNATIVES, values.get("excluded", []))
     several = enumerate(known.pop("alternatives"))
     alternatives = tuple(replace(each, excluded=place in excluded) for place, each in several)
     return DecodeStep(**known, alternatives=alternatives, forced=values.get("forced", False) is True)
 
 
-_TOKEN, _NAME, _TEXT = _text(1_000), _text(200), _text(200_000)
+_TOKEN, _NAME, _TEXT = (partial(_text, longest) for longest in (1_000, 200, 200_000))
 _METHODS = r"greedy|forced|beam-\d{1,3}|sample-\d{1,10}"
-_METHOD = _text(200, _METHODS, "The file names a way of decoding that does not exist.")
-_DIGEST = _text(64, "[0-9a-f]{64}", "The file's digest of the model is not a valid digest.")
-_TOKENS = _list(_TOKEN, MOST_TOKENS)
+_METHOD = partial(_NAME, pattern=_METHODS, wrong="The file names a way of decoding that does not exist.")
+_NO_DIGEST = "The file's digest of the model is not a valid digest."
+_DIGEST = partial(_text, 64, pattern="[0-9a-f]{64}", wrong=_NO_DIGEST)
+_TOKENS = partial(_list, _TOKEN, MOST_TOKENS)
 _STEP: dict[str, Reader] = {"token": _TOKEN, "token_id": _whole, "log_prob": _log_prob, "parent": _whole}
-_STEP["alternatives"] = _list(_alternative, MOST_ALTERNATIVES)
+_STEP["alternatives"] = partial(_list, _alternative, MOST_ALTERNATIVES)
 _RUN: dict[str, Reader] = {
     "source_text": _TEXT,
     "text": _TEXT,
     "source_tokens": _TOKENS,
     "decoder_input_tokens": _TOKENS,
     "target_tokens": _TOKENS,
-    "steps": _list(_step, MOST_TOKENS),
+    "steps": partial(_list, _step, MOST_TOKENS),
     "method": _METHOD,
     "model": _NAME,
     "model_sha256": lambda value: None if value is None else _DIGEST(value),
     "config": config_from,
-    "notes": _list(_TEXT, MOST_ALTERNATIVES),
+    "notes": partial(_list, _TEXT, MOST_ALTERNATIVES),
 }
 """What a file holds of a run: fields of ``Translation``, and how each is read."""
 
@@ -106,14 +101,12 @@ _RUN: dict[str, Reader] = {
 def run_to_dict(run: Translation) -> dict[str, Any]:
     """Everything about a run except its arrays, as JSON values."""
     values = {name: getattr(run, name) for name in _RUN}
-    values |= {"config": run.config.to_dict(), "interventions": to_json(run.interventions)}
-    return values | {"steps": list(map(_step_to_dict, run.steps))}
-
-
-def _step_to_dict(step: DecodeStep) -> dict[str, Any]:
-    excluded = [place for place, each in enumerate(step.alternatives) if each.excluded]
-    values = vars(step) | {"alternatives": [astuple(each)[:3] for each in step.alternatives]}
-    return values | ({"excluded": excluded} if excluded else {})
+    values |= {"config": run.config.to_dict(), "interventions": to_json(run.interventions), "steps": []}
+    for step in run.steps:
+        excluded = [place for place, each in enumerate(step.alternatives) if each.excluded]
+        known = vars(step) | {"alternatives": [astuple(each)[:3] for each in step.alternatives]}
+        values["steps"].append(known | ({"excluded": excluded} if excluded else {}))
+    return values
 
 
 def run_from_dict(values: Any) -> Translation:
@@ -151,13 +144,11 @@ def _spell(pieces: Sequence[str], text: str) -> bool:
     """
     bare = [piece for piece in pieces if not is_language(piece)]
     unnamed = " ".join(word for word in text.split() if not is_language(word))
-    both = (_spelled(pieces), _letters(text)), (_spelled(bare), _letters(unnamed))
-    return UNK in pieces or any(left == right for left, right in both)
-
-
-def _spelled(pieces: Sequence[str]) -> str:
-    spelled = b"".join(raw(piece) for piece in pieces if piece not in (PAD, BOS, EOS, NO_PIECE))
-    return _letters(spelled.decode("utf-8", "replace"))
+    for part, words in ((pieces, text), (bare, unnamed)):
+        spelled = b"".join(raw(piece) for piece in part if piece not in (PAD, BOS, EOS, NO_PIECE))
+        if _letters(spelled.decode("utf-8", "replace")) == _letters(words):
+            return True
+    return UNK in pieces
 
 
 def _letters(text: str) -> str:

@@ -162,11 +162,6 @@ LANGUAGES = tuple(_CODES.split())
 """ISO 639-1, and a country or none (XX), in the order of their ids; the first 25 are those of mBART-cc25."""
 
 
-def in_fairseq_order(pieces: list[str]) -> dict[str, int]:
-    """The ids of fairseq: four special pieces, then those of sentencepiece without its first three."""
-    return {piece: number for number, piece in enumerate((*SPECIAL, *pieces[3:]))}
-
-
 def pair_vocabulary(
     directory: Path, config: TransformerConfig, order: Callable[[list[str]], dict[str, int]]
 ) -> tuple[Vocabulary, TransformerConfig]:
@@ -185,10 +180,10 @@ def pair_vocabulary(
 
 
 def mbart_vocabulary(directory: Path, config: TransformerConfig) -> tuple[Vocabulary, TransformerConfig]:
-    """mBART-50: fairseq's order, 52 languages behind."""
+    """mBART-50: fairseq's order, for which three pieces of sentencepiece make room; 52 languages behind."""
 
     def order(pieces: list[str]) -> dict[str, int]:
-        ids = in_fairseq_order(pieces)
+        ids = with_behind({}, (*SPECIAL, *pieces[3:]))
         if config.vocab_size == len(ids) + 25 + 1:  # the languages of mBART-cc25, and ``<mask>``
             raise CheckpointError(OLD.format(directory))
         return with_behind(ids, (*LANGUAGES, MASK))

@@ -12,7 +12,6 @@ from transformer.families.bart import (
     MASK,
     PIECES_FILE,
     fairseq,
-    in_fairseq_order,
     pair_vocabulary,
     with_behind,
 )
@@ -63,7 +62,7 @@ def vocabulary(directory: Path, config: TransformerConfig) -> tuple[Vocabulary, 
     require(settings, {"legacy_behaviour": False}, directory / SETTINGS_FILE)
 
     def order(pieces: list[str]) -> dict[str, int]:
-        fairseq_ids = in_fairseq_order(pieces)
+        fairseq_ids = with_behind({}, (*SPECIAL, *pieces[3:]))
         if not listed.is_file():
             return with_behind(fairseq_ids, (*NLLB, MASK))
         ids, codes = _listed(listed), WMT21 if settings.get("language_codes") == "wmt21" else M2M

@@ -7,7 +7,6 @@ Special pieces and added tokens stay whole wherever they stand in a text, as in 
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -49,11 +48,8 @@ class SentencePieces(Pieces):
         super().__init__({**ids, **added}, pieces_by_id({**ids, **added}, size, without_surrogates))
         self.special = frozenset({*special, *marked})
         self._whole = self.special | added.keys()
-
-    @cached_property
-    def _parts(self) -> re.Pattern[str]:
         longest = sorted(self._whole, key=lambda piece: (-len(piece), piece))
-        return re.compile(f"({'|'.join(map(re.escape, longest))})")
+        self._parts = re.compile(f"({'|'.join(map(re.escape, longest))})")
 
     def split(self, text: str) -> Iterator[tuple[int, str, int, int]]:
         unknown, end = self.unknown, 0

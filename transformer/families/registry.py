@@ -21,8 +21,8 @@ from transformer.storage.description import (
     TOKENIZER_FILE,
     WEIGHTS_FILE,
     Description,
-    describe,
     read_config,
+    read_heads,
 )
 from transformer.storage.files import MAX_SHARDS, PYTORCH, SAFETENSORS, read_json
 from transformer.text.kinds import listed
@@ -44,11 +44,6 @@ def family_of(path: str | Path) -> Family | None:
     return next((family for family in FAMILIES if kind in family.types), None)
 
 
-def is_model(path: Path) -> bool:
-    """True if a directory seems to hold a model, damaged or not."""
-    return path.is_dir() and (path / CONFIG_FILE).is_file()
-
-
 def config_in(path: Path) -> ModelConfig:
     """The config of a model, read without its weights; CheckpointError if the package cannot open it."""
     family, file = family_of(path), path / CONFIG_FILE
@@ -57,7 +52,10 @@ def config_in(path: Path) -> ModelConfig:
 
 def described(path: Path) -> Description | None:
     """Description from the files beside the weights; None if only the opened model knows."""
-    return describe(path) if family_of(path) is None else None
+    if family_of(path) is not None:
+        return None
+    config = read_config(path)
+    return Description(config, read_heads(path, config)[0])
 
 
 def load(path: Path) -> Checkpoint:

@@ -90,7 +90,8 @@ def _forbidden(values: dict[str, Any], config: TransformerConfig) -> tuple[tuple
         )
     entries = [*(word for word in words if word not in (config.eos_id, [config.eos_id])), *tokens]
     sequences = [entry if isinstance(entry, list) else [entry] for entry in entries]
-    if not all(sequence and all(_is_piece(piece, config) for piece in sequence) for sequence in sequences):
+    piece = whole(0, config.n_target_pieces - 1)
+    if not all(sequence and all(map(piece.holds, sequence)) for sequence in sequences):
         raise ValueError("bad_words_ids or suppress_tokens names pieces that the vocabulary does not have.")
     forbidden = tuple(dict.fromkeys(map(tuple, sequences)))
     if sum(len(sequence) == 1 for sequence in forbidden) >= config.n_target_pieces - 1:
@@ -100,10 +101,6 @@ def _forbidden(values: dict[str, Any], config: TransformerConfig) -> tuple[tuple
 
 def _forced(values: dict[str, Any], name: str, config: TransformerConfig) -> int | None:
     value = one_id(values.get(name))
-    if value is not None and not _is_piece(value, config):
+    if value is not None and not whole(0, config.n_target_pieces - 1).holds(value):
         raise ValueError(f"{name} is {value!r:.80}, which the vocabulary does not have.")
     return value
-
-
-def _is_piece(value: object, config: TransformerConfig) -> bool:
-    return type(value) is int and 0 <= value < config.n_target_pieces

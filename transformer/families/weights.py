@@ -55,6 +55,7 @@ LAYOUTS: dict[str, Layout] = {
     "output_bias": (lambda ours: (1, *ours), lambda theirs: theirs[0]),
 }
 """Weights stored otherwise, by the end of our name: the shape from ours, our tensor from theirs."""
+AS_OURS: Layout = (lambda ours: ours, lambda theirs: theirs)
 _BARE = re.compile(r"(shared|encoder|decoder)\.")
 
 
@@ -164,18 +165,13 @@ def read_weights(
     model = empty_model(directory, config)
     assert isinstance(model, Transformer)
     expected = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
-    for ours, theirs in names.items():
-        stored_shape, _ = _layout(ours)
-        check_shape(stored[theirs].path, theirs, stored[theirs].shape, stored_shape(expected[ours]))
-    ours_of = {theirs: ours for ours, theirs in names.items()}
-    state = {ours_of[name]: _layout(ours_of[name])[1](tensor) for name, tensor in copied(stored)}
+    ours_of, layouts = {theirs: ours for ours, theirs in names.items()}, dict[str, Layout]()
+    for name, ours in ours_of.items():
+        layouts[name] = next((each for end, each in LAYOUTS.items() if ours.endswith(end)), AS_OURS)
+        check_shape(stored[name].path, name, stored[name].shape, layouts[name][0](expected[ours]))
+    state = {ours_of[name]: layouts[name][1](tensor) for name, tensor in copied(stored)}
     model.load_state_dict(state, assign=True)
     return model.requires_grad_(False).eval()
-
-
-def _layout(name: str) -> Layout:
-    others = (layout for end, layout in LAYOUTS.items() if name.endswith(end))
-    return next(others, (lambda ours: ours, lambda theirs: theirs))
 
 
 def copied(stored: Stored) -> Iterator[tuple[str, Tensor]]:

@@ -16,7 +16,6 @@ from typing import Any
 
 import httpx2
 from huggingface_hub import HfApi, constants, errors, hf_hub_download
-from huggingface_hub.hf_api import RepoSibling
 
 from transformer.families.pieces import WHOLE_FILE
 from transformer.families.registry import config_in
@@ -77,15 +76,20 @@ def look(name: str, revision: str | None = None, hub: Hub | None = None) -> Offe
     hub = hub or Hub.from_environment()
     revision = hub.revision(name, revision)
     api = HfApi(endpoint=hub.endpoint, token=hub.token, library_name="attention-explorer")
+    files = dict[str, RemoteFile]()
     try:
         info = api.model_info(name, revision=revision, files_metadata=True, timeout=hub.timeout)
-        files = {each.rfilename: _remote_file(each) for each in info.siblings or []}
+        for each in info.siblings or []:
+            nbytes, digest = (each.lfs.size, each.lfs.sha256) if each.lfs else (each.size, each.blob_id)
+            if type(nbytes) is not int or nbytes < 0 or not isinstance(digest, str):
+                raise ValueError("no size or no hash")
+            files[each.rfilename] = RemoteFile(each.rfilename, nbytes, digest)
         if not re.fullmatch("[0-9a-f]{40}", commit := info.sha or "") or not isinstance(info.id, str):
             raise ValueError("no commit or no name")
     except (*_FOREIGN, RecursionError) as error:
         raise _explained(error, name, hub, revision) from error
     hub.revision(info.id)
-    chosen = tuple(files[each] for each in needed(files, name))
+    chosen = tuple(files[file] for file in needed(files, name))
     for file in chosen:
         most = MAX_TOKENIZER_BYTES if file.name == WHOLE_FILE else MAX_JSON_BYTES
         if file.size > most and not file.name.endswith((".safetensors", ".bin")):
@@ -97,13 +101,6 @@ def look(name: str, revision: str | None = None, hub: Hub | None = None) -> Offe
     directory = _download(name, commit, config_file, hub).parent
     with in_words_of(f"{name}@{commit[:8]}", directory):
         return Offer(name, info.id, revision, commit, chosen, config_in(directory))
-
-
-def _remote_file(file: RepoSibling) -> RemoteFile:
-    nbytes, digest = (file.lfs.size, file.lfs.sha256) if file.lfs else (file.size, file.blob_id)
-    if type(nbytes) is not int or nbytes < 0 or not isinstance(digest, str):
-        raise ValueError("no size or no hash")
-    return RemoteFile(file.rfilename, nbytes, digest)
 
 
 def fetch(offer: Offer, progress: Progress | None = None, hub: Hub | None = None) -> Snapshot:

@@ -1,11 +1,13 @@
 """Opens a model from a directory, or from a name on the Hub by way of the cache."""
 
 import re
+from contextlib import nullcontext
 from pathlib import Path
 
-from transformer.families.registry import is_model, load
+from transformer.families.registry import load
 from transformer.hub.files import hub_title, in_words_of, verify
 from transformer.hub.settings import HubError
+from transformer.storage.description import CONFIG_FILE
 from transformer.storage.directory import Checkpoint
 from transformer.storage.files import CheckpointError
 
@@ -31,18 +33,13 @@ def open_model(
     elif revision is not None:
         raise CheckpointError(f"{path} is not a name on the Hub, so it has no revision {revision!r:.80}.")
     title = hub_title(directory)
-    if title is None:
-        return directory.resolve().name, _read(directory)
-    with in_words_of(title, directory):
-        verify(directory)
-        return title, _read(directory)
-
-
-def _read(directory: Path) -> Checkpoint:
-    if directory.exists() and not is_model(directory):
-        what = "folder" if directory.is_dir() else "file"
-        raise CheckpointError(f"The {what} {directory} holds no model that this package knows.")
-    return load(directory)
+    with nullcontext() if title is None else in_words_of(title, directory):
+        if title is not None:
+            verify(directory)
+        if directory.exists() and not (directory / CONFIG_FILE).is_file():
+            what = "folder" if directory.is_dir() else "file"
+            raise CheckpointError(f"The {what} {directory} holds no model that this package knows.")
+        return title or directory.resolve().name, load(directory)
 
 
 def _fetched(name: str, revision: str | None) -> Path:

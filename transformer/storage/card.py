@@ -48,10 +48,19 @@ class Header:
             found = parse(card)
         except CardError as error:
             return cls(trouble=str(error))
-        wrong = wrong_fields(found)
-        read = {name: found.get(name, "") for name in _TEXTS if name not in wrong}
-        texts = {name: "" if text in _NULLS else text for name, text in read.items()}
-        codes = () if "language" in wrong else tuple(_items(found.get("language", ())))
+        parts = dict[str, list[Any]]()  # a text alone is a list of one
+        for name in (*_TEXTS, *_LISTS):
+            value = found.get(name, "")
+            several = name in _LISTS and isinstance(value, list)
+            parts[name] = value if several else [] if value in _NULLS else [value]
+        wrong = [
+            name
+            for name, items in parts.items()
+            if len(items) > _MOST_ITEMS
+            or any(not isinstance(each, str) or len(each) > _TEXTS.get(name, _MOST_ITEM) for each in items)
+        ]
+        texts = {name: "".join(parts[name]) for name in _TEXTS if name not in wrong}
+        codes = () if "language" in wrong else tuple(parts["language"])
         trouble = "The card’s {} cannot be read: not of the kind or length that it should be."
         return cls(codes, **texts, trouble=trouble.format(" and ".join(wrong)) if wrong else "")
 
@@ -85,28 +94,6 @@ def parse(card: str) -> dict[str, Any]:
     if not isinstance(found or {}, dict):
         raise CardError("The card’s header, between the two --- lines, is not valid YAML with named values.")
     return found or {}
-
-
-def wrong_fields(fields: dict[str, Any]) -> list[str]:
-    """Names of fields that are of another kind, or longer, than readers take them to be."""
-    texts = [name for name, most in _TEXTS.items() if not _is_text(fields.get(name, ""), most)]
-    lists = [_items(fields.get(name, ())) for name in _LISTS]
-    return texts + [
-        name
-        for name, items in zip(_LISTS, lists, strict=True)
-        if len(items) > _MOST_ITEMS or not all(_is_text(each, _MOST_ITEM) for each in items)
-    ]
-
-
-def _items(value: Any) -> list[Any]:
-    """The items of a list; a text alone is a list of one."""
-    if isinstance(value, list | tuple):
-        return list(value)
-    return [] if value in _NULLS else [value]
-
-
-def _is_text(value: Any, most: int) -> bool:
-    return isinstance(value, str) and len(value) <= most
 
 
 @dataclass(frozen=True)

@@ -1,16 +1,16 @@
 """Description of a model from its directory, without its weights: config, size, heads, card. No PyTorch."""
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from transformer.config import ModelConfig, config_from
 from transformer.storage.card import Header
 from transformer.storage.files import SAFETENSORS, CheckpointError, read_json
 from transformer.storage.packed import read_packed
-from transformer.storage.typed import read_typed, typed
+from transformer.storage.typed import typed
 
 WEIGHTS_FILE = SAFETENSORS
 CONFIG_FILE = "config.json"
@@ -21,7 +21,6 @@ SURVEY_FILE = "survey.npz"
 HISTORY_FILE = "history.json"
 EXAMPLES_FILE = "examples.json"
 MEANS_FILE = "means.safetensors"
-T = TypeVar("T")
 DIGESTS = "digests"
 """The field of a JSON file that holds the SHA-256 of the model's files."""
 Digests = dict[str, str]
@@ -37,12 +36,6 @@ class Description:
 
     config: ModelConfig  # sizes and architecture choices
     heads: dict[str, Any] | None  # head statistics (`heads.json`), or None
-
-
-def describe(directory: Path) -> Description:
-    """Config and heads of a model directory; CheckpointError if the config is damaged."""
-    config = read_config(directory)
-    return Description(config, read_heads(directory, config)[0])
 
 
 def read_heads(directory: Path, config: ModelConfig) -> tuple[dict[str, Any] | None, tuple[str, ...]]:
@@ -71,11 +64,6 @@ def measured(directory: Path, name: str) -> dict[str, Any] | None:
         return None
     values = read_packed(path, only=())[0] if path.suffix == ".npz" else read_json(path)
     return values if values.get(DIGESTS) == model_digests(directory) else None
-
-
-def measured_as(directory: Path, name: str, read: Callable[[dict[str, Any]], T]) -> T | None:
-    """The same, as ``read`` understands it."""
-    return None if measured(directory, name) is None else read_typed(directory / name, read)
 
 
 def weights_hash(directory: Path) -> str:
@@ -127,7 +115,7 @@ def check_parameters(path: Path, config: ModelConfig) -> None:
 
 def parameter_count(config: ModelConfig) -> int:
     """Estimates the number of parameters of a config, with its position table, without building the model."""
-    one = 4 * config.d_model * config.heads_width
+    one = 4 * config.d_model * config.n_heads * config.d_head
     attention = sum(one * site.n_layers for site in config.sites.values())
     others = sum(config.products.values())
     return attention + others + config.tables + config.max_positions * config.d_model

@@ -37,7 +37,8 @@ def packed(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
         if multiplier is None:
             most = weight.flatten(1).abs().amax(1)
             multiplier = torch.where(most > 0, MOST / most, 1.0)
-        numbers = (weight * _beside(multiplier, weight)).round().clamp(-MOST, MOST)
+        beside = multiplier.reshape(-1, *[1] * (weight.dim() - 1))
+        numbers = (weight * beside).round().clamp(-MOST, MOST)
         stored[name], stored[name + MULTIPLIER] = numbers.to(torch.int8).contiguous(), multiplier
     return stored
 
@@ -52,10 +53,6 @@ def _common(weight: Tensor) -> Tensor | None:
             if bool((numbers.abs() <= MOST).all()) and torch.equal(numbers / multiplier, weight):
                 return multiplier
     return None
-
-
-def _beside(multiplier: Tensor, weight: Tensor) -> Tensor:
-    return multiplier.reshape(-1, *[1] * (weight.dim() - 1)) if multiplier.dim() else multiplier
 
 
 def weight_names(names: Collection[str]) -> list[str]:
@@ -80,4 +77,4 @@ def unpacked(path: Path, tensors: Mapping[str, Tensor]) -> Iterator[tuple[str, T
             or not bool((multiplier > 0).all() and multiplier.isfinite().all())
         ):
             raise CheckpointError(f"{path} holds {name} in 8 bits, but no multipliers that belong to it.")
-        yield name, weight.float() / _beside(multiplier, weight)
+        yield name, weight.float() / multiplier.reshape(-1, *[1] * (weight.dim() - 1))

@@ -40,11 +40,7 @@ def write_atomically(path: Path, content: bytes) -> None:
         raise OSError(f"{path} could not be written: {error.strerror or error}.") from error
     finally:
         temporary.unlink(missing_ok=True)
-    _sync_directory(path.parent)
-
-
-def _sync_directory(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
+    descriptor = os.open(path.parent, os.O_RDONLY)  # which holds the name
     try:
         os.fsync(descriptor)
     finally:

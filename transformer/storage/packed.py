@@ -39,17 +39,13 @@ class ArrayFile:
             )
         if any(entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for entry in entries):
             raise ArraysError("The file is packed in a way that this package does not write.")
-        self._entries = {entry.filename.removesuffix(".npy"): entry for entry in entries}
-        if len(self._entries) < len(entries):
+        self.entries = {entry.filename.removesuffix(".npy"): entry for entry in entries}  # by array
+        if len(self.entries) < len(entries):
             raise ArraysError("The file holds two arrays of one name.")
-
-    def names(self) -> Collection[str]:
-        """The names of the arrays."""
-        return self._entries.keys()
 
     def read(self, name: str, types: Collection[Any] = _TYPES) -> NDArray[Any]:
         """An array; KeyError if there is none, ArraysError if it is of another type, or cut off."""
-        entry = self._entries[name]
+        entry = self.entries[name]
         with self._archive.open(entry) as file:
             narrow = np.lib.format.read_magic(file) == (1, 0)
             header: Callable[..., tuple[tuple[int, ...], bool, np.dtype[Any]]] = (
@@ -82,7 +78,7 @@ def read_packed(path: Path, only: tuple[str, ...] | None = None) -> tuple[dict[s
     try:
         with path.open("rb") as raw:
             file = ArrayFile(raw, MOST_BYTES)
-            names = [name for name in file.names() if name != _HEAD and (only is None or name in only)]
+            names = [name for name in file.entries if name != _HEAD and (only is None or name in only)]
             head = json.loads(file.read(_HEAD).tobytes())
             check_values(head)
             return dict(head), {name: file.read(name) for name in names}

@@ -92,19 +92,17 @@ def stored_tensors(
     """
     found: dict[str, StoredTensor] = {}
     for path in paths:
-        for name, tensor in _described(path, types).items():
+        check_pointer(path)
+        if path.suffix == ".safetensors":
+            with opened(path) as file:
+                parts = {name: _header(path, name, file.get_slice(name), types) for name in file.keys()}  # noqa: SIM118
+        else:
+            parts = {name: _view(path, tensor) for name, tensor in _unpickled(path).items()}
+        for name, tensor in parts.items():
             if name in found:
                 raise CheckpointError(f"{path} holds {name!r:.80}, but {found[name].path.name} holds it too.")
             found[name] = tensor
     return found
-
-
-def _described(path: Path, types: Mapping[str, torch.dtype]) -> dict[str, StoredTensor]:
-    check_pointer(path)
-    if path.suffix == ".safetensors":
-        with opened(path) as file:
-            return {name: _header(path, name, file.get_slice(name), types) for name in file.keys()}  # noqa: SIM118
-    return {name: _view(path, tensor) for name, tensor in _unpickled(path).items()}
 
 
 def _header(path: Path, name: str, tensor: Any, types: Mapping[str, torch.dtype]) -> StoredTensor:

@@ -23,51 +23,44 @@ def read_typed(path: Path, read: Callable[[dict[str, Any]], T]) -> T:
         raise CheckpointError(f"{path} is damaged; remove it, or write it again.") from error
 
 
-def typed(kind: type[T], value: Any) -> T:
+def typed(kind: type[T], value: Any, place: str = "the file") -> T:
     """A value of JSON as a type; what a dataclass has no field for is left out.
 
     ValueError if the value is of another type, a field is missing, or a number is not finite.
     """
-    found: T = _typed(kind, value, "the file")
-    return found
-
-
-def _typed(kind: Any, value: Any, place: str) -> Any:
-    origin, inner = get_origin(kind) or kind, get_args(kind)
+    origin: Any = get_origin(kind) or kind
+    inner, result = get_args(kind), value
     if origin in (Union, UnionType):
-        (known,) = (each for each in inner if each is not NoneType)
-        return None if value is None else _typed(known, value, place)
-    if is_dataclass(origin):
-        return _fields(origin, _checked(value, dict, place), place)
-    if origin in (dict, Mapping):
+        (one,) = (each for each in inner if each is not NoneType)
+        result = None if value is None else typed(one, value, place)
+    elif is_dataclass(origin):
+        make: Any = origin
+        hints, values, known = _hints(make), _checked(value, dict, place), dict[str, Any]()
+        for each in fields(make):
+            if each.name in values:
+                known[each.name] = typed(hints[each.name], values[each.name], f"{each.name} of {place}")
+            elif each.default is MISSING and each.default_factory is MISSING:
+                raise ValueError(f"There is no {each.name} in {place}.")
+        try:
+            result = make(**known)
+        except ValueError as error:
+            raise ValueError(f"In {place}: {error}") from error
+    elif origin in (dict, Mapping):
         mapping = _checked(value, dict, place)
-        return {name: _typed(inner[1], each, f"{name} of {place}") for name, each in mapping.items()}
-    if origin in (tuple, Sequence):
+        result = {name: typed(inner[1], each, f"{name} of {place}") for name, each in mapping.items()}
+    elif origin in (tuple, Sequence):
         items = _checked(value, list, place)
         kinds = inner[:1] * len(items) if len(inner) == 1 or inner[1] is ... else inner
         pairs = enumerate(zip(kinds, items, strict=True), start=1)
-        return tuple(_typed(*each, f"number {number} of {place}") for number, each in pairs)
-    if origin is float and type(value) is int:
-        return value  # a file keeps whole numbers whole
-    if type(value) is not origin or (origin is float and not math.isfinite(value)):
+        result = tuple(typed(*each, f"number {number} of {place}") for number, each in pairs)
+    elif origin is float and type(value) is int:
+        pass  # a file keeps whole numbers whole
+    elif type(value) is not origin or (origin is float and not math.isfinite(value)):
         raise ValueError(f"{value!r:.40} in {place} is no {origin.__name__}.")
-    return value
+    return result
 
 
 def _checked(value: Any, kind: type[T], place: str) -> T:
     if not isinstance(value, kind):
         raise ValueError(f"{value!r:.40} in {place} is no {kind.__name__}.")
     return value
-
-
-def _fields(kind: Any, values: Mapping[str, Any], place: str) -> Any:
-    hints, given = _hints(kind), {}
-    for each in fields(kind):
-        if each.name in values:
-            given[each.name] = _typed(hints[each.name], values[each.name], f"{each.name} of {place}")
-        elif each.default is MISSING and each.default_factory is MISSING:
-            raise ValueError(f"There is no {each.name} in {place}.")
-    try:
-        return kind(**given)
-    except ValueError as error:
-        raise ValueError(f"In {place}: {error}") from error

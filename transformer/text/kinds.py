@@ -40,12 +40,7 @@ def whole(low: int, high: int | None = None, most: float = math.inf) -> Kind:
     """A whole number from ``low`` to ``high``; a bound that goes without saying is ``most``."""
     said = f"a whole number from {low:,}" + ("" if high is None else f" to {high:,}")
     top = most if high is None else high
-    return Kind(said, lambda x: is_whole(x, low, top))
-
-
-def is_whole(value: object, low: float, high: float) -> bool:
-    """Whether a value is a whole number in a range; true and false are no numbers."""
-    return not isinstance(value, bool) and isinstance(value, Integral) and low <= int(value) <= high
+    return _of(said, Integral, lambda x: low <= x <= top)
 
 
 def number(low: float, high: float) -> Kind:
@@ -120,18 +115,15 @@ def _declared_fields(owner: Any) -> dict[str, Declared]:
     return {each.name: declared(hints[each.name]) for each in fields(owner)}
 
 
-def _plain(value: Any) -> Any:
-    """A number of another library, such as NumPy, as Python's own, which JSON knows; the rest as it is."""
-    if isinstance(value, int | float) or not isinstance(value, Real):
-        return value
-    return int(value) if isinstance(value, Integral) else float(value)
-
-
 def check_fields(of: Any) -> None:
     """ValueError if a field of a dataclass holds a value of another kind than it declares."""
     owner: Any = type(of)
     for name, each in _declared_fields(owner).items():
-        value = _plain(getattr(of, name))
+        value = getattr(of, name)
+        if not isinstance(value, int | float) and isinstance(
+            value, Real
+        ):  # NumPy's, which JSON does not know
+            value = int(value) if isinstance(value, Integral) else float(value)
         object.__setattr__(of, name, value)
         if each.many:
             _TYPES[tuple].check(name, value)

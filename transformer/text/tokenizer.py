@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, groupby
 from pathlib import Path
@@ -88,21 +88,15 @@ class TokenizedText:
 class Pieces:
     """The pieces of one side, and what splits a text into them."""
 
+    # the id of each piece of a text, the piece, where it begins, and where it ends; the piece is as
+    # sentencepiece writes it: an unknown one is its own text
+    split: Callable[[str], Iterator[tuple[int, str, int, int]]]
+    decode: Callable[[Iterable[int]], str]  # the text of ids; special ids are left out
+
     def __init__(self, ids: Mapping[str, int], pieces: Sequence[str], in_bytes: Iterable[int] = ()) -> None:
         self.ids = ids  # the id of each piece, as a file names it
         self.pieces = tuple(pieces)  # the piece of each id, as a page can show it, with ``▁`` for a space
         self.unknown, self.bytes = ids[UNK], frozenset(in_bytes)  # the ids that spell what has no piece
-
-    def split(self, text: str) -> Iterator[tuple[int, str, int, int]]:
-        """The id of each piece of a text, the piece, where it begins, and where it ends.
-
-        The piece is as sentencepiece writes it: an unknown one is its own text.
-        """
-        raise NotImplementedError
-
-    def decode(self, ids: Iterable[int]) -> str:
-        """The text of ids; special ids are left out."""
-        raise NotImplementedError
 
     def encode(self, text: str) -> list[int]:
         """The ids of a text that has been read, without special tokens."""

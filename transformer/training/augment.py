@@ -4,6 +4,7 @@ import random
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from transformer.text import kinds
 from transformer.text.pairs import SentencePair
@@ -24,14 +25,16 @@ def _joined(pairs: Sequence[SentencePair], count: int, draw: random.Random) -> l
     ]
 
 
-def _rewritten(source: Callable[[str], str], target: Callable[[str], str]) -> Maker:
+def _rewritten(
+    source: Callable[[str], str],
+    target: Callable[[str], str],
+    pairs: Sequence[SentencePair],
+    count: int,
+    draw: random.Random,
+) -> list[SentencePair]:
     """Draws pairs, and writes their sides in another way."""
-
-    def make(pairs: Sequence[SentencePair], count: int, draw: random.Random) -> list[SentencePair]:
-        drawn = draw.sample(pairs, min(len(pairs), count))
-        return [SentencePair(source(pair.source), target(pair.target)) for pair in drawn]
-
-    return make
+    drawn = draw.sample(pairs, min(len(pairs), count))
+    return [SentencePair(source(pair.source), target(pair.target)) for pair in drawn]
 
 
 def _plain(text: str) -> str:
@@ -77,8 +80,8 @@ def _shared(pair: SentencePair, lower: set[str]) -> list[str]:
 
 MAKERS: dict[str, tuple[Maker, str]] = {
     "join": (_joined, "texts of two to four pairs"),
-    "plain": (_rewritten(_plain, _plain), "pairs in lower case with spaced punctuation"),
-    "typed": (_rewritten(_hasty, str), "pairs whose source is in lower case without its last mark"),
+    "plain": (partial(_rewritten, _plain, _plain), "pairs in lower case with spaced punctuation"),
+    "typed": (partial(_rewritten, _hasty, str), "pairs whose source is in lower case without its last mark"),
     "swap": (_swapped, "pairs with other names and numbers"),
 }
 """Maps each name to the function that makes extra pairs, and a description of those pairs."""

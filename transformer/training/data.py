@@ -11,7 +11,6 @@ from itertools import chain, count, islice
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from transformer.text.pairs import DataError, SentencePair
@@ -132,10 +131,12 @@ def make_batch(data: EncodedPairs, rows: Sequence[int], max_positions: int = 0) 
         widths = [rounded(width) for width in widths]
         most = max_positions // max(widths)
         height = most if height < most <= 2 * height else height
-    src, wanted = (
-        _laid_out(side, (height, width), fill, eos)
-        for side, width in zip((source, target), widths, strict=True)
-    )
+    src, wanted = (np.full((height, width), fill, dtype=np.int64) for width in widths)
+    for table, texts in ((src, source), (wanted, target)):  # a text and its ``</s>`` in each row
+        lengths = np.array([len(ids) for ids in texts])
+        filled = np.arange(table.shape[1]) < lengths[:, None]
+        table[: len(rows)][filled] = np.frombuffer(b"".join(texts), dtype=np.intc)
+        table[np.arange(len(rows)), lengths] = eos
     src[len(rows) :, 0] = eos
     ends = np.zeros((2, height, 1), dtype=np.int64)  # places of `</s>`
     ends[:, : len(rows), 0] = [list(map(len, side)) for side in (source, target)]
@@ -147,15 +148,6 @@ def make_batch(data: EncodedPairs, rows: Sequence[int], max_positions: int = 0) 
     read, predicted = torch.from_numpy(inputs), torch.from_numpy(wanted)
     tokens = sum(map(len, target)) + len(rows)
     return Batch(torch.from_numpy(src), read, predicted, None if whole else torch.from_numpy(padding), tokens)
-
-
-def _laid_out(texts: Sequence[array[int]], shape: tuple[int, int], fill: int, eos: int) -> NDArray[np.int64]:
-    """(rows, columns) ids: each text and its ``</s>`` in a row of its own, and ``fill`` elsewhere."""
-    table, lengths = np.full(shape, fill, dtype=np.int64), np.array([len(ids) for ids in texts])
-    filled = np.arange(shape[1]) < lengths[:, None]
-    table[: len(texts)][filled] = np.frombuffer(b"".join(texts), dtype=np.intc)
-    table[np.arange(len(texts)), lengths] = eos
-    return table
 
 
 def group_by_length(

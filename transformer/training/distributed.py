@@ -12,7 +12,7 @@ NCCL on GPUs). Without dropout they make the same steps as one process with N ti
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -88,10 +88,6 @@ class Workers:
         devices = [torch.device(self.device)] if torch.device(self.device).type == "cuda" else None
         return DistributedDataParallel(module, devices, forward_sync_buffers=False)
 
-    def local(self, module: nn.Module) -> AbstractContextManager[None]:
-        """A context in which gradients are added up in this process only."""
-        return module.no_sync() if isinstance(module, DistributedDataParallel) else nullcontext()
-
     @contextmanager
     def together(self) -> Iterator[None]:
         """A context for work of all processes; JobError if one of them has ended."""
@@ -101,11 +97,6 @@ class Workers:
             if self.world == 1 or isinstance(error, torch.OutOfMemoryError):
                 raise
             raise JobError("Another process of the job has ended; this one stops, too.") from error
-
-    def part_random(self, seed: int) -> None:
-        """Gives each process after the first a random stream of its own, for dropout."""
-        if not self.first:
-            torch.manual_seed(seed + 1_000_003 * self.rank)
 
 
 ALONE = Workers()

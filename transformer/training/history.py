@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from transformer.storage.description import DIGESTS, HISTORY_FILE, WEIGHTS_FILE, measured_as, model_digests
+from transformer.storage.description import DIGESTS, HISTORY_FILE, WEIGHTS_FILE, measured, model_digests
 from transformer.storage.directory import step_of
 from transformer.storage.files import write_json
-from transformer.storage.typed import typed
+from transformer.storage.typed import read_typed, typed
 from transformer.text.pairs import DataError
 from transformer.training.log import read_log, short
 from transformer.training.trainer import TrainingStep
@@ -108,4 +108,6 @@ def write_history(directory: Path, log: Path, command: str, date: str) -> Histor
 
 def read_history(directory: Path) -> History | None:
     """The history beside a model; None if absent or of other weights; CheckpointError if damaged."""
-    return measured_as(directory, HISTORY_FILE, partial(typed, History))
+    if measured(directory, HISTORY_FILE) is None:
+        return None
+    return read_typed(directory / HISTORY_FILE, partial(typed, History))

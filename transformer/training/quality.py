@@ -47,8 +47,17 @@ class GreedyBleu:
         if not self.pairs:
             return {}
         was_training, references = model.training, [pair.target for pair in self.pairs]
+        data, outputs = self._data, [""] * len(self.pairs)
+        model.eval()
         try:
-            outputs = self._translations(model.eval())
+            for rows in group_by_length(data, range(len(data)), BATCH_POSITIONS):
+                source = make_batch(data, rows).src_ids.to(model.embedding.weight.device)
+                lengths = [len(data.source[row]) + 1 for row in rows]
+                limits = [min(int(1.5 * length) + 10, model.config.max_positions) for length in lengths]
+                with torch.inference_mode():
+                    done = finish(decode(DecodingState(model, source), limits))
+                for row, hypothesis in zip(rows, done, strict=True):
+                    outputs[row] = self._tokenizer.decode(hypothesis.token_ids)
         except OverflowedError:
             return {}
         finally:
@@ -56,18 +65,6 @@ class GreedyBleu:
         bleu = round(BLEU().corpus_score(outputs, [references]).score, 2)
         right = sum(output == target for output, target in zip(outputs, references, strict=True))
         return {"bleu": bleu, "exact": right / len(outputs), "bleu_sentences": len(outputs)}
-
-    def _translations(self, model: EncoderDecoder) -> list[str]:
-        data, outputs = self._data, [""] * len(self.pairs)
-        for rows in group_by_length(data, range(len(data)), BATCH_POSITIONS):
-            source = make_batch(data, rows).src_ids.to(model.embedding.weight.device)
-            lengths = [len(data.source[row]) + 1 for row in rows]
-            limits = [min(int(1.5 * length) + 10, model.config.max_positions) for length in lengths]
-            with torch.inference_mode():
-                done = finish(decode(DecodingState(model, source), limits))
-            for row, hypothesis in zip(rows, done, strict=True):
-                outputs[row] = self._tokenizer.decode(hypothesis.token_ids)
-        return outputs
 
 
 def perplexity(log_probs: NDArray[np.float64], units: Sequence[int]) -> float:

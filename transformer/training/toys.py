@@ -4,6 +4,7 @@ import calendar
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from transformer.text.pairs import SentencePair
 
@@ -26,14 +27,12 @@ class Toy:
     spelled: bool = True  # whether a sequence has a length to choose
 
 
-def _letters(order: Callable[[list[str]], Sequence[str]]) -> Callable[[random.Random, int], SentencePair]:
-    """The task of giving letters back in another order."""
-
-    def draw(chance: random.Random, longest: int) -> SentencePair:
-        letters = chance.choices(LETTERS, k=chance.randint(SHORTEST, longest))
-        return SentencePair(" ".join(letters), " ".join(order(letters)))
-
-    return draw
+def _letters(
+    order: Callable[[list[str]], Sequence[str]], chance: random.Random, longest: int
+) -> SentencePair:
+    """Letters, and the same in another order."""
+    letters = chance.choices(LETTERS, k=chance.randint(SHORTEST, longest))
+    return SentencePair(" ".join(letters), " ".join(order(letters)))
 
 
 def _date(chance: random.Random, _longest: int) -> SentencePair:
@@ -46,9 +45,11 @@ def _date(chance: random.Random, _longest: int) -> SentencePair:
 
 
 TOYS: dict[str, Toy] = {
-    "copy": Toy("gives the letters back as they are", _letters(lambda letters: letters)),
-    "reverse": Toy("gives the letters back from last to first", _letters(lambda letters: letters[::-1])),
-    "sort": Toy("gives the letters back in the order of the alphabet", _letters(sorted)),
+    "copy": Toy("gives the letters back as they are", partial(_letters, list)),
+    "reverse": Toy(
+        "gives the letters back from last to first", partial(_letters, lambda letters: letters[::-1])
+    ),
+    "sort": Toy("gives the letters back in the order of the alphabet", partial(_letters, sorted)),
     "dates": Toy("rewrites a date as year-month-day", _date, MONTHS, spelled=False),
 }
 """The tasks by name."""

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
 
 from transformer.layers import Layer
 from transformer.model import EncoderDecoder
@@ -112,18 +113,32 @@ class Trainer:
         self.on_gpu = self.device.type == "cuda"
         self.dtype = torch.bfloat16 if options.precision == "bfloat16" else torch.float32
         if not self.on_gpu:
-            _use_byte_dropout(model)
+            for parent in list(model.modules()):
+                for name, child in list(parent.named_children()):
+                    if type(child) is nn.Dropout:
+                        setattr(parent, name, ByteDropout(child.p))
         elif options.compile:
             for layer in (each for each in model.modules() if isinstance(each, Layer)):
                 layer.compile(dynamic=True)
-        self.optimizer = _optimizer(model, options)
+        matrices = [each for each in model.parameters() if each.dim() > 1]
+        vectors = [each for each in model.parameters() if each.dim() <= 1]
+        groups: list[dict[str, Any]] = [{"params": matrices}, {"params": vectors, "weight_decay": 0.0}]
+        self.optimizer = torch.optim.AdamW(
+            groups,
+            options.learning_rate,
+            (options.beta1, options.beta2),
+            options.epsilon,
+            options.weight_decay,
+            fused=True,
+        )
         weights = model.state_dict() if options.average_decay else {}
         self.average = {name: tensor.detach().clone() for name, tensor in weights.items()}
         self._loss = workers.share(SummedLoss(model, options.label_smoothing, self.dtype))
         self._cost = Cost(model)
         self._graphs: dict[tuple[int, int, int], _Recorded | None] = {}
         self._stream = torch.cuda.Stream(self.device) if self.on_gpu else None  # type: ignore[no-untyped-call]
-        workers.part_random(options.seed)
+        if not workers.first:  # each process draws its own dropout
+            torch.manual_seed(options.seed + 1_000_003 * workers.rank)
         self._batches: Iterator[Batch] | None = None
         self._next: list[Batch] = []  # of the next step, made while the GPU computes this one
 
@@ -149,7 +164,10 @@ class Trainer:
             self.optimizer.zero_grad(set_to_none=not self.on_gpu)  # a graph adds to gradients at one place
             self.step += 1
             if self.average and self.step % AVERAGE_EVERY == 0:
-                self._update_average()
+                updates = self.step // AVERAGE_EVERY
+                decay = min(options.average_decay**AVERAGE_EVERY, updates / (updates + 9))
+                average, weights = self.average, self.model.state_dict()
+                torch._foreach_lerp_([*average.values()], [weights[name] for name in average], 1 - decay)
             self._next = self._draw()
             mean, length = torch.stack([loss / world, norm]).tolist()  # a GPU has computed all by here
         if world > 1:
@@ -175,24 +193,19 @@ class Trainer:
             self._graphs[batch.shape] = recorded
             if recorded is not None:
                 return recorded(batch, scale)
-        with nullcontext() if last else self.workers.local(self._loss):
-            loss: Tensor = self._loss(batch) * scale
+        summed = self._loss
+        with summed.no_sync() if isinstance(summed, DistributedDataParallel) and not last else nullcontext():
+            loss: Tensor = summed(batch) * scale
             torch.autograd.backward(loss)
         return loss.detach()
 
-    @torch.no_grad()
-    def _update_average(self) -> None:
-        updates = self.step // AVERAGE_EVERY
-        decay = min(self.options.average_decay**AVERAGE_EVERY, updates / (updates + 9))
-        weights = self.model.state_dict()
-        torch._foreach_lerp_(list(self.average.values()), [weights[name] for name in self.average], 1 - decay)
-
     def evaluate(self, data: EncodedPairs, quality: GreedyBleu | None = None) -> dict[str, Any]:
         """What these fields of a `TrainingStep` measure; a call for all processes, of which 0 translates."""
-        measured: dict[str, Any] = {"valid_loss": self._loss_on(data)}
+        how = self.options.batch_positions, self.dtype, self.workers
+        measured: dict[str, Any] = {"valid_loss": evaluate_loss(self.model, data, *how)}
         if self.average:
             with self._averaged():
-                measured["valid_loss_average"] = self._loss_on(data)
+                measured["valid_loss_average"] = evaluate_loss(self.model, data, *how)
         if quality and quality.pairs:
             better = measured.get("valid_loss_average", math.inf) < measured["valid_loss"]
             with self._averaged() if better else nullcontext():
@@ -209,9 +222,6 @@ class Trainer:
         finally:
             self.model.load_state_dict(kept)
 
-    def _loss_on(self, data: EncodedPairs) -> float:
-        return evaluate_loss(self.model, data, self.options.batch_positions, self.dtype, self.workers)
-
     def state_tensors(self) -> dict[str, Tensor]:
         """Named tensors with all that a later run needs to resume exactly; a call for all processes."""
         tensors = {f"model/{name}": tensor for name, tensor in self.model.state_dict().items()}
@@ -223,21 +233,26 @@ class Trainer:
         if self.on_gpu:
             random["cuda"] = torch.cuda.get_rng_state(self.device)
         for rank, states in enumerate(self.workers.gather(lambda: random)):
-            tensors |= {_random_name(name, rank): state for name, state in states.items()}
+            tensors |= {f"random/{name}" + f"/{rank}" * (rank > 0): state for name, state in states.items()}
         tensors[USED] = torch.tensor(self.used)
         return {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
 
     def load_state_tensors(self, tensors: dict[str, Tensor], step: int) -> None:
         """Resumes from `state_tensors`; KeyError if one is missing, RuntimeError if one does not fit."""
-        self.model.load_state_dict(_under(tensors, "model/"))
+        model, average = (
+            {name.removeprefix(part): each for name, each in tensors.items() if name.startswith(part)}
+            for part in ("model/", "average/")
+        )
+        self.model.load_state_dict(model)
         if self.average:
-            self.average = {name: each.to(self.device) for name, each in _under(tensors, "average/").items()}
+            self.average = {name: each.to(self.device) for name, each in average.items()}
         for name, parameter in self.model.named_parameters():
             if f"optimizer/step/{name}" in tensors:
                 self.optimizer.state[parameter] = {
                     key: tensors[f"optimizer/{key}/{name}"].to(self.device) for key in MOMENTS
                 }
-        cpu, cuda = (tensors.get(_random_name(name, self.workers.rank)) for name in ("cpu", "cuda"))
+        rank = f"/{self.workers.rank}" * (not self.workers.first)
+        cpu, cuda = (tensors.get(f"random/{name}{rank}") for name in ("cpu", "cuda"))
         if cpu is not None:  # missing if fewer processes wrote the state
             torch.set_rng_state(cpu)
         if cuda is not None and self.on_gpu:
@@ -282,32 +297,3 @@ def train(
         if valid is not None and (done.step % options.evaluate_every == 0 or done.step == options.steps):
             done = replace(done, **trainer.evaluate(valid, quality))
         yield done
-
-
-def _use_byte_dropout(model: nn.Module) -> None:
-    """Replaces every `nn.Dropout` of the model by `ByteDropout`."""
-    for parent in list(model.modules()):
-        for name, child in list(parent.named_children()):
-            if type(child) is nn.Dropout:
-                setattr(parent, name, ByteDropout(child.p))
-
-
-def _optimizer(model: nn.Module, options: TrainingOptions) -> torch.optim.AdamW:
-    """AdamW; vectors do not decay."""
-    groups = [
-        {
-            "params": [each for each in model.parameters() if (each.dim() > 1) == matrix],
-            "weight_decay": options.weight_decay if matrix else 0.0,
-        }
-        for matrix in (True, False)
-    ]
-    betas = (options.beta1, options.beta2)
-    return torch.optim.AdamW(groups, lr=options.learning_rate, betas=betas, eps=options.epsilon, fused=True)
-
-
-def _under(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
-
-
-def _random_name(device: str, rank: int) -> str:
-    return f"random/{device}/{rank}" if rank else f"random/{device}"
