@@ -58,13 +58,6 @@ class Network(nn.Module):
         assert isinstance(weight, Tensor)
         return weight, self.output_bias
 
-    def forward(self, *ids: Tensor, hooks: Hooks | None = None) -> Tensor:
-        """(batch, length, target pieces) logits of the next token at every position (teacher forcing).
-
-        Arguments are those of ``features``.
-        """
-        return self.logits(self.features(*ids, hooks=hooks), hooks)
-
     def logits(self, features: Tensor, hooks: Hooks | None = None, first: int = 0) -> Tensor:
         """(…, d_model) → (…, target pieces)."""
         if self.config.scaled_output:
@@ -191,13 +184,17 @@ class EncoderDecoder(Network):
         mask = AttentionMask(src_padding, first_query=first)
         return self.run_decoder(x, memory.to(x.dtype), mask, cache, hooks)
 
-    def features(
+    def forward(
         self,
         src_ids: Tensor,  # (batch, source) ids, padded with ``pad_id``
         tgt_ids: Tensor,  # (batch, target) decoder input, starting with ``bos_id``, padded with ``pad_id``
         hooks: Hooks | None = None,
     ) -> Tensor:
-        """The decoder's output before the projection, (batch, target, d_model)."""
+        """(batch, target, vocab_size) logits of the next token at every position (teacher forcing)."""
+        return self.logits(self.features(src_ids, tgt_ids, hooks), hooks)
+
+    def features(self, src_ids: Tensor, tgt_ids: Tensor, hooks: Hooks | None = None) -> Tensor:
+        """The decoder's output before the projection, (batch, target, d_model); ids as in ``forward``."""
         src_padding = padding_mask(src_ids, self.config.pad_id)
         memory = self.encode(src_ids, src_padding, hooks)
         return self.decode(tgt_ids, memory, src_padding, hooks=hooks)
@@ -260,6 +257,10 @@ class LanguageModel(Network):
         self.decoder = LayerStack(config, "decoder")
         self.initialise()
         self.decoder.positions.initialise()
+
+    def forward(self, ids: Tensor, texts: Tensor | None = None, hooks: Hooks | None = None) -> Tensor:
+        """(batch, length, vocab_size) logits of the next token at every position; arguments as `features`."""
+        return self.logits(self.features(ids, texts, hooks), hooks)
 
     def features(
         self,
