@@ -36,6 +36,8 @@ def test_entries_that_a_config_leaves_out_are_the_reference_s_defaults(family: F
         values["decoder_start_token_id"] = values["eos_token_id"]
     bare = {"model_type": values["model_type"]}
     assert family.config(bare, tmp_path) == family.config(values, tmp_path)
+    if name == "Bart":  # the offset of its positions, in older files
+        assert family.config({**bare, "extra_pos_embeddings": 2}, tmp_path) == family.config(values, tmp_path)
 
 
 def bare(directory: Any) -> None:
