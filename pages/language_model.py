@@ -128,8 +128,8 @@ def text_box(text: str, now: State, reads: bool) -> None:
 def read(request: Request) -> Translation | None:
     """The run that is asked for; None if it was refused, and the page has said why."""
     try:
-        with waiting.Teller(request.source, "Writing" if request.target is None else "Reading") as teller:
-            return runs.translate(request, teller, whole=True)
+        with waiting.telling("Writing" if request.target is None else "Reading") as progress:
+            return runs.translate(request, progress, whole=True)
     except (ValueError, OSError) as error:
         st.error(refusal(error), icon=":material/error:")
         return None

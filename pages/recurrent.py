@@ -140,7 +140,7 @@ def show() -> None:
 
 def here() -> list[str]:
     twins = models.twins(models.RECURRENT).items()
-    return [name.rpartition("/")[2] for name, at in twins if at.architecture == "recurrent"]
+    return [name.rpartition("/")[2] for name, at in twins if isinstance(at.stated, RecurrentConfig)]
 
 
 def twin(now: State) -> Source | None:
@@ -162,8 +162,8 @@ def translate(now: State, source: Source) -> View:
     """The visitor's sentence through a model, without changes; ValueError if it cannot be translated."""
     now = replace(now, changes=(), text=OPENS if now.text is None else now.text)
     asked = runs.request(now, source, examples.passage(source, now).sentence)
-    with waiting.Teller(source, "Translating") as teller:
-        return View(asked, runs.translate(asked, teller, whole=True), None)
+    with waiting.telling("Translating") as progress:
+        return View(asked, runs.translate(asked, progress, whole=True), None)
 
 
 @part()

@@ -23,7 +23,7 @@ from explorer.app.address.state import State
 from explorer.app.lessons import files
 from explorer.app.maps.living import living_pages
 from explorer.app.server import examples, models, runs
-from explorer.app.server.runs import Progress
+from explorer.app.server.source import NOBODY
 from explorer.app.server.view import View
 from explorer.lenses.words.languages import language_name
 from transformer.families.m2m import M2M, NLLB
@@ -70,7 +70,7 @@ def test_a_page_makes_the_run_of_the_shown_sentence_and_no_other() -> None:
     assert found["translations"][::2] == [None, None]
     asked = runs.request(State(), named("random"), "Ten six!")
     assert runs.text_of(asked) is None
-    made = runs.text_of(asked, Progress())
+    made = runs.text_of(asked, NOBODY)
     assert made == runs.translate(asked).text
     assert paragraph(run(model="random", text=text, sentence="2"))["translations"][2] == made  # type: ignore[index]
 

@@ -257,7 +257,7 @@ def _map(scene: Scene, layout: Layout, look: HeadSelection) -> Feed:
         payload["acts"] = payload["acts"][1:]
     payload["fade"] = scene.fade and look.kind != "encoder"
     if payload["choice"] and look.kind == "cross":
-        payload["choice"]["first"] = f"{payload['choice']['first']} {source.guided}".rstrip()
+        payload["choice"]["first"] = f"{payload['choice']['first']} {source.header.guided_alignment}".rstrip()
     return payload
 
 

@@ -6,7 +6,7 @@ import hashlib
 import io
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -18,20 +18,19 @@ import transformer
 from explorer.app.address import session
 from explorer.app.address.encodings import ENCODINGS
 from explorer.app.address.parameters import parse
-from explorer.app.server import examples, hosted, hub_models
+from explorer.app.server import examples, hosted, hub_models, memory
 from explorer.app.server.loading import Loading
-from explorer.app.server.source import FILE, NEEDS_MODEL, Source
+from explorer.app.server.source import FILE, NEEDS_MODEL, NOBODY, Progress, Source
 from explorer.app.server.stores import Fact, Residents
 from explorer.figures.base.labels import display
-from explorer.lenses.words.languages import languages_in_words, languages_of
+from explorer.lenses.words.languages import languages_in_words
 from transformer import devices
 from transformer.config import SCORE_RULES, AttentionKind, Head, ModelConfig
 from transformer.exports.record import TraceFileError
 from transformer.families.registry import config_in, described
 from transformer.hub.files import hub_title, size
 from transformer.run import Translation
-from transformer.storage.card import Header
-from transformer.storage.description import CONFIG_FILE, Description, parameter_count, read_header
+from transformer.storage.description import CONFIG_FILE, Description, parameter_count
 from transformer.storage.files import read_json
 from transformer.text.typed import clean
 
@@ -53,6 +52,7 @@ _ORDER = {name: i for i, name in enumerate((DEFAULT, *_TWINS))}
 _FOLDER_NAMES = {TWINS: "Positional twin", RECURRENT: "Recurrent twin"}
 _TITLES = {"language/lm-en": "English language model"}
 """Titles of bundled models whose names are no languages."""
+STARTING = "PyTorch and the model are still loading, because the server has just started."
 LARGE = 100_000_000
 """From this many bytes on, the list of models says how much memory a model needs."""
 MOST_FILES, LONGEST = 4, 255
@@ -81,17 +81,11 @@ class ModelHandle(Source):
         return 0
 
     @Fact
-    def architecture(self) -> object:
-        """What its config says of its architecture; None for a Transformer, and for a damaged one."""
-        try:
-            return read_json(self.path / CONFIG_FILE).get("architecture")
-        except ValueError:
-            return None
-
-    @Fact
     def writes(self) -> bool:
         """Whether it is a language model: it reads no source, so it translates nothing."""
-        return self.architecture == "language_model"
+        with suppress(ValueError):
+            return read_json(self.path / CONFIG_FILE).get("architecture") == "language_model"
+        return False
 
     @Fact
     def description(self) -> Description | None:
@@ -125,25 +119,15 @@ class ModelHandle(Source):
             return None
 
     @property
-    def header(self) -> Header:
-        """The header of its card."""
-        return self.beside(read_header)
-
-    @Fact
-    def codes(self) -> tuple[str, ...]:
-        """The codes of its two languages; empty if the card does not name two."""
-        return languages_of(self.path) or ()
-
-    @Fact
     def languages(self) -> str:
-        """Its languages, such as "English → German"; empty as above."""
-        return languages_in_words(self.codes)
+        """Its languages, such as "English → German"; empty if the card does not name two."""
+        return languages_in_words(self.header.language)
 
     @property
     def title(self) -> str:
         """What people call it: its languages, what it is a twin of, or its name."""
         folder, _, last = self.name.rpartition("/")
-        if self.name == "-".join(self.codes):
+        if self.languages and self.name == "-".join(self.header.language):
             return self.languages
         if folder in _FOLDER_NAMES:
             return f"{_FOLDER_NAMES[folder]}: {last}"
@@ -176,12 +160,20 @@ class ModelHandle(Source):
         twin = self.name.startswith((f"{TWINS}/", f"{RECURRENT}/"))
         return _resident_twins if twin else _residents
 
-    def load(self, loads: Callable[[], object] = lambda: None, first: bool = False) -> transformer.Translator:
+    @property
+    def waits(self) -> str:
+        """Why nobody sees anything yet if it is not in memory, in a sentence."""
+        if not loading.done:
+            return STARTING
+        free = size(memory.available())
+        return f"Loading {self.name}: it needs {size(self.needs)} of memory, {free} is free"
+
+    def load(self, progress: Progress = NOBODY, first: bool = False) -> transformer.Translator:
         if not (first or loading.done):  # the one who loads before all others waits for nothing
-            loads()
+            progress(0, self.waits)
             loading.wait()
         load = partial(transformer.load_translator, self.path, continues=self.writes)
-        return self._home.get(self, load, loads)
+        return self._home.get(self, load, lambda: progress(0, self.waits))
 
 
 @dataclass(frozen=True)
@@ -211,7 +203,7 @@ class Imported(Source):
         places = {kind: chosen.get(kind, (end[0], 0)) for kind, end in last.items()}
         return {kind: (min(at[0], last[kind][0]), min(at[1], last[kind][1])) for kind, at in places.items()}
 
-    def load(self, loads: Callable[[], object] = lambda: None) -> transformer.Translator:
+    def load(self, progress: Progress = NOBODY) -> transformer.Translator:
         raise ValueError(NEEDS_MODEL)
 
     @property

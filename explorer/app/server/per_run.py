@@ -8,8 +8,8 @@ from typing import Any
 from torch import Tensor
 
 from explorer.app.server import hosted
-from explorer.app.server.runs import Drawing, Progress, Request, search, translate
-from explorer.app.server.source import Source
+from explorer.app.server.runs import Drawing, Request, search, so_far, translate
+from explorer.app.server.source import Progress, Source
 from explorer.app.server.stores import Recent, bytes_of, remembered
 from explorer.app.server.view import View
 from explorer.lenses.heads.statistics import Grid, HeadsOfKind, grid
@@ -102,7 +102,7 @@ def searched(request: Request, rules: SearchRules, progress: Progress) -> Transl
         run = _searched(request, rules, progress=progress)
     assert run.tree is not None
     for count, piece in enumerate(run.tree.stream_greedy(), start=1):
-        progress.wrote(count, piece)
+        progress(*so_far(count, piece))
     return run
 
 

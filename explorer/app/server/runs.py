@@ -17,9 +17,10 @@ from explorer.app.address.kinds import BEAM, SAMPLE
 from explorer.app.address.state import State
 from explorer.app.server import examples, hosted, models
 from explorer.app.server.models import Imported
-from explorer.app.server.queue import turns
-from explorer.app.server.source import Source
+from explorer.app.server.queue import place, turns
+from explorer.app.server.source import NOBODY, Progress, Source
 from explorer.app.server.stores import Recent, bytes_of, remembered
+from explorer.figures.base import labels
 from explorer.linked.view import strips
 from transformer.config import AttentionKind, Head
 from transformer.exports.maps import MappedRun, load_maps
@@ -106,22 +107,6 @@ def drawing_of(state: State) -> Drawing:
     return Drawing(state.temperature, state.top_k, state.top_p)
 
 
-class Progress:
-    """Hears how a translation progresses; this one is of a translation that nobody watches."""
-
-    def loads(self) -> None:
-        """The model is not in memory, and is loaded first."""
-
-    def waits(self, before: int) -> None:
-        """Other long work goes on, and this waits for its turn, with `before` others before it."""
-
-    def wrote(self, count: int, token: str) -> None:
-        """The output has `count` tokens so far, and `token` is the last one."""
-
-
-NOBODY = Progress()
-
-
 def translate(request: Request, progress: Progress = NOBODY, whole: bool = False) -> Translation:
     """The translation, decoded once and then kept; before PyTorch is there, the bundled one of the example,
     unless the whole trace is wanted, which only a model or a file has.
@@ -136,7 +121,7 @@ def translate(request: Request, progress: Progress = NOBODY, whole: bool = False
     hosted.check(request.text, request.target, decode=request.decode)
     if isinstance(source, Imported):
         return source.run_of(request)
-    model = source.load(progress.loads)
+    model = source.load(progress)
     return _runs.get((request, id(model)), lambda: _decode(model, request, progress))
 
 
@@ -211,15 +196,22 @@ def search(
     limit = requests.Request(model, request.text, interventions=request.changes).limit
     with ExitStack() as turn:
         if beam_size * limit > LONG_SEARCH:
-            turn.enter_context(turns.turn(object(), progress.waits, session.browser()))
+            waits = lambda before: progress(0, place(before))  # noqa: E731
+            turn.enter_context(turns.turn(object(), waits, session.browser()))
         return _last(_stream(model, request, True, rules), progress)
+
+
+def so_far(count: int, token: str) -> tuple[float, str]:
+    """How far an output of some tokens has come, as a share and in words; no one knows its length."""
+    text = f"{count} token{'s' * (count != 1)} so far, the last one {labels.piece(token)}"
+    return min(0.98, 1 - 0.98**count), text
 
 
 def _last(stream: Iterator[DecodeStep | Translation], progress: Progress) -> Translation:
     for count, step in enumerate(stream, start=1):
         if isinstance(step, Translation):
             return step
-        progress.wrote(count, step.token)
+        progress(*so_far(count, step.token))
     raise AssertionError("a stream ends with the translation")
 
 

@@ -13,9 +13,13 @@ from explorer.app.server.stores import Fact
 from explorer.lenses.heads.survey import surveyed
 from explorer.lenses.words.alignment import Aligner
 from transformer.config import Head, ModelConfig
+from transformer.storage.card import Header
 from transformer.storage.description import read_header
 
 T = TypeVar("T")
+Progress = Callable[[float, str], object]
+"""Hears how far work has come, as a share and in a sentence; ends the work by raising."""
+NOBODY: Progress = lambda share, text: None  # noqa: E731
 FILE = "imported: "
 """How the names of files begin; no model's does."""
 NEEDS_MODEL = "This needs the model, which an imported file does not hold: choose a model on the left."
@@ -53,8 +57,8 @@ class Source(ABC):
         return self.config
 
     @abstractmethod
-    def load(self, loads: Callable[[], object] = lambda: None) -> transformer.Translator:
-        """The model, loaded once per server, and again if its directory has changed; `loads` hears of it.
+    def load(self, progress: Progress = NOBODY) -> transformer.Translator:
+        """The model, loaded once per server, and again if its directory has changed.
 
         ValueError if the directory is damaged, or this is a file, which holds a run without its model.
         """
@@ -106,9 +110,9 @@ class Source(ABC):
         return False
 
     @property
-    def guided(self) -> str:
-        """The card's sentence on attention that was trained with given word alignments; empty without any."""
-        return "" if self.path is None else self.beside(read_header).guided_alignment
+    def header(self) -> Header:
+        """The header of the model's card; an empty one if this is a file."""
+        return Header() if self.path is None else self.beside(read_header)
 
     def translator(self) -> transformer.Translator:
         """The model if it translates; KeyError if it is a language model. Further as `load`."""

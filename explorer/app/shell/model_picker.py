@@ -12,7 +12,7 @@ from explorer.app.server import models
 from explorer.app.server.hub_models import suggest
 from explorer.app.server.models import Imported, ModelHandle
 from explorer.app.server.source import Source
-from explorer.app.shell import hub_picker, menu, waiting
+from explorer.app.shell import hub_picker, menu
 from explorer.app.shell.fitting import fit_model
 from explorer.lenses.words.languages import language_name
 from transformer.config import Head
@@ -55,7 +55,7 @@ def pick_model(now: State, page: str = sitemap.HOME) -> Source | None:
     # a model whose files alone do not say which languages it knows is loaded; errors are reported later
     with suppress(KeyError, ValueError, OSError):
         if isinstance(source, ModelHandle) and source.description is None and not source.resident:
-            with st.spinner(waiting.loads(source)):
+            with st.spinner(plain(source.waits)):
                 _ = source.default_heads
     with place:
         if drawn := sitemap.PLACES[sitemap.at(page, now.view)].draws:

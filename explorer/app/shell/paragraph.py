@@ -12,7 +12,6 @@ from explorer.app.address import State, session
 from explorer.app.address.kinds import AS_ONE
 from explorer.app.controls import part
 from explorer.app.server import examples, runs
-from explorer.app.server.runs import Progress
 from explorer.app.server.source import Source
 
 _KEY = "paragraph"
@@ -22,14 +21,6 @@ _paragraph = st.components.v2.component(
     js=f"export default async (part) =>\n  (await {_SCRIPT}).show({{ ...part, data: part.data[0] }});",
     isolate_styles=False,
 )
-
-
-class Yielding(Progress):
-    """The progress of what nobody asked for: after each token, a waiting request runs first."""
-
-    def wrote(self, count: int, token: str) -> None:
-        """Ends this run of the page if the visitor has asked for another."""
-        session.current()
 
 
 def draw(
@@ -80,7 +71,8 @@ def _translations(source: Source, now: State, sentences: tuple[str, ...], asks: 
         try:
             found[i] = runs.text_of(asked)
             if found[i] is None and asks:
-                found[i], asks = runs.text_of(asked, Yielding()), False
+                # nobody asked for it: after each token, a waiting run of the page goes first
+                found[i], asks = runs.text_of(asked, lambda share, text: session.current()), False
         except ValueError:
             found[i] = "…"
     return found

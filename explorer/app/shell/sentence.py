@@ -127,8 +127,8 @@ def open_sentence(source: Source, now: State) -> View | None:
     does = "Translating" if source.task == "translate" else "Writing"
     try:
         hosted.check(now.text, times=TIMES)
-        with waiting.Teller(source, does) as teller:
-            translation = runs.translate(asked, teller)
+        with waiting.telling(does) as progress:
+            translation = runs.translate(asked, progress)
     except (ValueError, OSError) as error:
         st.error(refusal(error), icon=":material/error:")
         if not text.strip():

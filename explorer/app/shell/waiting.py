@@ -2,33 +2,18 @@
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, field
+from contextlib import ExitStack, contextmanager
 
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 from explorer.app.address import session
 from explorer.app.controls import plain
-from explorer.app.server import memory, models
-from explorer.app.server.models import ModelHandle
+from explorer.app.server import models
 from explorer.app.server.queue import place, turns
-from explorer.app.server.runs import Progress
-from explorer.app.server.source import Source
+from explorer.app.server.source import Progress
 from explorer.app.shell import frame
-from explorer.figures.base import labels
-from transformer.hub.files import size
 
 _PROGRESS_EVERY = 0.2
-_STARTING = "PyTorch and the model are still loading, because the server has just started."
-
-
-def loads(source: ModelHandle) -> str:
-    """Says what takes so long if a model is not in memory."""
-    if not models.loading.done:
-        return _STARTING
-    needed, free = source.needs, memory.available()
-    return f"Loading {plain(source.name)}: it needs {size(needed)} of memory, {size(free)} is free"
 
 
 @contextmanager
@@ -37,7 +22,7 @@ def while_loading() -> Iterator[None]:
     if models.loading.done:
         yield
         return
-    with st.spinner(_STARTING):
+    with st.spinner(models.STARTING):
         yield
 
 
@@ -88,29 +73,22 @@ def progress(
             each.empty()
 
 
-@dataclass
-class Teller(Progress, AbstractContextManager["Teller"]):
+@contextmanager
+def telling(
+    does: str,  # what the model does, such as `Translating`
+) -> Iterator[Progress]:
     """Tells the visitor, in one place on the page, how far a run of a model has come, while it runs."""
+    place, last = st.empty(), time.monotonic()
 
-    source: Source  # the model, or the open file
-    does: str  # what the model does, such as `Translating`
-    place: DeltaGenerator = field(default_factory=st.empty)  # where it stands
-    last: float = field(default_factory=time.monotonic)  # when something was said
+    def tell(share: float, text: str) -> None:
+        nonlocal last
+        if not share:  # it waits for something
+            place.progress(0, plain(text))
+        elif time.monotonic() - last > _PROGRESS_EVERY:
+            last = time.monotonic()
+            place.progress(share, f"{does}: {plain(text)}")
 
-    def loads(self) -> None:
-        assert isinstance(self.source, ModelHandle)  # a file loads nothing
-        self.place.progress(0, loads(self.source))
-
-    def waits(self, before: int) -> None:
-        self.place.progress(0, place(before))
-
-    def wrote(self, count: int, token: str) -> None:
-        if time.monotonic() - self.last > _PROGRESS_EVERY:
-            self.last = time.monotonic()
-            word = plain(labels.piece(token))
-            text = f"{self.does}: {count} token{'s' * (count != 1)} so far, the last one {word}"
-            self.place.progress(min(0.98, 1 - 0.98**count), text)
-
-    def __exit__(self, *error: object) -> None:
-        """Clears the place, also after a refusal."""
-        self.place.empty()
+    try:
+        yield tell
+    finally:  # also after a refusal
+        place.empty()

@@ -1,6 +1,6 @@
 """The languages of a model by its card or its vocabulary, their names and sample pairs. No PyTorch."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,15 +29,9 @@ def language_name(piece: str) -> str:
     return f"{name} ({_SCRIPTS[script]})" if own in _TWICE and script in _SCRIPTS else name
 
 
-def languages_of(directory: Path) -> tuple[str, str] | None:
-    """The codes of the two languages that a card names, such as ``("en", "de")``; None if it names others."""
-    codes = read_header(directory).language
-    return (codes[0], codes[1]) if len(codes) == 2 else None
-
-
 def languages_in_words(codes: Sequence[str]) -> str:
-    """Languages by their codes, such as "English → German"; empty without codes."""
-    return " → ".join(LANGUAGES.get(code, code) for code in codes)
+    """Two languages by the codes of a card, such as "English → German"; empty if it names more or fewer."""
+    return " → ".join(LANGUAGES.get(code, code) for code in codes) if len(codes) == 2 else ""
 
 
 FOLDER = Path(__file__).resolve().parents[3] / "assets" / "sample"
@@ -51,9 +45,12 @@ class Sample(NamedTuple):
 
 
 USUAL = Sample("tatoeba-en-de.tsv.gz", "alignments.tsv")
-SAMPLES = {("en", "de"): USUAL, ("en", "pt"): Sample("tatoeba-en-pt.tsv.gz", "alignments-en-pt.tsv")}
+SAMPLES: Mapping[tuple[str, ...], Sample] = {
+    ("en", "de"): USUAL,
+    ("en", "pt"): Sample("tatoeba-en-pt.tsv.gz", "alignments-en-pt.tsv"),
+}
 
 
 def sample_of(model: Path | None) -> Sample:
     """The sample of a model's languages; that of English and German if its card names no others."""
-    return USUAL if model is None else SAMPLES.get(languages_of(model) or ("", ""), USUAL)
+    return USUAL if model is None else SAMPLES.get(read_header(model).language, USUAL)

@@ -17,13 +17,13 @@ from explorer.figures.base import labels
 from explorer.figures.base.captions import MEASURES, badge, quote
 from explorer.lenses.heads.survey import surveyed
 from explorer.lenses.words.alignment import Aligner
-from explorer.lenses.words.languages import languages_in_words, languages_of
+from explorer.lenses.words.languages import languages_in_words
 from explorer.lenses.words.reading import Reading, ReadView, read_view
 from explorer.linked.living import packed
 from explorer.linked.view.strips import Example, Gloss, read_examples
 from transformer.config import Head, TransformerConfig
 from transformer.run import Translation
-from transformer.storage.description import EXAMPLES_FILE
+from transformer.storage.description import EXAMPLES_FILE, read_header
 from transformer.storage.files import CheckpointError
 from transformer.view import HeadMap
 
@@ -68,7 +68,7 @@ class Known:
         roles: Roles = {} if directory is None else surveyed(Path(directory))
         found = cls(sha256, opens, aligner, roles)
         if directory is not None:
-            found = replace(found, languages=languages_in_words(languages_of(Path(directory)) or ()))
+            found = replace(found, languages=languages_in_words(read_header(Path(directory)).language))
             with suppress(CheckpointError):
                 found = replace(found, examples=read_examples(Path(directory) / EXAMPLES_FILE))
         if model is None:

@@ -63,8 +63,8 @@ def show(opened: View, now: State) -> None:
     scored = rules.with_penalty(now.penalty, now.length_offset)
     settings(beam, max(beam, most), scored, rules)
     asked = replace(opened.request, target=None, decode=f"{BEAM}{beam}", drawing=runs.USUAL)
-    with waiting.Teller(asked.source, f"Searching with {beam} hypotheses") as teller:
-        search = per_run.searched(asked, scored, teller)
+    with waiting.telling(f"Searching with {beam} hypotheses") as progress:
+        search = per_run.searched(asked, scored, progress)
     tree, chosen = search.tree, now.node
     assert tree is not None
     if chosen is not None and chosen >= len(tree.nodes):

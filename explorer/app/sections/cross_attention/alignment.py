@@ -266,7 +266,7 @@ def trust(opened: View, rules: LinkRules) -> str:
     beside = "" if diagonal is None else f"; linking along the diagonal would have {percent(diagonal)}"
     return (
         f"{suggestions}: the alignment error rate (AER) of this {what}, over pairs with links made by hand, "
-        f"is **{percent(known[fact])}**{beside}. {plain(opened.source.guided)}"
+        f"is **{percent(known[fact])}**{beside}. {plain(opened.source.header.guided_alignment)}"
     ).rstrip()
 
 

@@ -46,7 +46,7 @@ def show(view: SurveyView, source: Source) -> None:
             inked=True,
             sentence=False,
         )
-        _roles(view, source.guided)
+        _roles(view, source.header.guided_alignment)
     with right:
         head.show(view, source)
     known, places = view.known.values(), [*np.ndindex(view.roles.shape)]

@@ -17,6 +17,7 @@ from closed_form import CASES
 from sources import named
 
 from explorer.app.server import examples, memory, models, studies, surveys
+from explorer.app.server import source as sources
 from explorer.app.server.cells import written
 from explorer.app.server.examples import text_on
 from explorer.app.server.hub_models import fitting
@@ -60,8 +61,8 @@ def test_what_the_files_of_a_model_say_is_read_once_until_one_of_them_changes(pl
     model = models.available()["mine"]
     assert (model.config.sizes, model.label, model.writes) == (model.sizes, "mine", False)
     with monkeypatch.context() as still:
-        for name in ("described", "read_json", "read_header"):
-            still.setattr(models, name, pytest.fail)
+        for room, name in ((models, "described"), (models, "read_json"), (sources, "read_header")):
+            still.setattr(room, name, pytest.fail)
         again = models.find("mine")
         assert again is models.available()["mine"] is model
         assert (again.config.sizes, again.label, again.writes) == (model.sizes, "mine", False)

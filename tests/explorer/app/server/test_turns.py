@@ -4,7 +4,7 @@ import gc
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 
 import pytest
@@ -18,7 +18,7 @@ from explorer.app.server import loading, models, queue, runs
 from explorer.app.server.jobs import Job, Tell
 from explorer.app.server.loading import Loading
 from explorer.app.server.queue import FairQueue, place
-from explorer.app.server.runs import USUAL, Drawing, Progress, Request, drawing_of, request
+from explorer.app.server.runs import USUAL, Drawing, Request, drawing_of, request
 from explorer.app.server.surveys import survey_job
 from explorer.lenses.heads.survey import Line
 from transformer import Sampling
@@ -216,17 +216,15 @@ class LeftError(BaseException):
     """How the run of a page ends when its visitor leaves."""
 
 
-class Leaving(Progress):
+@dataclass
+class Leaving:
     """A visitor who leaves at the third token, or as soon as there is a queue."""
 
-    heard = 0
+    heard: list[str] = field(default_factory=list)
 
-    def waits(self, before: int) -> None:
-        raise LeftError
-
-    def wrote(self, count: int, token: str) -> None:
-        self.heard = count
-        if count == 3:
+    def __call__(self, share: float, text: str) -> None:
+        self.heard.append(text.partition(",")[0])
+        if share == 0 or len(self.heard) == 3:
             raise LeftError
 
 
@@ -239,7 +237,8 @@ def test_a_search_ends_with_its_visitor_and_only_a_long_one_waits(translator, tu
     assert turns.count() == (0, 0)
     with turn_of_others(turns), pytest.raises(LeftError):
         runs.search(translator, ASKED, translator.rules, visitors[1])
-    assert [each.heard for each in visitors] == [3, 0]
+    written = ["1 token so far", "2 tokens so far", "3 tokens so far"]
+    assert [each.heard for each in visitors] == [written, ["The next free turn is yours."]]
     assert turns.count() == (0, 0)
     assert runs.search(translator, ASKED, translator.rules).tree is not None
     monkeypatch.setattr(runs, "LONG_SEARCH", 10_000)

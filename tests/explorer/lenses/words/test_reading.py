@@ -17,6 +17,7 @@ from explorer.lenses.words.telling import (
     telling_step,
 )
 from transformer.config import AttentionKind
+from transformer.storage.description import read_header
 from transformer.text.words import Group, is_punctuation
 from transformer.view import AuditReport, HeadView, Window
 
@@ -176,9 +177,7 @@ def test_a_piece_of_a_language_has_its_name(piece: str, name: str) -> None:
 def test_the_languages_of_a_card_choose_the_sample(tmp_path: Path) -> None:
     (tmp_path / "README.md").write_text("---\nlanguage: [de]\n---\n")
     models = [MODEL.parent / "en-pt", MODEL, tmp_path]
-    codes = [languages.languages_of(each) for each in models]
-    assert codes == [("en", "pt"), ("en", "de"), None]
-    words = [languages.languages_in_words(each or ()) for each in codes]
+    words = [languages.languages_in_words(read_header(each).language) for each in models]
     assert words == ["English → Portuguese", "English → German", ""]
     used = [languages.sample_of(each).alignments for each in (*models, None)]
     assert used == ["alignments-en-pt.tsv", *["alignments.tsv"] * 3]
