@@ -115,7 +115,7 @@ class Session:
         for left in (self._values, self.shown, self.feeds, self.strips):
             left.clear()
         await self._send(None)
-        await self._drawn()
+        await self._until(f"the page {page}")
 
     async def choose(self, key: str, kind: str, value: Any) -> None:
         """Changes a control, or presses a button, and waits until the answer is drawn."""
@@ -124,10 +124,7 @@ class Session:
         await self._send(fragment)
         if kind == "trigger_value":
             del self._values[key]
-        await self._drawn()
-
-    async def _drawn(self) -> None:
-        await self._until(lambda: self._finished in (_WHOLE, _PART), f"a run of {self._page or 'app'}")
+        await self._until(f"an answer of {self._page or 'app'}")
 
     @property
     def linked(self) -> bool:
@@ -152,9 +149,7 @@ class Session:
         self._values[key] = ("json_value", json.dumps({"at": at | {"present": False}}))
         start = time.perf_counter()
         await self._send(fragment)
-        await self._until(
-            lambda: self.shown["ack"] >= self._seq and self._finished in (_WHOLE, _PART), "a step"
-        )
+        await self._until("a step", lambda: self.shown["ack"] >= self._seq)
         return time.perf_counter() - start
 
     def steps(self) -> int:
@@ -170,12 +165,12 @@ class Session:
         before = self.shown.get("trace")
         start = time.perf_counter()
         await send()
-        await self._until(lambda: self._complete(before), "a sentence")
+        await self._until("a sentence", lambda: self._complete(before))
         return max(arrived for of, _, arrived in self.feeds.values() if of == self.shown["trace"]) - start
 
     def _complete(self, before: object) -> bool:
         trace = self.shown.get("trace")
-        if trace in (None, before) or self._finished not in (_WHOLE, _PART):
+        if trace in (None, before):
             return False
         names = {*self.shown["plots"], "strips"}
         return names <= {name for name, (of, *_) in self.feeds.items() if of == trace}
@@ -199,11 +194,11 @@ class Session:
         self._finished = None
         await self._link.send(message.SerializeToString())
 
-    async def _until(self, done: Callable[[], bool], what: str) -> None:
-        """Reads what the server sends until a condition holds."""
+    async def _until(self, what: str, done: Callable[[], bool] = lambda: True) -> None:
+        """Reads what the server sends until its run is over, and a condition holds."""
         try:
             async with asyncio.timeout(PATIENCE):
-                while not done():
+                while self._finished not in (_WHOLE, _PART) or not done():
                     data = await self._link.recv()
                     self.bytes += len(data)
                     message = ForwardMsg()

@@ -98,31 +98,26 @@ class Student:
 
     def __init__(self, base: str, sort: str, texts: Iterator[str], seen: Seen) -> None:
         self._sort, self._texts, self._seen = sort, texts, seen
-        self._session, self._step = Session(base, "beam_search" if sort == "searches" else ""), 0
-
-    async def open(self) -> None:
-        """Opens the page."""
-        await self._asked("opening", next(self._texts), self._session.open)
+        self.session, self._step = Session(base, "beam_search" if sort == "searches" else ""), 0
 
     async def ask(self) -> None:
-        """Asks for the next sentence."""
-        text = next(self._texts)
-        if self._sort == "changes":
-            await self._asked("a sentence", text, self._session.follow)
+        """Opens the page with the next sentence, or asks for this one there."""
+        text, change = next(self._texts), {"changes": CHANGE} if self._sort == "changes" else {}
+        what = "a beam search" if self._sort == "searches" else "a sentence"
+        if not self.session.shown:
+            what, answered = "opening", self.session.open(model=MODEL, text=text, **change)
+        elif change:
+            answered = self.session.follow(model=MODEL, text=text, **change)
         else:
-            what = "a beam search" if self._sort == "searches" else "a sentence"
-            await self._asked(what, text, lambda **_: self._session.type(text))
-
-    async def _asked(self, what: str, text: str, ask: Any) -> None:
-        change = {"changes": CHANGE} if self._sort == "changes" else {}
-        self._seen.seconds[what].append(await ask(model=MODEL, text=text, **change))
-        self._step = int(self._session.shown["step"])
-        self._seen.compare((self._sort, text), self._session)
+            answered = self.session.type(text)
+        self._seen.seconds[what].append(await answered)
+        self._step = int(self.session.shown["step"])
+        self._seen.compare((self._sort, text), self.session)
 
     async def move(self) -> None:
         """Moves the cursor by one."""
-        self._step = (self._step + 1) % self._session.steps()
-        await move(self._session, self._seen, self._step)
+        self._step = (self._step + 1) % self.session.steps()
+        await move(self.session, self._seen, self._step)
 
     async def stay(self, start: float, seconds: float) -> None:
         """Steps and asks until the time is over."""
@@ -136,10 +131,6 @@ class Student:
             else:
                 await self.move()
                 step = max(step + STEP_EVERY, clock())
-
-    async def leave(self) -> None:
-        """Closes the page."""
-        await self._session.leave()
 
 
 async def visit(base: str, visitors: int, seconds: float, texts: Iterator[str]) -> Seen:
@@ -155,14 +146,14 @@ async def visit(base: str, visitors: int, seconds: float, texts: Iterator[str]) 
     async def come(number: int) -> None:
         student = Student(base, SORTS[number % len(SORTS)], texts, seen)
         await asyncio.sleep(0.2 * number)
-        await student.open()
+        await student.ask()
         there.append(student)
 
     await asyncio.gather(*(tried(come(number)) for number in range(visitors)))
     start = asyncio.get_running_loop().time()
     await asyncio.gather(*(tried(student.stay(start, seconds)) for student in there))
     for student in there:
-        await student.leave()
+        await student.session.leave()
     return seen
 
 
@@ -171,12 +162,12 @@ async def alone(base: str, asked: Mapping[str, Sequence[str]], steps: int = 0) -
     seen = Seen()
     for sort, texts in asked.items():
         student = Student(base, sort, iter(texts), seen)
-        await student.open()
+        await student.ask()
         for _ in texts[1:]:
             await student.ask()
             for _ in range(steps):
                 await student.move()
-        await student.leave()
+        await student.session.leave()
     return seen
 
 
