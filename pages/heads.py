@@ -79,7 +79,7 @@ def _kind(has: Any) -> str:
 
 def _view(survey: Survey) -> SurveyView:
     own = session.visit().sentences
-    kind = AttentionKind(_kind(survey.means))
+    kind = AttentionKind(_kind(survey.profiles))
     return SurveyView(survey, kind, session.current(), None if own is None else own[0])
 
 

@@ -93,14 +93,13 @@ def scale_end(most: float) -> float:
 def merged_names(first: Sequence[str], second: Sequence[str], pairs: Sequence[Pair]) -> list[str]:
     """Names of aligned tokens: `A: …` or `B: …` if one side lacks the token, both names if they differ."""
     a, b = map(labels.pieces, (first, second))
-
-    def name(pair: Pair) -> str:
-        i, j = pair
+    found = list[str]()
+    for i, j in pairs:
         if i is None or j is None:
-            return f"B: {b[j]}" if j is not None else f"A: {a[i]}" if i is not None else ""
-        return a[i] if a[i] == b[j] else f"{a[i]} | {b[j]}"
-
-    return [name(pair) for pair in pairs]
+            found.append(f"B: {b[j]}" if j is not None else f"A: {a[i]}" if i is not None else "")
+        else:
+            found.append(a[i] if a[i] == b[j] else f"{a[i]} | {b[j]}")
+    return found
 
 
 def difference_map(

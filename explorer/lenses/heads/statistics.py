@@ -155,7 +155,7 @@ def measure_heads(
 ) -> dict[str, Any]:
     """Means of all heads, and those to open first; gold alignments add errors, and the `aligner`."""
     read, errors, measured = [*sentences], dict[AttentionKind, Any](), dict[str, Any]()
-    if alignments is not None and alignments.pairs:
+    if alignments is not None and alignments.counts:
         errors, (best, error) = {AttentionKind.CROSS: alignments.errors()}, alignments.best()
         measured["aligner"] = {"heads": best.heads, "rows": best.rows, "aer": round(error, 4)}
     sums = {kind: added(each[kind] for each in read) for kind in (read[0] if read else ())}

@@ -255,13 +255,12 @@ def rewired(
     """
     record = recorded(run).layer(kind, layer, head)
     outputs = torch.as_tensor(np.asarray(maps, dtype=np.float32)) @ record.value[head].float()
+    place = f"{run.config.sites[AttentionKind(kind)].sublayer(layer).path}.heads"
 
-    def edits(runs: Sequence[Tensor]) -> Edits:
-        def edit(original: Tensor, at: At) -> Tensor:
-            changed = original.clone()
-            changed[:, head] = torch.stack([*runs]).to(original)
-            return changed
+    def edit(runs: Sequence[Tensor], original: Tensor, at: At) -> Tensor:
+        changed = original.clone()
+        changed[:, head] = torch.stack([*runs]).to(original)
+        return changed
 
-        return {f"{run.config.sites[AttentionKind(kind)].sublayer(layer).path}.heads": [edit]}
-
+    edits = lambda runs: {place: [partial(edit, runs)]}  # noqa: E731
     return np.asarray(Effects(translator, run).changed([*outputs], edits), np.float32)

@@ -65,7 +65,8 @@ def show(opened: View) -> None:
             more = {"pairs": links, "gold": f"{origin}-{count(i)}"}
             session.change(**session.FRESH | texts | more)
 
-        offered = options.pairs(pair.source for pair in pairs)
+        offered: dict[Any, str] = {None: "choose a pair"}
+        offered |= options.numbered((" ".join(pair.source) for pair in pairs), 60)
         number = int(now.removeprefix(f"{origin}-")) - 1 if now and now.startswith(f"{origin}-") else None
         number = number if number in offered else None
         if pairs:

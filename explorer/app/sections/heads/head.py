@@ -28,13 +28,13 @@ from explorer.lenses.heads.roles import (
     JUDGED,
     MIXED,
     PROFILED,
+    ROLES,
     SORTED,
     STATISTICS,
     UNITS,
     Floats,
     Statistic,
     aligned_by,
-    role,
 )
 from explorer.lenses.heads.statistics import FUNCTION_WORDS, content_pieces
 from explorer.lenses.heads.survey import FAR, Line, Survey, SurveyExample, Token
@@ -89,7 +89,7 @@ class SurveyView:
     @cached_property
     def known(self) -> dict[str, Statistic]:
         """The statistics that heads of the kind have, by name."""
-        names = {*self.survey.means[self.kind], "keeps"}
+        names = {*self.survey.profiles[self.kind].means, "keeps"}
         return {each.name: each for each in (*STATISTICS, *PROFILED, *JUDGED) if each.name in names}
 
     @cached_property
@@ -106,7 +106,11 @@ class SurveyView:
     def role(self, head: Head) -> str:
         """The role of a head in words; of an alignment, with the row that implies it."""
         name = str(self.roles[head])
-        row = f" (row that {aligned_by(self.survey.means[self.kind])[head]})" if name == ALIGNMENT else ""
+        row = (
+            f" (row that {aligned_by(self.survey.profiles[self.kind].means)[head]})"
+            if name == ALIGNMENT
+            else ""
+        )
         return name + row
 
     def keeping(self, head: Head, strong: str = "") -> str:
@@ -117,7 +121,7 @@ class SurveyView:
 
     def values(self, statistic: Statistic) -> Floats:
         """A statistic of all heads, (layers, heads)."""
-        means = self.survey.means[self.kind]
+        means = self.survey.profiles[self.kind].means
         if statistic.name == "keeps":
             return self.survey.profiles[self.kind].kept
         if statistic.name == "aer":
@@ -158,7 +162,7 @@ def show(view: SurveyView, source: Source) -> None:
     if name == MIXED:
         st.markdown(f"It reaches the threshold of no role; taken one by one, {kept} show no role either.")
     else:
-        definition = role(name).definition.replace("<", "\\<")
+        definition = ROLES[name].definition.replace("<", "\\<")
         st.markdown(f"{definition} Taken one by one, {kept} show it.")
     facet = view.now.facet if view.now.facet in FACETS else "tokens"
     pickers.switch("facet", "What to see of the head", {name: name for name in FACETS}, facet)
@@ -245,10 +249,10 @@ def _value(view: SurveyView, order: str, example: SurveyExample) -> str:
     if name == MIXED:
         return ""
     if name == ALIGNMENT:
-        diagonal = float(view.survey.means[view.kind]["aer_diagonal"].flat[0])
-        return f"error {percent(round(role(name).threshold / example.value * diagonal, 3))}"
-    value = role(name).threshold * example.value
-    return percent(value) if role(name).share else f"{value:.2f} times"
+        diagonal = float(view.survey.profiles[view.kind].means["aer_diagonal"].flat[0])
+        return f"error {percent(round(ROLES[name].threshold / example.value * diagonal, 3))}"
+    value = ROLES[name].threshold * example.value
+    return percent(value) if ROLES[name].share else f"{value:.2f} times"
 
 
 _SORTS = ("content words", "function words", "punctuation", "special tokens")

@@ -132,7 +132,7 @@ class Look:
         """A figure with its caption and badge; the caption names the step, if the figure depends on it."""
         row, view = labels.count(self.inside.row), self.view
         step = [] if name in FIXED else [f"{'source token' if self.kind == 'encoder' else 'step'} {row}"]
-        parts = captions.place(view), *step, quantity, f"{view.model} ({captions.norm_name(view.norm)})"
+        parts = captions.place(view), *step, quantity, f"{view.model} ({captions.NORMS[view.norm]})"
         badge = captions.badge(self.inside.audit) if computed else None
         return SlotPicture(name, spec, alt, " · ".join(parts), badge, legends, least)
 

@@ -96,7 +96,7 @@ class Inspected:
 
 
 def named(run: Translation) -> str:
-    return f"{run.model} ({captions.norm_name(run.config.norm)})"
+    return f"{run.model} ({captions.NORMS[run.config.norm]})"
 
 
 def look(opened: View, now: State) -> tuple[Inspected, tuple[str, ...]]:

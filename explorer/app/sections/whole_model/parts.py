@@ -11,12 +11,12 @@ from explorer.app.address import State
 from explorer.app.address.parameters import link
 from explorer.app.controls import chart, export, plain
 from explorer.app.controls.panels import says
-from explorer.app.controls.text import alt, norm
+from explorer.app.controls.text import alt
 from explorer.app.sections.whole_model.diagram import Inspected, proof
 from explorer.app.server import per_run
 from explorer.figures.base import style
 from explorer.figures.base.labels import count, number, percent, piece
-from explorer.figures.base.strips import Strip, strips
+from explorer.figures.base.strips import Strip, strips_spec
 from explorer.figures.pages.anatomy import ranked
 from explorer.lenses.inside import parts
 from explorer.lenses.inside.parts import NormPart
@@ -48,7 +48,8 @@ def draw(
 def vectors(
     at: Inspected, name: str, rows: list[Strip], checks: Checks, caption: str = MAPS, **more: object
 ) -> None:
-    draw(at, name, partial(strips, rows, **more), caption, alt(rows), checks)  # type: ignore[arg-type]
+    make = lambda: style.figure(strips_spec(rows, **more))  # type: ignore[arg-type]  # noqa: E731
+    draw(at, name, make, caption, alt(rows), checks)
 
 
 def bars(
@@ -84,7 +85,7 @@ def show(at: Inspected, now: State) -> None:
 
 
 def vector(name: str, values: np.ndarray, last: bool = False) -> Strip:
-    return Strip(name, values, norm(values), last)
+    return Strip(name, values, f"‖·‖ = {np.linalg.norm(values):.2f}", last)
 
 
 def embedding(at: Inspected) -> None:

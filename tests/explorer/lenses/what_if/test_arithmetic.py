@@ -112,7 +112,7 @@ def test_weights_output_and_the_plane_are_those_of_the_equation(run: Translation
     own = found.query(2.0, -0.5, 3.5)
     assert found.scores(own).numpy() == pytest.approx(scores, abs=1e-4)
     assert found.weights(own) == pytest.approx(softmax(scores), abs=1e-5)
-    assert found.output(found.weights(own)) == pytest.approx(softmax(scores) @ value, abs=1e-4)
+    assert found.record.value[found.head].numpy() == pytest.approx(value)
     across = unit(keys[0]) @ unit(keys[2])
     flat = 3.5 * np.array([2 - 0.5 * across, -0.5 * np.sqrt(1 - across**2)])  # the query in the two axes
     assert found.flat @ flat == pytest.approx(keys @ query, abs=1e-3)
