@@ -127,10 +127,10 @@ def _state(lesson: Lesson) -> str:
     notes = session.visit().lesson_notes
     if lesson.name in CHECKS and done >= steps:  # what both found: "before 4 → after 7 of 8 right"
         ended = [each for each in checks().values() if _done(each) >= len(each.steps)]
-        right = " → ".join(f"{each.name} {progress.score(notes, each.name) or 0}" for each in ended)
+        right = " → ".join(f"{each.name} {progress.score(notes, each.name).right}" for each in ended)
         return f"{right} of {len(ended[0].steps)} right"
-    answers = [] if lesson.name in CHECKS else progress.answers(notes[lesson.name])
-    right = f" · {sum(answers)} of {len(answers)} answers right" if answers else ""
+    answers, found = progress.score(notes, lesson.name)
+    right = f" · {found} of {answers} answers right" if answers and lesson.name not in CHECKS else ""
     return f":material/check: done{right}" if done >= steps else f"{done} of {steps} steps seen{right}"
 
 

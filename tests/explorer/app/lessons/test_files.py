@@ -271,7 +271,7 @@ def test_the_score_of_a_check_and_the_name_stand_in_the_file():
     assert json.loads(text)["right in checks"] == {"before": 4}
     assert progress.read(text.encode()) == ("Ana", notes, [])
     assert progress.read(progress.written(notes).encode()).student == ""
-    assert progress.score(notes, "after") is None
+    assert progress.score(notes, "after").answers == 0
     hostile = json.dumps({"lessons": {}, "name": "a\u001b[31m\ud800" + "b" * 200}).encode()
     assert progress.read(hostile).student == ("a[31m" + "b" * 200)[:80]
 
