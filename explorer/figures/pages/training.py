@@ -1,6 +1,5 @@
 """A Transformer in training: shifted target and losses, and quantities as lines against the step."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -140,7 +139,7 @@ def _written(
 
 def _note(position: int, column: Column) -> str:
     read, token, guess = (labels.escape(labels.piece(t)) for t in (column.read, column.token, column.guess))
-    share = labels.escape(percent(min(1.0, math.exp(-column.loss))))
+    share = labels.escape(labels.chance(-column.loss))
     return (
         f"position {labels.count(position)}: reads {read}, is to predict {token}<br>"
         f"loss {labels.number(column.loss)} nats (probability {share})<br>"
