@@ -83,7 +83,7 @@ class Profiler:
             self._ends.append(end / np.maximum(others, 1e-9))
         ordered = reading.rows[ORDERED]
         self._marked.append(np.nan_to_num(np.stack([ordered, -ordered], 1), nan=-np.inf).argmax(-1))
-        self._sums.append(reading.sums())
+        self._sums.append(reading.sums)
 
     def profile(self, lines: Sequence[Line], alignments: CrossAlignments | None = None) -> Profile:
         """The profile of the sentences so far; lines beyond them are gold pairs, without a marked row."""

@@ -1,8 +1,9 @@
 """A survey as a visitor chose to see it, and what the chosen head does over its sentences."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple, SupportsFloat
 
 import numpy as np
@@ -17,6 +18,7 @@ from explorer.app.server import examples
 from explorer.app.server.source import Source
 from explorer.app.server.stores import remembered
 from explorer.app.server.surveys import lines_of, runs_of
+from explorer.app.shell.needs import PAGES
 from explorer.figures.base import labels, style
 from explorer.figures.base.captions import KIND_NAMES
 from explorer.figures.base.labels import percent
@@ -55,8 +57,6 @@ page_value("sorted_by", one_of(*SORTED), "role")  # what orders its sentences
 page_value("colour_by", one_of("side", "position", "class"), "side")  # what colours its queries and keys
 page_value("point", HEAD)  # one of them: 0 for a query, 1 for a key, and its number
 
-PAGES = {kind: f"pages/{kind}_self_attention.py" for kind in ("encoder", "decoder")}
-PAGES["cross"] = "pages/cross_attention.py"
 _FIRST = {"encoder": "previous", "decoder": "same_word", "cross": "aer"}
 _FIFTHS = ("Highest fifth", "Second fifth", "Middle fifth", "Fourth fifth", "Lowest fifth")
 _ROWS = {"cross": "predict", "encoder": "are", "decoder": "read"}
@@ -80,28 +80,22 @@ class SurveyView:
     kind: AttentionKind  # encoder, decoder or cross
     now: State  # what the visitor asked for; the model has the head that it names
     file: str | None  # the name of the visitor's own file of sentences; None for the sample
+    head: Head  # the chosen one, layer and head from 0
+    title: str  # its kind and itself, as captions begin
+    known: dict[str, Statistic]  # the statistics that heads of the kind have, by name
+    statistic: Statistic  # the chosen one; that of the kind, if its heads lack it
+    roles: np.ndarray  # the role of every head, (layers, heads)
 
-    @property
-    def head(self) -> Head:
-        head: Head = getattr(self.now, str(self.kind))
-        return head
-
-    @cached_property
-    def known(self) -> dict[str, Statistic]:
-        """The statistics that heads of the kind have, by name."""
-        names = {*self.survey.profiles[self.kind].means, "keeps"}
-        return {each.name: each for each in (*STATISTICS, *PROFILED, *JUDGED) if each.name in names}
-
-    @cached_property
-    def statistic(self) -> Statistic:
-        """The chosen statistic; that of the kind, if its heads lack it."""
-        names = (self.now.statistic, _FIRST[str(self.kind)], *self.known)
-        return next(self.known[each] for each in names if each in self.known)
-
-    @cached_property
-    def roles(self) -> np.ndarray:
-        """The role of every head, (layers, heads)."""
-        return self.survey.roles(self.kind)
+    @classmethod
+    def of(cls, survey: Survey, kind: AttentionKind) -> SurveyView:
+        """The choices of the visitor's state in a survey."""
+        now, own = session.current(), session.visit().sentences
+        names = {*survey.profiles[kind].means, "keeps"}
+        known = {each.name: each for each in (*STATISTICS, *PROFILED, *JUDGED) if each.name in names}
+        chosen = next(each for each in (now.statistic, _FIRST[str(kind)], *known) if each in known)
+        file, head, roles = own and own[0], getattr(now, str(kind)), survey.roles(kind)
+        title = f"{KIND_NAMES[kind]} · {labels.head_phrase(*head)}"
+        return cls(survey, kind, now, file, head, title, known, known[chosen], roles)
 
     def role(self, head: Head) -> str:
         """The role of a head in words; of an alignment, with the row that implies it."""
@@ -127,9 +121,6 @@ class SurveyView:
         if statistic.name == "aer":
             return np.fmin(means["aer"], means.get("aer_read", means["aer"]))
         return means[statistic.name]
-
-    def named(self) -> str:
-        return f"{KIND_NAMES[self.kind]} · {labels.head_phrase(*self.head)}"
 
 
 def written(value: SupportsFloat, statistic: Statistic) -> str:
@@ -214,7 +205,7 @@ def _distances(view: SurveyView) -> None:
     panel(
         f"distances-{view.kind}",
         lambda: distance_bars(shares, chance, str(view.kind)),
-        f"{view.named()} · weight by distance, over {view.survey.sentences} sentences; the last bars hold "
+        f"{view.title} · weight by distance, over {view.survey.sentences} sentences; the last bars hold "
         f"{FAR} and more; line: even weights over the visible keys · {view.survey.model}",
         lambda: [
             ["query - key", "share", "even"],
@@ -325,7 +316,7 @@ def _compares(view: SurveyView, source: Source) -> None:
     panel(
         f"points-{kind}",
         lambda: plane(marks, (first, second), chosen and chosen[-2:], texts, ends),
-        f"{view.named()} · {len(sides[0])} queries (diamonds) and {len(sides[1])} keys (circles) of "
+        f"{view.title} · {len(sides[0])} queries (diamonds) and {len(sides[1])} keys (circles) of "
         f"{len(runs)} sentences · {view.survey.model}",
         lambda: [
             ["side", "sentence", "position", "token", "x", "y"],

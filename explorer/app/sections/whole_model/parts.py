@@ -196,7 +196,7 @@ def feed_forward(at: Inspected) -> None:
     """The feed-forward network and its most active units."""
     config = at.model.config
     part = parts.feed_forward_part(at.model.model, at.run, at.side, at.layer, at.position)
-    best, wide = part.most_active(), len(part.units)
+    best, wide = part.best, len(part.units)
     st.latex(inner_formula(config, wide))
     act = {"gelu_tanh": "gelu, by tanh"}.get(config.activation, config.activation)
     most = f"unit {count(best[0])} adds most" if part.added[best[0]] > 0 else "none adds anything"
@@ -209,7 +209,7 @@ def feed_forward(at: Inspected) -> None:
     names = [f"unit {count(unit)}" for unit in best]
     written = [f"{number(part.added[unit])} (unit at {number(part.units[unit])})" for unit in best]
     told = f"the {len(best)} units that add most"
-    bars(at, "units", names, part.added[list(best)], written, "adds a vector of length", told, part.checks)
+    bars(at, "units", names, part.added[best], written, "adds a vector of length", told, part.checks)
     vectors(at, "forward", [vector("reads x", part.read), vector("returns", part.update, True)], part.checks)
     inner = (("gates", part.gates), ("units u", part.units))
     units = [Strip(name, of, f"max {number(of.max())}") for name, of in inner if of is not None]

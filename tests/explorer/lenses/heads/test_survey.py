@@ -176,7 +176,7 @@ def test_a_survey_is_the_row_by_row_mean_of_its_sentences_and_can_be_stopped(tra
         assert surveyor.survey().lines == (*NUMBERS[:number],)
     running.close()
     runs = [translator.translate(line.source) for line in NUMBERS[:2]]
-    expected = added(HeadsOfKind.of(run, ENCODER).sums() for run in runs).means()
+    expected = added(HeadsOfKind.of(run, ENCODER).sums for run in runs).means()
     for name in ("entropy", "peak"):
         assert surveyor.survey().profiles[ENCODER].means[name] == pytest.approx(expected[name], rel=1e-5)
 

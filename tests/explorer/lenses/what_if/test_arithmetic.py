@@ -50,7 +50,6 @@ def test_saturation_is_the_jacobian_s_norm_and_the_share_of_the_largest_entropy(
         (arithmetic.without_projections(QUERY, KEY), SCORES),
         (arithmetic.hard(np.array([0.0, 2.0, 1.0, -1.0, 9.0]), MASK), [0, 1, 0, 0, 0]),
         (arithmetic.hard(SCORES, NONE), [0] * 5),
-        (arithmetic.taken(SHARES, VALUE), (VALUE[1] + 3 * VALUE[2]) / 4),
         (arithmetic.entropy(np.stack([SHARES, np.eye(5)[1]])), [0.75 * math.log(4 / 3) + math.log(4) / 4, 0]),
     ],
 )
