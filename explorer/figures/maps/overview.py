@@ -93,7 +93,7 @@ def overview_spec(
     side = (width - 40) / len(xs)
     across, along = zip(*places.values(), strict=True)
     said = {at: f"layer {labels.count(at[0])}, head {labels.count(at[1])}" for at in places}
-    told = [plot.hover("\n".join(filter(None, (said[at], (notes or {}).get(at))))) for at in places]
+    told = ["\n".join(filter(None, (said[at], (notes or {}).get(at)))) for at in places]
     return plot.spec(
         [
             plot.heat(canvas, (0, 255), style.SCALES_OF[kind], hoverinfo="skip"),

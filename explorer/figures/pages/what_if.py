@@ -37,7 +37,7 @@ def delta_bars(steps: Sequence[StepMove], parting: int | None) -> go.Figure:
                 shown,
                 style.sign_hues(shown),
                 text=moved,
-                **plot.noted([plot.hover(each.note) for each in steps]),
+                **plot.noted([each.note for each in steps]),
             )
         ],
         _nats("Δ log p, nats", shown),
@@ -63,13 +63,12 @@ def _nats(title: str, values: Sequence[float]) -> Spec:
 
 def control_strip(effect: float, others: Sequence[float], notes: Sequence[str]) -> go.Figure:
     """The effect of a change in nats as a bar, over grey dots for the same change at other heads."""
-    texts = [labels.escape(each) for each in notes]
     y = [_STRIP * place for place in np.linspace(-1, 1, len(others) + 2)[1:-1]]
     grey = {"size": 9, "color": style.NEUTRAL, "line": {"width": 1, "color": style.LINE}}
     return plot.figure(
         [
-            plot.bars([effect], style.sign_hues([effect])[0], width=[_STRIP], **plot.noted(texts[:1])),
-            plot.points(list(others), y, marker=grey, **plot.noted(texts[1:])),
+            plot.bars([effect], style.sign_hues([effect])[0], width=[_STRIP], **plot.noted(notes[:1])),
+            plot.points(list(others), y, marker=grey, **plot.noted(notes[1:])),
         ],
         _nats("Δ log p of the whole translation, nats", [effect, *others]),
         {"range": [-0.5, 0.5], "visible": False, "fixedrange": True},
