@@ -234,7 +234,7 @@ def reasons(opened: View, now: State, step: int) -> None:
     parts: lenses.Attribution = measures.of_run(opened, lenses.attribution, *asked)
     source = measures.of_run(opened, lenses.by_source, *asked)
     (a, share), (b, other) = (
-        (captions.quote(each.token), percent(float(np.exp(each.log_prob)))) for each in (written, rival)
+        (captions.quote(each.token), labels.chance(each.log_prob)) for each in (written, rival)
     )
     pair = f"z(“{a}”) − z(“{b}”) at step {labels.count(step)}"
     helped, hurt = parts.values.argmax(), parts.values.argmin()

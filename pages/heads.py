@@ -13,6 +13,7 @@ PAGE = Page(
 )
 
 with for_pytorch("heads"):
+    from collections.abc import Iterable
     from contextlib import suppress
     from functools import partial
     from typing import Any
@@ -72,15 +73,10 @@ def show() -> None:
         part()(_body)(source, run)
 
 
-def _kind(has: Any) -> str:
-    kinds, asked = [*map(str, has)], session.current().kind
-    return asked if asked in kinds else kinds[-1]
-
-
-def _view(survey: Survey) -> SurveyView:
-    own = session.visit().sentences
-    kind = AttentionKind(_kind(survey.means))
-    return SurveyView(survey, kind, session.current(), None if own is None else own[0])
+def _kind(has: Iterable[str]) -> AttentionKind:
+    """The kind that the address asks for, or the last one that a model or a survey has."""
+    kinds, asked = [*map(AttentionKind, has)], session.current().kind
+    return next((each for each in kinds if each == asked), kinds[-1])
 
 
 def _own_file(source: Source) -> None:
@@ -119,7 +115,7 @@ def _reading(run: Job[Survey]) -> None:
         st.progress(min(1.0, run.done / max(1, run.total)), text)
         st.button("Stop", key="heads.stop", on_click=run.leave, args=(session.visit().name,))
     if (survey := run.result()) is not None:
-        found, place = _view(survey), st.columns([1.25, 1], gap="medium")[0]
+        found, place = SurveyView.of(survey, _kind(survey.profiles)), st.columns([1.25, 1], gap="medium")[0]
         draw, told = partial(all_heads.grid, found), f"So far: {all_heads.caption(found)}"
         alt = "The heads so far, coloured by the chosen statistic"
         panel("heads.partial", draw, told, place=place, alt=alt, inked=True)
@@ -141,7 +137,7 @@ def _body(source: Source, run: Job[Survey]) -> None:
             st.caption(stopped, width="content")
             st.button("Continue", on_click=run.ask, args=(session.visit().name,))
     if survey is not None:
-        all_heads.show(_view(survey), source)
+        all_heads.show(SurveyView.of(survey, _kind(survey.profiles)), source)
 
 
 def _unasked(source: Source, run: Job[Survey]) -> None:
@@ -153,7 +149,7 @@ def _unasked(source: Source, run: Job[Survey]) -> None:
     with refusals():
         known, damaged = shipped(source), False
     if known is not None:
-        all_heads.show(_view(known), source)
+        all_heads.show(SurveyView.of(known, _kind(known.profiles)), source)
     elif not damaged:
         reads = f"let the model read {run.total} sentences of {named(source)} here."
         inform(f"No statistics came with this model. To measure them, {reads}")

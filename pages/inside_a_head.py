@@ -38,7 +38,8 @@ with for_pytorch("inside_a_head"):
     from explorer.app.shell.changed import of_tokens, said
     from explorer.app.shell.fitting import fit_position
     from explorer.app.shell.needs import has
-    from explorer.figures.base import style
+    from explorer.figures.base import labels, style
+    from explorer.figures.base.captions import quote
     from explorer.linked.view.feeds import window_around
     from transformer.config import AttentionKind
 
@@ -128,8 +129,12 @@ def look_at(at: HeadSelection, now: State) -> Look:
         key = at.cell[1]
     else:
         key = int(np.argmax(inside.view.weights[0])) if now.key is None else min(now.key, last)
-    drawn = slice(*window_around(last + 1, key))
-    look = Look(at.opened, inside, key, drawn, notation(now.notation, at.kind))
+    view, drawn = inside.view, slice(*window_around(last + 1, key))
+    site = at.opened.translation.config.sites[view.kind]
+    of_head = at.opened, inside, view, at.kind, site, (*inside.w_q.weight.shape, len(inside.outputs))
+    token, label = quote(view.key_tokens[key]), labels.names(view.key_tokens, 6)[key]
+    of_key = key, f"“{plain(token)}”", label, drawn
+    look = Look(*of_head, *of_key, notation(now.notation, at.kind))
     name, number = what_if.fitted(look, now.what_if)
     outcome = what_if.ARITHMETIC[name].compute(look, number) if name else None  # None: the model's own
     return replace(look, outcome=outcome)

@@ -8,7 +8,7 @@ from explorer.app.address import session, sitemap
 from explorer.app.address.sitemap import Page
 from explorer.app.controls import part, plain
 from explorer.app.lessons import progress
-from explorer.app.lessons.files import Lesson, checks, every
+from explorer.app.lessons.files import CHECKS, Lesson, checks, every
 from explorer.app.server import cells
 from explorer.app.shell.page import open_plain_page
 from explorer.app.shell.strip import link
@@ -108,7 +108,7 @@ def _row(lesson: Lesson, number: str = "") -> None:
         with st.container():
             link(lesson, 0, f"{number}{lesson.title}")
             st.caption(plain(lesson.purpose))
-            if lesson.is_check and _done(lesson) >= len(lesson.steps):
+            if lesson.name in CHECKS and _done(lesson) >= len(lesson.steps):
                 told = list[str]()  # which questions were not answered right; not what is right
                 for step, note in sorted(session.visit().lesson_notes[lesson.name].items()):
                     if not note:
@@ -125,12 +125,12 @@ def _state(lesson: Lesson) -> str:
     if not done:
         return f"{steps} steps"
     notes = session.visit().lesson_notes
-    if lesson.is_check and done >= steps:  # what both found: "before 4 → after 7 of 8 right"
+    if lesson.name in CHECKS and done >= steps:  # what both found: "before 4 → after 7 of 8 right"
         ended = [each for each in checks().values() if _done(each) >= len(each.steps)]
-        right = " → ".join(f"{each.name} {progress.score(notes, each.name) or 0}" for each in ended)
+        right = " → ".join(f"{each.name} {progress.score(notes, each.name).right}" for each in ended)
         return f"{right} of {len(ended[0].steps)} right"
-    answers = [] if lesson.is_check else progress.answers(notes[lesson.name])
-    right = f" · {sum(answers)} of {len(answers)} answers right" if answers else ""
+    answers, found = progress.score(notes, lesson.name)
+    right = f" · {found} of {answers} answers right" if answers and lesson.name not in CHECKS else ""
     return f":material/check: done{right}" if done >= steps else f"{done} of {steps} steps seen{right}"
 
 

@@ -127,7 +127,7 @@ def batch(opened: View, kind: str) -> None:
         scrolls=768 if mask.shape[1] > 8 else False,
         inked=True,
     )
-    offered = {i: plain(text) for i, text in options.sentences(lines).items()}
+    offered = {i: plain(text) for i, text in options.numbered(lines, 24).items()}
     pickers.switch(
         "member", "Sentence of the batch", offered, at, lambda i: session.change(member=i or None), texts=True
     )

@@ -27,7 +27,7 @@ with for_pytorch("open_file"):
     from explorer.app.shell import frame, menu
     from explorer.app.shell.model_picker import pick_model
     from explorer.figures.base import labels
-    from explorer.figures.base.captions import badge, norm_name
+    from explorer.figures.base.captions import NORMS, badge
     from transformer.exports.npz import model_digest
     from transformer.view import AS_RECORDED
 
@@ -89,7 +89,7 @@ def _opened(file: Imported) -> None:
     st.markdown(f"**{plain(file.name.removeprefix(FILE))}**")
     st.markdown(" → ".join(map(plain, shown)))
     size = f"{len(run.source_tokens)} → {len(run.target_tokens)} tokens"
-    st.caption(plain(f"{size} · {run.method} · model {run.model} ({norm_name(run.config.placement)})"))
+    st.caption(plain(f"{size} · {run.method} · model {run.model} ({NORMS[run.config.placement]})"))
     with st.spinner("Checking every head of the file"):
         report = trace.audit()
     verdict = badge(report)

@@ -262,7 +262,7 @@ def numbers(one: Side, row: int, source: int | None) -> None:
     weights = one.run.weights("cross", *one.head)[row]
     key = int(np.argmax(weights)) if source is None else min(source, len(weights) - 1)
     st.markdown("##### The score, in numbers")
-    names = options.rows("key", one.run.source_tokens)
+    names = options.numbered(f"key {piece}" for piece in labels.pieces(one.run.source_tokens))
     pickers.choose("recurrent.key", "Key", names, key, "source", texts=True, width=260)
     terms = score_terms(trace, (AttentionKind.CROSS, *one.head), row, key)
     left, right = st.columns([1, 1.15], gap="large")
@@ -323,7 +323,7 @@ def path_length() -> None:
     tokens = run.source_tokens
     stop = len(tokens) - 1 if now.source is None else min(now.source, len(tokens) - 1)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        names = options.rows("from the first token to", tokens)
+        names = options.numbered(f"from the first token to {piece}" for piece in labels.pieces(tokens))
         pickers.choose("recurrent.path", "To", names, stop, "source", texts=True, width=280)
         seen(PATHS)
     first, last = (quote(tokens[i]) for i in (0, stop))

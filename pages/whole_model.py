@@ -203,7 +203,7 @@ def paper_table(opened: View) -> None:
     training = plain(labels.shorten(paragraph(model.card, "Training").partition(". ")[0], 200))
     shared, others = bleu(scores(model.card))
     widths = dict.fromkeys(f"{config.inner_width(side):,}" for side in of)
-    norm = captions.norm_name(config.norm) + ", RMSNorm" * (config.norm_by == "rms")
+    norm = captions.NORMS[config.norm] + ", RMSNorm" * (config.norm_by == "rms")
     rows = (
         ("layers", " + ".join(str(stack.n_layers) for stack in of.values()), "6 + 6", "6 + 6"),
         ("d_model", f"{config.d_model:,}", "512", "1,024"),

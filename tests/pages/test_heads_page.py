@@ -80,7 +80,7 @@ def press(at: AppTest, label: str) -> AppTest:
 
 def test_the_survey_that_came_with_a_model_is_shown_at_once(whole_sample: None):
     found = surveys.shipped(models.find("en-de"))
-    means = found.means[CROSS]
+    means = found.profiles[CROSS].means
     at = run(PAGE, model="en-de", kind="cross", cross="3.4", keys_by="lift", unit="pieces")
     for each in (each for by in ("lift", "selective") for each in found.tokens(CROSS, 2, 3, "pieces", by)):
         assert f"| {each.ratio:.1f} times | {each.seen} |" in told(at)

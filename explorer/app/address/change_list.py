@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from explorer.app.address.kinds import POSITION, Kind
-from transformer.interventions import Intervention, InterventionError, read_text, write_text
+from explorer.app.address.kinds import POSITION, Kind, matching, several
+from transformer.interventions import Intervention, read_text, write_text
 
 Off = tuple[tuple[int, Intervention], ...]
 """Changes that are switched off, each with its place (from 0) in the list of all changes."""
@@ -37,21 +37,11 @@ def parted(items: Iterable[Listed]) -> dict[str, Any]:
     }
 
 
-def _write_off(off: Off) -> str:
-    return "~".join(f"{place + 1}.{write_text([change])}" for place, change in off)
-
-
-def _read_off(text: str) -> Off:
-    found = []
-    for each in text.split("~"):
-        place, _, written = each.partition(".")
-        changes = read_text(written)
-        if len(changes) != 1:
-            raise InterventionError("A change that is switched off follows its place in the list and a dot.")
-        found.append((POSITION.read(place), changes[0]))
-    return tuple(found)
-
-
 CHANGES = Kind(read_text, write_text)
-SWITCHED_OFF = Kind(_read_off, _write_off)
+PLACED = matching(
+    r"([^.]*)\.([^~]+)",
+    lambda found: (POSITION.read(found[1]), *read_text(found[2])),
+    lambda placed: f"{POSITION.write(placed[0])}.{write_text(placed[1:])}",
+)
+SWITCHED_OFF = several(PLACED, "~")
 """Each after its place in the list, from 1: `2.hide_3~4.choose_1_▁ist`."""

@@ -22,8 +22,6 @@ LARGEST_SEED = 2**31 - 1
 HandLinks = frozenset[tuple[int, int, bool]]
 """Word links: source word, target word (from 0), and whether the link is sure or only possible."""
 MOST_PAIRS = 1_000
-_LANGUAGE = re.compile(r">>[^\s<>]{1,40}<<|<2\w{2,12}>|\w{2,12} \w{2,12}", re.ASCII)
-_PAIR = re.compile(r"(\d{1,4})([-p])(\d{1,4})")
 
 
 class UnreadableError(ValueError):
@@ -44,20 +42,40 @@ class Kind:
 TEXT = Kind()
 
 
-def one_of(*names: str) -> Kind:
-    """One of the given names."""
+def one_of(*choices: Any) -> Kind:
+    """One of a few names or numbers."""
+    known = {str(each): each for each in choices}
 
-    def read(value: str) -> str:
-        if value not in names:
+    def read(value: str) -> Any:
+        if value not in known:
             raise UnreadableError
-        return value
+        return known[value]
 
-    return Kind(read, choices=names)
+    return Kind(read, choices=choices)
 
 
-def numbers(*values: int) -> Kind:
-    """One of a few numbers."""
-    return Kind(lambda value: int(one_of(*map(str, values)).read(value)), choices=values)
+def matching(
+    pattern: str,
+    make: Callable[[re.Match[str]], Any] = lambda found: found[0],  # what a text of that form means
+    write: Callable[[Any], str] = str,
+) -> Kind:
+    """A text of a form."""
+    form = re.compile(pattern, re.ASCII)
+
+    def read(value: str) -> Any:
+        if (found := form.fullmatch(value)) is None:
+            raise UnreadableError
+        return make(found)
+
+    return Kind(read, write)
+
+
+def several(kind: Kind, mark: str, most: int | None = None, of: type = tuple) -> Kind:
+    """Different values of a kind with a mark between them; a set is written in order."""
+    return Kind(
+        lambda text: of([*dict.fromkeys(map(kind.read, text.split(mark)))][:most]),
+        lambda values: mark.join(map(kind.write, values if of is tuple else sorted(values))),
+    )
 
 
 def whole(low: int, high: int, step: int = 1) -> Kind:
@@ -135,18 +153,12 @@ GOLD_PAIR = numbered(sample=(1, 10**6), file=(1, 10**6))
 LINKS = numbered(mass=(0, 100), weight=(0, 100))
 
 
-def _read_pairs(value: str) -> HandLinks:
-    found = [_PAIR.fullmatch(each) for each in value.split(",")][:MOST_PAIRS]
-    if not all(found):
-        raise UnreadableError
-    return frozenset((read_position(m[1]), read_position(m[3]), m[2] == "-") for m in found if m)
-
-
-def _write_pairs(pairs: HandLinks) -> str:
-    return ",".join(f"{i + 1}{'-' if sure else 'p'}{j + 1}" for i, j, sure in sorted(pairs))
-
-
-PAIRS = Kind(_read_pairs, _write_pairs)
+PAIR = matching(
+    r"(\d{1,4})([-p])(\d{1,4})",
+    lambda found: (read_position(found[1]), read_position(found[3]), found[2] == "-"),
+    lambda link: f"{link[0] + 1}{'-' if link[2] else 'p'}{link[1] + 1}",
+)
+PAIRS = several(PAIR, ",", MOST_PAIRS, frozenset)
 
 
 def _read_hide(value: str) -> tuple[str, ...]:
@@ -159,29 +171,11 @@ def _read_hide(value: str) -> tuple[str, ...]:
 HIDDEN = Kind(_read_hide, ".".join)
 
 
-def _read_language(value: str) -> str:
-    if not _LANGUAGE.fullmatch(value):
-        raise UnreadableError
-    return value
-
-
-LANGUAGE = Kind(_read_language)
-
-
-def _read_more(value: str) -> tuple[Head, ...]:
-    return tuple(dict.fromkeys(map(read_head, value.split("_"))))[:3]
-
-
-_LESSON = re.compile(r"([a-z0-9][a-z0-9-]{0,39})\.(\d{1,3})")
-
-
-def _read_lesson(value: str) -> tuple[str, int]:
-    """The name of a lesson and its step."""
-    if not (found := _LESSON.fullmatch(value)):
-        raise UnreadableError
-    return found[1], read_position(found[2])
-
-
-LESSON = Kind(_read_lesson, lambda at: f"{at[0]}.{at[1] + 1}")
-
-HEADS = Kind(_read_more, lambda heads: "_".join(map(write_head, heads)))
+LANGUAGE = matching(r">>[^\s<>]{1,40}<<|<2\w{2,12}>|\w{2,12} \w{2,12}")
+LESSON = matching(
+    r"([a-z0-9][a-z0-9-]{0,39})\.(\d{1,3})",
+    lambda found: (found[1], read_position(found[2])),
+    lambda at: f"{at[0]}.{at[1] + 1}",
+)
+"""The name of a lesson, and its step."""
+HEADS = several(HEAD, "_", 3)

@@ -21,7 +21,6 @@ from explorer.app.address.kinds import (
     HandLinks,
     Kind,
     decimal,
-    numbers,
     one_of,
     whole,
 )
@@ -97,7 +96,7 @@ class State:
     # whether decoder rows are named by the token `read` or `predicted`; None for the kind's default
     rows: str | None = shared(one_of("read", "predicted"))
     scale: str = shared(one_of(*SCALES), "linear")  # how weights become colours: `linear`, `sqrt`, `log`
-    window: int = shared(numbers(64, 32, 16), 64)  # most rows and columns that a map shows
+    window: int = shared(one_of(64, 32, 16), 64)  # most rows and columns that a map shows
     # how the page of an attention kind draws a head: `matrix`, `lines`, `strongest`
     show: str = shared(one_of("matrix", "lines", "strongest"), "matrix")
     # what the cells of the maps say: weights, what they carried, or what they did

@@ -89,16 +89,13 @@ class Picture:
     table: Callable[[], Table] | None = None
     title: str = ""  # in a list of figures; the beginning of its caption if empty
 
-    def printed(self, now: State) -> go.Figure:
-        """The figure with its caption inside, and the provenance of a state."""
-        return printed(self.make(), self._lines(now))
-
     def csv(self, now: State) -> str:
         """The numbers of the figure, after the caption and the provenance in cells that begin with #."""
-        told = [[f"# {' '.join(line.split())}"] for line in self._lines(now)]
+        told = [[f"# {' '.join(line.split())}"] for line in self.lines(now)]
         return cells.written([*told, *(() if self.table is None else self.table())])
 
-    def _lines(self, now: State) -> list[str]:
+    def lines(self, now: State) -> list[str]:
+        """What each file says of the figure: its caption, and the provenance of a state."""
         verdict = "" if self.audit is None else f" · {badge(self.audit, self.derived)['text']}"
         return [f"{self.caption}{verdict}", provenance(now)]
 
@@ -164,18 +161,17 @@ def offer(
 
 def save(name: str, picture: Picture, what: str, now: State) -> None:
     """The buttons that save a figure, in a file that is called by the sentence and by what it shows."""
-    figure, file = picture.printed(now), file_name(sentence_of(now) if picture.sentence else "", what)
-
-    def button(label: str, make: Callable[[], str], mime: str) -> None:
-        end = label.lower()
-        st.download_button(label, make, f"{file}.{end}", mime, key=f"export.{name}.{end}", on_click="ignore")
-
+    figure = printed(picture.make(), picture.lines(now))
+    file = file_name(sentence_of(now) if picture.sentence else "", what)
+    files: dict[str, Callable[[], str]] = {"html": lambda: html(figure)}
+    if picture.table is not None:
+        files["csv"] = lambda: picture.csv(now)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         data = {"figure": figure.to_json(), "name": file}
         _buttons(key=f"export.{name}.buttons", data=data, width="content")
-        button("HTML", lambda: html(figure), "text/html")
-        if picture.table is not None:
-            button("CSV", lambda: picture.csv(now), "text/csv")
+        for end, make in files.items():
+            key = f"export.{name}.{end}"
+            st.download_button(end.upper(), make, f"{file}.{end}", f"text/{end}", key=key, on_click="ignore")
     bitmap = any(trace.type == "heatmap" for trace in figure.data)
     inside = " In an SVG, the cells of a map are one embedded bitmap." * bitmap
     st.caption(

@@ -12,8 +12,6 @@ from transformer.config import Head
 METHODS = {"greedy": "greedy", "beam-4": "beam, 4 hypotheses", "sample-1": "sampling"}
 """The ways of decoding that every visitor is offered."""
 _KEY_ROOM = 20
-_SOURCE_ROOM = 60
-_LINE_ROOM = 24
 
 
 def heads(
@@ -31,31 +29,18 @@ def heads(
     return {each: " · ".join(filter(None, parts)) for each, parts in told.items()}
 
 
-def rows(
-    verb: str,  # what a row does with its token: `token`, `reads`, `predicts`
-    tokens: Sequence[str],  # the tokens that name the rows
+def numbered(
+    texts: Iterable[str],  # what is chosen from: rows, sentences, pairs
+    room: int = 100,  # letters that are shown of each
 ) -> dict[int, str]:
-    """The rows of a map."""
-    return {i: f"{labels.count(i)} · {verb} {piece}" for i, piece in enumerate(labels.pieces(tokens))}
+    """Texts by their places, with their numbers, since one may occur twice."""
+    return {i: f"{labels.count(i)} · {labels.shorten(text, room)}" for i, text in enumerate(texts)}
 
 
 def keys(tokens: Sequence[str]) -> dict[int, str]:
     """The keys of a query; a key's weight belongs to the query, so it is not part of the text."""
     names = labels.names(tokens, _KEY_ROOM)
     return {i: f"key {labels.count(i)}: {name}" for i, name in enumerate(names)}
-
-
-def pairs(sources: Iterable[Sequence[str]]) -> dict[int | None, str]:
-    """Sentence pairs, by the words of their sources; None chooses no pair."""
-    options: dict[int | None, str] = {None: "choose a pair"}
-    for i, words in enumerate(sources):
-        options[i] = f"{labels.count(i)} · {labels.shorten(' '.join(words), _SOURCE_ROOM)}"
-    return options
-
-
-def sentences(lines: Iterable[str]) -> dict[int, str]:
-    """The sentences of a batch."""
-    return {i: f"{labels.count(i)} · {labels.shorten(line, _LINE_ROOM)}" for i, line in enumerate(lines)}
 
 
 def words(texts: Iterable[str]) -> dict[int, str]:

@@ -98,9 +98,8 @@ def panel(
         with right:
             if note:
                 st.markdown(hushed(note))
-            on_paper = partial(make, _INK["light"]) if inked else make
-            if row is not None:
-                on_paper = partial(_with_row, on_paper, row)
+            bare = partial(make, _INK["light"]) if inked else make
+            on_paper = bare if row is None else lambda: framed(bare(), row)
             picture = Picture(on_paper, caption, audit, derived, name, sentence, table, heading.strip("*# "))
             collect(name, picture)
             says(picture, proof)
@@ -126,10 +125,6 @@ def head_panel(
     last = view.model if proven else f"not the model's computation · {view.model}"
     caption = " · ".join(filter(None, [captions.place(view), of, part, last]))
     panel(name, partial(draw, view, size) if size else partial(draw, view), caption, **more)
-
-
-def _with_row(make: Callable[..., go.Figure], row: int) -> go.Figure:
-    return framed(make(), row)
 
 
 def says(

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import wraps
 from typing import ParamSpec
 
 import streamlit as st
@@ -38,13 +37,4 @@ def part(
 
     A part runs again without the page around it, so nothing outside can catch what it raises.
     """
-
-    def decorated(function: Draw[P]) -> Draw[P]:
-        @wraps(function)
-        def drawn(*args: P.args, **kwargs: P.kwargs) -> None:
-            with refusals():
-                function(*args, **kwargs)
-
-        return st.fragment(drawn, key=key, run_every=run_every)
-
-    return decorated
+    return lambda draw: st.fragment(refusals()(draw), key=key, run_every=run_every)

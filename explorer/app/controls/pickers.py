@@ -8,11 +8,12 @@ import streamlit as st
 from explorer.app.address import session
 from explorer.app.address.kinds import POSITION, TEXT
 from explorer.app.address.state import KEYS, page_value
-from explorer.app.controls.options import heads, rows
+from explorer.app.controls.options import heads, numbered
 from explorer.app.controls.text import plain
 from explorer.app.server import models
 from explorer.app.server.source import Source
 from explorer.app.server.view import View
+from explorer.figures.base import labels
 from explorer.figures.base.captions import KIND_NAMES
 from transformer.config import Head
 
@@ -139,7 +140,7 @@ def row_picker(
         "decoder": (run.decoder_input_tokens, "reads"),
         "cross": (run.target_tokens, "predicts"),
     }[kind]
-    names = rows(verb, tokens)
+    names = numbered(f"{verb} {piece}" for piece in labels.pieces(tokens))
     moved = "source" if kind == "encoder" else "step"
     take = lambda i: session.change(**{moved: i})  # noqa: E731
     choose(f"row.{kind}", "Row of the cursor", names, row, take, texts=True, width=width)

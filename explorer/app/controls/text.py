@@ -2,7 +2,6 @@
 
 import re
 
-import numpy as np
 import streamlit as st
 
 from explorer.figures.base import labels
@@ -17,11 +16,6 @@ def plain(text: str) -> str:
 def refusal(error: Exception | str) -> str:
     """What an error says, as plain text: a file with its folder, not where that lies on this machine."""
     return plain(re.sub(r"(?<![\w:/.])(?:/[^/\s]+)+(?=(?:/[^/\s]+){2})/", "", str(error)))
-
-
-def norm(vector: np.ndarray) -> str:
-    """The length of a vector, as a note at the end of its strip."""
-    return f"‖·‖ = {np.linalg.norm(vector):.2f}"
 
 
 def alt(rows: list[Strip]) -> str:

@@ -22,7 +22,7 @@ from transformer.text.typed import without_surrogates
 ROOT = Path(__file__).resolve().parents[3]
 BUNDLED = ROOT / "assets" / "lessons"
 CHECKS = ("before", "after")
-"""Lessons in the folder `checks` that only ask: before the first lesson, and after the sixth."""
+"""Lessons in the folder `checks`, before the first one and after the sixth: answers are noted, not told."""
 FOLDER = "ATTENTION_LESSONS"
 """The environment variable that names a folder of further lessons."""
 MOST_BYTES, MOST_FILES, MOST_STEPS, MOST_WORDS = 100_000, 100, 30, 80
@@ -112,11 +112,6 @@ class Lesson:
         check_fields(self)
         if not 1 <= len(self.steps) <= MOST_STEPS:
             raise ValueError(f"steps must be a list of 1 to {MOST_STEPS} steps.")
-
-    @property
-    def is_check(self) -> bool:
-        """Whether its answers are noted, and not told."""
-        return self.name in CHECKS
 
 
 def read(path: Path) -> Lesson:

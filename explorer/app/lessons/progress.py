@@ -52,15 +52,17 @@ class ProgressError(ValueError):
     """A file holds no progress."""
 
 
-def answers(steps: Mapping[int, Note | None]) -> list[bool]:
-    """Whether each answer to a lesson's questions was right."""
-    return [note.right for note in steps.values() if note]
+class Score(NamedTuple):
+    """What became of questions."""
+
+    answers: int  # how many were answered
+    right: int  # how many of those rightly
 
 
-def score(notes: Notes, check: str) -> int | None:
-    """Right answers of a check, "before" or "after"; None if no question of it was answered."""
-    right = answers(notes.get(check, {}))
-    return sum(right) if right else None
+def score(notes: Notes, *lessons: str) -> Score:
+    """The score of some lessons together."""
+    right = [note.right for name in lessons for note in notes.get(name, {}).values() if note]
+    return Score(len(right), sum(right))
 
 
 def written(notes: Notes, student: str = "") -> str:
@@ -69,7 +71,7 @@ def written(notes: Notes, student: str = "") -> str:
         name: [{"step": step + 1, **(asdict(note) if note else {})} for step, note in sorted(steps.items())]
         for name, steps in notes.items()
     }
-    right = {name: count for name in CHECKS if (count := score(notes, name)) is not None}
+    right = {name: found.right for name in CHECKS if (found := score(notes, name)).answers}
     named = {"name": student} if student else {}
     values = {"attention explorer": "progress", **named, "right in checks": right, "lessons": steps}
     return json.dumps(values, ensure_ascii=False, indent=1)
@@ -135,10 +137,9 @@ def table(files: Iterable[tuple[str, bytes]]) -> Table:
     head = "name", *(f"{name} (of {len(known[name].steps)})" for name in CHECKS), "answers", "right", *titles
     rows = []
     for student, notes, _ in students:
-        scores = ("" if score(notes, name) is None else score(notes, name) or 0 for name in CHECKS)
-        replies = [each for name in lessons for each in answers(notes.get(name, {}))]
+        scores = (found.right if found.answers else "" for found in (score(notes, name) for name in CHECKS))
         seen = (_seen(len(notes[name]), known.get(name)) if name in notes else "" for name in lessons)
-        rows.append((student, *scores, len(replies), sum(replies), *seen))
+        rows.append((student, *scores, *score(notes, *lessons), *seen))
     read_files = f"{len(rows)} file{'s' * (len(rows) != 1)} read."
     return Table(head, tuple(rows), f"{read_files} {_hardest(students, known)}".strip(), tuple(wrong))
 

@@ -144,18 +144,9 @@ class Asking:
     head: Head  # the chosen head of that kind
     row: int  # the marked query of that kind
     phrase: str  # the chosen head in words
-
-    @property
-    def weights(self) -> Values:
-        return self.run.weights(self.kind, *self.head)
-
-    @property
-    def mask(self) -> NDArray[np.bool_]:
-        return self.run.mask(self.kind, *self.head)
-
-    def every_head(self) -> list[Head]:
-        """Layer and head of every head of the kind."""
-        return list(np.ndindex(*self.run.config.sizes[str(self.kind)]))
+    weights: Values  # (queries, keys) of the chosen head
+    mask: NDArray[np.bool_]  # (queries, keys) True for keys that a query may see
+    heads: list[Head]  # every head of the kind
 
     def translator(self) -> Translator:
         """The model; UnmeasuredError if there is none."""
@@ -296,7 +287,7 @@ def role(at: Asking) -> Measured:
         if at.kind is not AttentionKind.CROSS or not known or "aer" not in known[0][0]:
             _refuse("Nobody measured which head of this model aligns best.")
         return _of_heads(at, words, np.array([1 - float(head["aer"]) for layer in known for head in layer]))
-    weights = [of(at.run.weights(at.kind, *head)) for head in at.every_head()]
+    weights = [of(at.run.weights(at.kind, *head)) for head in at.heads]
     if not weights[0].size:
         _refuse(SHORT)
     asks = f"over all rows, which head puts the most weight on {words}?"
@@ -308,7 +299,7 @@ def head_effect(at: Asking) -> Measured:
     from explorer.lenses.measures.effect import Cut, Effects
 
     keys = tuple(range(len(at.run.labels(at.kind).keys)))
-    cuts = [(Cut(at.kind, keys, "zeroed", *head),) for head in at.every_head()]
+    cuts = [(Cut(at.kind, keys, "zeroed", *head),) for head in at.heads]
     moved = Effects(at.translator(), at.run).of(cuts)[:, at.place.step].abs().numpy().astype(np.float64)
     token = at.name(at.run.target_tokens[at.place.step])
     return _of_heads(at, f"which one moves log p of “{token}” most when it is switched off?", moved, _nats)
@@ -316,8 +307,8 @@ def head_effect(at: Asking) -> Measured:
 
 def _of_heads(at: Asking, asks: str, values: Values, write: Write = number) -> Measured:
     """A question about some heads: that of the largest value, and others spread over the order."""
-    heads, chosen = at.every_head(), _spread(values)
-    names = [HEAD.format(heads[i][0] + 1, heads[i][1] + 1) for i in chosen]
+    chosen = _spread(values)
+    names = [HEAD.format(at.heads[i][0] + 1, at.heads[i][1] + 1) for i in chosen]
     return _most(f"Of these heads of {NAMES[at.kind]}: {asks}", names, values[chosen], write)
 
 
@@ -408,4 +399,6 @@ def measure(
         _refuse(f"This model has no {NAMES[kind]}.")
     row = place.source if kind == "encoder" else place.step
     phrase = f"{NAMES[kind]}, {HEAD.format(head[0] + 1, head[1] + 1)}"
-    return QUANTITIES[question.quantity](Asking(question, run, place, model, name, kind, head, row, phrase))
+    maps, heads = (run.weights(kind, *head), run.mask(kind, *head)), [*np.ndindex(*run.config.sizes[kind])]
+    at = Asking(question, run, place, model, name, kind, head, row, phrase, *maps, heads)
+    return QUANTITIES[question.quantity](at)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import streamlit as st
 
@@ -103,19 +103,21 @@ def lines(look: HeadSelection, now: State) -> None:
         st.multiselect("Other heads", others, more, format_func=name_of, max_selections=3, **more_of)
 
 
-def link_rule(rule: str) -> tuple[float | None, float]:
-    """Which links are drawn: the share of each row that they carry (None: any), and the smallest weight."""
+class LinkRule(NamedTuple):
+    """Which links are drawn."""
+
+    mass: float | None  # the share of each row that they carry; None: any
+    least: float  # the smallest weight
+    name: str  # the links in words
+
+
+def link_rule(rule: str) -> LinkRule:
+    """What the value `links` of a state keeps."""
     name, _, number = rule.partition("-")
     share = int(number) / 100
-    return (share, 0.0) if name == "mass" else (None, share)
-
-
-def links_name(links: str) -> str:
-    """Describes the links that the value `links` of a state keeps."""
-    share, least = link_rule(links)
-    if share is None:
-        return f"the links of at least {least:.2f}"
-    return f"the links that carry {links.partition('-')[2]}{labels.PER_CENT} of each row"
+    if name == "mass":
+        return LinkRule(share, 0.0, f"the links that carry {number}{labels.PER_CENT} of each row")
+    return LinkRule(None, share, f"the links of at least {share:.2f}")
 
 
 def tables(views: Callable[[], Sequence[ReadView]]) -> None:
@@ -164,7 +166,8 @@ def prepare(looks: Iterable[HeadSelection]) -> None:
         from explorer.lenses.measures.effect import effect_in
 
         most = measures.MOST_CELLS_OF_MAP
-        count = measures.count(look.translation, look.kind, look.head, look.window)
+        seen = look.opened.translation.mask(look.kind, *look.head)
+        count = int(seen[look.window.queries, look.window.keys].sum())
         if count > most:
             inform(
                 f"The map of {KIND_NAMES[look.kind].lower()} has {count:,} visible cells, and each takes a "
@@ -236,7 +239,7 @@ def cell(look: HeadSelection) -> None:
 def cell_table(look: HeadSelection) -> str:
     from explorer.app.maps import measures
 
-    (row, key), run = look.cell, look.translation
+    (row, key), run = look.cell, look.opened.translation
     step = row if look.kind != "encoder" else look.cursor.step
     tokens = run.labels(look.kind)
     rows = tokens.predicted if look.kind == "cross" and tokens.predicted else tokens.queries

@@ -83,7 +83,7 @@ def continue_with(opened: View, step: int, token_id: int) -> dict[str, Any]:
     now = opened.translation.steps[step].token_id
     if token_id == now:
         return {}
-    session.visit().tried.update((_place(opened, step), each) for each in (token_id, now))
+    session.visit().tried.update((prefix_of(opened, step), each) for each in (token_id, now))
     more = {"changes": changes(opened.translation, step, token_id), "target": None, "step": step}
     return {**session.RUN, **more}
 
@@ -94,13 +94,14 @@ def offered(opened: View) -> tuple[list[list[int]], list[list[int]]] | None:
         return None
     steps, tried = opened.translation.steps, session.visit().tried
     ids = [[each.token_id for each in shown_candidates(step)] for step in steps]
-    places = [_place(opened, i) if tried else () for i in range(len(steps))]
+    places = [prefix_of(opened, i) if tried else () for i in range(len(steps))]
     return ids, [[each for each in row if (places[i], each) in tried] for i, row in enumerate(ids)]
 
 
-def _place(opened: View, step: int) -> tuple[Hashable, ...]:
-    """A sentence with the tokens before a step."""
-    return opened.request.model, opened.request.text, opened.translation.target_ids[:step]
+def prefix_of(opened: View, step: int) -> tuple[Hashable, ...]:
+    """What a model has read before a step: a sentence, if it translates, and the tokens so far."""
+    run = opened.translation
+    return opened.request.model, run.source_tokens, run.target_ids[:step]
 
 
 @dataclass(frozen=True)

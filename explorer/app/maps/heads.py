@@ -117,19 +117,16 @@ def feeds(look: HeadSelection, now: State, fade: bool) -> dict[str, Feed]:
         view.rows,
     )
     row["hue"] = kind
-
-    def off(feed: Feed) -> Feed:
-        switched = is_off(look.translation, kind, look.head)
-        return switched_off(feed, view) if switched else feed
-
     drawn: dict[str, Feed] = {"overview": tiles_feed(look, now), "row": row}
     if now.show == "lines":
-        views, (share, least) = _with_others(look, now, view), display.link_rule(now.links)
-        told, each = display.links_name(now.links), [links(view, share, least) for view in views]
-        feed = lines_feed(trace, views, each, told, whole=look.lengths)
-        drawn["lines"] = {**off(feed), "fade": fade and kind != "encoder"}
+        views, rule = _with_others(look, now, view), display.link_rule(now.links)
+        each = [links(view, rule.mass, rule.least) for view in views]
+        feed = lines_feed(trace, views, each, rule.name, whole=look.lengths)
+        drawn["lines"] = feed | {"fade": fade and kind != "encoder"}
     if now.show == "strongest":
-        drawn["strongest"] = off(strongest_feed(trace, view, now.scale, look.lengths))
+        drawn["strongest"] = strongest_feed(trace, view, now.scale, look.lengths)
+    if now.show in drawn and is_off(look.opened.translation, kind, look.head):
+        drawn[now.show] = switched_off(drawn[now.show], view)
     if look.is_windowed:
         drawn["whole"] = whole_feed(trace, kind, look.whole(), look.axes, now.scale)
     return drawn
@@ -149,8 +146,9 @@ def printed(look: HeadSelection, now: State) -> dict[str, Picture]:
     if now.show == "lines":
         views = _with_others(look, now, view)
         heads = ", ".join(labels.head_name(each.layer, each.head) for each in views)
-        told = f"{caption} · {heads} · {display.links_name(now.links)}, thickness = {quantity(view).share}"
-        draw = lambda: lines(views, *display.link_rule(now.links))  # noqa: E731
+        rule = display.link_rule(now.links)
+        told = f"{caption} · {heads} · {rule.name}, thickness = {quantity(view).share}"
+        draw = lambda: lines(views, rule.mass, rule.least)  # noqa: E731
         return {"lines": Picture(draw, told, audit, view.derived)}
     row = look.cell[0]
     at = next((i for i, group in enumerate(view.rows) if group.start <= row < group.stop), None)
@@ -182,22 +180,20 @@ def order(opened: View, kind: str, statistic: str | None) -> list[list[int]] | N
 def tiles_feed(look: HeadSelection, now: State) -> Feed:
     opened, kind, tiles = look.opened, look.kind, look.tiles()
     layers, heads, tile = len(tiles), len(tiles[0]), tiles[0][0]
-    ordered, numbers, coloured = order(opened, kind, now.order), values(opened, kind, now.color), None
-    if numbers is not None:
-        written = [["" if each != each else f"{each:.2f}" for each in row] for row in numbers]
-        coloured = Measure(numbers, written)
+    ordered, numbers = order(opened, kind, now.order), values(opened, kind, now.color)
+    coloured = None if numbers is None else Measure.of(numbers)
     roles = opened.source.roles.get(kind, [])
     notes = {(i, j): note(look, now, (i, j), roles) for i in range(layers) for j in range(heads)}
     said = {"weight": "", "carried": " (shares carried)"}.get(look.measure, " (weights)")
     parts = [
         f"each tile is a head: queries down, keys across, {colour_note(now.scale)}{said}",
-        f"each cell is the maximum over {tile.rows}×{tile.columns} cells" * tile.pooled,
+        f"each cell is the maximum over {tile.rows}×{tile.columns} cells" * (tile.rows * tile.columns > 1),
         f"ordered in each layer by {statistic_name(now.order)}" if ordered else "",
         f"strip under a tile: {statistic_name(now.color)}" if coloured else "",
         str(captions.badge(audited(opened, kind), derived=True)["text"]),
         "click a tile to open it",
     ]
-    legend = None if coloured is None else {"title": _LABELS[now.color or ""], "marks": coloured.legend()}
+    legend = None if coloured is None else {"title": _LABELS[now.color or ""], "marks": coloured.legend}
     figure = overview_spec(tiles, kind, look.head, notes, ordered, coloured)
     told = " · ".join(filter(None, parts))
     return overview_feed(opened.trace, figure, kind, (layers, heads), look.head, told, legend)

@@ -52,18 +52,15 @@ class HeadSelection:
     cell: tuple[int, int]  # a row and column (from 0) of the whole map; every window must contain this cell
 
     @property
-    def translation(self) -> Translation:
-        return self.opened.translation
-
-    @property
     def lengths(self) -> tuple[int, int]:
         """Rows and columns of the whole map, in tokens."""
-        return runs.lengths(self.translation, self.kind)
+        return runs.lengths(self.opened.translation, self.kind)
 
     @property
     def tokens(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The pieces that name rows and columns; rows and columns are merged and hidden by these pieces."""
-        run, site = self.translation, self.translation.config.sites[AttentionKind(self.kind)]
+        run = self.opened.translation
+        site = run.config.sites[AttentionKind(self.kind)]
         rows, columns = run.tokens(site.query_side), run.tokens(site.key_side)
         named = self.reading.rows or ("read" if site.own_keys else "predicted")
         return run.target_tokens if site.query_side == "decoder" and named == "predicted" else rows, columns
@@ -91,7 +88,7 @@ class HeadSelection:
     ) -> ReadView:
         """A head as the visitor reads it, in the window."""
         head = head or self.head
-        view = self.translation.map(self.kind, *head, window=self.window)
+        view = self.opened.translation.map(self.kind, *head, window=self.window)
         if self.measure != "weight":
             from explorer.app.maps import measures  # PyTorch comes with it
 
@@ -102,12 +99,13 @@ class HeadSelection:
         """The head as the model has it, in a window of at most 64 x 64 around the cell."""
         rows, columns = self.lengths
         window = Window(*window_around(rows, self.cell[0]), *window_around(columns, self.cell[1]))
-        return self.translation.map(self.kind, *self.head, window=window)
+        return self.opened.translation.map(self.kind, *self.head, window=window)
 
     def whole(self, head: Head | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Weights and mask (rows, columns) of a whole head, as the visitor reads it; `head` as in `read`."""
         chosen = self.kind, *(head or self.head)
-        weights, mask = self.translation.weights(*chosen), self.translation.mask(*chosen)
+        run = self.opened.translation
+        weights, mask = run.weights(*chosen), run.mask(*chosen)
         if self.measure == "carried":
             from explorer import lenses
             from explorer.app.maps import measures

@@ -12,9 +12,8 @@ from explorer.app.server.view import View
 from explorer.figures.base.labels import number
 from explorer.lenses.measures.effect import WAYS, effect_in, effect_map, from_runs
 from explorer.lenses.measures.stream import Tell, carried_map, shares
-from transformer import Translation
 from transformer.config import AttentionKind, Head
-from transformer.view import AuditReport, HeadMap, Window
+from transformer.view import AuditReport, HeadMap
 
 MOST_CELLS_OF_MAP = 400  # whose effect is measured: some seconds, with a bar
 MOST_TOKENS = 128  # longest side of a run explained by taking each token away: two minutes with `en-pt`
@@ -32,11 +31,6 @@ def of_run(opened: View, lens: Callable[..., Any], *arguments: Any, tell: Tell |
 def audited(opened: View, runs: int = 0) -> AuditReport:
     """The audit of the run behind numbers that are drawn; says from how many further runs effects are."""
     return replace(retraced(opened).audit(), claim=from_runs(runs) if runs else "")
-
-
-def count(run: Translation, kind: str, chosen: Head, window: Window) -> int:
-    """Visible cells of a head in a window."""
-    return int(run.mask(kind, *chosen)[window.queries, window.keys].sum())
 
 
 def _effects_in_place(opened: View, view: HeadMap) -> HeadMap:

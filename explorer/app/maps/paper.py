@@ -31,9 +31,9 @@ def offer(kinds: Sequence[str], looks: Looks, now: State) -> None:
         parts = (captions.window_note(view.window, looks[view.kind].lengths) for view in views)
         drawn = "; ".join(f"{captions.place(view)}{part}" for view, part in zip(views, parts, strict=True))
         scale = f"{captions.quantity_name(first)}, colour from 0 to 1, {style.SCALE_NAMES[look.scale]}"
-        model = f"{first.model} ({captions.norm_name(first.norm)})"
+        model = f"{first.model} ({captions.NORMS[first.norm]})"
         badges = dict.fromkeys(str(captions.badge(view.audit, view.derived)["text"]) for view in views)
-        run = look.translation
+        run = look.opened.translation
         sentence = f"“{run.source_text}” → “{run.text}” ({run.method})"
         about = " · ".join((drawn, scale, model, *badges)), sentence, provenance(now)
         name, data = file_name(sentence_of(now), *heads), lambda: sheet(views, form, about)[0]

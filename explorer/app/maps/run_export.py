@@ -92,12 +92,12 @@ def caption_of(view: ReadView, look: HeadSelection, scale: str | None) -> str:
 
 
 def _step(look: HeadSelection) -> str:
-    return f"step {labels.count(look.cursor.step)} of {len(look.translation.target_tokens)}"
+    return f"step {labels.count(look.cursor.step)} of {len(look.opened.translation.target_tokens)}"
 
 
 def _bar(look: HeadSelection, feed: Mapping[str, Any]) -> Picture:
     """Another figure of the linked view, at the frame of the cursor's source token or step."""
-    run = look.translation
+    run = look.opened.translation
 
     def drawn() -> go.Figure:
         if feed["draw"] == "race":
@@ -112,7 +112,7 @@ def _bar(look: HeadSelection, feed: Mapping[str, Any]) -> Picture:
         data[0] |= frame.get("data", [{}])[0]
         return go.Figure(data, spec["layout"]).update_layout(frame.get("layout", {}))
 
-    model = f"{run.model} ({captions.norm_name(run.config.norm)})"
+    model = f"{run.model} ({captions.NORMS[run.config.norm]})"
     return Picture(drawn, " · ".join((feed["title"], feed["caption"], _step(look), model)))
 
 

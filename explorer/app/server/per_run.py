@@ -73,7 +73,7 @@ def statistics(opened: View, kind: str) -> Grid:
     """Statistics of every head of a kind over this sentence, by layer and head."""
     source = opened.source
     parts = source.load().model.output_projection if source.has_model else None
-    return grid(HeadsOfKind.of(opened.translation, AttentionKind(kind), parts).sums())
+    return grid(HeadsOfKind.of(opened.translation, AttentionKind(kind), parts).sums)
 
 
 @remembered(6)

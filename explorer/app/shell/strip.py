@@ -108,7 +108,7 @@ def draw(
         session.notice("The lesson that the address names is not here.")
         return
     step = lesson.steps[at]
-    if lesson.is_check:
+    if lesson.name in CHECKS:
         with st.spinner("Choosing a sentence"), suppress(KeyError, ValueError, OSError):
             now = session.resolve(**asking.of_check(models.find(now.model or models.DEFAULT), lesson, step))
     session.visit().lesson_notes.setdefault(lesson.name, {}).setdefault(at, None)
@@ -202,7 +202,7 @@ def ask(opened: View) -> None:
     where, step = asking.place(opened.translation, now), (lesson.name, at)
     with suppress(ValueError):
         measured = asking.answer(opened, question, where)
-        is_open = lesson.is_check or _noted(opened, measured, step) is None
+        is_open = lesson.name in CHECKS or _noted(opened, measured, step) is None
         # what is built is graded by what is drawn, so there the page keeps nothing back
         if measured.has_margin and is_open and question.quantity != BUILD:
             session.visit().silent = [each.name for each in measured.options]

@@ -1,6 +1,5 @@
 """Bars that follow the cursor: candidates for the next token, or one row of a map; each step is a frame."""
 
-import math
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
@@ -9,7 +8,6 @@ import plotly.graph_objects as go
 
 from explorer.figures.base import labels, plot, style
 from explorer.figures.base.captions import cell_names, quantity, row_sums
-from explorer.figures.base.labels import percent
 from explorer.figures.base.plot import Spec
 from transformer.run import Alternative, DecodeStep
 from transformer.view import HeadMap
@@ -41,7 +39,7 @@ def candidates(step: DecodeStep) -> list[Candidate]:
     """The candidates that are shown."""
     barred, found = {each.token_id for each in step.alternatives if each.excluded} - {step.token_id}, []
     for each in shown_candidates(step):
-        chance = EXCLUDED if each.token_id in barred else percent(math.exp(each.log_prob))
+        chance = EXCLUDED if each.token_id in barred else labels.chance(each.log_prob)
         found.append(Candidate(each.token, float(each.log_prob), each.token_id == step.token_id, chance))
     return found
 

@@ -14,6 +14,7 @@ KIND_NAMES = {
     "decoder": "Masked decoder self-attention",
     "cross": "Cross-attention",
 }
+NORMS = {"pre": "pre-norm", "post": "post-norm", "none": "no LayerNorm"}
 RESTS_FROM = 0.5
 OUTSIDE_FROM = 0.005
 NO_EFFECT = 0.005
@@ -174,11 +175,6 @@ def notes(view: HeadMap) -> dict[int, str]:
     return found
 
 
-def norm_name(norm: str) -> str:
-    """`pre`, `post` or `none` in words."""
-    return "no LayerNorm" if norm == "none" else f"{norm}-norm"
-
-
 def place(view: HeadMap) -> str:
     """Kind, layer and head, as captions begin."""
     return f"{KIND_NAMES[view.kind]} · layer {labels.count(view.layer)} · head {labels.count(view.head)}"
@@ -188,7 +184,7 @@ def caption(view: HeadMap, scale: str | None = "linear", whole: tuple[int, int] 
     """Kind, layer, head, step, quantity and model; the placeholder `{step}` is filled in later."""
     colour = "" if scale is None else f", colour from 0 to 1, {style.SCALE_NAMES[scale]}"
     quantity = f"{quantity_name(view)}{colour}{window_note(view.window, whole)}"
-    return f"{place(view)}{{step}} · {quantity} · {view.model} ({norm_name(view.norm)})"
+    return f"{place(view)}{{step}} · {quantity} · {view.model} ({NORMS[view.norm]})"
 
 
 def quantity_name(view: HeadMap) -> str:

@@ -90,6 +90,11 @@ def percent(share: float) -> str:
     return format(value, ".1f" if 0 < value < 1 else ".0f") + PER_CENT
 
 
+def chance(log_prob: float) -> str:
+    """A probability by its logarithm, as `percent` writes it; a dash if it is not known."""
+    return "–" if log_prob != log_prob else percent(min(1.0, math.exp(log_prob)))
+
+
 def moved(value: float) -> str:
     """A difference with its sign and as many digits as `telling` gives it; "not known" if it is none."""
     if value != value:

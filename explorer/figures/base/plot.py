@@ -59,14 +59,10 @@ def number_axis(title: str = "", size: int = 11, standoff: int | None = 6, **mor
     return {"tickfont": {"size": 10}, **text, **grid, **more}
 
 
-def hover(note: str) -> str:
-    """A note as a hover text: escaped, with its line breaks."""
-    return labels.escape(note).replace("\n", "<br>")
-
-
 def noted(notes: Sequence[str]) -> Spec:
-    """The hover text of each mark, escaped."""
-    return {"hovertext": notes, "hovertemplate": "%{hovertext}<extra></extra>"}
+    """The hover text of each mark: plain text of one line or several."""
+    texts = [labels.escape(note).replace("\n", "<br>") for note in notes]
+    return {"hovertext": texts, "hovertemplate": "%{hovertext}<extra></extra>"}
 
 
 def heat(z: np.ndarray, ends: tuple[float, float], colours: Sequence[tuple[float, str]], **more: Any) -> Spec:

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import plotly.graph_objects as go
 
 from explorer.figures.base import labels, plot, style
 from explorer.figures.base.plot import Spec
@@ -75,11 +74,6 @@ def strips_spec(strips: Sequence[Strip], joint: bool = False, across: str = "dim
 def _columns(width: int) -> Spec:
     """An axis of dimensions, from 1."""
     return plot.STILL | _SMALL | {"range": [0.5, width + 0.5], "nticks": 8}
-
-
-def strips(vectors: Sequence[Strip], joint: bool = False, across: str = "dimension") -> go.Figure:
-    """`strips_spec` as a figure."""
-    return style.figure(strips_spec(vectors, joint, across))
 
 
 def vectors_spec(

@@ -60,7 +60,7 @@ def alignment_map(
     pairs = [(i, j) for j in range(len(target)) for i in range(len(source))]
     across, down = (np.array([pair[at] for pair in pairs], np.uint8) for at in (0, 1))
     data = [(i, j, round(float(weights[j, i]), 3)) for i, j in pairs]
-    marks = {"found": links, "sure": sure, "possible": possible}
+    marks = {"linked by attention": links, "sure link": sure, "possible link": others}
     told = {"hovertext": None} | _hover(source, target, marks, pairs)
     traces.append(plot.targets(across, down, data, (), 0.95 * side) | told)
     return style.figure(style.spec(traces, layout))
@@ -80,14 +80,9 @@ def _hover(
     if max(len(source), len(target)) > NAMED:
         return {"hovertemplate": f"%{{y}} – %{{x}}{weight}"}
     rows, columns = labels.names(target), labels.names(source)
-    texts = {"found": "linked by attention", "sure": "sure link", "possible": "possible link"}
-    sets = {name: frozenset(of) for name, of in marks.items()}
-
-    def said(pair: Pair) -> str:
-        told = [text for name, text in texts.items() if pair in sets[name]]
-        if pair in sets["sure"] and "possible link" in told:
-            told.remove("possible link")
-        name = f"{rows[pair[1]]} – {columns[pair[0]]}"
-        return labels.escape(f"{name} ({', '.join(told)})" if told else name)
-
-    return {"text": [said(pair) for pair in pairs], "hovertemplate": f"%{{text}}{weight}"}
+    sets, texts = {name: frozenset(of) for name, of in marks.items()}, list[str]()
+    for i, j in pairs:
+        told = [name for name, of in sets.items() if (i, j) in of]
+        links = f" ({', '.join(told)})" if told else ""
+        texts.append(labels.escape(f"{rows[j]} – {columns[i]}{links}"))
+    return {"text": texts, "hovertemplate": f"%{{text}}{weight}"}

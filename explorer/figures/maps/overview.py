@@ -14,7 +14,7 @@ from explorer.figures.maps.heatmap import LARGEST, levels, pool
 
 LARGEST_TILE = 32
 GAP = 0.12
-_STRIP = "cividis"
+_STRIP, _CLEAR = "cividis", "rgba(0,0,0,0)"
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Tile:
     """One head, pooled to at most 32 x 32 colour levels, so that long sentences stay small."""
 
     values: np.ndarray
-    rows: int
+    rows: int  # of the matrix that a cell stands for
     columns: int
 
     @classmethod
@@ -30,46 +30,30 @@ class Tile:
         """Pools one head's weights (queries, keys); masked cells get level 0."""
         return cls(*pool(levels(weights, mask, scale), LARGEST_TILE))
 
-    @property
-    def steps(self) -> tuple[int, int]:
-        """Rows and columns of the matrix that a cell stands for."""
-        return self.rows, self.columns
-
-    @property
-    def pooled(self) -> bool:
-        """Whether a cell of the tile stands for more than one cell of the matrix."""
-        return self.rows > 1 or self.columns > 1
-
 
 @dataclass(frozen=True)
 class Measure:
     """A statistic, drawn as a strip under each tile, coloured from its smallest value to its largest."""
 
-    values: Sequence[Sequence[float]]  # by layer and head; NaN if a head has none
-    texts: Sequence[Sequence[str]]  # each value as text
+    texts: list[list[str]]  # each value as text, by layer and head; empty if a head has none
+    colors: list[list[str]]  # of the strips; transparent if a head has no value
+    legend: list[tuple[str, str]]  # a few values with their colours
 
-    @property
-    def span(self) -> tuple[float, float]:
-        """The smallest and the largest value."""
-        known = [value for layer in self.values for value in layer if value == value]
-        return min(known, default=0.0), max(known, default=0.0)
-
-    def color(self, layer: int, head: int) -> str:
-        """The colour of a head's strip; transparent for a head without a value."""
-        low, high = self.span
-        value = self.values[layer][head]
-        if value != value:
-            return "rgba(0,0,0,0)"
-        return str(sample_colorscale(_STRIP, [(value - low) / ((high - low) or 1.0)])[0])
-
-    def legend(self) -> list[tuple[str, str]]:
-        """A few values with their colours, for a legend."""
-        low, high = self.span
+    @classmethod
+    def of(cls, values: Sequence[Sequence[float]]) -> Measure:
+        """Texts and colours of values by layer and head; NaN is none."""
+        known = [value for layer in values for value in layer if value == value]
+        low, high = min(known, default=0.0), max(known, default=0.0)
+        texts, colors = ([["" for _ in layer] for layer in values] for _ in range(2))
+        for i, layer in enumerate(values):
+            for j, value in enumerate(layer):
+                texts[i][j] = "" if value != value else f"{value:.2f}"
+                share = [(value - low) / ((high - low) or 1.0)]
+                colors[i][j] = _CLEAR if value != value else sample_colorscale(_STRIP, share)[0]
         shares = (0, 0.5, 1) if high > low else (0,)
-        return [
-            (f"{low + share * (high - low):.2f}", str(sample_colorscale(_STRIP, [share])[0]))
-            for share in shares
-        ]
+        marks = sample_colorscale(_STRIP, shares)
+        named = [f"{low + share * (high - low):.2f}" for share in shares]
+        return cls(texts, colors, list(zip(named, marks, strict=True)))
 
 
 def overview_spec(
@@ -97,8 +81,8 @@ def overview_spec(
         canvas[top : top + rows, left : left + columns] = tiles[i][j].values
         parts = [f"H{labels.count(j)}"] if order else []  # the columns no longer name it
         if measure is not None:
-            strip = _frame(x, y + rows / 2 + 0.14 * gap, 0.28 * gap, columns, "rgba(0,0,0,0)", 0)
-            frames.append(strip | {"fillcolor": measure.color(i, j)})
+            strip = _frame(x, y + rows / 2 + 0.14 * gap, 0.28 * gap, columns, _CLEAR, 0)
+            frames.append(strip | {"fillcolor": measure.colors[i][j]})
             parts.append(measure.texts[i][j])
         texts.append(plot.note(labels.escape(" · ".join(parts)), x, y - rows / 2, 9, **look))
     lift = 0.0 if plain else 0.3 * gap
@@ -109,7 +93,7 @@ def overview_spec(
     side = (width - 40) / len(xs)
     across, along = zip(*places.values(), strict=True)
     said = {at: f"layer {labels.count(at[0])}, head {labels.count(at[1])}" for at in places}
-    told = [plot.hover("\n".join(filter(None, (said[at], (notes or {}).get(at))))) for at in places]
+    told = ["\n".join(filter(None, (said[at], (notes or {}).get(at)))) for at in places]
     return plot.spec(
         [
             plot.heat(canvas, (0, 255), style.SCALES_OF[kind], hoverinfo="skip"),

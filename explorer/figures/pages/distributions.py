@@ -36,9 +36,9 @@ def before_after(
 ) -> go.Figure:
     """Draws two bars for each token: its probability under the model, and that of being drawn."""
     notes = [
-        f"{labels.escape(labels.piece(token))}<br>the model: {percent(a)} "
+        f"{labels.piece(token)}\nthe model: {percent(a)} "
         f"(log p {labels.number(math.log(a)) if a > 0 else '−∞'})"
-        f"<br>drawn with: {percent(b) if b else 'never'}"
+        f"\ndrawn with: {percent(b) if b else 'never'}"
         for token, a, b in zip(tokens, before, after, strict=True)
     ]
     sides = {"the model": before, "after temperature, top-k and top-p": after}
@@ -58,10 +58,10 @@ def _pairs(
     low, high = ends
     room, data = _ROOM * (high - low), []
     for (name, values), hue in zip(sides.items(), _HUES, strict=True):
-        texts = [labels.escape(write(value)) for value in values]
+        texts = list(map(write, values))
         told = plot.noted(notes or [f"{name}: {text}" for text in texts])
         look = {"constraintext": "none", "textfont": {"size": 10}, **told}
-        data.append(plot.bars(list(values), hue, name=name, text=texts) | look)
+        data.append(plot.bars(list(values), hue, name=name, text=list(map(labels.escape, texts))) | look)
     across = plot.STILL | {"range": [low - room if low else 0, high + room], "showticklabels": False}
     shown = [f"<b>{name}</b>" if at == bold else name for at, name in enumerate(names)]
     return plot.figure(

@@ -49,7 +49,7 @@ def head_grid(
         ends = {value: labels.escape(texts[value]) for value in (low, high)}
         colours |= {"showscale": True, "colorbar": plot.colour_bar(ends, 0.4, air=8)}
     y, x = zip(*each, strict=True)
-    places = plot.targets(x, y, list(each), [plot.hover(cell.note) for cell in each.values()], 38)
+    places = plot.targets(x, y, list(each), [cell.note for cell in each.values()], 38)
     written = [
         plot.note(
             labels.escape(cell.text) + f"<br>{labels.escape(cell.role)}" * roomy,
@@ -118,11 +118,7 @@ class Marks:
             values = np.asarray(self.values, np.float32)
             look |= {"color": values, "colorscale": style.shades(self.colour, 0.2)}
         x, y = (np.asarray(each, np.float32) for each in (self.x, self.y))
-        more = (
-            plot.noted([plot.hover(each) for each in self.notes])
-            | plot.SEEN
-            | {"customdata": list(self.data)}
-        )
+        more = plot.noted(self.notes) | plot.SEEN | {"customdata": list(self.data)}
         return plot.points(x, y, name=self.name, showlegend=bool(self.name), marker=look, **more)
 
 

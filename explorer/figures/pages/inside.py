@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import plotly.graph_objects as go
@@ -28,10 +28,6 @@ class LedgerRow:
     share: bool = False  # whether the numbers are weights from 0 to 1, drawn in the hue of the attention kind
     masked: bool = False  # whether masked keys have no number in this line
     what_if: bool = False  # whether the line shows other arithmetic than the model's
-
-    def cut(self, keys: slice) -> LedgerRow:
-        """The same line for some of the keys."""
-        return replace(self, values=self.values[keys])
 
 
 def ledger_spec(

@@ -3,7 +3,6 @@
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -28,8 +27,8 @@ _SPARE = tuple(
 )
 """Looks of twins that have none of their own, such as that of a new encoding."""
 Values = Sequence[float] | np.ndarray
-_LEFT = 66
-"""Px on the left: room for a tick label and, beside it, the title of the axis."""
+_LEFT, _EDGES = 66, (12, 42)
+"""Px on the left: room for a tick label and, beside it, the title of the axis; on the right, and below."""
 
 
 def looks(names: Iterable[str]) -> dict[str, tuple[str, str]]:
@@ -47,11 +46,6 @@ class Interval:
     value: float
     low: float
     high: float
-
-
-def margin(top: int) -> dict[str, int]:
-    """Px around a plot."""
-    return {"l": _LEFT, "t": top, "r": 12, "b": 42}
 
 
 def table_map(
@@ -74,39 +68,29 @@ def table_map(
     x = plot.number_axis(across, showgrid=False, range=[left - 0.5, left + table.shape[1] - 0.5])
     y = plot.number_axis(down, showgrid=False, range=[first + len(table) - 0.5, first - 0.5])
     data = [cells | {"showscale": True, "colorbar": bar}]
-    return plot.figure(data, x, y, max(height, 50 + len(table)), margin=margin(8))
+    return plot.figure(data, x, y, max(height, 50 + len(table)), (_LEFT, 8, *_EDGES))
 
 
 def lines(
     x: Values,
     series: Mapping[str, Values],
     titles: tuple[str, str],
-    looks: Mapping[str, tuple[str, str]] | None = None,
-    **layout: Any,
+    twin: Callable[[str], str] | None = None,  # what the twin is called of which a curve is; None if of none
+    height: int = 280,
+    top: int | None = None,  # px for the legend; None for one line of it, if there are several curves
 ) -> go.Figure:
     """Several curves over the same places; a click in the legend isolates one curve."""
-    data = []
-    for i, (name, values) in enumerate(series.items()):
-        colour, dash = (looks or {}).get(name, style.SERIES[i % len(style.SERIES)])
+    several, data = len(series) > 1, []
+    turns = itertools.cycle(style.SERIES)
+    own = looks(series) if twin else dict(zip(series, turns, strict=False))
+    for name, values in series.items():
         places, heights = (np.asarray(each, np.float32) for each in (x, values))
-        data.append(plot.curve(name, places, heights, "%{x:g}: %{y:.3f}", colour, dash))
-    many = len(series) > 1
-    legend = plot.legend(10, top=False, itemclick="toggleothers") | {"showlegend": many}
-    several = {"margin": margin(30 if many else 8), "hovermode": "closest", **legend}
+        title = twin(name) if twin else name
+        data.append(plot.curve(title, places, heights, "%{x:g}: %{y:.3f}", *own[name]))
+    legend = plot.legend(10, top=False, itemclick="toggleothers") | {"showlegend": several}
+    around = _LEFT, top or (30 if several else 8), *_EDGES
     x_axis, y_axis = map(plot.number_axis, titles)
-    return plot.figure(data, x_axis, y_axis, **{"height": 280, **several, **layout})
-
-
-def twin_lines(
-    x: Values,
-    series: Mapping[str, Values],
-    titles: tuple[str, str],
-    named: Callable[[str], str],
-    **layout: Any,
-) -> go.Figure:
-    """`lines` with the looks and names of the twins."""
-    drawn = {named(name): found for name, found in looks(series).items()}
-    return lines(x, {named(name): values for name, values in series.items()}, titles, drawn, **layout)
+    return plot.figure(data, x_axis, y_axis, height, around, hovermode="closest", **legend)
 
 
 def dots(

@@ -211,9 +211,9 @@ class _Tree:
             x += np.linspace(spot.x, spot.x + max(0.0, spot.width - 14 / self.pitch), count).tolist()
             y += [spot.y] * count
             places += [place] * count
-            notes += [plot.hover(self.branches[place].note)] * count
+            notes += [self.branches[place].note] * count
         for spot, _, note in self.lane:
-            x, y, places, notes = [*x, spot.x], [*y, spot.y], [*places, -1], [*notes, plot.hover(note)]
+            x, y, places, notes = [*x, spot.x], [*y, spot.y], [*places, -1], [*notes, note]
         return plot.targets(np.array(x, np.float32), np.array(y, np.float32), places, notes, 19)
 
 

@@ -14,6 +14,8 @@ from explorer.figures.base.captions import KIND_NAMES
 from explorer.figures.base.plot import Spec
 
 Row = Sequence[str | float | None]
+Series = Sequence[tuple[str, list[Row], tuple[str, str, str]]]
+"""Name, the rows with a value, and colour, line and mark of each series."""
 LOOKS = (
     ("#E69F00", "solid", "circle"),
     ("#56B4E9", "solid", "diamond"),
@@ -55,14 +57,21 @@ class Chart:
 
 
 def draw(chart: Chart, among: Sequence[str] = (), ink: str = "#1d232c") -> go.Figure:
-    """The figure of a chart of any kind but a table."""
-    figure = _DRAWN[chart.kind](chart, among or list(_series(chart)))
+    """The figure of a chart of any kind but a table; its series look as they do `among` those named."""
+    series: dict[str, list[Row]] = {}
+    for row in chart.rows:
+        if row[2] is not None:
+            series.setdefault(str(row[0]), []).append(row)
+    places = {name: place for place, name in enumerate(among or series)}
+    looks = {name: LOOKS[places[name] % len(LOOKS)] for name in series}
+    looks |= {name: (style.HUES[KINDS[name]], *looks[name][1:]) for name in looks if name in KINDS}
+    figure = _DRAWN[chart.kind](chart, [(name, rows, looks[name]) for name, rows in series.items()])
     return figure.update_traces(textfont={"color": ink}, selector={"type": "heatmap"})
 
 
-def _curves(chart: Chart, among: Sequence[str]) -> go.Figure:
+def _curves(chart: Chart, series: Series) -> go.Figure:
     data = []
-    for name, rows, (colour, dash, symbol) in _looked(chart, among):
+    for name, rows, (colour, dash, symbol) in series:
         drawn = plot.curve(
             name,
             [row[1] for row in rows],
@@ -83,9 +92,9 @@ def _curves(chart: Chart, among: Sequence[str]) -> go.Figure:
     return _figure(data, x | {"zeroline": False}, y, 320, len(data))
 
 
-def _by_place(chart: Chart, among: Sequence[str]) -> go.Figure:
+def _by_place(chart: Chart, series: Series) -> go.Figure:
     """A row for each place, the series of a place under one another; each value behind its interval."""
-    series, data, barred = _looked(chart, among), list[Spec](), chart.kind == "bars"
+    data, barred = list[Spec](), chart.kind == "bars"
     places = list(dict.fromkeys(str(row[1]) for row in chart.rows))
     for i, (name, rows, (colour, _, symbol)) in enumerate(series):
         aside = (i - (len(series) - 1) / 2) * 0.76 / len(series)
@@ -117,7 +126,7 @@ def _by_place(chart: Chart, among: Sequence[str]) -> go.Figure:
     return _figure(data, x_axis, _names(places, down=True), 60 + height, len(series))
 
 
-def _grid(chart: Chart, _: Sequence[str]) -> go.Figure:
+def _grid(chart: Chart, _: Series) -> go.Figure:
     down, across = (list(dict.fromkeys(str(row[i]) for row in chart.rows)) for i in (0, 1))
     cells = {(row[0], row[1]): row[2] for row in chart.rows}
     values = [[cells.get((row, column)) for column in across] for row in down]
@@ -138,28 +147,12 @@ def _grid(chart: Chart, _: Sequence[str]) -> go.Figure:
     return _figure([data], x, _names(down, down=True), 70 + 34 * len(down), 1)
 
 
-_DRAWN: dict[str, Callable[[Chart, Sequence[str]], go.Figure]] = {
+_DRAWN: dict[str, Callable[[Chart, Series], go.Figure]] = {
     "curves": _curves,
     "dots": _by_place,
     "bars": _by_place,
     "grid": _grid,
 }
-
-
-def _series(chart: Chart) -> dict[str, list[Row]]:
-    """The rows with a value, by the name of their series."""
-    found: dict[str, list[Row]] = {}
-    for row in chart.rows:
-        if row[2] is not None:
-            found.setdefault(str(row[0]), []).append(row)
-    return found
-
-
-def _looked(chart: Chart, among: Sequence[str]) -> list[tuple[str, list[Row], tuple[str, str, str]]]:
-    """Name, rows, and colour, line and mark of each series."""
-    looks = {name: LOOKS[among.index(name) % len(LOOKS)] for name in _series(chart)}
-    looks |= {name: (style.HUES[KINDS[name]], *looks[name][1:]) for name in looks if name in KINDS}
-    return [(name, rows, looks[name]) for name, rows in _series(chart).items()]
 
 
 def number(value: object, digits: int = 3) -> str:

@@ -1,6 +1,5 @@
 """A Transformer in training: shifted target and losses, and quantities as lines against the step."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -123,7 +122,7 @@ def _written(
     whole = {i: labels.piece(token) for i, token in tokens.items()}
     font = {} if colour is None else {"color": colour}
     same = {"textfont": font} if font else {}
-    told = [notes.get(i, f"step {labels.count(i)}: {labels.escape(text)}") for i, text in whole.items()]
+    told = [notes.get(i, f"step {labels.count(i)}: {text}") for i, text in whole.items()]
     return plot.points(
         [i - visible.start for i in tokens],
         [y] * len(tokens),
@@ -139,12 +138,11 @@ def _written(
 
 
 def _note(position: int, column: Column) -> str:
-    read, token, guess = (labels.escape(labels.piece(t)) for t in (column.read, column.token, column.guess))
-    share = labels.escape(percent(min(1.0, math.exp(-column.loss))))
+    read, token, guess = map(labels.piece, (column.read, column.token, column.guess))
     return (
-        f"position {labels.count(position)}: reads {read}, is to predict {token}<br>"
-        f"loss {labels.number(column.loss)} nats (probability {share})<br>"
-        f"best guess {guess} ({labels.escape(percent(column.share))})"
+        f"position {labels.count(position)}: reads {read}, is to predict {token}\n"
+        f"loss {labels.number(column.loss)} nats (probability {labels.chance(-column.loss)})\n"
+        f"best guess {guess} ({percent(column.share)})"
     )
 
 

@@ -37,7 +37,7 @@ def delta_bars(steps: Sequence[StepMove], parting: int | None) -> go.Figure:
                 shown,
                 style.sign_hues(shown),
                 text=moved,
-                **plot.noted([plot.hover(each.note) for each in steps]),
+                **plot.noted([each.note for each in steps]),
             )
         ],
         _nats("Δ log p, nats", shown),
@@ -63,13 +63,12 @@ def _nats(title: str, values: Sequence[float]) -> Spec:
 
 def control_strip(effect: float, others: Sequence[float], notes: Sequence[str]) -> go.Figure:
     """The effect of a change in nats as a bar, over grey dots for the same change at other heads."""
-    texts = [labels.escape(each) for each in notes]
     y = [_STRIP * place for place in np.linspace(-1, 1, len(others) + 2)[1:-1]]
     grey = {"size": 9, "color": style.NEUTRAL, "line": {"width": 1, "color": style.LINE}}
     return plot.figure(
         [
-            plot.bars([effect], style.sign_hues([effect])[0], width=[_STRIP], **plot.noted(texts[:1])),
-            plot.points(list(others), y, marker=grey, **plot.noted(texts[1:])),
+            plot.bars([effect], style.sign_hues([effect])[0], width=[_STRIP], **plot.noted(notes[:1])),
+            plot.points(list(others), y, marker=grey, **plot.noted(notes[1:])),
         ],
         _nats("Δ log p of the whole translation, nats", [effect, *others]),
         {"range": [-0.5, 0.5], "visible": False, "fixedrange": True},
@@ -93,14 +92,13 @@ def scale_end(most: float) -> float:
 def merged_names(first: Sequence[str], second: Sequence[str], pairs: Sequence[Pair]) -> list[str]:
     """Names of aligned tokens: `A: …` or `B: …` if one side lacks the token, both names if they differ."""
     a, b = map(labels.pieces, (first, second))
-
-    def name(pair: Pair) -> str:
-        i, j = pair
+    found = list[str]()
+    for i, j in pairs:
         if i is None or j is None:
-            return f"B: {b[j]}" if j is not None else f"A: {a[i]}" if i is not None else ""
-        return a[i] if a[i] == b[j] else f"{a[i]} | {b[j]}"
-
-    return [name(pair) for pair in pairs]
+            found.append(f"B: {b[j]}" if j is not None else f"A: {a[i]}" if i is not None else "")
+        else:
+            found.append(a[i] if a[i] == b[j] else f"{a[i]} | {b[j]}")
+    return found
 
 
 def difference_map(

@@ -68,30 +68,28 @@ _LINKS = (
 )
 _SINK = "At least 50 % of its weight is on <s>, </s> and punctuation."
 _LIFT = "It puts at least 1.33 times as much weight on content words as even weights would."
-ROLES = (
-    Role(ALIGNMENT, "align", ALL[2:], _LINKS, _alignment, 0.8, at_most=True, share=False),
-    Role("previous token", "prev", ALL, _most("one key earlier"), lambda means: means.get("previous")),
-    Role("next token", "next", ALL, _most("one key later"), lambda means: means.get("next")),
-    Role("same word", "word", ALL[:2], _most("on its own word"), lambda means: means.get("same_word")),
-    Role(
-        *("first or last", "edge", ALL, _most("on the first key, or on the last one with text,")),
-        lambda means: np.fmax(means["first"], means.get("last", means["first"])),
-    ),
-    Role("sink", "sink", ALL, _SINK, lambda means: means["special_mass"] + means["punctuation_mass"]),
-    Role("content", "content", ALL, _LIFT, _content, 4 / 3, share=False),
-)
-"""A head has the first role whose threshold it reaches, in this order; otherwise it is mixed."""
+ROLES = {
+    each.name: each
+    for each in (
+        Role(ALIGNMENT, "align", ALL[2:], _LINKS, _alignment, 0.8, at_most=True, share=False),
+        Role("previous token", "prev", ALL, _most("one key earlier"), lambda means: means.get("previous")),
+        Role("next token", "next", ALL, _most("one key later"), lambda means: means.get("next")),
+        Role("same word", "word", ALL[:2], _most("on its own word"), lambda means: means.get("same_word")),
+        Role(
+            *("first or last", "edge", ALL, _most("on the first key, or on the last one with text,")),
+            lambda means: np.fmax(means["first"], means.get("last", means["first"])),
+        ),
+        Role("sink", "sink", ALL, _SINK, lambda means: means["special_mass"] + means["punctuation_mass"]),
+        Role("content", "content", ALL, _LIFT, _content, 4 / 3, share=False),
+    )
+}
+"""By name; a head has the first role whose threshold it reaches, in this order; otherwise it is mixed."""
 MIXED_DEFINITION = "It reaches none of these thresholds."
-
-
-def role(name: str) -> Role:
-    """The role with that name; `mixed` is not in the table."""
-    return next(each for each in ROLES if each.name == name)
 
 
 def strengths(means: Means, kind: AttentionKind) -> dict[str, Floats]:
     """Strength of each role possible for its kind in each head, in the shape of the statistics."""
-    return {each.name: each.strength(means) for each in ROLES if kind in each.kinds}
+    return {each.name: each.strength(means) for each in ROLES.values() if kind in each.kinds}
 
 
 def assign(means: Means, kind: AttentionKind) -> NDArray[np.str_]:
@@ -103,7 +101,7 @@ def assign(means: Means, kind: AttentionKind) -> NDArray[np.str_]:
 def shows(name: str, means: Means, kind: AttentionKind) -> Floats:
     """Strength of a role in each head, 1 at the threshold; for `mixed`, the distance below all thresholds."""
     if name != MIXED:
-        return role(name).strength(means)
+        return ROLES[name].strength(means)
     best = np.max(np.stack([*strengths(means, kind).values()]), axis=0)
     return (1 / np.maximum(best, 1e-6)).astype(np.float32)
 

@@ -98,6 +98,7 @@ class HeadsOfKind(NamedTuple):
     weights: Floats  # (layers, heads, queries, keys)
     mask: BoolArray  # (layers, queries, keys), True = may attend
     rows: Floats  # (STATISTICS, layers, heads, queries); NaN in rows that are left out
+    sums: Sums  # the statistics, summed over the rows
     lengths: Floats | None  # (layers, heads, keys) length of what each key's value writes; None without W^O
 
     @classmethod
@@ -122,11 +123,8 @@ class HeadsOfKind(NamedTuple):
         rows = np.full((len(NAMES), *weights.shape[:3]), np.nan, np.float32)
         for name, values in known.items():
             rows[NAMES.index(name)] = np.where((mask.sum(-1) > 1)[:, None], values, np.nan)
-        return cls(weights, mask, rows, lengths)
-
-    def sums(self) -> Sums:
-        """The statistics, summed over the rows."""
-        return Sums(np.nansum(self.rows, axis=-1), (~np.isnan(self.rows[:, 0, 0])).sum(-1))
+        sums = Sums(np.nansum(rows, axis=-1), (~np.isnan(rows[:, 0, 0])).sum(-1))
+        return cls(weights, mask, rows, sums, lengths)
 
 
 Grid = list[list[dict[str, float]]]
@@ -147,7 +145,7 @@ def grid(sums: Sums, errors: Mapping[str, Floats] | None = None) -> Grid:
 
 def kind_sums(run: Translation, projections: Projections | None = None) -> dict[AttentionKind, Sums]:
     """The sums of one sentence for each kind of attention; `projections` for `contribution`."""
-    return {kind: HeadsOfKind.of(run, kind, projections).sums() for kind in run.config.sites}
+    return {kind: HeadsOfKind.of(run, kind, projections).sums for kind in run.config.sites}
 
 
 def measure_heads(
@@ -155,7 +153,7 @@ def measure_heads(
 ) -> dict[str, Any]:
     """Means of all heads, and those to open first; gold alignments add errors, and the `aligner`."""
     read, errors, measured = [*sentences], dict[AttentionKind, Any](), dict[str, Any]()
-    if alignments is not None and alignments.pairs:
+    if alignments is not None and alignments.counts:
         errors, (best, error) = {AttentionKind.CROSS: alignments.errors()}, alignments.best()
         measured["aligner"] = {"heads": best.heads, "rows": best.rows, "aer": round(error, 4)}
     sums = {kind: added(each[kind] for each in read) for kind in (read[0] if read else ())}

@@ -135,11 +135,6 @@ class Survey:
         """True if lists of tokens and sentences were left out."""
         return not all(profile.tokens.size for profile in self.profiles.values())
 
-    @property
-    def means(self) -> dict[AttentionKind, dict[str, Floats]]:
-        """The statistics of each kind, as in ``Profile``."""
-        return {kind: profile.means for kind, profile in self.profiles.items()}
-
     def roles(self, kind: AttentionKind) -> NDArray[np.str_]:
         """The role of every head (layers, heads)."""
         return roles.assign(self.profiles[kind].means, kind)

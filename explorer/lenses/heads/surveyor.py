@@ -83,7 +83,7 @@ class Profiler:
             self._ends.append(end / np.maximum(others, 1e-9))
         ordered = reading.rows[ORDERED]
         self._marked.append(np.nan_to_num(np.stack([ordered, -ordered], 1), nan=-np.inf).argmax(-1))
-        self._sums.append(reading.sums())
+        self._sums.append(reading.sums)
 
     def profile(self, lines: Sequence[Line], alignments: CrossAlignments | None = None) -> Profile:
         """The profile of the sentences so far; lines beyond them are gold pairs, without a marked row."""
@@ -92,7 +92,7 @@ class Profiler:
             raise ValueError("No row of any sentence sees two tokens yet, so no head has a choice.")
         if self._ends:
             means["eos_value"] = np.mean(self._ends, axis=0, dtype=np.float32)
-        if alignments is not None and alignments.pairs:
+        if alignments is not None and alignments.counts:
             means |= alignments.errors()
         totals, rows = (np.stack(each, 1, dtype=np.float32) for each in zip(*self._sums, strict=True))
         with np.errstate(invalid="ignore"):  # (STATISTICS, sentences, layers, heads)
@@ -208,9 +208,9 @@ class Surveyor:
                         for kind, reading in readings.items():
                             self._profilers[kind].add(reading, run.labels(kind))
                 else:
-                    links = self._alignments.links(model, todo)
+                    counts = self._alignments.count(model, todo)
                     with self._lock:
-                        self._alignments.take(links, todo)
+                        self._alignments.counts.append(counts)
                         self._aligned.append(as_line(todo))
             except (InputError, DataError):
                 self._skipped += 1

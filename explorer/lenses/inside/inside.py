@@ -59,6 +59,7 @@ def product_spread(record: LayerTrace, head: int) -> ProductSpread:
 class InsideHead(NamedTuple):
     """Everything that one head does for one query; float32, positions from 0."""
 
+    row: int  # the position of the query
     view: HeadView  # the head, cut to the row of the query and all keys
     stream: Array  # (d_model,) the residual stream that arrives at the sub-layer
     read: Array  # (d_model,) x, the input that the sub-layer reads from the stream
@@ -82,11 +83,6 @@ class InsideHead(NamedTuple):
     added: Array  # (d_model,) stream + update
     next_stream: Array  # (d_model,) the stream that leaves: the sum, or with post-norm its LayerNorm
     audit: AuditReport  # what was recorded, compared with the same numbers computed from the weights
-
-    @property
-    def row(self) -> int:
-        """The position of the query."""
-        return self.view.window.query_start
 
 
 def look_inside(
@@ -142,7 +138,7 @@ def look_inside(
         each.astype(np.float32) for each in (products, scaled, contributions, added)
     )
     return InsideHead(
-        *(view, stream, read, sources, w_q, w_k, w_v, w_o, query, key, products, divisor, scaled),
+        *(row, view, stream, read, sources, w_q, w_k, w_v, w_o, query, key, products, divisor, scaled),
         *(own_bias, rule, rotates, spread, outputs, parts, update, total, next_stream, merged(checks)),
     )
 
@@ -167,16 +163,8 @@ class ScoreTerms(NamedTuple):
     log_total: float  # logarithm of Σ exp(score) over the keys that the query sees
     factor: float  # the Gaussian of local attention, which multiplies the softmax; else 1
     centre: float | None  # where the query looks in local attention, counted from 0; otherwise None
-
-    @property
-    def weight(self) -> float:
-        """The weight that the score becomes, for a key that the query sees."""
-        return math.exp(self.score - self.log_total) * self.factor
-
-    @property
-    def order(self) -> list[int]:
-        """The dimensions, from 0: the one that adds or takes away most first."""
-        return [int(i) for i in np.argsort(-np.abs(self.terms), kind="stable")]
+    weight: float  # the weight that the score becomes, for a key that the query sees
+    order: list[int]  # the dimensions, from 0: the one that adds or takes away most first
 
 
 def score_terms(trace: AttentionTrace, place: PlacedHead, query: int, key: int) -> ScoreTerms:
@@ -192,4 +180,6 @@ def score_terms(trace: AttentionTrace, place: PlacedHead, query: int, key: int) 
     if layer.focus is not None:
         factor = float(layer.focus.factors(layer.shape[2])[query, key])
         centre = float(layer.focus.centres[query])
-    return ScoreTerms(q, k, vector, terms, float(terms.sum()), log_total, factor, centre)
+    weight = math.exp((score := float(terms.sum())) - log_total) * factor
+    order = np.argsort(-np.abs(terms), kind="stable").tolist()
+    return ScoreTerms(q, k, vector, terms, score, log_total, factor, centre, weight, order)

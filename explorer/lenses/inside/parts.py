@@ -20,6 +20,7 @@ from transformer.run import Translation
 from transformer.view import Array, Check, difference, read_only, worst
 
 Checks = tuple[Check, ...]
+MOST_ACTIVE = 8
 
 
 class NormPart(NamedTuple):
@@ -56,11 +57,8 @@ class FeedForwardPart(NamedTuple):
     gates: Array | None  # (d_ff,) the activated gates of a gated network; None without
     added: Array  # (d_ff,) norm of the vector that each unit adds to the update
     update: Array  # (d_model,) the output of the network
+    best: list[int]  # the `MOST_ACTIVE` units that add most to the update, from 0, largest first
     checks: Checks  # checks against the recorded arrays
-
-    def most_active(self, count: int = 8) -> tuple[int, ...]:
-        """The units that add most to the update, counted from 0, largest first."""
-        return tuple(int(unit) for unit in np.argsort(-self.added, kind="stable")[:count])
 
 
 def embedding_part(
@@ -125,7 +123,8 @@ def feed_forward_part(
     total = (units.double() @ exact(network.outer.weight).T + exact(shift(network.outer))).numpy()
     update, shown = as_array(trace.output[position]), as_array(active) if gates else None
     check = compared(OUTPUT_LIMIT[network.inner.weight.dtype], "feed-forward", (total, update))
-    return FeedForwardPart(as_array(read), as_array(units), shown, as_array(added), update, (check,))
+    best = added.argsort(descending=True, stable=True)[:MOST_ACTIVE].tolist()
+    return FeedForwardPart(as_array(read), as_array(units), shown, as_array(added), update, best, (check,))
 
 
 def addition_check(

@@ -52,6 +52,10 @@ class Cut(NamedTuple):
     query: int | None = None  # for this query, from 0; None for all
 
 
+Cuts = Sequence[tuple[int, Cut]]
+"""What is taken away in some rows of a batch, each with its row."""
+
+
 def _cut_edits(runs: Sequence[Sequence[Cut]], config: ModelConfig) -> Edits:
     """Edits that take keys away in each row of a batch; a query that sees no key any more gets no number."""
     edits: dict[str, list[Edit]] = {}
@@ -61,12 +65,12 @@ def _cut_edits(runs: Sequence[Sequence[Cut]], config: ModelConfig) -> Edits:
             cuts = [(row, cut) for row, cut in every if cut.kind is kind and cut.layer in (None, layer)]
             if cuts:
                 path = site.sublayer(layer).path
-                edits[f"{path}.scores"] = [partial(_hidden, partial(_places, cuts))]
-                edits[f"{path}.weights"] = [partial(_without, partial(_places, cuts))]
+                edits[f"{path}.scores"] = [partial(_hidden, cuts)]
+                edits[f"{path}.weights"] = [partial(_without, cuts)]
     return edits
 
 
-def _places(cuts: Sequence[tuple[int, Cut]], like: Tensor, *ways: Way) -> Tensor:
+def _places(cuts: Cuts, like: Tensor, *ways: Way) -> Tensor:
     """(rows, heads, queries, keys) bool: what cuts, each with its row of a batch, take away in these ways."""
     places = torch.zeros_like(like, dtype=torch.bool)
     for row, cut in cuts:
@@ -75,12 +79,13 @@ def _places(cuts: Sequence[tuple[int, Cut]], like: Tensor, *ways: Way) -> Tensor
     return places
 
 
-def _hidden(places: Callable[..., Tensor], scores: Tensor, at: At) -> Tensor:
-    return scores.masked_fill(places(scores, "hidden"), -torch.inf)
+def _hidden(cuts: Cuts, scores: Tensor, at: At) -> Tensor:
+    return scores.masked_fill(_places(cuts, scores, "hidden"), -torch.inf)
 
 
-def _without(places: Callable[..., Tensor], weights: Tensor, at: At) -> Tensor:
-    rest, mean = weights.masked_fill(places(weights, "zeroed", "mean"), 0.0), places(weights, "mean")
+def _without(cuts: Cuts, weights: Tensor, at: At) -> Tensor:
+    rest = weights.masked_fill(_places(cuts, weights, "zeroed", "mean"), 0.0)
+    mean = _places(cuts, weights, "mean")
     if not bool(mean.any()):
         return rest
     assert at.mask is not None
@@ -255,13 +260,12 @@ def rewired(
     """
     record = recorded(run).layer(kind, layer, head)
     outputs = torch.as_tensor(np.asarray(maps, dtype=np.float32)) @ record.value[head].float()
+    place = f"{run.config.sites[AttentionKind(kind)].sublayer(layer).path}.heads"
 
-    def edits(runs: Sequence[Tensor]) -> Edits:
-        def edit(original: Tensor, at: At) -> Tensor:
-            changed = original.clone()
-            changed[:, head] = torch.stack([*runs]).to(original)
-            return changed
+    def edit(runs: Sequence[Tensor], original: Tensor, at: At) -> Tensor:
+        changed = original.clone()
+        changed[:, head] = torch.stack([*runs]).to(original)
+        return changed
 
-        return {f"{run.config.sites[AttentionKind(kind)].sublayer(layer).path}.heads": [edit]}
-
+    edits = lambda runs: {place: [partial(edit, runs)]}  # noqa: E731
     return np.asarray(Effects(translator, run).changed([*outputs], edits), np.float32)

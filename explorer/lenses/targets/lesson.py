@@ -32,17 +32,8 @@ class TrainingView(NamedTuple):
     features: Tensor  # (target, d_model) The decoder's output at these positions, before the projection
     free: tuple[str, ...]  # pieces of the greedy translation, which reads what it wrote before
     free_ids: tuple[int, ...]  # their ids
-
-    @property
-    def loss(self) -> float:
-        """Cross-entropy per token, in nats."""
-        return sum(each.loss for each in self.positions) / len(self.positions)
-
-    @property
-    def parting(self) -> int | None:
-        """The first step (from 0) at which the greedy translation is not the target; or None."""
-        pairs = zip_longest((each.token_id for each in self.positions), self.free_ids)
-        return next((i for i, (a, b) in enumerate(pairs) if a != b), None)
+    loss: float  # cross-entropy per token, in nats
+    parting: int | None  # the first step, from 0, at which that translation is not the target; or None
 
 
 @torch.no_grad()
@@ -58,7 +49,9 @@ def lesson(translator: Translator, text: str, target: Sequence[int]) -> Training
     read, tokens, guessed = (translator.pieces(ids) for ids in (shifted, target, guesses.tolist()))
     columns = read, tokens, target, losses.tolist(), guessed, best.exp().tolist()
     free = translator.translate(text, beam_size=1, capture=False)
-    return TrainingView(tuple(map(Position, *columns)), features, free.target_tokens, free.target_ids)
+    parting = next((i for i, (a, b) in enumerate(zip_longest(target, free.target_ids)) if a != b), None)
+    own, loss = (free.target_tokens, free.target_ids), float(losses.double().mean())
+    return TrainingView(tuple(map(Position, *columns)), features, *own, loss, parting)
 
 
 LISTED = 8
@@ -72,16 +65,8 @@ class SmoothedPiece(NamedTuple):
     share: float  # the model's probability p
     target: float  # the smoothed target's probability q
     bare: float  # the target's probability without smoothing
-
-    @property
-    def gradient(self) -> float:
-        """The gradient of the loss with respect to the logit: p − q."""
-        return self.share - self.target
-
-    @property
-    def bare_gradient(self) -> float:
-        """The same without smoothing."""
-        return self.share - self.bare
+    gradient: float  # of the loss with respect to the logit: p − q
+    bare_gradient: float  # the same without smoothing
 
 
 class SmoothedPosition(NamedTuple):
@@ -95,14 +80,7 @@ class SmoothedPosition(NamedTuple):
     entries: tuple[SmoothedPiece, ...]  # the right piece and the largest gradients, most probable first
     right: int  # place of the right piece among them
     rest: SmoothedPiece  # all other pieces together
-
-    @property
-    def floor(self) -> float:
-        """The least loss that any prediction can have, in nats: the entropy of the smoothed target."""
-        other = self.epsilon / self.pieces
-        right = 1 - self.epsilon + other
-        others = -(self.pieces - 1) * other * math.log(other) if other else 0.0
-        return others - right * math.log(right)
+    floor: float  # the least loss that any prediction can have, in nats: the entropy of the smoothed target
 
 
 @torch.no_grad()
@@ -116,9 +94,13 @@ def smoothed(translator: Translator, lesson: TrainingView, position: int, epsilo
     log_probs = translator.model.logits(features).float().log_softmax(-1)[0]
     shares, pieces = log_probs.exp(), len(log_probs)
     listed = most_probable(shares, LISTED, right)
-    bare = [float(each == right) for each in listed]
-    targets = [epsilon / pieces + (1 - epsilon) * each for each in bare]
-    entries = tuple(map(SmoothedPiece, translator.pieces(listed), shares[listed].tolist(), targets, bare))
-    rest = SmoothedPiece("", *(max(0.0, 1 - math.fsum(each)) for each in [*zip(*entries, strict=True)][1:]))
+    spread = epsilon / pieces  # of the target, on every piece
+    hits = ((each, float(each == right)) for each in listed)
+    rows = [[float(shares[each]), spread + (1 - epsilon) * hit, hit] for each, hit in hits]
+    rows.append([max(0.0, 1 - math.fsum(each)) for each in zip(*rows, strict=True)])  # of all others
+    named = zip((*translator.pieces(listed), ""), rows, strict=True)
+    *entries, rest = (SmoothedPiece(token, p, q, bare, p - q, p - bare) for token, (p, q, bare) in named)
     losses = float(loss), -float(log_probs[right]), -float(log_probs.mean())
-    return SmoothedPosition(epsilon, pieces, *losses, entries, listed.index(right), rest)
+    top = 1 - epsilon + spread
+    floor = -(pieces - 1) * spread * math.log(spread or 1) - top * math.log(top)
+    return SmoothedPosition(epsilon, pieces, *losses, tuple(entries), listed.index(right), rest, floor)

@@ -58,11 +58,6 @@ def hard(scores: Floats, mask: BoolArray) -> Doubles:
     return ((np.arange(len(scores)) == best) & mask).astype(np.float64)
 
 
-def taken(weights: Floats, value: Floats) -> Doubles:
-    """The weighted sum of values Σ w_j v_j (d_head,)."""
-    return weights.astype(np.float64) @ value.astype(np.float64)
-
-
 class Masking(StrEnum):
     """Place and way in which a mask acts on a row of scores; only the first is right (section 3.2.3)."""
 

@@ -40,16 +40,8 @@ class Plane:
     head: int  # from 0
     row: int  # the row whose query is replaced, from 0
     pair: Pair  # keys i and j, from 0
-
-    @property
-    def keys(self) -> Tensor:
-        """(keys, d_head) the head's keys."""
-        return self.record.key[self.head]
-
-    @property
-    def mask(self) -> Tensor:
-        """(keys,) True for keys that the row may see."""
-        return self.record.mask()[self.row]
+    keys: Tensor  # (keys, d_head) the head's keys
+    mask: Tensor  # (keys,) True for keys that the row may see
 
     @property
     def units(self) -> Tensor:
@@ -77,11 +69,6 @@ class Plane:
         """(keys,) the softmax of the scores over the keys that the row may see."""
         weights: Array = attention_weights(self.scores(query), self.mask).numpy()
         return weights
-
-    def output(self, weights: Array) -> Array:
-        """(d_head,) Σ w v."""
-        output: Array = weights @ self.record.value[self.head].numpy()
-        return output
 
     def best(self, goal: str, furthest: float = FURTHEST) -> tuple[float, tuple[float, float]]:
         """The largest weight that a query of the plane can give, and l·a and l·b, at most `furthest`, of it.
@@ -132,7 +119,7 @@ def plane_of(run: Translation, place: PlacedHead, row: int, pair: Pair | None, g
     record, head = run.trace.layer(*place), place[2]
     if record.score.name != "scaled_dot" or record.focus is not None:
         raise UnmeasuredError("The scores of this model's heads are not q·k / √d_k, so no query is built.")
-    plane = Plane(record, head, row, (0, 0))
+    plane = Plane(record, head, row, (0, 0), record.key[head], record.mask()[row])
     seen = torch.nonzero(plane.mask)[:, 0].tolist()
     if len(seen) < 2:
         raise UnmeasuredError("This row sees only one key, so there is nothing to choose between.")

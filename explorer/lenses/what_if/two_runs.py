@@ -107,12 +107,7 @@ class SharedStep(NamedTuple):
     changed: DecodeStep  # what the changed run wrote; another token only at the step where the runs part
     kl: float  # Σ p ln(p / q) of the next token, in nats; NaN if a run was opened from a file
     candidates: tuple[Candidate, ...]  # the most probable of either run, best first; with what both wrote
-
-    @property
-    def delta_log_p(self) -> float:
-        """ln q(y) − ln p(y) of the token y that the base run wrote, in nats; NaN if not kept."""
-        y = self.base.token_id
-        return next(each.changed - each.base for each in self.candidates if each.token_id == y)
+    delta_log_p: float  # ln q(y) − ln p(y) of the token y that the base run wrote, in nats; NaN if not kept
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -125,16 +120,8 @@ class RunDifference:
     source: tuple[Pair, ...]  # aligned source tokens: pairs of positions (base, changed)
     parting: int | None  # first step, from 0, at which tokens differ or one run has ended; or None
     steps: tuple[SharedStep, ...]  # all before the parting, and the parting itself if both runs have it
-
-    @property
-    def delta_log_p(self) -> Doubles:
-        """(shared steps,) changed − base log-probability of the base run's token, in nats."""
-        return np.array([step.delta_log_p for step in self.steps])
-
-    @property
-    def kl(self) -> Doubles:
-        """(shared steps,) KL(base ‖ changed) of the next-token distributions, in nats."""
-        return np.array([step.kl for step in self.steps])
+    delta_log_p: Doubles  # (shared steps,) that of each, in nats
+    kl: Doubles  # (shared steps,) KL(base ‖ changed) of the next-token distributions, in nats
 
     def common(self, kind: AttentionKind | str) -> tuple[tuple[Both, ...], tuple[Both, ...]]:
         """Rows and columns that the maps of a kind have in common: shared steps, or aligned source tokens."""
@@ -178,7 +165,8 @@ def compare_runs(base: Translation, changed: Translation) -> RunDifference:
     ]
     target = align_tokens(base.target_tokens, changed.target_tokens)
     source = align_tokens(base.source_tokens, changed.source_tokens)
-    return RunDifference(base, changed, target, source, parting, tuple(steps))
+    moved, kl = (np.array(each) for each in ([x.delta_log_p for x in steps], [x.kl for x in steps]))
+    return RunDifference(base, changed, target, source, parting, tuple(steps), moved, kl)
 
 
 def _shared_step(steps: tuple[DecodeStep, DecodeStep], rows: Sequence[Array | None]) -> SharedStep:
@@ -189,6 +177,7 @@ def _shared_step(steps: tuple[DecodeStep, DecodeStep], rows: Sequence[Array | No
         known = {step.token_id: step.log_prob} | {each.token_id: each.log_prob for each in step.alternatives}
         logs.append([known.get(at, np.nan) if row is None else float(row[at]) for at in names])
     candidates = [Candidate(names[at], at, *both) for at, *both in zip(names, *logs, strict=True)]
+    moved = candidates[0].changed - candidates[0].base  # the base run's token is named first
     candidates.sort(key=lambda each: -np.nanmax((each.base, each.changed)))
     p, q = rows
     divergence = np.nan
@@ -197,4 +186,4 @@ def _shared_step(steps: tuple[DecodeStep, DecodeStep], rows: Sequence[Array | No
         with np.errstate(invalid="ignore"):
             terms = np.exp(one) * (one - other)
         divergence = max(0.0, float(np.where(np.isneginf(one), 0.0, terms).sum()))
-    return SharedStep(*steps, divergence, tuple(candidates))
+    return SharedStep(*steps, divergence, tuple(candidates), moved)

@@ -79,26 +79,20 @@ class CrossAlignments:
         every = tuple(np.ndindex(layers, heads))
         of_layers = [every[first : first + heads] for first in range(0, len(every), heads)]
         self._sources = tuple(dict.fromkeys([*((each,) for each in every), *of_layers, every]))
-        self._counts: list[NDArray[np.int64]] = []  # by pair, (aligners, 4); the last one is the diagonal
+        self.counts: list[NDArray[np.int64]] = []  # of every pair, as `count` gives them
 
-    def links(self, translator: Translator, gold: GoldPair) -> list[Links]:
-        """The links of one gold pair, its target forced, by aligner; DataError if a word draws nothing."""
+    def count(self, translator: Translator, gold: GoldPair) -> NDArray[np.int64]:
+        """(aligners, 4) ``agreement`` on a gold pair, its target forced; the last aligner is the diagonal.
+
+        DataError if a word draws nothing.
+        """
         source, target = " ".join(gold.source), " ".join(gold.target)
         words = typed_words(translator, source, target, gold.place or source)
         trace = translator.force(source, target).trace
         layers = [trace.weights(AttentionKind.CROSS, layer) for layer in range(self._size[0])]
         maps = np.stack([np.mean([layers[i][j] for i, j in heads], axis=0) for heads in self._sources])
         by_rows = (link_words(word_weights(maps, *words, rows=rows)) for rows in ERRORS.values())
-        return [*chain(*by_rows), diagonal(gold)]
-
-    def take(self, links: Sequence[Links], gold: GoldPair) -> None:
-        """Adds the links of one forced gold target, as `links` gives them."""
-        self._counts.append(np.stack([agreement(each, gold) for each in links]))
-
-    @property
-    def pairs(self) -> int:
-        """Number of gold pairs added."""
-        return len(self._counts)
+        return np.stack([agreement(each, gold) for each in (*chain(*by_rows), diagonal(gold))])
 
     def _of_heads(self, values: NDArray[Any], rows: Rows) -> NDArray[Any]:
         """(…, layers, heads, others) of values (…, aligners, others)."""
@@ -109,25 +103,25 @@ class CrossAlignments:
     def scores(self, rows: Rows) -> list[list[AlignmentScore]]:
         """One score per layer and head, by rows that predict a word or that read it."""
         return [
-            [*map(AlignmentScore.of, layer)] for layer in self._of_heads(np.sum(self._counts, axis=0), rows)
+            [*map(AlignmentScore.of, layer)] for layer in self._of_heads(np.sum(self.counts, axis=0), rows)
         ]
 
     def best(self) -> tuple[Aligner, float]:
         """The head or mean with the lowest error, and this error; of equal ones, the first."""
-        errors = error_rate(np.sum(self._counts, axis=0))[:-1]
+        errors = error_rate(np.sum(self.counts, axis=0))[:-1]
         rows, source = divmod(int(errors.argmin()), len(self._sources))
         return Aligner(self._sources[source], [*ERRORS.values()][rows]), float(errors.min())
 
     def errors(self) -> dict[str, Floats]:
         """`aer`, `aer_read` and the baseline `aer_diagonal`, over all pairs: each (layers, heads)."""
-        counts = np.sum(self._counts, axis=0)
+        counts = np.sum(self.counts, axis=0)
         found = {name: error_rate(self._of_heads(counts, rows)) for name, rows in ERRORS.items()}
         found["aer_diagonal"] = np.full_like(found["aer"], error_rate(counts[-1]))
         return {name: each.astype(np.float32) for name, each in found.items()}
 
     def pair_errors(self) -> Floats:
         """The error of each single pair (pairs, layers, heads), by the rows better over all pairs."""
-        errors, counts = self.errors(), np.stack(self._counts)
+        errors, counts = self.errors(), np.stack(self.counts)
         one, other = (error_rate(self._of_heads(counts, rows)) for rows in ERRORS.values())
         return np.where(errors["aer_read"] < errors["aer"], other, one).astype(np.float32)
 
@@ -135,7 +129,5 @@ class CrossAlignments:
 def align_gold(translator: Translator, gold: Sequence[GoldPair], workers: Workers = ALONE) -> CrossAlignments:
     """The word alignments of all gold pairs, with their targets forced."""
     collected = CrossAlignments(translator.config)
-    links = workers.shared_map(partial(collected.links, translator), gold)
-    for each, pair in zip(links, gold, strict=True):
-        collected.take(each, pair)
+    collected.counts += workers.shared_map(partial(collected.count, translator), gold)
     return collected

@@ -27,11 +27,6 @@ class Reading:
     # None: the predicted token in cross-attention, the token read elsewhere.
     rows: Rows | None = None
 
-    @property
-    def changes(self) -> bool:
-        """True if a view with these settings may differ from the model's own arrays."""
-        return self.words or self.hide_special or self.hide_punctuation
-
 
 @dataclass(frozen=True, repr=False)
 class ReadView(HeadMap):

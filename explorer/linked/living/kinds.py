@@ -117,7 +117,8 @@ class AttentionMaps:
         figure["data"][0]["z"] = None
         self.audit = run.audit(*((AttentionKind(kind), layer) for layer in range(len(tiles))))
         first, badge = tiles[0][0], captions.badge(self.audit, derived=True)
-        pooled = f"each cell is the maximum over {first.rows}×{first.columns} cells · " * first.pooled
+        pooled = f"each cell is the maximum over {first.rows}×{first.columns} cells · "
+        pooled *= first.rows * first.columns > 1
         layers, heads = len(tiles), len(tiles[0])
         opens = "click a tile to open it"
         if "whole" in self.values:

@@ -109,10 +109,8 @@ def test_texts_are_escaped_and_say_nothing_of_the_folders_of_this_machine(form, 
 TOKENS = ("▁the", "▁cat", "▁the", "</s>", "<0xF0>", "▁" + "a" * 50)
 LISTS = {
     "heads": options.heads((2, 3), (1, 0)),
-    "rows": options.rows("reads", TOKENS),
     "keys": options.keys(TOKENS),
-    "pairs": options.pairs([("the", "cat"), ("the", "cat")]),
-    "sentences": options.sentences(["the cat", "the cat"]),
+    "numbered": options.numbered(["the cat", "the cat"], 3),
     "words": options.words(["the", "the"]),
 }
 

@@ -107,14 +107,14 @@ def test_what_the_beam_found_beside_greedy_search_is_said(first, greedy, penalty
 # --- training -----------------------------------------------------------------------------------------------
 
 
-def lesson(target: str, free: str) -> TrainingView:
+def lesson(target: str, free: str, parting: int | None = None) -> TrainingView:
     """A lesson over letters; each letter is its own id."""
     positions = tuple(
         Position("<s>", f"▁{letter}", ord(letter), 0.5 * i, f"▁{letter}", 0.9)
         for i, letter in enumerate(target)
     )
     own = tuple(f"▁{letter}" for letter in free)
-    return TrainingView(positions, torch.zeros(len(target), 2), own, tuple(map(ord, free)))
+    return TrainingView(positions, torch.zeros(len(target), 2), own, tuple(map(ord, free)), 0.5, parting)
 
 
 @pytest.mark.parametrize(
@@ -122,9 +122,9 @@ def lesson(target: str, free: str) -> TrainingView:
     [
         (losses(lesson("abc", "abc")), "position 3, “c”, costs most: 1.00 nats"),
         (losses(lesson("a", "a")), "The only position, “a”"),
-        (parted(lesson("axc", "abc")), "**step 2**"),
-        (parted(lesson("ab", "abc")), "the target has ended"),
-        (parted(lesson("abc", "ab")), "its own has ended"),
+        (parted(lesson("axc", "abc", 1)), "**step 2**"),
+        (parted(lesson("ab", "abc", 2)), "the target has ended"),
+        (parted(lesson("abc", "ab", 2)), "its own has ended"),
     ],
 )
 def test_what_training_costs_and_where_both_part_is_said(said: str, words: str):

@@ -63,7 +63,7 @@ def test_levels_are_0_only_where_masked_and_pooling_keeps_the_largest_of_each_bl
     for (i, j), level in np.ndenumerate(found):
         assert level == shown[i * rows : (i + 1) * rows, j * columns : (j + 1) * columns].max()
     tile = Tile.of(np.pad(weights, ((0, 40), (0, 30))), np.ones((len(mask) + 40, mask.shape[1] + 30), bool))
-    assert (tile.steps, tile.pooled) == ((2, 1 + (mask.shape[1] > 2)), True)
+    assert (tile.rows, tile.columns) == (2, 1 + (mask.shape[1] > 2))
 
 
 @PROPERTY
@@ -126,10 +126,10 @@ def test_the_cursor_is_ringed_and_the_rows_after_it_fade(head, cursor, now, boxe
 
 
 def test_the_legend_of_a_measure_has_its_ends_in_the_colours_of_their_strips():
-    measure = Measure([[0.5, np.nan], [0.25, 1.0]], [["", ""], ["", ""]])
-    assert [text for text, _ in measure.legend()] == ["0.25", "0.62", "1.00"]
-    assert [measure.color(1, 0), measure.color(1, 1)] == [measure.legend()[0][1], measure.legend()[2][1]]
-    assert len(Measure([[0.5]], [[""]]).legend()) == 1
+    measure = Measure.of([[0.5, np.nan], [0.25, 1.0]])
+    assert [text for text, _ in measure.legend] == ["0.25", "0.62", "1.00"]
+    assert measure.colors[1] == [measure.legend[0][1], measure.legend[2][1]]
+    assert len(Measure.of([[0.5]]).legend) == 1
 
 
 def test_tables_have_numbers_and_rows_where_they_fit_and_the_frame_beside_a_map_stands_at_its_row():

@@ -16,7 +16,7 @@ from explorer.figures import Tile, heatmap, next_token, overview_spec, pooled_sp
 from explorer.figures.base import style
 from explorer.figures.base.bars import strongest
 from explorer.figures.base.plot import quiet
-from explorer.figures.base.strips import Strip, matrices_spec, strips, vectors_spec
+from explorer.figures.base.strips import Strip, matrices_spec, strips_spec, vectors_spec
 from explorer.figures.maps.alignment import alignment_map
 from explorer.figures.maps.export import INK, PAPER, marked, printed
 from explorer.figures.maps.heatmap import framed, lowered
@@ -126,8 +126,8 @@ PICTURES: dict[str, Any] = {
     "parts": lambda: part_bars(["a", EVIL, "c"], np.array([0.5, -2.0, 0.0])),
     "overview": lambda: overview_spec(TILES, "cross", (1, 2), notes={(0, 1): EVIL}),
     "ordered": lambda: overview_spec(
-        TILES, "cross", (1, 2), None, [[2, 0, 1], [1, 2, 0]], Measure(NUMBERS,
-        [[f"{n:.1f}" for n in r] for r in NUMBERS])
+        TILES, "cross", (1, 2), None, [[2, 0, 1], [1, 2, 0]],
+        replace(Measure.of(NUMBERS), texts=[[f"{n:.1f}" for n in r] for r in NUMBERS])
     ),
     "pooled": lambda:
         pooled_spec(np.full((200, 100), 0.005, np.float32), np.ones((200, 100), bool), "encoder"),
@@ -136,9 +136,9 @@ PICTURES: dict[str, Any] = {
     "next token": lambda: next_token(STEPS, 1),
     "row": lambda: row_bars_spec(CROSS, 2),
     "quiet row": lambda: quiet(row_bars_spec(CROSS, 2)),
-    "strips": lambda: strips([Strip(EVIL, WAVE, "note", True), Strip("b", 10 * WAVE[:3])]),
+    "strips": lambda: strips_spec([Strip(EVIL, WAVE, "note", True), Strip("b", 10 * WAVE[:3])]),
     "joint strips": lambda:
-        strips([Strip("a", WAVE, EVIL), Strip("b", 10 * WAVE)], joint=True, across="head"),
+        strips_spec([Strip("a", WAVE, EVIL), Strip("b", 10 * WAVE)], joint=True, across="head"),
     "vectors": lambda:
         vectors_spec(np.outer(WAVE, WAVE[:3]), ("die", "die", EVIL, "x"), WAVE[:3], ("k", "q"), 2),
     "matrices": lambda: matrices_spec([("W", np.outer(WAVE, WAVE[:3])), ("U", np.ones((256, 128)))]),
@@ -177,7 +177,7 @@ PICTURES: dict[str, Any] = {
     "table": lambda: positions.table_map(np.outer(WAVE, WAVE), 513, "position", "dimension", left=2),
     "curves": lambda: positions.lines([1, 2], {EVIL: [0.0, 1.0], "c": [2.0, 3.0]}, ("x", "y")),
     "twins": lambda:
-        positions.twin_lines([0, 1], {"alibi": [0, 1], "new": [1, 2]}, ("x", "y"), str.upper, height=99),
+        positions.lines([0, 1], {"alibi": [0, 1], "new": [1, 2]}, ("x", "y"), str.upper, height=99),
     "dots": lambda: positions.dots(SPAN, "BLEU", lambda name: name + EVIL),
     "ways": lambda: paths(BAD, (4, 1)),
     "centres": lambda: with_centres(go.Figure(), np.array([2.5, 4.0, 40.0]), 2, 8),

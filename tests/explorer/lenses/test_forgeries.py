@@ -74,7 +74,7 @@ def of_rows(b: Bench, kind: str, head: int = HEAD) -> Doubles:
 
 
 def means(b: Bench, kind: str) -> dict[str, Doubles]:
-    return statistics.HeadsOfKind.of(b.run, AttentionKind(kind)).sums().means()
+    return statistics.HeadsOfKind.of(b.run, AttentionKind(kind)).sums.means()
 
 
 def distances(b: Bench, kind: str, head: int = HEAD) -> Doubles:

@@ -8,7 +8,7 @@ from itertools import groupby, zip_longest
 import streamlit as st
 
 from explorer.app.address import State, session
-from explorer.app.address.kinds import BEAM, decimal, numbers
+from explorer.app.address.kinds import BEAM, decimal, one_of
 from explorer.app.address.state import page_value
 from explorer.app.controls import pickers, plain, say
 from explorer.app.maps.explorer import changes
@@ -18,12 +18,12 @@ from explorer.app.server.hosted import Bounds
 from explorer.app.server.view import View
 from explorer.app.shell import waiting
 from explorer.figures.base import labels
-from explorer.figures.base.labels import count, number, percent, piece
+from explorer.figures.base.labels import chance, count, number, piece
 from explorer.figures.pages.search import KEPT, LOST, STEPS, WON, Branch
 from transformer.beam import SearchTree
 from transformer.decoding import NodeState, SearchRules
 
-PENALTIES, OFFSETS = decimal(0.0, 2.0, 0.1), numbers(0, 5)
+PENALTIES, OFFSETS = decimal(0.0, 2.0, 0.1), one_of(0, 5)
 page_value("penalty", PENALTIES)  # α of the score; None for the model's own
 page_value("length_offset", OFFSETS)  # k of the score, see `SearchRules`; None for the model's own
 USUAL_BEAM = 4
@@ -143,10 +143,6 @@ def score_name(rules: SearchRules) -> str:
     return f"score{form}, α = {rules.length_penalty:g}"
 
 
-def share(log_prob: float) -> str:
-    return percent(min(1.0, math.exp(log_prob)))
-
-
 def comparison(tree: SearchTree, text: Text) -> str:
     """What beam search finds that greedy search does not, and where the two part, as Markdown."""
 
@@ -166,11 +162,9 @@ def comparison(tree: SearchTree, text: Text) -> str:
     step = next(i for i, (a, b) in enumerate(zip_longest(ids, greedy.token_ids)) if a != b)
     parted = f"They part at step {count(step)}"
     if step < min(len(path), len(greedy.tokens)):
-        own = tree.nodes[path[step]]
-        parted += (
-            f": greedy search takes “{plain(piece(greedy.tokens[step]))}” ({share(greedy.log_probs[step])}), "
-            f"the beam also keeps “{plain(piece(own.token))}” ({share(own.log_prob)}). "
-        )
+        own, taken = tree.nodes[path[step]], plain(piece(greedy.tokens[step]))
+        parted += f": greedy search takes “{taken}” ({chance(greedy.log_probs[step])}), "
+        parted += f"the beam also keeps “{plain(piece(own.token))}” ({chance(own.log_prob)}). "
     else:
         parted += ", where one of them has ended. "
     verdict = "The tokens after that step make up for it"
@@ -202,7 +196,7 @@ def branches_of(tree: SearchTree, text: Text, steps: range) -> list[Branch]:
 def sums(tree: SearchTree, place: int) -> tuple[str, str]:
     """The probability of a token in its step, and the sums of its output, in words."""
     each = tree.nodes[place]
-    here = f"probability here {share(each.log_prob)}"
+    here = f"probability here {chance(each.log_prob)}"
     return here, f"Σ log p {number(each.total)} · score {number(each.score, '.3f')}"
 
 

@@ -65,7 +65,8 @@ def show(opened: View) -> None:
             more = {"pairs": links, "gold": f"{origin}-{count(i)}"}
             session.change(**session.FRESH | texts | more)
 
-        offered = options.pairs(pair.source for pair in pairs)
+        offered: dict[Any, str] = {None: "choose a pair"}
+        offered |= options.numbered((" ".join(pair.source) for pair in pairs), 60)
         number = int(now.removeprefix(f"{origin}-")) - 1 if now and now.startswith(f"{origin}-") else None
         number = number if number in offered else None
         if pairs:
@@ -109,22 +110,24 @@ def section(opened: View) -> None:
 def controls(opened: View, now: State, rules: LinkRules) -> None:
     """Head, row and rule; what is not chosen stays as it is shown."""
 
-    def keep(name: str, value: object) -> None:
-        session.change(**rules.values | {name: None if value == "predicted" else value})
-
     def take(head: Head | None) -> None:
         if head is None:
             session.change(aligner=None, rows=None)
         else:
-            keep("cross", head)
+            choose(rules, "cross", head)
 
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         best = "" if rules.best is None else "the model's best aligner"
         pickers.head_picker("cross", None if rules.best else rules.head, opened.source, take, other=best)
-        of_row, row = partial(keep, "rows"), rules.aligner.rows
+        of_row, row = partial(choose, rules, "rows"), rules.aligner.rows
         pickers.choose("alignment.rows", "Row", ROWS, row, of_row, texts=True, width=215)
         of_rule = lambda rule: session.change(rule=None if rule == "strongest" else rule)  # noqa: E731
         pickers.choose("alignment.rule", "Rule", RULES, rules.rule, of_rule, texts=True, width=215)
+
+
+def choose(rules: LinkRules, name: str, value: object) -> None:
+    """Takes another head or row; the rest stays as it is shown."""
+    session.change(**rules.values | {name: None if value == "predicted" else value})
 
 
 def every_head(opened: View, text: Text, pair: GoldPair, rules: LinkRules) -> None:
@@ -137,11 +140,7 @@ def every_head(opened: View, text: Text, pair: GoldPair, rules: LinkRules) -> No
         return
     rates = scores(opened, text, pair, rules)
     order = sorted(rates, key=lambda at: (rates[at].aer, at))
-    best = order[0]
-
-    def take(at: Head) -> None:
-        session.change(**rules.values | {"cross": at})
-
+    best, take = order[0], partial(choose, rules, "cross")
     st.markdown(
         f"The head with the lowest error is **{labels.head_phrase(*best)}**: AER "
         f"{percent(rates[best].aer)}, precision {percent(rates[best].precision)}, recall "

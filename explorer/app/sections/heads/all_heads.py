@@ -19,7 +19,7 @@ from explorer.figures.base.captions import KIND_NAMES
 from explorer.figures.pages.heads import Cell, head_grid
 from explorer.lenses.heads.roles import MIXED, MIXED_DEFINITION, ROLES, THRESHOLDS
 
-_SHORT = {each.name: each.short for each in ROLES} | {MIXED: "–"}
+_SHORT = {each.name: each.short for each in ROLES.values()} | {MIXED: "–"}
 _SEEING = (
     "Every cell is a head. Its number is one statistic, a mean over the rows of all sentences that see more "
     "than one key, and its colour is strongest where the value stands out: the largest, or the smallest "
@@ -105,8 +105,8 @@ def caption(view: SurveyView) -> str:
 
 def _roles(view: SurveyView, guided: str) -> None:
     survey = view.survey
-    counts = {kind: Counter(survey.roles(kind).ravel().tolist()) for kind in survey.means}
-    table = [(each.name, each.definition, each.kinds) for each in ROLES]
+    counts = {kind: Counter(survey.roles(kind).ravel().tolist()) for kind in survey.profiles}
+    table = [(each.name, each.definition, each.kinds) for each in ROLES.values()]
     lines = [f"| role | definition | heads: {' / '.join(counts)} |", "|---|---|---:|"]
     for name, definition, kinds in (*table, (MIXED, MIXED_DEFINITION, tuple(counts))):
         heads = " / ".join(str(counts[kind][name]) if kind in kinds else "–" for kind in counts)

@@ -1,8 +1,9 @@
 """A survey as a visitor chose to see it, and what the chosen head does over its sentences."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple, SupportsFloat
 
 import numpy as np
@@ -17,6 +18,7 @@ from explorer.app.server import examples
 from explorer.app.server.source import Source
 from explorer.app.server.stores import remembered
 from explorer.app.server.surveys import lines_of, runs_of
+from explorer.app.shell.needs import PAGES
 from explorer.figures.base import labels, style
 from explorer.figures.base.captions import KIND_NAMES
 from explorer.figures.base.labels import percent
@@ -28,13 +30,13 @@ from explorer.lenses.heads.roles import (
     JUDGED,
     MIXED,
     PROFILED,
+    ROLES,
     SORTED,
     STATISTICS,
     UNITS,
     Floats,
     Statistic,
     aligned_by,
-    role,
 )
 from explorer.lenses.heads.statistics import FUNCTION_WORDS, content_pieces
 from explorer.lenses.heads.survey import FAR, Line, Survey, SurveyExample, Token
@@ -55,8 +57,6 @@ page_value("sorted_by", one_of(*SORTED), "role")  # what orders its sentences
 page_value("colour_by", one_of("side", "position", "class"), "side")  # what colours its queries and keys
 page_value("point", HEAD)  # one of them: 0 for a query, 1 for a key, and its number
 
-PAGES = {kind: f"pages/{kind}_self_attention.py" for kind in ("encoder", "decoder")}
-PAGES["cross"] = "pages/cross_attention.py"
 _FIRST = {"encoder": "previous", "decoder": "same_word", "cross": "aer"}
 _FIFTHS = ("Highest fifth", "Second fifth", "Middle fifth", "Fourth fifth", "Lowest fifth")
 _ROWS = {"cross": "predict", "encoder": "are", "decoder": "read"}
@@ -80,33 +80,31 @@ class SurveyView:
     kind: AttentionKind  # encoder, decoder or cross
     now: State  # what the visitor asked for; the model has the head that it names
     file: str | None  # the name of the visitor's own file of sentences; None for the sample
+    head: Head  # the chosen one, layer and head from 0
+    title: str  # its kind and itself, as captions begin
+    known: dict[str, Statistic]  # the statistics that heads of the kind have, by name
+    statistic: Statistic  # the chosen one; that of the kind, if its heads lack it
+    roles: np.ndarray  # the role of every head, (layers, heads)
 
-    @property
-    def head(self) -> Head:
-        head: Head = getattr(self.now, str(self.kind))
-        return head
-
-    @cached_property
-    def known(self) -> dict[str, Statistic]:
-        """The statistics that heads of the kind have, by name."""
-        names = {*self.survey.means[self.kind], "keeps"}
-        return {each.name: each for each in (*STATISTICS, *PROFILED, *JUDGED) if each.name in names}
-
-    @cached_property
-    def statistic(self) -> Statistic:
-        """The chosen statistic; that of the kind, if its heads lack it."""
-        names = (self.now.statistic, _FIRST[str(self.kind)], *self.known)
-        return next(self.known[each] for each in names if each in self.known)
-
-    @cached_property
-    def roles(self) -> np.ndarray:
-        """The role of every head, (layers, heads)."""
-        return self.survey.roles(self.kind)
+    @classmethod
+    def of(cls, survey: Survey, kind: AttentionKind) -> SurveyView:
+        """The choices of the visitor's state in a survey."""
+        now, own = session.current(), session.visit().sentences
+        names = {*survey.profiles[kind].means, "keeps"}
+        known = {each.name: each for each in (*STATISTICS, *PROFILED, *JUDGED) if each.name in names}
+        chosen = next(each for each in (now.statistic, _FIRST[str(kind)], *known) if each in known)
+        file, head, roles = own and own[0], getattr(now, str(kind)), survey.roles(kind)
+        title = f"{KIND_NAMES[kind]} · {labels.head_phrase(*head)}"
+        return cls(survey, kind, now, file, head, title, known, known[chosen], roles)
 
     def role(self, head: Head) -> str:
         """The role of a head in words; of an alignment, with the row that implies it."""
         name = str(self.roles[head])
-        row = f" (row that {aligned_by(self.survey.means[self.kind])[head]})" if name == ALIGNMENT else ""
+        row = (
+            f" (row that {aligned_by(self.survey.profiles[self.kind].means)[head]})"
+            if name == ALIGNMENT
+            else ""
+        )
         return name + row
 
     def keeping(self, head: Head, strong: str = "") -> str:
@@ -117,15 +115,12 @@ class SurveyView:
 
     def values(self, statistic: Statistic) -> Floats:
         """A statistic of all heads, (layers, heads)."""
-        means = self.survey.means[self.kind]
+        means = self.survey.profiles[self.kind].means
         if statistic.name == "keeps":
             return self.survey.profiles[self.kind].kept
         if statistic.name == "aer":
             return np.fmin(means["aer"], means.get("aer_read", means["aer"]))
         return means[statistic.name]
-
-    def named(self) -> str:
-        return f"{KIND_NAMES[self.kind]} · {labels.head_phrase(*self.head)}"
 
 
 def written(value: SupportsFloat, statistic: Statistic) -> str:
@@ -158,7 +153,7 @@ def show(view: SurveyView, source: Source) -> None:
     if name == MIXED:
         st.markdown(f"It reaches the threshold of no role; taken one by one, {kept} show no role either.")
     else:
-        definition = role(name).definition.replace("<", "\\<")
+        definition = ROLES[name].definition.replace("<", "\\<")
         st.markdown(f"{definition} Taken one by one, {kept} show it.")
     facet = view.now.facet if view.now.facet in FACETS else "tokens"
     pickers.switch("facet", "What to see of the head", {name: name for name in FACETS}, facet)
@@ -210,7 +205,7 @@ def _distances(view: SurveyView) -> None:
     panel(
         f"distances-{view.kind}",
         lambda: distance_bars(shares, chance, str(view.kind)),
-        f"{view.named()} · weight by distance, over {view.survey.sentences} sentences; the last bars hold "
+        f"{view.title} · weight by distance, over {view.survey.sentences} sentences; the last bars hold "
         f"{FAR} and more; line: even weights over the visible keys · {view.survey.model}",
         lambda: [
             ["query - key", "share", "even"],
@@ -245,10 +240,10 @@ def _value(view: SurveyView, order: str, example: SurveyExample) -> str:
     if name == MIXED:
         return ""
     if name == ALIGNMENT:
-        diagonal = float(view.survey.means[view.kind]["aer_diagonal"].flat[0])
-        return f"error {percent(round(role(name).threshold / example.value * diagonal, 3))}"
-    value = role(name).threshold * example.value
-    return percent(value) if role(name).share else f"{value:.2f} times"
+        diagonal = float(view.survey.profiles[view.kind].means["aer_diagonal"].flat[0])
+        return f"error {percent(round(ROLES[name].threshold / example.value * diagonal, 3))}"
+    value = ROLES[name].threshold * example.value
+    return percent(value) if ROLES[name].share else f"{value:.2f} times"
 
 
 _SORTS = ("content words", "function words", "punctuation", "special tokens")
@@ -321,7 +316,7 @@ def _compares(view: SurveyView, source: Source) -> None:
     panel(
         f"points-{kind}",
         lambda: plane(marks, (first, second), chosen and chosen[-2:], texts, ends),
-        f"{view.named()} · {len(sides[0])} queries (diamonds) and {len(sides[1])} keys (circles) of "
+        f"{view.title} · {len(sides[0])} queries (diamonds) and {len(sides[1])} keys (circles) of "
         f"{len(runs)} sentences · {view.survey.model}",
         lambda: [
             ["side", "sentence", "position", "token", "x", "y"],

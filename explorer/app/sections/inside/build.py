@@ -18,8 +18,8 @@ from explorer.app.sections.inside.look import BADGE, noted
 from explorer.app.server import per_run
 from explorer.app.server.view import View
 from explorer.app.shell import strip
-from explorer.figures.base import captions, labels
-from explorer.figures.base.strips import Strip, strips
+from explorer.figures.base import captions, labels, style
+from explorer.figures.base.strips import Strip, strips_spec
 from explorer.figures.pages.inside import built_row, key_plane
 from explorer.lenses.what_if.build import COPY, DRAWS, HALF, NEAR, SAFE, Plane, short_of
 from transformer.config import AttentionKind, Head
@@ -98,7 +98,8 @@ def show(opened: View, kind: str) -> None:
         f"The keys, seen from above the plane of key i and key j, and the query’s direction · {place}",
         place=left,
     )
-    value, output = found.record.value[found.head].numpy(), found.output(weights)
+    value = found.record.value[found.head].numpy()
+    output = weights @ value
     goal = value[i] if now.goal == "copy" else (value[i] + value[j]) / 2
     rows = [Strip(f"v of {names[i]}", value[i]), Strip(f"v of {names[j]}", value[j])]
     rows += [Strip("mean of both", goal)] if now.goal == "average" else []
@@ -106,7 +107,7 @@ def show(opened: View, kind: str) -> None:
     away = float(np.linalg.norm(output - goal) / max(float(np.linalg.norm(goal)), 1e-9))
     panel(
         "build output",
-        lambda: strips(rows, joint=True),
+        lambda: style.figure(strips_spec(rows, joint=True)),
         f"Values of the model, and their sum with these weights: {labels.number(away)} of the goal’s "
         "length away from the goal",
         place=right,

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from explorer.app.controls import plain
 from explorer.app.controls.slots import Legend, SlotPicture, signed
 from explorer.app.controls.text import alt
 from explorer.app.server.view import View
@@ -30,6 +29,8 @@ _LATEX = {"α": r"\alpha", "α̂": r"\hat\alpha", "head": r"\mathrm{head}"}
 @dataclass(frozen=True)
 class Notation(Symbols):
     """The symbols of one kind of attention; each formula is written once, with the rows of the paper."""
+
+    result_words: str  # the output of the head in a sentence
 
     def latex(self, formula: str) -> str:
         """A formula with its letters for `OWN`, `SOURCE`, `SCORE`, `WEIGHT` and `OUTPUT` put in.
@@ -59,17 +60,13 @@ class Notation(Symbols):
         )
         return rf"{left} = {self.times(x, w)} + \text{{bias}}"
 
-    @property
-    def result_words(self) -> str:
-        return "the head's output" if self.output == "head" else f"the output {self.output}"
-
 
 def notation(name: str, kind: str) -> Notation:
     """The paper's symbols, or those of a `lecture`; keys of another sequence, its memory, get a letter."""
     cross = kind == "cross"
     if name == "lecture":
-        return Notation("x" if cross else "a", "a", "α", "α̂", "b", columns=True)
-    return Notation("x", "m" if cross else "x", "s", "w", "head", columns=False)
+        return Notation("x" if cross else "a", "a", "α", "α̂", "b", True, "the output b")
+    return Notation("x", "m" if cross else "x", "s", "w", "head", False, "the head's output")
 
 
 class Outcome(NamedTuple):
@@ -86,38 +83,16 @@ class Look:
 
     opened: View  # the sentence
     inside: InsideHead  # the query of the head
+    view: HeadView  # the head in its row
+    kind: str  # encoder, decoder or cross
+    site: Site  # sides that this kind of attention connects
+    sizes: tuple[int, int, int]  # d_model, d_k, heads
     key: int  # the key under inspection, from 0
+    key_name: str  # that key in a sentence, as Markdown
+    key_label: str  # that key beside a strip
     keys: slice  # the keys that are drawn
     symbols: Notation  # how vectors and numbers are written
     outcome: Outcome | None = None  # what other arithmetic makes of the query, if it is chosen
-
-    @property
-    def view(self) -> HeadView:
-        return self.inside.view
-
-    @property
-    def kind(self) -> str:
-        """encoder, decoder or cross."""
-        return str(self.view.kind)
-
-    @property
-    def site(self) -> Site:
-        """Sides that this kind of attention connects."""
-        return self.opened.translation.config.sites[self.view.kind]
-
-    @property
-    def sizes(self) -> tuple[int, int, int]:
-        """d_model, d_k, heads."""
-        d_model, d_k = self.inside.w_q.weight.shape
-        return d_model, d_k, len(self.inside.outputs)
-
-    @property
-    def key_name(self) -> str:
-        return f"“{plain(captions.quote(self.view.key_tokens[self.key]))}”"
-
-    @property
-    def key_label(self) -> str:
-        return labels.names(self.view.key_tokens, 6)[self.key]
 
     def figure(
         self,
@@ -132,7 +107,7 @@ class Look:
         """A figure with its caption and badge; the caption names the step, if the figure depends on it."""
         row, view = labels.count(self.inside.row), self.view
         step = [] if name in FIXED else [f"{'source token' if self.kind == 'encoder' else 'step'} {row}"]
-        parts = captions.place(view), *step, quantity, f"{view.model} ({captions.norm_name(view.norm)})"
+        parts = captions.place(view), *step, quantity, f"{view.model} ({captions.NORMS[view.norm]})"
         badge = captions.badge(self.inside.audit) if computed else None
         return SlotPicture(name, spec, alt, " · ".join(parts), badge, legends, least)
 

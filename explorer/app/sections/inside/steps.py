@@ -1,6 +1,7 @@
 """The steps of "Inside a head": each is a function from the query at the cursor to what is shown of it."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -156,7 +157,8 @@ def weights(look: Look) -> Contents:
     rows += [] if view.mask.all() else [LedgerRow("masked", view.scores[0], masked=True)]
     rows.append(LedgerRow("softmax", view.weights[0], share=True, masked=True))
     rows += [] if outcome is None else outcome.rows
-    cut, tokens = [row.cut(look.keys) for row in rows], view.key_tokens[look.keys]
+    cut = [replace(row, values=row.values[look.keys]) for row in rows]
+    tokens = view.key_tokens[look.keys]
     figure = look.figure(
         "scores",
         ledger_spec(look.kind, tokens, view.mask[0, look.keys], cut, at - look.keys.start),

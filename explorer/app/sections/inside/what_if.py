@@ -43,7 +43,7 @@ def _scored(look: Look, scores: Doubles, placed: bool = True) -> Outcome:
 def _weighed(look: Look, weights: Doubles, *above: LedgerRow) -> Outcome:
     """What other weights give, with their line of the calculation under those above it."""
     line = LedgerRow("what if: weight", weights, share=True, masked=True, what_if=True)
-    return Outcome(weights, arithmetic.taken(weights, look.view.value), (*above, line))
+    return Outcome(weights, weights @ look.view.value, (*above, line))
 
 
 ARITHMETIC = {

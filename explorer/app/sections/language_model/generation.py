@@ -1,7 +1,7 @@
 """Generation: the model continues a prompt, token by token; the linked view of a text."""
 
 import re
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -12,7 +12,7 @@ from explorer.app.address import State, session
 from explorer.app.address.kinds import SAMPLE
 from explorer.app.controls import formula, seen
 from explorer.app.maps import display, heads
-from explorer.app.maps.explorer import Scene, Strips, explorer
+from explorer.app.maps.explorer import Scene, Strips, explorer, prefix_of
 from explorer.app.maps.looking import Looks
 from explorer.app.maps.run_export import run_export
 from explorer.app.server.view import View
@@ -106,7 +106,7 @@ def take(opened: View, step: int, token_id: int) -> dict[str, Any]:
     if token_id == run.steps[step].token_id:
         return {}
     session.visit().tried.update(
-        (_before(opened, step), each) for each in (token_id, run.steps[step].token_id)
+        (prefix_of(opened, step), each) for each in (token_id, run.steps[step].token_id)
     )
     wanted = (*run.target_ids[:step], token_id)
     prompt = model.text(wanted)
@@ -123,13 +123,9 @@ def offered(opened: View) -> tuple[list[list[int | None]], list[list[int]]]:
     """
     ids, tried = list[list[int | None]](), list[list[int]]()
     for i, step in enumerate(opened.translation.steps):
-        row, before = shown_candidates(step), _before(opened, i)
+        row, before = shown_candidates(step), prefix_of(opened, i)
         texts = [each.token.strip(labels.WORD_START) for each in row]
         typed = [text and not words.is_special(text) and not BYTE.fullmatch(text) for text in texts]
         ids.append([each.token_id if can else None for each, can in zip(row, typed, strict=True)])
         tried.append([each.token_id for each in row if (before, each.token_id) in session.visit().tried])
     return ids, tried
-
-
-def _before(opened: View, step: int) -> tuple[Hashable, ...]:
-    return opened.request.model, opened.translation.target_ids[:step]

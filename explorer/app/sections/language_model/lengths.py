@@ -1,6 +1,5 @@
 """Same length in and out: every position predicts its next token, by comparing with what came before."""
 
-import math
 from html import escape
 
 import streamlit as st
@@ -13,7 +12,7 @@ from explorer.app.maps.looking import Looks
 from explorer.app.sections.language_model.generation import KIND, SIDES
 from explorer.app.server.view import View
 from explorer.figures.base import labels
-from explorer.figures.base.labels import count, percent
+from explorer.figures.base.labels import chance, count
 from explorer.linked.view.feeds import window_around
 from explorer.linked.view.home import Layout
 from transformer.run import Translation
@@ -70,8 +69,8 @@ def positions_table(run: Translation, at: int) -> str:
     lines: dict[str, list[str]] = {"position": [], "reads": [], "predicts": [], "then comes": []}
     for i in places:
         step, guess = run.steps[i], run.steps[i].alternatives[0]
-        share = "✓" if step.token_id == guess.token_id else percent(math.exp(step.log_prob))
-        best = f"<b>{_word(guess.token)}</b><small>{percent(math.exp(guess.log_prob))}</small>"
+        share = "✓" if step.token_id == guess.token_id else chance(step.log_prob)
+        best = f"<b>{_word(guess.token)}</b><small>{chance(guess.log_prob)}</small>"
         after = f"{_word(step.token)}<small>{share}</small>"
         row = str(count(i)), _word(run.decoder_input_tokens[i]), best, after
         for cells, text in zip(lines.values(), row, strict=True):

@@ -10,7 +10,7 @@ from explorer.app.maps.explorer import Strips
 from explorer.app.sections.language_model.generation import view
 from explorer.app.server.view import View
 from explorer.figures.base import labels
-from explorer.figures.base.labels import percent, piece
+from explorer.figures.base.labels import chance, piece
 from explorer.figures.base.style import figure
 from explorer.figures.pages.distributions import LARGEST, bits_spec, share
 from explorer.linked.view.feeds import bars_feed
@@ -44,7 +44,7 @@ def note(run: Translation) -> str:
     most = f"Most surprising is “{plain(piece(step.token))}” with {bits:.1f} bits"
     if step.token_id == best.token_id:
         return f"{most}, though the model expected it."
-    expected = f"“{plain(piece(best.token))}” ({percent(math.exp(best.log_prob))})"
+    expected = f"“{plain(piece(best.token))}” ({chance(best.log_prob)})"
     return f"{most}, {odds(bits)}: the model expected {expected}."
 
 

@@ -23,7 +23,7 @@ from explorer.app.sections.positions import (
 )
 from explorer.app.shell import frame
 from explorer.figures.base import labels
-from explorer.figures.pages.positions import lines, margin, table_map
+from explorer.figures.pages.positions import lines, table_map
 from transformer.config import ModelConfig, Side, TransformerConfig
 from transformer.encodings import make_positions, rotary_angles, shift_matrix, sinusoidal_table
 from transformer.model import Network
@@ -133,7 +133,7 @@ def sinusoidal(now: State) -> None:
         places = range(first, window.stop + 1)
         draw(
             "curves",
-            lambda: lines(places, curves, ("position", "value"), height=318, margin=margin(64)),
+            lambda: lines(places, curves, ("position", "value"), height=318, top=64),
             "Single dimensions of PE · by formula",
         )
         pickers.place("dimension", "Dimension drawn first", at, d_model)
@@ -200,7 +200,7 @@ def rotary(now: State) -> None:
         titles = ("position", "angle in degrees, modulo 360")
         draw(
             "angles",
-            lambda: lines(places, pairs, titles, height=360, margin=margin(64)),
+            lambda: lines(places, pairs, titles, height=360, top=64),
             f"Angles by which pairs of dimensions are rotated, heads of {width}, base {now.base:,} · by "
             "formula",
         )

@@ -19,7 +19,7 @@ from explorer.app.server.view import View
 from explorer.app.shell import frame
 from explorer.figures import heatmap
 from explorer.figures.base import captions, labels
-from explorer.figures.pages.positions import Interval, dots, twin_lines
+from explorer.figures.pages.positions import Interval, dots, lines
 from explorer.lenses.what_if.controls import encode_moved, swap_words, words_of
 from transformer import Translation, Translator
 from transformer.config import AttentionKind, Head
@@ -158,7 +158,7 @@ def twin_maps(runs: Runs, kind: str, wanted: Head | None) -> None:
     ]
     panel(
         "distance",
-        lambda: twin_lines(places, {name: each[span] for name, each in profiles.items()}, titles, title),
+        lambda: lines(places, {name: each[span] for name, each in profiles.items()}, titles, title),
         "Attention by distance, averaged over the rows of those heads; −1 is the previous token"
         f"{', the ends hold all greater distances' * (reach == REACH)} · {STACKS[kind]}, all twins · "
         f"{verdict(failed)}",

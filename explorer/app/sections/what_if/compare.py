@@ -66,7 +66,7 @@ def show(opened: View) -> None:
         for pairs, axis, cell in zip((both.rows, both.columns), first.look.axes, first.look.cell, strict=True)
     )
     st.markdown(f"{summary(both, names[0], pair)} {of_row(row, both, names)}")
-    texts = [each.look.translation.text for each in pair]
+    texts = [each.look.opened.translation.text for each in pair]
     if len({*texts}) > 1:
         st.markdown("  \n".join(f"{side}: {plain(text)}" for side, text in zip("AB", texts, strict=True)))
     with st.container(horizontal=True, gap="small"):

@@ -3,13 +3,14 @@
 A change says which fields it has, and each field has one control; what depends on the run asks for itself.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import streamlit as st
 
 from explorer.app.address import session
+from explorer.app.controls.options import numbered
 from explorer.app.server import runs
 from explorer.app.server.view import View
 from explorer.figures.base import labels
@@ -47,10 +48,6 @@ def counted(noun: str, count: int, every: bool = False) -> dict[int, str]:
     """Several of a thing by their numbers, and all of them."""
     names = {i: f"{noun} {labels.count(i)}" for i in range(count)}
     return names | {EVERY: f"every {noun}"} if every else names
-
-
-def listed(tokens: Iterable[str]) -> dict[int, str]:
-    return {i: f"{labels.count(i)} · {name}" for i, name in enumerate(tokens)}
 
 
 def unchanged(opened: View) -> Translation:
@@ -155,7 +152,7 @@ def edit(opened: View) -> Intervention | None:
 def choose(opened: View) -> Intervention:
     """One of the candidates of a step, by its id if another one is written alike."""
     run = opened.translation
-    step = one("Step", listed(labels.pieces(run.target_tokens)))
+    step = one("Step", numbered(labels.pieces(run.target_tokens)))
     offered = run.steps[step].alternatives
     token = offered[one("writes", {i: labels.piece(each.token) for i, each in enumerate(offered)})]
     alike = [each for each in offered if each.token == token.token]
@@ -166,7 +163,7 @@ def forbid(opened: View) -> Intervention:
     """A token of the translation, at one step or anywhere."""
     tokens = opened.translation.target_tokens
     token = one("Token", {each: labels.piece(each) for each in tokens})
-    steps = {i: f"step {name}" for i, name in listed(labels.pieces(tokens)).items()}
+    steps = {i: f"step {name}" for i, name in numbered(labels.pieces(tokens)).items()}
     step = one("at", {EVERY: "every step"} | steps)
     return do.forbid(token, None if step == EVERY else step)
 
@@ -175,7 +172,7 @@ def row(opened: View) -> Intervention:
     """A weight of one row of a head; the page says what it is now."""
     run = opened.traced().translation
     kind, layer, head = ask(opened, "kind", "layer", "one head").values()
-    rows, columns = map(listed, tokens_of(run, kind))
+    rows, columns = map(numbered, tokens_of(run, kind))
     now = session.current()
     at, to = now.source if kind == "encoder" else now.step, now.source if kind == "cross" else now.key
     if at is None or to is None:  # the visitor has not chosen a key
@@ -216,7 +213,7 @@ def mask(opened: View) -> Intervention:
     _, what, cells = MASKS[one("Mask", {way: MASKS[way][0] for way in OFFERED[kind].split()}, 260)]
     layer = one("in", counted("layer", opened.translation.config.sizes[kind][0], every=True), 130, EVERY)
     if cells in ("cell", "key"):
-        rows, columns = map(listed, tokens_of(opened.translation, kind))
+        rows, columns = map(numbered, tokens_of(opened.translation, kind))
         query = one("Query", rows) if cells == "cell" else None
         cells = [(query, one("Key", columns))]
     return do.mask(kind, **{what: cells}, layer=None if layer == EVERY else layer)

@@ -17,7 +17,7 @@ from explorer.app.server.view import View, forced
 from explorer.app.shell import changed, menu
 from explorer.figures.base import labels
 from explorer.figures.base.captions import KIND_NAMES
-from explorer.figures.base.labels import percent
+from explorer.figures.base.labels import chance
 from explorer.figures.pages.heads import Cell, head_grid
 from explorer.figures.pages.what_if import StepMove, control_strip, delta_bars
 from explorer.lenses import compare_runs
@@ -87,8 +87,8 @@ def outcome(both: RunDifference) -> str:
         token, log_p = plain(labels.piece(step.base.token)), step.base.log_prob
         return (
             f":gray[given:] {base}  \nThe translation is given, so it cannot change; the probabilities of "
-            f"its tokens can. Most of all “{token}”: {share(log_p)} as it is, "
-            f"{share(log_p + step.delta_log_p)} changed."
+            f"its tokens can. Most of all “{token}”: {chance(log_p)} as it is, "
+            f"{chance(log_p + step.delta_log_p)} changed."
         )
     parted = "" if both.parting is None else f"The translations part at step {labels.count(both.parting)}."
     what = parted or "The translation stays the same."
@@ -106,10 +106,6 @@ def _piece(tokens: tuple[Sequence[str], ...], pair: Pair, side: int) -> str:
     return " " * piece.startswith(SPACE) + (bare if one == other or not bare else f"**{join}{bare}{join}**")
 
 
-def share(log_prob: float) -> str:
-    return "–" if log_prob != log_prob else percent(float(np.exp(log_prob)))
-
-
 def nats(value: float) -> str:
     return "not known" if value != value else f"{labels.telling(value)} nats"
 
@@ -120,7 +116,7 @@ def steps(both: RunDifference, is_forced: bool) -> None:
     for at, step in enumerate(both.steps, start=1):
         token, log_p, delta = step.base.token, step.base.log_prob, step.delta_log_p
         rows.append((at, token, log_p, log_p + delta, delta, step.kl))
-        before = f"step {at}: {labels.piece(token)}\nas it is: {share(log_p)}"
+        before = f"step {at}: {labels.piece(token)}\nas it is: {chance(log_p)}"
         note = f"{before}\nΔ log p {labels.moved(delta)} nats\nKL {nats(step.kl)}"
         moved.append(StepMove(token, delta, note))
     way = "up to the step at which the runs part, because a change contradicts the unchanged translation"
@@ -150,8 +146,8 @@ def candidates(both: RunDifference) -> None:
     st.markdown(f"##### The next token at step {labels.count(at)}, {why}")
     likely = step.candidates[:CANDIDATES]
     columns = {"token": [labels.piece(each.token) for each in likely]}
-    columns |= {"as it is": [share(each.base) for each in likely]}
-    st.table(columns | {"changed": [share(each.changed) for each in likely]})
+    columns |= {"as it is": [chance(each.base) for each in likely]}
+    st.table(columns | {"changed": [chance(each.changed) for each in likely]})
     st.caption(f"KL(as it is ‖ changed) = {nats(step.kl)}")
 
 

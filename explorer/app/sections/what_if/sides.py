@@ -141,14 +141,16 @@ def sides(opened: View, now: State, kind: str) -> tuple[Side, Side]:
     look = replace(looks_of(opened, now)[kind], reading=Reading(), measure="weight", most=CELLS)
     mode, value = against_of(opened, now)
     name, second = second_side(Side("", look), mode, value, now.other)
-    words = mode == "model" and opened.translation.source_tokens != second.look.translation.source_tokens
+    words = (
+        mode == "model" and opened.translation.source_tokens != second.look.opened.translation.source_tokens
+    )
     looks = (replace(each, reading=Reading(words)) for each in (look, second.look))
     return Side(name, next(looks)), replace(second, look=next(looks))
 
 
 def notes(opened: View, now: State, other: HeadSelection) -> Iterator[str]:
     """Remarks on side B: a cut, the same as A, another head than asked for."""
-    own, run, (mode, value) = opened.translation, other.translation, against_of(opened, now)
+    own, run, (mode, value) = opened.translation, other.opened.translation, against_of(opened, now)
     yield from (f"B: {each}" for each in (run.notes if run is not own else ()))
     if other.reading.words:
         yield "The two models have different pieces, so both maps are read by words."

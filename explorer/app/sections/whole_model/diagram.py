@@ -48,39 +48,19 @@ class Inspected:
     run: Translation  # with the residual stream
     part: str
     layer: int  # from 0, as all places
+    title: str  # the part in words, with its layer
     source: int  # the source token at the cursor
     step: int  # the decode step
-
-    @property
-    def side(self) -> Side:
-        return side_of(self.part)
-
-    @property
-    def position(self) -> int:
-        """The position that passes through the part."""
-        return self.source if self.side == "encoder" else self.step
+    side: Side  # of the part
+    position: int  # that passes through it, on its side
+    token_id: int  # of the source, or of what the decoder reads
+    token: str  # in a sentence, as Markdown
 
     @property
     def sublayer(self) -> Sublayer:
         short = self.part.split("-")[1]
         name = next(n for (side, n), (each, *_) in SUBLAYERS.items() if (side, each) == (self.side, short))
         return Sublayer(self.side, self.layer, name)  # type: ignore[arg-type]
-
-    @property
-    def token_id(self) -> int:
-        """The id of the token: of the source, or of what the decoder reads."""
-        if self.side == "encoder":
-            return (*self.model.ids(self.run.source_text), self.model.config.eos_id)[self.source]
-        return self.run.steps[self.step - 1].token_id if self.step else self.model.config.bos_id
-
-    @property
-    def token(self) -> str:
-        return f"“{plain(captions.quote(self.run.tokens(self.side)[self.position]))}”"
-
-    @property
-    def title(self) -> str:
-        name = part_name(self.part, self.run.config)
-        return f"{name}, layer {labels.count(self.layer)}" if in_layer(self.part) else name
 
     def audit(self, checks: tuple[Check, ...]) -> AuditReport:
         """The checks of the part, together with those of the trace in its layer."""
@@ -96,7 +76,7 @@ class Inspected:
 
 
 def named(run: Translation) -> str:
-    return f"{run.model} ({captions.norm_name(run.config.norm)})"
+    return f"{run.model} ({captions.NORMS[run.config.norm]})"
 
 
 def look(opened: View, now: State) -> tuple[Inspected, tuple[str, ...]]:
@@ -107,13 +87,22 @@ def look(opened: View, now: State) -> tuple[Inspected, tuple[str, ...]]:
     if now.part not in (None, part):
         lacking = part_name(now.part or "", model.config)
         notes.append(f"This model has no part “{lacking}”: {part_name(part, model.config)} is shown.")
-    last = model.config.stacks[side_of(part)].n_layers - 1
+    side, title = side_of(part), part_name(part, model.config)
+    last = model.config.stacks[side].n_layers - 1
     layer = min(now.layer or 0, last)
-    if in_layer(part) and layer != (now.layer or 0):
-        asked, there = labels.count(now.layer or 0), labels.count(last)
-        notes.append(f"There is no {side_of(part)} layer {asked}: layer {there} is shown.")
+    if in_layer(part):
+        title += f", layer {labels.count(layer)}"
+        if layer != (now.layer or 0):
+            asked, there = labels.count(now.layer or 0), labels.count(last)
+            notes.append(f"There is no {side} layer {asked}: layer {there} is shown.")
     run, source, step = per_run.retraced(opened), cells["encoder"][0], cells["cross"][0]
-    return Inspected(opened, model, run, part, layer, source, step), tuple(notes)
+    if side == "encoder":
+        at, ids = source, (*model.ids(run.source_text), model.config.eos_id)
+    else:
+        at, ids = step, (model.config.bos_id, *run.target_ids)
+    token = f"“{plain(captions.quote(run.tokens(side)[at]))}”"
+    inspected = opened, model, run, part, layer, title, source, step, side, at, ids[at], token
+    return Inspected(*inspected), tuple(notes)
 
 
 def proof(audit: AuditReport) -> str:

@@ -11,12 +11,12 @@ from explorer.app.address import State
 from explorer.app.address.parameters import link
 from explorer.app.controls import chart, export, plain
 from explorer.app.controls.panels import says
-from explorer.app.controls.text import alt, norm
+from explorer.app.controls.text import alt
 from explorer.app.sections.whole_model.diagram import Inspected, proof
 from explorer.app.server import per_run
 from explorer.figures.base import style
 from explorer.figures.base.labels import count, number, percent, piece
-from explorer.figures.base.strips import Strip, strips
+from explorer.figures.base.strips import Strip, strips_spec
 from explorer.figures.pages.anatomy import ranked
 from explorer.lenses.inside import parts
 from explorer.lenses.inside.parts import NormPart
@@ -48,7 +48,8 @@ def draw(
 def vectors(
     at: Inspected, name: str, rows: list[Strip], checks: Checks, caption: str = MAPS, **more: object
 ) -> None:
-    draw(at, name, partial(strips, rows, **more), caption, alt(rows), checks)  # type: ignore[arg-type]
+    make = lambda: style.figure(strips_spec(rows, **more))  # type: ignore[arg-type]  # noqa: E731
+    draw(at, name, make, caption, alt(rows), checks)
 
 
 def bars(
@@ -84,7 +85,7 @@ def show(at: Inspected, now: State) -> None:
 
 
 def vector(name: str, values: np.ndarray, last: bool = False) -> Strip:
-    return Strip(name, values, norm(values), last)
+    return Strip(name, values, f"‖·‖ = {np.linalg.norm(values):.2f}", last)
 
 
 def embedding(at: Inspected) -> None:
@@ -195,7 +196,7 @@ def feed_forward(at: Inspected) -> None:
     """The feed-forward network and its most active units."""
     config = at.model.config
     part = parts.feed_forward_part(at.model.model, at.run, at.side, at.layer, at.position)
-    best, wide = part.most_active(), len(part.units)
+    best, wide = part.best, len(part.units)
     st.latex(inner_formula(config, wide))
     act = {"gelu_tanh": "gelu, by tanh"}.get(config.activation, config.activation)
     most = f"unit {count(best[0])} adds most" if part.added[best[0]] > 0 else "none adds anything"
@@ -208,7 +209,7 @@ def feed_forward(at: Inspected) -> None:
     names = [f"unit {count(unit)}" for unit in best]
     written = [f"{number(part.added[unit])} (unit at {number(part.units[unit])})" for unit in best]
     told = f"the {len(best)} units that add most"
-    bars(at, "units", names, part.added[list(best)], written, "adds a vector of length", told, part.checks)
+    bars(at, "units", names, part.added[best], written, "adds a vector of length", told, part.checks)
     vectors(at, "forward", [vector("reads x", part.read), vector("returns", part.update, True)], part.checks)
     inner = (("gates", part.gates), ("units u", part.units))
     units = [Strip(name, of, f"max {number(of.max())}") for name, of in inner if of is not None]

@@ -146,7 +146,7 @@ def test_what_a_role_says_of_itself_and_of_heads_that_cannot_have_it():
     shown = roles.shows("mixed", of_two(previous=[0.4, 0.5]), ENCODER)
     assert shown.tolist() == [[pytest.approx(1.25), 1]]
     assert roles.keeps("mixed", shown).tolist() == [[True, False]]
-    for role in roles.ROLES:
+    for role in roles.ROLES.values():
         numbers = {f"{role.threshold:.2f}".rstrip("0"), f"{100 * role.threshold:.0f} %"}
         assert any(number in role.definition for number in numbers), role.name
 

@@ -119,7 +119,7 @@ def test_the_length_of_the_value_of_the_end_is_that_beside_the_others(translator
     for run in runs:
         lengths = Heads(translator.model, run, CROSS, 2).values()[3].norm(dim=-1)
         ratios.append(float(lengths[-1] / lengths[:-1].mean()))
-    assert survey.means[CROSS]["eos_value"][2, 3] == pytest.approx(np.mean(ratios), rel=1e-4)
+    assert survey.profiles[CROSS].means["eos_value"][2, 3] == pytest.approx(np.mean(ratios), rel=1e-4)
 
 
 @pytest.mark.parametrize("order", ["entropy", "special_mass"])
@@ -176,9 +176,9 @@ def test_a_survey_is_the_row_by_row_mean_of_its_sentences_and_can_be_stopped(tra
         assert surveyor.survey().lines == (*NUMBERS[:number],)
     running.close()
     runs = [translator.translate(line.source) for line in NUMBERS[:2]]
-    expected = added(HeadsOfKind.of(run, ENCODER).sums() for run in runs).means()
+    expected = added(HeadsOfKind.of(run, ENCODER).sums for run in runs).means()
     for name in ("entropy", "peak"):
-        assert surveyor.survey().means[ENCODER][name] == pytest.approx(expected[name], rel=1e-5)
+        assert surveyor.survey().profiles[ENCODER].means[name] == pytest.approx(expected[name], rel=1e-5)
 
 
 def test_what_cannot_be_read_is_left_out_and_without_a_choice_there_is_no_survey(closed_form_models):
@@ -253,7 +253,7 @@ def test_a_file_says_what_the_survey_said(solved: Translator, tmp_path: Path):
         assert (names == survey.roles(kind)).all()
         assert surveyed(tmp_path)[kind] == np.where(names == "mixed", "", names).tolist()
         for name, values in profile.means.items():
-            np.testing.assert_array_equal(read.means[kind][name], values)
+            np.testing.assert_array_equal(read.profiles[kind].means[name], values)
         for name in ("kept", "distances", "chance", "told", "tokens", "marked", "sentences"):
             pair = (getattr(each.profiles[kind], name) for each in (read, survey))
             np.testing.assert_allclose(*pair, rtol=1e-3, atol=1e-4)
@@ -268,7 +268,9 @@ def test_a_file_says_what_the_survey_said(solved: Translator, tmp_path: Path):
     written(tmp_path, solved, survey, brief=True)
     brief = survey_of(tmp_path, READ, GOLD)
     assert (brief.brief, read.brief) == (True, False)
-    np.testing.assert_array_equal(brief.means[CROSS]["entropy"], survey.means[CROSS]["entropy"])
+    np.testing.assert_array_equal(
+        brief.profiles[CROSS].means["entropy"], survey.profiles[CROSS].means["entropy"]
+    )
 
 
 def test_other_weights_and_other_sentences_make_the_file_silent(translator: Translator, tmp_path: Path):

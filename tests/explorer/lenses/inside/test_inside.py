@@ -254,7 +254,7 @@ def test_units_of_the_feed_forward_network_give_its_update(model, traced, side):
     close(part.update, network.outer(units).detach())
     each = (units[:, None] * network.outer.weight.T).detach().norm(dim=1)
     close(part.added, each)
-    assert part.most_active(3) == tuple(each.argsort(descending=True)[:3].tolist())
+    assert part.best[:3] == each.argsort(descending=True)[:3].tolist()
     assert part.gates is None
     assert passed(part.checks)
 

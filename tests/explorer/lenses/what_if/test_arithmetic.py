@@ -50,7 +50,6 @@ def test_saturation_is_the_jacobian_s_norm_and_the_share_of_the_largest_entropy(
         (arithmetic.without_projections(QUERY, KEY), SCORES),
         (arithmetic.hard(np.array([0.0, 2.0, 1.0, -1.0, 9.0]), MASK), [0, 1, 0, 0, 0]),
         (arithmetic.hard(SCORES, NONE), [0] * 5),
-        (arithmetic.taken(SHARES, VALUE), (VALUE[1] + 3 * VALUE[2]) / 4),
         (arithmetic.entropy(np.stack([SHARES, np.eye(5)[1]])), [0.75 * math.log(4 / 3) + math.log(4) / 4, 0]),
     ],
 )
@@ -112,7 +111,7 @@ def test_weights_output_and_the_plane_are_those_of_the_equation(run: Translation
     own = found.query(2.0, -0.5, 3.5)
     assert found.scores(own).numpy() == pytest.approx(scores, abs=1e-4)
     assert found.weights(own) == pytest.approx(softmax(scores), abs=1e-5)
-    assert found.output(found.weights(own)) == pytest.approx(softmax(scores) @ value, abs=1e-4)
+    assert found.record.value[found.head].numpy() == pytest.approx(value)
     across = unit(keys[0]) @ unit(keys[2])
     flat = 3.5 * np.array([2 - 0.5 * across, -0.5 * np.sqrt(1 - across**2)])  # the query in the two axes
     assert found.flat @ flat == pytest.approx(keys @ query, abs=1e-3)
