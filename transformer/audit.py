@@ -134,9 +134,8 @@ def textbook(layer: LayerTrace, heads: slice, rows: slice) -> AttentionMap:
     places, keys = (positions.numpy() for positions in cells)
     near = factors = bias = None
     if layer.focus is not None:
-        away, width = np.abs(keys - layer.focus.centres[rows].numpy()[:, None]), layer.focus.half_width
-        near = away <= width  # and the Gaussian (Luong et al. 2015, equation 10)
-        factors = np.exp(-(away**2) / (2 * (width / 2) ** 2)).astype(np.float32)
+        centres = layer.focus.centres[rows].numpy()
+        near, factors = equations.focused_textbook(centres, layer.focus.half_width, len(keys))
     if layer.used_mask is not None:
         mask = layer.used_mask[rows].numpy()
     else:

@@ -161,11 +161,8 @@ class PositionalEncoding(nn.Module):
         """Draws the initial values of learned tables."""
 
     def added(self, length: int, first: int = 0) -> Tensor | None:
-        """(length, d_model) of its table, from position ``first`` on, or None; ValueError beyond the last."""
-        table: Tensor | None = getattr(self, "table", None)
-        if table is not None:
-            self.check(length, first)
-        return None if table is None else table[first : first + length]
+        """(length, d_model) for positions from ``first`` on, or None; ValueError beyond the last."""
+        return None
 
     def rotate(self, x: Tensor, first: int = 0) -> Tensor:
         """Queries or keys (batch, heads, length, d_head), rotated by their positions; errors as ``added``."""
@@ -190,14 +187,22 @@ class PositionalEncoding(nn.Module):
             )
 
 
-class Sinusoidal(PositionalEncoding):
+class PositionTable(PositionalEncoding):
+    """An encoding whose row for each position is added to the embedding there."""
+
+    table: Tensor  # (max_positions, d_model)
+
+    def added(self, length: int, first: int = 0) -> Tensor:
+        self.check(length, first)
+        return self.table[first : first + length]
+
+
+class Sinusoidal(PositionTable):
     """PE(pos, 2i) = sin(pos / 10000^(2i/d_model)), PE(pos, 2i+1) = cos(…) (section 3.5).
 
     ``sine_layout="halves"`` gives the same numbers with all sines first; "inclusive" too, with exponents
     i/(d_model/2 − 1) instead of 2i/d_model.
     """
-
-    table: Tensor
 
     def prepare(self, config: ModelConfig, n_layers: int, causal: bool) -> None:
         inclusive = config.sine_layout == "inclusive"
@@ -208,7 +213,7 @@ class Sinusoidal(PositionalEncoding):
         self.register_buffer("table", table, persistent=False)
 
 
-class Learned(PositionalEncoding):
+class Learned(PositionTable):
     """One learned vector per position, e = w + p (Gehring et al. 2017, section 3.1)."""
 
     def prepare(self, config: ModelConfig, n_layers: int, causal: bool) -> None:

@@ -1,5 +1,6 @@
 """The models: the encoder-decoder Transformer (Vaswani et al. 2017, figure 1) and a causal language model."""
 
+from abc import abstractmethod
 from collections.abc import Callable
 
 import numpy as np
@@ -151,8 +152,17 @@ class EncoderDecoder(Network):
     """A model that translates: an encoder's output, and a decoder that attends to it."""
 
     encoder: nn.Module  # inputs (batch, source, d_model), their mask and ``hooks=`` → its output
-    # inputs (batch, new, d_model), memory, the mask of cross-attention, cache, hooks → the decoder's output
-    run_decoder: Callable[[Tensor, Tensor, AttentionMask, Cache | None, Hooks | None], Tensor]
+
+    @abstractmethod
+    def run_decoder(
+        self,
+        x: Tensor,  # (batch, new, d_model) inputs
+        memory: Tensor,  # (batch, source, d_model)
+        mask: AttentionMask,  # that of cross-attention
+        cache: Cache | None,
+        hooks: Hooks | None,
+    ) -> Tensor:
+        """The decoder's output, (batch, new, d_model); its positions are in the cache afterwards."""
 
     def encode(
         self,
