@@ -196,7 +196,7 @@ class DecodingState:
     ) -> None:
         self.model, self.config, self.step_hooks = model, model.config, step_hooks
         self.device = model.embedding.weight.device
-        self.cache: Cache = model.new_cache()
+        self.cache = Cache(model.config)
         self.memory: Tensor | None = None
         self.padding: Tensor | None = None
         self.row_padding: Tensor | None = None  # that of the cache's rows, whose memory the cache holds

@@ -183,9 +183,7 @@ class LayerStack(nn.Module):
     ) -> Tensor:
         """(batch, length, d_model) → (batch, length, d_model)."""
         positions = self.positions if hooks is None else hooks(f"{self.side}.encoding", self.positions)
-        rotation = positions if positions.rotates else None
-        rules = positions.rules(len(self.layers)) if positions.adds_bias else [None] * len(self.layers)
-        for layer, rule in zip(self.layers, rules, strict=True):
-            x = layer(x, mask, rotation, rule, memory, memory_mask, cache, hooks)
+        for layer, rule in zip(self.layers, positions.rules(len(self.layers)), strict=True):
+            x = layer(x, mask, positions, rule, memory, memory_mask, cache, hooks)
         norm = self.final_norm if hooks is None else hooks(f"{self.side}.norm", self.final_norm)
         return norm(x)

@@ -132,11 +132,6 @@ class Network(nn.Module):
         own = self.target_embedding if side == "decoder" else None
         return self.embedding if own is None else own
 
-    def new_cache(self) -> Cache:
-        """An empty cache for one request."""
-        depths = {kind: site.n_layers for kind, site in self.config.sites.items()}
-        return Cache(depths.get(AttentionKind.DECODER, 0), depths.get(AttentionKind.CROSS, 0))
-
     def initialise(self) -> None:
         """Draws the initial weights: Xavier for matrices, 1/√d_model as the spread of embeddings."""
         for module in self.modules():

@@ -343,9 +343,9 @@ class Request:
     def _leaves_out(self, ids: tuple[int, ...], trace: AttentionTrace | None) -> bool:
         """Whether a translation covers much less than its source."""
         config = self.config
-        if not self.source_ids or getattr(config, "task", "translate") != "translate":
+        if not self.source_ids or config.task != "translate":
             return False
-        prompt = next(filter(self.text.startswith, getattr(config, "prompt_texts", ())), "")
+        prompt = next(filter(self.text.startswith, config.prompt_texts), "")
         languages = takewhile(config.language_pieces.__contains__, self.source_tokens)
         first = len(self.reader.ids(prompt)) if prompt else len(list(languages))  # says what to do
 

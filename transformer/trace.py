@@ -200,7 +200,7 @@ class AttentionTrace:
                     rule = next(rule for rule, axes in BIASES.items() if axes == table.dim())
                     parts["bias"] = BiasRule(rule, table)
                 if centres is not None:
-                    parts["focus"] = LocalWindow(centres, getattr(self.config, "reach", 1))
+                    parts["focus"] = LocalWindow(centres, self.config.reach)
                 parts["score"], parts["causal"] = ScoreRule(site.score, vector), site.causal
                 parts["changes"] = tuple(
                     each for each in self.changes if each.value.heads_of(kind, layer, self.config.n_heads)

@@ -127,7 +127,7 @@ class Translator:
         named = bool(languages) and not {*languages}.isdisjoint(self.pieces(cut.ids[:1], "source"))
         tokens, most = len(cut.ids) - named + 1, min(MAX_SOURCE_TOKENS, self.config.max_positions)
         what = "translation" if side == "target" and not self.continues else "text"
-        unpaired = bool(languages) and self.config.names_pair and cut.start is None
+        unpaired = bool(languages) and self.config.language_pair and cut.start is None
         several = f"{len(languages)} languages; begin the text"
         refusals = {
             f"This model knows {several} with the one that it is in and the one that you want, such as "
@@ -249,10 +249,9 @@ class Translator:
 
         A text for a model that does not translate is one, and so is an empty text.
         """
-        prompts: tuple[str, ...] = getattr(self.config, "prompt_texts", ())
-        if getattr(self.config, "task", "translate") != "translate":
+        if self.config.task != "translate":
             return (text,)
-        says = next(filter(text.startswith, prompts), "")
+        says = next(filter(text.startswith, self.config.prompt_texts), "")
         while piece := next(filter(text[len(says) :].lstrip().startswith, self.config.language_pieces), ""):
             says = text[: text.index(piece, len(says)) + len(piece)]
         return sentences(text, says) or (text,)

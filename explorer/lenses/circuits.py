@@ -118,7 +118,7 @@ def sink(
         if site.own_keys:  # the stream before any norm of the sub-layer
             stream = run.stream(site.sublayer(layer)).before
         else:
-            stream = run.stream(run.config.stacks[site.key_side].ends()[-1]).stream
+            stream = run.stream(run.config.stacks[site.key_side].passed()[-1]).stream
         written = Heads(translator.model, run, kind, layer).values()[head]
         for ratios, vectors in ((values, written), (lengths, stream)):
             norms = vectors.norm(dim=-1).numpy()

@@ -216,7 +216,7 @@ def _shapes(run: Translation) -> dict[str, tuple[int | None, ...]]:
         of |= dict.fromkeys(("key", "value"), (heads, keys, width))
         of |= {"padding": (keys,), "value_norms": (heads, keys)}
         of |= {"vector": (heads, width)} if site.score == "additive" else {}
-        of |= {"centres": (queries,)} if getattr(config, "score", "") == "local" else {}
+        of |= {"centres": (queries,)} if config.score == "local" else {}
         of |= {"bias": ()} if site.own_keys and adds == "scores" and site.query_side not in bare else {}
         paths = (site.sublayer(layer).path for layer in range(site.n_layers))
         shapes |= {f"{path}.{part}": shape for path in paths for part, shape in of.items()}

@@ -4,7 +4,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
-from dataclasses import astuple, replace
+from dataclasses import asdict, astuple, replace
 from functools import partial
 from typing import Any
 
@@ -101,7 +101,7 @@ _RUN: dict[str, Reader] = {
 def run_to_dict(run: Translation) -> dict[str, Any]:
     """Everything about a run except its arrays, as JSON values."""
     values = {name: getattr(run, name) for name in _RUN}
-    values |= {"config": run.config.to_dict(), "interventions": to_json(run.interventions), "steps": []}
+    values |= {"config": asdict(run.config), "interventions": to_json(run.interventions), "steps": []}
     for step in run.steps:
         excluded = [place for place, each in enumerate(step.alternatives) if each.excluded]
         known = vars(step) | {"alternatives": [astuple(each)[:3] for each in step.alternatives]}

@@ -149,7 +149,7 @@ def look_inside(
 
 def memory(model: Network, translation: Translation) -> Tensor:
     """(source, d_model) float32 encoder output that cross-attention reads; NotCapturedError if unrecorded."""
-    last = translation.stream(model.config.stacks["encoder"].ends()[-1]).stream
+    last = translation.stream(model.config.stacks["encoder"].passed()[-1]).stream
     return leaving(model, "encoder", last).float().cpu()
 
 

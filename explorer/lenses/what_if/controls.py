@@ -136,8 +136,7 @@ class OffsetEncoding(PositionalEncoding):
 
     def __init__(self, encoding: PositionalEncoding, offset: int) -> None:
         nn.Module.__init__(self)
-        self.max_positions, self.shared = encoding.max_positions - offset, encoding.shared  # type: ignore[misc]
-        self.encoding, self.offset = encoding, offset
+        self.encoding, self.offset, self.max_positions = encoding, offset, encoding.max_positions - offset
 
     def added(self, length: int, first: int = 0) -> Tensor | None:
         return self.encoding.added(length, first + self.offset)
@@ -145,8 +144,8 @@ class OffsetEncoding(PositionalEncoding):
     def rotate(self, x: Tensor, first: int = 0) -> Tensor:
         return self.encoding.rotate(x, first + self.offset)
 
-    def bias(self, layer: int) -> BiasRule | None:
-        return self.encoding.bias(layer)  # which depends on distances alone
+    def rules(self, n_layers: int) -> Sequence[BiasRule | None]:
+        return self.encoding.rules(n_layers)  # which depend on distances alone
 
 
 @torch.inference_mode()

@@ -48,7 +48,7 @@ def make_model(options: TrainingOptions = OPTIONS, **sizes: Any) -> Transformer:
     torch.manual_seed(options.seed)
     shape = {"vocab_size": 302, "d_model": 32, "d_ff": 48, "n_heads": 4, "norm": "pre"}
     shape |= {"n_encoder_layers": 1, "n_decoder_layers": 2} | sizes
-    return Transformer(TransformerConfig.from_dict(shape))
+    return Transformer(TransformerConfig(**shape))
 
 
 def make_trainer(data: EncodedPairs, options: TrainingOptions = OPTIONS, **sizes: Any) -> Trainer:
