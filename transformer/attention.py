@@ -68,16 +68,10 @@ class LocalWindow:
         """The same for some of the queries."""
         return LocalWindow(self.centres[..., rows], self.half_width)
 
-    def visible(self, keys: int) -> Tensor:
-        """(…, queries, keys) bool: the window [p_t − D, p_t + D]."""
-        return self._distances(keys).abs() <= self.half_width
-
-    def factors(self, keys: int) -> Tensor:
-        """(…, queries, keys): exp(−(s − p_t)² / 2σ²), with σ = D / 2."""
-        return torch.exp(-2.0 * (self._distances(keys) / self.half_width).square())
-
-    def _distances(self, keys: int) -> Tensor:
-        return torch.arange(keys, device=self.centres.device) - self.centres[..., None]
+    def cells(self, keys: int) -> tuple[Tensor, Tensor]:
+        """(…, queries, keys): the window [p_t − D, p_t + D], bool; exp(−(s − p_t)² / 2σ²), with σ = D / 2."""
+        distances = torch.arange(keys, device=self.centres.device) - self.centres[..., None]
+        return distances.abs() <= self.half_width, torch.exp(-2.0 * (distances / self.half_width).square())
 
 
 def padding_mask(token_ids: Tensor, pad_id: int) -> Tensor | None:
@@ -126,7 +120,7 @@ SCALED_DOT = ScoreRule()
 def attention_weights(
     scores: Tensor,  # (…, queries, keys)
     mask: Tensor | None = None,  # bool, True = may attend, broadcast to the scores
-    window: LocalWindow | None = None,  # its factors multiply the weights
+    factors: Tensor | None = None,  # those of local attention, which multiply the weights
 ) -> Tensor:
     """(…, queries, keys) softmax of the unmasked scores, exactly 0 elsewhere; zeros if a row sees no key."""
     if mask is None:
@@ -134,7 +128,7 @@ def attention_weights(
     else:
         weights = scores.masked_fill(~mask, -torch.inf).softmax(-1)
         weights = weights.masked_fill(~mask.any(-1, keepdim=True), 0.0)
-    return weights if window is None else weights * window.factors(scores.shape[-1]).to(weights.dtype)
+    return weights if factors is None else weights * factors.to(weights.dtype)
 
 
 def attend(
@@ -164,9 +158,10 @@ def attend(
         if bias is not None:
             dense = bias if dense is None else bias.masked_fill(~dense, -torch.inf)
         return F.scaled_dot_product_attention(query, key, value, attn_mask=dense, scale=scale)
-    visible = mask.dense(queries, keys, query.device)
+    visible, factors = mask.dense(queries, keys, query.device), None
     if window is not None:
-        visible = window.visible(keys) if visible is None else window.visible(keys) & visible
+        near, factors = window.cells(keys)
+        visible = near if visible is None else near & visible
     scores = score.scores(query, key)
     if bias is not None:
         scores = scores + bias
@@ -176,7 +171,7 @@ def attend(
         if visible is None:
             visible = torch.ones(1, 1, queries, keys, dtype=torch.bool, device=query.device)
         visible = hooks(f"{name}.mask", visible, at)
-    weights = attention_weights(scores, visible, window)
+    weights = attention_weights(scores, visible, factors)
     if hooks is not None and unfused:
         weights = hooks(f"{name}.weights", weights, At(mask.first_query, mask=visible))
     return weights.to(value.dtype) @ value

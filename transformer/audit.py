@@ -108,7 +108,7 @@ def audit_layer(
     for start in range(0, queries, chunk):
         rows = slice(start, min(start + chunk, queries))
         _, _, mask, expected = textbook(layer, ALL_HEADS, rows)
-        derived = layer.weights(ALL_HEADS, Window(rows.start, rows.stop, 0, keys)).numpy()
+        derived = layer.map(ALL_HEADS, Window(rows.start, rows.stop, 0, keys)).weights.numpy()
         sums = mask.any(-1) * 1.0 if layer.focus is None else expected.sum(-1)
         for weights in (derived, expected):
             yield Check(sums_name, float(np.abs(weights.sum(-1) - sums).max()), sums_limit)

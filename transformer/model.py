@@ -19,7 +19,7 @@ from transformer.config import (
     TransformerConfig,
 )
 from transformer.hooks import At, Hooks, hook_names
-from transformer.layers import Layer, LayerStack, Residual, shift
+from transformer.layers import LayerStack, Residual, shift
 
 Projections = Callable[[AttentionKind, int], NDArray[np.float32]]
 """``Network.output_projection`` of some model."""
@@ -108,22 +108,16 @@ class Network(nn.Module):
         assert isinstance(stack, LayerStack)
         return stack
 
-    def layer(self, side: Side, layer: int) -> Layer:
-        """A layer of a stack, from 0."""
-        part = self.stack(side).layers[layer]
-        assert isinstance(part, Layer)
-        return part
-
     def attention(self, kind: AttentionKind, layer: int) -> Attention:
         """An attention sub-layer of a layer, from 0."""
         sublayer = self.config.sites[kind].sublayer(layer)
-        part = getattr(self.layer(sublayer.side, layer), sublayer.name)
+        part = getattr(self.stack(sublayer.side).layers[layer], sublayer.name)
         assert isinstance(part, Attention)
         return part
 
     def residual(self, sublayer: Sublayer) -> Residual:
         """The way of a sub-layer's update back into the residual stream."""
-        part = getattr(self.layer(sublayer.side, sublayer.layer), f"{sublayer.name}_residual")
+        part = getattr(self.stack(sublayer.side).layers[sublayer.layer], f"{sublayer.name}_residual")
         assert isinstance(part, Residual)
         return part
 

@@ -61,16 +61,13 @@ class Draws(TokenTree):
     """Samples of one text; at each step of the tree, the tokens after one token are beside each other."""
 
     translations: tuple[Translation, ...]  # one per seed, without attention
+    leaves: tuple[int, ...]  # the last node of each
 
     @property
     def best(self) -> int:
         """The most probable sample, from 0."""
         totals = [sum(run.log_probs) for run in self.translations]
         return totals.index(max(totals))
-
-    def leaf(self, sample: int) -> int:
-        """The last node of a sample."""
-        return max(place for place, node in enumerate(self.nodes) if sample in node.samples)
 
 
 def draw(
@@ -95,4 +92,4 @@ def draw(
             nodes.append(node)
             for i in samples:
                 newest[i] = node
-    return Draws(tuple(nodes), runs)
+    return Draws(tuple(nodes), runs, tuple(map(nodes.index, newest)))

@@ -18,7 +18,6 @@ from transformer.attention import SCALED_DOT, LocalWindow, ScoreRule, attention_
 from transformer.config import AttentionKind, ModelConfig, Place, Side, Sublayer
 from transformer.encodings import ALL_HEADS, BIASES, BiasRule, Heads
 from transformer.hooks import CONSTANTS, UNFUSED, At, Capture, Edit, HookFunction, Hooks, function_edits
-from transformer.interventions import Intervention
 from transformer.interventions.edits import Change, edits
 from transformer.layers import StreamNorm, make_norm, shift
 from transformer.view import Array, AuditReport, BoolArray, HeadLabels, Window
@@ -65,18 +64,15 @@ class LayerTrace:
         """(heads, queries, keys)."""
         return self.query.shape[0], self.query.shape[1], self.key.shape[1]
 
-    def mask(self, window: Window | None = None) -> Tensor:
-        """(queries, keys) bool, True = may attend; with the cells that interventions allow or forbid."""
-        mask = self._mask(slice(0, self.shape[1]) if window is None else window.queries)
-        return mask if window is None else mask[:, window.keys]
-
-    def _mask(self, rows: slice) -> Tensor:
+    def mask(self, rows: slice | None = None) -> Tensor:
+        """(rows, keys) bool of some queries, by default all, True = may attend; interventions are in it."""
+        rows = rows or slice(0, self.shape[1])
         if self.used_mask is not None:
             return self.used_mask[rows]
         places, keys = torch.arange(rows.start, rows.stop)[:, None], torch.arange(self.key.shape[1])
         mask = keys <= places if self.causal else torch.ones(len(places), len(keys), dtype=torch.bool)
         if self.focus is not None:
-            mask = mask & self.focus.of(rows).visible(len(keys))
+            mask = mask & self.focus.of(rows).cells(len(keys))[0]
         if self.key_padding is not None:
             mask = mask & self.key_padding
         for edit in self.edits.get("mask", ()):
@@ -95,11 +91,12 @@ class LayerTrace:
         if self.bias is not None:
             bias = self.bias.scores(query, positions, keys, heads)
             scores = scores + bias
-        mask = self._mask(rows)
+        mask = self.mask(rows)
         at = At(rows.start, mask, None if self.bias is None or self.bias.divided else bias)
         for edit in self.edits.get("scores", ()):
             scores = edit(scores, at)
-        weights = attention_weights(scores, mask, None if self.focus is None else self.focus.of(rows))
+        factors = None if self.focus is None else self.focus.of(rows).cells(len(keys))[1]
+        weights = attention_weights(scores, mask, factors)
         for edit in self.edits.get("weights", ()):
             weights = edit(weights, at)
         if self.used_weights is not None:
@@ -107,11 +104,6 @@ class LayerTrace:
             weights = torch.where((weights - used).abs().amax(-1, keepdim=True) > REPLACED, used, weights)
         parts, cut = (bias, scores, mask, weights), ALL_HEADS if window is None else window.keys
         return AttentionMap(*(None if part is None else part[..., cut] for part in parts))
-
-    def weights(self, heads: Heads = ALL_HEADS, window: Window | None = None) -> Tensor:
-        """Those of ``map``."""
-        weights: Tensor = self.map(heads, window).weights
-        return weights
 
 
 LAYER_PARTS = {
@@ -276,8 +268,10 @@ class AttentionTrace:
     ) -> BoolArray:
         """True = may attend: (queries, keys) of one head, or the same for all, (heads, queries, keys)."""
         record = self.layer(kind, layer, head)
-        mask = record.mask(window).numpy()
-        return mask if head is not None else np.broadcast_to(mask, (record.shape[0], *mask.shape))
+        mask = record.mask() if window is None else record.mask(window.queries)[:, window.keys]
+        return np.broadcast_to(
+            mask.numpy(), mask.shape if head is not None else record.shape[:1] + mask.shape
+        )
 
     def labels(self, kind: Kind) -> HeadLabels | None:
         """The tokens along the maps of a kind, as they were read and written; None if they are not known."""
@@ -286,11 +280,6 @@ class AttentionTrace:
         site = self.config.sites[AttentionKind(kind)]
         written = self.tokens["written"].pieces if site.query_side == "decoder" else None
         return HeadLabels(self.tokens[site.query_side].pieces, written, self.tokens[site.key_side].pieces)
-
-    @property
-    def interventions(self) -> tuple[Intervention, ...]:
-        """The changes in this run."""
-        return tuple(change.value for change in self.changes)
 
     @property
     def places(self) -> tuple[Place, ...]:

@@ -12,7 +12,7 @@ from transformer.beam import SearchTree
 from transformer.commands.lines import AT_ONCE, Answer, answer_lines, line_text, name_bad, warn_unread
 from transformer.commands.models import BeamOptions, Json, TranslatorOptions
 from transformer.commands.program import OutputFile
-from transformer.requests import LEFT_OUT, leaves_out
+from transformer.requests import LEFT_OUT, unread_limit
 from transformer.text.kinds import at_least
 from transformer.text.pairs import DataError, read_lines
 from transformer.text.sentences import joined
@@ -117,7 +117,7 @@ def _translate_file(translator: Translator, file: Path, output: Path, beam_size:
             written[place] = joined(translations)
             counts = [len(translator.tokenizer.target.encode(each)) for each in translations]
             lengths = zip([len(translator.ids(each)) for each in parts], counts, strict=True)
-            if any(leaves_out(*each, lambda _: 0.0) for each in lengths):  # all that a batch knows
+            if any(unread_limit(*each) == 0.0 for each in lengths):  # all that a batch knows
                 missing[LEFT_OUT] += 1
         lines = [f"{text}\t{written.get(i, '')}\n" for i, text in enumerate(part)]
         with output.open("a", encoding="utf-8", errors="surrogateescape") as opened:

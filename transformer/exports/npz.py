@@ -89,7 +89,7 @@ def save_trace(translation: Translation, target: File, model: Network | None = N
         raise NotCapturedError("Attention was not recorded; translate with capture=True.")
     if trace.functions:
         raise TraceFileError(HOOKED)
-    stream, recorded = any(each.part == "stream" for each in trace.interventions), trace.tensors.items()
+    stream, recorded = any(each.value.part == "stream" for each in trace.changes), trace.tensors.items()
     plain = {name: name.removesuffix(".own").rpartition(".")[2] for name in trace.tensors}
     tensors = {name: each for name, each in recorded if stream or plain[name] not in STREAM}
     for i, change in enumerate(trace.changes):

@@ -14,7 +14,7 @@ from pathlib import Path
 from transformer.config import ModelConfig
 from transformer.families.registry import config_in, known_names, needed_files
 from transformer.hub.settings import Hub, HubError
-from transformer.storage.description import CONFIG_FILE, parameter_count
+from transformer.storage.description import CONFIG_FILE
 from transformer.storage.files import PYTORCH, SAFETENSORS, CheckpointError
 
 _HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
@@ -46,11 +46,6 @@ class Offer:
     def nbytes(self) -> int:
         """Total size of the files in bytes."""
         return sum(file.size for file in self.files)
-
-    @property
-    def loaded_nbytes(self) -> int:
-        """Bytes of the model's weights in float32."""
-        return 4 * parameter_count(self.config)
 
 
 @dataclass(frozen=True)

@@ -190,6 +190,6 @@ def score_terms(trace: AttentionTrace, place: PlacedHead, query: int, key: int) 
     seen = trace.scores(*place)[query][trace.mask(*place)[query]].astype(np.float64)
     log_total, factor, centre = float(np.logaddexp.reduce(seen)), 1.0, None
     if layer.focus is not None:
-        factor = float(layer.focus.factors(layer.shape[2])[query, key])
+        factor = float(layer.focus.cells(layer.shape[2])[1][query, key])
         centre = float(layer.focus.centres[query])
     return ScoreTerms(q, k, vector, terms, float(terms.sum()), log_total, factor, centre)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -115,7 +115,8 @@ def feed_forward_part(
 ) -> FeedForwardPart:
     """The feed-forward network of a layer (from 0) at a token, unit by unit."""
     trace = translation.stream(Sublayer(side, layer, "feed_forward"))
-    network, read = model.layer(side, layer).feed_forward, trace.read[position]
+    network: Any = model.stack(side).layers[layer].feed_forward
+    read = trace.read[position]
     matrices = [each for each in (network.inner, network.gate) if each is not None]
     with torch.inference_mode():
         values, *gates = (F.linear(read, exact(x.weight).float(), exact(shift(x)).float()) for x in matrices)

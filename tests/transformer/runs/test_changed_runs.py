@@ -236,7 +236,7 @@ def test_every_node_is_a_best_continuation_and_its_run_a_forced_run_of_its_prefi
     changes = CHANGES[name]
     base = translator.translate(WORDS, beam_size=BEAM, max_length=6, interventions=changes, tree=True)
     tree, beam = base.tree, [None]
-    for step in range(tree.steps):
+    for step in range(tree.nodes[-1].step + 1):
         here = [i for i, node in enumerate(tree.nodes) if node.step == step]
         assert {tree.nodes[i].parent for i in here} <= set(beam)
         if name in ("none", "head"):
@@ -269,8 +269,8 @@ def test_the_tree_changes_nothing_and_its_winner_is_the_translation(translator, 
     plain = translator.translate(WORDS, beam_size=BEAM, max_length=6)
     tree = searched.tree
     assert (plain.tree, plain.target_ids, plain.log_probs) == (None, searched.target_ids, searched.log_probs)
-    assert tree.token_ids(tree.winner) == searched.target_ids
-    run = retrace(translator, searched, node=tree.winner)
+    assert tree.token_ids(tree.hypotheses[0]) == searched.target_ids
+    run = retrace(translator, searched, node=tree.hypotheses[0])
     for one, other in zip(weights_of(run), weights_of(searched), strict=True):
         np.testing.assert_allclose(one, other, atol=1e-6)
     assert run.method == searched.method == "beam-3"
@@ -297,7 +297,7 @@ def test_the_score_of_a_call_is_the_formula_of_length(translator):
     for node in (*tree.nodes, tree.greedy):
         length = node.step + 1 if hasattr(node, "step") else len(node.tokens)
         assert node.score == pytest.approx(node.total / ((5 + length) / 6) ** 0.6)
-    assert tree.nodes[tree.winner].score == max(tree.nodes[i].score for i in tree.hypotheses)
+    assert tree.nodes[tree.hypotheses[0]].score == max(tree.nodes[i].score for i in tree.hypotheses)
 
 
 @pytest.mark.parametrize("capture", [True, False])
