@@ -11,7 +11,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Annotated, Any, Literal, NamedTuple, cast
 
-from transformer.text.kinds import PART, Kind, check_fields, one_of, whole
+from transformer.text.kinds import PART, Checked, Kind, one_of, whole
 
 Side = Literal["encoder", "decoder"]
 """A stack and the sequence it reads: the encoder reads the source, the decoder reads the target so far."""
@@ -127,7 +127,7 @@ RETIRED = {"decoder_unit": "self_attention"}
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class ModelConfig:
+class ModelConfig(Checked):
     """Base of the configs of this package; ValueError if a value is out of its range or fields disagree."""
 
     vocab_size: _Pieces  # number of pieces
@@ -182,7 +182,7 @@ class ModelConfig:
         return f"{type(self).__name__}({', '.join(changed)})"
 
     def __post_init__(self) -> None:
-        check_fields(self)
+        super().__post_init__()
         for name in ("eos_id", "unk_id"):
             whole(0, self.vocab_size - 1).check(name, getattr(self, name))
         whole(0, self.n_target_pieces - 1).check("eos_id", self.eos_id)

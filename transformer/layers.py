@@ -65,15 +65,10 @@ class FeedForward(nn.Module):
         self.outer = nn.Linear(width, config.d_model, config.biases)
         self.gate = nn.Linear(config.d_model, width, config.biases) if config.gated else None
 
-    def units(self, x: Tensor) -> Tensor:
-        """(…, d_model) → (…, d_ff): the inner units after the activation, as W2 reads them."""
-        if self.gate is None:
-            return self.activation(self.inner(x))
-        return self.activation(self.gate(x)) * self.inner(x)
-
     def forward(self, x: Tensor, hooks: Hooks | None = None, first: int = 0) -> Tensor:
         """(batch, length, d_model) → (batch, length, d_model)."""
-        hidden = self.units(x)
+        hidden = self.inner(x)  # (batch, length, d_ff)
+        hidden = self.activation(hidden) if self.gate is None else self.activation(self.gate(x)) * hidden
         if hooks is not None:
             hidden = hooks(self.name, hidden, At(first))
         output: Tensor = self.outer(hidden)

@@ -10,14 +10,14 @@ from torch import Tensor
 from transformer.beam import TokenTree
 from transformer.decoding import Choice, Node
 from transformer.run import Translation
-from transformer.text.kinds import above, at_least, check_fields, whole
+from transformer.text.kinds import Checked, above, at_least, whole
 
 MIN_TEMPERATURE = 0.001
 """Lower temperatures only imitate greedy search, and the lowest of them give NaN."""
 
 
 @dataclass(frozen=True)
-class Sampling:
+class Sampling(Checked):
     """Settings for drawing the next token (top-p: Holtzman et al. 2020; top-k: Fan et al. 2018).
 
     ValueError if a value is out of range.
@@ -27,9 +27,6 @@ class Sampling:
     top_k: Annotated[int, whole(1)] | None = None  # keep the k most probable tokens; None keeps all
     top_p: Annotated[float, above(0, 1)] | None = None  # keep the fewest tokens that reach p; None keeps all
     seed: Annotated[int, whole(0, most=2**63 - 1)] = 0  # the same seed gives the same translation
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
     def chooser(self) -> Choice:
         """A function that chooses tokens, with its own random generator."""

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -20,7 +19,7 @@ from transformer.encodings import ALL_HEADS, BIASES, BiasRule, Heads
 from transformer.hooks import CONSTANTS, UNFUSED, At, Capture, Edit, HookFunction, Hooks, function_edits
 from transformer.interventions.edits import Change, edits
 from transformer.layers import StreamNorm, make_norm, shift
-from transformer.view import Array, AuditReport, BoolArray, HeadLabels, Window
+from transformer.view import Array, AuditReport, HeadLabels, Window
 
 REPLACED = 1e-5
 """Difference from its own weights from which on a row of a hooked attention counts as replaced."""
@@ -250,11 +249,6 @@ class AttentionTrace:
         found = self.layer(kind, layer, head).map(ALL_HEADS if head is None else head, window)
         return AttentionMap(*(None if part is None else part.numpy() for part in found))
 
-    def scores(self, kind: Kind, layer: int, head: int | None = None) -> Array:
-        """Scaled scores before the mask: (queries, keys) of one head, or (heads, queries, keys) of all."""
-        scores: Array = self.map(kind, layer, head).scores
-        return scores
-
     def weights(self, kind: Kind, layer: int, head: int | None = None, window: Window | None = None) -> Array:
         """Weights: (queries, keys) of one head, or (heads, queries, keys) of all.
 
@@ -262,16 +256,6 @@ class AttentionTrace:
         """
         weights: Array = self.map(kind, layer, head, window).weights
         return weights
-
-    def mask(
-        self, kind: Kind, layer: int, head: int | None = None, window: Window | None = None
-    ) -> BoolArray:
-        """True = may attend: (queries, keys) of one head, or the same for all, (heads, queries, keys)."""
-        record = self.layer(kind, layer, head)
-        mask = record.mask() if window is None else record.mask(window.queries)[:, window.keys]
-        return np.broadcast_to(
-            mask.numpy(), mask.shape if head is not None else record.shape[:1] + mask.shape
-        )
 
     def labels(self, kind: Kind) -> HeadLabels | None:
         """The tokens along the maps of a kind, as they were read and written; None if they are not known."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from transformer.config import ModelConfig
-from transformer.families.registry import config_in, known_names, needed_files
+from transformer.families.registry import KNOWN, config_in, needed_files
 from transformer.hub.settings import Hub, HubError
 from transformer.storage.description import CONFIG_FILE
 from transformer.storage.files import PYTORCH, SAFETENSORS, CheckpointError
@@ -74,7 +74,7 @@ def needed(names: Collection[str], model: str) -> list[str]:
     missing = sorted({*others, *weights} - set(names))
     if missing or not weights:
         lacking = " and no ".join(missing[:3]) or f"{SAFETENSORS} or {PYTORCH}"
-        opens = f"this package opens only {known_names()} models and its own"
+        opens = f"this package opens only {KNOWN} models and its own"
         raise HubError(f"{model} has no {lacking}; {opens}.")
     return [*others, *weights]
 

@@ -105,7 +105,7 @@ def save_checkpoint(
     tensors = stored(state)
     directory.mkdir(parents=True, exist_ok=True)
     write_json(directory / CONFIG_FILE, asdict(config))
-    write_atomically(directory / TOKENIZER_FILE, tokenizer.to_bytes())
+    write_atomically(directory / TOKENIZER_FILE, tokenizer.serialized)
     if card:
         write_atomically(directory / CARD_FILE, card.encode())
     if heads is not None:

@@ -91,7 +91,7 @@ class RunDirectory:
             "averaged": json.dumps(self.exported.averaged),
             "card": self.exported.card,
         }
-        pieces = torch.frombuffer(bytearray(self.exported.tokenizer.to_bytes()), dtype=torch.uint8)
+        pieces = torch.frombuffer(bytearray(self.exported.tokenizer.serialized), dtype=torch.uint8)
         tensors = self.trainer.state_tensors() | {TOKENIZER: pieces}
         if self.trainer.workers.first:
             write_atomically(self.path / STATE_FILE, serialize_tensors(tensors, notes))

@@ -11,7 +11,7 @@ from typing import Annotated
 from explorer.app.server.pairs import LARGEST, read_upload
 from transformer.storage.description import TOKENIZER_FILE
 from transformer.storage.files import write_atomically
-from transformer.text.kinds import check_fields, one_of, whole
+from transformer.text.kinds import Checked, one_of, whole
 from transformer.text.pairs import DataError, ReadBounds, SentencePair, read_pairs
 from transformer.text.tokenizer import Tokenizer, TokenizerError
 from transformer.text.typed import clean
@@ -33,7 +33,7 @@ _WIDE = 64
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class Plan(Checked):
     """A task and sizes.
 
     ValueError if a value is out of bounds; the message says which.
@@ -46,9 +46,6 @@ class Plan:
     heads: Annotated[int, one_of(*HEADS)] = 4  # heads per layer
     layers: Annotated[int, one_of(*LAYERS)] = 2  # layers of the encoder, and of the decoder
     steps: Annotated[int, whole(*STEPS)] = 1_000  # steps of training
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
     def arguments(
         self,
@@ -86,7 +83,7 @@ class Pairs:
 
     def write(self, folder: Path) -> None:
         """Writes each as a file, which the command reads; OSError if the disk is full."""
-        write_atomically(folder / TOKENIZER_FILE, self.tokenizer.to_bytes())
+        write_atomically(folder / TOKENIZER_FILE, self.tokenizer.serialized)
         for name, pairs in ((TRAIN_FILE, self.train), (VALID_FILE, self.valid)):
             text = "".join(f"{pair.source}\t{pair.target}\n" for pair in pairs)
             write_atomically(folder / name, text.encode())

@@ -9,7 +9,7 @@ from explorer.app.address import session
 from explorer.app.controls import part, plain, refusal
 from explorer.app.server import hub_models, memory
 from explorer.app.server.hub_models import HubQuestion
-from transformer.families.registry import known_names
+from transformer.families.registry import KNOWN
 from transformer.hub.files import Offer, size
 from transformer.hub.settings import Hub
 from transformer.storage.description import parameter_count
@@ -76,7 +76,7 @@ def _form(question: HubQuestion) -> None:
         question.name,
         placeholder="Helsinki-NLP/opus-mt-en-fr",
         disabled=blocked,
-        help=f"Any model of {known_names()}, or one trained with this package.",
+        help=f"Any model of {KNOWN}, or one trained with this package.",
         **session.control(
             "hub.grey" if blocked else "hub", question.name, _ask
         ),  # a disabled field loses its text

@@ -187,7 +187,8 @@ def score_terms(trace: AttentionTrace, place: PlacedHead, query: int, key: int) 
     terms = q * k / (math.sqrt(len(q)) if layer.score.name == "scaled_dot" else 1.0)
     if vector is not None:
         terms = vector * np.tanh(q + k)
-    seen = trace.scores(*place)[query][trace.mask(*place)[query]].astype(np.float64)
+    own = trace.map(*place)
+    seen = own.scores[query][own.mask[query]].astype(np.float64)
     log_total, factor, centre = float(np.logaddexp.reduce(seen)), 1.0, None
     if layer.focus is not None:
         factor = float(layer.focus.cells(layer.shape[2])[1][query, key])

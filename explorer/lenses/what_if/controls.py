@@ -200,7 +200,7 @@ def swap_words(translator: Translator, text: str, one: int, other: int) -> tuple
     ids = (*translator.ids(text), eos_id)
     order = swapped_order(translator.pieces(ids, "source"), one, other)
     moved = tuple(ids[place] for place in order)
-    changed = translator.tokenizer.decode(moved)
+    changed = translator.tokenizer.target.decode(moved)
     if (*translator.ids(changed), eos_id) != moved:
         raise InputError("These two words are split into other pieces after the exchange; choose others.")
     before, after = (

@@ -105,7 +105,7 @@ def test_changes_of_one_head_act_in_their_order_and_a_division_goes_once(ready):
     lists: list[list[do.Intervention]] = [[], [do.unscaled("cross", 1, 2)]]
     lists.append([*lists[1], do.unscaled("cross", 1)])  # one head by itself, and as one of its layer
     runs = [ready.translate(TEXT, max_length=LENGTH, interventions=changes) for changes in lists]
-    own, once, twice = (run.attention.scores("cross", 1)[2][0] for run in runs)
+    own, once, twice = (run.attention.map("cross", 1).scores[2][0] for run in runs)
     np.testing.assert_allclose(once, own * ready.config.d_head**0.5, rtol=1e-4)
     np.testing.assert_allclose(twice, once, rtol=1e-4)
     assert runs[2].attention.audit().passed
@@ -128,7 +128,7 @@ def test_a_mask_covers_rows_columns_and_named_cells():
 def test_a_cell_that_is_allowed_and_forbidden_is_hidden(ready, kind):
     both = do.mask(kind, allow=[(2, 1)], forbid=[(2, 1)])
     run = ready.force(TEXT, IDS, interventions=[both])
-    assert not run.attention.mask(kind, 0)[..., 2, 1].any()
+    assert not run.attention.map(kind, 0).mask[2, 1]
     assert not do.allows(both, 2, 1)
     assert (run.attention.weights(kind, 0)[:, 2, 1] == 0).all()
     assert run.attention.audit().passed

@@ -97,7 +97,7 @@ def test_what_a_run_does_not_have_is_an_error(run):
         ("cross", 0, -1),
         ("encoder", 2, 0),
     ):
-        for read in (run.head, run.attention.weights, run.attention.scores):
+        for read in (run.head, run.attention.weights, run.attention.map):
             with pytest.raises(IndexError, match=r"counted from 0|encoder layer 2"):
                 read(kind, *at)
     for place in (("decoder", 3, "self_attention"), ("encoder", 0, "cross_attention")):

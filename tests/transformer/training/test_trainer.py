@@ -255,7 +255,7 @@ def test_a_state_is_one_file_with_all_that_decides_what_is_exported(data, export
     RunDirectory(tmp_path, trainer, exported, "data").save_state()
     assert [path.name for path in tmp_path.iterdir()] == [STATE_FILE]
     opened = load_exported(tmp_path)
-    assert opened.tokenizer.to_bytes() == exported.tokenizer.to_bytes()
+    assert opened.tokenizer.serialized == exported.tokenizer.serialized
     assert (opened.card, opened.averaged) == ("the card", True)
     shorter = make_trainer(data, replace(OPTIONS, steps=5))
     assert RunDirectory(tmp_path, shorter, exported, "data").load_state() == ["steps"]
