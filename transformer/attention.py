@@ -64,13 +64,12 @@ class LocalWindow:
     centres: Tensor  # (…, queries) p_t: positions among the keys, counted from 0, not rounded
     half_width: int  # D, in positions
 
-    def of(self, rows: slice) -> LocalWindow:
-        """The same for some of the queries."""
-        return LocalWindow(self.centres[..., rows], self.half_width)
-
-    def cells(self, keys: int) -> tuple[Tensor, Tensor]:
-        """(…, queries, keys): the window [p_t − D, p_t + D], bool; exp(−(s − p_t)² / 2σ²), with σ = D / 2."""
-        distances = torch.arange(keys, device=self.centres.device) - self.centres[..., None]
+    def cells(self, keys: int, rows: slice | None = None) -> tuple[Tensor, Tensor]:
+        """(…, rows, keys) of all queries or some: the window [p_t − D, p_t + D], bool; and the Gaussian,
+        exp(−(s − p_t)² / 2σ²) with σ = D / 2."""
+        distances = (
+            torch.arange(keys, device=self.centres.device) - self.centres[..., rows or slice(None), None]
+        )
         return distances.abs() <= self.half_width, torch.exp(-2.0 * (distances / self.half_width).square())
 
 

@@ -59,12 +59,7 @@ class Draws(TokenTree):
 
     translations: tuple[Translation, ...]  # one per seed, without attention
     leaves: tuple[int, ...]  # the last node of each
-
-    @property
-    def best(self) -> int:
-        """The most probable sample, from 0."""
-        totals = [sum(run.log_probs) for run in self.translations]
-        return totals.index(max(totals))
+    best: int  # the most probable one, from 0
 
 
 def draw(
@@ -89,4 +84,5 @@ def draw(
             nodes.append(node)
             for i in samples:
                 newest[i] = node
-    return Draws(tuple(nodes), runs, tuple(map(nodes.index, newest)))
+    best = max(range(len(runs)), key=lambda i: sum(runs[i].log_probs), default=0)
+    return Draws(tuple(nodes), runs, tuple(map(nodes.index, newest)), best)

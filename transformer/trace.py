@@ -71,7 +71,7 @@ class LayerTrace:
         places, keys = torch.arange(rows.start, rows.stop)[:, None], torch.arange(self.key.shape[1])
         mask = keys <= places if self.causal else torch.ones(len(places), len(keys), dtype=torch.bool)
         if self.focus is not None:
-            mask = mask & self.focus.of(rows).cells(len(keys))[0]
+            mask = mask & self.focus.cells(len(keys), rows)[0]
         if self.key_padding is not None:
             mask = mask & self.key_padding
         for edit in self.edits.get("mask", ()):
@@ -94,7 +94,7 @@ class LayerTrace:
         at = At(rows.start, mask, None if self.bias is None or self.bias.divided else bias)
         for edit in self.edits.get("scores", ()):
             scores = edit(scores, at)
-        factors = None if self.focus is None else self.focus.of(rows).cells(len(keys))[1]
+        factors = None if self.focus is None else self.focus.cells(len(keys), rows)[1]
         weights = attention_weights(scores, mask, factors)
         for edit in self.edits.get("weights", ()):
             weights = edit(weights, at)

@@ -60,7 +60,7 @@ def translate(
         best: list[Json] = []
         parts = () if not text.strip() else (text,) if n_best or no_split else translator.sentences(text)
         search = partial(translator.translate, beam_size=beam.beam_size, capture=False, tree=bool(n_best))
-        whole = TranslatedText(tuple(map(search, parts)))
+        whole = TranslatedText.of(map(search, parts))
         values: Json = {
             "text": whole.runs[0].text if len(parts) == 1 else whole.text,
             "source_tokens": [token for run in whole.runs for token in run.source_tokens],

@@ -148,10 +148,6 @@ class Vocabulary:
         self._before = tuple(before)
         self._before_ids = tuple(source.ids[piece] for piece in before)
 
-    def read(self, text: str) -> str:
-        """A source text as the model reads it, with plain characters for typographic ones without a piece."""
-        return typed.read(text, self.source.lacks).text
-
     def cut(self, text: str) -> TokenizedText:
         """Reads a source text as it was typed, and splits it; without the end token.
 
@@ -232,7 +228,7 @@ class Tokenizer(Vocabulary):
 
     def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of many texts at once, each of them read."""
-        read = list(map(self.read, texts))
+        read = [typed.read(text, self.source.lacks).text for text in texts]
         return [list(ids) for ids in self._pieces.processor.EncodeAsIds(read)] if read else []
 
 

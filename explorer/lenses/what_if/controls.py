@@ -164,7 +164,7 @@ def encode_moved(translator: Translator, text: str, offset: int) -> AttentionTra
         entered = audit_entered(trace, model, OUTPUT_LIMIT[trace.dtype])
         return replace(audit(trace, places), unmade=(PLACES_UNMADE,)).joined(entered)
 
-    read = TokenTrace(ids, translator.pieces(ids, "source"), translator.tokenizer.read(text), offset)
+    read = TokenTrace(ids, translator.pieces(ids, "source"), translator.cut(text).clean.text, offset)
     trace = trace_of(hooks, model.config, auditor, tokens={"encoder": read})
     assert trace is not None
     return trace

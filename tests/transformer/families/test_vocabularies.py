@@ -123,7 +123,7 @@ def test_marian_s_outputs_have_the_pieces_of_their_own_vocabulary():
     read = reader("marian, separate")
     ours, theirs, every = read.ours.tokenizer, read.theirs, [*range(read.ours.config.n_target_pieces)]
     for text in TEXTS:
-        ids = ours.target.encode(clean := ours.read(text))
+        ids = ours.target.encode(clean := ours.cut(text).clean.text)
         assert [*ids, 0] == theirs(text_target=clean).input_ids
         assert ours.target.decode(ids) == theirs.decode(ids, skip_special_tokens=True)
     assert [*ours.target.named(every)] == theirs.convert_ids_to_tokens(every)
@@ -182,8 +182,8 @@ def test_a_mask_takes_the_space_before_it_and_what_no_page_can_send_is_replaced(
 
     assert pieces_by_id({"\ud800": 0, "▁a": 1}, 3, without_surrogates) == ["\ufffd", "▁a", "<unused 2>"]
     ours = reader("marian").ours.tokenizer
-    assert ours.read("a\ud800b  \t") == "a\ufffdb"
-    assert ours.source.encode(ours.read("\ud83d\ude42")) == ours.source.encode("🙂")
+    assert ours.cut("a\ud800b  \t").clean.text == "a\ufffdb"
+    assert ours.source.encode(ours.cut("\ud83d\ude42").clean.text) == ours.source.encode("🙂")
 
 
 @pytest.mark.parametrize("family", ["t5", "bart", "mbart", "m2m", "nllb"])
