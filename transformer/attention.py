@@ -67,9 +67,8 @@ class LocalWindow:
     def cells(self, keys: int, rows: slice | None = None) -> tuple[Tensor, Tensor]:
         """(…, rows, keys) of all queries or some: the window [p_t − D, p_t + D], bool; and the Gaussian,
         exp(−(s − p_t)² / 2σ²) with σ = D / 2."""
-        distances = (
-            torch.arange(keys, device=self.centres.device) - self.centres[..., rows or slice(None), None]
-        )
+        centres = self.centres[..., rows or slice(None), None]
+        distances = torch.arange(keys, device=centres.device) - centres
         return distances.abs() <= self.half_width, torch.exp(-2.0 * (distances / self.half_width).square())
 
 
