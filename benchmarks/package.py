@@ -155,7 +155,7 @@ def capture(*, repeats: Repeats = 15, threads: Threads = 2) -> int:
     """Time of a capture beside none and beside transformers' explicit attention; the bytes that it keeps."""
     torch.set_num_threads(threads)
     translator = own_model()
-    model, encode = translator.model, translator.tokenizer.decode
+    model, encode = translator.model, translator.tokenizer.target.decode
     reference = marian_like(model.config, "eager")
     for source, target in ((12, 14), (32, 40), (64, 80)):
         text = encode([translator.tokenizer.source.ids["▁the"]] * (source - 1))

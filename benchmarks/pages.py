@@ -107,7 +107,7 @@ def _forced(translator: Translator, tokens: int) -> Translation:
 
     def cut(part: str) -> str:
         words = (f"{part}. " * (tokens // 10)).split()
-        while len(translator.tokenizer.encode(" ".join(words))) >= tokens:  # one is </s>
+        while len(translator.tokenizer.source.encode(" ".join(words))) >= tokens:  # one is </s>
             words.pop()
         return " ".join(words)
 

@@ -63,7 +63,7 @@ def text_of(translator: Translator, tokens: int, words: Sequence[str] = SOURCE) 
     text = ""
     for i in range(tokens):
         longer = f"{text} {words[i % len(words)]}".strip()
-        if len(translator.tokenizer.encode(longer)) + 1 > tokens:
+        if len(translator.tokenizer.source.encode(longer)) + 1 > tokens:
             break
         text = longer
     return text

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from itertools import islice
-from typing import Annotated
+from typing import Annotated, Any
 
 import torch
 from torch import Tensor, nn
@@ -145,9 +145,9 @@ def training(
     warnings.filterwarnings("ignore", message="enable_nested_tensor")
     torch.manual_seed(0)
     device, (sizes, positions) = choose_device(), SHAPES[shape]
-    layers = dict.fromkeys(("n_encoder_layers", "n_decoder_layers"), sizes["n_layers"])
-    sizes = {name: size for name, size in sizes.items() if name != "n_layers"}
-    config = TransformerConfig.from_dict({**sizes, **layers, "norm": "pre"})
+    depths = dict.fromkeys(("n_encoder_layers", "n_decoder_layers"), sizes["n_layers"])
+    values: dict[str, Any] = depths | {name: size for name, size in sizes.items() if name != "n_layers"}
+    config = TransformerConfig(**values, norm="pre")
     options = TrainingOptions(steps=100_000, batch_positions=positions)
     data = made_up_pairs(4 * positions, config.vocab_size)
     first = list(islice(data.batches(positions, options.seed), steps + warm_up))

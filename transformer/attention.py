@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,20 +64,12 @@ class LocalWindow:
     centres: Tensor  # (…, queries) p_t: positions among the keys, counted from 0, not rounded
     half_width: int  # D, in positions
 
-    def of(self, rows: slice) -> LocalWindow:
-        """The same for some of the queries."""
-        return LocalWindow(self.centres[..., rows], self.half_width)
-
-    def visible(self, keys: int) -> Tensor:
-        """(…, queries, keys) bool: the window [p_t − D, p_t + D]."""
-        return self._distances(keys).abs() <= self.half_width
-
-    def factors(self, keys: int) -> Tensor:
-        """(…, queries, keys): exp(−(s − p_t)² / 2σ²), with σ = D / 2."""
-        return torch.exp(-2.0 * (self._distances(keys) / self.half_width).square())
-
-    def _distances(self, keys: int) -> Tensor:
-        return torch.arange(keys, device=self.centres.device) - self.centres[..., None]
+    def cells(self, keys: int, rows: slice | None = None) -> tuple[Tensor, Tensor]:
+        """(…, rows, keys) of all queries or some: the window [p_t − D, p_t + D], bool; and the Gaussian,
+        exp(−(s − p_t)² / 2σ²) with σ = D / 2."""
+        centres = self.centres[..., rows or slice(None), None]
+        distances = torch.arange(keys, device=centres.device) - centres
+        return distances.abs() <= self.half_width, torch.exp(-2.0 * (distances / self.half_width).square())
 
 
 def padding_mask(token_ids: Tensor, pad_id: int) -> Tensor | None:
@@ -127,7 +118,7 @@ SCALED_DOT = ScoreRule()
 def attention_weights(
     scores: Tensor,  # (…, queries, keys)
     mask: Tensor | None = None,  # bool, True = may attend, broadcast to the scores
-    window: LocalWindow | None = None,  # its factors multiply the weights
+    factors: Tensor | None = None,  # those of local attention, which multiply the weights
 ) -> Tensor:
     """(…, queries, keys) softmax of the unmasked scores, exactly 0 elsewhere; zeros if a row sees no key."""
     if mask is None:
@@ -135,7 +126,7 @@ def attention_weights(
     else:
         weights = scores.masked_fill(~mask, -torch.inf).softmax(-1)
         weights = weights.masked_fill(~mask.any(-1, keepdim=True), 0.0)
-    return weights if window is None else weights * window.factors(scores.shape[-1]).to(weights.dtype)
+    return weights if factors is None else weights * factors.to(weights.dtype)
 
 
 def attend(
@@ -165,9 +156,10 @@ def attend(
         if bias is not None:
             dense = bias if dense is None else bias.masked_fill(~dense, -torch.inf)
         return F.scaled_dot_product_attention(query, key, value, attn_mask=dense, scale=scale)
-    visible = mask.dense(queries, keys, query.device)
+    visible, factors = mask.dense(queries, keys, query.device), None
     if window is not None:
-        visible = window.visible(keys) if visible is None else window.visible(keys) & visible
+        near, factors = window.cells(keys)
+        visible = near if visible is None else near & visible
     scores = score.scores(query, key)
     if bias is not None:
         scores = scores + bias
@@ -177,7 +169,7 @@ def attend(
         if visible is None:
             visible = torch.ones(1, 1, queries, keys, dtype=torch.bool, device=query.device)
         visible = hooks(f"{name}.mask", visible, at)
-    weights = attention_weights(scores, visible, window)
+    weights = attention_weights(scores, visible, factors)
     if hooks is not None and unfused:
         weights = hooks(f"{name}.weights", weights, At(mask.first_query, mask=visible))
     return weights.to(value.dtype) @ value
@@ -187,41 +179,39 @@ class LayerCache:
     """Keys and values of one attention for one request."""
 
     def __init__(self, grows: bool) -> None:
-        # whether every update appends, as in self-attention; the keys of cross-attention are computed once
-        self.grows, self.length = grows, 0
+        self.grows, self.length = grows, 0  # whether every update appends, as in self-attention
+        self.fixed: KeyValue | None = None  # those of cross-attention, which are computed once
         self._buffers: KeyValue | None = None
 
-    def update(self, project: Callable[[], KeyValue]) -> KeyValue:
-        """All keys and values, with those of ``project()`` if they are needed."""
-        if self._buffers is None or self.grows:
-            new = project()
-            start, self.length = self.length, self.length + new[0].shape[2]
-            if not self.grows:
-                self._buffers = new
-                return new
-            capacity = 0 if self._buffers is None else self._buffers[0].shape[2]
-            if self._buffers is None or self.length > capacity:  # buffers with room for all rows double
-                old, room = self._buffers, max(64, 2 * capacity, self.length)
-                key, value = (x.new_empty(*x.shape[:2], room, x.shape[3]) for x in new)
-                self._buffers = key, value
-                for buffer, rows in zip((key, value), old or (), strict=False):
-                    buffer[:, :, :capacity] = rows
-            key, value = self._buffers
-            key[:, :, start : self.length], value[:, :, start : self.length] = new
+    def update(self, key: Tensor, value: Tensor) -> KeyValue:
+        """All keys and values, after those before the new ones."""
+        new, start = (key, value), self.length
+        self.length += key.shape[2]
+        if not self.grows:
+            self.fixed = new
+            return new
+        capacity = 0 if self._buffers is None else self._buffers[0].shape[2]
+        if self._buffers is None or self.length > capacity:  # buffers with room for all rows double
+            old, room = self._buffers, max(64, 2 * capacity, self.length)
+            key, value = (x.new_empty(*x.shape[:2], room, x.shape[3]) for x in new)
+            self._buffers = key, value
+            for buffer, rows in zip((key, value), old or (), strict=False):
+                buffer[:, :, :capacity] = rows
         key, value = self._buffers
+        key[:, :, start : self.length], value[:, :, start : self.length] = new
         return key[:, :, : self.length], value[:, :, : self.length]
 
     def select(self, rows: Tensor) -> None:
         """Keeps the given rows of the batch, repeated or reordered; copies of one source share its memory."""
-        if self._buffers is None:
-            return
-        if not self.grows and len(self._buffers[0]) == 1:
-            key, value = (buffer.expand(len(rows), -1, -1, -1) for buffer in self._buffers)
-        else:
+        if self.fixed is not None:
+            alone = len(self.fixed[0]) == 1
+            key, value = (x.expand(len(rows), -1, -1, -1) if alone else x[rows] for x in self.fixed)
+            self.fixed = key, value
+        elif self._buffers is not None:
             key, value = (buffer.new_empty(len(rows), *buffer.shape[1:]) for buffer in self._buffers)
             for buffer, selected in zip(self._buffers, (key, value), strict=True):
                 torch.index_select(buffer[:, :, : self.length], 0, rows, out=selected[:, :, : self.length])
-        self._buffers = key, value
+            self._buffers = key, value
 
 
 class Cache:
@@ -234,9 +224,10 @@ class Cache:
         state: (batch, d_model) of a recurrent decoder after the last position; None before the first.
     """
 
-    def __init__(self, n_layers: int, n_cross: int | None = None) -> None:
-        self.decoder = [LayerCache(grows=True) for _ in range(n_layers)]
-        self.cross = [LayerCache(grows=False) for _ in range(n_layers if n_cross is None else n_cross)]
+    def __init__(self, config: ModelConfig) -> None:
+        depths = {kind: site.n_layers for kind, site in config.sites.items()}
+        self.decoder = [LayerCache(grows=True) for _ in range(depths.get(AttentionKind.DECODER, 0))]
+        self.cross = [LayerCache(grows=False) for _ in range(depths.get(AttentionKind.CROSS, 0))]
         self.length = 0
         self.state: Tensor | None = None
 
@@ -310,14 +301,14 @@ class MultiHeadAttention(Attention):
         else:
             query, own = split(self.q_proj(x)), []
 
-        def project() -> KeyValue:
+        if cache is not None and cache.fixed is not None:
+            key, value = cache.fixed  # of cross-attention, which no positions rotate
+        else:
             source = x if memory is None else memory
             key, value = own or (split(self.k_proj(source)), split(self.v_proj(source)))
-            return key if positions is None else positions.rotate(key, first), value
-
-        if positions is not None:
-            query = positions.rotate(query, first)
-        key, value = project() if cache is None else cache.update(project)
+            if positions is not None:
+                query, key = positions.rotate(query, first), positions.rotate(key, first)
+            key, value = (key, value) if cache is None else cache.update(key, value)
         if hooks is not None:
             at = At(first)
             hooks.constants(self.name, padding=mask.key_padding, bias=None if rule is None else rule.table)

@@ -108,7 +108,7 @@ def audit_layer(
     for start in range(0, queries, chunk):
         rows = slice(start, min(start + chunk, queries))
         _, _, mask, expected = textbook(layer, ALL_HEADS, rows)
-        derived = layer.weights(ALL_HEADS, Window(rows.start, rows.stop, 0, keys)).numpy()
+        derived = layer.map(ALL_HEADS, Window(rows.start, rows.stop, 0, keys)).weights.numpy()
         sums = mask.any(-1) * 1.0 if layer.focus is None else expected.sum(-1)
         for weights in (derived, expected):
             yield Check(sums_name, float(np.abs(weights.sum(-1) - sums).max()), sums_limit)
@@ -134,9 +134,8 @@ def textbook(layer: LayerTrace, heads: slice, rows: slice) -> AttentionMap:
     places, keys = (positions.numpy() for positions in cells)
     near = factors = bias = None
     if layer.focus is not None:
-        away, width = np.abs(keys - layer.focus.centres[rows].numpy()[:, None]), layer.focus.half_width
-        near = away <= width  # and the Gaussian (Luong et al. 2015, equation 10)
-        factors = np.exp(-(away**2) / (2 * (width / 2) ** 2)).astype(np.float32)
+        centres = layer.focus.centres[rows].numpy()
+        near, factors = equations.focused_textbook(centres, layer.focus.half_width, len(keys))
     if layer.used_mask is not None:
         mask = layer.used_mask[rows].numpy()
     else:

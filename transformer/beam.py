@@ -166,16 +166,6 @@ class SearchTree(TokenTree):
                 vars(self)["greedy"] = node.hypothesis()
 
     @property
-    def steps(self) -> int:
-        """Number of steps that the search took."""
-        return self.nodes[-1].step + 1
-
-    @property
-    def winner(self) -> int:
-        """The last node of the best hypothesis."""
-        return max(place for place, node in enumerate(self.nodes) if node.won)
-
-    @property
     def hypotheses(self) -> tuple[int, ...]:
         """The last nodes of all outputs that ended in the beam, best score first."""
         lost = NodeState.OUTRANKED

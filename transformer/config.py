@@ -6,12 +6,12 @@ Whoever wants to know which tokens an attention reads, how deep it is or whether
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from functools import cached_property
-from typing import Annotated, Any, Literal, NamedTuple, Self
+from typing import Annotated, Any, Literal, NamedTuple, cast
 
-from transformer.text.kinds import PART, Kind, check_fields, one_of, whole
+from transformer.text.kinds import PART, Checked, Kind, one_of, whole
 
 Side = Literal["encoder", "decoder"]
 """A stack and the sequence it reads: the encoder reads the source, the decoder reads the target so far."""
@@ -63,16 +63,6 @@ class Stack:
         layers = range(self.n_layers)
         return tuple(Sublayer(self.side, layer, name) for layer in layers for name in self.sublayers)
 
-    def ends(self) -> tuple[Sublayer, ...]:
-        """The last sub-layer of every layer."""
-        return tuple(Sublayer(self.side, layer, self.sublayers[-1]) for layer in range(self.n_layers))
-
-    def after(self, sublayer: Sublayer) -> Sublayer | None:
-        """The sub-layer that the stream passes next; None after the last."""
-        passed = self.passed()
-        following = passed.index(sublayer) + 1
-        return passed[following] if following < len(passed) else None
-
 
 @dataclass(frozen=True)
 class Site:
@@ -83,13 +73,9 @@ class Site:
     key_side: Side  # the side whose sequence is attended to
     name: SublayerName  # its sub-layer of each layer
     n_layers: int  # how many layers have it
+    own_keys: bool  # whether queries and keys come from one sequence: self-attention
     causal: bool  # whether query i sees keys 0 to i only
     score: ScoreName = "scaled_dot"
-
-    @property
-    def own_keys(self) -> bool:
-        """True if queries and keys come from one sequence: self-attention."""
-        return self.query_side == self.key_side
 
     def sublayer(self, layer: int) -> Sublayer:
         """The sub-layer that it is in a layer, from 0."""
@@ -101,7 +87,7 @@ def _site(kind: AttentionKind, n_layers: int, score: ScoreName) -> Site:
     query: Side = "encoder" if kind is AttentionKind.ENCODER else "decoder"
     key: Side = "decoder" if kind is AttentionKind.DECODER else "encoder"
     name: SublayerName = "self_attention" if query == key else "cross_attention"
-    return Site(kind, query, key, name, n_layers, kind is AttentionKind.DECODER, score)
+    return Site(kind, query, key, name, n_layers, query == key, kind is AttentionKind.DECODER, score)
 
 
 class Encoding(NamedTuple):
@@ -141,7 +127,7 @@ RETIRED = {"decoder_unit": "self_attention"}
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class ModelConfig:
+class ModelConfig(Checked):
     """Base of the configs of this package; ValueError if a value is out of its range or fields disagree."""
 
     vocab_size: _Pieces  # number of pieces
@@ -182,6 +168,13 @@ class ModelConfig:
     unk_id: int = 3  # id of the unknown piece
     trained_length: _Length | None = None  # longest sequence seen in training, in tokens; None if unknown
 
+    # what only one architecture has among its entries; without a type, no entries of the others
+    tied_embeddings = shared_embeddings = True
+    target_vocab_size = decoder_d_ff = cast("int | None", None)
+    languages = prompts = ""
+    language_pair = False
+    task, score, reach = "translate", "", 1
+
     def __repr__(self) -> str:
         """The entries that differ from their defaults."""
         values = ((each.name, getattr(self, each.name), each.default) for each in fields(self))
@@ -189,7 +182,7 @@ class ModelConfig:
         return f"{type(self).__name__}({', '.join(changed)})"
 
     def __post_init__(self) -> None:
-        check_fields(self)
+        super().__post_init__()
         for name in ("eos_id", "unk_id"):
             whole(0, self.vocab_size - 1).check(name, getattr(self, name))
         whole(0, self.n_target_pieces - 1).check("eos_id", self.eos_id)
@@ -231,22 +224,23 @@ class ModelConfig:
     @property
     def n_target_pieces(self) -> int:
         """Number of pieces that the decoder reads and writes."""
-        return getattr(self, "target_vocab_size", None) or self.vocab_size
+        return self.target_vocab_size or self.vocab_size
 
     @property
     def language_pieces(self) -> tuple[str, ...]:
         """The pieces that name a target language; empty for a model with only one."""
-        return tuple(getattr(self, "languages", "").split())
+        return tuple(self.languages.split())
 
     @property
-    def names_pair(self) -> bool:
-        """Whether a text begins with two of the pieces that name a language."""
-        return getattr(self, "language_pair", False)
+    def prompt_texts(self) -> tuple[str, ...]:
+        """Beginnings of texts that say what to do; empty for a model that needs none."""
+        return tuple(filter(None, self.prompts.split("\n")))
 
     @property
     def tables(self) -> int:
         """Numbers in the tables of embeddings and of the output projection."""
-        return self.vocab_size * self.d_model
+        targets = (not self.shared_embeddings) + (not self.tied_embeddings)
+        return (self.vocab_size + targets * self.n_target_pieces) * self.d_model
 
     @cached_property
     def stacks(self) -> Mapping[Side, Stack]:
@@ -269,35 +263,13 @@ class ModelConfig:
 
     def inner_width(self, side: Side) -> int:
         """Inner width of the feed-forward networks of a stack."""
-        return (side == "decoder" and getattr(self, "decoder_d_ff", None)) or self.d_ff
+        return (side == "decoder" and self.decoder_d_ff) or self.d_ff
 
     @property
     def products(self) -> Mapping[Side, int]:
         """By side: the numbers of all matrices, besides those of attention, that each position passes."""
         one = (2 + self.gated) * self.d_model
         return {side: stack.n_layers * one * self.inner_width(side) for side, stack in self.stacks.items()}
-
-    def to_dict(self) -> dict[str, Any]:
-        """The config as a flat dictionary of JSON values."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Self:
-        """Reads a flat dictionary, as ``config.json`` holds it.
-
-        ValueError if a name is unknown or missing, or a value is out of range.
-        """
-        known = {field.name for field in fields(cls)}
-        for name, ordinary in RETIRED.items():
-            if values.get(name, ordinary) != ordinary:
-                raise ValueError(
-                    f"The config has {name} {values[name]!r:.40}, which this package does not run."
-                )
-        if unknown := sorted(set(values) - known - {*RETIRED}):
-            raise ValueError(f"The config has unknown entries: {', '.join(map(repr, unknown))}.")
-        if "vocab_size" not in values:
-            raise ValueError("The config has no 'vocab_size'.")
-        return cls(**{name: value for name, value in values.items() if name in known})
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -328,17 +300,6 @@ class TransformerConfig(ModelConfig):
                 f"target_vocab_size ({self.target_vocab_size}) differs from vocab_size ({self.vocab_size}), "
                 "so source and target cannot share one embedding table."
             )
-
-    @property
-    def prompt_texts(self) -> tuple[str, ...]:
-        """Beginnings of texts that say what to do; empty for a model that needs none."""
-        return tuple(filter(None, self.prompts.split("\n")))
-
-    @property
-    def tables(self) -> int:
-        """Numbers in the tables of embeddings and of the output projection."""
-        targets = (not self.shared_embeddings) + (not self.tied_embeddings)
-        return (self.vocab_size + targets * self.n_target_pieces) * self.d_model
 
     @cached_property
     def stacks(self) -> Mapping[Side, Stack]:
@@ -430,4 +391,12 @@ def config_from(values: dict[str, Any]) -> ModelConfig:
     """
     architecture = values.get("architecture", "transformer")
     one_of(*ARCHITECTURES).check("architecture", architecture)
-    return ARCHITECTURES[architecture].from_dict(values)
+    known = {field.name for field in fields(ARCHITECTURES[architecture])}
+    for name, ordinary in RETIRED.items():
+        if values.get(name, ordinary) != ordinary:
+            raise ValueError(f"The config has {name} {values[name]!r:.40}, which this package does not run.")
+    if unknown := sorted(set(values) - known - {*RETIRED}):
+        raise ValueError(f"The config has unknown entries: {', '.join(map(repr, unknown))}.")
+    if "vocab_size" not in values:
+        raise ValueError("The config has no 'vocab_size'.")
+    return ARCHITECTURES[architecture](**{name: values[name] for name in known & values.keys()})

@@ -196,7 +196,7 @@ class DecodingState:
     ) -> None:
         self.model, self.config, self.step_hooks = model, model.config, step_hooks
         self.device = model.embedding.weight.device
-        self.cache: Cache = model.new_cache()
+        self.cache = Cache(model.config)
         self.memory: Tensor | None = None
         self.padding: Tensor | None = None
         self.row_padding: Tensor | None = None  # that of the cache's rows, whose memory the cache holds
@@ -311,7 +311,7 @@ class Node:
         """The output as a search returns it."""
         parts = ((node.token_id, node.log_prob, node.token) for node in self.path())
         ids, log_probs, tokens = zip(*parts, strict=True)
-        return Hypothesis(ids, log_probs, self.score, tokens)
+        return Hypothesis(ids, log_probs, self.score, sum(log_probs), tokens)
 
 
 @dataclass(frozen=True)
@@ -321,12 +321,8 @@ class Hypothesis:
     token_ids: tuple[int, ...]  # the tokens, ending with ``eos_id`` unless the length limit cut them
     log_probs: tuple[float, ...]  # one per token, in nats, under the model
     score: float  # what the search ranks by: in beam search ``SearchRules.score``, else the sum
+    total: float  # Σ log p
     tokens: tuple[str, ...] = ()  # the pieces, where they are known
-
-    @property
-    def total(self) -> float:
-        """Σ log p."""
-        return sum(self.log_probs)
 
 
 Decoding = Iterator[tuple[Node, ...]]

@@ -10,7 +10,7 @@ Every stack has its own encoding. Cross-attention has none, because its keys bel
 """
 
 import math
-from typing import ClassVar
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
@@ -21,7 +21,6 @@ BASE = 10_000.0
 SHAW_REACH = 16
 T5_BUCKETS = 32
 T5_MAX_DISTANCE = 128
-LEARNED_STD = 0.1
 Heads = int | slice
 ALL_HEADS = slice(None)
 BIASES = {"alibi": 1, "t5": 2, "shaw": 3}
@@ -43,12 +42,8 @@ class BiasRule:
 
     def __init__(self, name: str, table: Tensor) -> None:
         self.name, self.table = name, table
+        self.divided = name == "shaw"  # a product with the query, divided by √d_k as q · k is
         self._last: tuple[tuple[int, int, int], Tensor] | None = None
-
-    @property
-    def divided(self) -> bool:
-        """True if the bias is a product with the query, divided by √d_k as q · k is."""
-        return self.name == "shaw"
 
     def scores(self, query: Tensor, rows: Tensor, columns: Tensor, heads: Heads = ALL_HEADS) -> Tensor:
         """(queries, keys) or (heads, queries, keys) bias, with leading dimensions if it uses the query.
@@ -132,16 +127,8 @@ def t5_buckets(distances: Tensor, *, causal: bool, buckets: int = 32, max_distan
 class PositionalEncoding(nn.Module):
     """No encoding at all; the base class of all encodings."""
 
-    shared: ClassVar[bool] = True
-    """Whether all layers of a stack have one rule."""
-    rotates: ClassVar[bool] = False
-    adds_bias: ClassVar[bool] = False
-    """Whether a class rotates, and whether it adds a bias: what it does not do is never called."""
-
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        cls.rotates = cls.rotate is not PositionalEncoding.rotate
-        cls.adds_bias = cls.bias is not PositionalEncoding.bias
+    spread = 0.1
+    """Standard deviation of the initial values of a learned table."""
 
     def __init__(
         self,
@@ -158,28 +145,21 @@ class PositionalEncoding(nn.Module):
         """Makes the tables; arguments as those of the constructor."""
 
     def initialise(self) -> None:
-        """Draws the initial values of learned tables."""
+        """Draws the initial values of a learned table."""
+        for table in self.parameters():
+            nn.init.normal_(table, std=self.spread)
 
     def added(self, length: int, first: int = 0) -> Tensor | None:
-        """(length, d_model) of its table, from position ``first`` on, or None; ValueError beyond the last."""
-        table: Tensor | None = getattr(self, "table", None)
-        if table is not None:
-            self.check(length, first)
-        return None if table is None else table[first : first + length]
+        """(length, d_model) for positions from ``first`` on, or None; ValueError beyond the last."""
+        return None
 
     def rotate(self, x: Tensor, first: int = 0) -> Tensor:
         """Queries or keys (batch, heads, length, d_head), rotated by their positions; errors as ``added``."""
         return x
 
-    def bias(self, layer: int) -> BiasRule | None:
-        """The rule for the numbers added to the scores of a layer (from 0), or None."""
-        return None
-
-    def rules(self, n_layers: int) -> list[BiasRule | None]:
-        """The rule of every layer, for one pass."""
-        if self.shared:
-            return [self.bias(0)] * n_layers
-        return [self.bias(layer) for layer in range(n_layers)]
+    def rules(self, n_layers: int) -> Sequence[BiasRule | None]:
+        """For each layer, the rule for the numbers added to its scores in one pass, or None."""
+        return [None] * n_layers
 
     def check(self, length: int, first: int = 0) -> None:
         """Raises ValueError if the positions reach beyond ``max_positions``."""
@@ -190,14 +170,22 @@ class PositionalEncoding(nn.Module):
             )
 
 
-class Sinusoidal(PositionalEncoding):
+class PositionTable(PositionalEncoding):
+    """An encoding whose row for each position is added to the embedding there."""
+
+    table: Tensor  # (max_positions, d_model)
+
+    def added(self, length: int, first: int = 0) -> Tensor:
+        self.check(length, first)
+        return self.table[first : first + length]
+
+
+class Sinusoidal(PositionTable):
     """PE(pos, 2i) = sin(pos / 10000^(2i/d_model)), PE(pos, 2i+1) = cos(…) (section 3.5).
 
     ``sine_layout="halves"`` gives the same numbers with all sines first; "inclusive" too, with exponents
     i/(d_model/2 − 1) instead of 2i/d_model.
     """
-
-    table: Tensor
 
     def prepare(self, config: ModelConfig, n_layers: int, causal: bool) -> None:
         inclusive = config.sine_layout == "inclusive"
@@ -208,14 +196,11 @@ class Sinusoidal(PositionalEncoding):
         self.register_buffer("table", table, persistent=False)
 
 
-class Learned(PositionalEncoding):
+class Learned(PositionTable):
     """One learned vector per position, e = w + p (Gehring et al. 2017, section 3.1)."""
 
     def prepare(self, config: ModelConfig, n_layers: int, causal: bool) -> None:
         self.table = nn.Parameter(torch.empty(config.max_positions, config.d_model))
-
-    def initialise(self) -> None:
-        nn.init.normal_(self.table, std=LEARNED_STD)
 
 
 class RelativeKeys(PositionalEncoding):
@@ -225,17 +210,12 @@ class RelativeKeys(PositionalEncoding):
     every layer and head has its own.
     """
 
-    shared = False
-
     def prepare(self, config: ModelConfig, n_layers: int, causal: bool) -> None:
         shape = (n_layers, config.n_heads, 2 * SHAW_REACH + 1, config.d_head)
-        self.vectors = nn.Parameter(torch.empty(shape))
+        self.vectors, self.spread = nn.Parameter(torch.empty(shape)), config.d_head**-0.5
 
-    def initialise(self) -> None:
-        nn.init.normal_(self.vectors, std=self.vectors.shape[-1] ** -0.5)
-
-    def bias(self, layer: int) -> BiasRule:
-        return BiasRule("shaw", self.vectors[layer])
+    def rules(self, n_layers: int) -> list[BiasRule]:
+        return [BiasRule("shaw", vectors) for vectors in self.vectors[:n_layers]]
 
 
 class Buckets(PositionalEncoding):
@@ -253,11 +233,8 @@ class Buckets(PositionalEncoding):
         places = t5_buckets(distances, causal=causal, buckets=T5_BUCKETS, max_distance=T5_MAX_DISTANCE)
         self.register_buffer("places", places, persistent=False)
 
-    def initialise(self) -> None:
-        nn.init.normal_(self.weight, std=0.1)
-
-    def bias(self, layer: int) -> BiasRule:
-        return BiasRule("t5", self.weight[:, self.places])
+    def rules(self, n_layers: int) -> list[BiasRule]:
+        return [BiasRule("t5", self.weight[:, self.places])] * n_layers
 
 
 class Rotary(PositionalEncoding):
@@ -299,8 +276,8 @@ class Alibi(PositionalEncoding):
     def prepare(self, config: ModelConfig, n_layers: int, causal: bool) -> None:
         self.register_buffer("slopes", alibi_slopes(config.n_heads).float(), persistent=False)
 
-    def bias(self, layer: int) -> BiasRule:
-        return BiasRule("alibi", self.slopes)
+    def rules(self, n_layers: int) -> list[BiasRule]:
+        return [BiasRule("alibi", self.slopes)] * n_layers
 
 
 def sinusoidal_table(

@@ -51,6 +51,12 @@ def additive_textbook(vector: Array, query: Array, key: Array) -> Array:
     return found
 
 
+def focused_textbook(centres: Array, half_width: int, keys: int) -> tuple[BoolArray, Array]:
+    """(queries, keys): the keys of each window, and the Gaussian of each (Luong et al. 2015, equation 10)."""
+    away = np.abs(np.arange(keys)[None, :] - centres[:, None])
+    return away <= half_width, np.exp(-(away**2) / (2 * (half_width / 2) ** 2)).astype(np.float32)
+
+
 def scored_textbook(
     products: Array,  # q·k
     bias: Array | None,  # what positions add to q·k / √d_k

@@ -150,7 +150,7 @@ def hook_names(config: ModelConfig) -> tuple[str, ...]:
         names += ["encoder.output"] if side == "encoder" else []
     for site in config.sites.values():
         if not config.stacks[site.query_side].passed():
-            local = ("centres",) * (getattr(config, "score", "") == "local")
+            local = ("centres",) * (config.score == "local")
             names += [f"{site.sublayer(0).path}.{part}" for part in (*local, *_ATTENDING)]
     return (*names, "logits")
 

@@ -65,15 +65,10 @@ class FeedForward(nn.Module):
         self.outer = nn.Linear(width, config.d_model, config.biases)
         self.gate = nn.Linear(config.d_model, width, config.biases) if config.gated else None
 
-    def units(self, x: Tensor) -> Tensor:
-        """(…, d_model) → (…, d_ff): the inner units after the activation, as W2 reads them."""
-        if self.gate is None:
-            return self.activation(self.inner(x))
-        return self.activation(self.gate(x)) * self.inner(x)
-
     def forward(self, x: Tensor, hooks: Hooks | None = None, first: int = 0) -> Tensor:
         """(batch, length, d_model) → (batch, length, d_model)."""
-        hidden = self.units(x)
+        hidden = self.inner(x)  # (batch, length, d_ff)
+        hidden = self.activation(hidden) if self.gate is None else self.activation(self.gate(x)) * hidden
         if hooks is not None:
             hidden = hooks(self.name, hidden, At(first))
         output: Tensor = self.outer(hidden)
@@ -183,9 +178,7 @@ class LayerStack(nn.Module):
     ) -> Tensor:
         """(batch, length, d_model) → (batch, length, d_model)."""
         positions = self.positions if hooks is None else hooks(f"{self.side}.encoding", self.positions)
-        rotation = positions if positions.rotates else None
-        rules = positions.rules(len(self.layers)) if positions.adds_bias else [None] * len(self.layers)
-        for layer, rule in zip(self.layers, rules, strict=True):
-            x = layer(x, mask, rotation, rule, memory, memory_mask, cache, hooks)
+        for layer, rule in zip(self.layers, positions.rules(len(self.layers)), strict=True):
+            x = layer(x, mask, positions, rule, memory, memory_mask, cache, hooks)
         norm = self.final_norm if hooks is None else hooks(f"{self.side}.norm", self.final_norm)
         return norm(x)

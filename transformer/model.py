@@ -1,5 +1,6 @@
 """The models: the encoder-decoder Transformer (Vaswani et al. 2017, figure 1) and a causal language model."""
 
+from abc import abstractmethod
 from collections.abc import Callable
 
 import numpy as np
@@ -18,7 +19,7 @@ from transformer.config import (
     TransformerConfig,
 )
 from transformer.hooks import At, Hooks, hook_names
-from transformer.layers import Layer, LayerStack, Residual, shift
+from transformer.layers import LayerStack, Residual, shift
 
 Projections = Callable[[AttentionKind, int], NDArray[np.float32]]
 """``Network.output_projection`` of some model."""
@@ -107,22 +108,16 @@ class Network(nn.Module):
         assert isinstance(stack, LayerStack)
         return stack
 
-    def layer(self, side: Side, layer: int) -> Layer:
-        """A layer of a stack, from 0."""
-        part = self.stack(side).layers[layer]
-        assert isinstance(part, Layer)
-        return part
-
     def attention(self, kind: AttentionKind, layer: int) -> Attention:
         """An attention sub-layer of a layer, from 0."""
         sublayer = self.config.sites[kind].sublayer(layer)
-        part = getattr(self.layer(sublayer.side, layer), sublayer.name)
+        part = getattr(self.stack(sublayer.side).layers[layer], sublayer.name)
         assert isinstance(part, Attention)
         return part
 
     def residual(self, sublayer: Sublayer) -> Residual:
         """The way of a sub-layer's update back into the residual stream."""
-        part = getattr(self.layer(sublayer.side, sublayer.layer), f"{sublayer.name}_residual")
+        part = getattr(self.stack(sublayer.side).layers[sublayer.layer], f"{sublayer.name}_residual")
         assert isinstance(part, Residual)
         return part
 
@@ -130,11 +125,6 @@ class Network(nn.Module):
         """The embedding table that a side looks its tokens up in (section 3.4)."""
         own = self.target_embedding if side == "decoder" else None
         return self.embedding if own is None else own
-
-    def new_cache(self) -> Cache:
-        """An empty cache for one request."""
-        depths = {kind: site.n_layers for kind, site in self.config.sites.items()}
-        return Cache(depths.get(AttentionKind.DECODER, 0), depths.get(AttentionKind.CROSS, 0))
 
     def initialise(self) -> None:
         """Draws the initial weights: Xavier for matrices, 1/√d_model as the spread of embeddings."""
@@ -151,8 +141,17 @@ class EncoderDecoder(Network):
     """A model that translates: an encoder's output, and a decoder that attends to it."""
 
     encoder: nn.Module  # inputs (batch, source, d_model), their mask and ``hooks=`` → its output
-    # inputs (batch, new, d_model), memory, the mask of cross-attention, cache, hooks → the decoder's output
-    run_decoder: Callable[[Tensor, Tensor, AttentionMask, Cache | None, Hooks | None], Tensor]
+
+    @abstractmethod
+    def run_decoder(
+        self,
+        x: Tensor,  # (batch, new, d_model) inputs
+        memory: Tensor,  # (batch, source, d_model)
+        mask: AttentionMask,  # that of cross-attention
+        cache: Cache | None,
+        hooks: Hooks | None,
+    ) -> Tensor:
+        """The decoder's output, (batch, new, d_model); its positions are in the cache afterwards."""
 
     def encode(
         self,

@@ -6,6 +6,7 @@ through the GRU at once in training, and all its queries attend at once.
 """
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -15,7 +16,6 @@ from transformer.attention import (
     Attention,
     AttentionMask,
     Cache,
-    KeyValue,
     LayerCache,
     LocalWindow,
     ScoreRule,
@@ -24,6 +24,14 @@ from transformer.attention import (
 from transformer.config import SCORE_RULES, AttentionKind, RecurrentConfig, Side
 from transformer.hooks import At, Hooks
 from transformer.model import EncoderDecoder
+
+
+class Comparing(NamedTuple):
+    """What states compare with keys."""
+
+    query: Tensor  # (batch, queries, d_model)
+    rule: ScoreRule  # the score of a query and a key
+    window: LocalWindow | None  # where the queries look, if that is predicted
 
 
 class Comparison(nn.Module):
@@ -51,25 +59,19 @@ class Comparison(nn.Module):
             self.outer = nn.Linear(width, 1, bias=False)
             nn.init.zeros_(self.outer.weight)
 
-    @property
-    def rule(self) -> ScoreRule:
-        """Score of a query and a key."""
-        return ScoreRule(SCORE_RULES[self.score], self.vector if self.score == "additive" else None)
-
-    def query(self, states: Tensor) -> Tensor:
-        """(batch, queries, d_model) states → queries of the same shape."""
-        return states if self.score == "dot" else self.q_proj(states)
-
     def key(self, memory: Tensor) -> Tensor:
         """(batch, source, d_model) memory → keys of the same shape."""
         return self.k_proj(memory) if self.score == "additive" else memory
 
-    def window(self, states: Tensor, lengths: Tensor) -> LocalWindow | None:
-        """Centres of the queries, if they are predicted; ``lengths`` (batch,) are those of the sources."""
+    def forward(self, states: Tensor, lengths: Tensor) -> Comparing:
+        """Of (batch, queries, d_model) states, over sources of ``lengths`` (batch,)."""
+        query = states if self.score == "dot" else self.q_proj(states)
+        rule = ScoreRule(SCORE_RULES[self.score], self.vector if self.score == "additive" else None)
         if self.score != "local":
-            return None
+            return Comparing(query, rule, None)
         share = self.outer(self.inner(states).tanh()).float().sigmoid()  # (batch, queries, 1)
-        return LocalWindow((lengths[:, None, None] * share).transpose(1, 2), self.half_width)
+        centres = (lengths[:, None, None] * share).transpose(1, 2)
+        return Comparing(query, rule, LocalWindow(centres, self.half_width))
 
 
 class CrossAttention(Attention):
@@ -92,14 +94,15 @@ class CrossAttention(Attention):
     ) -> Tensor:
         """(batch, queries, d_model) W_c c_t for the contexts c_t = Σ_j α_tj m_j."""
 
-        def project() -> KeyValue:
-            return self.compare.key(memory)[:, None], memory[:, None]
-
-        key, value = project() if cache is None else cache.update(project)
-        query, rule = self.compare.query(states)[:, None], self.compare.rule
+        if cache is not None and cache.fixed is not None:
+            key, value = cache.fixed
+        else:
+            key, value = self.compare.key(memory)[:, None], memory[:, None]
+            key, value = (key, value) if cache is None else cache.update(key, value)
         padding = mask.key_padding
         lengths = torch.tensor([key.shape[2]], device=key.device) if padding is None else padding.sum(-1)
-        window = self.compare.window(states, lengths)
+        query, rule, window = self.compare(states, lengths)
+        query = query[:, None]
         if hooks is not None:
             at = At(mask.first_query)
             hooks.constants(self.name, padding=padding, vector=rule.vector)

@@ -1,5 +1,6 @@
 """What a model is asked for, and the run that answers: searched step by step, or given and read in a pass."""
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
@@ -343,24 +344,23 @@ class Request:
     def _leaves_out(self, ids: tuple[int, ...], trace: AttentionTrace | None) -> bool:
         """Whether a translation covers much less than its source."""
         config = self.config
-        if not self.source_ids or getattr(config, "task", "translate") != "translate":
+        if not self.source_ids or config.task != "translate":
             return False
-        prompt = next(filter(self.text.startswith, getattr(config, "prompt_texts", ())), "")
+        prompt = next(filter(self.text.startswith, config.prompt_texts), "")
         languages = takewhile(config.language_pieces.__contains__, self.source_tokens)
         first = len(self.reader.ids(prompt)) if prompt else len(list(languages))  # says what to do
-
-        def unread(usual: bool) -> float:
-            if trace is None and (usual or self.functions):  # a pass more only where the length asks for it
-                return 0.0
+        last = len(self.source_ids) - 1
+        limit = unread_limit(last - first, len(ids) - 1)
+        if limit in (0.0, math.inf):
+            return limit == 0.0
+        if trace is None:  # a pass more only where the length asks for it
+            if self.functions or SHORT <= (len(ids) - 1) / (last - first) <= LONG:
+                return False
             again = copy(self)
             again.capture = Capture()
-            there = trace or again.replayed(ids).trace
-            weights = [layer.weights().amax((0, 1)) for layer in there.layers[AttentionKind.CROSS][-LAYERS:]]
-            return float(
-                (torch.stack(weights).amax(0)[first : len(self.source_ids) - 1] < READ).float().mean()
-            )
-
-        return leaves_out(len(self.source_ids) - 1 - first, len(ids) - 1, unread)
+            trace = again.replayed(ids).trace
+        weights = [layer.map().weights.amax((0, 1)) for layer in trace.layers[AttentionKind.CROSS][-LAYERS:]]
+        return float((torch.stack(weights).amax(0)[first:last] < READ).float().mean()) >= limit
 
 
 def begin(
@@ -399,13 +399,13 @@ def _decoder_rows(value: do.Intervention) -> tuple[int, ...]:
     return (query,) if query is not None else getattr(value, "rows", None) or ()
 
 
-def leaves_out(
+def unread_limit(
     read: int,  # source tokens, without special ones
     written: int,  # target tokens, without special ones
-    unread: Callable[[bool], float],  # whether the length is usual → the share of the source that is not read
-) -> bool:
-    """Whether a translation covers much less than its source."""
-    length = written / max(read, 1)
-    if read < FEWEST or length < FAR_TOO_SHORT:
-        return read >= FEWEST
-    return unread(SHORT <= length <= LONG) >= (SOME if length < SHORT else MANY)
+) -> float:
+    """Share of unread source tokens from which on a translation covers much less than its source; infinite
+    if nothing can be said."""
+    if read < FEWEST:
+        return math.inf
+    length = written / read
+    return 0.0 if length < FAR_TOO_SHORT else SOME if length < SHORT else MANY

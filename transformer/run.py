@@ -132,7 +132,7 @@ class Translation:
 
     def mask(self, kind: AttentionKind | str, layer: int, head: int) -> BoolArray:
         """(queries, keys) of a whole head, True = may attend; errors as in ``head``."""
-        return self.trace.mask(kind, layer, head)
+        return self.trace.layer(kind, layer, head).mask().numpy()
 
     def tokens(self, side: Side) -> tuple[str, ...]:
         """Tokens that a side read: the encoder the source, the decoder the start token and the output."""

@@ -10,14 +10,14 @@ from torch import Tensor
 from transformer.beam import TokenTree
 from transformer.decoding import Choice, Node
 from transformer.run import Translation
-from transformer.text.kinds import above, at_least, check_fields, whole
+from transformer.text.kinds import Checked, above, at_least, whole
 
 MIN_TEMPERATURE = 0.001
 """Lower temperatures only imitate greedy search, and the lowest of them give NaN."""
 
 
 @dataclass(frozen=True)
-class Sampling:
+class Sampling(Checked):
     """Settings for drawing the next token (top-p: Holtzman et al. 2020; top-k: Fan et al. 2018).
 
     ValueError if a value is out of range.
@@ -27,9 +27,6 @@ class Sampling:
     top_k: Annotated[int, whole(1)] | None = None  # keep the k most probable tokens; None keeps all
     top_p: Annotated[float, above(0, 1)] | None = None  # keep the fewest tokens that reach p; None keeps all
     seed: Annotated[int, whole(0, most=2**63 - 1)] = 0  # the same seed gives the same translation
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
     def chooser(self) -> Choice:
         """A function that chooses tokens, with its own random generator."""
@@ -61,16 +58,8 @@ class Draws(TokenTree):
     """Samples of one text; at each step of the tree, the tokens after one token are beside each other."""
 
     translations: tuple[Translation, ...]  # one per seed, without attention
-
-    @property
-    def best(self) -> int:
-        """The most probable sample, from 0."""
-        totals = [sum(run.log_probs) for run in self.translations]
-        return totals.index(max(totals))
-
-    def leaf(self, sample: int) -> int:
-        """The last node of a sample."""
-        return max(place for place, node in enumerate(self.nodes) if sample in node.samples)
+    leaves: tuple[int, ...]  # the last node of each
+    best: int  # the most probable one, from 0
 
 
 def draw(
@@ -95,4 +84,5 @@ def draw(
             nodes.append(node)
             for i in samples:
                 newest[i] = node
-    return Draws(tuple(nodes), runs)
+    best = max(range(len(runs)), key=lambda i: sum(runs[i].log_probs), default=0)
+    return Draws(tuple(nodes), runs, tuple(map(nodes.index, newest)), best)

@@ -104,7 +104,7 @@ def _bare(trace: AttentionTrace, config: ModelConfig, model: Network | None, sid
             record = trace.layer(side, sublayer.layer)
             yield record.bias is not None, False
             if model is not None and isinstance(model.stack(side).positions, Rotary):
-                maps = getattr(model.layer(side, sublayer.layer), sublayer.name).q_proj
+                maps = getattr(model.stack(side).layers[sublayer.layer], sublayer.name).q_proj
                 weight, bias = (part.detach().float().cpu() for part in (maps.weight, shift(maps)))
                 queries = trace.residuals[sublayer].read @ weight.T + bias
                 yield record.query, queries.view(len(queries), len(record.query), -1).transpose(0, 1)

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -18,10 +17,9 @@ from transformer.attention import SCALED_DOT, LocalWindow, ScoreRule, attention_
 from transformer.config import AttentionKind, ModelConfig, Place, Side, Sublayer
 from transformer.encodings import ALL_HEADS, BIASES, BiasRule, Heads
 from transformer.hooks import CONSTANTS, UNFUSED, At, Capture, Edit, HookFunction, Hooks, function_edits
-from transformer.interventions import Intervention
 from transformer.interventions.edits import Change, edits
 from transformer.layers import StreamNorm, make_norm, shift
-from transformer.view import Array, AuditReport, BoolArray, HeadLabels, Window
+from transformer.view import Array, AuditReport, HeadLabels, Window
 
 REPLACED = 1e-5
 """Difference from its own weights from which on a row of a hooked attention counts as replaced."""
@@ -65,18 +63,15 @@ class LayerTrace:
         """(heads, queries, keys)."""
         return self.query.shape[0], self.query.shape[1], self.key.shape[1]
 
-    def mask(self, window: Window | None = None) -> Tensor:
-        """(queries, keys) bool, True = may attend; with the cells that interventions allow or forbid."""
-        mask = self._mask(slice(0, self.shape[1]) if window is None else window.queries)
-        return mask if window is None else mask[:, window.keys]
-
-    def _mask(self, rows: slice) -> Tensor:
+    def mask(self, rows: slice | None = None) -> Tensor:
+        """(rows, keys) bool of some queries, by default all, True = may attend; interventions are in it."""
+        rows = rows or slice(0, self.shape[1])
         if self.used_mask is not None:
             return self.used_mask[rows]
         places, keys = torch.arange(rows.start, rows.stop)[:, None], torch.arange(self.key.shape[1])
         mask = keys <= places if self.causal else torch.ones(len(places), len(keys), dtype=torch.bool)
         if self.focus is not None:
-            mask = mask & self.focus.of(rows).visible(len(keys))
+            mask = mask & self.focus.cells(len(keys), rows)[0]
         if self.key_padding is not None:
             mask = mask & self.key_padding
         for edit in self.edits.get("mask", ()):
@@ -95,11 +90,12 @@ class LayerTrace:
         if self.bias is not None:
             bias = self.bias.scores(query, positions, keys, heads)
             scores = scores + bias
-        mask = self._mask(rows)
+        mask = self.mask(rows)
         at = At(rows.start, mask, None if self.bias is None or self.bias.divided else bias)
         for edit in self.edits.get("scores", ()):
             scores = edit(scores, at)
-        weights = attention_weights(scores, mask, None if self.focus is None else self.focus.of(rows))
+        factors = None if self.focus is None else self.focus.cells(len(keys), rows)[1]
+        weights = attention_weights(scores, mask, factors)
         for edit in self.edits.get("weights", ()):
             weights = edit(weights, at)
         if self.used_weights is not None:
@@ -107,11 +103,6 @@ class LayerTrace:
             weights = torch.where((weights - used).abs().amax(-1, keepdim=True) > REPLACED, used, weights)
         parts, cut = (bias, scores, mask, weights), ALL_HEADS if window is None else window.keys
         return AttentionMap(*(None if part is None else part[..., cut] for part in parts))
-
-    def weights(self, heads: Heads = ALL_HEADS, window: Window | None = None) -> Tensor:
-        """Those of ``map``."""
-        weights: Tensor = self.map(heads, window).weights
-        return weights
 
 
 LAYER_PARTS = {
@@ -200,7 +191,7 @@ class AttentionTrace:
                     rule = next(rule for rule, axes in BIASES.items() if axes == table.dim())
                     parts["bias"] = BiasRule(rule, table)
                 if centres is not None:
-                    parts["focus"] = LocalWindow(centres, getattr(self.config, "reach", 1))
+                    parts["focus"] = LocalWindow(centres, self.config.reach)
                 parts["score"], parts["causal"] = ScoreRule(site.score, vector), site.causal
                 parts["changes"] = tuple(
                     each for each in self.changes if each.value.heads_of(kind, layer, self.config.n_heads)
@@ -258,11 +249,6 @@ class AttentionTrace:
         found = self.layer(kind, layer, head).map(ALL_HEADS if head is None else head, window)
         return AttentionMap(*(None if part is None else part.numpy() for part in found))
 
-    def scores(self, kind: Kind, layer: int, head: int | None = None) -> Array:
-        """Scaled scores before the mask: (queries, keys) of one head, or (heads, queries, keys) of all."""
-        scores: Array = self.map(kind, layer, head).scores
-        return scores
-
     def weights(self, kind: Kind, layer: int, head: int | None = None, window: Window | None = None) -> Array:
         """Weights: (queries, keys) of one head, or (heads, queries, keys) of all.
 
@@ -271,14 +257,6 @@ class AttentionTrace:
         weights: Array = self.map(kind, layer, head, window).weights
         return weights
 
-    def mask(
-        self, kind: Kind, layer: int, head: int | None = None, window: Window | None = None
-    ) -> BoolArray:
-        """True = may attend: (queries, keys) of one head, or the same for all, (heads, queries, keys)."""
-        record = self.layer(kind, layer, head)
-        mask = record.mask(window).numpy()
-        return mask if head is not None else np.broadcast_to(mask, (record.shape[0], *mask.shape))
-
     def labels(self, kind: Kind) -> HeadLabels | None:
         """The tokens along the maps of a kind, as they were read and written; None if they are not known."""
         if not self.tokens:
@@ -286,11 +264,6 @@ class AttentionTrace:
         site = self.config.sites[AttentionKind(kind)]
         written = self.tokens["written"].pieces if site.query_side == "decoder" else None
         return HeadLabels(self.tokens[site.query_side].pieces, written, self.tokens[site.key_side].pieces)
-
-    @property
-    def interventions(self) -> tuple[Intervention, ...]:
-        """The changes in this run."""
-        return tuple(change.value for change in self.changes)
 
     @property
     def places(self) -> tuple[Place, ...]:

@@ -2,10 +2,10 @@
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar, Unpack
+from typing import Any, NamedTuple, Self, TypeVar, Unpack
 
 import numpy as np
 import torch
@@ -41,23 +41,21 @@ class InputError(ValueError):
     """A text that cannot be translated; the message says why in one sentence."""
 
 
-@dataclass(frozen=True)
-class TranslatedText:
+class TranslatedText(NamedTuple):
     """A text of several sentences, each a run."""
 
     runs: tuple[Translation, ...]
+    text: str  # the translations in one line
+    # sentences for the reader, each after the number of its sentence if there are several
+    notes: tuple[str, ...]
 
-    @property
-    def text(self) -> str:
-        """The translations in one line."""
-        return joined([run.text for run in self.runs])
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Sentences for the reader, each after the number of its sentence if there are several."""
-        several = len(self.runs) > 1
-        numbered = ((i, note) for i, run in enumerate(self.runs, start=1) for note in run.notes)
-        return tuple(f"Sentence {i}: {note}" if several else note for i, note in numbered)
+    @classmethod
+    def of(cls, runs: Iterable[Translation]) -> Self:
+        """The text of some runs."""
+        runs = tuple(runs)
+        numbered = ((f"Sentence {i}: ", note) for i, run in enumerate(runs, start=1) for note in run.notes)
+        notes = tuple(place * (len(runs) > 1) + note for place, note in numbered)
+        return cls(runs, joined(run.text for run in runs), notes)
 
 
 class Translator:
@@ -127,7 +125,7 @@ class Translator:
         named = bool(languages) and not {*languages}.isdisjoint(self.pieces(cut.ids[:1], "source"))
         tokens, most = len(cut.ids) - named + 1, min(MAX_SOURCE_TOKENS, self.config.max_positions)
         what = "translation" if side == "target" and not self.continues else "text"
-        unpaired = bool(languages) and self.config.names_pair and cut.start is None
+        unpaired = bool(languages) and self.config.language_pair and cut.start is None
         several = f"{len(languages)} languages; begin the text"
         refusals = {
             f"This model knows {several} with the one that it is in and the one that you want, such as "
@@ -242,17 +240,16 @@ class Translator:
 
     def translate_text(self, text: str, **options: Unpack[Options]) -> TranslatedText:
         """Translates a text sentence by sentence; options and errors as in ``translate``."""
-        return TranslatedText(tuple(self.translate(part, **options) for part in self.sentences(text)))
+        return TranslatedText.of(self.translate(part, **options) for part in self.sentences(text))
 
     def sentences(self, text: str) -> tuple[str, ...]:
         """The sentences of a text, each after the language or the prompt that the text begins with.
 
         A text for a model that does not translate is one, and so is an empty text.
         """
-        prompts: tuple[str, ...] = getattr(self.config, "prompt_texts", ())
-        if getattr(self.config, "task", "translate") != "translate":
+        if self.config.task != "translate":
             return (text,)
-        says = next(filter(text.startswith, prompts), "")
+        says = next(filter(text.startswith, self.config.prompt_texts), "")
         while piece := next(filter(text[len(says) :].lstrip().startswith, self.config.language_pieces), ""):
             says = text[: text.index(piece, len(says)) + len(piece)]
         return sentences(text, says) or (text,)

@@ -113,12 +113,12 @@ def sink(
         token, others = names[place], np.arange(len(names)) != place
         if not others.any():
             continue
-        own, mask = recorded(run).weights(kind, layer)[head], recorded(run).mask(kind, layer, head)
+        own, mask = recorded(run).weights(kind, layer)[head], run.mask(kind, layer, head)
         weights += own[mask.sum(-1) > 1, place].tolist()
         if site.own_keys:  # the stream before any norm of the sub-layer
             stream = run.stream(site.sublayer(layer)).before
         else:
-            stream = run.stream(run.config.stacks[site.key_side].ends()[-1]).stream
+            stream = run.stream(run.config.stacks[site.key_side].passed()[-1]).stream
         written = Heads(translator.model, run, kind, layer).values()[head]
         for ratios, vectors in ((values, written), (lengths, stream)):
             norms = vectors.norm(dim=-1).numpy()

@@ -126,7 +126,7 @@ def test_a_cell_is_measured_in_every_way(traced):
     own = lenses.carried(model.model, translation, "cross", 1, 2)
     ways = ("hidden", "zeroed", "mean")
     expected = [
-        translation.attention.scores("cross", 1, 2)[row, key],
+        translation.attention.map("cross", 1, 2).scores[row, key],
         translation.weights("cross", 1, 2)[row, key],
         *(own.values[key], own.norms[row, key], own.bias, own.norms[row, key] / own.norms[row].sum()),
         *(lenses.effect(*traced, "cross", 1, 2, way, rows=[row])[row, key] for way in ways),

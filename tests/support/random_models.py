@@ -19,7 +19,7 @@ SIZES = {**WIDTHS, "n_encoder_layers": 2, "n_decoder_layers": 3}
 
 def random_config(**changes: object) -> TransformerConfig:
     """A small config; any field can be given."""
-    return TransformerConfig.from_dict({**SIZES, **changes})
+    return TransformerConfig(**{**SIZES, **changes})
 
 
 def random_model(seed: int = 0, scale: float = 0.3, **changes: object) -> Transformer:
@@ -46,14 +46,14 @@ def random_ids(batch: int, length: int, seed: int = 0, vocab_size: int = 40) -> 
 
 def random_language_model(seed: int = 0, scale: float = 0.3, **changes: object) -> LanguageModel:
     """A language model in ``eval()`` whose every parameter is random; as ``random_model``."""
-    config = LanguageModelConfig.from_dict({**WIDTHS, "n_layers": 2, **changes})
+    config = LanguageModelConfig(**{**WIDTHS, "n_layers": 2, **changes})
     return randomised(LanguageModel(config), seed, scale)
 
 
 def random_recurrent(score: str, seed: int = 0, scale: float = 0.3, **changes: object) -> Recurrent:
     """A recurrent model in ``eval()`` whose every parameter is random; as ``random_model``."""
     sizes = {"vocab_size": 40, "d_model": 32, "reach": 2, **changes}
-    return randomised(Recurrent(RecurrentConfig.from_dict({**sizes, "score": score})), seed, scale)
+    return randomised(Recurrent(RecurrentConfig(**sizes, score=score)), seed, scale)
 
 
 def randomised(model: Model, seed: int = 0, scale: float = 0.3) -> Model:

@@ -12,7 +12,7 @@ from transformer.beam import SearchTree
 from transformer.commands.lines import AT_ONCE, Answer, answer_lines, line_text, name_bad, warn_unread
 from transformer.commands.models import BeamOptions, Json, TranslatorOptions
 from transformer.commands.program import OutputFile
-from transformer.requests import LEFT_OUT, leaves_out
+from transformer.requests import LEFT_OUT, unread_limit
 from transformer.text.kinds import at_least
 from transformer.text.pairs import DataError, read_lines
 from transformer.text.sentences import joined
@@ -60,7 +60,7 @@ def translate(
         best: list[Json] = []
         parts = () if not text.strip() else (text,) if n_best or no_split else translator.sentences(text)
         search = partial(translator.translate, beam_size=beam.beam_size, capture=False, tree=bool(n_best))
-        whole = TranslatedText(tuple(map(search, parts)))
+        whole = TranslatedText.of(map(search, parts))
         values: Json = {
             "text": whole.runs[0].text if len(parts) == 1 else whole.text,
             "source_tokens": [token for run in whole.runs for token in run.source_tokens],
@@ -117,7 +117,7 @@ def _translate_file(translator: Translator, file: Path, output: Path, beam_size:
             written[place] = joined(translations)
             counts = [len(translator.tokenizer.target.encode(each)) for each in translations]
             lengths = zip([len(translator.ids(each)) for each in parts], counts, strict=True)
-            if any(leaves_out(*each, lambda _: 0.0) for each in lengths):  # all that a batch knows
+            if any(unread_limit(*each) == 0.0 for each in lengths):  # all that a batch knows
                 missing[LEFT_OUT] += 1
         lines = [f"{text}\t{written.get(i, '')}\n" for i, text in enumerate(part)]
         with output.open("a", encoding="utf-8", errors="surrogateescape") as opened:

@@ -89,7 +89,7 @@ def save_trace(translation: Translation, target: File, model: Network | None = N
         raise NotCapturedError("Attention was not recorded; translate with capture=True.")
     if trace.functions:
         raise TraceFileError(HOOKED)
-    stream, recorded = any(each.part == "stream" for each in trace.interventions), trace.tensors.items()
+    stream, recorded = any(each.value.part == "stream" for each in trace.changes), trace.tensors.items()
     plain = {name: name.removesuffix(".own").rpartition(".")[2] for name in trace.tensors}
     tensors = {name: each for name, each in recorded if stream or plain[name] not in STREAM}
     for i, change in enumerate(trace.changes):
@@ -216,7 +216,7 @@ def _shapes(run: Translation) -> dict[str, tuple[int | None, ...]]:
         of |= dict.fromkeys(("key", "value"), (heads, keys, width))
         of |= {"padding": (keys,), "value_norms": (heads, keys)}
         of |= {"vector": (heads, width)} if site.score == "additive" else {}
-        of |= {"centres": (queries,)} if getattr(config, "score", "") == "local" else {}
+        of |= {"centres": (queries,)} if config.score == "local" else {}
         of |= {"bias": ()} if site.own_keys and adds == "scores" and site.query_side not in bare else {}
         paths = (site.sublayer(layer).path for layer in range(site.n_layers))
         shapes |= {f"{path}.{part}": shape for path in paths for part, shape in of.items()}

@@ -1,10 +1,10 @@
 """A run without its arrays: tokens, steps and provenance as JSON values, checked on reading."""
 
-import math
 import re
+import sys
 import unicodedata
 from collections.abc import Callable, Sequence
-from dataclasses import astuple, replace
+from dataclasses import asdict, astuple, replace
 from functools import partial
 from typing import Any
 
@@ -12,6 +12,8 @@ from transformer.config import config_from
 from transformer.interventions import DropSource, EditSource, InterventionError, from_json, to_json
 from transformer.interventions.request import RunShape, check
 from transformer.run import Alternative, DecodeStep, Translation
+from transformer.text import kinds
+from transformer.text.kinds import Kind
 from transformer.text.words import BOS, EOS, NO_PIECE, PAD, UNK, is_language, raw
 
 MOST_TOKENS = 4_096
@@ -25,14 +27,16 @@ class TraceFileError(ValueError):
     """A file cannot be opened; the message says what is wrong with the file."""
 
 
-def _expect(fits: bool, what: str) -> None:
-    if not fits:
-        raise TraceFileError(f"The file holds something else where {what} belongs.")
+def _value(kind: Kind, value: Any) -> Any:
+    """The value; TraceFileError if it is of another kind."""
+    if not kind.holds(value):
+        raise TraceFileError(f"The file holds something else where {kind.said} belongs.")
+    return value
 
 
 def _text(longest: int, value: Any, pattern: str = r"(?s:.*)", wrong: str = "") -> str:
     """A text that UTF-8 can hold; TraceFileError with the sentence ``wrong`` if it has another form."""
-    _expect(isinstance(value, str) and len(value) <= longest, "a text")
+    _value(Kind("a text", lambda text: isinstance(text, str) and len(text) <= longest), value)
     value.encode("utf-8")
     if not re.fullmatch(pattern, value):
         raise TraceFileError(wrong)
@@ -40,25 +44,14 @@ def _text(longest: int, value: Any, pattern: str = r"(?s:.*)", wrong: str = "") 
 
 
 def _list(item: Reader, most: int, values: Any) -> tuple[Any, ...]:
-    _expect(isinstance(values, list) and len(values) <= most, f"a list of at most {most:,}")
-    return tuple(map(item, values))
+    kind = Kind(f"a list of at most {most:,}", lambda many: isinstance(many, list) and len(many) <= most)
+    return tuple(map(item, _value(kind, values)))
 
 
-def number(value: Any) -> float:
-    """A finite number."""
-    _expect(type(value) in (int, float) and math.isfinite(value), "a finite number")
-    return float(value)
-
-
-def _whole(value: Any) -> int:
-    _expect(type(value) is int and 0 <= value < 2**31, "a whole number")
-    return int(value)
-
-
-def _log_prob(value: Any) -> float:
-    if number(value) > 1e-3:
-        raise TraceFileError("The file holds a log-probability above 0.")
-    return float(value)
+number = partial(_value, kinds.number(-sys.float_info.max, sys.float_info.max))
+"""A finite number."""
+_whole = partial(_value, kinds.whole(0, most=2**31 - 1))
+_log_prob = partial(_value, kinds.number(-sys.float_info.max, 1e-3))
 
 
 def _alternative(values: Any) -> Alternative:
@@ -101,7 +94,7 @@ _RUN: dict[str, Reader] = {
 def run_to_dict(run: Translation) -> dict[str, Any]:
     """Everything about a run except its arrays, as JSON values."""
     values = {name: getattr(run, name) for name in _RUN}
-    values |= {"config": run.config.to_dict(), "interventions": to_json(run.interventions), "steps": []}
+    values |= {"config": asdict(run.config), "interventions": to_json(run.interventions), "steps": []}
     for step in run.steps:
         excluded = [place for place, each in enumerate(step.alternatives) if each.excluded]
         known = vars(step) | {"alternatives": [astuple(each)[:3] for each in step.alternatives]}

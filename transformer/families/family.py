@@ -105,7 +105,7 @@ def built(ours: Json, path: Path) -> TransformerConfig:
     if ours.get("decoder_d_ff") == ours["d_ff"]:
         ours = ours | {"decoder_d_ff": None}
     try:
-        config = TransformerConfig.from_dict(ours)
+        config = TransformerConfig(**ours)
     except (TypeError, ValueError) as error:
         raise CheckpointError(f"{path} describes no usable model: {error}") from error
     check_parameters(path, config)

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 FAMILIES: tuple[Family, ...] = (MARIAN, T5, M2M100, MBART, BART)
 """Whatever is of none of them is taken for a model that this package has written."""
+KNOWN = listed(family.name for family in FAMILIES)
+"""What the families are called: "A, B and C"."""
 WELCOME = CARD_FILE, HEADS_FILE
 _BESIDE = "vocab.json", "target_vocab.json", pieces.SETTINGS_FILE, pieces.ADDED_FILE, GENERATION_FILE
 """Files that a published model may have besides."""
@@ -67,11 +69,6 @@ def load(path: Path) -> Checkpoint:
     from transformer.families.weights import open_model
 
     return open_model(family, path)
-
-
-def known_names() -> str:
-    """What the families of the Hub are called: "A, B and C"."""
-    return listed(family.name for family in FAMILIES)
 
 
 def needed_files(names: Collection[str]) -> tuple[list[str], list[str]]:

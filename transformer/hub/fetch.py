@@ -10,7 +10,7 @@ import errno
 import re
 import shutil
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -117,16 +117,12 @@ def fetch(offer: Offer, progress: Progress | None = None, hub: Hub | None = None
     if nbytes > (free := shutil.disk_usage(hub.cache).free):
         room = f"only {size(free)} is free in {hub.cache}"
         raise HubError(f"{offer.name} needs {size(nbytes)} on the disk, but {room}.")
-    done = 0
-
-    def count(nbytes: int) -> None:
-        if progress is not None:
-            progress(done + nbytes, offer.nbytes)
-
+    done, progress = 0, progress or (lambda done, total: None)
     for file in offer.files:
+        count = lambda nbytes, before=done: progress(before + nbytes, offer.nbytes)  # noqa: E731
         _download(offer.name, offer.commit, file, hub, count)
         done += file.size
-        count(0)
+        progress(done, offer.nbytes)
     if offer.revision != offer.commit:
         reference = folder / "refs" / offer.revision
         reference.parent.mkdir(parents=True, exist_ok=True)
@@ -134,17 +130,15 @@ def fetch(offer: Offer, progress: Progress | None = None, hub: Hub | None = None
     return Snapshot(offer.name, offer.commit, directory)
 
 
-class _Meter(AbstractContextManager["_Meter"]):
+class _Meter(nullcontext["_Meter"]):
     """Stands in for huggingface_hub's progress bar: counts bytes, and stops a file that is too large."""
 
     def __init__(self, name: str, file: RemoteFile, count: Callable[[int], None]) -> None:
+        super().__init__(self)
         self._name, self._file, self._count, self._nbytes = name, file, count, 0
 
     def __call__(self, **options: Any) -> _Meter:
         return self
-
-    def __exit__(self, *error: object) -> None:
-        pass
 
     def update(self, nbytes: float | None = 1) -> None:
         """Counts bytes that arrived; fewer than 0 if they are sent again."""

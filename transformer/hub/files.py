@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from transformer.config import ModelConfig
-from transformer.families.registry import config_in, known_names, needed_files
+from transformer.families.registry import KNOWN, config_in, needed_files
 from transformer.hub.settings import Hub, HubError
-from transformer.storage.description import CONFIG_FILE, parameter_count
+from transformer.storage.description import CONFIG_FILE
 from transformer.storage.files import PYTORCH, SAFETENSORS, CheckpointError
 
 _HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
@@ -47,11 +47,6 @@ class Offer:
         """Total size of the files in bytes."""
         return sum(file.size for file in self.files)
 
-    @property
-    def loaded_nbytes(self) -> int:
-        """Bytes of the model's weights in float32."""
-        return 4 * parameter_count(self.config)
-
 
 @dataclass(frozen=True)
 class Snapshot:
@@ -79,7 +74,7 @@ def needed(names: Collection[str], model: str) -> list[str]:
     missing = sorted({*others, *weights} - set(names))
     if missing or not weights:
         lacking = " and no ".join(missing[:3]) or f"{SAFETENSORS} or {PYTORCH}"
-        opens = f"this package opens only {known_names()} models and its own"
+        opens = f"this package opens only {KNOWN} models and its own"
         raise HubError(f"{model} has no {lacking}; {opens}.")
     return [*others, *weights]
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -104,8 +104,8 @@ def save_checkpoint(
     directory = Path(path)
     tensors = stored(state)
     directory.mkdir(parents=True, exist_ok=True)
-    write_json(directory / CONFIG_FILE, config.to_dict())
-    write_atomically(directory / TOKENIZER_FILE, tokenizer.to_bytes())
+    write_json(directory / CONFIG_FILE, asdict(config))
+    write_atomically(directory / TOKENIZER_FILE, tokenizer.serialized)
     if card:
         write_atomically(directory / CARD_FILE, card.encode())
     if heads is not None:

@@ -115,18 +115,20 @@ def _declared_fields(owner: Any) -> dict[str, Declared]:
     return {each.name: declared(hints[each.name]) for each in fields(owner)}
 
 
-def check_fields(of: Any) -> None:
-    """ValueError if a field of a dataclass holds a value of another kind than it declares."""
-    owner: Any = type(of)
-    for name, each in _declared_fields(owner).items():
-        value = getattr(of, name)
-        if not isinstance(value, int | float) and isinstance(
-            value, Real
-        ):  # NumPy's, which JSON does not know
-            value = int(value) if isinstance(value, Integral) else float(value)
-        object.__setattr__(of, name, value)
-        if each.many:
-            _TYPES[tuple].check(name, value)
-        for part in value if each.many else () if value is None and each.optional else (value,):
-            for kind in each.kinds:
-                kind.check(name, part)
+class Checked:
+    """Base of a dataclass; ValueError if a field holds a value of another kind than it declares."""
+
+    def __post_init__(self) -> None:
+        owner: Any = type(self)
+        for name, each in _declared_fields(owner).items():
+            value = getattr(self, name)
+            if not isinstance(value, int | float) and isinstance(
+                value, Real
+            ):  # NumPy's, which JSON does not know
+                value = int(value) if isinstance(value, Integral) else float(value)
+            object.__setattr__(self, name, value)
+            if each.many:
+                _TYPES[tuple].check(name, value)
+            for part in value if each.many else () if value is None and each.optional else (value,):
+                for kind in each.kinds:
+                    kind.check(name, part)

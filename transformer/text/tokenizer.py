@@ -148,10 +148,6 @@ class Vocabulary:
         self._before = tuple(before)
         self._before_ids = tuple(source.ids[piece] for piece in before)
 
-    def read(self, text: str) -> str:
-        """A source text as the model reads it, with plain characters for typographic ones without a piece."""
-        return typed.read(text, self.source.lacks).text
-
     def cut(self, text: str) -> TokenizedText:
         """Reads a source text as it was typed, and splits it; without the end token.
 
@@ -167,18 +163,6 @@ class Vocabulary:
         words = (-1,) * len(self._before) + words
         return replace(cut, ids=self._before_ids + ids, pieces=self._before + pieces, words=words)
 
-    def encode(self, text: str) -> list[int]:
-        """The ids of a source text that has been read, without the end token."""
-        return [*self._before_ids, *self.source.encode(text)]
-
-    def decode(self, ids: Iterable[int]) -> str:
-        """The text of target ids; special ids are left out."""
-        return self.target.decode(ids)
-
-    def pieces(self, ids: Iterable[int]) -> tuple[str, ...]:
-        """The pieces of target ids, with ``▁`` kept."""
-        return self.target.named(ids)
-
 
 class Tokenizer(Vocabulary):
     """The vocabulary of a sentencepiece model, shared by source and target.
@@ -189,7 +173,7 @@ class Tokenizer(Vocabulary):
 
     def __init__(self, serialized: bytes) -> None:
         """Reads the bytes of a model; TokenizerError if they are none, or it has no `</s>` or no `<unk>`."""
-        self._serialized = serialized
+        self.serialized = serialized  # as a file holds it
         self._pieces = _OwnPieces(serialized)
         self.special = self._pieces.special  # ids of the special pieces
         super().__init__(self._pieces, self._pieces)
@@ -242,13 +226,9 @@ class Tokenizer(Vocabulary):
         except OSError as error:
             raise TokenizerError(f"The tokenizer file {path} cannot be read: {error.strerror}.") from error
 
-    def to_bytes(self) -> bytes:
-        """The bytes of the sentencepiece model, as a file holds them."""
-        return self._serialized
-
     def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of many texts at once, each of them read."""
-        read = list(map(self.read, texts))
+        read = [typed.read(text, self.source.lacks).text for text in texts]
         return [list(ids) for ids in self._pieces.processor.EncodeAsIds(read)] if read else []
 
 
@@ -267,9 +247,6 @@ class _OwnPieces(Pieces):
         read = self.processor.EncodeAsOffsetMapping(text)
         for number, piece, (begin, end) in zip(read["ids"], read["pieces"], read["offsets"], strict=True):
             yield number, piece, begin, end
-
-    def encode(self, text: str) -> list[int]:
-        return list(self.processor.EncodeAsIds(text))
 
     def decode(self, ids: Iterable[int]) -> str:
         return str(self.processor.DecodeIds([int(i) for i in ids if int(i) not in self.special[:3]]))

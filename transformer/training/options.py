@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from transformer.text.kinds import PART, above, check_fields, whole
+from transformer.text.kinds import PART, Checked, above, whole
 
 Schedule = Literal["linear", "constant", "inverse_sqrt"]
 Precision = Literal["auto", "float32", "bfloat16"]
@@ -12,7 +12,7 @@ _Part = Annotated[float, PART]
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainingOptions:
+class TrainingOptions(Checked):
     """Settings of a training run, each with what the command line says of it."""
 
     steps: Annotated[_Count, "total number of optimiser steps"] = 10_000
@@ -49,9 +49,6 @@ class TrainingOptions:
     # Weights, sums and optimiser stay in float32, and "auto" is "float32". On a GPU, and on a CPU with 16-bit
     # units, "bfloat16" can be twice as fast.
     precision: Annotated[Precision, "type of matrix products: auto, float32 or bfloat16"] = "auto"
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
 
 def learning_rate(options: TrainingOptions, step: int, d_model: int) -> float:

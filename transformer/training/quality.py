@@ -57,7 +57,7 @@ class GreedyBleu:
                 with torch.inference_mode():
                     done = finish(decode(DecodingState(model, source), limits))
                 for row, hypothesis in zip(rows, done, strict=True):
-                    outputs[row] = self._tokenizer.decode(hypothesis.token_ids)
+                    outputs[row] = self._tokenizer.target.decode(hypothesis.token_ids)
         except OverflowedError:
             return {}
         finally:

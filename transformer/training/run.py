@@ -11,7 +11,7 @@ import sys
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -86,12 +86,12 @@ class RunDirectory:
         notes = {
             "step": str(self.trainer.step),
             "options": json.dumps(vars(self.trainer.options)),
-            "config": json.dumps(self.trainer.model.config.to_dict()),
+            "config": json.dumps(asdict(self.trainer.model.config)),
             "data": self.fingerprint,
             "averaged": json.dumps(self.exported.averaged),
             "card": self.exported.card,
         }
-        pieces = torch.frombuffer(bytearray(self.exported.tokenizer.to_bytes()), dtype=torch.uint8)
+        pieces = torch.frombuffer(bytearray(self.exported.tokenizer.serialized), dtype=torch.uint8)
         tensors = self.trainer.state_tensors() | {TOKENIZER: pieces}
         if self.trainer.workers.first:
             write_atomically(self.path / STATE_FILE, serialize_tensors(tensors, notes))
@@ -104,7 +104,7 @@ class RunDirectory:
         """
         with _opened(self.path) as file:
             notes, path = file.metadata() or {}, self.path / STATE_FILE
-            saved, current = json.loads(notes["config"]), self.trainer.model.config.to_dict()
+            saved, current = json.loads(notes["config"]), asdict(self.trainer.model.config)
             if any(saved.get(name) != value for name, value in current.items() if name != "trained_length"):
                 raise CheckpointError(
                     f"{path} belongs to a model of a different shape; resume with the options of that run."

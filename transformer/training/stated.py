@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import fields
+from typing import NamedTuple
 
 from transformer.training.options import TrainingOptions
 from transformer.training.presets import PRESETS, preset_name
@@ -12,32 +13,29 @@ _COMMAND = re.compile(r"\btransformer\s+train\b")
 _FLAG = re.compile(r"--([a-z][a-z-]*)[ =]+(?!--)([^\s\"'\\]+)")
 
 
-def stated_options(card: str) -> TrainingOptions | None:
-    """The options of the training commands in a card's code, of each flag the last value; or None."""
-    if (flags := _flags(card)) is None:
-        return None
-    preset = PRESETS.get(preset_name(flags.get("preset"), flags.get("toy")))
+class Stated(NamedTuple):
+    """What the training commands in a card's blocks of code say; None for nothing usable."""
+
+    options: TrainingOptions | None = None
+    toy: tuple[str, int] | None = None  # the toy task, and the most letters of a sequence
+
+
+def stated(card: str) -> Stated:
+    """What a card states; of each flag the last value counts."""
+    code = [block for block in _CODE.findall(card) if _COMMAND.search(block)]
+    if not code:
+        return Stated()
+    flags: dict[str, str] = dict(_FLAG.findall("\n".join(code)))
+    name, length = flags.get("toy", ""), flags.get("toy-length", str(LENGTH))
+    known = name in TOYS and length.isdecimal() and LENGTHS[0] <= int(length) <= LENGTHS[1]
+    toy = (name, int(length)) if known else None
+    preset = PRESETS.get(preset_name(flags.get("preset"), name))
     options = dict(preset.options) if preset else {}
     try:
         for each in fields(TrainingOptions):
             kind: type = type(each.default)
             if text := flags.get(each.name.replace("_", "-")):
                 options[each.name] = kind(text)
-        return TrainingOptions(**options)
+        return Stated(TrainingOptions(**options), toy)
     except ValueError:
-        return None
-
-
-def stated_task(card: str) -> tuple[str, int] | None:
-    """The toy task that a card's training command names, and the most letters of a sequence, or None."""
-    flags = _flags(card) or {}
-    length = flags.get("toy-length", str(LENGTH))
-    if flags.get("toy") not in TOYS or not length.isdecimal() or not LENGTHS[0] <= int(length) <= LENGTHS[1]:
-        return None
-    return flags["toy"], int(length)
-
-
-def _flags(card: str) -> dict[str, str] | None:
-    """The flags of the training commands in a card's blocks of code; None if there is no such command."""
-    code = [block for block in _CODE.findall(card) if _COMMAND.search(block)]
-    return dict(_FLAG.findall("\n".join(code))) if code else None
+        return Stated(None, toy)

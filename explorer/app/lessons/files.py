@@ -16,7 +16,7 @@ from explorer.app.lessons.questions import Question
 from transformer.config import ModelConfig
 from transformer.storage.files import POINTER
 from transformer.storage.typed import typed
-from transformer.text.kinds import Kind, check_fields, one_of, whole
+from transformer.text.kinds import Checked, Kind, one_of, whole
 from transformer.text.typed import without_surrogates
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -50,7 +50,7 @@ def _text(most: int, empty: bool = False) -> Kind:
 
 
 @dataclass(frozen=True)
-class Step:
+class Step(Checked):
     """One step of a lesson, as its file has it; ValueError if it cannot be shown."""
 
     text: Annotated[str, _text(1_000)]  # what to look at and do, Markdown
@@ -60,7 +60,7 @@ class Step:
     otherwise: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        check_fields(self)
+        super().__post_init__()
         for fact, text in self.otherwise.items():
             one_of(*FACTS).check("otherwise", fact)
             _text(1_000).check(fact, text)
@@ -96,7 +96,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Lesson:
+class Lesson(Checked):
     """A lesson; ValueError if a value is out of bounds."""
 
     name: str  # its name in an address: that of its file, without the number
@@ -109,7 +109,7 @@ class Lesson:
     first_hour: bool = False  # whether it is one of the first hour's
 
     def __post_init__(self) -> None:
-        check_fields(self)
+        super().__post_init__()
         if not 1 <= len(self.steps) <= MOST_STEPS:
             raise ValueError(f"steps must be a list of 1 to {MOST_STEPS} steps.")
 

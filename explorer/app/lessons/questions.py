@@ -15,7 +15,7 @@ from transformer import interventions as do
 from transformer.config import AttentionKind, Head
 from transformer.interventions import Intervention
 from transformer.run import Translation
-from transformer.text.kinds import check_fields, one_of, whole
+from transformer.text.kinds import Checked, one_of, whole
 
 if TYPE_CHECKING:
     from transformer.translator import Translator
@@ -35,7 +35,7 @@ SHORT = "This sentence is too short for the question."
 
 
 @dataclass(frozen=True)
-class Question:
+class Question(Checked):
     """A question as a lesson writes it; it names no token and no number. ValueError if nobody can ask it."""
 
     quantity: Annotated[str, one_of(*QUANTITIES)]
@@ -49,7 +49,7 @@ class Question:
     changes: tuple[Annotated[str, one_of(*CHANGES)], ...] = ()  # of difference: of several, which costs most
 
     def __post_init__(self) -> None:
-        check_fields(self)
+        super().__post_init__()
         if len(self.changes) > MOST:
             raise ValueError(f"changes must be a list of at most {MOST}.")
         if self.quantity == "difference" and not self.changes:

@@ -21,7 +21,7 @@ from transformer.storage.files import CheckpointError
 from transformer.text.pairs import SentencePair
 from transformer.text.sentences import sentences
 from transformer.text.typed import clean
-from transformer.training.stated import stated_task
+from transformer.training.stated import stated
 from transformer.training.toys import toy_data
 
 _USUAL = Path(__file__).resolve().parents[3] / "assets" / "models" / FORMER / EXAMPLES_FILE
@@ -49,7 +49,7 @@ def read(directory: Path | None) -> Samples:
         return Samples(_once(_USUAL), False, None, ())
     file, task = directory / EXAMPLES_FILE, None
     with suppress(OSError):
-        task = stated_task(read_card(directory))
+        task = stated(read_card(directory)).toy
     pairs = () if task is None else toy_data(*task).valid
     try:
         examples = read_examples(file) if file.is_file() else _once(_USUAL)

@@ -153,7 +153,7 @@ class Source(ABC):
     @property
     def names_pair(self) -> bool:
         """Whether the model is told the language of the text, too."""
-        return bool(self.pieces) and self.config.names_pair
+        return bool(self.pieces) and self.config.language_pair
 
     def addressed(self, text: str, language: str | None) -> str:
         """The text for the model: one that names no language, but has to, gets the chosen one in front."""

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Annotated
 
 from explorer.app.server.pairs import LARGEST, read_upload
+from transformer.storage.description import TOKENIZER_FILE
 from transformer.storage.files import write_atomically
-from transformer.text.kinds import check_fields, one_of, whole
+from transformer.text.kinds import Checked, one_of, whole
 from transformer.text.pairs import DataError, ReadBounds, SentencePair, read_pairs
 from transformer.text.tokenizer import Tokenizer, TokenizerError
 from transformer.text.typed import clean
@@ -32,7 +33,7 @@ _WIDE = 64
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class Plan(Checked):
     """A task and sizes.
 
     ValueError if a value is out of bounds; the message says which.
@@ -45,9 +46,6 @@ class Plan:
     heads: Annotated[int, one_of(*HEADS)] = 4  # heads per layer
     layers: Annotated[int, one_of(*LAYERS)] = 2  # layers of the encoder, and of the decoder
     steps: Annotated[int, whole(*STEPS)] = 1_000  # steps of training
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
     def arguments(
         self,
@@ -70,20 +68,22 @@ class Plan:
         data = ["--toy", self.task, "--toy-length", str(self.length)]
         if self.task not in TOYS:
             data = ["--preset", "toy", "--train", TRAIN_FILE, "--valid", VALID_FILE, "--languages", "und,und"]
-            data += ["--vocab-size", str(_VOCABULARY), "--smaller-vocabulary", "--max-length", str(_LONGEST)]
+            data += ["--tokenizer", TOKENIZER_FILE, "--max-length", str(_LONGEST)]
             data += ["--dropout", "0.1", "--label-smoothing", "0.1"]
         return ["train", *data, "--output", output, *options]
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """A visitor's pairs."""
+    """A visitor's pairs, and the vocabulary that spells them."""
 
     train: Sequence[SentencePair]  # to train on
     valid: Sequence[SentencePair]  # held out
+    tokenizer: Tokenizer  # of those to train on
 
     def write(self, folder: Path) -> None:
-        """Writes both parts as files; OSError if the disk is full."""
+        """Writes each as a file, which the command reads; OSError if the disk is full."""
+        write_atomically(folder / TOKENIZER_FILE, self.tokenizer.serialized)
         for name, pairs in ((TRAIN_FILE, self.train), (VALID_FILE, self.valid)):
             text = "".join(f"{pair.source}\t{pair.target}\n" for pair in pairs)
             write_atomically(folder / name, text.encode())
@@ -100,11 +100,11 @@ def own_pairs(name: str, content: bytes) -> Pairs:
     if len(pairs) < FEWEST:
         raise DataError(f"The file has {len(pairs)} different pairs; training needs at least {FEWEST}.")
     every = max(HELD_OUT, -(-len(pairs) // MOST_HELD_OUT))
-    parts = Pairs([pair for i, pair in enumerate(pairs) if i % every], pairs[::every])
+    train, valid = [pair for i, pair in enumerate(pairs) if i % every], pairs[::every]
     try:
-        texts = [text for pair in parts.train for text in (pair.source, pair.target)]
+        texts = (text for pair in train for text in (pair.source, pair.target))
         tokenizer = Tokenizer.train(texts, _VOCABULARY, at_most=True)
-        for part in (parts.train, parts.valid):
+        for part in (train, valid):
             encode_pairs(part, tokenizer).up_to(_LONGEST)  # as the command does
     except TokenizerError as error:
         raise DataError(f"The pairs have more signs than {_VOCABULARY:,} pieces can spell.") from error
@@ -113,7 +113,7 @@ def own_pairs(name: str, content: bytes) -> Pairs:
             f"No pair that is learned, or none that is held out, has sides of fewer than {_LONGEST} "
             "tokens; a model that is trained here reads no longer ones."
         ) from error
-    return parts
+    return Pairs(train, valid, tokenizer)
 
 
 @cache

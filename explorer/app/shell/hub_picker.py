@@ -9,9 +9,10 @@ from explorer.app.address import session
 from explorer.app.controls import part, plain, refusal
 from explorer.app.server import hub_models, memory
 from explorer.app.server.hub_models import HubQuestion
-from transformer.families.registry import known_names
+from transformer.families.registry import KNOWN
 from transformer.hub.files import Offer, size
 from transformer.hub.settings import Hub
+from transformer.storage.description import parameter_count
 
 _EVERY = 0.5
 """Seconds between two updates of a download's progress."""
@@ -75,7 +76,7 @@ def _form(question: HubQuestion) -> None:
         question.name,
         placeholder="Helsinki-NLP/opus-mt-en-fr",
         disabled=blocked,
-        help=f"Any model of {known_names()}, or one trained with this package.",
+        help=f"Any model of {KNOWN}, or one trained with this package.",
         **session.control(
             "hub.grey" if blocked else "hub", question.name, _ask
         ),  # a disabled field loses its text
@@ -114,15 +115,16 @@ def _suggest() -> None:
 
 def _offer(question: HubQuestion, offer: Offer) -> None:
     free, config = memory.available(), offer.config
+    needs = 4 * parameter_count(config)  # bytes, in float32
     layers = " + ".join(str(stack.n_layers) for stack in config.stacks.values())
     st.markdown(
         f"**{plain(offer.name)}**, {layers} layers of "
         f"{config.n_heads} heads: {size(offer.nbytes)} to download, "
-        f"{size(offer.loaded_nbytes)} of memory needed, {size(free)} free."
+        f"{size(needs)} of memory needed, {size(free)} free."
     )
     if offer.present_name != offer.name:
         st.caption(f"This model is now called {plain(offer.present_name)}.")
-    fits = offer.loaded_nbytes <= free
+    fits = needs <= free
     if not fits:
         st.caption("This model needs more memory than is free here.")
     st.button("Download it", type="primary", disabled=not fits, on_click=question.fetch, key="hub.fetch")

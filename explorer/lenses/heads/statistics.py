@@ -107,7 +107,7 @@ class HeadsOfKind(NamedTuple):
         trace, site, lengths = run.trace, run.config.sites[kind], None
         records = trace.layers[kind]
         weights = np.stack([trace.weights(kind, layer) for layer in range(len(records))])
-        mask = np.stack([trace.mask(kind, layer, 0) for layer in range(len(records))])
+        mask = np.stack([each.mask().numpy() for each in records])
         words = FUNCTION_WORDS[site.key_side]
         known = _row_statistics(weights, mask, run.labels(kind).keys, site.own_keys, words)
         if projections is not None:

@@ -145,7 +145,7 @@ def look_inside(
 
 def memory(model: Network, translation: Translation) -> Tensor:
     """(source, d_model) float32 encoder output that cross-attention reads; NotCapturedError if unrecorded."""
-    last = translation.stream(model.config.stacks["encoder"].ends()[-1]).stream
+    last = translation.stream(model.config.stacks["encoder"].passed()[-1]).stream
     return leaving(model, "encoder", last).float().cpu()
 
 
@@ -175,10 +175,11 @@ def score_terms(trace: AttentionTrace, place: PlacedHead, query: int, key: int) 
     terms = q * k / (math.sqrt(len(q)) if layer.score.name == "scaled_dot" else 1.0)
     if vector is not None:
         terms = vector * np.tanh(q + k)
-    seen = trace.scores(*place)[query][trace.mask(*place)[query]].astype(np.float64)
+    own = trace.map(*place)
+    seen = own.scores[query][own.mask[query]].astype(np.float64)
     log_total, factor, centre = float(np.logaddexp.reduce(seen)), 1.0, None
     if layer.focus is not None:
-        factor = float(layer.focus.factors(layer.shape[2])[query, key])
+        factor = float(layer.focus.cells(layer.shape[2])[1][query, key])
         centre = float(layer.focus.centres[query])
     weight = math.exp((score := float(terms.sum())) - log_total) * factor
     order = np.argsort(-np.abs(terms), kind="stable").tolist()

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -89,7 +89,7 @@ def norm_part(model: Network, translation: Translation, sublayer: Sublayer, posi
 
 def final_norm_part(model: Network, translation: Translation, side: Side, position: int) -> NormPart | None:
     """The LayerNorm at the end of a pre-norm stack; None for post-norm, which has none there."""
-    norm, last = model.stack(side).final_norm, translation.config.stacks[side].ends()[-1]
+    norm, last = model.stack(side).final_norm, translation.config.stacks[side].passed()[-1]
     if not isinstance(norm, StreamNorm):
         return None
     stream = translation.stream(last).stream[position]
@@ -113,7 +113,8 @@ def feed_forward_part(
 ) -> FeedForwardPart:
     """The feed-forward network of a layer (from 0) at a token, unit by unit."""
     trace = translation.stream(Sublayer(side, layer, "feed_forward"))
-    network, read = model.layer(side, layer).feed_forward, trace.read[position]
+    network: Any = model.stack(side).layers[layer].feed_forward
+    read = trace.read[position]
     matrices = [each for each in (network.inner, network.gate) if each is not None]
     with torch.inference_mode():
         values, *gates = (F.linear(read, exact(x.weight).float(), exact(shift(x)).float()) for x in matrices)
@@ -188,7 +189,8 @@ def logit_lens(
 
     A row names ``count`` tokens; the check compares the last one with the decoded distribution.
     """
-    written, ends = translation.steps[step], translation.config.stacks["decoder"].ends()
+    written, stack = translation.steps[step], translation.config.stacks["decoder"]
+    ends = (each for each in stack.passed() if each.name == stack.sublayers[-1])  # of every layer
     entered = translation.trace.embeddings["decoder"].input
     streams = [entered, *(translation.stream(each).stream for each in ends)]
     with torch.inference_mode():

@@ -90,7 +90,7 @@ def _direction(
     if not all(0 <= each < len(weight) for each in ids):
         raise IndexError(f"There is no target token {max(ids)}; there are {len(weight):,}, from 0.")
     stream.needs_step(run, step)
-    last = run.stream(model.config.stacks["decoder"].ends()[-1]).stream[step]
+    last = run.stream(model.config.stacks["decoder"].passed()[-1]).stream[step]
     with torch.inference_mode():
         logits = model.logits(leaving(model, "decoder", last))[ids].double().cpu()
     signs = torch.tensor([1.0, -1.0], dtype=torch.float64)[: len(ids)]

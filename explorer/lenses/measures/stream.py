@@ -131,7 +131,7 @@ def written(model: Network, run: Translation, side: Side) -> tuple[SublayerUpdat
 
 def final_norm(model: Network, run: Translation, side: Side) -> FixedNorm | None:
     """The norm at the end of a pre-norm stack; None with post-norm."""
-    last = run.stream(model.config.stacks[side].ends()[-1]).stream
+    last = run.stream(model.config.stacks[side].passed()[-1]).stream
     return FixedNorm.of(model.stack(side).final_norm, last)
 
 
@@ -311,7 +311,7 @@ def value_zeroing(model: Network, run: Translation, kind: Kind, layer: int) -> A
     for first in range(0, keys, at_once):
         count = min(at_once, keys - first)
         rows, source = (None if each is None else each.expand(count, -1, -1) for each in (entered, read))
-        placed = stack.positions, stack.positions.bias(layer)
+        placed = stack.positions, stack.positions.rules(len(stack.layers))[layer]
         output = stack.layers[layer](rows, mask, *placed, source, AttentionMask(), hooks=hooks)
         found.append(
             1 - torch.cosine_similarity(blocks[-1].stream.double()[None], output.double().cpu(), dim=-1)

@@ -136,8 +136,7 @@ class OffsetEncoding(PositionalEncoding):
 
     def __init__(self, encoding: PositionalEncoding, offset: int) -> None:
         nn.Module.__init__(self)
-        self.max_positions, self.shared = encoding.max_positions - offset, encoding.shared  # type: ignore[misc]
-        self.encoding, self.offset = encoding, offset
+        self.encoding, self.offset, self.max_positions = encoding, offset, encoding.max_positions - offset
 
     def added(self, length: int, first: int = 0) -> Tensor | None:
         return self.encoding.added(length, first + self.offset)
@@ -145,8 +144,8 @@ class OffsetEncoding(PositionalEncoding):
     def rotate(self, x: Tensor, first: int = 0) -> Tensor:
         return self.encoding.rotate(x, first + self.offset)
 
-    def bias(self, layer: int) -> BiasRule | None:
-        return self.encoding.bias(layer)  # which depends on distances alone
+    def rules(self, n_layers: int) -> Sequence[BiasRule | None]:
+        return self.encoding.rules(n_layers)  # which depend on distances alone
 
 
 @torch.inference_mode()
@@ -165,7 +164,7 @@ def encode_moved(translator: Translator, text: str, offset: int) -> AttentionTra
         entered = audit_entered(trace, model, OUTPUT_LIMIT[trace.dtype])
         return replace(audit(trace, places), unmade=(PLACES_UNMADE,)).joined(entered)
 
-    read = TokenTrace(ids, translator.pieces(ids, "source"), translator.tokenizer.read(text), offset)
+    read = TokenTrace(ids, translator.pieces(ids, "source"), translator.cut(text).clean.text, offset)
     trace = trace_of(hooks, model.config, auditor, tokens={"encoder": read})
     assert trace is not None
     return trace
@@ -201,7 +200,7 @@ def swap_words(translator: Translator, text: str, one: int, other: int) -> tuple
     ids = (*translator.ids(text), eos_id)
     order = swapped_order(translator.pieces(ids, "source"), one, other)
     moved = tuple(ids[place] for place in order)
-    changed = translator.tokenizer.decode(moved)
+    changed = translator.tokenizer.target.decode(moved)
     if (*translator.ids(changed), eos_id) != moved:
         raise InputError("These two words are split into other pieces after the exchange; choose others.")
     before, after = (

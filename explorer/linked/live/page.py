@@ -23,7 +23,7 @@ from transformer.storage.description import EXAMPLES_FILE, read_card, read_heade
 from transformer.storage.files import CheckpointError
 from transformer.text import typed, words
 from transformer.text.tokenizer import Tokenizer
-from transformer.training.stated import stated_task
+from transformer.training.stated import stated
 from transformer.training.toys import toy_data
 
 WEIGHTS, PIECES = "model.safetensors", "tokenizer.model"
@@ -119,7 +119,7 @@ def _examples(directory: Path, texts: Sequence[str]) -> dict[str, str]:
     if found:
         return {each.text: each.label for each in found}
     card = read_card(directory)
-    task = stated_task(card) if card else None
+    task = stated(card).toy
     own = [pair.source for pair in toy_data(*task).valid[:REFERENCES]] if task else _USUAL
     return {text: text if len(text) < 24 else f"{text[:22]}…" for text in texts or own}
 

@@ -187,7 +187,7 @@ TABLE: dict[str, Row] = {
         forged={"the mask forgotten": lambda b, k, x: softmax(b.head(k, 0).scores[HEAD])},
     ),
     "scores": Row(
-        lambda b, k, h=HEAD: b.run.attention.scores(k, LAYER, h),
+        lambda b, k, h=HEAD: b.run.attention.map(k, LAYER, h).scores,
         lambda b, k: b.head(k).scores[HEAD],
         (*ORDER, ROWS, SIGN, SCALED, OTHER),
     ),

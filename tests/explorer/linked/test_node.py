@@ -293,7 +293,7 @@ def test_texts_are_read_written_and_joined_as_in_python() -> None:
         ids = [dice.choices(range(most), k=9) for most in (260, tokenizer.vocab_size) for _ in range(100)]
         ids += [list(tokenizer.cut(text).ids) for text in texts]
         cases.append((model, texts, ids))
-        decoded, found = map(tokenizer.decode, ids), (read(tokenizer, text) for text in texts)
+        decoded, found = map(tokenizer.target.decode, ids), (read(tokenizer, text) for text in texts)
         wanted.append({"special": tokenizer.special._asdict(), "read": [*found], "decoded": [*decoded]})
     for name, answer, right in zip(VOCABULARIES, answers(cases), wanted, strict=True):
         assert answer["special"] == right["special"], name

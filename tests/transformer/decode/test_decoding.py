@@ -301,8 +301,8 @@ def test_every_node_has_its_token_share_and_score_and_the_winner_s_path_is_marke
         assert node.score == pytest.approx(node.total / len(before) ** 0.5)
         assert node.ended == (last == EOS or len(before) == 4)
     tree = grow()
-    assert tree.token_ids(tree.winner) == (B, C, EOS)
-    assert [i for i, node in enumerate(tree.nodes) if node.won] == list(tree.path(tree.winner))
+    assert tree.token_ids(tree.hypotheses[0]) == (B, C, EOS)
+    assert [i for i, node in enumerate(tree.nodes) if node.won] == list(tree.path(tree.hypotheses[0]))
     assert [tree.token_ids(i) for i in tree.hypotheses] == [(B, C, EOS), (B, C, A, C), (B, C, A, B)]
     for output, inside in (((A, C, EOS), [A, C, EOS]), ((A, C, C), [A, C]), ((EOS,), [])):
         assert [tree.nodes[i].token_id for i in tree.along(output)] == inside
@@ -311,8 +311,8 @@ def test_every_node_has_its_token_share_and_score_and_the_winner_s_path_is_marke
 def test_hypotheses_still_open_when_the_search_ends_are_displaced():
     tree = grow(limit=20, early_stopping=True)
     displaced = {node.step for node in tree.nodes if node.state == DISPLACED and not node.ended}
-    assert displaced == {tree.steps - 1}
-    last = [node for node in tree.nodes if node.step == tree.steps - 1]
+    assert displaced == {tree.nodes[-1].step}
+    last = [node for node in tree.nodes if node.step == tree.nodes[-1].step]
     assert {node.state for node in last if not node.ended} <= {DISPLACED, OUTRANKED}
 
 
@@ -320,4 +320,4 @@ def test_hypotheses_still_open_when_the_search_ends_are_displaced():
 def test_a_search_that_never_stops_early_waits_for_what_a_longer_output_could_reach(early_stopping, steps):
     """With α = 3, the best open sum is worse at its present length and better at the greatest."""
     tree = grow(limit=20, early_stopping=early_stopping, length_penalty=3.0, beam_size=1)
-    assert tree.steps == steps
+    assert tree.nodes[-1].step + 1 == steps

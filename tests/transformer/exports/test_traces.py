@@ -67,10 +67,10 @@ def check_same(opened: Translation, run: Translation) -> None:
     for name in ("steps", "text", "source_text", "config", "log_probs", "method", "interventions"):
         assert getattr(opened, name) == getattr(run, name), name
     for place in run.attention.places:
+        ours, theirs = (each.attention.map(*place) for each in (opened, run))
         for read in ("weights", "mask", "scores"):
-            ours, theirs = (getattr(each.attention, read)(*place) for each in (opened, run))
-            np.testing.assert_array_equal(ours, theirs)
-        assert (run.attention.map(*place).bias is None) == (opened.attention.map(*place).bias is None)
+            np.testing.assert_array_equal(getattr(ours, read), getattr(theirs, read))
+        assert (theirs.bias is None) == (ours.bias is None)
     for side, entered in run.attention.embeddings.items():
         np.testing.assert_array_equal(opened.trace.embeddings[side].tokens, entered.tokens)
 

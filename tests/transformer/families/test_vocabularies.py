@@ -92,7 +92,7 @@ def check_text(name: str, text: str) -> None:
     assert len(cut.ids) == len(cut.pieces) == len(cut.words), text
     assert [*cut.words] == sorted(cut.words), text
     if not read.lead:
-        assert vocabulary.encode(cut.clean.text) == [*cut.ids], text
+        assert vocabulary.source.encode(cut.clean.text) == [*cut.ids][read.family == "bart" :], text
     if read.family == "bart":  # whose pieces are named by their text, and spell whatever there is
         assert cut.unknown == () or "<unk>" in text
     else:
@@ -103,7 +103,7 @@ def check_text(name: str, text: str) -> None:
     if read.family not in ("m2m", "nllb") or "saved" in name:
         spelled = read.theirs.decode(ids, skip_special_tokens=True).strip()
         target = ids if name != "marian, separate" else []
-        assert vocabulary.decode(target) == spelled * bool(target), text
+        assert vocabulary.target.decode(target) == spelled * bool(target), text
 
 
 @pytest.mark.parametrize("name", VOCABULARIES)
@@ -123,10 +123,10 @@ def test_marian_s_outputs_have_the_pieces_of_their_own_vocabulary():
     read = reader("marian, separate")
     ours, theirs, every = read.ours.tokenizer, read.theirs, [*range(read.ours.config.n_target_pieces)]
     for text in TEXTS:
-        ids = ours.target.encode(clean := ours.read(text))
+        ids = ours.target.encode(clean := ours.cut(text).clean.text)
         assert [*ids, 0] == theirs(text_target=clean).input_ids
-        assert ours.decode(ids) == theirs.decode(ids, skip_special_tokens=True)
-    assert [*ours.pieces(every)] == theirs.convert_ids_to_tokens(every)
+        assert ours.target.decode(ids) == theirs.decode(ids, skip_special_tokens=True)
+    assert [*ours.target.named(every)] == theirs.convert_ids_to_tokens(every)
 
 
 NONE: tuple[str, ...] = ()
@@ -148,7 +148,7 @@ def test_the_languages_of_a_vocabulary_are_pieces_and_no_text(name):
     assert all(map(is_special, languages))
     if languages and name != "marian, languages":  # whose languages the reference spells, too
         ids = [vocabulary.source.ids[languages[0]], *vocabulary.source.encode("the house is")]
-        assert vocabulary.decode([*ids, reader(name).ours.config.eos_id]) == "the house is"
+        assert vocabulary.target.decode([*ids, reader(name).ours.config.eos_id]) == "the house is"
     if name == "nllb":
         assert vocabulary.source.ids["eng_Latn"] == english()
         assert vocabulary.source.ids["<mask>"] == english() - NLLB.index("eng_Latn") + len(NLLB)
@@ -182,8 +182,8 @@ def test_a_mask_takes_the_space_before_it_and_what_no_page_can_send_is_replaced(
 
     assert pieces_by_id({"\ud800": 0, "▁a": 1}, 3, without_surrogates) == ["\ufffd", "▁a", "<unused 2>"]
     ours = reader("marian").ours.tokenizer
-    assert ours.read("a\ud800b  \t") == "a\ufffdb"
-    assert ours.encode(ours.read("\ud83d\ude42")) == ours.encode("🙂")
+    assert ours.cut("a\ud800b  \t").clean.text == "a\ufffdb"
+    assert ours.source.encode(ours.cut("\ud83d\ude42").clean.text) == ours.source.encode("🙂")
 
 
 @pytest.mark.parametrize("family", ["t5", "bart", "mbart", "m2m", "nllb"])
@@ -263,7 +263,7 @@ def test_tokens_added_beside_a_vocabulary_are_cut_and_spelled_as_the_reference_d
         assert number in ids
         assert [*ids, ours.config.eos_id] == expected
         spelled = theirs.decode(expected, skip_special_tokens=True).removeprefix("__en__")
-        assert ours.tokenizer.decode(ids) == spelled.strip()
+        assert ours.tokenizer.target.decode(ids) == spelled.strip()
 
 
 BOTH = "languages; begin the text with the one that it is in"

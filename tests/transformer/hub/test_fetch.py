@@ -16,6 +16,7 @@ from transformer.__main__ import main
 from transformer.hub.fetch import fetch, find, look
 from transformer.hub.files import cached, cached_models
 from transformer.hub.settings import Hub, HubError, UnreachableError, is_name
+from transformer.storage.description import parameter_count
 from transformer.storage.directory import save_checkpoint
 from transformer.storage.files import CheckpointError
 
@@ -138,7 +139,7 @@ def test_an_offer_says_size_and_memory_before_anything_large_is_fetched(server, 
     offer, told = look(NAME), []
     assert offer.nbytes == sum(path.stat().st_size for path in original.iterdir())
     weights = sum(each.numel() for each in load_translator(original).model.parameters())
-    assert offer.loaded_nbytes == pytest.approx(4 * weights, rel=0.1)
+    assert parameter_count(offer.config) == pytest.approx(weights, rel=0.1)
     assert server.asked("GET", "/storage/") == 0
     fetch(offer, lambda done, total: told.append((done, total)))
     assert {total for _, total in told} == {offer.nbytes}

@@ -81,7 +81,7 @@ def test_a_trace_passes_only_with_the_very_change_that_acted(runs, translator, p
     trace, change = runs(name).attention, INSIDE[name]
     for file in (False, True):
         assert not failed(translator, trace, file=file)
-    assert claiming(trace).interventions == ()
+    assert claiming(trace).changes == ()
     assert failed(translator, claiming(trace)), "no change"
     assert failed(translator, claiming(trace, OTHERWISE[name])), "another change"
     narrow = not isinstance(change, do.Patch) or change.part != "stream"
@@ -171,7 +171,7 @@ def test_what_was_left_out_is_proved_for_every_encoding_and_norm(tokenizer, opti
 def test_lifted_cells_are_part_of_the_trace_and_of_its_proof(translator):
     lifted = do.mask("decoder", allow=[(0, 2), (1, 3)])
     run = translator.force(TEXT, tuple(range(40, 46)), interventions=[lifted])
-    mask = run.attention.mask("decoder", 2, 0)
+    mask = run.mask("decoder", 2, 0)
     assert np.argwhere(mask & ~np.tri(6, dtype=bool)).tolist() == [[0, 2], [1, 3]]
     assert mask[np.tri(6, dtype=bool)].all()
     assert not failed(translator, run.attention)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from random_models import random_config
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -112,27 +113,27 @@ def test_a_growing_cache_holds_all_that_was_appended(lengths):
     cache = LayerCache(grows=True)
     parts = [keys_and_values(n, seed=i) for i, n in enumerate(lengths)]
     for part in parts:
-        whole = cache.update(lambda part=part: part)
+        whole = cache.update(*part)
     for place in range(2):
         assert torch.equal(whole[place], torch.cat([part[place] for part in parts], 2))
     assert cache.length == sum(lengths)
     rows, more = torch.tensor([1, 1, 0]), keys_and_values(1, batch=3, seed=999)
     cache.select(rows)  # each goes on from its own past
-    grown = cache.update(lambda: more)
+    grown = cache.update(*more)
     for place in range(2):
         assert torch.equal(grown[place], torch.cat([whole[place][rows], more[place]], 2))
 
 
 @pytest.mark.parametrize("batch", [1, 2])
-def test_a_fixed_cache_computes_once_and_selects_rows(batch):
-    cache, calls, pair = LayerCache(grows=False), [], keys_and_values(4, batch=batch)
-    for _ in range(2):
-        assert all(map(torch.equal, cache.update(lambda: calls.append(1) or pair), pair))
-    assert calls == [1]
+def test_a_fixed_cache_is_filled_once_and_selects_rows(batch):
+    cache, pair = LayerCache(grows=False), keys_and_values(4, batch=batch)
+    assert cache.fixed is None
+    assert all(map(torch.equal, cache.update(*pair), pair))
+    assert all(map(torch.equal, cache.fixed, pair))
     rows = torch.tensor([batch - 1, 0, 0])
     cache.select(rows)
-    assert torch.equal(cache.update(lambda: pair)[1], pair[1][rows])
-    whole = Cache(1)
-    first = whole.cross[0].update(lambda: keys_and_values(4))
+    assert all(torch.equal(now, before[rows]) for now, before in zip(cache.fixed, pair, strict=True))
+    whole = Cache(random_config())
+    first = whole.cross[0].update(*keys_and_values(4))
     whole.select(torch.tensor([1, 0]), same_source=True)  # leaves cross-attention as it is
-    assert all(map(torch.equal, whole.cross[0].update(lambda: keys_and_values(9)), first))
+    assert all(map(torch.equal, whole.cross[0].fixed, first))

@@ -69,7 +69,7 @@ def test_a_later_start_goes_on_in_the_table_to_its_end(kind):
 def test_no_encoding_adds_rotates_and_biases_nothing_and_an_unknown_one_is_refused():
     encoding, x = make_positions(random_config(positions="none")), torch.randn(1, 4, 3, 8)
     assert type(encoding) is PositionalEncoding
-    assert (encoding.added(3), encoding.rotate(x) is x, encoding.bias(0)) == (None, True, None)
+    assert (encoding.added(3), encoding.rotate(x) is x, encoding.rules(2)) == (None, True, [None] * 2)
     with pytest.raises(ValueError, match=r"'circular'.*sinusoidal"):
         make_positions(random_config(positions="circular"))
 
@@ -168,7 +168,7 @@ def test_a_table_of_another_shape_is_refused(rule):
 def test_shaw_has_a_table_for_each_layer_and_head():
     shaw = random_model(positions="shaw").encoder.positions
     assert shaw.vectors.shape == (2, 4, 33, 8)
-    assert torch.equal(shaw.bias(1).table, shaw.vectors[1])
+    assert [rule.table.tolist() for rule in shaw.rules(2)] == shaw.vectors.tolist()
 
 
 @EACH
@@ -199,7 +199,7 @@ def test_inference_runs_the_fused_kernel_only(translator):
     src[1, 5:] = 0
     padding = padding_mask(src, 0)
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
-        memory, cache = model.encode(src, padding), Cache(model.config.n_decoder_layers)
+        memory, cache = model.encode(src, padding), Cache(model.config)
         for part in random_ids(2, 5).split([3, 1, 1], 1):
             model.decode(part, memory, padding, cache=cache)
     calls = {event.key: event.count for event in profile.key_averages()}

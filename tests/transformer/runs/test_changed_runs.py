@@ -105,7 +105,7 @@ def test_changes_of_one_head_act_in_their_order_and_a_division_goes_once(ready):
     lists: list[list[do.Intervention]] = [[], [do.unscaled("cross", 1, 2)]]
     lists.append([*lists[1], do.unscaled("cross", 1)])  # one head by itself, and as one of its layer
     runs = [ready.translate(TEXT, max_length=LENGTH, interventions=changes) for changes in lists]
-    own, once, twice = (run.attention.scores("cross", 1)[2][0] for run in runs)
+    own, once, twice = (run.attention.map("cross", 1).scores[2][0] for run in runs)
     np.testing.assert_allclose(once, own * ready.config.d_head**0.5, rtol=1e-4)
     np.testing.assert_allclose(twice, once, rtol=1e-4)
     assert runs[2].attention.audit().passed
@@ -128,7 +128,7 @@ def test_a_mask_covers_rows_columns_and_named_cells():
 def test_a_cell_that_is_allowed_and_forbidden_is_hidden(ready, kind):
     both = do.mask(kind, allow=[(2, 1)], forbid=[(2, 1)])
     run = ready.force(TEXT, IDS, interventions=[both])
-    assert not run.attention.mask(kind, 0)[..., 2, 1].any()
+    assert not run.attention.map(kind, 0).mask[2, 1]
     assert not do.allows(both, 2, 1)
     assert (run.attention.weights(kind, 0)[:, 2, 1] == 0).all()
     assert run.attention.audit().passed
@@ -236,7 +236,7 @@ def test_every_node_is_a_best_continuation_and_its_run_a_forced_run_of_its_prefi
     changes = CHANGES[name]
     base = translator.translate(WORDS, beam_size=BEAM, max_length=6, interventions=changes, tree=True)
     tree, beam = base.tree, [None]
-    for step in range(tree.steps):
+    for step in range(tree.nodes[-1].step + 1):
         here = [i for i, node in enumerate(tree.nodes) if node.step == step]
         assert {tree.nodes[i].parent for i in here} <= set(beam)
         if name in ("none", "head"):
@@ -269,8 +269,8 @@ def test_the_tree_changes_nothing_and_its_winner_is_the_translation(translator, 
     plain = translator.translate(WORDS, beam_size=BEAM, max_length=6)
     tree = searched.tree
     assert (plain.tree, plain.target_ids, plain.log_probs) == (None, searched.target_ids, searched.log_probs)
-    assert tree.token_ids(tree.winner) == searched.target_ids
-    run = retrace(translator, searched, node=tree.winner)
+    assert tree.token_ids(tree.hypotheses[0]) == searched.target_ids
+    run = retrace(translator, searched, node=tree.hypotheses[0])
     for one, other in zip(weights_of(run), weights_of(searched), strict=True):
         np.testing.assert_allclose(one, other, atol=1e-6)
     assert run.method == searched.method == "beam-3"
@@ -297,7 +297,7 @@ def test_the_score_of_a_call_is_the_formula_of_length(translator):
     for node in (*tree.nodes, tree.greedy):
         length = node.step + 1 if hasattr(node, "step") else len(node.tokens)
         assert node.score == pytest.approx(node.total / ((5 + length) / 6) ** 0.6)
-    assert tree.nodes[tree.winner].score == max(tree.nodes[i].score for i in tree.hypotheses)
+    assert tree.nodes[tree.hypotheses[0]].score == max(tree.nodes[i].score for i in tree.hypotheses)
 
 
 @pytest.mark.parametrize("capture", [True, False])

@@ -91,8 +91,9 @@ class Forged(LayerTrace):
 
     forge = staticmethod(lambda weights: weights)
 
-    def weights(self, heads, window=None):
-        return self.forge(super().weights(heads, window).clone())
+    def map(self, heads, window=None):
+        own = super().map(heads, window)
+        return own._replace(weights=self.forge(own.weights.clone()))
 
 
 def with_weights(layer: LayerTrace, forge: Callable[[Tensor], Tensor]) -> LayerTrace:

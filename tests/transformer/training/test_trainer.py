@@ -48,7 +48,7 @@ def make_model(options: TrainingOptions = OPTIONS, **sizes: Any) -> Transformer:
     torch.manual_seed(options.seed)
     shape = {"vocab_size": 302, "d_model": 32, "d_ff": 48, "n_heads": 4, "norm": "pre"}
     shape |= {"n_encoder_layers": 1, "n_decoder_layers": 2} | sizes
-    return Transformer(TransformerConfig.from_dict(shape))
+    return Transformer(TransformerConfig(**shape))
 
 
 def make_trainer(data: EncodedPairs, options: TrainingOptions = OPTIONS, **sizes: Any) -> Trainer:
@@ -255,7 +255,7 @@ def test_a_state_is_one_file_with_all_that_decides_what_is_exported(data, export
     RunDirectory(tmp_path, trainer, exported, "data").save_state()
     assert [path.name for path in tmp_path.iterdir()] == [STATE_FILE]
     opened = load_exported(tmp_path)
-    assert opened.tokenizer.to_bytes() == exported.tokenizer.to_bytes()
+    assert opened.tokenizer.serialized == exported.tokenizer.serialized
     assert (opened.card, opened.averaged) == ("the card", True)
     shorter = make_trainer(data, replace(OPTIONS, steps=5))
     assert RunDirectory(tmp_path, shorter, exported, "data").load_state() == ["steps"]

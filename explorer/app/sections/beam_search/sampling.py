@@ -44,7 +44,7 @@ def show(opened: View, now: State) -> None:
     st.markdown(summary(draws, seeds, greedy))
 
     nodes, drawn = draws.nodes, len(draws.translations)
-    chosen = draws.leaf(draws.best) if now.node is None or now.node >= len(nodes) else now.node
+    chosen = draws.leaves[draws.best] if now.node is None or now.node >= len(nodes) else now.node
     parents = {each.parent for each in nodes}
     branches = [
         Branch(
@@ -97,7 +97,7 @@ def show(opened: View, now: State) -> None:
         "tokens": [len(each.target_tokens) for each in found],
         "Σ log p": [sum(each.log_probs) for each in found],
     }
-    take = lambda row: choose(nodes, draws.leaf(order[row]))  # noqa: E731
+    take = lambda row: choose(nodes, draws.leaves[order[row]])  # noqa: E731
     outputs("search.samples", columns, take, "The samples, most probable first")
 
 

@@ -226,10 +226,10 @@ def all_heads(look: Look) -> Contents:
     ]
     lengths = np.linalg.norm(inside.contributions, axis=1)
     before, after = np.linalg.norm(inside.stream), np.linalg.norm(inside.added)
-    following = config.stacks[look.site.query_side].after(look.site.sublayer(look.view.layer))
-    assert following is not None  # every layer ends with its feed-forward network
-    reader = following.name.replace("_attention", "-attention").replace("feed_", "the feed-")
-    reader += " network" * (following.name == "feed_forward")
+    names = config.stacks[look.site.query_side].sublayers
+    following = names[names.index(look.site.name) + 1]  # every layer ends with its feed-forward network
+    reader = following.replace("_attention", "-attention").replace("feed_", "the feed-")
+    reader += " network" * (following == "feed_forward")
     reads = f"a {config.norm_name} follows, and {reader} reads its result" if post else ""
     text = (
         f"The {heads} heads of the layer give {d_k} numbers each; side by side, they pass the output matrix. "

@@ -271,7 +271,7 @@ def shaw(now: State) -> None:
 @torch.inference_mode()
 def computed(name: str, now: State) -> None:
     """What an encoding adds or rotates, as its class computes it; one that is trained is that of its twin."""
-    config: ModelConfig = TransformerConfig.from_dict(TWINS[f"positions-{name}"].sizes)
+    config: ModelConfig = TransformerConfig(**TWINS[f"positions-{name}"].sizes)
     encodings = {side: make_positions(config, causal=side == "decoder") for side in STACKS}
     where, acts = "by formula", ENCODINGS[name].acts
     if acts == "nowhere":
@@ -284,14 +284,14 @@ def computed(name: str, now: State) -> None:
         where = f"positions/{name}, as trained"
     count = min(now.positions, config.max_positions)
     for column, (side, encoding) in zip(st.columns(2), encodings.items(), strict=True):
-        rule = encoding.bias(0)
+        rule, *others = encoding.rules(config.sizes[side][0])
         if rule is not None and rule.divided:
             inform(DEPENDS)
             return
         with column:
             if rule is not None:
-                last = encoding.bias(config.sizes[side][0] - 1)
-                layers = "every layer" if last and torch.equal(rule.table, last.table) else "the first layer"
+                alike = all(each and torch.equal(rule.table, each.table) for each in others)
+                layers = "every layer" if alike else "the first layer"
                 span = torch.arange(-FAR, (FAR if side == "encoder" else 0) + 1)
                 query = torch.zeros(config.n_heads, 1, config.d_head)
                 biases = rule.scores(query, -span[:1], span - span[0])[:, 0].numpy()

@@ -12,7 +12,7 @@ from explorer.figures.base import style
 from explorer.figures.base.labels import percent
 from explorer.figures.pages.training import Curve, curves
 from transformer.training.options import TrainingOptions, learning_rate
-from transformer.training.stated import stated_options
+from transformer.training.stated import stated
 
 page_value("width", whole(32, 2048, step=16), 512)  # d_model
 page_value("warmup", whole(100, 20_000, step=100), 4000)  # steps
@@ -31,7 +31,7 @@ POINTS, WARMUPS = 240, 5  # places at which a line is drawn; fewest warm-ups tha
 
 def show(opened: View, now: State) -> None:
     model = opened.source.translator()
-    own = stated_options(model.card)
+    own = stated(model.card).options
     paper = TrainingOptions(schedule="inverse_sqrt", learning_rate=1.0, warmup=now.warmup)  # equation 3
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         pickers.slide("width", "d_model", now.width, width=300)

@@ -25,7 +25,7 @@ from transformer.training.log import read_log
 from transformer.training.loss import projected_loss
 from transformer.training.options import TrainingOptions, learning_rate
 from transformer.training.presets import PRESETS
-from transformer.training.stated import stated_options, stated_task
+from transformer.training.stated import stated
 from transformer.training.trainer import TrainingStep
 
 SIZES = ["--preset", "tiny", "--vocab-size", "300", "--d-model", "8", "--n-heads", "2", "--d-ff", "8"]
@@ -71,7 +71,7 @@ def test_the_history_holds_what_the_run_logged_at_the_rates_that_its_card_states
         logged = [(each.step, getattr(each, name)) for each in log if getattr(each, name) is not None]
         assert found.measured(name) == [(step, pytest.approx(value, rel=1e-5)) for step, value in logged]
     assert [step for step, _ in found.measured("bleu")] == [5, 10, 12]
-    options = stated_options(loaded.card)
+    options = stated(loaded.card).options
     assert options is not None
     rates = [learning_rate(options, int(step), loaded.config.d_model) for step in found.training["step"]]
     assert found.training["learning_rate"] == pytest.approx(rates, rel=1e-5)
@@ -189,7 +189,7 @@ SHAW = PRESETS["positions-shaw"].options
     ids=str,
 )  # fmt: skip
 def test_a_card_states_the_options_of_its_command_if_it_can_be_read(card, options):
-    assert stated_options(card) == (options and TrainingOptions(**options))
+    assert stated(card).options == (options and TrainingOptions(**options))
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def test_a_card_states_the_options_of_its_command_if_it_can_be_read(card, option
     ],
 )
 def test_a_card_names_the_toy_task_that_was_learned(flags: str, task: tuple[str, int] | None):
-    assert stated_task(CARD.format(flags)) == task
+    assert stated(CARD.format(flags)).toy == task
 
 
 # --- a pair as training shows it ----------------------------------------------------------------------------
