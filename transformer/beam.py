@@ -166,6 +166,11 @@ class SearchTree(TokenTree):
                 vars(self)["greedy"] = node.hypothesis()
 
     @property
+    def winner(self) -> int:
+        """The last node of the best hypothesis."""
+        return max(place for place, node in enumerate(self.nodes) if node.won)
+
+    @property
     def hypotheses(self) -> tuple[int, ...]:
         """The last nodes of all outputs that ended in the beam, best score first."""
         lost = NodeState.OUTRANKED

@@ -59,7 +59,7 @@ def test_the_tree_its_ranking_and_where_greedy_search_parts_from_it():
     assert "Decoding" not in {each.label for each in at.selectbox}, "its own way is the only one"
     assert places(at) == {i for i, node in enumerate(tree.nodes) if node.step < 40}
     ended = [tree.token_ids(i) for i in tree.hypotheses]
-    best, greedy = tree.token_ids(tree.hypotheses[0]), tree.greedy.token_ids
+    best, greedy = tree.token_ids(tree.winner), tree.greedy.token_ids
     assert hypotheses(at) == [*map(translator().text, ended + [greedy] * (greedy not in ended))]
     table = at.dataframe[0].value
     totals = list(table["Σ log p"])
@@ -104,7 +104,7 @@ def test_a_node_shows_its_own_run_and_continuing_keeps_its_tokens_and_searches_o
 
 def test_a_token_is_chosen_from_the_list_too_and_an_output_that_has_ended_is_not_continued():
     tree = tree_of()
-    assert "search.continue" not in {each.key for each in opened(node=str(tree.hypotheses[0] + 1)).button}
+    assert "search.continue" not in {each.key for each in opened(node=str(tree.winner + 1)).button}
     at = opened(node="1")
     node = next(i for i, each in enumerate(tree.nodes) if each.step == 2)
     next(each for each in at.selectbox if each.label == "Token of the tree").select(node).run()
@@ -112,7 +112,7 @@ def test_a_token_is_chosen_from_the_list_too_and_an_output_that_has_ended_is_not
     assert feeds(at)["strips"]["steps"] == 3
     at = opened(node="9999")
     assert f"The tree has {len(tree.nodes)} tokens" in said(at)
-    assert feeds(at)["strips"]["steps"] == len(tree.path(tree.hypotheses[0])), "the best output"
+    assert feeds(at)["strips"]["steps"] == len(tree.path(tree.winner)), "the best output"
 
 
 def test_the_numbers_of_the_tree_are_offered_as_csv():

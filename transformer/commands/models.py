@@ -4,12 +4,12 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 from transformer.devices import AUTO, LARGE, VARIABLE, choose_device
 from transformer.text.kinds import at_least, one_of
 from transformer.training.distributed import Workers, joined
-from transformer.translator import TYPES, Translator, load_translator
+from transformer.translator import TYPES, Translator, load_language_model, load_translator
 
 Json = dict[str, Any]
 Device = Annotated[
@@ -41,11 +41,14 @@ class LanguageModelOptions:
     model: Annotated[str, "DIR", "directory, or owner/model on the Hub"]
     device: Device = AUTO
     json: Annotated[bool, "print lines of JSON"] = False
-    continues, revision, dtype = True, cast("str | None", None), "float32"  # without a type, no options
+
+    def load(self) -> Translator:
+        """The model."""
+        return load_language_model(self.model, self.device)
 
     def open(self, beam: BeamOptions | None = None) -> Translator:
         """The model, whose beams score as the options say."""
-        model = load_translator(self.model, self.device, self.dtype, self.revision, continues=self.continues)
+        model = self.load()
         if beam is not None:
             model.rules = model.rules.with_penalty(beam.length_penalty, beam.length_offset)
         return model
@@ -62,7 +65,10 @@ class TranslatorOptions(LanguageModelOptions):
 
     revision: Annotated[str | None, "branch, tag or commit of a model on the Hub"] = None
     dtype: Annotated[str, one_of(*TYPES), "number type of the computation"] = "float32"
-    continues = False
+
+    def load(self) -> Translator:
+        """The model."""
+        return load_translator(self.model, self.device, self.dtype, self.revision)
 
     @contextmanager
     def open_in_job(self, beam: BeamOptions | None = None) -> Iterator[tuple[Translator, Workers]]:

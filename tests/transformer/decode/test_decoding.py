@@ -301,8 +301,8 @@ def test_every_node_has_its_token_share_and_score_and_the_winner_s_path_is_marke
         assert node.score == pytest.approx(node.total / len(before) ** 0.5)
         assert node.ended == (last == EOS or len(before) == 4)
     tree = grow()
-    assert tree.token_ids(tree.hypotheses[0]) == (B, C, EOS)
-    assert [i for i, node in enumerate(tree.nodes) if node.won] == list(tree.path(tree.hypotheses[0]))
+    assert tree.token_ids(tree.winner) == (B, C, EOS)
+    assert [i for i, node in enumerate(tree.nodes) if node.won] == list(tree.path(tree.winner))
     assert [tree.token_ids(i) for i in tree.hypotheses] == [(B, C, EOS), (B, C, A, C), (B, C, A, B)]
     for output, inside in (((A, C, EOS), [A, C, EOS]), ((A, C, C), [A, C]), ((EOS,), [])):
         assert [tree.nodes[i].token_id for i in tree.along(output)] == inside

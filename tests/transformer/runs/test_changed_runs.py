@@ -269,8 +269,8 @@ def test_the_tree_changes_nothing_and_its_winner_is_the_translation(translator, 
     plain = translator.translate(WORDS, beam_size=BEAM, max_length=6)
     tree = searched.tree
     assert (plain.tree, plain.target_ids, plain.log_probs) == (None, searched.target_ids, searched.log_probs)
-    assert tree.token_ids(tree.hypotheses[0]) == searched.target_ids
-    run = retrace(translator, searched, node=tree.hypotheses[0])
+    assert tree.token_ids(tree.winner) == searched.target_ids
+    run = retrace(translator, searched, node=tree.winner)
     for one, other in zip(weights_of(run), weights_of(searched), strict=True):
         np.testing.assert_allclose(one, other, atol=1e-6)
     assert run.method == searched.method == "beam-3"
@@ -297,7 +297,7 @@ def test_the_score_of_a_call_is_the_formula_of_length(translator):
     for node in (*tree.nodes, tree.greedy):
         length = node.step + 1 if hasattr(node, "step") else len(node.tokens)
         assert node.score == pytest.approx(node.total / ((5 + length) / 6) ** 0.6)
-    assert tree.nodes[tree.hypotheses[0]].score == max(tree.nodes[i].score for i in tree.hypotheses)
+    assert tree.nodes[tree.winner].score == max(tree.nodes[i].score for i in tree.hypotheses)
 
 
 @pytest.mark.parametrize("capture", [True, False])

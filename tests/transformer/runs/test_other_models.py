@@ -183,7 +183,7 @@ def test_greedy_takes_the_most_probable_token_after_the_prompt(generator, prompt
 def test_a_beam_begins_with_its_prompt_a_seed_draws_again_and_texts_are_scored(generator):
     beam = generator.generate(PROMPT, beam_size=8, max_length=10, length_penalty=0.0, tree=True)
     assert beam.target_ids[: beam.n_given] == generator.ids(PROMPT)
-    node = retrace(generator, beam, node=beam.tree.hypotheses[0])
+    node = retrace(generator, beam, node=beam.tree.winner)
     assert (node.prompt, node.n_given) == (PROMPT, len(generator.ids(PROMPT)))
     draws = [generator.generate(PROMPT, sample=Sampling(seed=seed), max_length=20) for seed in (1, 1, 2)]
     assert draws[0].target_ids == draws[1].target_ids != draws[2].target_ids

@@ -70,7 +70,7 @@ def show(opened: View, now: State) -> None:
     if chosen is not None and chosen >= len(tree.nodes):
         st.info(f"The tree has {len(tree.nodes):,} tokens; the last one of the best output is taken.")
         chosen = None
-    chosen = tree.hypotheses[0] if chosen is None else chosen
+    chosen = tree.winner if chosen is None else chosen
     say(comparison(tree, text))
 
     greedy, nodes = tree.greedy, tree.nodes
@@ -149,8 +149,8 @@ def comparison(tree: SearchTree, text: Text) -> str:
     def line(name: str, ids: Sequence[int], score: float) -> str:
         return f":gray[{name}:] **{plain(text(ids)) or '◌'}** :gray[(score {number(score, '.3f')})]  \n"
 
-    best, greedy, path = tree.nodes[tree.hypotheses[0]], tree.greedy, tree.path(tree.hypotheses[0])
-    ids = tree.token_ids(tree.hypotheses[0])
+    best, greedy, path = tree.nodes[tree.winner], tree.greedy, tree.path(tree.winner)
+    ids = tree.token_ids(tree.winner)
     if ids == greedy.token_ids:
         second = ""
         if len(tree.hypotheses) > 1:
@@ -212,9 +212,10 @@ def note(tree: SearchTree, place: int, text: Text) -> str:
 def node(search: View, tree: SearchTree, chosen: int, text: Text) -> None:
     """The chosen token: its numbers, its run, and the way to go on from it."""
     run, each, nodes = per_run.branched(search, chosen), tree.nodes[chosen], tree.nodes
-    best = " · the best output" if chosen == tree.hypotheses[0] else ""
+    best = tree.winner
+    won = " · the best output" if chosen == best else ""
     st.markdown(
-        f"##### Step {count(each.step)}: “{plain(piece(each.token))}”{best}\n"
+        f"##### Step {count(each.step)}: “{plain(piece(each.token))}”{won}\n"
         f"{plain(text(tree.token_ids(chosen)))} · {' · '.join((FATES[each.state][1], *sums(tree, chosen)))}"
     )
 
@@ -228,7 +229,7 @@ def node(search: View, tree: SearchTree, chosen: int, text: Text) -> None:
         }
         session.change(**session.RUN | also)
 
-    near = [i for i, n in enumerate(nodes) if abs(n.step - each.step) <= NEAR or i == tree.hypotheses[0]]
+    near = [i for i, n in enumerate(nodes) if abs(n.step - each.step) <= NEAR or i == best]
     names = {i: f"{count(i)} · step {count(nodes[i].step)}: {piece(nodes[i].token)}" for i in near}
     take = lambda place: choose(nodes, int(place))  # noqa: E731
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
