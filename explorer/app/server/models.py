@@ -118,7 +118,7 @@ class ModelHandle(Source):
         except (ValueError, OSError):
             return None
 
-    @property
+    @Fact
     def languages(self) -> str:
         """Its languages, such as "English → German"; empty if the card does not name two."""
         return languages_in_words(self.header.language)
