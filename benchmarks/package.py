@@ -125,11 +125,11 @@ def ours(
     return run
 
 
-def read_weights(found: Translation) -> None:
+def read_weights(run: Translation) -> None:
     """Derives the weights of one layer of each kind, if there is a capture."""
-    if found.attention is not None:
+    if run.attention is not None:
         for kind in AttentionKind:
-            found.attention.weights(kind, layer=0)
+            run.attention.weights(kind, layer=0)
 
 
 def theirs(
@@ -274,15 +274,15 @@ def scoring(*, pairs: Annotated[int, "pairs of the sample"] = 200, repeats: Repe
     """Time of log-probabilities of given translations in batches, beside one by one."""
     torch.set_num_threads(1)
     for name in ("en-de", "en-pt"):
-        translator, given = load_translator(MODELS / name), sample(name)[:pairs]
+        translator, parallel = load_translator(MODELS / name), sample(name)[:pairs]
 
-        def alone(translator: Translator = translator, given: list[SentencePair] = given) -> list[Any]:
-            return [translator.force(each.source, each.target, capture=False).log_probs for each in given]
+        def alone(translator: Translator = translator, parallel: list[SentencePair] = parallel) -> list[Any]:
+            return [translator.force(each.source, each.target, capture=False).log_probs for each in parallel]
 
-        batched = partial(forced_log_probs, translator, given)
+        batched = partial(forced_log_probs, translator, parallel)
         runs: dict[str, Callable[[], object]] = {"batched": batched, "one by one": alone}
         report(f"{name}, {pairs} pairs", interleaved(runs, repeats, 1), "batched", "one by one", "below 1")
-        both = zip(forced_log_probs(translator, given), alone(), strict=True)
+        both = zip(forced_log_probs(translator, parallel), alone(), strict=True)
         furthest = max(abs(a - b) for one, other in both for a, b in zip(one, other, strict=True))
         print(f"{name}: the log p of a token differs by at most {furthest:.1e}")
     return 0

@@ -157,10 +157,10 @@ async def visit(base: str, visitors: int, seconds: float, texts: Iterator[str]) 
     return seen
 
 
-async def alone(base: str, asked: Mapping[str, Sequence[str]], steps: int = 0) -> Seen:
+async def alone(base: str, texts_of: Mapping[str, Sequence[str]], steps: int = 0) -> Seen:
     """One visitor of each sort, one after the other, asks for some sentences and takes steps in each."""
     seen = Seen()
-    for sort, texts in asked.items():
+    for sort, texts in texts_of.items():
         student = Student(base, sort, iter(texts), seen)
         await student.ask()
         for _ in texts[1:]:
@@ -222,13 +222,13 @@ def _measured(there: Served, visitors: int, seconds: float, quiet: Seen, rest: f
     return seen
 
 
-def _faults(found: Mapping[str, Counter[str]]) -> bool:
+def _faults(counts: Mapping[str, Counter[str]]) -> bool:
     """Prints what went wrong; whether anything did."""
-    for title, faults in found.items():
+    for title, faults in counts.items():
         print(f"{title}: {sum(faults.values())}")
         for what, count in faults.most_common(15):
             print(f"  {count} × {what:.220}")
-    return any(found.values())
+    return any(counts.values())
 
 
 # --- tabs that draw a page again and again ------------------------------------------------------------------
