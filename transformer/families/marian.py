@@ -67,12 +67,13 @@ def vocabulary(directory: Path, config: TransformerConfig) -> tuple[Vocabulary, 
         )
     tables = VOCABULARY_FILE, TARGET_VOCABULARY_FILE if separate else VOCABULARY_FILE
     sizes = config.vocab_size, config.n_target_pieces
-    ids = [_ids(directory / name, size) for name, size in zip(tables, sizes, strict=True)]
+    one = not separate and sizes[0] == sizes[1]
+    first = _ids(directory / tables[0], sizes[0])
+    ids = first, first if one else _ids(directory / tables[1], sizes[1])
     source, target = (
         SentencePieces(directory / file, numbers, size, (EOS, UNK, PAD), _LEAD)
         for file, numbers, size in zip((SOURCE_FILE, TARGET_FILE), ids, sizes, strict=True)
     )
-    one = not separate and sizes[0] == sizes[1]
     into = languages_of(source, ">>") if one else ()
     found, pad, unknown = Vocabulary(source, target, into), source.ids[PAD], source.ids[UNK]
     return found, replace(config, pad_id=pad, unk_id=unknown, languages=" ".join(into))

@@ -5,6 +5,7 @@ characters become their plain counterpart where a vocabulary lacks them. A word 
 spaces of the typed text: its number is carried along, never counted from what became of it.
 """
 
+import re
 import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 BLANKS = "\u2800\u3164\u115f\u1160\uffa0"
 """Blanks that Unicode counts among signs and letters."""
 JOINERS = "\u200c\u200d"
+_SURROGATE = re.compile("[\ud800-\udfff]")
 PLAIN = {
     **dict.fromkeys("‘’‚‛′‹›ʼ`´", "'"),
     **dict.fromkeys("“”„‟″«»", '"'),
@@ -83,4 +85,6 @@ def draws_nothing(char: str) -> bool:
 
 def without_surrogates(text: str) -> str:
     """Replaces surrogate pairs by the character they encode and lone surrogates by U+FFFD."""
+    if _SURROGATE.search(text) is None:  # of a vocabulary, nearly every piece
+        return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
