@@ -9,7 +9,6 @@ from explorer.app.maps import display
 from explorer.app.maps.explorer import Scene, Strips, explorer, offered
 from explorer.app.maps.looking import Looks
 from explorer.app.maps.run_export import run_export
-from explorer.app.server import examples
 from explorer.app.server.view import View
 from explorer.app.shell import changed, frame, paragraph, sentence, strip
 from explorer.app.shell.model_picker import pick_model
@@ -86,8 +85,7 @@ if source is not None:
     with st.container(key="top"):
         sentence.sentence_box(source, now)
         sentence.below_box(source, now)
-    if len(examples.passage(source, now).sentences) > 1:
-        paragraph.draw(source, now, translated=True)
+    paragraph.draw(source, now, translated=True)
     opened = sentence.open_sentence(source, now)
     now = session.current()
     frame.show_notices(now, () if opened is None else opened.translation.notes)

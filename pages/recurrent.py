@@ -118,10 +118,11 @@ class Side:
 
 def show() -> None:
     now = frame.open_page("recurrent")
+    if now.text is None:  # what is kept with the state names the sentence that is shown
+        now = session.resolve(text=OPENS)
     frame.heading("recurrent", now)
     source = pick_model(now, "recurrent")
     if source is not None:
-        now = replace(now, text=OPENS if now.text is None else now.text)
         sentence_box(source, now)
         paragraph.draw(source, now)
     sections.switch("recurrent", now)
@@ -160,7 +161,7 @@ def pieces(now: State) -> Sequence[str]:
 
 def translate(now: State, source: Source) -> View:
     """The visitor's sentence through a model, without changes; ValueError if it cannot be translated."""
-    now = replace(now, changes=(), text=OPENS if now.text is None else now.text)
+    now = replace(now, changes=())
     asked = runs.request(now, source, examples.passage(source, now).sentence)
     with waiting.telling("Translating") as progress:
         return View(asked, runs.translate(asked, progress, whole=True), None)

@@ -36,6 +36,7 @@ with for_pytorch("training"):
     import streamlit as st
 
     from explorer.app.address import session
+    from explorer.app.controls import plain
     from explorer.app.sections.training import history, lesson, loss, schedule, workshop
     from explorer.app.server import examples
     from explorer.app.server.source import Source
@@ -49,14 +50,14 @@ with for_pytorch("training"):
 def show(opened: View) -> None:
     now = session.current()
     if opened.request.target is not None and now.target is None:
-        st.caption("The target is a reference that a person wrote, as in training, not the model's output.")
+        st.caption(plain(lesson.about_target(opened.source.header)))
     sections.draw("training", (lesson, loss, schedule, history, workshop), now, opened, now)
     for study in ("adam", "residuals", "cost"):
         menu.finding(study)
 
 
 def reference(source: Source | None, text: str | None) -> str | None:
-    """What people wrote for an example, as training would show it; None for any other text."""
+    """The reference translation of an example; None for any other text."""
     example = examples.example_of(source, examples.text_on(source, text))
     return None if example is None else example.reference
 

@@ -45,7 +45,7 @@ with for_pytorch("whole_model"):
     from transformer.audit import merged
     from transformer.config import Side
     from transformer.model import count_parameters
-    from transformer.storage.card import Score, paragraph, scores
+    from transformer.storage.card import Header, Score, paragraph, scores
 
 LAYOUT = Layout("anatomy", "page", ("source", "target"), (), "cross", "step")
 SEEING = (
@@ -59,6 +59,7 @@ UNSTATED = "not stated in its card"
 COMPARED = (
     f"Only scores on one test can be compared: {SHARED_TEST} is news, with long sentences; Tatoeba has short "
     "everyday sentences much like those of the bundled models' training, so scores on it are far higher. "
+    "Times compare only models that began with random weights: the paper's did. "
     "Paper: Vaswani et al. 2017, sections 5 and 6, tables 2 and 3 · this model: its configuration and card"
 )
 
@@ -200,7 +201,7 @@ def paper_table(opened: View) -> None:
     """This model and the paper's two."""
     run, model = opened.translation, opened.source.translator()
     config, of = run.config, run.config.stacks
-    training = plain(labels.shorten(paragraph(model.card, "Training").partition(". ")[0], 200))
+    training = plain(stated_training(model.card, opened.source.header))
     shared, others = bleu(scores(model.card))
     widths = dict.fromkeys(f"{config.inner_width(side):,}" for side in of)
     norm = captions.NORMS[config.norm] + ", RMSNorm" * (config.norm_by == "rms")
@@ -227,6 +228,12 @@ def paper_table(opened: View) -> None:
     with st.container(key="anatomy-paper"):
         st.markdown(head + "\n".join(f"| {' | '.join(row)} |" for row in rows))
     st.caption(COMPARED)
+
+
+def stated_training(card: str, header: Header) -> str:
+    """The first sentence of what a card says of the training, and what the model had before it."""
+    effort = labels.shorten(paragraph(card, "Training").partition(". ")[0], 200)
+    return f"{effort}. {header.training_start}" if effort and header.training_start else effort
 
 
 def bleu(stated: Sequence[Score]) -> tuple[str, str]:

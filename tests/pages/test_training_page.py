@@ -8,6 +8,8 @@ import pytest
 from app_pages import charts, run, words
 
 from explorer.app.sections.training.history import table
+from explorer.app.sections.training.lesson import about_target
+from transformer.storage.card import Header
 from transformer.storage.directory import save_checkpoint
 from transformer.storage.files import read_json
 from transformer.training.history import read_history, write_history
@@ -70,6 +72,57 @@ def test_the_history_is_drawn_from_the_file_beside_the_model(logged: Path):
     rows = table(found)
     assert ("bleu", 5, 30.0) in rows
     assert len(rows) == 1 + 5 * 5 + 2
+
+
+DISTILLED = """---
+training_targets: what a teacher writes
+training_start: Its encoder is a teacher's.
+training_course: The rate starts again at step 3.
+model-index:
+- results:
+  - dataset:
+      name: news
+    metrics:
+    - type: bleu
+      value: 12.5
+---
+
+## Training
+
+5 steps on one core. More is said here.
+"""
+
+
+def test_what_is_said_of_the_training_is_what_the_card_states(logged: Path):
+    before = words(run(PAGE, model="logged", text=TEXT, view="history"))
+    (logged / "README.md").write_text(DISTILLED)
+    after = words(run(PAGE, model="logged", text=TEXT, view="history"))
+    lines = (
+        "The targets, those of the validation too, are what a teacher writes: BLEU says how like them "
+        "the output is. BLEU on tests, as its card states it: 12.5 on news.",
+        "Its encoder is a teacher's.",
+        "The rate starts again at step 3.",
+    )
+    assert not any(line in before for line in lines)
+    assert all(line in after.replace("\\", "") for line in lines)
+    whole = words(run("pages/whole_model.py", model="logged", text=TEXT))
+    assert "| training | 5 steps on one core. Its encoder is a teacher's. |" in whole.replace("\\", "")
+
+
+@pytest.mark.parametrize(
+    ("card", "sentence"),
+    [
+        ("", "The target is the reference translation of this example, not the model's output."),
+        (
+            DISTILLED,
+            "The target is the reference translation of this example, not the model's output. "
+            "In this model's training, targets were what a teacher writes.",
+        ),
+    ],
+    ids=["nothing stated", "distilled"],
+)
+def test_the_target_of_an_example_is_called_what_it_is(card: str, sentence: str):
+    assert about_target(Header.of(card)) == sentence
 
 
 def test_a_damaged_history_is_named(logged: Path):

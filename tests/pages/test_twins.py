@@ -138,6 +138,14 @@ def test_what_cannot_be_translated_is_said_in_one_sentence(view, params):
     assert len(show(view=view, **params).error) == 1
 
 
+@pytest.mark.parametrize("view", ["maps", "path"])
+def test_the_sentence_in_the_box_is_the_one_that_is_drawn_and_kept(view):
+    at = run(RECURRENT, model=None, text=None, view=view)
+    (typed,) = [field.value for field in at.text_input if field.label == "Sentence to translate"]
+    assert at.session_state["state"].text == typed == "Yesterday I bought a new book."
+    assert not any("sentences" in view.proto.json for view in at.get("bidi_component"))
+
+
 def test_a_counterpart_is_the_same_token_and_the_aligned_one_first():
     counterpart = functions(RECURRENT)["counterpart"]
     assert counterpart(("a", "b", "a"), ("a", "x", "a"), 2) == 2

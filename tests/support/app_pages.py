@@ -62,11 +62,12 @@ def write_language_model(folder: Path, tokenizer: Vocabulary) -> Path:
     return path
 
 
-def run(page: str = "app.py", **params: str | list[str]) -> AppTest:
-    """Opens a page with an address; nothing may go wrong."""
+def run(page: str = "app.py", **params: str | list[str] | None) -> AppTest:
+    """Opens a page with an address, without the parameters that are None; nothing may go wrong."""
     at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
     for name, value in {"model": "copy", "text": SENTENCE, **params}.items():
-        at.query_params[name] = value
+        if value is not None:
+            at.query_params[name] = value
     if page != "app.py":
         at.switch_page(page)
     assert not at.run().exception

@@ -16,7 +16,15 @@ from transformer.storage.files import check_values
 
 MOST_CHARACTERS = 2**16
 """The longest header that is read; one of 64 KiB takes half a second."""
-_TEXTS = {"license": 100, "license_name": 200, "good_at": 200, "guided_alignment": 500}
+_TEXTS = {
+    "license": 100,
+    "license_name": 200,
+    "good_at": 200,
+    "guided_alignment": 500,
+    "training_targets": 200,
+    "training_start": 300,
+    "training_course": 500,
+}
 """The most characters of the texts that readers of a card rely on."""
 _LISTS = ("language", "tags", "metrics", "datasets")
 _MOST_ITEMS, _MOST_ITEM = 1_000, 200
@@ -39,6 +47,9 @@ class Header:
     license_name: str = ""
     good_at: str = ""  # the kind of text that the model translates well
     guided_alignment: str = ""  # how given alignments shaped the attention
+    training_targets: str = ""  # whose outputs training asked for, to stand behind "its targets were"
+    training_start: str = ""  # what the model had before its training began, in sentences
+    training_course: str = ""  # what changed while it was trained, in sentences
     trouble: str = ""  # what could not be read, in one sentence
 
     @classmethod

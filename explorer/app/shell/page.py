@@ -7,7 +7,6 @@ import streamlit as st
 
 from explorer.app.address import State, session
 from explorer.app.controls import inform, refusals
-from explorer.app.server import examples
 from explorer.app.server.source import NEEDS_MODEL, Source
 from explorer.app.server.view import View
 from explorer.app.shell import changed, frame, needs, paragraph, sentence, strip
@@ -39,8 +38,7 @@ def open_sentence_page(
     if source is not None:
         with st.container(key="top"):
             sentence.sentence_box(source, now, way)
-            if len(examples.passage(source, now).sentences) > 1:
-                paragraph.draw(source, now)
+            paragraph.draw(source, now)
             if controls is not None:
                 controls(now)
         if not needs.tell_lack(source, kinds):

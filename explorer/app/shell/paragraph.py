@@ -28,7 +28,9 @@ def draw(
     now: State,
     translated: bool = False,  # whether the translation of the whole stands under the text
 ) -> None:
-    """Draws a text of several sentences."""
+    """Draws a text of several sentences; nothing for one sentence."""
+    if len(examples.passage(source, now).sentences) < 2:
+        return
     _draw(source, now, translated, ["this is the run of the page"])
 
 

@@ -1,14 +1,18 @@
 """How it went: the measurements of the model's own training, against the step."""
 
+from collections.abc import Sequence
+
 import streamlit as st
 
 from explorer.app.address import State, session
-from explorer.app.controls import Table, inform, panel
+from explorer.app.controls import Table, inform, panel, plain
 from explorer.app.server.view import View
 from explorer.app.shell import menu
 from explorer.figures.base import style
 from explorer.figures.base.labels import number
 from explorer.figures.pages.training import FAINT, Curve, Panel, panels
+from transformer.storage.card import Header, Score, scores
+from transformer.storage.description import read_card
 from transformer.training.history import History, read_history
 
 SEEING = (
@@ -28,6 +32,8 @@ def show(opened: View, _now: State) -> None:
     points, bleu = len(run.training["step"]), run.measured("bleu")
     every = "every step" if points == run.steps else f"{points:,} of {run.steps:,} steps"
     st.markdown(sentence(run))
+    for line in stated(opened.source.header, run, scores(opened.source.beside(read_card))):
+        st.markdown(plain(line))
     panel(
         "history",
         lambda: panels(parts(run), "step"),
@@ -38,6 +44,21 @@ def show(opened: View, _now: State) -> None:
         seeing=SEEING,
         sentence=False,
     )
+
+
+def stated(header: Header, run: History, tests: Sequence[Score]) -> list[str]:
+    """What the model's card states of its training, in sentences, and how it did on tests."""
+    sentences = list[str]()
+    if header.training_targets:
+        sentences.append(
+            f"The targets, those of the validation too, are {header.training_targets}: "
+            "BLEU says how like them the output is."
+        )
+    bleu = [f"{number(test.value, '.1f')} on {test.dataset}" for test in tests if test.metric == "bleu"]
+    if bleu and run.measured("bleu"):
+        sentences.append(f"BLEU on tests, as its card states it: {'; '.join(bleu)}.")
+    paragraphs = (" ".join(sentences), header.training_start, header.training_course)
+    return [paragraph for paragraph in paragraphs if paragraph]
 
 
 def parts(run: History) -> list[Panel]:

@@ -15,6 +15,7 @@ from explorer.figures.pages.distributions import small
 from explorer.figures.pages.masks import mask_map
 from explorer.figures.pages.training import COLUMNS, Column, shifted_right, two_ways
 from explorer.lenses.targets.lesson import TrainingView
+from transformer.storage.card import Header
 from transformer.view import Window
 
 MASKED = 32  # most positions whose mask is drawn
@@ -80,6 +81,14 @@ def show(opened: View, now: State) -> None:
         width="content",
         beside=(1, 1.4),
     )
+
+
+def about_target(header: Header) -> str:
+    """What the target of an example is, and what targets were in training as far as the card says so."""
+    sentence = "The target is the reference translation of this example, not the model's output."
+    if not header.training_targets:
+        return sentence
+    return f"{sentence} In this model's training, targets were {header.training_targets}."
 
 
 def table(lesson: TrainingView) -> Table:
