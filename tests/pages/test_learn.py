@@ -1,6 +1,7 @@
 """The pages Glossary and The paper, and the questions of What if: what is found, and what links open."""
 
 import json
+import re
 from urllib.parse import parse_qs, parse_qsl
 
 import pytest
@@ -30,6 +31,33 @@ def test_a_word_is_found_by_its_name_a_form_its_explanation_and_however_it_is_jo
     found |= {"FFN": "feed-forward", "query vector": "query", "</s>": "</s>"}
     for asked, word in found.items():
         assert word in [each for each, entry in entries.items() if matches(asked, each, entry)], asked
+
+
+ORDINARY = """
+alignments arithmetic beside checked combined commands content continued diagram distances docs
+explanation field findings generation glossary history hour kind leaks learns lessons lines live
+need pairs questions rests shown strongest tiles tour tree twelve watch went while
+"""
+"""Words of titles and of the README's table that say here what they say everywhere."""
+
+
+def test_every_word_of_the_field_in_a_title_or_in_the_readme_s_table_is_found():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    table = readme.partition("| page | content |")[2].partition("**What a badge says.")[0]
+    titles = " ".join(place.title for place in sitemap.PLACES.values())
+    words = {word.lower() for word in re.findall(r"[A-Za-z]+(?:-[A-Za-z]+)*", f"{titles} {table}")}
+    entries = json.loads(FILE.read_text(encoding="utf-8")).items()
+    missing = [word for word in words if not any(matches(word, *entry) for entry in entries)]
+    assert sorted({*missing} - {*ORDINARY.split()}) == []
+
+
+FIRST_LECTURE = ("self-attention", "BPE", "tokeniser", "tokenizer", "embedding", "encoder", "decoder")
+
+
+@pytest.mark.parametrize("asked", FIRST_LECTURE)
+def test_a_word_of_the_first_lecture_has_an_entry_of_its_own(asked: str):
+    entries = json.loads(FILE.read_text(encoding="utf-8"))
+    assert asked in [name for word, entry in entries.items() for name in (word, *entry["written"])]
 
 
 def test_the_box_leaves_what_was_asked_for_and_says_if_nothing_is():
