@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from transformer import interventions as do
-from transformer.audit import TOKENS, audit
+from transformer.audit import PIECES, TOKENS, audit
 from transformer.beam import beam_search, search_tree
 from transformer.config import AttentionKind, ModelConfig, Place
 from transformer.decoding import (
@@ -33,6 +33,7 @@ from transformer.interventions.request import RunShape, check
 from transformer.run import Alternative, DecodeStep, Translation
 from transformer.sampling import Sampling
 from transformer.text.tokenizer import TokenizedText
+from transformer.text.words import PAD, unknown_text
 from transformer.trace import AttentionTrace, TokenTrace, hooks_of, trace_of
 from transformer.view import AuditReport, Check
 
@@ -285,10 +286,12 @@ class Request:
 
         def audited(trace: AttentionTrace, places: tuple[Place, ...]) -> AuditReport:
             report = audit(trace, places, log_probs, other_pass(), self.model)
-            if not self.values:
-                return report
-            right = audited_tokens(self.values, self.source_tokens, list(zip(named(ids), ids, strict=True)))
-            return report.joined(AuditReport((Check(TOKENS, float(not right), 0.0),)))
+            checks = [Check(PIECES, float(not self._right_pieces(trace.tokens)), 0.0)]
+            if self.values:
+                written = list(zip(named(ids), ids, strict=True))
+                right = audited_tokens(self.values, self.source_tokens, written)
+                checks.append(Check(TOKENS, float(not right), 0.0))
+            return report.joined(AuditReport(tuple(checks)))
 
         if hooks is not None and self.capture is not None:
             tokens = {
@@ -317,6 +320,18 @@ class Request:
             prompt=None if self.source_ids else self.text if self.output is None else text,
             n_given=self.given,
         )
+
+    def _right_pieces(self, tokens: Mapping[str, TokenTrace]) -> bool:
+        """Whether each recorded piece is the vocabulary's for its id; what fills a batch up is padding."""
+        vocabularies = {"encoder": self.reader.tokenizer.source}
+        for side, read in tokens.items():
+            vocabulary = vocabularies.get(side, self.reader.tokenizer.target)
+            for piece, number in zip(read.pieces, read.ids, strict=True):
+                unknown = unknown_text(piece) is not None and number == self.config.unk_id
+                filled = piece == PAD and number == self.config.pad_id
+                if not unknown and not filled and vocabulary.named([number]) != (piece,):
+                    return False
+        return True
 
     def _notes(
         self,

@@ -213,13 +213,13 @@ def statistics_of_rows(b: Bench, kind: str, layer: int = LAYER, head: int = HEAD
     """Every statistic of every row, from the definitions."""
     keys, found = b.run.labels(kind).keys, {}
     words = [number for number, group in enumerate(reading_groups(keys)) for _ in group.indices]
-    texts = [group.text for group in reading_groups(keys) for _ in group.indices]
+    groups = [group for group in reading_groups(keys) for _ in group.indices]
     list_of = statistics.FUNCTION_WORDS["decoder" if kind == "decoder" else "encoder"]
     columns = {
-        "eos_mass": [key == "</s>" for key in keys],
+        "eos_mass": [is_special(key) and key == "</s>" for key in keys],
         "special_mass": [is_special(key) for key in keys],
         "punctuation_mass": [is_punctuation(readable(key)) for key in keys],
-        "content_mass": [sort_of(text, list_of) == CONTENT for text in texts],
+        "content_mass": [sort_of(group, list_of) == CONTENT for group in groups],
     }
     last = max(place for place, key in enumerate(keys) if not is_special(key))
     place = b.head(kind, layer)

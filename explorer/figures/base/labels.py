@@ -108,11 +108,11 @@ def escape(text: str) -> str:
     return text.translate(_ESCAPES)
 
 
-@lru_cache(4096)
+@lru_cache(4096, typed=True)
 def display(token: str) -> str:
     """Writes a piece for people: bytes as characters, what cannot be seen as `◦`, `◌` or a code."""
     if words.is_special(token):
-        return token
+        return str(token)
     if (unknown := words.unknown_text(token)) is not None:
         return f"<unk> {unknown}"
     if words.BYTE_PIECE.search(token):
@@ -128,7 +128,7 @@ def display(token: str) -> str:
     )
 
 
-@lru_cache(4096)
+@lru_cache(4096, typed=True)
 def piece(token: str) -> str:
     """As `display`, marked if a digit, or a letter of a script with cases, begins without a space."""
     first = token[:1]

@@ -223,7 +223,7 @@ def typing_tables() -> dict[str, Any]:
         "hidden": _lengths(typed.draws_nothing),
         "shaping": _lengths(typed.shapes),
         "digits": _lengths(str.isdigit),
-        "special": "|".join([*map(re.escape, sorted(words.SPECIAL_PIECES)), words.LANGUAGE.pattern]),
+        "special": "|".join(map(re.escape, (words.PAD, words.BOS, words.EOS, words.UNK, words.NO_PIECE))),
         "joiners": typed.JOINERS,
         "plain": typed.PLAIN,
     }

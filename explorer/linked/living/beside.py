@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from explorer.figures.base import labels
 from transformer.interventions import Choose, DropSource, EditSource, Forbid, Hide, Intervention, Prefix
 from transformer.run import Translation
+from transformer.text.words import is_end
 
 if TYPE_CHECKING:
     from transformer.translator import Translator
@@ -67,7 +68,7 @@ def _decoded(
     options: dict[str, Any] = {"beam_size": 1, "interventions": changes, "capture": capture}
     if way := _WAY.fullmatch(run.method):
         options |= {"beam_size": int(way[2])} if way[1] == "beam" else {"sample": Sampling(seed=int(way[2]))}
-    if run.target_tokens[-1] != "</s>":
+    if not is_end(run.target_tokens[-1]):
         options["max_length"] = len(run.target_tokens)
     if run.source_tokens:
         return model.translate(run.source_text, **options)

@@ -19,6 +19,7 @@ from explorer.figures.pages.study import number
 from explorer.figures.pages.what_if import merged_names, scale_end
 from transformer import Window
 from transformer.run import Alternative, DecodeStep
+from transformer.text.words import Special
 
 WRITTEN: list[tuple[Callable[..., Any], dict[Any, Any]]] = [
     (
@@ -30,7 +31,8 @@ WRITTEN: list[tuple[Callable[..., Any], dict[Any, Any]]] = [
         },
     ),
     (labels.piece, {"geschrieben": "‿geschrieben", "▁ge": "ge", "5": "‿5", "я": "‿я", ",": ",", "猫": "猫"}),
-    (labels.piece, {each: each for each in (">>fra<<", "__fr__", "fra_Latn", "</s>")}),
+    (labels.piece, {Special(each): each for each in (">>fra<<", "__fr__", "fra_Latn", "</s>")}),
+    (labels.piece, {"fra_Latn": "‿fra_Latn", "</s>": "</s>", "pt_BR": "‿pt_BR"}),  # as somebody typed them
     (labels.pieces, {("ge", "schrieben", "▁ge", "ge"): ["ge", "‿schrieben", "ge", "‿ge"]}),
     (labels.pieces, {("geschrieben", "hat"): ["geschrieben", "hat"]}),  # whole words are never marked
     (labels.names, {("▁die", "▁Katze", "▁die"): ["die₁", "Katze", "die₂"], ("▁ge", "ge"): ["ge", "‿ge"]}),
