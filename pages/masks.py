@@ -51,7 +51,7 @@ SEEING = (
 RULE = r"M_{ij} = \begin{cases}0 & i \text{ may attend to } j\\ -\infty & \text{otherwise}\end{cases}"
 WHY = "Why −∞? $e^{-\\infty}$ is exactly 0, so a masked key takes no weight."
 WAYS = {
-    "none": ("no mask at all", "Without a mask, every key takes the weight of its score, later tokens too."),
+    "none": ("no mask at all", "Without a mask, every key takes the weight of its score, masked ones too."),
     "zero": ("0 before the softmax", "Why not 0? $e^0$ is 1: a masked key counts like any key of score 0."),
     "after": (
         "0 after the softmax",

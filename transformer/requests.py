@@ -312,7 +312,7 @@ class Request:
             method=method,
             model=self.reader.name,
             config=config,
-            notes=self._notes(ids, text, trace),
+            notes=self._notes(steps, text, trace),
             attention=trace,
             interventions=self.values,
             functions=tuple(self.functions),
@@ -335,12 +335,15 @@ class Request:
 
     def _notes(
         self,
-        ids: tuple[int, ...],  # the output
+        steps: tuple[DecodeStep, ...],  # the output
         text: str,  # its text
         trace: AttentionTrace | None,  # what was recorded of it
     ) -> tuple[str, ...]:
         """Sentences for the reader of an output, each once."""
+        ids = tuple(step.token_id for step in steps)
         config, free, end = self.config, self.output is None, ids[-1] == self.config.eos_id
+        best = [step.alternatives[0] for step in steps if step.alternatives]
+        padding = sum(each.excluded and each.token_id == config.pad_id for each in best)
         length, trained = len(self.source_ids) or len(ids), config.trained_length or 0
         unknown = ids.count(config.unk_id)
         late = [each for each in self.values if min(_decoder_rows(each), default=-1) >= len(ids)]
@@ -351,6 +354,8 @@ class Request:
             "The model wrote an empty text.": end and free and not text,
             f"The output has {unknown} piece{'s' * (unknown > 1)} <unk>, where the model wrote something "
             "that its vocabulary cannot spell.": free and unknown > 0,
+            f"At {padding} step{'s' * (padding > 1)} the model found <pad> most probable; padding is never "
+            "written, so the next best token stands there.": free and padding > 0,
             **{f"The output ended before this change could act: {each}.": True for each in late},
             LEFT_OUT: end and self._leaves_out(ids, trace),
         }

@@ -217,9 +217,12 @@ def effect_map(view: HeadMap, effects: Array) -> HeadMap:
     return sealed(replace(view, weights=strength, measure=measure, measured=effects), report)
 
 
-def from_runs(count: int) -> str:
-    """What the badge of effects says: from how many further runs they are."""
-    return f"from {count:,} run{'s' * (count != 1)}"
+def from_runs(effects: int, series: int = 1) -> str:
+    """What the badge of effects says: how many runs were made for them.
+
+    One for each effect, and in each series (each token that is asked for) one with nothing taken away.
+    """
+    return f"from {series * (effects + 1):,} runs"
 
 
 def source_words(run: Translation) -> tuple[Group, ...]:

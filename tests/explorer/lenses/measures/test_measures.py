@@ -136,7 +136,7 @@ def test_colours_are_shares_of_the_largest_effect_and_small_effects_stay_pale(ru
     effects[1, 0], effects[2, 1] = -2, 1
     found = effect_map(view, effects)
     assert (found.weights[1, 0], found.weights[2, 1], found.weights[~view.mask].sum()) == (1, 0.5, 0)
-    assert found.audit.claim == f"from {view.mask.sum()} runs"
+    assert found.audit.claim == f"from {view.mask.sum() + 1} runs"
     assert effect_map(run[1].map("encoder", 0, 0), effects).measure == ON_ALL
     assert effect_map(view, effects / 100).weights.max() == pytest.approx(0.02 / LEAST)
 
