@@ -151,7 +151,7 @@ def _unasked(source: Source, run: Job[Survey]) -> None:
     if known is not None:
         all_heads.show(SurveyView.of(known, _kind(known.profiles)), source)
     elif not damaged:
-        reads = f"let the model read {run.total} sentences of {named(source)} here."
+        reads = f"let the model read {run.total} sentence{'s' * (run.total != 1)} of {named(source)} here."
         inform(f"No statistics came with this model. To measure them, {reads}")
 
     def ask() -> None:

@@ -263,5 +263,5 @@ def badge(audit: AuditReport, derived: bool = False) -> dict[str, object]:
     if audit.unmade:
         texts.append(f"Not checked, as the model is not here: {'; '.join(audit.unmade)}.")
     if audit.changes:
-        texts.append(f"Changed in this run: {'; '.join(audit.changes)}.")
+        texts.append(f"Changed in this run: {labels.without_starts('; '.join(audit.changes))}.")
     return {"passed": bool(audit.passed), "text": text, "title": " ".join(filter(None, texts))}

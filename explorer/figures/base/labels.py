@@ -1,6 +1,7 @@
 """Tokens, positions, layers and heads as they are written for people, who count from 1 (`count`)."""
 
 import math
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -26,6 +27,7 @@ _UNSEEN = frozenset({"Cc", "Cf", "Co", "Cs", "Cn", "Zl", "Zp"})
 _SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 """Translates a number to an exponent."""
+_QUOTED_START = re.compile(f"(?<=[“'\"]){WORD_START}(?=[^”'\"])")
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "#": "&#35;"})
 
 
@@ -52,6 +54,11 @@ def aligner(heads: Sequence[tuple[int, int]], rows: str) -> str:
     first, last = count(heads[0][0]), count(heads[-1][0])
     layers = f"layer {first}" if first == last else f"layers {first} to {last}"
     return f"mean over all heads of {layers} ({row})"
+
+
+def without_starts(text: str) -> str:
+    """A sentence whose quoted pieces stand without their `▁`, as people read them."""
+    return _QUOTED_START.sub("", text)
 
 
 def number(value: float, form: str = ".2f") -> str:
