@@ -344,6 +344,7 @@ class Request:
         config, free, end = self.config, self.output is None, ids[-1] == self.config.eos_id
         best = [step.alternatives[0] for step in steps if step.alternatives]
         padding = sum(each.excluded and each.token_id == config.pad_id for each in best)
+        places = "1 step" if padding == 1 else f"{padding} steps"
         length, trained = len(self.source_ids) or len(ids), config.trained_length or 0
         unknown = ids.count(config.unk_id)
         late = [each for each in self.values if min(_decoder_rows(each), default=-1) >= len(ids)]
@@ -354,8 +355,8 @@ class Request:
             "The model wrote an empty text.": end and free and not text,
             f"The output has {unknown} piece{'s' * (unknown > 1)} <unk>, where the model wrote something "
             "that its vocabulary cannot spell.": free and unknown > 0,
-            f"At {padding} step{'s' * (padding > 1)} the model found <pad> most probable; padding is never "
-            "written, so the next best token stands there.": free and padding > 0,
+            f"At {places} the model found <pad> most probable; padding is never written, so the next best "
+            "token stands there.": free and padding > 0,
             **{f"The output ended before this change could act: {each}.": True for each in late},
             LEFT_OUT: end and self._leaves_out(ids, trace),
         }

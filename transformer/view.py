@@ -150,7 +150,8 @@ class HeadMap:
     # (queries,) where each query looks in local attention, counted from 0; otherwise None
     centres: Array | None = field(default=None, kw_only=True)
     reach: int = field(default=0, kw_only=True)  # how far from its centre such a query sees; otherwise 0
-    # what the numbers in `weights` are: weights, or shares of another measure (`lenses.measures.shares`)
+    # what the numbers in `weights` are: weights, or shares of another measure
+    # (`explorer.lenses.measures.stream.shares`)
     measure: str = field(default="weight", kw_only=True)
     # (queries, keys) float32 that measure itself; None for weights
     measured: Array | None = field(default=None, kw_only=True)
