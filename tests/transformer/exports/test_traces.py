@@ -112,6 +112,8 @@ def special_places(run: Translation) -> list[list[int]]:
 
 def test_special_pieces_survive_a_file_and_a_typed_one_stays_a_word(translator):
     run = translator.force("one </s> two", "<s> one")
+    named = translator.force("one </s> two", run.target_tokens)  # tokens by their names
+    assert special_places(named) == special_places(run)
     last = len(run.source_tokens) - 1, len(run.target_tokens) - 1
     assert special_places(run) == [[last[0]], [0], [last[1]]]
     assert special_places(load_trace(saved(run))) == special_places(run)
