@@ -338,6 +338,10 @@ def test_runs_are_told_apart_by_what_differs_and_a_change_names_the_word_behind_
     token = run.source_tokens[1].removeprefix("▁")
     assert f"source token 2, “{token}”, is hidden" in in_words(do.hide(1), run)
     assert in_words(do.hide(1)) == str(do.hide(1))
+    chosen = do.run("a text", None, [do.choose(2, "▁seinen")])
+    assert "step 3 writes “seinen”" in in_words(
+        do.patch(do.stream("decoder", 0, "feed_forward"), chosen, [1])
+    )
 
 
 # --- why ----------------------------------------------------------------------------------------------------
