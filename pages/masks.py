@@ -38,7 +38,7 @@ with for_pytorch("masks"):
     from explorer.lenses.what_if.arithmetic import Leak, Masking, leak, masked_weights
     from transformer import Translation
     from transformer.config import AttentionKind
-    from transformer.text.words import PAD
+    from transformer.text.words import PAD, is_special
 
 page_value("mask", one_of("none", "zero", "after"))  # another mask to try
 page_value("sentences", TEXT, long=True)  # the batch, one sentence per line
@@ -51,7 +51,7 @@ SEEING = (
 RULE = r"M_{ij} = \begin{cases}0 & i \text{ may attend to } j\\ -\infty & \text{otherwise}\end{cases}"
 WHY = "Why −∞? $e^{-\\infty}$ is exactly 0, so a masked key takes no weight."
 WAYS = {
-    "none": ("no mask at all", "Without a mask, every key takes the weight of its score, later tokens too."),
+    "none": ("no mask at all", "Without a mask, every key takes the weight of its score, masked ones too."),
     "zero": ("0 before the softmax", "Why not 0? $e^0$ is 1: a masked key counts like any key of score 0."),
     "after": (
         "0 after the softmax",
@@ -221,7 +221,7 @@ def leaks(leaked: Leak, rows: tuple[str, ...], cursor: int) -> str:
     """What a way of masking does to the rows of tokens; rows of `<pad>` do not count."""
     if not leaked.cells:
         return "Nothing is masked, so every way of masking gives the same weights."
-    tokens = [i for i, token in enumerate(rows) if token != PAD]
+    tokens = [i for i, token in enumerate(rows) if not (is_special(token) and token == PAD)]
     of = f"{len(tokens)} row{'s' * (len(tokens) != 1)}{' of tokens' * (len(tokens) != len(rows))}"
     short = int(leaked.unequal[tokens].sum())
     values, verb = (leaked.sums, "sums to") if short else (leaked.masked, "loses")

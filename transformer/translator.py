@@ -58,6 +58,11 @@ class TranslatedText(NamedTuple):
         return cls(runs, joined(run.text for run in runs), notes)
 
 
+def _unknown(token: object) -> bool:
+    """Whether a token is named by the text for which there is no piece."""
+    return isinstance(token, str) and unknown_text(token) is not None
+
+
 class Translator:
     """A network with its vocabulary: it translates, or as a language model continues a prompt.
 
@@ -154,7 +159,7 @@ class Translator:
             raise InputError(f"The {what} is empty; give it at least one token.")
         ids = tuple(map(self.token_id, text))
         named = zip(text, self.pieces(ids), strict=True)
-        pieces = tuple(token if isinstance(token, str) else piece for token, piece in named)
+        pieces = tuple(str(token) if _unknown(token) else piece for token, piece in named)
         return TokenizedText(CleanText("", ()), ids, pieces, (), (), ())
 
     def ids(self, text: str) -> tuple[int, ...]:
@@ -233,7 +238,8 @@ class Translator:
         for each in changes:
             steers = isinstance(each, do.Choose | do.Forbid | do.Prefix)
             if steers and not audited_tokens([each], (), written):
-                raise InterventionError(f"The given translation contradicts a change: {each}.")
+                given = "text" if self.continues else "translation"
+                raise InterventionError(f"The given {given} contradicts a change: {each}.")
         (run,) = self.stream(source, output, **options)
         assert isinstance(run, Translation)
         return run

@@ -270,6 +270,8 @@ FACTS: tuple[tuple[str, Callable[[ModelConfig], bool]], ...] = (
     (r"`<s>` first", lambda config: config.bos_id < config.n_target_pieces),
     (r"was trained without dropout", lambda config: False),  # a config without it does not tell
     (r"includes label smoothing and dropout(?! where)", lambda config: config.dropout > 0),
+    (r"d_k = d_\{model\} / h", lambda config: config.d_head * config.n_heads == config.d_model),
+    (r"picture is true", lambda config: False),  # a badge has limits
     (r"[Nn]othing leaks", lambda config: False),  # masks after the softmax leave later keys in the sum
 )
 CONDITIONS = r"In masked self-attention|A decoder with masked self-attention|If your model"

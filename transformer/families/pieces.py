@@ -45,8 +45,10 @@ class SentencePieces(Pieces):
     ) -> None:
         (self._processor, _), self._lead = read_model(path), re.compile(lead, re.DOTALL)
         added, marked = added_tokens(path.parent, ids, size)
-        super().__init__({**ids, **added}, pieces_by_id({**ids, **added}, size, without_surrogates))
         self.special = frozenset({*special, *marked})
+        known = {**ids, **added}
+        textless = [known[piece] for piece in known if piece in self.special or self._lead.fullmatch(piece)]
+        super().__init__(known, pieces_by_id(known, size, without_surrogates), textless)
         self._whole = self.special | added.keys()
         longest = sorted(self._whole, key=lambda piece: (-len(piece), piece))
         self._parts = re.compile(f"({'|'.join(map(re.escape, longest))})")
@@ -89,7 +91,10 @@ class WholePieces(Pieces):
         except Exception as error:  # the library raises nothing narrower
             raise CheckpointError(f"{path} has no piece for what it cannot spell.") from error
         in_bytes = type(tokenizer.decoder).__name__ == "ByteLevel"
-        super().__init__(ids, pieces_by_id(ids, size, byte_name if in_bytes else without_surrogates))
+        added = tokenizer.get_added_tokens_decoder().items()
+        textless = [number for number, token in added if token.special and number < size]
+        pieces = pieces_by_id(ids, size, byte_name if in_bytes else without_surrogates)
+        super().__init__(ids, pieces, textless)
 
     def split(self, text: str) -> Iterator[tuple[int, str, int, int]]:
         at, before = 0, ""

@@ -1,6 +1,7 @@
 """Tokens, positions, layers and heads as they are written for people, who count from 1 (`count`)."""
 
 import math
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -26,6 +27,7 @@ _UNSEEN = frozenset({"Cc", "Cf", "Co", "Cs", "Cn", "Zl", "Zp"})
 _SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 """Translates a number to an exponent."""
+_QUOTED_START = re.compile(f"(?<=[“'\"]){WORD_START}(?=[^”'\"])")
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "#": "&#35;"})
 
 
@@ -52,6 +54,11 @@ def aligner(heads: Sequence[tuple[int, int]], rows: str) -> str:
     first, last = count(heads[0][0]), count(heads[-1][0])
     layers = f"layer {first}" if first == last else f"layers {first} to {last}"
     return f"mean over all heads of {layers} ({row})"
+
+
+def without_starts(text: str) -> str:
+    """A sentence whose quoted pieces stand without their `▁`, as people read them."""
+    return _QUOTED_START.sub("", text)
 
 
 def number(value: float, form: str = ".2f") -> str:
@@ -108,11 +115,11 @@ def escape(text: str) -> str:
     return text.translate(_ESCAPES)
 
 
-@lru_cache(4096)
+@lru_cache(4096, typed=True)
 def display(token: str) -> str:
     """Writes a piece for people: bytes as characters, what cannot be seen as `◦`, `◌` or a code."""
     if words.is_special(token):
-        return token
+        return str(token)
     if (unknown := words.unknown_text(token)) is not None:
         return f"<unk> {unknown}"
     if words.BYTE_PIECE.search(token):
@@ -128,7 +135,7 @@ def display(token: str) -> str:
     )
 
 
-@lru_cache(4096)
+@lru_cache(4096, typed=True)
 def piece(token: str) -> str:
     """As `display`, marked if a digit, or a letter of a script with cases, begins without a space."""
     first = token[:1]

@@ -3,7 +3,6 @@
 import re
 import unicodedata
 from collections.abc import Sequence
-from functools import lru_cache
 from pathlib import Path
 
 from transformer.text.words import (
@@ -12,7 +11,6 @@ from transformer.text.words import (
     character_groups,
     groups_at,
     is_punctuation,
-    is_special,
     spelled,
     unknown_text,
     word_groups,
@@ -83,11 +81,10 @@ SPECIAL, MARK, FUNCTION, CONTENT = range(4)
 """The sorts of a word: special token, punctuation or symbol, function word, content word."""
 
 
-@lru_cache(4096)
-def sort_of(word: str, function_words: frozenset[str]) -> int:
+def sort_of(word: Group, function_words: frozenset[str]) -> int:
     """The sort of a word: one of ``SPECIAL``, ``MARK``, ``FUNCTION``, ``CONTENT``."""
-    if is_special(word):
+    if word.special:
         return SPECIAL
-    if not any(map(str.isalnum, word)):
+    if not any(map(str.isalnum, word.text)):
         return MARK
-    return FUNCTION if word.replace("’", "'").lower() in function_words else CONTENT
+    return FUNCTION if word.text.replace("’", "'").lower() in function_words else CONTENT

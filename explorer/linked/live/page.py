@@ -71,7 +71,7 @@ def live(directory: str | Path, texts: Sequence[str] = (), *, folder: bool = Fal
     shown = {
         "config": json.loads((path / "config.json").read_text("utf-8")),
         "forbidden": [token for (token,) in model.rules.forbidden],
-        "tables": typing_tables(),
+        "tables": typing_tables(tuple(filter(words.is_special, model.tokenizer.target.pieces))),
         "kernel": base64.b64encode((scripts.static() / "engine-1/kernel.wasm").read_bytes()).decode(),
         "examples": [{"label": examples[text], "text": text} for text in runs],
         "references": [_reference(model, run) for run in references],
@@ -215,15 +215,18 @@ _SURROGATES = range(0xD800, 0xE000)
 
 
 @cache
-def typing_tables() -> dict[str, Any]:
-    """Tables of `static/engine-1`, for JSON; a set of characters is lengths left out, and in it, in turns."""
+def typing_tables(special: tuple[str, ...] = (words.PAD, words.BOS, words.EOS, words.UNK)) -> dict[str, Any]:
+    """Tables of `static/engine-1`, for JSON; a set of characters is lengths left out, and in it, in turns.
+
+    `special`: the vocabulary's special pieces, whose names no other piece of it has.
+    """
     return {
         "spaces": _lengths(str.isspace),
         "blank": _lengths(typed.is_blank),
         "hidden": _lengths(typed.draws_nothing),
         "shaping": _lengths(typed.shapes),
         "digits": _lengths(str.isdigit),
-        "special": "|".join([*map(re.escape, sorted(words.SPECIAL_PIECES)), words.LANGUAGE.pattern]),
+        "special": "|".join(map(re.escape, (*special, words.NO_PIECE))),
         "joiners": typed.JOINERS,
         "plain": typed.PLAIN,
     }

@@ -127,7 +127,9 @@ class Measuring:
         columns = {"part read there": by_source(model, again, step, *pair)}
         if rival is not None:
             columns["difference without it"] = on_difference(self.model, again, step, rival.token_id)
-        columns["share (ALTI+)"] = alti(model, again).source[step]
+        shares = alti(model, again)
+        columns["share (ALTI+)"] = shares.source[step]
+        report = again.audit().joined(found.audit).joined(shares.audit)
         sources = labels.names(run.source_tokens)
         most = sources[int(np.argmax(np.abs(columns["part read there"])))]
         logit = f"“{quote(written.token)}”" + ("" if rival is None else f" over “{quote(rival.token)}”")
@@ -138,7 +140,7 @@ class Measuring:
             f"{labels.count(step)}?</summary>\n<p>{html.escape(says)} {_SAYS}</p>\n"
             f"{_table(('source token', *columns), by_token)}\n"
             f"{_table(('what wrote the last stream', 'nats'), found.largest(WRITERS))}\n"
-            f"<p>{html.escape(str(badge(again.audit(), derived=True)['text']))}</p></details>"
+            f"<p>{html.escape(str(badge(report, derived=True)['text']))}</p></details>"
         )
 
 

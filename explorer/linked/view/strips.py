@@ -22,7 +22,7 @@ from transformer.text import words
 
 def direction(tokens: Sequence[str]) -> str:
     """`rtl` if most letters run from right to left, otherwise `ltr`."""
-    texts = (token for token in tokens if not words.is_language(token))
+    texts = (token for token in tokens if not words.is_special(token))
     classes = [unicodedata.bidirectional(character) for token in texts for character in token]
     right = sum(each in {"R", "AL"} for each in classes)
     return "rtl" if right > sum(each == "L" for each in classes) else "ltr"
@@ -38,9 +38,8 @@ def chips(tokens: Sequence[str], glosses: Mapping[int, Gloss] | None = None) -> 
             "text": labels.shorten(name, 24),
             "first": group.start,
             "last": group.stop - 1,
-            "gap": tokens[group.start].startswith(words.SPACE) or words.is_special(tokens[group.start]),
-            "special": words.is_special(tokens[group.start])
-            or words.unknown_text(tokens[group.start]) is not None,
+            "gap": tokens[group.start].startswith(words.SPACE) or group.special,
+            "special": group.special or words.unknown_text(tokens[group.start]) is not None,
             "index": number,
             "gloss": (glosses or {}).get(group.start),
         }

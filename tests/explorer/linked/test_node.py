@@ -32,6 +32,7 @@ from transformer.requests import Request
 from transformer.storage import eight_bits
 from transformer.storage.directory import half_precision, save_checkpoint
 from transformer.text.tokenizer import Tokenizer
+from transformer.text.words import EOS
 
 ASSETS, ENGINE = static().parent / "assets", static() / "engine-1"
 MODELS = ASSETS / "models"
@@ -272,7 +273,7 @@ def read(tokenizer: Tokenizer, text: str) -> dict[str, Any]:
     pieced = tokenizer.cut(text)
     lists = {name: list(getattr(pieced, name)) for name in ("ids", "pieces", "words", "unknown", "spelled")}
     groups = [{"start": group.start, "stop": group.stop, "text": group.text} for group in pieced.groups()]
-    tokens = [*pieced.pieces, "</s>"]
+    tokens = [*pieced.pieces, EOS]
     view = {"chips": chips(tokens), "names": [captions.quote(piece) for piece in tokens]}
     return {"text": pieced.clean.text, "plain": list(pieced.clean.plain), "groups": groups, **lists, **view}
 

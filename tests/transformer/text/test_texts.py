@@ -31,6 +31,8 @@ from transformer.text.sentences import joined, sentences, split
 from transformer.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Tokenizer, TokenizerError
 from transformer.text.typed import PLAIN, clean, read
 from transformer.text.words import (
+    BOS,
+    EOS,
     Group,
     character_groups,
     is_special,
@@ -214,13 +216,17 @@ def test_what_is_no_vocabulary_or_cannot_be_one_is_refused(tokenizer):
 def test_pieces_are_grouped_by_characters_and_by_words(tokenizer):
     names = {"▁Haus": "Haus", "▁": "◦", "▁<s>": "<s>", "<0xE2>": "0xE2", "<0x3C>": "<", "<0x0A>": "0x0A"}
     assert {piece: readable(piece) for piece in names} == names
-    assert [piece for piece in (*names, "</s>") if is_special(piece)] == ["</s>"]
+    typed = "</s>", "<s>", "fr_XX", "<unk>"
+    assert [piece for piece in (*names, *typed, EOS) if is_special(piece)] == [EOS]
+    assert [is_special(piece) for piece in tokenizer.target.named(range(6))] == [True] * 4 + [False] * 2
     pieces = tokenizer.target.named(tokenizer.source.encode("😀é€z"))
     assert [group.text for group in character_groups(pieces)][-4:] == ["😀", "é", "€", "z"]
     broken = character_groups(["<0xF0>", "<0x9F>", "▁a", "<0x80>", "<0xE2>"])
     assert broken == (Group(0, 2, "�"), Group(2, 3, "a"), Group(3, 4, "0x80"), Group(4, 5, "0xE2"))
-    words = word_groups(["<s>", "▁Ha", "us", ",", "▁", "<0xC3>", "<0xA9>", "</s>"])
-    assert words == (Group(0, 1, "<s>"), Group(1, 4, "Haus,"), Group(4, 7, "é"), Group(7, 8, "</s>"))
+    words = word_groups([BOS, "▁Ha", "us", ",", "▁", "<0xC3>", "<0xA9>", EOS])
+    ends = Group(0, 1, "<s>", True), Group(7, 8, "</s>", True)
+    assert words == (ends[0], Group(1, 4, "Haus,"), Group(4, 7, "é"), ends[1])
+    assert word_groups(["▁pt", "_", "BR", "</s>"]) == (Group(0, 4, "pt_BR</s>"),)  # as it was typed
     pieces = ("<s>", *tokenizer.target.named(tokenizer.source.encode("one 😀 seven,  zwölf")), "</s>")
     for groups in (character_groups(pieces), word_groups(pieces)):
         assert [i for group in groups for i in group.indices] == [*range(len(pieces))]
