@@ -14,6 +14,7 @@ from typing import NamedTuple
 from explorer.app.address.kinds import AS_ONE
 from explorer.app.address.session import FORMER
 from explorer.app.address.state import State
+from explorer.app.server import hosted
 from explorer.app.server.source import Source
 from explorer.linked.view.strips import Example, read_examples
 from transformer.storage.description import EXAMPLES_FILE, read_card
@@ -94,8 +95,13 @@ class Passage(NamedTuple):
 
 
 def passage(source: Source | None, now: State) -> Passage:
-    """The text on a page: the only place where the run of a text becomes that of a sentence."""
+    """The text on a page: the only place where the run of a text becomes that of a sentence.
+
+    One that is too long for this instance is not read: it is one part, as typed, which every run refuses.
+    """
     text = text_on(source, now.text)
+    if not hosted.takes(text, hosted.TIMES):
+        return Passage((text,), text)
     whole = clean(text)
     parts: tuple[str, ...] = ()
     if source is not None and source.has_model and source.task == "translate":
@@ -108,7 +114,7 @@ def passage(source: Source | None, now: State) -> Passage:
 
 def whole(text: str) -> int | None:
     """The state's sentence for a text that is one run, however many sentences it has."""
-    return AS_ONE if len(sentences(clean(text))) > 1 else None
+    return AS_ONE if hosted.takes(text, hosted.TIMES) and len(sentences(clean(text))) > 1 else None
 
 
 def example_of(source: Source | None, text: str) -> Example | None:
