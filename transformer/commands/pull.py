@@ -33,7 +33,7 @@ def pull(name: str, *, revision: str | None = None, output: Path | None = None) 
             print(f"\r{done / 1e6:,.0f} of {total / 1e6:,.0f} MB", end=end, file=sys.stderr, flush=True)
 
     snapshot = find(name, revision, progress=progress)
-    print(f"{snapshot.title} is downloaded and complete.", file=sys.stderr)
+    print(snapshot.note or f"{snapshot.title} is downloaded and complete.", file=sys.stderr)
     if output is not None:
         # Other programs may have downloaded more files to the same folder.
         names = needed([path.name for path in snapshot.directory.iterdir() if path.is_file()], snapshot.name)

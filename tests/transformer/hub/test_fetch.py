@@ -113,6 +113,21 @@ def test_without_a_network_cached_models_open_and_others_say_so(server, hub, nap
     assert sum(naps) < 2
 
 
+@pytest.mark.parametrize("fault", ["nonsense", "wrong", "407", "403 page", "error"])
+def test_a_network_that_answers_in_place_of_the_hub_opens_the_cache_with_a_note(server, hub, fault, capsys):
+    """A captive portal answers every question with a page, or asks to log in to a proxy."""
+    title = find(NAME).title
+    server.faults["api"] = fault
+    other = load_translator(NAME)
+    assert other.name == title
+    (note,) = (note for note in other.notes if "from the cache" in note)
+    assert note.endswith(f"; {title} was opened from the cache.")
+    assert note in other.translate("the cat", capture=False).notes
+    assert main(["pull", NAME]) == 0
+    assert capsys.readouterr().err == f"{note}\n"
+    refused("is not in the cache at", find, "user/other", None, hub)
+
+
 def test_offline_mode_is_huggingface_hub_s_own(server, hub, monkeypatch):
     snapshot = find(NAME)
     asked = len(server.requests)
