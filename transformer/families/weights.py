@@ -92,8 +92,9 @@ def open_model(family: Family, directory: Path) -> Checkpoint:
         output_bias=BIAS in stored,
     )
     vocabulary, config = family.vocabulary(directory, config)
-    check_ids(directory, config, vocabulary)
-    rules, notes = search_rules(directory, values, config, vocabulary.target.ids[PAD])
+    padding = padding_piece(directory, config, vocabulary)
+    check_ids(directory, config, vocabulary, padding)
+    rules, notes = search_rules(directory, values, config, vocabulary.target.ids[padding])
     languages = proposed(directory, vocabulary, rules.forced_start)
     config = replace(config, languages=" ".join(languages))
     for name in unread[:1]:
@@ -143,11 +144,20 @@ def same(stored: Mapping[str, StoredTensor], one: str, other: str) -> bool:
     return torch.equal(table, next(tensors).to(table.dtype))
 
 
-def check_ids(directory: Path, config: TransformerConfig, vocabulary: Vocabulary) -> None:
+def padding_piece(directory: Path, config: TransformerConfig, vocabulary: Vocabulary) -> str:
+    """The piece that pads: one of a fine-tuner's own, if the settings name it and it has the config's id."""
+    named = settings_of(directory).get("pad_token")
+    piece = named.get("content") if isinstance(named, dict) else named
+    sides = (vocabulary.source.ids, vocabulary.target.ids)
+    added = isinstance(piece, str) and all(ids.get(piece) == config.pad_id for ids in sides)
+    return str(piece) if added else PAD
+
+
+def check_ids(directory: Path, config: TransformerConfig, vocabulary: Vocabulary, padding: str) -> None:
     """CheckpointError if a config and a vocabulary number the special pieces differently."""
     ids = vocabulary.source.ids
     special = ((EOS, config.eos_id, vocabulary.target.ids), (EOS, config.eos_id, ids))
-    for piece, number, table in (*special, (PAD, config.pad_id, ids), (UNK, config.unk_id, ids)):
+    for piece, number, table in (*special, (padding, config.pad_id, ids), (UNK, config.unk_id, ids)):
         if table[piece] != number:
             raise CheckpointError(
                 f"config.json in {directory} gives {piece} the id {number}, but the vocabulary has "
