@@ -83,6 +83,22 @@ def test_what_old_files_hold_besides_is_ignored_and_said(tmp_path, family, side)
     assert ours.notes[-1] == f"This model's files hold {names[0]}, which no model reads; it is ignored."
 
 
+@pytest.mark.parametrize("file", ["safetensors", "bin"])
+def test_an_integer_buffer_that_no_model_reads_is_passed_over_and_said(tmp_path, file):
+    directory = copied(tmp_path, "bart")
+    expected = load_translator(directory).translate(TEXTS["bart"], beam_size=1)
+    buffer = {"model.encoder.embeddings.position_ids": torch.arange(9)[None]}
+    rewritten(directory, **buffer)
+    if file == "bin":
+        state = load_file(directory / "model.safetensors")
+        torch.save(state, directory / "pytorch_model.bin")
+        (directory / "model.safetensors").unlink()
+    ours = load_translator(directory)
+    assert ours.translate(TEXTS["bart"], beam_size=1).log_probs == expected.log_probs
+    (name,) = buffer
+    assert ours.notes[-1] == f"This model's files hold {name}, which no model reads; it is ignored."
+
+
 @pytest.mark.parametrize(("side", "dtype"), [*zip(SINES, (torch.float32, torch.float16), strict=True)])
 def test_stored_positions_are_taken_over_exactly_and_others_refused(tmp_path, side, dtype):
     directory = copied(tmp_path, "marian")
