@@ -131,6 +131,20 @@ def test_without_any_model_the_page_says_what_to_do(tmp_path: Path, monkeypatch:
     assert "python -m transformer train" in said(run())
 
 
+@pytest.mark.parametrize(("page", "name"), [("app.py", "gpt2"), ("pages/language_model.py", "language/gpt2")])
+def test_a_folder_that_cannot_be_opened_is_named_with_the_reason(
+    page: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("TRANSFORMER_MODELS", str(tmp_path))
+    (tmp_path / name).mkdir(parents=True)
+    (tmp_path / name / "config.json").write_text('{"model_type": "gpt2"}')
+    reason = f"{name} holds a gpt2 model of another library; this package cannot open it."
+    at = run(page, model=name)
+    captions = [each.value.replace("\\", "") for each in at.caption]
+    assert any(reason in caption for caption in captions), captions
+    assert not any("runs on the" in caption for caption in captions)
+
+
 JOINED, SPACE = (f"“{sign}” {means}" for sign, means in labels.SIGNS.items())
 
 
