@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -318,6 +319,35 @@ def test_a_document_can_be_read_and_says_where_its_numbers_come_from(name: str):
     for chart in charts:
         assert {len(row) for row in chart.rows} == {len(chart.columns)}, chart.caption
         assert chart.kind == "table" or chart.alt
+
+
+CHART = {"kind": "bars", "caption": "c", "alt": "a", "columns": ["s", "p", "v"], "rows": [["s", "p", 1.5]]}
+TEXTS = dict.fromkeys(("topic", "question", "finding", "method", "sources", "program"), "Text.")
+DOCUMENT = {**TEXTS, "parts": ["Text.", CHART], "made": [["2026-11-29", "python"]]}
+BROKEN: dict[str, Any] = {
+    "list": [],
+    "text": "{",
+    "no-topic": {name: value for name, value in DOCUMENT.items() if name != "topic"},
+    "number": {**DOCUMENT, "finding": 3},
+    "kind": {**DOCUMENT, "parts": [{**CHART, "kind": "pie"}]},
+    "row": {**DOCUMENT, "parts": [{**CHART, "rows": [["s", "p"]]}]},
+    "cell": {**DOCUMENT, "parts": [{**CHART, "rows": [["s", "p", True]]}]},
+    "columns": {**DOCUMENT, "parts": [{**CHART, "columns": ["s"], "rows": [["s"]]}]},
+    "made": {**DOCUMENT, "made": ["python"]},
+}
+"""Documents that cannot be read."""
+
+
+def test_a_damaged_document_is_left_out_and_named(tmp_path, monkeypatch):
+    for name, value in {**BROKEN, "right": DOCUMENT}.items():
+        (tmp_path / f"{name}.json").write_text(value if isinstance(value, str) else json.dumps(value))
+    monkeypatch.setattr(studies, "known", lambda: {path.stem: path for path in sorted(tmp_path.glob("*"))})
+    studies.study.cache_clear()
+    documents, wrong = studies.every()
+    assert list(documents) == ["right"]
+    assert documents["right"].commands == (("2026-11-29", "python"),)
+    assert [Path(reason.split(" ")[0]).stem for reason in wrong] == sorted(BROKEN)
+    studies.study.cache_clear()
 
 
 def test_a_table_comes_back_as_it_went_in_and_a_text_that_would_be_a_formula_begins_with_an_apostrophe():
