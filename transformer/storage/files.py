@@ -9,6 +9,8 @@ from typing import IO, Any
 
 MAX_JSON_BYTES = MAX_VOCABULARY_BYTES = 16 * 2**20
 """Vocabularies of OPUS-MT are below one MiB. Each byte of a file may take some 30 bytes of memory."""
+MAX_JSON_ENTRIES = 500_000
+"""Largest number of values in a JSON file, each of which takes some 100 bytes; M2M-100 has 128,000 pieces."""
 MAX_TOKENIZER_BYTES = 64 * 2**20
 """Largest number of bytes in a ``tokenizer.json``, which Python does not parse; those of NLLB have 17 MB."""
 SAFETENSORS, PYTORCH = "model.safetensors", "pytorch_model.bin"
@@ -105,20 +107,28 @@ def check_vocabulary(path: Path, most: int = MAX_VOCABULARY_BYTES) -> None:
         raise CheckpointError(f"{path} is larger than {most // 2**20} MiB, {reason}.")
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """Reads a JSON object; CheckpointError if the file is missing, unreadable, or not a JSON object."""
+def read_json(path: Path, most: int = MAX_JSON_ENTRIES) -> dict[str, Any]:
+    """Reads a JSON object of at most so many values, which are counted before any is made.
+
+    CheckpointError if the file is missing, unreadable, too large, or not a JSON object.
+    """
     if path.exists() and not path.is_file():
         raise CheckpointError(f"{path} is not a file.")
     if path.is_file() and path.stat().st_size > MAX_JSON_BYTES:
         raise CheckpointError(f"{path} is larger than 16 MiB, which is too large for a JSON file of a model.")
     check_pointer(path)
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
+        content = path.read_bytes()
+        if sum(map(content.count, (b",", b"[", b"{"))) > most:
+            raise CheckpointError(f"{path} has more than {most:,} values, too many for this file of a model.")
+        values = json.loads(content.decode())
         check_values(values)
     except FileNotFoundError:
         raise CheckpointError(f"{path.parent} has no {path.name}, so it is not a model directory.") from None
     except OSError as error:
         raise CheckpointError(f"{path} cannot be read: {error.strerror}.") from error
+    except CheckpointError:
+        raise
     except (ValueError, RecursionError) as error:
         raise CheckpointError(f"{path} is not valid JSON; it is damaged or cut off.") from error
     if not isinstance(values, dict):

@@ -17,6 +17,7 @@ from explorer.app.address.state import State
 from explorer.app.server import hosted
 from explorer.app.server.source import Source
 from explorer.linked.view.strips import Example, read_examples
+from transformer.families.registry import config_in
 from transformer.storage.description import EXAMPLES_FILE, read_card
 from transformer.storage.files import CheckpointError
 from transformer.text.pairs import SentencePair
@@ -53,10 +54,19 @@ def read(directory: Path | None) -> Samples:
         task = stated(read_card(directory)).toy
     pairs = () if task is None else toy_data(*task).valid
     try:
-        examples = read_examples(file) if file.is_file() else _once(_USUAL)
+        examples = _own(directory, file) if file.is_file() else _once(_USUAL)
     except CheckpointError as error:
         return Samples(_once(_USUAL), True, str(error), pairs)
     return Samples(examples, file.is_file(), None, pairs)
+
+
+def _own(directory: Path, file: Path) -> tuple[Example, ...]:
+    """The examples of a model's own file; CheckpointError if it is damaged, or names heads that it lacks."""
+    examples = read_examples(file)
+    layers, heads = config_in(directory).sizes.get("cross", (0, 0))
+    if not all(each.claim.layer < layers and each.claim.head < heads for each in examples):
+        raise CheckpointError(f"{file.name} beside the model names heads that the model does not have.")
+    return examples
 
 
 def of(source: Source | None) -> Samples:

@@ -31,7 +31,7 @@ from transformer.families.registry import config_in, described
 from transformer.hub.files import hub_title, size
 from transformer.run import Translation
 from transformer.storage.description import CONFIG_FILE, Description, parameter_count
-from transformer.storage.files import read_json
+from transformer.storage.files import PYTORCH, SAFETENSORS, read_json
 from transformer.text.typed import clean
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -89,6 +89,16 @@ class ModelHandle(Source):
         """Bytes of memory that the loaded model takes; 0 if it cannot be loaded."""
         with suppress(ValueError):
             return 4 * parameter_count(config_in(self.path))  # in float32
+        return 0
+
+    @Fact
+    def nbytes(self) -> int:
+        """Bytes of its weights on the disk, in one file or in shards; 0 if they are gone."""
+        for stem in (SAFETENSORS, PYTORCH):
+            name, suffix = stem.split(".")
+            with suppress(OSError):
+                if sizes := [path.stat().st_size for path in self.path.glob(f"{name}*.{suffix}")]:
+                    return sum(sizes)
         return 0
 
     @Fact

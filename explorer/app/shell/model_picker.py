@@ -19,7 +19,6 @@ from explorer.lenses.words.languages import language_name
 from transformer.config import Head
 from transformer.hub.files import size
 from transformer.hub.settings import is_name
-from transformer.storage.description import WEIGHTS_FILE
 
 MOST_LEFT_OUT = 3
 """Folders that are named as left out."""
@@ -99,9 +98,9 @@ def _about(source: ModelHandle) -> tuple[str, str]:
         return card.trouble, source.runs
     licence = card.license_name or card.license.upper().replace("-", " ")
     languages = "" if source.title == source.languages else source.languages
-    nbytes = (source.path / WEIGHTS_FILE).stat().st_size
     told = " · ".join(filter(None, (languages, card.good_at, card.trouble)))
-    return told, f"{size(nbytes)} on disk · {licence} · {source.runs}"
+    disk = f"{size(source.nbytes)} on disk" if source.nbytes else ""
+    return told, " · ".join(filter(None, (disk, licence, source.runs)))
 
 
 def take_model(name: str) -> None:
