@@ -15,7 +15,7 @@ from transformer import load_translator
 from transformer.__main__ import main
 from transformer.hub.fetch import fetch, find, look
 from transformer.hub.files import cached, cached_models
-from transformer.hub.settings import Hub, HubError, UnreachableError, is_name
+from transformer.hub.settings import Hub, HubError, UnreachableError, is_name, pasted_name
 from transformer.storage.description import parameter_count
 from transformer.storage.directory import save_checkpoint
 from transformer.storage.files import CheckpointError
@@ -253,6 +253,24 @@ def test_names_of_the_hub_are_told_from_paths():
     assert all(map(is_name, ("Helsinki-NLP/opus-mt-en-de", "user/a.b_c-1")))
     wrong = ("opus", "a/b/c", "../x", "a/..", "/a/b", "a/b.git", "a--b/c", "a/b--c", ".a/b", "a/-b")
     assert not any(map(is_name, (*wrong, "", "a/b\n", "a b/c", "a/" + "b" * 100)))
+
+
+PASTED = {
+    **dict.fromkeys((" a/b ", "a/b/", "a/b/tree/main", "a/b/discussions", "a/b?x=1", "a/b#use"), "a/b"),
+    **dict.fromkeys(("https://huggingface.co/a/b", "http://www.hf.co/a/b/blob/main/x", "hf.co/a/b"), "a/b"),
+    **dict.fromkeys(("https://github.com/a/b", "github.com/a/b", "https://huggingface.co.evil.com/a/b")),
+    **dict.fromkeys(("https://modelscope.cn/models/a/b", "https://evil.com/hf.co/a/b", "//hf.co/a/b")),
+    **dict.fromkeys(("https://hf.co/datasets/a", "hf.co/spaces/a/b", "ftp://hf.co/a/b", "https://[x/a/b")),
+    **dict.fromkeys(("a", "a/b/c", "../a", "a/..", "", "models/a/b")),
+}
+"""What somebody may paste, and the model that it names."""
+
+
+def test_an_address_of_another_host_is_no_name_and_a_mirror_s_is():
+    assert {text: pasted_name(text) for text in PASTED} == PASTED
+    assert pasted_name("https://mirror.example/a/b") is None
+    mirror = Hub(endpoint="https://mirror.example")
+    assert pasted_name("https://mirror.example/a/b", mirror) == "a/b"
 
 
 def test_no_path_is_a_name_or_a_revision(server, hub):
