@@ -2,8 +2,10 @@
 
 import json
 import os
+import shutil
 import sys
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -29,17 +31,23 @@ UNFINISHED = ".*.part"
 """Pattern of unfinished files that a killed process left behind."""
 
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """Writes a file: readers see the old or the new content, even after a crash; OSError says why not."""
+@contextmanager
+def opened_atomically(path: Path) -> Iterator[IO[bytes]]:
+    """A file beside one, which takes its place once the block has written it; OSError says why not.
+
+    Readers see the old or the new content, even after a crash.
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with temporary.open("wb") as file:
-            file.write(content)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
     except OSError as error:
-        raise OSError(f"{path} could not be written: {error.strerror or error}.") from error
+        if error.strerror is None:  # says already which file could not be written
+            raise
+        raise OSError(f"{path} could not be written: {error.strerror}.") from error
     finally:
         temporary.unlink(missing_ok=True)
     descriptor = os.open(path.parent, os.O_RDONLY)  # which holds the name
@@ -47,6 +55,28 @@ def write_atomically(path: Path, content: bytes) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Writes a file as ``opened_atomically``."""
+    with opened_atomically(path) as file:
+        file.write(content)
+
+
+def write_together(folder: Path, contents: Mapping[str, bytes | Path]) -> None:
+    """Writes some files of a folder, each its content or a copy of a file, as ``opened_atomically``.
+
+    The first takes its place last, and none does before all are written.
+    """
+    with ExitStack() as opened:
+        for name, content in contents.items():
+            file = opened.enter_context(opened_atomically(folder / name))
+            if isinstance(content, bytes):
+                file.write(content)
+            else:
+                with content.open("rb") as source:
+                    shutil.copyfileobj(source, file)
+            file.flush()
 
 
 def claimed(path: Path) -> IO[str] | None:
