@@ -123,10 +123,10 @@ def open_sentence(source: Source, now: State) -> View | None:
         if now.sentence is not None and now.sentence > last:
             session.notice(f"This text has {many:,} sentences; sentence {last + 1} is shown.")
             session.resolve(sentence=last)
-    asked = runs.request(now, source, text)
     does = "Translating" if source.task == "translate" else "Writing"
     try:
-        hosted.check(now.text, times=TIMES)
+        hosted.check(now.text, now.target, times=TIMES)
+        asked = runs.request(now, source, text)
         with waiting.telling(does) as progress:
             translation = runs.translate(asked, progress)
     except (ValueError, OSError) as error:

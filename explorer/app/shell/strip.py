@@ -151,7 +151,8 @@ def _moved(step: Step, now: State, page: str) -> bool:
     if Path(step.page).stem != page:
         return True
     asked, _ = parse({name: [value] for name, value in step.params.items()})
-    return any(getattr(asked, name) != getattr(now, name) for name in step.params)
+    # what no page has declared, or a page that nobody has opened yet, is no part of this view
+    return any(getattr(asked, name, None) != getattr(now, name, None) for name in step.params)
 
 
 def _head(lesson: Lesson, at: int, moved: bool) -> bool:

@@ -20,6 +20,8 @@ _UNSPACED = re.compile(
     "CJK|HIRAGANA|KATAKANA|HALFWIDTH KATAKANA|IDEOGRAPHIC|BOPOMOFO|THAI|LAO |KHMER|MYANMAR|TIBETAN"
 )
 """How names of characters begin in scripts without spaces between words."""
+FEWEST_LETTERS = 3
+"""Letters of such a script from which on a text without spaces is taken for several words."""
 _JOINER = "\u200d"
 
 
@@ -54,6 +56,13 @@ def _drawn_characters(word: Sequence[str]) -> list[Group]:
 
 def _unspaced(character: str) -> bool:
     return _UNSPACED.match(unicodedata.name(character, "")) is not None
+
+
+def is_run_together(text: str) -> bool:
+    """True if a text in a script without spaces has none between its words, so that they count as one."""
+    letters = [sum(map(_unspaced, filter(str.isalnum, word))) for word in text.split()]
+    counts = [count for count in letters if count]
+    return len(counts) == 1 and counts[0] >= FEWEST_LETTERS
 
 
 def find_word(pieces: Sequence[str], word: str) -> tuple[int, int] | None:

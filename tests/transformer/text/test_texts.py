@@ -3,6 +3,8 @@
 import gzip
 import json
 import math
+import subprocess
+import sys
 import unicodedata
 from collections import deque
 from dataclasses import asdict, dataclass
@@ -29,7 +31,7 @@ from transformer.text.kinds import (
 from transformer.text.pairs import DataError, ReadBounds, SentencePair, read_lines, read_pairs
 from transformer.text.sentences import joined, sentences, split
 from transformer.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Tokenizer, TokenizerError
-from transformer.text.typed import PLAIN, clean, read
+from transformer.text.typed import PLAIN, clean, composed, read
 from transformer.text.words import (
     BOS,
     EOS,
@@ -151,6 +153,31 @@ def test_joined_the_sentences_are_the_text_and_none_is_blank(text: str):
     assert "".join(parts) == text
     assert len(parts) < 2 or all(part.strip() for part in parts)
     assert all(split(part.strip()) == (part.strip(),) for part in parts if part.strip())
+
+
+LINEAR = """
+import resource
+resource.setrlimit(resource.RLIMIT_CPU, (60, 60))
+from benchmarks.texts import HOSTILE, LENGTH, made
+from transformer.text.sentences import joined, split
+from transformer.text.typed import clean
+for kind in HOSTILE:
+    parts = split(made(kind, LENGTH))
+    assert "".join(parts) == made(kind, LENGTH), kind
+    joined(parts)
+    clean(made(kind, LENGTH))
+"""
+
+
+def test_a_hostile_text_is_cleaned_and_split_in_linear_time():
+    """Each took minutes; the processor's time is bounded by the system, and nothing is measured."""
+    ended = subprocess.run([sys.executable, "-c", LINEAR], capture_output=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, b"")
+
+
+@given(st.text(st.sampled_from("ae\u0301\u0323\u0344\u0f73가각각")) | st.text())
+def test_what_is_composed_is_the_librarys_own(text: str):
+    assert composed(text) == unicodedata.normalize("NFC", text)
 
 
 def test_sentences_stand_after_what_a_text_begins_with_and_are_joined_as_their_script_does():
