@@ -126,6 +126,14 @@ def strips_only(
 
 
 @dataclass(frozen=True)
+class Later:
+    """What begins once a view is painted, so that no picture waits for it."""
+
+    due: Callable[[], bool]  # whether it is still to begin
+    begin: Callable[[], str]  # begins it; returns the key of the part that is then drawn again
+
+
+@dataclass(frozen=True)
 class Scene:
     """The linked view of one page; its functions get the state, and the visitor's look at each kind."""
 
@@ -149,6 +157,7 @@ class Scene:
     # gets the sentence, a step and a token id, and returns the values of the state with which the model
     # continues from there with that token
     go_on: Callable[[View, int, int], Mapping[str, Any]] = continue_with
+    later: Later | None = None  # what waits until the view is painted
 
     def laid_out(self, now: State, looks: Looks) -> Layout:
         """The contents of the view for a state, without maps of attention that the model does not have."""
@@ -195,7 +204,8 @@ def explorer(scene: Scene) -> None:
 @part()
 def _view(scene: Scene, layout: Layout) -> None:
     key, now, cursor = f"{session.LINKED}{layout.view}", _current(scene), session.cursor()
-    awaited = not models.loading.begun  # whether something waits for the paint
+    due = scene.later is not None and scene.later.due()
+    awaited = due or not models.loading.begun  # whether something waits for the paint
     data = {
         "view": layout.view,
         "layout": layout.style,
@@ -210,10 +220,21 @@ def _view(scene: Scene, layout: Layout) -> None:
         "awaited": awaited,
         **({"present": True} if now.present and layout.plots else {}),
     }
-    painted = models.loading.begin if awaited else (lambda: None)
-    _VIEW(key=key, data=[data], on_at_change=lambda: _moved(scene, layout), on_painted_change=painted)
+    _VIEW(
+        key=key,
+        data=[data],
+        on_at_change=lambda: _moved(scene, layout),
+        on_painted_change=lambda: _painted(scene),
+    )
     if scene.beside is not None:
         scene.beside(now, looks_of(scene.opened, now))
+
+
+def _painted(scene: Scene) -> None:
+    """Begins what the picture did not wait for."""
+    models.loading.begin()
+    if scene.later is not None and scene.later.due():
+        st.rerun(scene.later.begin())
 
 
 def _current(scene: Scene) -> State:
