@@ -17,10 +17,10 @@ from explorer.lenses.words.doubt import mean_log_prob
 _KEY = "doubt"
 _LOOK = 0.5
 """Seconds between two looks at a search."""
-_LONGEST = 60
+_LONGEST = 36
 """Most letters of the better output, so that the line stays one."""
 _MEANING = (
-    "The geometric mean of the probabilities that the model gave the tokens it wrote, beside the mean that "
+    "The geometric mean of the probabilities that the model gave the tokens it wrote, and the mean that "
     "four of five of its outputs reach on the bundled sentences. How sure a model is tells how likely it is "
     "to be right; it does not tell what is wrong. ✓\u00a0verified is about the pictures, not the output."
 )
@@ -50,10 +50,7 @@ def unsure(opened: View) -> str:
         return ""
     output = "translation" if opened.source.task == "translate" else "text"
     found, usual = (labels.percent(math.exp(value)) for value in (mean, limit))
-    return (
-        f"This {output} may be wrong: the model gives its tokens {found} on average; "
-        f"in 4 of 5 {output}s, over {usual}."
-    )
+    return f"This {output} may be wrong: {found} for a token, where over {usual} is usual."
 
 
 @part(key=_KEY)
@@ -82,9 +79,9 @@ def _search(opened: View) -> Job[Better]:
 
 
 def _wait(search: Job[Better]) -> None:
-    """Looks at the search from time to time; draws nothing."""
+    """Looks at the search from time to time; its end draws the page again, without this clock."""
     if not jobs.stays(search):
-        st.rerun(_KEY)
+        session.rerun()
 
 
 def _offer(better: Better) -> None:
@@ -92,7 +89,7 @@ def _offer(better: Better) -> None:
     st.caption(
         f":material/alt_route: A beam of {BEAM_SIZE} finds what scores higher: “{text}”",
         width="content",
-        help=f"The score of this model's beam search: {labels.number(better.score, '.3f')} against "
+        help=f"“{plain(better.text)}” The score of this model's beam search: {labels.number(better.score, '.3f')} against "
         f"{labels.number(better.greedy_score, '.3f')} of the greedy output. Higher is more probable to the "
         "model, which is not always better to a reader.",
     )

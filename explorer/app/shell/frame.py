@@ -106,6 +106,7 @@ _STYLE = """
   [data-testid="stLayoutWrapper"]:has(> .st-key-doubt-room) { height: 0; margin-top: -.55rem; }
   .st-key-doubt-room { position: relative; z-index: 1; overflow: visible; }
   .st-key-doubt { flex-wrap: nowrap; }
+  .st-key-doubt p { white-space: nowrap; }
   .stMainBlockContainer:has(.st-key-sections):has(.st-key-above) {
     [data-testid="stLayoutWrapper"]:has(> .st-key-changed) {
       width: calc(100% - 16rem); margin: -2.3rem 0 5px 16rem;
