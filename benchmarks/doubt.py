@@ -1,4 +1,4 @@
-"""How many wrong and right translations the home page's line of doubt names, and how often a beam betters them."""
+"""How many wrong and right translations the line of doubt names, and how often a beam betters them."""
 
 from __future__ import annotations
 

@@ -86,12 +86,12 @@ def _wait(search: Job[Better]) -> None:
 
 def _offer(better: Better) -> None:
     text = plain(labels.shorten(better.text, _LONGEST))
+    score, usual = (labels.number(each, ".3f") for each in (better.score, better.greedy_score))
     st.caption(
         f":material/alt_route: A beam of {BEAM_SIZE} finds what scores higher: “{text}”",
         width="content",
-        help=f"“{plain(better.text)}” The score of this model's beam search: {labels.number(better.score, '.3f')} against "
-        f"{labels.number(better.greedy_score, '.3f')} of the greedy output. Higher is more probable to the "
-        "model, which is not always better to a reader.",
+        help=f"“{plain(better.text)}” The score of this model's beam search is {score}, and {usual} for the "
+        "greedy output. Higher is more probable to the model, which is not always better to a reader.",
     )
     st.button("Open it", type="tertiary", on_click=_open, key="doubt.open")
 
