@@ -3,10 +3,10 @@
 import math
 from typing import Any
 
-import numpy as np
 import pytest
-from head_views import View
+from head_views import view
 
+from explorer.lenses.words.reading import Reading, read_view
 from explorer.linked.view.events import Cursor, CursorRange, picked_candidate, picked_head, reduce
 from explorer.linked.view.feeds import is_off, map_feed, window_around
 from explorer.linked.view.strips import chips, direction, shaded
@@ -107,11 +107,10 @@ def test_a_head_is_off_if_its_output_is_zero_in_every_row(translator, change, of
 @pytest.mark.parametrize("kind", ["encoder", "decoder", "cross"])
 def test_names_under_the_pointer_are_no_markup(kind: str):
     tokens = ("<b>x", "&amp;", "#000001", "</s>")
-    size = len(tokens)
-    weights, mask = np.full((size, size), 0.25, np.float32), np.ones((size, size), bool)
-    view = View(kind, tokens, tokens, weights, mask, tokens if kind == "cross" else None)
-    hover = map_feed("abc", view)["hover"]
+    predicted = {"predicted_tokens": tokens} if kind == "cross" else {}
+    head = view(kind, tokens, tokens, **predicted)
+    hover = map_feed("abc", read_view(head, Reading()))["hover"]
     for side in ("rows", "columns"):
-        assert len(hover[side]) == size
+        assert len(hover[side]) == len(tokens)
         for name, told in zip(ESCAPED, hover[side], strict=True):
             assert name in told
