@@ -15,7 +15,7 @@ import streamlit as st
 from explorer.app.address import State, session
 from explorer.app.address.kinds import YES
 from explorer.app.address.state import page_value
-from explorer.app.controls import part
+from explorer.app.controls import part, pickers
 from explorer.app.maps import display
 from explorer.app.maps.looking import HeadSelection, Looks, looks_of
 from explorer.app.server import models, runs
@@ -267,7 +267,7 @@ def _drawn(scene: Scene) -> list[object]:
 def _map(scene: Scene, layout: Layout, look: HeadSelection) -> Feed:
     """The feed of a map; if the layout draws no map of this kind, the feed holds the head as recorded."""
     drawn, source = look.kind in layout.plots, scene.opened.source
-    roles = source.roles.get(look.kind, [])
+    roles = pickers.roles_of(source, look.kind)
     view = look.read() if drawn else read_view(look.as_recorded(), Reading())
     first = source.default_heads[look.kind] if layout.style == "home" else None
     sums = layout.style == "page"

@@ -179,6 +179,7 @@ def open_page(
         st.info(str(error))
         st.stop()
     session.visit().silent = None
+    session.visit().roleless = False
     if now.lesson is not None and page != sitemap.LESSONS:
         strip.draw(now, page)
     return session.current()
