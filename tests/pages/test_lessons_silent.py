@@ -210,7 +210,8 @@ def read(at: AppTest) -> Iterator[str]:
     for feed in feeds(at).values():
         row = now.step if feed.get("rows") in ("step", "target", None) else now.source
         sentences = feed.get("sentences") or [()]
-        yield "".join(sentences[min(row or 0, len(sentences) - 1)])
+        parts = sentences[min(row or 0, len(sentences) - 1)]  # plain text and tokens in turns
+        yield "".join(f"“{part}”" if i % 2 else part for i, part in enumerate(parts))
         if feed["draw"] == "race":
             names, shares = feed["names"][now.step or 0], feed["shares"][now.step or 0]
             listed = zip(names, shares, strict=True)
