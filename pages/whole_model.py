@@ -191,6 +191,8 @@ def logit_lenses(at: Inspected) -> None:
     if run.config.norm == "pre":
         applied = f"The final {run.config.norm_name}, the output matrix and the softmax"
     stays = "" if settled is None else f" From the row “{settled}” on, it stays first."
+    if settled == names[-1]:
+        stays = " Only the last row puts it first."
     audit = merged([*run.audit().checks, *checks])
     st.divider()
     left, right = st.columns(SHARES, gap="medium")
