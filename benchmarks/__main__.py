@@ -15,6 +15,7 @@ NAMES = {
     "visitors": "load redraws soak",
     "pages": "living translating",
     "looks": "screenshots firefox",
+    "doubt": "doubt",
 }
 """The commands of each file."""
 

@@ -171,7 +171,9 @@ def rests_on(words: list[str], effects: np.ndarray, token: str) -> str:
             f"log p changes by {first[1]} nats."
         )
     rest = f"next “{others[0][0]}”, {others[0][1]}" if others else f"no other word costs it {NEEDS} nats"
-    return f"**“{plain(token)}” rests on “{first[0]}”**: without it {first[1]} nats; {rest}."
+    factor = labels.times(float(effects[needed[0]]))
+    told = f"{first[1]} nats" + (f", {factor}" if factor else "")
+    return f"**“{plain(token)}” rests on “{first[0]}”**: without it {told}; {rest}."
 
 
 def signed(value: float) -> str:
@@ -229,7 +231,9 @@ def differ(
                 f"probable: {signed(effects[freed])} nats."
             )
         return f"{says} Without any single key of it, {written} stays about as probable."
-    return f"{says} {written} loses most without {keys[needed]}: {signed(effects[needed])} nats."
+    factor = labels.times(float(effects[needed]))
+    told = f"{signed(effects[needed])} nats" + (f", {factor}" if factor else "")
+    return f"{says} {written} loses most without {keys[needed]}: {told}."
 
 
 def reasons(opened: View, now: State, step: int) -> None:

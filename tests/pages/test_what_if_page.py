@@ -330,8 +330,9 @@ def test_what_a_change_did_is_said_in_one_line():
     before = made(("▁a", 1, math.log(0.9)), ("▁b", 2, math.log(0.997)))
     same = made(("▁a", 1, math.log(0.899)), ("▁b", 2, math.log(0.99)))
     other = made(("▁a", 1, math.log(0.9)), ("▁c", 3, math.log(0.6)))
-    assert changed.verdict(before, same) == "Translation unchanged; “b” 99.7 → 99.0\u00a0%."
-    assert changed.verdict(before, before) == "Translation unchanged; “a” stays at 90.0\u00a0%."
+    said = "Translation unchanged; the probability of"
+    assert changed.verdict(before, same) == f"{said} “b” 99.7 → 99.0\u00a0%."
+    assert changed.verdict(before, before) == f"{said} “a” stays at 90.0\u00a0%."
     assert "at step 2, “b” became “**c**”" in changed.verdict(before, other)
     shorter = SimpleNamespace(source_tokens=(), steps=before.steps[:1])
     assert changed.verdict(before, shorter) == "The text has another length."

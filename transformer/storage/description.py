@@ -138,6 +138,7 @@ class _Heads:
     default: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     heads: Mapping[str, tuple[tuple[Mapping[str, float], ...], ...]] = field(default_factory=dict)
     aligner: _Aligner | None = None
+    unsure_below: float | None = None  # mean log-probability of a token that four of five outputs reach
 
     def fits(self, config: ModelConfig) -> bool:
         """Whether a model has these heads, and each of its heads has statistics."""

@@ -149,7 +149,8 @@ def verdict(before: Translation, after: Translation) -> str:
     digits = 1 if abs(was - now) < 0.05 else 0  # one that tells them apart, if one does
     old, new = (f"{100 * each:.{digits}f}" for each in (was, now))
     shares = f"stays at {old}" if old == new else f"{old} → {new}"
-    return f"{written.capitalize()} unchanged; “{plain(labels.piece(token))}” {shares}{labels.PER_CENT}."
+    of = f"the probability of “{plain(labels.piece(token))}”"
+    return f"{written.capitalize()} unchanged; {of} {shares}{labels.PER_CENT}."
 
 
 def _back(now: State, opened: View) -> None:

@@ -61,7 +61,8 @@ def below_box(source: Source, now: State) -> None:
     if source.prompts:
         prompts(source, now)
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="examples"):
-        pickers.examples(examples.offered(source, now.text), new_text)
+        if source.has_model:  # a file holds one run, of one sentence
+            pickers.examples(examples.offered(source, now.text), new_text)
         if (problem := examples.of(source).problem) is not None:
             st.caption(f":material/warning: {refusal(problem)}", width="content")
         if now.target is None:

@@ -67,6 +67,18 @@ def number(value: float, form: str = ".2f") -> str:
     return text.replace("-", "−") if text.strip("+-0.%") else text.lstrip("+-")
 
 
+def times(nats: float) -> str:
+    """A difference of log-probabilities as a factor: `180,000 times less probable`; empty below a tenth."""
+    factor = math.exp(min(abs(nats), 700))
+    if factor < 1.1:
+        return ""
+    digits = max(1 - math.floor(math.log10(factor)), -300)
+    written = f"{factor:.1f}" if factor < 10 else f"{round(factor, digits):,.0f}"
+    return (
+        f"{written if factor < 1e9 else scientific(factor)} times {'less' if nats < 0 else 'more'} probable"
+    )
+
+
 def signs(tokens: Iterable[str]) -> str:
     """What the signs mean that stand in some pieces, in a sentence; empty if none does."""
     text = "".join(pieces(list(dict.fromkeys(tokens))))

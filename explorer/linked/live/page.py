@@ -32,6 +32,7 @@ MOST = 128
 REFERENCES = 8
 """Runs of the Python package that the page repeats."""
 ENTRY, ENGINE = "live-1/live.js", "engine-1/engine.js"
+_CARD = '<details class="live-card"><summary>The card of the model</summary><pre>{}</pre></details>'
 _OFF = ", {name} is off: its output is 0, so these weights reach nothing."
 _USUAL = (
     "He lives in a big white house.",
@@ -76,6 +77,7 @@ def live(directory: str | Path, texts: Sequence[str] = (), *, folder: bool = Fal
         "examples": [{"label": examples[text], "text": text} for text in runs],
         "references": [_reference(model, run) for run in references],
         "off": _OFF,
+        "usual": (model.heads or {}).get("unsure_below"),
     }
     files = []  # parts of the page that no browser shows
     for name in () if folder else (WEIGHTS, PIECES):
@@ -89,6 +91,7 @@ def live(directory: str | Path, texts: Sequence[str] = (), *, folder: bool = Fal
         style="\n".join((scripts.style(), (scripts.static() / "live-1/live.css").read_text("utf-8"))),
         about=safe(_about(model, known, path)),
         texts="\n".join(f'<p dir="auto">{safe(text)}</p>' for text in (first.source_text, first.text)),
+        card=_CARD.format(safe(card)) if (card := read_card(path)) else "",
         proof=safe(f"{model.name} · weights SHA-256 {known.sha256} · {version()}"),
         data=data,
         page=json.dumps(shown, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c"),
@@ -193,10 +196,12 @@ _FRAME = """<!doctype html>
 </div>
 <div id="changes" class="living-changes"></div>
 <div id="view"></div>
+<div id="doubt" role="status"></div>
 <section id="heads" class="living-heads" aria-label="All heads"></section>
 <footer class="living-proof">
 <div id="proof"><p>{proof}</p></div>
 <p id="digest" role="status">Not yet compared with the Python package.</p>
+{card}
 </footer>
 </div></div></main>
 <script type="text/plain" id="run" data-place="">{data}</script>

@@ -147,8 +147,7 @@ class Measuring:
 def _table(names: Iterable[str], rows: Iterable[tuple[str, *tuple[float, ...]]]) -> str:
     head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
     body = "".join(
-        f"<tr><td>{html.escape(name)}</td>{''.join(f'<td>{value:+.3f}</td>' for value in values)}</tr>"
-        for name, *values in rows
+        f"<tr><td>{html.escape(name)}</td>{''.join(map(_cell, values))}</tr>" for name, *values in rows
     )
     return f"<table><tr>{head}</tr>{body}</table>"
 
@@ -191,3 +190,7 @@ def why_not(run: Translation, measures: Sequence[str], able: bool) -> str | None
     if max(len(run.source_tokens), len(run.target_tokens)) > MOST:
         return f"Measures are in pages of runs of at most {MOST} tokens a side."
     return None
+
+
+def _cell(value: float) -> str:
+    return f"<td>{labels.number(value, '+.3f')}</td>"

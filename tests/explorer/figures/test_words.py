@@ -41,6 +41,8 @@ WRITTEN: list[tuple[Callable[..., Any], dict[Any, Any]]] = [
     (labels.shorten, {"Donaudampfschiff": "Donaudampfsc…", "Donaudampfsc": "Donaudampfsc"}),
     (labels.number, {-1.234: "−1.23", -0.001: "0.00", 2.0: "2.00"}),
     (labels.telling, {0.0: "0", 3e-8: "0", 0.00004: "0.00004", 0.0031: "0.003", 0.005: "0.01"}),
+    (labels.times, {-12.1: "180,000 times less probable", 1.0: "2.7 times more probable", -0.05: ""}),
+    (labels.times, {-40.0: "2.4 × 10¹⁷ times less probable", -2.31: "10 times less probable"}),
     (labels.moved, {0.0: "0", -3e-8: "0", 0.00004: "+0.00004", -0.0031: "−0.003", math.nan: "not known"}),
     (labels.scientific, {1.54e-7: "1.5 × 10⁻⁷", -2.0: "−2.0 × 10⁰", 0.0: "0", 3e12: "3.0 × 10¹²"}),
     (
