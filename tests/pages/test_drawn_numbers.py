@@ -17,6 +17,11 @@ from plain import Doubles
 from second_ways import HEAD, LAYER, STEP, Bench
 
 from explorer import page
+from explorer.app.maps import measures
+from explorer.app.server import models
+from explorer.app.server.runs import Request
+from explorer.app.server.view import View
+from explorer.lenses.measures.effect import WAYS
 from explorer.lenses.measures.stream import Writer
 from transformer.interventions import hide, write_text
 
@@ -189,3 +194,23 @@ def test_why_a_token_was_written_is_written_into_a_page(bench: Bench) -> None:
         shares_of[STEP, : len(bench.plain.source)],
     )
     assert np.abs(drawn - np.stack(columns, 1)).max() < 3e-3
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_table_of_a_cell_holds_every_measure_of_it(bench: Bench, kind: str) -> None:
+    asked = Request(models.find("en-de"), bench.run.source_text, "greedy", bench.run.text)
+    opened_view, key = View(asked, bench.run, None), 1
+    rows = measures.of_cell(opened_view, kind, (LAYER, HEAD), (STEP, key), STEP)
+    drawn = [float(value.replace("−", "-")) for _, value, _ in rows]
+    place, carried = bench.head(kind), second.carried(bench, kind)
+    effects = [bench.plain.effect(kind, (key,), way, LAYER, HEAD, STEP)[STEP] for way in WAYS]
+    expected = [
+        place.scores[HEAD, STEP, key],
+        place.weights[HEAD, STEP, key],
+        carried[-2, key],
+        carried[STEP, key],
+        carried[-1, 0],
+        carried[STEP, key] / carried[STEP].sum(),
+        *effects,
+    ]
+    assert drawn == pytest.approx(expected, abs=2e-3)

@@ -24,8 +24,6 @@ _WAY = re.compile(r"(beam|sample)-(\d+)")
 def in_words(change: Intervention, run: Translation | None = None) -> str:
     """A change as people read it."""
     told = str(change)
-    for nested in getattr(change, "interventions", ()):  # of the run that a patch comes from
-        told = told.replace(str(nested), in_words(nested))
     if isinstance(change, OF_TOKENS):
         told = _QUOTED.sub(lambda token: f"“{labels.piece(token[1])}”", told)
     if isinstance(change, Hide) and run is not None and change.source_token < len(run.source_tokens):
