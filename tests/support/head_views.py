@@ -20,6 +20,7 @@ class Audit:
     proofs: tuple[str, ...] = ()
     unmade: tuple[str, ...] = ()
     claim: str = ""
+    skipped: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

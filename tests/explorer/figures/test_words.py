@@ -197,6 +197,7 @@ CLAIM = "from a {} trace, 4 of 9 numbers computed again"
 
 FROM_FILE = {"imported": True}
 CHANGED = {"changes": ("a", "b"), "unmade": ("c", "d")}
+SKIPPED = {"changes": ("a",), "skipped": ("places", "stream")}
 UNMADE = "Not checked, as the model is not here: c; d. Changed in this run: a; b."
 
 
@@ -207,6 +208,8 @@ UNMADE = "Not checked, as the model is not here: c; d. Changed in this run: a; b
         ({"placed": False}, True, "✓ from a verified trace", f"{MADE} {ERRORS}"),
         ({"checks": (), "proofs": ("Told.",)}, False, "✓ verified", "Told."),
         (CHANGED, False, "✓ verified, with 2 changes", f"{PLACED} {ERRORS} {UNMADE}"),
+        (SKIPPED, False, "✓ verified, with 1 change; places and stream not checked", None),
+        (SKIPPED | {"passed": False}, False, "✗ not verified, with 1 change", None),
         ({"passed": False, "changes": ("a",)}, False, "✗ not verified, with 1 change", None),
         ({"claim": CLAIM}, False, "✓ from a verified trace, 4 of 9 numbers computed again", None),
         (FROM_FILE, False, "✓ imported file, consistent", f"{AGREE} {ERRORS}"),
