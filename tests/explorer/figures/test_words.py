@@ -49,6 +49,10 @@ WRITTEN: list[tuple[Callable[..., Any], dict[Any, Any]]] = [
         },
     ),
     (lambda share: percent(share)[:-2], {0.37: "37", 1.0: "100", 0.999: "99.9", 1e-4: "<0.1"}),
+    (
+        lambda share: percent(share)[:-2],
+        {0.995: "99.5", 0.9949: "99", 0.99999: "99.9", 0.01: "1", 0.009: "0.9", 0.001: "0.1", 0.0: "0"},
+    ),
     (lambda share: small(share)[:-2], {1e-5: "0.001", 0.0: "0", 1e-12: "<0.00001", 0.9: "90", 0.001: "0.1"}),
     (lambda each: number(*each), {(-0.0001,): "0.000", (0.0,): "0", (-1.5, 1): "−1.5", (None,): ""}),
     (lambda each: number(*each), {(-1200,): "−1,200"}),
