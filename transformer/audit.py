@@ -21,7 +21,7 @@ from transformer import interventions as do
 from transformer.config import ENCODINGS, ModelConfig, Place, PlacedHead, Side
 from transformer.encodings import ALL_HEADS, Learned
 from transformer.equations import HeadChange
-from transformer.hooks import CONSTANTS, UNFUSED, Edit, Hooks
+from transformer.hooks import CONSTANTS, UNFUSED, Edit, Hooks, hook_names
 from transformer.interventions.edits import edits
 from transformer.model import EncoderDecoder, Network
 from transformer.stream import SMALLEST_SCALE, audit_stream, textbook_norm
@@ -47,6 +47,8 @@ CELLS = 1 << 20
 """Number of weights to recompute at a time, so that an audit of a long text needs little memory."""
 LABELS_UNMADE = "whether the labels name the tokens that were read"
 PLACES_UNMADE = "whether every recording is in its layer, head and step"
+SKIPPED = "places", "stream"
+"""What is not checked where a user's function acts: no equation says what it makes of a value."""
 POSITIONS_UNMADE = "whether the positions are those of the model's table"
 Basis = Network | ModelConfig | None
 """The model; or its config if there is no model, as of a file."""
@@ -81,7 +83,8 @@ def audit(
     unknown = " (so places and the stream were not checked)" * hooked
     changes = [str(change.value) for change in trace.changes]
     changes += [f"a function of yours acts at {name}{unknown}" for name in trace.functions]
-    report = AuditReport(merged(checks).checks, tuple(changes))
+    skipped = SKIPPED if hooked else ()
+    report = AuditReport(merged(checks).checks, tuple(changes), skipped=skipped)
     return report.joined(trace.once((audit, basis), elsewhere))
 
 
@@ -307,7 +310,7 @@ def audit_places(trace: AttentionTrace, model: Network, limit: float) -> list[Ch
         name: [lambda own, _, there=trace.tensors[name]: there[None].to(own)]  # type: ignore[misc]
         for name in names
     }
-    parts = {"query", "key", "value", "centres", "encoder.output"}
+    parts = {"query", "key", "value", "centres"} | {"encoder.output"} & set(hook_names(model.config))
     changes = [each for each in trace.changes if each.value.part == "stream"]
     if any(isinstance(each.value, do.Patch) and each.material is None for each in changes):
         return [Check(PLACES, math.inf, limit)]  # nobody knows what the patch put in

@@ -24,7 +24,7 @@ encoding of a stack, and LayerNorms |
 | ``….padding``, ``.bias``, ``.vector``, ``.gain``, ``.shift`` | recorded beside the place that reads them |
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -36,6 +36,8 @@ from transformer.config import ENCODINGS, ModelConfig
 
 HookFunction = Callable[[Tensor, int], Tensor]
 """(value, position of its first row, from 0) → a value of the same shape."""
+HookFunctions = HookFunction | Sequence[HookFunction]
+"""What changes one value: a function, or several in the order in which they act."""
 ATTENTION = frozenset({"query", "key", "value", "centres", "heads", "tokens", "positions", "input"})
 """The parts that a trace of attention needs, those of the embeddings among them."""
 STREAM = frozenset({"read", "output", "stream"})
@@ -45,6 +47,8 @@ CONSTANTS = frozenset({"padding", "bias", "vector", "gain", "shift"})
 UNFUSED = frozenset({"mask", "scores", "weights"})
 """Parts that fused attention does not compute."""
 _ATTENDING = ("query", "key", "value", "scores", "mask", "weights", "heads")
+PARTS = ATTENTION | STREAM | CONSTANTS | UNFUSED | {"hidden", "logits"}
+"""Last parts of names; of those that a model does not have, nothing is recorded."""
 _WHOLE = (".key", ".value")
 """What each call gives whole, the cached rows too."""
 
@@ -75,9 +79,9 @@ Edit = Callable[[Any, At], Any]
 
 
 class Hooks:
-    """Records values by name, and changes some; a name that the model never calls is passed over.
+    """Records values by name, and changes some; the model refuses names of places that it does not have.
 
-    ``function_edits`` makes edits of a user's functions, and refuses such names.
+    ``function_edits`` makes edits of a user's functions.
     """
 
     def __init__(
@@ -99,6 +103,7 @@ class Hooks:
         self.in_stream = any(
             part in STREAM | {"norm"} and place not in ("encoder", "decoder") for place, _, part in places
         )
+        self._checked: ModelConfig | None = None  # of the model that has all these places
         # the same name comes again with every step
         self._plans: dict[str, tuple[Sequence[Edit], bool, bool]] = {}
 
@@ -120,6 +125,14 @@ class Hooks:
                 else:
                     self.recorded[place].append(each)
         return value
+
+    def check(self, config: ModelConfig) -> None:
+        """ValueError if a model of this config lacks a place; it asks at the beginning of every pass."""
+        if self._checked is config:
+            return
+        places = {*hook_names(config), *module_names(config)}
+        check_places((name for name in (*self.edits, *self.record) if name not in PARTS), places)
+        self._checked = config
 
     def constants(self, name: str, **values: Tensor | None) -> None:
         """Records what belongs to an attention or an input but never changes, if that is recorded."""
@@ -155,21 +168,39 @@ def hook_names(config: ModelConfig) -> tuple[str, ...]:
     return (*names, "logits")
 
 
-def function_edits(functions: Mapping[str, HookFunction], config: ModelConfig) -> dict[str, list[Edit]]:
-    """A user's functions as edits.
+def module_names(config: ModelConfig) -> tuple[str, ...]:
+    """Every name of a module that a model of this config calls its hooks with, and may get another for."""
+    names = list[str]()
+    for side, stack in config.stacks.items():
+        names += [f"{side}.encoding", f"{side}.norm"]
+        names += [f"{sublayer.path}.norm" for sublayer in stack.passed()]
+    return tuple(names)
+
+
+def check_places(names: Iterable[str], places: Collection[str]) -> None:
+    """ValueError if a name is none of a model's places."""
+    for name in names:
+        if name not in places:
+            lists = "model.hook_names() lists all, layers from 0."
+            raise ValueError(f"There is no place {name!r:.60} in this model; {lists}")
+
+
+def function_edits(functions: Mapping[str, HookFunctions], config: ModelConfig) -> dict[str, list[Edit]]:
+    """A user's functions as edits; several of one place act one after another.
 
     ValueError if the model has no such place; and in the run, if a function returns another shape or no
     tensor.
     """
-    for name, function in functions.items():
-        if not callable(function):
+    by_name = {
+        name: tuple(each) if isinstance(each, Sequence) else (each,) for name, each in functions.items()
+    }
+    for name, each in by_name.items():
+        if not each or not all(map(callable, each)):
             raise ValueError(f"The hook at {name!r:.60} is no function.")
-        if name not in hook_names(config):
-            lists = "model.hook_names() lists all, layers from 0."
-            raise ValueError(f"There is no place {name!r:.60} in this model; {lists}")
+    check_places(by_name, hook_names(config))
 
-    def changed(name: str, value: Tensor, at: At) -> Tensor:
-        result: Any = functions[name](value.clone(), at.first)  # it may change its copy in place
+    def changed(name: str, function: HookFunction, value: Tensor, at: At) -> Tensor:
+        result: Any = function(value.clone(), at.first)  # it may change its copy in place
         kinds = [f"{x.layout} {x.dtype} on {x.device}" for x in (result, value) if isinstance(x, Tensor)]
         if not isinstance(result, Tensor):
             returned, must = type(result).__name__, "return a tensor"
@@ -183,4 +214,4 @@ def function_edits(functions: Mapping[str, HookFunction], config: ModelConfig) -
             return result
         raise ValueError(f"The hook at {name} returned {returned}; it must {must}.")
 
-    return {name: [partial(changed, name)] for name in functions}
+    return {name: [partial(changed, name, function) for function in each] for name, each in by_name.items()}

@@ -79,6 +79,7 @@ class Network(nn.Module):
         x = self.table(side)(ids).to(stack.dtype) * self.config.embedding_scale
         positions, norm = stack.positions, stack.embedding_norm
         if hooks is not None:
+            hooks.check(self.config)
             positions = hooks(f"{side}.encoding", positions)
             x = hooks(f"{side}.tokens", x, at)
         encoding = positions.added(ids.shape[1], first)

@@ -188,6 +188,7 @@ class Recurrent(EncoderDecoder):
         part, at = self.encoder if side == "encoder" else self.decoder, At(first)
         x = self.embedding(ids).to(next(part.parameters()).dtype) * self.config.embedding_scale
         if hooks is not None:
+            hooks.check(self.config)
             x = hooks(f"{side}.tokens", x, at)
         x = self.dropout(x)
         return x if hooks is None else hooks(f"{side}.input", x, at)

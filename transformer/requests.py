@@ -27,7 +27,7 @@ from transformer.decoding import (
     pad,
 )
 from transformer.equations import audited_tokens
-from transformer.hooks import Capture, HookFunction, Hooks, function_edits
+from transformer.hooks import Capture, HookFunctions, Hooks, function_edits
 from transformer.interventions.edits import Change
 from transformer.interventions.request import RunShape, check
 from transformer.run import Alternative, DecodeStep, Translation
@@ -57,9 +57,9 @@ class Looking(TypedDict, total=False):
     """What is changed in a run, and what is recorded."""
 
     capture: bool | Capture  # True, False, or what to record
-    # functions that change a value, by its name in ``transformer.hooks``; passes that read the output again
-    # call them, too
-    hooks: Mapping[str, HookFunction]
+    # functions that change a value, by its name in ``transformer.hooks``: one, or several that act one after
+    # another; passes that read the output again call them, too
+    hooks: Mapping[str, HookFunctions]
     # what to change in the run, see ``transformer.interventions``; in a forced pass, what chooses or forbids
     # tokens must agree with the output
     interventions: Iterable[do.Intervention]

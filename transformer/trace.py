@@ -16,7 +16,7 @@ from torch import Tensor
 from transformer.attention import SCALED_DOT, LocalWindow, ScoreRule, attention_weights
 from transformer.config import AttentionKind, ModelConfig, Place, Side, Sublayer
 from transformer.encodings import ALL_HEADS, BIASES, BiasRule, Heads
-from transformer.hooks import CONSTANTS, UNFUSED, At, Capture, Edit, HookFunction, Hooks, function_edits
+from transformer.hooks import CONSTANTS, UNFUSED, At, Capture, Edit, HookFunctions, Hooks, function_edits
 from transformer.interventions.edits import Change, edits
 from transformer.layers import StreamNorm, make_norm, shift
 from transformer.view import Array, AuditReport, HeadLabels, Window
@@ -319,7 +319,7 @@ def hooks_of(
     config: ModelConfig,
     capture: Capture | None = None,  # what to record; None for nothing
     changes: Sequence[Change] = (),  # interventions, with what they put in
-    functions: Mapping[str, HookFunction] | None = None,  # a user's functions by name; they act last
+    functions: Mapping[str, HookFunctions] | None = None,  # a user's functions by name; they act last
 ) -> Hooks | None:
     """The hooks of one pass; None if nobody looks. ValueError if the model has no place of a function."""
     by_name = edits(changes, config) if changes else {}

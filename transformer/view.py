@@ -67,14 +67,16 @@ class AuditReport:
     proofs: tuple[str, ...] = ()  # what the checks of a derived picture prove, one sentence each
     unmade: tuple[str, ...] = ()  # what could not be checked
     claim: str = ""  # what the badge says instead of "verified", such as "sums up"
+    # what no check could hold for, since a function of the user changed the run there
+    skipped: tuple[str, ...] = ()
 
     def joined(self, other: AuditReport) -> AuditReport:
         """Both reports as one; the claim is the other's, if it makes one."""
-        changes, proofs, unmade = (
-            tuple(dict.fromkeys(getattr(self, name) + getattr(other, name)))
-            for name in ("changes", "proofs", "unmade")
-        )
-        return AuditReport(self.checks + other.checks, changes, proofs, unmade, other.claim or self.claim)
+        lists = {
+            name: tuple(dict.fromkeys(getattr(self, name) + getattr(other, name)))
+            for name in ("changes", "proofs", "unmade", "skipped")
+        }
+        return AuditReport(self.checks + other.checks, claim=other.claim or self.claim, **lists)
 
     @property
     def imported(self) -> bool:

@@ -15,6 +15,7 @@ from damaged import FILES, TEXTS
 from nightly import thinned
 from streamlit.testing.v1 import AppTest
 
+from explorer.app.controls import plain
 from explorer.app.maps.run_export import trace_file
 from explorer.app.server import models
 from transformer import interventions as do
@@ -53,6 +54,14 @@ def test_a_trace_opens_again_and_says_what_was_checked_and_that_its_model_is_not
         True
     ] * 3
     assert "cannot be run again" in text
+
+
+@pytest.mark.parametrize("name", ["**bold**_x_.npz", "[a](b).npz", "$x^2$:red[y].npz", "![a](b)`c`.npz"])
+def test_the_name_of_a_file_is_no_markdown(translation: Translation, name: str):
+    at = opened(trace_file(translation, None), name)
+    shown = next(each.value for each in at.markdown if "npz" in each.value)
+    assert shown.startswith(f"**{plain(name)}")
+    assert name not in shown
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ class Audit:
     proofs: tuple[str, ...] = ()
     unmade: tuple[str, ...] = ()
     claim: str = ""
+    skipped: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -237,6 +237,8 @@ def badge(audit: AuditReport, derived: bool = False) -> dict[str, object]:
     denied = "does not sum up" if only_sums else f"not {proved}"
     text = f"✓ {origin}{passed}" if audit.passed else f"✗ {origin}{denied}"
     text += f", with {count} change{'s' * (count > 1)}" if count else ""
+    if audit.passed and audit.skipped:
+        text += f"; {' and '.join(audit.skipped)} not checked"
     rows, outputs = (
         max((float(check.value) for check in audit.checks if check.name == name), default=None)
         for name in ("row sums", "outputs")

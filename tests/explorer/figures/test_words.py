@@ -54,6 +54,10 @@ WRITTEN: list[tuple[Callable[..., Any], dict[Any, Any]]] = [
         },
     ),
     (lambda share: percent(share)[:-2], {0.37: "37", 1.0: "100", 0.999: "99.9", 1e-4: "<0.1"}),
+    (
+        lambda share: percent(share)[:-2],
+        {0.995: "99.5", 0.9949: "99", 0.99999: "99.9", 0.01: "1", 0.009: "0.9", 0.001: "0.1", 0.0: "0"},
+    ),
     (lambda share: small(share)[:-2], {1e-5: "0.001", 0.0: "0", 1e-12: "<0.00001", 0.9: "90", 0.001: "0.1"}),
     (lambda each: number(*each), {(-0.0001,): "0.000", (0.0,): "0", (-1.5, 1): "−1.5", (None,): ""}),
     (lambda each: number(*each), {(-1200,): "−1,200"}),
@@ -205,6 +209,7 @@ MISSED = Check("parts sum to the score", 2.0, 1e-4)
 FORGED_SUM = {"passed": False, "checks": (MISSED,), "claim": "sums up"}
 FORGED_BOTH = {"passed": False, "checks": (MISSED, Check("outputs", 1.0, 1e-4))}
 CHANGED = {"changes": ("a", "b"), "unmade": ("c", "d")}
+SKIPPED = {"changes": ("a",), "skipped": ("places", "stream")}
 UNMADE = "Not checked, as the model is not here: c; d. Changed in this run: a; b."
 
 
@@ -215,6 +220,8 @@ UNMADE = "Not checked, as the model is not here: c; d. Changed in this run: a; b
         ({"placed": False}, True, "✓ from a verified trace", f"{MADE} {ERRORS}"),
         ({"checks": (), "proofs": ("Told.",)}, False, "✓ verified", "Told."),
         (CHANGED, False, "✓ verified, with 2 changes", f"{PLACED} {ERRORS} {UNMADE}"),
+        (SKIPPED, False, "✓ verified, with 1 change; places and stream not checked", None),
+        (SKIPPED | {"passed": False}, False, "✗ not verified, with 1 change", None),
         ({"passed": False, "changes": ("a",)}, False, "✗ not verified, with 1 change", None),
         (FORGED_SUM, True, "✗ does not sum up", "These checks fail: parts sum to the score."),
         (FORGED_BOTH, True, "✗ not verified", "These checks fail: parts sum to the score, outputs."),

@@ -326,3 +326,14 @@ def test_a_search_that_never_stops_early_waits_for_what_a_longer_output_could_re
     """With α = 3, the best open sum is worse at its present length and better at the greatest."""
     tree = grow(limit=20, early_stopping=early_stopping, length_penalty=3.0, beam_size=1)
     assert tree.nodes[-1].step + 1 == steps
+
+
+@pytest.mark.parametrize("penalty", [-3.0, -0.2, 0.0])
+@pytest.mark.parametrize("beam_size", [2, 3])
+def test_without_a_reward_for_length_an_open_output_is_judged_by_its_present_length(penalty, beam_size):
+    """With α ≤ 0 a longer output scores no better, so that the greatest length says nothing."""
+    ends = [
+        grow(beam_size, 20, early_stopping=stop, length_penalty=penalty).nodes[-1].step
+        for stop in (False, "never")
+    ]
+    assert ends[0] == ends[1]

@@ -247,6 +247,18 @@ def test_a_file_whose_arrays_were_damaged_is_refused_in_one_sentence_or_turns_re
         assert load_trace(packed(arrays, meta)).audit().passed is unproven
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_one_number_that_is_not_finite_is_refused_wherever_it_stands(value: float):
+    arrays, meta = parts()
+    for name, array in arrays.items():
+        if array.dtype != np.float32 or not array.size:
+            continue
+        spoilt = array.copy()
+        spoilt.flat[-1] = value
+        with pytest.raises(TraceFileError, match="numbers that are not finite"):
+            load_trace(packed(arrays | {name: spoilt}, meta))
+
+
 def repacked(content: bytes, how: int = zipfile.ZIP_DEFLATED, more: int = 0, **others: bytes) -> bytes:
     """A saved trace, packed in another way, with other files and so many more of them."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:

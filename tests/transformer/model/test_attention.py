@@ -89,6 +89,18 @@ def test_a_row_that_sees_no_key_is_zeros():
     assert attend(query, key, value, mask)[1].eq(0.0).all()
 
 
+@pytest.mark.parametrize(
+    ("queries", "first", "keys"),
+    [(1, 0, 1), (2, 0, 2), (1, 0, 2), (1, 1, 2), (2, 0, 3), (2, 1, 3), (3, 0, 3)],
+)
+def test_a_causal_mask_hides_every_later_key_of_even_the_shortest_texts(queries, first, keys):
+    """None if nothing is hidden, which is so where the first query sees all keys."""
+    expected = [[key <= first + query for key in range(keys)] for query in range(queries)]
+    dense = AttentionMask(causal=True, first_query=first).dense(queries, keys)
+    assert (dense is None) == (first + 1 >= keys)
+    assert dense is None or dense[0, 0].tolist() == expected
+
+
 def test_masks_hide_padding_at_the_end_and_later_keys():
     assert torch.equal(causal_mask(200, 200), torch.ones(200, 200, dtype=torch.bool).tril())
     assert torch.equal(causal_mask(2, 5, first_query=3), causal_mask(5, 5)[3:])

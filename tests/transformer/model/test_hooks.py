@@ -93,6 +93,7 @@ def test_a_hook_elsewhere_changes_the_run_and_the_audit_says_what_it_cannot_chec
     assert report.passed
     said = f"a function of yours acts at {name} (so places and the stream were not checked)"
     assert report.changes == (said,)
+    assert report.skipped == ("places", "stream")
 
 
 def test_a_hook_learns_the_position_of_its_first_row_and_marks_only_the_rows_that_it_changed(translator):
@@ -166,6 +167,31 @@ def test_a_wrong_result_of_a_hook_is_one_sentence(translator):
 def test_a_hook_at_no_place_of_the_model_is_refused(translator, name):
     with pytest.raises(ValueError, match=r"^There is no place .*hook_names\(\) lists all, layers from 0\.$"):
         translator.translate(TEXT, hooks={name: leave})
+
+
+@pytest.mark.parametrize("name", ["decoder.1.cross_attention.qeury", "encoder.9.norm", "quary"])
+def test_a_misspelt_name_to_record_or_to_change_is_refused_by_the_model(translator, name):
+    ids = random_ids(1, 5), random_ids(1, 3)
+    looking = [Hooks(record={name})]
+    if "." in name:
+        looking.append(Hooks(edits={name: [lambda own, at: own]}))
+    for hooks in looking:
+        with pytest.raises(ValueError, match=rf"^There is no place '{name}' in this model; model\.hook"):
+            translator.model(*ids, hooks=hooks)
+    for name in (*translator.model.hook_names(), "query", "centres", "positions"):
+        Hooks(record={name}).check(translator.config)
+
+
+def test_several_functions_of_one_place_act_in_their_order(translator):
+    name = "encoder.0.self_attention.query"
+    double, add = (lambda values, first: 2 * values), (lambda values, first: values + 1)
+    both = translator.translate(TEXT, max_length=4, hooks={name: [double, add]})
+    one = translator.translate(TEXT, max_length=4, hooks={name: lambda values, first: 2 * values + 1})
+    other = translator.translate(TEXT, max_length=4, hooks={name: (add, double)})
+    assert both.log_probs == one.log_probs != other.log_probs
+    for wrong in ([], [double, 3], 3):
+        with pytest.raises(ValueError, match=f"^The hook at '{name}' is no function"):
+            translator.translate(TEXT, hooks={name: wrong})
 
 
 @pytest.mark.parametrize("beam_size", [2, 3])

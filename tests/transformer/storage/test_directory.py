@@ -105,6 +105,17 @@ BESIDE = [
 ]
 
 
+HALVES = [r'{"\ud800": 1}', r'{"a": {"b\udfff": 1}}', r'{"a": [{"\ud800": []}]}', r'{"a": "\ud800"}']
+
+
+@pytest.mark.parametrize("content", HALVES)
+def test_half_a_character_in_a_name_or_a_text_of_json_is_refused(tmp_path: Path, content: str):
+    path = tmp_path / "config.json"
+    path.write_text(content)
+    with refused(CheckpointError, "is not valid JSON"):
+        read_json(path)
+
+
 @pytest.mark.parametrize("unit", ["0,", "[],", '{"a":1},'])
 def test_a_json_file_of_many_values_is_refused_before_any_is_made(tmp_path: Path, unit: str):
     path = tmp_path / "heads.json"

@@ -140,6 +140,8 @@ def test_a_head_has_the_first_role_whose_threshold_it_reaches(kind, values, expe
 def test_what_a_role_says_of_itself_and_of_heads_that_cannot_have_it():
     errors = of_two(aer=[0.9, 0.39], aer_read=[0.1, 0.9])
     assert roles.aligned_by(errors).tolist() == [["reads", "predicts"]]
+    assert roles.aligned_by(of_two(aer=[0.4, 0.4], aer_read=[0.4, 0.39])).tolist() == [["predicts", "reads"]]
+    assert roles.aligned_by(of_two(aer=[0.4, 0.5])).tolist() == [["predicts", "predicts"]]
     few = {
         name: each for name, each in NOTHING.items() if name not in ("previous", "next", "last", "same_word")
     }
