@@ -136,7 +136,8 @@ _STYLE = """
 }
 @media (max-width: 640px) {
   .stMainBlockContainer { padding: 1.6rem .9rem 2rem; }
-  .headline p, .stMainBlockContainer:has(.lv-home) .st-key-next { display: none; }
+  .headline p { font-size: .85rem; line-height: 1.3; }
+  .st-key-heading { row-gap: .2rem; }
   .stMainBlockContainer > .stVerticalBlock > :has(> .st-key-examples),
   .st-key-linked > :has(+ .stElementContainer .lv) { order: 1; }
   .stHorizontalBlock:has(.st-key-decoding) { flex-direction: row; flex-wrap: wrap; }
@@ -146,6 +147,8 @@ _STYLE = """
     overflow-x: auto; padding-inline-end: 2rem;
     mask-image: linear-gradient(to right, #000 calc(100% - 2rem), transparent);
   }
+  .st-key-sections [data-testid="stButtonGroup"] { padding-inline-end: 0; mask-image: none; }
+  .st-key-sections [data-testid="stButtonGroup"] :has(> button) { flex-wrap: wrap; row-gap: .3rem; }
 }
 </style>
 """

@@ -354,9 +354,8 @@ def test_a_step_is_explained_by_tables_whose_numbers_add_up(en_pt: Translator):
         rival = next(each for each in step.alternatives if each.token_id != step.token_id)
         apart = step.log_prob - rival.log_prob
         assert f"over “{rival.token.lstrip('▁')}” by {apart:.2f};" in html.unescape(text)
-        by_token, written = re.findall("<table>(.*?)</table>", text)
-        lines = html.unescape(by_token.replace("−", "-")).split("</tr>")[1:-1]
-        rows = [re.findall("<td>(.*?)</td>", row) for row in lines]
+        by_token, written = re.findall("<table>(.*?)</table>", text.replace("−", "-"))
+        rows = [re.findall("<td>(.*?)</td>", html.unescape(row)) for row in by_token.split("</tr>")[1:-1]]
         assert [row[0] for row in rows] == [each.lstrip("▁") for each in run.source_tokens]
         assert sum(abs(float(row[2])) for row in rows) > 0
         assert 0 < sum(float(row[3]) for row in rows) < 1

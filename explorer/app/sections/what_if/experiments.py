@@ -2,11 +2,11 @@
 
 import re
 from contextlib import suppress
+from functools import partial
 
 import streamlit as st
 
 from explorer.app.address import State, session
-from explorer.app.address.parameters import link
 from explorer.app.controls import plain
 from explorer.app.server import examples, models
 from explorer.app.server.source import Source
@@ -22,7 +22,7 @@ Put = tuple[Variants, str | None]
 
 
 def show(source: Source) -> None:
-    """The questions that a model can be asked, each with a link for every way to put it."""
+    """The questions that a model can be asked, each with a button for every way to put it."""
     ready = [(each, put) for each in EXPERIMENTS if (put := _put(source, each)) is not None]
     if not ready:
         return
@@ -33,13 +33,14 @@ def show(source: Source) -> None:
                 st.markdown(f"**{each.question}**  \n:gray[{plain(each.text)}]", width="stretch")
                 for variant, changes in variants.items():
                     fresh = session.FRESH | {"changes": changes, "text": each.text, "target": target}
-                    st.page_link(
-                        "pages/what_if.py",
-                        label=variant if len(variants) > 1 else "ask",
+                    # a link to the page on which it stands would leave the browser's address as it is
+                    st.button(
+                        variant if len(variants) > 1 else "ask",
+                        key=f"experiment.{each.name}.{variant}",
                         icon=":material/science:",
                         help=_said(source, each.text, changes),
-                        width="content",
-                        query_params=link(session.current(), **fresh, model=source.name, decode="greedy"),
+                        type="tertiary",
+                        on_click=partial(session.change, **fresh, model=source.name, decode="greedy"),
                     )
 
 
