@@ -391,12 +391,17 @@ def _of_tokens(distribution: Tensor, ids: Sequence[int]) -> tuple[float, ...]:
 
 def _decoder_rows(value: do.Intervention) -> tuple[int, ...]:
     """The rows of the decoder that a change names; none if it acts on all."""
-    if isinstance(value, do.Patch) and value.side == "decoder":
-        return tuple(here for here, _ in value.positions or ())
-    if getattr(value, "kind", "encoder") == "encoder":
-        return ()
-    query = getattr(value, "query", None)
-    return (query,) if query is not None else getattr(value, "rows", None) or ()
+    match value:
+        case do.Patch(side="decoder", positions=positions):
+            return tuple(here for here, _ in positions or ())
+        case do.OfHeads(kind=AttentionKind.ENCODER):
+            return ()
+        case do.SetRow(query=query):
+            return (query,)
+        case do.Ablate(rows=rows) | do.Scale(rows=rows):
+            return rows or ()
+        case _:
+            return ()
 
 
 def unread_limit(
