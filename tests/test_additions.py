@@ -154,7 +154,8 @@ ROWS = (
     (
         "explorer/app/sections/what_if/forms.py",
         '    "Arithmetic": (\n',
-        '    "Arithmetic": (\n        Sort("move scores", lambda opened: do.shift("cross", 0, 0, 1.0), "Adds."),\n',
+        '    "Arithmetic": (\n'
+        '        Sort("move scores", lambda opened: do.shift("cross", 0, 0, 1.0), "It adds."),\n',
     ),
     ("transformer/encodings.py", "REGISTRY: dict[str, type[PositionalEncoding]] = {\n", CLASS),
     ("explorer/lenses/__init__.py", "_MODULES = {\n", '_MODULES = {\n    "measures.squared": "squared",\n'),
