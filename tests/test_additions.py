@@ -73,7 +73,7 @@ class Shift(OfHeads):
 
 
 def shift(kind: str, layer: int, head: Indices, by: float) -> Shift:
-    return made(Shift, kind=kind, layer=layer, head=head, by=by)
+    return exact(Shift, kind=kind, layer=layer, head=head, by=by)
 
 
 @dataclass(frozen=True)

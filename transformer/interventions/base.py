@@ -188,6 +188,6 @@ class Intervention:
                     yield f"{site.sublayer(layer).path}.{self.part}"
 
 
-def made(kind: Callable[..., C], /, **typed: Raw) -> C:
+def exact(kind: Callable[..., C], /, **typed: Raw) -> C:
     """A change of what people type: its class makes each value exact, or refuses it."""
     return kind(**typed)

@@ -7,7 +7,7 @@ separates changes, ``_`` fields; how a field is written stands with its form (``
 
 from collections.abc import Iterable, Mapping
 
-from transformer.interventions.base import Intervention, InterventionError, attempt, made
+from transformer.interventions.base import Intervention, InterventionError, attempt, exact
 from transformer.interventions.fields import Raw, join, split
 
 MOST_CHANGES = 64
@@ -30,12 +30,12 @@ def _from_text(text: str) -> Intervention:
     kind = Intervention.known[name]
     forms = list(kind.forms().items())[: len(texts)]
     values = {field: form.read(part) for (field, form), part in zip(forms, texts, strict=True)}
-    return made(kind, **values)
+    return exact(kind, **values)
 
 
 def _from_json(values: Mapping[str, Raw]) -> Intervention:
     kind = Intervention.known[values["do"]]
-    return made(kind, **{field: value for field, value in values.items() if field != "do"})
+    return exact(kind, **{field: value for field, value in values.items() if field != "do"})
 
 
 def write_text(changes: Iterable[Intervention]) -> str:

@@ -272,8 +272,8 @@ class Several(ManyForm):
         self.unit = unit
 
     def make_each(self, values: Iterable[Raw]) -> Sequence[Raw]:
-        made = [self.unit.make(value) for value in values]
-        return sorted({*made}) if self.unit.counts else made
+        exact = [self.unit.make(value) for value in values]
+        return sorted({*exact}) if self.unit.counts else exact
 
     def write_one(self, value: Raw) -> str:
         return self.unit.write(value)

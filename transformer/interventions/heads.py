@@ -13,7 +13,7 @@ from transformer.interventions.base import (
     InterventionError,
     Part,
     RunShape,
-    made,
+    exact,
 )
 from transformer.interventions.fields import Index, Name, Number, One, Pairs
 from transformer.interventions.masks import Mask, allows
@@ -86,7 +86,7 @@ def ablate(kind: str, layer: int, head: Indices = None, by: str = "zero", rows: 
     "zero" and "mean" answer different questions: without any output, the layers above get a sum
     that they never met in training; with the mean, they lose only what is special to this sentence.
     """
-    return made(Ablate, kind=kind, layer=layer, head=head, by=by, rows=rows)
+    return exact(Ablate, kind=kind, layer=layer, head=head, by=by, rows=rows)
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class Scale(OfHeads):
 
 def scale(kind: str, layer: int, head: Indices, factor: float, rows: Indices = None) -> Scale:
     """A head whose output is multiplied by a factor."""
-    return made(Scale, kind=kind, layer=layer, head=head, factor=factor, rows=rows)
+    return exact(Scale, kind=kind, layer=layer, head=head, factor=factor, rows=rows)
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ def set_row(
     given: Mapping[int, float] | Iterable[tuple[int, float]] | Iterable[float],
 ) -> SetRow:
     """Given weights in one row of a head; the other visible keys share what is left, as before."""
-    return made(SetRow, kind=kind, layer=layer, head=head, query=query, given=given)
+    return exact(SetRow, kind=kind, layer=layer, head=head, query=query, given=given)
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ class Temperature(OfHeads):
 
 def temperature(kind: str, layer: int, head: Indices, temperature: float) -> Temperature:
     """A head whose scores are divided by a number before the softmax: below 1 sharper, above flatter."""
-    return made(Temperature, kind=kind, layer=layer, head=head, temperature=temperature)
+    return exact(Temperature, kind=kind, layer=layer, head=head, temperature=temperature)
 
 
 @dataclass(frozen=True)
@@ -174,4 +174,4 @@ class Unscaled(OfHeads):
 
 def unscaled(kind: str, layer: int, head: Indices = None) -> Unscaled:
     """A head without the division by √d_k (section 3.2.1): its scores are q·k, plus what positions add."""
-    return made(Unscaled, kind=kind, layer=layer, head=head)
+    return exact(Unscaled, kind=kind, layer=layer, head=head)

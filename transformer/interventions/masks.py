@@ -12,7 +12,7 @@ from transformer.interventions.base import (
     Intervention,
     InterventionError,
     RunShape,
-    made,
+    exact,
 )
 from transformer.interventions.fields import Cells, Index, One
 from transformer.interventions.words import REGIONS, SITES
@@ -65,7 +65,7 @@ class Hide(OfMask):
 
 def hide(source_token: int) -> Hide:
     """A source token, as the model reads it, that no cross-attention may attend to."""
-    return made(Hide, source_token=source_token)
+    return exact(Hide, source_token=source_token)
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ def mask(
 
     Lifting the causal mask is defined in a forced pass only: while decoding, later keys do not exist.
     """
-    return made(Mask, kind=kind, allow=allow, forbid=forbid, layer=layer)
+    return exact(Mask, kind=kind, allow=allow, forbid=forbid, layer=layer)
 
 
 def lifts(change: OfMask) -> bool:

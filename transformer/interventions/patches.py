@@ -19,7 +19,7 @@ from transformer.interventions.base import (
     InterventionError,
     Part,
     RunShape,
-    made,
+    exact,
 )
 from transformer.interventions.codec import change_of, write_text
 from transformer.interventions.fields import (
@@ -262,4 +262,4 @@ def patch(
         raise InterventionError(
             f"The other run is {from_run!r:.80}; it must be a translation, or a value of run()."
         ) from error
-    return made(Patch, place=place, text=text, positions=positions, target=target, interventions=changes)
+    return exact(Patch, place=place, text=text, positions=positions, target=target, interventions=changes)

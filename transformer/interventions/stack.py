@@ -11,7 +11,7 @@ from transformer.interventions.base import (
     Intervention,
     InterventionError,
     RunShape,
-    made,
+    exact,
 )
 from transformer.interventions.fields import Name, One, OrNone
 from transformer.interventions.words import PARTS, SIDES
@@ -42,7 +42,7 @@ class NoPositions(Intervention):
 
 def no_positions(side: str) -> NoPositions:
     """A side without positional encoding: nothing added, nothing rotated, no bias on the scores."""
-    return made(NoPositions, side=side)
+    return exact(NoPositions, side=side)
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class DropSublayer(Intervention):
 
 def drop_sublayer(side: str, layer: int, sublayer: str) -> DropSublayer:
     """A sub-layer that adds nothing to the stream; it is computed, and its update replaced by zero."""
-    return made(DropSublayer, side=side, layer=layer, sublayer=sublayer)
+    return exact(DropSublayer, side=side, layer=layer, sublayer=sublayer)
 
 
 @dataclass(frozen=True)
@@ -107,4 +107,4 @@ class DropNorm(Intervention):
 
 def drop_norm(side: str, layer: int | None = None, sublayer: str | None = None) -> DropNorm:
     """A LayerNorm that passes its input on: that of a sub-layer, or (None) that at the end of a stack."""
-    return made(DropNorm, side=side, layer=layer, sublayer=sublayer)
+    return exact(DropNorm, side=side, layer=layer, sublayer=sublayer)

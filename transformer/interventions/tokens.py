@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from transformer.interventions import fields, words
-from transformer.interventions.base import Intervention, InterventionError, RunShape, made
+from transformer.interventions.base import Intervention, InterventionError, RunShape, exact
 from transformer.interventions.fields import Index, One, OrNone, Several
 
 Token = int | str
@@ -28,7 +28,7 @@ class Choose(Intervention):
 
 def choose(step: int, token: Token) -> Choose:
     """One token at one step of the output, in every live hypothesis; no output ends before that step."""
-    return made(Choose, step=step, token=token)
+    return exact(Choose, step=step, token=token)
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Forbid(Intervention):
 
 def forbid(token: Token, step: int | None = None) -> Forbid:
     """A token that the output may not hold, at one step or (None) anywhere."""
-    return made(Forbid, token=token, step=step)
+    return exact(Forbid, token=token, step=step)
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Prefix(Intervention):
 
 def prefix(token_ids: Token | Iterable[Token]) -> Prefix:
     """The first tokens of the output; after them, the search continues as asked."""
-    return made(Prefix, token_ids=token_ids)
+    return exact(Prefix, token_ids=token_ids)
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class EditSource(Intervention):
 
 def edit_source(position: int, token: Token) -> EditSource:
     """A different token at one position of the source, as typed."""
-    return made(EditSource, position=position, token=token)
+    return exact(EditSource, position=position, token=token)
 
 
 @dataclass(frozen=True)
@@ -98,4 +98,4 @@ class DropSource(Intervention):
 
 def drop_source(position: int) -> DropSource:
     """The source, as typed, without the token at one position."""
-    return made(DropSource, position=position)
+    return exact(DropSource, position=position)

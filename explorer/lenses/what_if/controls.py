@@ -19,12 +19,13 @@ from transformer.encodings import BiasRule, PositionalEncoding
 from transformer.hooks import Capture, Hooks
 from transformer.interventions import Intervention, InterventionError
 from transformer.model import EncoderDecoder
+from transformer.reader import InputError
 from transformer.run import Translation
 from transformer.storage.directory import NETWORKS
 from transformer.text.kinds import at_least
 from transformer.text.words import Group, is_punctuation, is_special
 from transformer.trace import AttentionTrace, TokenTrace, trace_of
-from transformer.translator import InputError, Translator
+from transformer.translator import Translator
 from transformer.view import Array, AuditReport
 
 COUNT = 20

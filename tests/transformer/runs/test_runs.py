@@ -18,10 +18,11 @@ from transformer.audit import audit_view
 from transformer.batches import forced_log_probs, hypotheses, run_batch, translate_all
 from transformer.config import Sublayer
 from transformer.interventions import InterventionError
+from transformer.reader import InputError
 from transformer.requests import LEFT_OUT, unread_limit
 from transformer.run import NotCapturedError
 from transformer.text.pairs import SentencePair
-from transformer.translator import InputError, load_translator
+from transformer.translator import load_translator
 
 TEXT = "one two three four five"
 KINDS = list(AttentionKind)
