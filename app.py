@@ -6,11 +6,11 @@ from explorer.app.address import State, session
 from explorer.app.address.sitemap import Page
 from explorer.app.controls import formula, seen
 from explorer.app.maps import display
-from explorer.app.maps.explorer import Scene, Strips, explorer, offered
+from explorer.app.maps.explorer import Later, Scene, Strips, explorer, offered
 from explorer.app.maps.looking import Looks
 from explorer.app.maps.run_export import run_export
 from explorer.app.server.view import View
-from explorer.app.shell import changed, frame, paragraph, sentence, strip
+from explorer.app.shell import changed, doubt, frame, paragraph, sentence, strip
 from explorer.app.shell.model_picker import pick_model
 from explorer.figures.base import labels
 from explorer.linked.view.home import HOME, LARGEST, TOUR, next_feed
@@ -51,6 +51,7 @@ def show(opened: View) -> None:
             run_export(scene)
 
     shown = {*opened.kinds, "controls", "next"}
+    room = st.container(key="doubt-room")  # above the picture, but filled after it
     scene = Scene(
         HOME,
         opened,
@@ -62,8 +63,11 @@ def show(opened: View) -> None:
         tuple(stop for stop in TOUR if stop[0] in shown),
         largest=LARGEST,
         strips=lambda now: Strips(shades=display.shaded(opened) if now.shares else ()),
+        later=Later(lambda: doubt.due(opened), lambda: doubt.begin(opened)),
     )
     explorer(scene)
+    with room:
+        doubt.tell(opened)
 
 
 def _explained(opened: View) -> tuple[str, str]:
@@ -86,6 +90,7 @@ if source is not None:
         sentence.sentence_box(source, now)
         sentence.below_box(source, now)
     paragraph.draw(source, now, translated=True)
+    doubt.leave()
     opened = sentence.open_sentence(source, now)
     now = session.current()
     frame.show_notices(now, () if opened is None else opened.translation.notes)

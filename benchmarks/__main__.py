@@ -7,6 +7,7 @@ from transformer.commands.program import Commands, run_program
 
 NAMES = {
     "package": "capture words changes tree scoring layouts measures growth left_out",
+    "texts": "hostile",
     "families": "families peaks",
     "training": "training",
     "app": "app inside age long files",
@@ -14,6 +15,7 @@ NAMES = {
     "visitors": "load redraws soak",
     "pages": "living translating",
     "looks": "screenshots firefox",
+    "doubt": "doubt",
 }
 """The commands of each file."""
 

@@ -35,7 +35,10 @@ with for_pytorch("explanation"):
     from explorer.figures.base.labels import percent
     from explorer.figures.maps.measures import MeasureRow, measures_map, part_bars, share_bars
     from explorer.lenses.heads.roles import SENTENCES
+    from explorer.lenses.measures.attribution import Shares
+    from explorer.lenses.measures.stream import Carried
     from transformer.storage.description import SURVEY_FILE, measured
+    from transformer.text.words import is_end
 
 page_value("rival", TEXT)  # the token that the written one is compared with
 WORDS = (
@@ -80,7 +83,8 @@ ELSEWHERE = (
     "prediction used."
 )
 BIAS = "b_V (always)"
-NEEDS = 0.05  # nats from which on a token is said to rest on a word
+NEEDS = 0.05  # nats from which on a loss is named
+RESTS = 0.3  # nats from which on a token is said to rest on a word: a quarter less probable
 SINK, SHORT = 0.3, 0.5  # weight on a sink, and the share of the median that its value is shorter than
 NARROW, TOKENS, BARS = 8, 24, 14
 """Most keys without scrolling, tokens of a map, parts with a bar of their own."""
@@ -150,19 +154,26 @@ def answer(opened: View, step: int) -> None:
         lambda: [["word", "Δ log p"], *zip(names, effects.tolist(), strict=True)],
         seeing=WORDS,
         formula=EFFECT,
-        audit=measures.audited(opened, len(names)),
+        audit=measures.of_effects(opened, len(names)),
         derived=True,
     )
 
 
 def rests_on(words: list[str], effects: np.ndarray, token: str) -> str:
-    """The words without which a token is less probable by at least ``NEEDS``."""
+    """The words without which a token is less probable by at least ``RESTS``, or ``NEEDS``."""
     needed = [at for at in np.argsort(effects, kind="stable")[:2].tolist() if effects[at] <= -NEEDS]
     if not needed:
         return f"“{plain(token)}” rests on no single source word: none of them costs it {NEEDS} nats."
     first, *others = ((plain(words[at]), signed(effects[at])) for at in needed)
+    if effects[needed[0]] > -RESTS:
+        return (
+            f"“{plain(token)}” rests on no single source word: without “{first[0]}”, which it misses most, "
+            f"log p changes by {first[1]} nats."
+        )
     rest = f"next “{others[0][0]}”, {others[0][1]}" if others else f"no other word costs it {NEEDS} nats"
-    return f"**“{plain(token)}” rests on “{first[0]}”**: without it {first[1]} nats; {rest}."
+    factor = labels.times(float(effects[needed[0]]))
+    told = f"{first[1]} nats" + (f", {factor}" if factor else "")
+    return f"**“{plain(token)}” rests on “{first[0]}”**: without it {told}; {rest}."
 
 
 def signed(value: float) -> str:
@@ -175,7 +186,8 @@ def one_row(opened: View, now: State, kind: str, step: int) -> None:
     with waiting.progress("Running the model again without each key") as tell:
         which = kind, *head, "hidden", step if kind == "encoder" else None, (row,)
         effects = measures.of_run(opened, lenses.effect, *which, tell=tell)[row]
-    weights, carried = run.weights(kind, *head)[row], measures.of_run(opened, lenses.carried, kind, *head)
+    weights, seen = run.weights(kind, *head)[row], int(run.mask(kind, *head)[row].sum())
+    carried: Carried = measures.of_run(opened, lenses.carried, kind, *head)
     sides, token = run.labels(kind), captions.quote(run.target_tokens[step if kind == "encoder" else row])
     columns = labels.names(sides.keys)
     say(differ(weights, carried.values, carried.norms[row], effects, columns, token))
@@ -193,7 +205,7 @@ def one_row(opened: View, now: State, kind: str, step: int) -> None:
         f"nats · {opened.request.model}",
         seeing=ROW,
         formula=rf"{CARRIED}, \qquad {EFFECT}",
-        audit=measures.audited(opened, len(effects)),
+        audit=measures.beside_effects(measures.audited(opened).joined(carried.audit), seen),
     )
 
 
@@ -212,8 +224,16 @@ def differ(
         f"In this head, {percent(float(weights[first]))} of the weight lies on {keys[first]}, which {also}."
     )
     if effects[needed] > -NEEDS:
+        freed = int(np.nanargmax(effects))
+        if effects[freed] >= NEEDS:
+            return (
+                f"{says} No single key costs {written} {NEEDS} nats; without {keys[freed]} it even gets more "
+                f"probable: {signed(effects[freed])} nats."
+            )
         return f"{says} Without any single key of it, {written} stays about as probable."
-    return f"{says} {written} loses most without {keys[needed]}: {signed(effects[needed])} nats."
+    factor = labels.times(float(effects[needed]))
+    told = f"{signed(effects[needed])} nats" + (f", {factor}" if factor else "")
+    return f"{says} {written} loses most without {keys[needed]}: {told}."
 
 
 def reasons(opened: View, now: State, step: int) -> None:
@@ -251,7 +271,7 @@ def reasons(opened: View, now: State, step: int) -> None:
         lambda: [["part", "nats"], *zip(map(str, parts.writers), parts.values.tolist(), strict=True)],
         seeing=PARTS,
         formula=DIRECT + (r" / \sqrt{d_{model}}" if run.config.scaled_output else " + b"),
-        audit=measures.audited(opened),
+        audit=measures.audited(opened).joined(parts.audit),
         derived=True,
     )
     most, needs = int(np.abs(source).argmax()), int(effects.argmin())
@@ -266,23 +286,26 @@ def reasons(opened: View, now: State, step: int) -> None:
         labels.names(run.source_tokens),
         f"{pair}, by source position · {run.model}",
         seeing=BY_SOURCE,
-        audit=measures.audited(opened, len(effects)),
+        audit=measures.beside_effects(measures.audited(opened), len(effects), series=2),
     )
 
 
 def sources(opened: View, step: int) -> None:
     """How much of every prediction comes from the source, and from which token."""
-    run, shares = opened.translation, measures.of_run(opened, lenses.alti)
+    run = opened.translation
+    shares: Shares = measures.of_run(opened, lenses.alti)
+    report = measures.audited(opened).joined(shares.audit)
     steps, columns = labels.names(run.target_tokens), labels.names(run.source_tokens)
-    source = shares.source.sum(1)
+    source, ended = shares.source.sum(1), is_end(run.target_tokens[-1])
     usual = (opened.source.beside(measured, SURVEY_FILE) or {}).get("usual")
     st.markdown(
-        f"**{plain(steps[step])}**: {percent(float(source[step]))} from the source. {leaning(steps, source)}"
+        f"**{plain(steps[step])}**: {percent(float(source[step]))} from the source. "
+        f"{leaning(steps, source, ended)}"
     )
     if usual:
         low, high = percent(usual[0]), percent(usual[2])
         st.markdown(f"Usual for this model: {low} to {high} (nine of ten steps of {SENTENCES} sentences).")
-        if alone := detached(steps, source, usual[0]):
+        if alone := detached(steps, source, usual[0], ended):
             st.warning(plain(alone), icon=":material/link_off:")
     panel(
         "source share",
@@ -291,7 +314,7 @@ def sources(opened: View, step: int) -> None:
         lambda: [["step", "source"], *zip(steps, source.tolist(), strict=True)],
         seeing=SHARES,
         formula=ALTI,
-        audit=measures.audited(opened),
+        audit=report,
         derived=True,
     )
     cut = f", the first {TOKENS} tokens" if max(len(columns), len(steps)) > TOKENS else ""
@@ -302,14 +325,14 @@ def sources(opened: View, step: int) -> None:
         f"Shares of the source tokens in each prediction (rows){cut}, each row coloured by its largest · "
         f"{run.model}",
         TOKENS,
-        audit=measures.audited(opened),
+        audit=report,
     )
 
 
-def detached(steps: list[str], source: np.ndarray, low: float) -> str:
+def detached(steps: list[str], source: np.ndarray, low: float, ended: bool) -> str:
     """A warning if the source's share stays low for a whole stretch (Dale et al. 2022); empty if not."""
     longest, start = range(0), 1
-    for at in range(1, len(source) - (steps[-1] == "</s>")):
+    for at in range(1, len(source) - ended):
         start = at + 1 if source[at] >= low else start
         longest = max(longest, range(start, at + 1), key=len)
     if len(longest) < STRETCH:
@@ -321,9 +344,10 @@ def detached(steps: list[str], source: np.ndarray, low: float) -> str:
     )
 
 
-def leaning(steps: list[str], source: np.ndarray) -> str:
+def leaning(steps: list[str], source: np.ndarray, ended: bool) -> str:
     """Which words lean on the source most and least; the first step and the end are cases of their own."""
-    ends, shares = steps[-1] == "</s>" and len(source) > 1, [percent(each) for each in source.tolist()]
+    ends = ended and len(source) > 1
+    shares = [percent(each) for each in source.tolist()]
     apart = f"Apart from these, the first step, which has no prefix but a start, has {shares[0]}"
     apart += f" and `</s>`, which ends the sentence, {shares[-1]}." if ends else "."
     inner = source[1 : len(source) - ends]

@@ -8,7 +8,7 @@ import streamlit as st
 from explorer.app.address.kinds import TEXT
 from explorer.app.address.sitemap import Page
 from explorer.app.address.state import page_value
-from explorer.app.controls import command, inform, panel, plain
+from explorer.app.controls import command, inform, panel, plain, refusal, refusals
 from explorer.app.controls.text import data
 from explorer.app.server import studies
 from explorer.app.server.studies import Study
@@ -36,14 +36,16 @@ def show() -> None:
     now = open_plain_page("findings")
     if now.study in studies.known():
         menu.link("findings", "All findings", ":material/arrow_back:", "content", study="")
-        _document(studies.study(now.study))
+        with refusals():
+            _document(studies.study(now.study))
         return
     if now.study:
         inform(plain(f"There is no study “{now.study}” here; these are the ones that there are."))
     st.html(_STYLE)
-    documents = sorted(
-        ((studies.study(name), name) for name in studies.known()), key=lambda each: each[0].topic
-    )
+    found, wrong = studies.every()
+    for reason in wrong:
+        st.caption(f":material/warning: {refusal(reason)}")
+    documents = sorted(((study, name) for name, study in found.items()), key=lambda pair: pair[0].topic)
     with st.container(key="studies"):
         for topic, entries in groupby(documents, lambda each: each[0].topic):
             st.markdown(f"##### {topic}")

@@ -143,6 +143,7 @@ def _body(source: Source, run: Job[Survey]) -> None:
 def _unasked(source: Source, run: Job[Survey]) -> None:
     """Draws the survey that came with the model, and offers to read the sentences here."""
     known, damaged = None, True
+    sentences = "1 sentence" if run.total == 1 else f"{run.total} sentences"
     with suppress(OSError, ValueError, KeyError):
         for note in source.beside(read_heads, source.config)[1]:
             inform(note)
@@ -151,14 +152,14 @@ def _unasked(source: Source, run: Job[Survey]) -> None:
     if known is not None:
         all_heads.show(SurveyView.of(known, _kind(known.profiles)), source)
     elif not damaged:
-        reads = f"let the model read {run.total} sentences of {named(source)} here."
+        reads = f"let the model read {sentences} of {named(source)} here."
         inform(f"No statistics came with this model. To measure them, {reads}")
 
     def ask() -> None:
         session.keep()
         run.ask(session.visit().name)
 
-    label = f"Read the {run.total} sentences here"
+    label = f"Read the {sentences} here"
     look: Any = "primary" if known is None else "secondary"
     st.button(label, key="heads.ask", type=look, icon=":material/play_arrow:", on_click=ask)
     if known is not None:

@@ -13,7 +13,8 @@ from explorer.app.server.runs import Request
 from explorer.app.server.source import Source
 from explorer.app.server.view import View
 from explorer.app.shell import changed, frame, menu, sentence, waiting
-from explorer.app.shell.fitting import fit_heads, fit_model, fit_position
+from explorer.app.shell.fitting import fit_heads, fit_position
+from explorer.app.shell.model_picker import fit_listed, left_out
 from explorer.app.shell.sections import chosen, switch
 from transformer.run import Translation
 from transformer.text.typed import clean
@@ -96,11 +97,14 @@ def pick_model(now: State) -> Source | None:
         menu.draw()
     names = {name: each.title for name, each in models.catalogue().items() if each.writes}
     if not names:
+        with place:
+            left_out()
         return None
-    name = fit_model(None if now.model in models.available() else now.model, names)
+    name = fit_listed(None if now.model in models.available() else now.model, names)
     take = lambda name: session.change(model=name, decoder=None, **session.RUN)  # noqa: E731
     with place:
         choose("language model", "Model", names, name, take, labelled=True)
+        left_out()
     return models.find(name)
 
 

@@ -29,7 +29,6 @@ _PURPOSE = (
 )
 _HOUR = "first hour"
 _KEPT = "Nothing is stored here. To go on another day, save your progress as a file, and open it again."
-_AFTER = 6  # the lesson after which the second check stands
 _CLASS = (
     "Students save their progress as a file and send it to you. Open all files here to see who did what, "
     "which step most got wrong, and the checks before and after. Nothing of it is stored."
@@ -55,9 +54,10 @@ def show() -> None:
         if not any(map(_done, lessons.values())) and (first := _done(before)) < len(before.steps):
             link(before, first, "First, check what you know", ":material/quiz:")
     _row(before)
-    for number, lesson in enumerate(lessons.values(), start=1):
+    hour = [name for name, lesson in lessons.items() if lesson.first_hour]
+    for number, (name, lesson) in enumerate(lessons.items(), start=1):
         _row(lesson, f"{number}. ")
-        if number == _AFTER:
+        if name == hour[-1]:
             _row(after)
     for text in wrong:
         st.warning(plain(text), icon=":material/warning:")
@@ -109,15 +109,23 @@ def _row(lesson: Lesson, number: str = "") -> None:
             link(lesson, 0, f"{number}{lesson.title}")
             st.caption(plain(lesson.purpose))
             if lesson.name in CHECKS and _done(lesson) >= len(lesson.steps):
-                told = list[str]()  # which questions were not answered right; not what is right
-                for step, note in sorted(session.visit().lesson_notes[lesson.name].items()):
-                    if not note:
-                        told.append(f"Step {step + 1} was not answered.")
-                    elif not note.right:
-                        told.append(f"Step {step + 1} was not right: {note.asked} You chose {note.chose}.")
-                st.caption("  \n".join(map(plain, told)) or "Every answer was right.")
+                st.caption("  \n".join(map(plain, _missed(lesson))) or "Every answer was right.")
         hour = f" · {_HOUR}" * lesson.first_hour
         st.caption(f"{lesson.minutes} min{hour} · {_state(lesson)}", width=320)
+
+
+def _missed(check: Lesson) -> list[str]:
+    """The questions of a check that were not answered right; what is right only after both checks."""
+    is_over = all(_done(each) >= len(each.steps) for each in checks().values())
+    lines = list[str]()
+    for step, note in sorted(session.visit().lesson_notes[check.name].items()):
+        number = labels.count(step)
+        if not note:
+            lines.append(f"Step {number} was not answered.")
+        elif not note.right:
+            reason = note.reason if is_over else f"You chose {note.chose}."
+            lines.append(f"Step {number} was not right: {note.asked} {reason}")
+    return lines
 
 
 def _state(lesson: Lesson) -> str:

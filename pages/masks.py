@@ -38,7 +38,7 @@ with for_pytorch("masks"):
     from explorer.lenses.what_if.arithmetic import Leak, Masking, leak, masked_weights
     from transformer import Translation
     from transformer.config import AttentionKind
-    from transformer.text.words import PAD
+    from transformer.text.words import PAD, is_special
 
 page_value("mask", one_of("none", "zero", "after"))  # another mask to try
 page_value("sentences", TEXT, long=True)  # the batch, one sentence per line
@@ -51,7 +51,7 @@ SEEING = (
 RULE = r"M_{ij} = \begin{cases}0 & i \text{ may attend to } j\\ -\infty & \text{otherwise}\end{cases}"
 WHY = "Why −∞? $e^{-\\infty}$ is exactly 0, so a masked key takes no weight."
 WAYS = {
-    "none": ("no mask at all", "Without a mask, every key takes the weight of its score, later tokens too."),
+    "none": ("no mask at all", "Without a mask, every key takes the weight of its score, masked ones too."),
     "zero": ("0 before the softmax", "Why not 0? $e^0$ is 1: a masked key counts like any key of score 0."),
     "after": (
         "0 after the softmax",
@@ -88,11 +88,11 @@ SIZE, CELLS = 300, 40  # px of a map, and its most rows and columns: the page ho
 def show(opened: View) -> None:
     """A sentence alone has the cursor; a batch is translated anew and has none."""
     now = session.current()
-    usual = "decoder" if "decoder" in opened.kinds and now.view != "batch" else "encoder"
-    kind = now.kind if now.kind in opened.kinds else usual
     if now.view == "batch":
-        batch(opened, kind)
+        batch(opened)
         return
+    usual = "decoder" if "decoder" in opened.kinds else "encoder"
+    kind = now.kind if now.kind in opened.kinds else usual
 
     run, above = opened.translation, lambda _now, _looks: controls(opened, kind)
     beside = lambda now, _looks: pictures(run, "your sentence", kind, cells_of(opened, now))  # noqa: E731
@@ -100,7 +100,7 @@ def show(opened: View) -> None:
 
 
 @part()
-def batch(opened: View, kind: str) -> None:
+def batch(opened: View) -> None:
     """Several sentences as one rectangle; the pictures are those of one of them."""
     now = session.current()
     text = (now.sentences or "").strip() or "\n".join((opened.translation.source_text, LONGER, SHORT))
@@ -116,6 +116,7 @@ def batch(opened: View, kind: str) -> None:
     st.text_area(label, text, height=104, **session.control("sentences", text, take))
     entries = per_run.batch(opened.source, tuple(lines))
     at = min(now.member or 0, len(entries) - 1)
+    kind = now.kind if now.kind in opened.kinds else leakiest(opened, entries[at])
     mask = np.stack([entry.mask("cross", 0, 0)[0] for entry in entries])
     padding = int((~mask).sum())
     sentences = f"{len(entries)} sentence{'s' * (len(entries) != 1)} × {mask.shape[1]} tokens"
@@ -133,6 +134,16 @@ def batch(opened: View, kind: str) -> None:
     )
     controls(opened, kind)
     pictures(entries[at], f"sentence {at + 1} of the batch", kind)
+
+
+def leakiest(opened: View, entry: Translation) -> str:
+    """The kind that hides padding alone, and whose chosen head would lose most weight without its mask."""
+    now, lost = session.current(), dict[str, float]()
+    for kind in opened.kinds:
+        view = entry.head(kind, *getattr(now, kind))
+        if not entry.config.sites[AttentionKind(kind)].causal:
+            lost[kind] = leak(masked_weights(view.scores, view.mask, Masking("none")), view.mask).masked.sum()
+    return max(lost, key=lost.__getitem__)
 
 
 def controls(opened: View, kind: str) -> None:
@@ -221,13 +232,14 @@ def leaks(leaked: Leak, rows: tuple[str, ...], cursor: int) -> str:
     """What a way of masking does to the rows of tokens; rows of `<pad>` do not count."""
     if not leaked.cells:
         return "Nothing is masked, so every way of masking gives the same weights."
-    tokens = [i for i, token in enumerate(rows) if token != PAD]
+    tokens = [i for i, token in enumerate(rows) if not (is_special(token) and token == PAD)]
     of = f"{len(tokens)} row{'s' * (len(tokens) != 1)}{' of tokens' * (len(tokens) != len(rows))}"
     short = int(leaked.unequal[tokens].sum())
-    values, verb = (leaked.sums, "sums to") if short else (leaked.masked, "loses")
     places = {cursor: "the row of the cursor", tokens[0]: "the first row", tokens[-1]: "the last row"}
     each = ", ".join(
-        f"{places[i]} ({plain(captions.quote(rows[i]))}) {verb} **{values[i]:.2f}**" for i in sorted(places)
+        f"{places[i]} (“{plain(captions.quote(rows[i]))}”) "
+        + (f"sums to **{leaked.sums[i]:.2f}**" if short else f"loses **{percent(float(leaked.masked[i]))}**")
+        for i in sorted(places)
     )
     if short:
         return f"**{short} of {of} no longer sum to 1**: {each}."

@@ -135,7 +135,7 @@ BLEU and training cost beside earlier models.
 More and fewer heads at the same cost; one head is worse than eight.
 > What en-pt loses without each head: findings?study=en-pt/importance
 * Table 3 (B)
-Narrower keys are worse. No model with other keys is bundled; the products of one row show what d_k does.
+Narrower keys are worse. No two bundled models differ in them alone; products of one row show what d_k does.
 > Products of query and key: inside_a_head?section=products
 * Table 3 (C)
 Larger models are better. No two bundled models differ in size alone; you can train small ones that do.

@@ -13,6 +13,7 @@ PAGE = Page(
 
 with for_pytorch("whole_model"):
     from collections.abc import Sequence
+    from dataclasses import replace
     from functools import partial
     from typing import Any
 
@@ -76,6 +77,7 @@ def show(opened: View) -> None:
             model(at)
         with right:
             part_of_model.show(at, now)
+        norms(at)
         residual_stream(at)
         logit_lenses(at)
 
@@ -108,6 +110,29 @@ def model(at: Inspected) -> None:
         take=take,
         sentence=False,
     )
+
+
+def norms(at: Inspected) -> None:
+    """The place of the norms in this model and in its counterpart, side by side."""
+    config, run = at.run.config, at.run
+    adds_positions = run.trace.embeddings["encoder"].positions is not None
+    st.divider()
+    st.markdown(
+        "##### Pre-norm beside post-norm\n\nPost-norm, as in the paper: the sum of stream and sub-layer is "
+        "normalised, so every vector passes every norm. Pre-norm: only what a sub-layer reads is normalised, "
+        "the stream itself goes straight up, and one norm stands at its end."
+    )
+    for norm, column in zip(("post", "pre"), st.columns(2, gap="medium"), strict=True):
+        is_own = norm == config.norm
+        encoder, decoder = boxes(replace(config, norm=norm), adds_positions)
+        panel(
+            f"anatomy-{norm}-norm",
+            partial(diagram, encoder, decoder, ("N ×", "N ×"), "", "decoder-cross"),
+            f"{norm.capitalize()}-norm · {'this model' if is_own else 'not this model, drawn to compare'}",
+            place=column,
+            alt=f"Diagram of a model with {norm}-norm",
+            sentence=False,
+        )
 
 
 def take(part: Any) -> None:
@@ -167,6 +192,8 @@ def logit_lenses(at: Inspected) -> None:
     if run.config.norm == "pre":
         applied = f"The final {run.config.norm_name}, the output matrix and the softmax"
     stays = "" if settled is None else f" From the row “{settled}” on, it stays first."
+    if settled == names[-1]:
+        stays = " Only the last row puts it first."
     audit = merged([*run.audit().checks, *checks])
     st.divider()
     left, right = st.columns(SHARES, gap="medium")

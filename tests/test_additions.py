@@ -35,9 +35,12 @@ MEASURE = '''"""Squares of weights."""
 
 from dataclasses import replace
 
+from transformer.view import sealed
+
 def squared(view):
     """A map whose numbers are the squares of its weights."""
-    return replace(view, weights=view.weights**2, measure="squared", measured=view.weights)
+    numbers = {"weights": view.weights**2, "measure": "squared", "measured": view.weights}
+    return sealed(replace(view, **numbers), view.audit)
 
 '''
 QUANTITY = """QUANTITIES = {

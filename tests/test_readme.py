@@ -1,15 +1,22 @@
 """Every Python snippet of README and docs/ runs alone; what pip installs works in an empty folder."""
 
 import email
+import importlib
+import importlib.util
 import os
 import re
 import shutil
 import subprocess
 import sys
 import zipfile
+from contextlib import suppress
 from pathlib import Path
+from types import ModuleType
 
 import pytest
+
+from explorer import __main__ as explorer_program
+from transformer import __main__ as transformer_program
 
 ROOT = Path(__file__).parents[1]
 TEXTS = [path.read_text() for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))]
@@ -37,6 +44,67 @@ def test_every_file_that_the_texts_link_to_is_there() -> None:
     for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")):
         for link in re.findall(r"\]\((?!https?:|#)([^)#]+)", path.read_text()):
             assert (path.parent / link).exists(), (path, link)
+
+
+TRACKED = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+FOLDERS = "explorer|transformer|tests|static|pages|benchmarks|assets|docs|deploy"
+NAMING = re.compile(rf"(?<![\w/.\"'-])(?:{FOLDERS})/[\w./-]*\w")
+MADE_UP = {"assets/lessons/NN-name.json", "assets/en-de"}
+"""Names that stand for any, in a text, and one that a test says is not there."""
+
+
+def there(name: str) -> bool:
+    """Whether a path is there, or the beginning of one."""
+    return (ROOT / name).exists() or next(ROOT.glob(f"{name}*"), None) is not None
+
+
+def test_every_path_that_a_text_a_comment_or_a_script_names_is_there() -> None:
+    kinds = (".md", ".py", ".js", ".ts", ".css", ".sh", ".toml", ".yml")
+    files = [name for name in TRACKED.splitlines() if name.endswith(kinds) and there(name)]
+    read = [name for name in files if not name.startswith(("CHANGELOG", "tests/acceptance"))]
+    named = {(name, path) for name in read for path in NAMING.findall((ROOT / name).read_text("utf-8"))}
+    assert [(name, path) for name, path in sorted(named) if path not in MADE_UP and not there(path)] == []
+
+
+def test_every_script_of_the_list_of_static_is_there() -> None:
+    text = (ROOT / "static" / "README.md").read_text().replace("package/plotly-cartesian.min.js", "")
+    named = re.findall(r"`([\w./-]+\.(?:js|ts|css|json|wasm|sh|py))`", text)
+    files = {Path(name).name for name in TRACKED.splitlines()}
+    assert [name for name in named if Path(name).name not in files] == []
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "docs").glob("*.md")), ids=lambda path: path.stem)
+def test_the_rows_of_a_table_have_as_many_cells_as_its_head(path: Path) -> None:
+    for table in re.findall(r"(?m)(?:^\|.*\n)+", path.read_text()):
+        cells = [len(re.findall(r"(?<!\\)\|", re.sub(r"`[^`]*`", "", line))) for line in table.splitlines()]
+        assert set(cells) == {cells[0]}, table.splitlines()[
+            cells.index(next(n for n in cells if n != cells[0]))
+        ]
+
+
+@pytest.mark.parametrize("program", [transformer_program, explorer_program], ids=lambda each: each.__name__)
+def test_every_command_that_a_text_names_is_one(program: ModuleType) -> None:
+    name = program.__name__.removesuffix(".__main__")
+    named = {command for text in TEXTS for command in re.findall(rf"`(?:python -m )?{name} (\w+)\b", text)}
+    assert named - program._commands().keys() == set()
+    programs = re.findall(r"(?m)^\| `(\w+) \w+", "\n".join(TEXTS))
+    assert set(programs) <= {"transformer", "explorer", "python", "pytest"}
+
+
+DOTTED = re.compile(r"`((?:explorer|transformer)(?:\.\w+)+)`")
+
+
+def test_every_dotted_name_in_a_text_or_a_comment_is_there() -> None:
+    texts = [
+        (ROOT / name).read_text("utf-8") for name in TRACKED.splitlines() if name.endswith((".py", ".md"))
+    ]
+    for name in sorted({name for text in texts for name in DOTTED.findall(text)}):
+        parent, _, last = name.rpartition(".")
+        with suppress(ImportError):
+            importlib.import_module(name)
+            continue
+        value = importlib.import_module(parent) if importlib.util.find_spec(parent) else None
+        assert hasattr(value, last), name
 
 
 @pytest.mark.parametrize(("name", "file"), LINKS)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -39,7 +38,7 @@ from transformer.view import (
     worst,
 )
 
-OUTPUTS, HEADS, TOKENS = "outputs", "changed heads", "changed tokens"
+OUTPUTS, HEADS, TOKENS, PIECES = "outputs", "changed heads", "changed tokens", "pieces"
 OUTPUT_LIMIT = {torch.float64: 1e-4, torch.float32: 1e-4, torch.float16: 2e-2, torch.bfloat16: 2e-2}
 LOG_PROB_LIMIT = {torch.float64: 1e-4, torch.float32: 1e-4, torch.float16: 2e-1, torch.bfloat16: 2e-1}
 EMBEDDING_LIMIT = ROW_SUM_LIMIT = VIEW_LIMIT = 1e-5
@@ -179,8 +178,13 @@ VECTORS = {"query": "queries", "key": "keys", "value": "keys", "output": "querie
 """What a view of a head holds besides its map, and the axis of each."""
 
 
-def audit_view(view: HeadView, layer: LayerTrace, labels: HeadLabels | None = None) -> AuditReport:
-    """Compares the very arrays and labels that a figure receives with those of the run."""
+def audit_view(
+    view: HeadView,
+    layer: LayerTrace,
+    labels: HeadLabels | None = None,  # the tokens of the run; None if they are not known
+    place: PlacedHead | None = None,  # the head that was asked for; None if any will do
+) -> AuditReport:
+    """Compares the arrays, the labels and the place of a view of a head with those of the run."""
     _, scores, mask, weights = textbook(layer, slice(view.head, view.head + 1), view.window.queries)
     whole = {"scores": scores[0], "mask": mask, "weights": weights[0]}
     expected = {name: array[:, view.window.keys] for name, array in whole.items()}
@@ -191,6 +195,7 @@ def audit_view(view: HeadView, layer: LayerTrace, labels: HeadLabels | None = No
     counts = (len(drawn.queries), len(drawn.predicted or drawn.queries), len(drawn.keys))
     wrong = counts != (view.weights.shape[0], *view.weights.shape)
     wrong |= labels is not None and drawn != labels.of(view.window)
+    wrong |= place is not None and place != (view.kind, view.layer, view.head)
     return AuditReport((Check("arrays drawn", arrays, VIEW_LIMIT), Check("labels", float(wrong), 0.0)))
 
 
@@ -216,19 +221,18 @@ def head_view(
     slices = {name: (head, getattr(window, axis)) for name, axis in VECTORS.items()}
     vectors: Any = {name: read_only(getattr(record, name)[cells]) for name, cells in slices.items()}
 
-    def report() -> AuditReport:
-        own = audit_view(view, record, trace.labels(place[0]))
+    def report(view: HeadView) -> AuditReport:
+        own = audit_view(view, record, trace.labels(place[0]), place)
         return trace.audit(place[:2]).joined(own).joined(more())
 
-    view = HeadView(
+    return HeadView(
         *(*place, *model, drawn.queries, drawn.predicted, drawn.keys, window),
-        *(found.scores, found.mask, found.weights, cache(report)),
+        *(found.scores, found.mask, found.weights, report),
         **vectors,
         score=record.score.name,
         centres=None if focus is None else read_only(focus.centres[window.queries]),
         reach=0 if focus is None else focus.half_width,
     )
-    return view
 
 
 def audit_entered(trace: AttentionTrace, basis: Basis, limit: float) -> AuditReport:

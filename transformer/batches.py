@@ -14,7 +14,6 @@ from transformer.reader import InputError
 from transformer.requests import Request, begin
 from transformer.run import Translation
 from transformer.text.pairs import SentencePair
-from transformer.text.words import PAD
 from transformer.trace import TokenTrace
 from transformer.training.distributed import ALONE, Workers
 from transformer.translator import Translator
@@ -157,7 +156,8 @@ def run_batch(translator: Translator, texts: Sequence[str]) -> tuple[Translation
         tokens = dict[str, TokenTrace]()
         for side, each in run.trace.tokens.items():  # filled up to the lengths of the batch
             more = lengths[side] - len(each.ids)
-            ids, pieces = (*each.ids, *[request.config.pad_id] * more), (*each.pieces, *[PAD] * more)
+            padding = [request.config.pad_id] * more
+            ids, pieces = (*each.ids, *padding), (*each.pieces, *request.named(padding))
             tokens[side] = replace(each, ids=ids, pieces=pieces)
         source, read, written = (tokens[side].pieces for side in lengths)
         labels = {"source_tokens": source, "decoder_input_tokens": read, "target_tokens": written}

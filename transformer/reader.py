@@ -21,6 +21,11 @@ Tokens = str | Sequence[int] | Sequence[str]
 MAX_SOURCE_TOKENS = 1024
 
 
+def _is_unknown(token: object) -> bool:
+    """Whether a token is named by the text for which there is no piece."""
+    return isinstance(token, str) and unknown_text(token) is not None
+
+
 class InputError(ValueError):
     """A text that cannot be translated; the message says why in one sentence."""
 
@@ -104,7 +109,7 @@ class Reader:
             raise InputError(f"The {name} is empty; give it at least one token.")
         ids = tuple(map(self.token_id, text))
         named = zip(text, self.pieces(ids), strict=True)
-        pieces = tuple(token if isinstance(token, str) else piece for token, piece in named)
+        pieces = tuple(str(token) if _is_unknown(token) else piece for token, piece in named)
         return TokenizedText(CleanText("", ()), ids, pieces, (), (), ())
 
     def _written(self, text: str, source: str | None) -> TokenizedText:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from transformer import interventions as do
-from transformer.audit import TOKENS, audit
+from transformer.audit import PIECES, TOKENS, audit
 from transformer.beam import beam_search, search_tree
 from transformer.config import AttentionKind, Place
 from transformer.decoding import (
@@ -34,6 +34,7 @@ from transformer.reader import Reader
 from transformer.run import Alternative, DecodeStep, Translation
 from transformer.sampling import Sampling
 from transformer.text.tokenizer import TokenizedText
+from transformer.text.words import PAD, unknown_text
 from transformer.trace import AttentionTrace, TokenTrace, hooks_of, trace_of
 from transformer.view import AuditReport, Check
 
@@ -393,10 +394,12 @@ class Request:
 
         def audited(trace: AttentionTrace, places: tuple[Place, ...]) -> AuditReport:
             report = audit(trace, places, log_probs, other_pass(), self.model)
-            if not self.values:
-                return report
-            right = audited_tokens(self.values, self.source_tokens, list(zip(named(ids), ids, strict=True)))
-            return report.joined(AuditReport((Check(TOKENS, float(not right), 0.0),)))
+            checks = [Check(PIECES, float(not self._right_pieces(trace.tokens)), 0.0)]
+            if self.values:
+                written = list(zip(named(ids), ids, strict=True))
+                right = audited_tokens(self.values, self.source_tokens, written)
+                checks.append(Check(TOKENS, float(not right), 0.0))
+            return report.joined(AuditReport(tuple(checks)))
 
         if hooks is not None and self.capture is not None:
             tokens = {
@@ -417,7 +420,7 @@ class Request:
             method=method,
             model=self.reader.name,
             config=config,
-            notes=self._notes(ids, text, trace),
+            notes=self._notes(steps, text, trace),
             attention=trace,
             interventions=self.values,
             functions=tuple(self.functions),
@@ -426,14 +429,30 @@ class Request:
             n_given=self.given,
         )
 
+    def _right_pieces(self, tokens: Mapping[str, TokenTrace]) -> bool:
+        """Whether each recorded piece is the vocabulary's for its id; what fills a batch up is padding."""
+        vocabularies = {"encoder": self.reader.tokenizer.source}
+        for side, read in tokens.items():
+            vocabulary = vocabularies.get(side, self.reader.tokenizer.target)
+            for piece, number in zip(read.pieces, read.ids, strict=True):
+                unknown = unknown_text(piece) is not None and number == self.config.unk_id
+                filled = piece == PAD and number == self.config.pad_id
+                if not unknown and not filled and vocabulary.named([number]) != (piece,):
+                    return False
+        return True
+
     def _notes(
         self,
-        ids: tuple[int, ...],  # the output
+        steps: tuple[DecodeStep, ...],  # the output
         text: str,  # its text
         trace: AttentionTrace | None,  # what was recorded of it
     ) -> tuple[str, ...]:
         """Sentences for the reader of an output, each once."""
+        ids = tuple(step.token_id for step in steps)
         config, free, end = self.config, self.output is None, ids[-1] == self.config.eos_id
+        best = [step.alternatives[0] for step in steps if step.alternatives]
+        padding = sum(each.excluded and each.token_id == config.pad_id for each in best)
+        places = "1 step" if padding == 1 else f"{padding} steps"
         length, trained = len(self.source_ids) or len(ids), config.trained_length or 0
         unknown = ids.count(config.unk_id)
         late = [each for each in self.values if min(_decoder_rows(each), default=-1) >= len(ids)]
@@ -444,6 +463,8 @@ class Request:
             "The model wrote an empty text.": end and free and not text,
             f"The output has {unknown} piece{'s' * (unknown > 1)} <unk>, where the model wrote something "
             "that its vocabulary cannot spell.": free and unknown > 0,
+            f"At {places} the model found <pad> most probable; padding is never written, so the next best "
+            "token stands there.": free and padding > 0,
             **{f"The output ended before this change could act: {each}.": True for each in late},
             LEFT_OUT: end and self._leaves_out(ids, trace),
         }

@@ -14,6 +14,11 @@ from transformer.text.kinds import Checked, above, at_least, whole
 
 MIN_TEMPERATURE = 0.001
 """Lower temperatures only imitate greedy search, and the lowest of them give NaN."""
+_TEMPERATURE = replace(
+    at_least(MIN_TEMPERATURE),
+    said=f"at least {MIN_TEMPERATURE}; at 0 the best token is always taken: that is greedy search, so leave "
+    "sampling out",
+)
 
 
 @dataclass(frozen=True)
@@ -23,7 +28,7 @@ class Sampling(Checked):
     ValueError if a value is out of range.
     """
 
-    temperature: Annotated[float, at_least(MIN_TEMPERATURE)] = 1.0  # divides the logits
+    temperature: Annotated[float, _TEMPERATURE] = 1.0  # divides the logits
     top_k: Annotated[int, whole(1)] | None = None  # keep the k most probable tokens; None keeps all
     top_p: Annotated[float, above(0, 1)] | None = None  # keep the fewest tokens that reach p; None keeps all
     seed: Annotated[int, whole(0, most=2**63 - 1)] = 0  # the same seed gives the same translation

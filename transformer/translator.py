@@ -135,7 +135,8 @@ class Translator(Reader):
         for each in changes:
             steers = isinstance(each, do.Choose | do.Forbid | do.Prefix)
             if steers and not audited_tokens([each], (), written):
-                raise InterventionError(f"The given translation contradicts a change: {each}.")
+                given = "text" if self.continues else "translation"
+                raise InterventionError(f"The given {given} contradicts a change: {each}.")
         (run,) = self.stream(source, output, **options)
         assert isinstance(run, Translation)
         return run

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -144,12 +144,14 @@ class HeadMap:
     scores: Array  # (queries, keys) float32, scaled, with bias, before the mask
     mask: BoolArray  # (queries, keys) bool, True = may attend
     weights: Array  # (queries, keys) float32
-    report: AuditReport | Callable[[], AuditReport]  # the audit, or what makes it
+    # the audit; or what makes it of this very map, so that a copy with other arrays is checked anew
+    report: AuditReport | Callable[[Any], AuditReport]
     score: ScoreName = field(default="scaled_dot", kw_only=True)  # how the scores come from queries and keys
     # (queries,) where each query looks in local attention, counted from 0; otherwise None
     centres: Array | None = field(default=None, kw_only=True)
     reach: int = field(default=0, kw_only=True)  # how far from its centre such a query sees; otherwise 0
-    # what the numbers in `weights` are: weights, or shares of another measure (`lenses.measures.shares`)
+    # what the numbers in `weights` are: weights, or shares of another measure
+    # (`explorer.lenses.measures.stream.shares`)
     measure: str = field(default="weight", kw_only=True)
     # (queries, keys) float32 that measure itself; None for weights
     measured: Array | None = field(default=None, kw_only=True)
@@ -157,7 +159,7 @@ class HeadMap:
     @cached_property
     def audit(self) -> AuditReport:
         """Checks of the trace and of this view's arrays, made when somebody asks for them first."""
-        return self.report() if callable(self.report) else self.report
+        return self.report(self) if callable(self.report) else self.report
 
 
 @dataclass(frozen=True, repr=False)
@@ -168,6 +170,32 @@ class HeadView(HeadMap):
     key: Array  # (keys, d_head)
     value: Array  # (keys, d_head)
     output: Array  # (queries, d_head), weights @ values as the model used it
+
+
+def sealed(view: HeadMap, report: AuditReport) -> HeadMap:
+    """The same map with an audit of its own; a copy with other arrays, tokens or place fails it."""
+
+    def compared(drawn: HeadMap) -> AuditReport:
+        arrays = worst(*(_equal(getattr(drawn, name), getattr(view, name)) for name in NUMBERS))
+        others = any(getattr(drawn, name) != getattr(view, name) for name in NAMES)
+        checks = Check("arrays drawn", arrays, 0.0), Check("labels", float(others), 0.0)
+        return report.joined(AuditReport(tuple(check for check in checks if not check.passed)))
+
+    return replace(view, report=compared)
+
+
+NUMBERS = ("weights", "mask", "scores", "measured")
+"""The arrays of a map that figures draw."""
+NAMES = ("kind", "layer", "head", "measure", "window", "query_tokens", "predicted_tokens", "key_tokens")
+"""What figures and captions say of a map."""
+
+
+def _equal(one: ArrayLike | None, other: ArrayLike | None) -> float:
+    """0 if two arrays are the same, with NaN in the same places; otherwise infinite."""
+    if one is None or other is None:
+        return 0.0 if one is other else math.inf
+    numbers = np.asarray(one, np.float64), np.asarray(other, np.float64)
+    return 0.0 if one is other or np.array_equal(*numbers, equal_nan=True) else math.inf
 
 
 def read_only(tensor: Tensor) -> Array:

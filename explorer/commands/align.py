@@ -12,6 +12,7 @@ from typing import Annotated
 import numpy as np
 
 from explorer.lenses.words.alignment import Aligner
+from explorer.lenses.words.groups import is_run_together
 from explorer.lenses.words.linking import Linker, align_gold, shipped_aligner, typed_words
 from explorer.lenses.words.links import read_gold
 from explorer.lenses.words.reading import Rows
@@ -20,6 +21,11 @@ from transformer.commands.models import Json, TranslatorOptions
 from transformer.config import AttentionKind
 from transformer.text.pairs import SentencePair
 from transformer.translator import Translator
+
+RUN_TOGETHER = (
+    "The words of this {} have no spaces between them, so that they count as one word: write spaces between "
+    "them to link each."
+)
 
 
 def align(*, model: TranslatorOptions, data: str, links: LinkOptions) -> int:
@@ -36,8 +42,8 @@ def align(*, model: TranslatorOptions, data: str, links: LinkOptions) -> int:
         collected = align_gold(translator, gold, workers)
         if not workers.first:
             return 0
-        texts = ((" ".join(pair.source), " ".join(pair.target)) for pair in gold)
-        warn_unread(Counter(note for pair in texts for note in unread(translator, *pair)))
+        pairs = [(" ".join(pair.source), " ".join(pair.target)) for pair in gold]
+        warn_unread(Counter(note for pair in pairs for note in (*unread(translator, *pair), *joined(*pair))))
         predicting, reading = collected.scores("predicted"), collected.scores("read")
         diagonal = float(collected.errors()["aer_diagonal"].flat[0])
         if not model.json:
@@ -87,11 +93,13 @@ class LinkOptions:
 
 def write_links(model: TranslatorOptions, data: str, options: LinkOptions) -> int:
     """Prints one line for each line of the file, blank where it is blank or cannot be used."""
+    notes = Counter[str]()
     with model.open_in_job() as (translator, workers):
         linker = Linker(translator, _aligner(translator, options.head, options.rows))
 
         def check(pair: SentencePair) -> None:
             typed_words(translator, pair.source, pair.target)
+            notes.update(joined(pair.source, pair.target))
 
         def answers(pairs: list[SentencePair]) -> Iterator[tuple[Json, str]]:
             for links in workers.shared_map(lambda pair: linker.links(pair.source, pair.target), pairs):
@@ -99,7 +107,16 @@ def write_links(model: TranslatorOptions, data: str, options: LinkOptions) -> in
                 yield {"links": ordered}, " ".join(f"{i}-{j}" for i, j in ordered)
 
         write = partial(model.write, translator)
-        return answer_pairs(data, check, answers, {"links": []}, write, linked=True, first=workers.first)
+        status = answer_pairs(data, check, answers, {"links": []}, write, linked=True, first=workers.first)
+        if workers.first:
+            warn_unread(notes)
+        return status
+
+
+def joined(source: str, target: str) -> list[str]:
+    """Says of which sides of a pair the words are not told apart, since nothing stands between them."""
+    sides = {"source": source, "target": target}
+    return [RUN_TOGETHER.format(side) for side, text in sides.items() if is_run_together(text)]
 
 
 def _aligner(translator: Translator, head: tuple[int, int] | None, rows: Rows | None) -> Aligner:

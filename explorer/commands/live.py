@@ -1,10 +1,9 @@
 """A model as a page that translates: `python -m explorer live --model DIR --output live.html`."""
 
-import shutil
 from pathlib import Path
 
 from transformer.commands.program import OutputFile
-from transformer.storage.files import write_atomically
+from transformer.storage.files import write_atomically, write_together
 
 
 def live(texts: tuple[str, ...] = (), *, model: str, output: OutputFile, folder: bool = False) -> int:
@@ -21,8 +20,9 @@ def live(texts: tuple[str, ...] = (), *, model: str, output: OutputFile, folder:
     page = written(model, texts, folder=folder).encode()
     if folder:
         output.mkdir(exist_ok=True)
-        for name in (WEIGHTS, PIECES):
-            shutil.copyfile(Path(model) / name, output / name)
-    write_atomically(output / "index.html" if folder else output, page)
+        beside = {name: Path(model) / name for name in (WEIGHTS, PIECES)}
+        write_together(output, {"index.html": page, **beside})
+    else:
+        write_atomically(output, page)
     print(f"{output}: {len(page) / 1e6:.1f} MB{', and the model beside it' * folder}")
     return 0

@@ -15,6 +15,7 @@ from explorer.lenses.heads.survey import Line, write_survey
 from explorer.lenses.heads.surveyor import Surveyor
 from explorer.lenses.what_if.controls import mean_outputs
 from explorer.lenses.words import languages
+from explorer.lenses.words.doubt import unsure_below
 from explorer.lenses.words.groups import reading_groups
 from explorer.lenses.words.linking import align_gold
 from explorer.lenses.words.links import read_gold
@@ -25,8 +26,8 @@ from transformer.run import Translation
 from transformer.storage.description import EXAMPLES_FILE, HEADS_FILE, SURVEY_FILE, model_digests
 from transformer.storage.directory import write_means
 from transformer.storage.files import read_json, write_atomically, write_json
-from transformer.text.pairs import read_pairs
-from transformer.translator import load_translator
+from transformer.text.pairs import SentencePair, read_pairs
+from transformer.translator import Translator, load_translator
 
 FIRST_FILE = "first.npz"
 MOST_PAIRS = 500
@@ -68,8 +69,9 @@ def survey(
     files = (data or sample.data, alignments or sample.alignments)
     of_pairs, of_links = ("/".join(Path(path).parts[-2:]) for path in files)
     basis = f"patterns: {len(read)} pairs of {of_pairs}, given targets forced"
-    basis += f"; aer: {len(linked)} pairs of {of_links}"
-    write_json(model / HEADS_FILE, head | {"data": basis} | found)
+    basis += f"; aer: {len(linked)} pairs of {of_links}; unsure: {len(pairs)} texts of {sample.data}"
+    usual = {"unsure_below": usually_over(translator, pairs)}
+    write_json(model / HEADS_FILE, head | {"data": basis} | usual | found)
     wrote(HEADS_FILE)
     lines = [Line(pair.source, pair.target) for pair in pairs]
     surveyor = Surveyor(translator, lines, gold)
@@ -93,6 +95,12 @@ def survey(
     write_atomically(model / EXAMPLES_FILE, f"{content}\n".encode())
     print("\n".join(missing) or f"All examples in {model / EXAMPLES_FILE} hold.", flush=True)
     return int(bool(missing))
+
+
+def usually_over(translator: Translator, pairs: Sequence[SentencePair]) -> float:
+    """The mean log-probability of a token that four of five greedy outputs reach, in nats."""
+    runs = (translator.translate(pair.source, beam_size=1, capture=False) for pair in pairs)
+    return round(unsure_below(run.log_probs for run in runs), 4)
 
 
 def with_heads(

@@ -14,7 +14,7 @@ from transformer.config import PlacedHead
 from transformer.encodings import Rotary
 from transformer.model import Network
 from transformer.run import Translation
-from transformer.text.words import EOS
+from transformer.text.words import is_end
 from transformer.translator import Translator
 from transformer.view import Array
 
@@ -109,7 +109,7 @@ def sink(
     here, token = list[Tensor](), ""
     for done, run in enumerate(runs):
         names, site = run.labels(kind).keys, run.config.sites[kind]
-        place = names.index(EOS) if EOS in names else 0
+        place = next((at for at, name in enumerate(names) if is_end(name)), 0)
         token, others = names[place], np.arange(len(names)) != place
         if not others.any():
             continue

@@ -1,7 +1,7 @@
 // Pieces as they are written for people, and as the strips of the linked view want them: what
 // `explorer/figures/base/labels.py` and `explorer/linked/view/strips.py` do.
 //
-//   const writing = new Writing(tables);            // of `explorer/linked/live/typing_tables.py`
+//   const writing = new Writing(tables);            // of `explorer/linked/live/page.py`
 //   writing.chips(["▁A", "▁cat", "s", "</s>"])      // [{ text: "A", first: 0, last: 0, gap: true, … }, …]
 //   writing.name("▁cat")                            // "cat", as titles say it
 

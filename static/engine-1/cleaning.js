@@ -1,5 +1,5 @@
 // Text as typed, made ready for a model: what `transformer/text/typed.py` does, by the tables that Python writes
-// (`explorer/linked/live/typing_tables.py`).
+// (`explorer/linked/live/page.py`).
 
 export const SPACE = "▁";
 export const IN_BYTES = /<0x[0-9A-F]{2}>/;

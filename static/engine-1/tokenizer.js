@@ -1,6 +1,6 @@
 // Splits a text into pieces, by the rules of sentencepiece and from its file, and joins them again.
 //
-//   const tokenizer = new Tokenizer(bytes, tables); // of tokenizer.model; tables of `live/typing_tables.py`
+//   const tokenizer = new Tokenizer(bytes, tables); // of tokenizer.model; tables of `explorer/linked/live/page.py`
 //   tokenizer.size, tokenizer.special               // 10000, { pad: 0, bos: 1, eos: 2, unk: 3 }; size for what is not
 //   tokenizer.read(" A  ‘cat’ Ж")                   // a text as typed:
 //     // { text: "A 'cat' Ж",                       //   as the model reads it

@@ -7,6 +7,7 @@ import { Writing } from "../engine-1/chips.js";
 import { button, element } from "../linked_view-7/dom.js";
 import { bytesOf } from "../linked_view-7/values.js";
 import { BrowserRun } from "./run.js";
+import { doubt, effect, together } from "./says.js";
 
 const MOST_APART = 1e-3;
 const REPEATS = "The runs of the Python package are being repeated.";
@@ -94,6 +95,7 @@ class Live extends Living {
     super(run, "", []);
     this.all.push(this);
     Object.assign(this, { stored: run, page, engine, badge: NOT_YET, number: 0, off: [], target: "", asked: null });
+    this.before = ""; // what the model writes with the heads that are off; empty if none is
     this.writing = new Writing(page.tables);
     [this.text] = run.said.texts;
     const [form, own] = [part("ask", ""), part("own", "")];
@@ -121,10 +123,12 @@ class Live extends Living {
     this.asked = asked;
     if (!this.engine) return;
     try {
-      const found = await this.engine.ask(asked, [], (text) => this.say(`Writing: ${text}`));
+      const writes = (text) => this.asked === asked && this.say(`Writing: ${text}`);
+      const found = await this.engine.ask(asked, [], writes);
+      const before = asked.off.length && found ? await this.whole(asked) : "";
       if (this.asked !== asked) return;
       const same = asked.text === this.text && asked.target === this.target;
-      Object.assign(this, { text: asked.text, target: asked.target, off: asked.off });
+      Object.assign(this, { text: asked.text, target: asked.target, off: asked.off, before });
       this.replace(found, same);
       const cut = found.cut ? " It was cut at the limit of this page, so it is incomplete." : "";
       const ms = Math.max(1, Math.round(found.ms));
@@ -132,6 +136,16 @@ class Live extends Living {
     } catch (error) {
       if (this.asked === asked) this.say(error.message, true);
     }
+  }
+
+  // What the model writes of a text with all its heads: asked for once a text. A translation that is given stays.
+  async whole({ text, target }) {
+    if (target) return "";
+    if (this.usual?.text !== text) {
+      const { text: written } = await this.engine.ask({ text, target, off: [], quiet: true });
+      this.usual = { text, written };
+    }
+    return this.usual.written;
   }
 
   say(text, wrong = false) {
@@ -153,7 +167,12 @@ class Live extends Living {
     part("texts", "").replaceChildren(...texts);
     const gone = found.off.map((each) => each.split("."));
     const named = gone.map(([kind, layer, head]) => `Off: ${kind}, layer ${+layer + 1}, head ${+head + 1}.`);
+    if (this.before) named.push(effect(this.before, found.text));
     part("changes", "").replaceChildren(...named.map((text) => element("p", "", text)));
+    const logs = found.steps.map(({ log }) => log);
+    const doubted = found.forced || gone.length ? "" : doubt(logs, this.page.usual);
+    const notes = [doubted, together(this.text)].filter(Boolean);
+    part("doubt", "").replaceChildren(...notes.map((text) => element("p", "", text)));
     this.begin();
     this.write();
   }

@@ -13,6 +13,28 @@ export const phrase = ([layer, head]) => `head ${head + 1} of layer ${layer + 1}
 
 const best = (row) => row.indexOf(Math.max(...row));
 
+// That the model is less sure of what it wrote than it usually is, in the words of `explorer/app/shell/doubt.py`; empty if
+// it is as sure as usual, or nobody measured what is usual. `logs`: log-probability of each token that it wrote.
+export function doubt(logs, usual) {
+  const mean = logs.reduce((sum, log) => sum + log, 0) / logs.length;
+  if (usual === null || mean >= usual) return "";
+  const [found, least] = [mean, usual].map((log) => percent(Math.exp(log)));
+  return `This translation may be wrong: ${found} for a token, where over ${least} is usual.`;
+}
+
+// What heads that are off have changed: `before` is what the model writes with all its heads.
+export function effect(before, after) {
+  if (before === after) return "The translation stays the same.";
+  return `The translation changes; with every head it is “${before}”.`;
+}
+
+// Whether a text is more than one sentence, which the app translates each on its own; empty if it is one. A short word
+// with a capital before a full stop, such as "Mr.", ends none.
+export function together(text) {
+  const ends = text.match(/(?:[!?…]|(?<!(?<!\p{L})\p{Lu}\p{L}{0,2})\.)["'”’)]*\s+(?=\p{Lu})/gu) ?? [];
+  return ends.length ? `These ${ends.length + 1} sentences are one run here; the app makes a run of each.` : "";
+}
+
 // Sentences and notes of the rows of a map, and its text alternative; `off` ends a sentence about a head that is off.
 export function said(weights, { openings, keys, special, off }, feed) {
   const [layer, head] = feed.head;

@@ -36,7 +36,9 @@ def open_from_disk(chromium: Any, tmp_path: Path) -> Iterator[Open]:
     """
     made: list[tuple[Visitor, list[str], str]] = []
 
-    def open_page(page: str, place: str = "", ready: str | None = READY, **options: Any) -> Visitor:
+    def open_page(
+        page: str, place: str = "", ready: str | None = READY, init: str = "", **options: Any
+    ) -> Visitor:
         own = ""
         if re.match("(file|http)://", page):
             address, own = page, page.partition("#")[0].rpartition("/")[0]
@@ -45,6 +47,8 @@ def open_from_disk(chromium: Any, tmp_path: Path) -> Iterator[Open]:
             path.write_text(page, encoding="utf-8")
             address = path.as_uri()
         tab = chromium.new_page(**{"viewport": VIEWPORT, **options})
+        if init:
+            tab.add_init_script(init)
         asked: list[str] = []
         tab.on("request", lambda request: asked.append(request.url))
         visitor = Reader(tab, "")

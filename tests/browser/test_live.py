@@ -2,6 +2,7 @@
 
 import functools
 import http.server
+import json
 import re
 import shutil
 import threading
@@ -80,13 +81,17 @@ def test_a_head_is_switched_off_and_an_own_translation_is_read(
     assert visitor.count().startswith("step 3 of")
     tab.click("[data-plot=cross] [data-act=off]")
     run = model.translate("Where is the key?", interventions=[ablate("cross", 1, 0)])
-    waiting.until(lambda: tab.inner_text("#changes") == "Off: cross, layer 2, head 1.")
+    waiting.until(lambda: "Off: cross, layer 2, head 1." in tab.inner_text("#changes"))
     shows(visitor, run.text)
     assert "is off: its output is 0" in tab.inner_text(".lv-sentence")
     title = tab.locator("[data-plot=next] .lv-runner.lv-chosen").get_attribute("title")
     step = run.steps[min(2, len(run.steps) - 1)]
     assert float(re.search(r"log-probability (-[\d.]+)", title)[1]) == pytest.approx(step.log_prob, abs=2e-2)
     assert "off=cross.1.0" in tab.url
+    whole = model.translate("Where is the key?").text
+    changes = f"The translation changes; with every head it is “{whole}”."
+    says = "The translation stays the same." if run.text == whole else changes
+    assert tab.inner_text("#changes").endswith(says)
     tab.get_by_text("Use your own translation").click()
     tab.get_by_label("Your own translation").fill("Wo ist der Schlüssel?")
     tab.keyboard.press("Enter")
@@ -112,6 +117,64 @@ def test_what_cannot_be_translated_is_refused_and_what_is_there_stays(opened: Op
     visitor.ready()
     assert tab.evaluate("typeof hacked") == "undefined"
     assert tab.locator("#view script, #view img, #texts img, #texts script").count() == 0
+
+
+HELD = """
+const plain = Worker;
+window.held = [];
+window.holds = false;
+window.Worker = class extends plain {
+  addEventListener(type, listener, options) {
+    const later = (event) => {
+      const answers = event.data.run || event.data.refused !== undefined || event.data.writes !== undefined;
+      if (window.holds && answers) window.held.push(() => listener(event));
+      else listener(event);
+    };
+    super.addEventListener(type, type === "message" ? later : listener, options);
+  }
+};
+"""
+"""Keeps back what the engine answers, until the test lets it arrive."""
+
+
+@pytest.mark.parametrize("late", [TEXTS[1], "  ", "two " * 200])
+def test_an_answer_that_arrives_after_the_next_one_is_not_shown(
+    opened: Open, written: Path, model: Translator, late: str
+) -> None:
+    visitor = opened(written.as_uri(), ready=None, init=HELD)
+    tab = visitor.page
+    waiting.until(lambda: "✓ compared" in tab.inner_text("#digest"))
+    tab.evaluate("window.holds = true")
+    ask(visitor, late)
+    waiting.until(lambda: tab.evaluate("window.held.length > 0"))
+    if late.strip() == late:  # its translation, too
+        waiting.until(lambda: tab.evaluate("window.held.length > 2"))
+        tab.wait_for_timeout(300)
+    tab.evaluate("window.holds = false")
+    ask(visitor, "We like music.")
+    shows(visitor, model.translate("We like music.").text)
+    before = [tab.inner_text(part) for part in ("#texts", "#status", "#doubt")]
+    tab.evaluate("window.held.forEach((arrive) => arrive())")
+    tab.wait_for_timeout(100)
+    assert [tab.inner_text(part) for part in ("#texts", "#status", "#doubt")] == before
+
+
+def test_a_doubt_stands_under_the_picture_and_the_card_at_the_end(opened: Open, tmp_path: Path) -> None:
+    name = tmp_path / "unsure"
+    shutil.copytree(MODEL, name)
+    heads = json.loads((name / "heads.json").read_text())
+    (name / "heads.json").write_text(json.dumps(heads | {"unsure_below": 0.0}))
+    path = tmp_path / "unsure.html"
+    path.write_text(live(name, TEXTS), encoding="utf-8")
+    tab = opened(path.as_uri(), ready=COMPARED).page
+    assert re.fullmatch(
+        r"This translation may be wrong: \d+ % for a token, where over 100 % is usual.",
+        tab.inner_text("#doubt").replace("\xa0", " "),
+    )
+    under = "document.querySelector('#doubt').getBoundingClientRect().top"
+    assert tab.evaluate(f"{under} >= document.querySelector('#view').getBoundingClientRect().bottom")
+    tab.get_by_text("The card of the model").click()
+    assert "CC BY 2.0 FR" in tab.inner_text(".live-card pre")
 
 
 def test_a_page_of_a_hostile_sentence_and_name_stays_whole(opened: Open, tmp_path: Path) -> None:
@@ -169,7 +232,8 @@ def test_a_folder_serves_the_page_with_its_files_beside_it(opened: Open, tmp_pat
 
 
 def test_the_page_is_accessible_in_both_themes_and_fits_a_phone(opened: Open, written: Path) -> None:
-    tab = opened(written.as_uri(), ready=COMPARED, color_scheme="dark", bypass_csp=True).page
+    visitor = opened(written.as_uri(), ready=COMPARED, color_scheme="dark", bypass_csp=True)
+    tab = visitor.page
     for scheme in ("dark", "light"):
         tab.emulate_media(color_scheme=scheme)
         waiting.until(lambda scheme=scheme: tab.evaluate(GROUND) == GROUNDS[scheme])
@@ -177,3 +241,7 @@ def test_the_page_is_accessible_in_both_themes_and_fits_a_phone(opened: Open, wr
     tab.set_viewport_size(PHONE)
     parts = "[...document.querySelectorAll('.stMain, .lv-cell, .live-ask')]"
     waiting.until(lambda: tab.evaluate(f"{parts}.every(each => each.scrollWidth <= innerWidth)"))
+    ask(visitor, f"{TEXTS[1][:-1]} and {TEXTS[0].lower()}")
+    waiting.until(lambda: "sister and he lives" in tab.inner_text("#texts"))
+    whole = "[...document.querySelectorAll('#texts p')].every(each => each.scrollWidth <= each.clientWidth)"
+    assert tab.evaluate(whole)

@@ -1,5 +1,6 @@
 """The page of the whole model: every part is proved, two against the model, the diagram, another model."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -73,3 +74,18 @@ def test_other_positions_biases_and_activations_are_said(own_models: Path, trans
         said = words(at) + " ".join(each.value for each in at.latex)
         assert [each for each in told if each not in said] == []
         assert "not verified" not in said
+
+
+def test_pre_norm_stands_beside_post_norm_and_an_embedding_beside_its_neighbours():
+    at = run("pages/whole_model.py", model="random", part="source-embedding")
+    told = words(at).replace("\\", "")
+    assert "Post-norm · this model" in told or "Pre-norm · this model" in told
+    drawn = named_charts(at)
+    post, pre = (
+        [note["text"].partition("<")[0] for note in drawn[f"anatomy-{norm}-norm"]["layout"]["annotations"]]
+        for norm in ("post", "pre")
+    )
+    assert post.count("+") == pre.count("+") == 5
+    assert (post.count("LayerNorm"), pre.count("LayerNorm")) == (5, 7)
+    near = told.partition("**Nearest neighbours** of ")[2].partition("Tokens that")[0]
+    assert len(re.findall(r"“[^”]*” −?[01]\.\d\d", near)) == 8

@@ -4,13 +4,13 @@ import json
 from pathlib import Path
 
 import pytest
-from app_pages import ROOT, SENTENCE, click_menu, feeds, run, said, view
+from app_pages import ROOT, SENTENCE, click_menu, feeds, run, said, view, words
 from closed_form import CASES
 from streamlit.testing.v1 import AppTest
 
 from explorer.app.address import sitemap
 from explorer.app.address.parameters import KEEP
-from explorer.app.server import examples, models
+from explorer.app.server import examples, models, studies
 from explorer.app.server.examples import text_on
 from explorer.figures.base import labels
 from transformer.hub.settings import HOSTED_VARIABLE
@@ -129,6 +129,32 @@ def test_without_any_model_the_page_says_what_to_do(tmp_path: Path, monkeypatch:
     monkeypatch.setenv("TRANSFORMER_MODELS", str(tmp_path))
     monkeypatch.setattr("explorer.app.server.models.BUNDLED", tmp_path)
     assert "python -m transformer train" in said(run())
+
+
+@pytest.mark.parametrize(("page", "name"), [("app.py", "gpt2"), ("pages/language_model.py", "language/gpt2")])
+def test_a_folder_that_cannot_be_opened_is_named_with_the_reason(
+    page: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("TRANSFORMER_MODELS", str(tmp_path))
+    (tmp_path / name).mkdir(parents=True)
+    (tmp_path / name / "config.json").write_text('{"model_type": "gpt2"}')
+    reason = f"{name} holds a gpt2 model of another library; this package cannot open it."
+    at = run(page, model=name)
+    captions = [each.value.replace("\\", "") for each in at.caption]
+    assert any(reason in caption for caption in captions), captions
+    assert not any("runs on the" in caption for caption in captions)
+
+
+def test_a_damaged_document_ends_no_list_and_no_page(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    (tmp_path / "damaged.json").write_text("{")
+    paths = {**studies.known(), "damaged": tmp_path / "damaged.json"}
+    monkeypatch.setattr(studies, "known", lambda: paths)
+    at = run("pages/findings.py")
+    assert "is not valid JSON; it is damaged" in words(at)
+    assert not at.exception
+    at = run("pages/findings.py", study="damaged")
+    assert "is not valid JSON; it is damaged" in said(at)
+    assert not at.exception
 
 
 JOINED, SPACE = (f"“{sign}” {means}" for sign, means in labels.SIGNS.items())

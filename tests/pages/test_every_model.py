@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -20,7 +21,7 @@ from t5_models import write_t5
 from explorer.app.address import sitemap
 from explorer.app.address.encodings import ENCODINGS
 from explorer.app.controls import plain
-from explorer.app.server import pairs, surveys
+from explorer.app.server import models, pairs, surveys
 from explorer.lenses.heads.survey import fingerprint, surveyed
 from explorer.lenses.words import languages
 from transformer.config import AttentionKind, ModelConfig
@@ -186,11 +187,17 @@ def test_the_survey_stops_with_the_sentence_python_is_told_and_the_app_goes_on(
 
 # --- damaged files beside a model ---------------------------------------------------------------------------
 
+EXAMPLE: dict[str, Any] = {"label": "a", "text": "one two", "other": "one three", "gloss": {"eins": "one"}}
+EXAMPLE["claim"] = {"text": "It shows.", "target": "eins", "source": "one", "layer": 0, "head": 0}
+EXAMPLE["claim"] |= {"least": 0.5, "weight": 0.9}
+WRONG = ({"layer": -1}, {"head": True}, {"layer": 0.5}, {"least": "x"}, {"weight": None}, {"target": 3})
+"""Claims that cannot be."""
 EXAMPLES = (
     '{"examples": [{"label": 1' + "0" * 400 + "}]}",
     '{"examples": [{"label": "\\ud800"}]}',
     *("[" * 100_000, "{", "[]", "{}", "null"),
     *('{"examples": null}', '{"examples": []}', '{"examples": [{"label": 1}]}'),
+    *(json.dumps({"examples": [EXAMPLE | {"claim": EXAMPLE["claim"] | wrong}]}) for wrong in WRONG),
 )
 CARDS = (
     'language: ["\\ud800", de]',
@@ -212,6 +219,29 @@ def test_damaged_examples_are_named_and_the_usual_ones_offered(beside: Path, con
     (beside / "examples.json").write_text(content)
     told = words(run("app.py", model="beside")).replace("\\", "")
     assert "examples.json beside the model is damaged; remove it, or write it again." in told
+
+
+def test_examples_of_heads_that_the_model_lacks_are_named(beside: Path):
+    for claim in ({"layer": 99}, {"head": 99}):
+        far = {"examples": [EXAMPLE | {"claim": EXAMPLE["claim"] | claim}]}
+        (beside / "examples.json").write_text(json.dumps(far))
+        told = words(run("app.py", model="beside")).replace("\\", "")
+        assert "examples.json beside the model names heads that the model does not have." in told
+
+
+@pytest.mark.parametrize("weights", ["gone", "shards", "bin"])
+def test_weights_in_other_files_or_gone_end_no_page(beside: Path, weights: str):
+    """What a model is good at and its licence stand under the list, with the size of what there is."""
+    (beside / "README.md").write_text("---\nlicense: mit\ngood_at: short texts\n---\n")
+    names = {"gone": [], "shards": ["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"]}
+    for name in names.get(weights, ["pytorch_model.bin"]):
+        shutil.copyfile(beside / "model.safetensors", beside / name)
+    size = (beside / "model.safetensors").stat().st_size
+    (beside / "model.safetensors").unlink()
+    at = run("app.py", model="beside")
+    assert not at.exception
+    assert models.catalogue()["beside"].nbytes == size * {"gone": 0, "shards": 2, "bin": 1}[weights]
+    assert any("short texts" in caption.value for caption in at.caption)
 
 
 @pytest.mark.parametrize("header", CARDS)
@@ -270,6 +300,8 @@ FACTS: tuple[tuple[str, Callable[[ModelConfig], bool]], ...] = (
     (r"`<s>` first", lambda config: config.bos_id < config.n_target_pieces),
     (r"was trained without dropout", lambda config: False),  # a config without it does not tell
     (r"includes label smoothing and dropout(?! where)", lambda config: config.dropout > 0),
+    (r"d_k = d_\{model\} / h", lambda config: config.d_head * config.n_heads == config.d_model),
+    (r"picture is true", lambda config: False),  # a badge has limits
     (r"[Nn]othing leaks", lambda config: False),  # masks after the softmax leave later keys in the sum
 )
 CONDITIONS = r"In masked self-attention|A decoder with masked self-attention|If your model"

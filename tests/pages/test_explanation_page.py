@@ -1,6 +1,7 @@
 """The page "Is attention an explanation?" shows what the measures give."""
 
-from functools import partial
+from dataclasses import replace
+from functools import partial, wraps
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from app_pages import feeds, functions, named_charts, run
 from explorer import lenses
 from explorer.app.server import models
 from explorer.figures.base.labels import percent
+from explorer.lenses.measures import effect as effect_of_keys
 from transformer import Capture, load_translator
 
 PAGE = "pages/explanation.py"
@@ -49,7 +51,8 @@ def test_the_home_page_shades_tokens_by_their_source_share_one_click_away(traced
 LIES = "In this head, 70 % of the weight lies on **a**, which"
 MOST = f"{LIES} also carried most"
 SINK = f"{MOST} (a sink: its value is 0.10 long, the median 1.00)."
-RESTS = "**“x” rests on “b”**: without it −5.60 nats; "
+LESS = "1.6 times less probable", "2.5 times less probable"
+RESTS = "**“x” rests on “b”**: without it −5.60 nats, 270 times less probable; "
 APART = "Apart from these, the first step, which has no prefix but a start, has 90 %"
 END = f"{APART} and `</s>`, which ends the sentence, 20 %."
 START = "Between the first step and the end, it is **50 %**:"
@@ -66,25 +69,31 @@ def rests(*effects: float) -> str:
 
 
 def leaning(*shares: float) -> str:
-    return own["leaning"]([*"abcdefg"[: len(shares) - 1], "</s>"], np.array(shares))
+    return own["leaning"]([*"abcdefg"[: len(shares) - 1], "</s>"], np.array(shares), True)
 
 
 def detached(most: float, *shares: float) -> str:
-    return own["detached"]([*"abcde", "</s>"], np.array(shares), most).partition(" stays")[0]
+    return own["detached"]([*"abcde", "</s>"], np.array(shares), most, True).partition(" stays")[0]
 
 
 @pytest.mark.parametrize(
     ("said", "told"),
     [
-        (lambda: differ(0.1, [0.9, 0.2], [-0.5, -0.1]), f"{SINK} “x” loses most without **a**: −0.50 nats."),
+        (lambda: differ(0.1, [0.9, 0.2], [-0.5, -0.1]),
+         f"{SINK} “x” loses most without **a**: −0.50 nats, {LESS[0]}."),
         (lambda: differ(0.9, [0.1, 0.2], [-0.5, -0.9]),
-         f"{LIES} carried less than **b**. “x” loses most without **b**: −0.90 nats."),
+         f"{LIES} carried less than **b**. “x” loses most without **b**: −0.90 nats, {LESS[1]}."),
         (lambda: differ(0.9, [0.9, 0.2], [-0.01, 0]),
          f"{MOST}. Without any single key of it, “x” stays about as probable."),
+        (lambda: differ(0.9, [0.9, 0.2], [-0.01, 0.6]),
+         f"{MOST}. No single key costs “x” 0.05 nats; without **b** it even gets more probable: +0.60 nats."),
         (lambda: differ(0.9, [0.9, 0.2], [np.nan] * 2),
          "This query sees one key only, so nothing can be taken away from it."),
         (lambda: rests(-0.3, -5.6, 0.1), f"{RESTS}next “a”, −0.30."),
         (lambda: rests(-0.04, -5.6, 0.1), f"{RESTS}no other word costs it 0.05 nats."),
+        (lambda: rests(-0.04, -0.29, 0.1),
+         "“x” rests on no single source word: without “b”, which it misses most, log p changes by "
+         "−0.29 nats."),
         (lambda: rests(-0.04, 0.0, 0.1),
          "“x” rests on no single source word: none of them costs it 0.05 nats."),
         (lambda: leaning(0.9), f"{APART}."),
@@ -99,3 +108,75 @@ def detached(most: float, *shares: float) -> str:
 )  # fmt: skip
 def test_a_sentence_says_what_its_numbers_show(said, told: str):
     assert said().replace("\xa0", " ") == told
+
+
+# --- badges -------------------------------------------------------------------------------------------------
+
+VIEWS = {
+    "words": "",
+    "measures": "",
+    "parts": "why",
+    "tokens.cross": "why",
+    "source share": "shares",
+    "source tokens": "shares",
+}
+
+
+def captions_of(view: str) -> dict[str, str]:
+    """The caption of each figure of the page, by the figure's name."""
+    at = opened(view=view) if view else opened()
+    told = [each.value for each in at.caption if "✓" in each.value or "✗" in each.value]
+    return dict(zip(named_charts(at), told, strict=True))
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many runs each series of effects made."""
+    runs = list[int]()
+    computed = effect_of_keys.Effects._log_probs
+
+    def counting(self, *given, **named):
+        found = computed(self, *given, **named)
+        runs.append(len(found))
+        return found
+
+    monkeypatch.setattr(effect_of_keys.Effects, "_log_probs", counting)
+    return runs
+
+
+def test_a_badge_says_how_many_runs_were_made_and_of_which_numbers(counted, traced):
+    source = len(traced[1].source_tokens)
+    first, second = captions_of("")["words"], captions_of("why")["tokens.cross"]
+    assert first.endswith(f"✓ from {1 + source} runs")
+    assert captions_of("")["measures"].endswith(f"✓ from a verified trace, effects from {1 + source} runs")
+    assert second.endswith(f"✓ from a verified trace, effects from {2 + 2 * source} runs")
+    made = [counted[i] + counted[i + 1] for i in range(0, len(counted), 2)]
+    assert made == [1 + source] * len(made)
+
+
+def forge_sum(monkeypatch: pytest.MonkeyPatch, lens: str) -> None:
+    """Lets a measure's parts be three times what they are; its own check tells."""
+    honest = getattr(lenses, lens)
+
+    def tripled(*given, **named):
+        found = honest(*given, **named)
+        (check,) = found.audit.checks
+        return found._replace(audit=replace(found.audit, checks=(replace(check, value=2.0),)))
+
+    monkeypatch.setattr(lenses, lens, wraps(honest)(tripled))
+
+
+@pytest.mark.parametrize(
+    ("lens", "figure"),
+    [
+        ("attribution", "parts"),
+        ("alti", "source share"),
+        ("alti", "source tokens"),
+        ("carried", "measures"),
+    ],
+)
+def test_a_measure_whose_parts_miss_their_total_says_so(lens: str, figure: str, monkeypatch):
+    told = captions_of(VIEWS[figure])[figure]
+    assert told.endswith("✓ sums up") or "effects from" in told
+    forge_sum(monkeypatch, lens)
+    assert captions_of(VIEWS[figure])[figure].endswith("✗ does not sum up")

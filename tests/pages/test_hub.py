@@ -109,6 +109,7 @@ def test_a_look_at_what_is_not_there_is_one_sentence(server: HubServer, monkeypa
     at = look_up(run(), "user/nothing")
     assert "There is no model user/nothing on the Hub" in said(at)
     assert "is not a model name" in said(look_up(at, "../../etc"))
+    assert "is not a model name" in said(look_up(at, f"https://github.com/{NAME}"))
     server.sizes["model.safetensors"] = 10**12
     assert "downloads are limited to 1.5 GB" in said(look_up(at, NAME))
     assert not at.exception

@@ -169,3 +169,13 @@ def test_where_the_keys_forbid_it_the_page_says_so_with_the_best_and_hidden_keys
     assert not at.error
     assert "build row" in named_charts(at)
     assert "only one key" in said(run(PAGE, section="build", kind="decoder", step="1"))
+
+
+@pytest.mark.parametrize("kind", ["encoder", "decoder", "cross"])
+def test_the_matrix_form_is_the_whole_head(app_models: Path, kind: str):
+    drawn = charts(looked("matrices", kind, model="random"))
+    view = load_translator(app_models / "random").translate(TEXT).head(kind, 0, 1)
+    found = [array(trace["z"]) for name in ("sentence", "attention") for trace in drawn[name]["data"]]
+    for one, other in zip(found, (view.query, view.key, view.value, view.weights, view.output), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-5)
+    np.testing.assert_allclose(found[3] @ found[2], found[4], atol=1e-5)

@@ -216,8 +216,13 @@ def test_the_page_says_both_scores_and_what_was_wrong():
     }
     told = words(at.run()).replace("\\", "")
     assert told.count("before 4 → after 7 of 8 right") == 2
-    wrong = [told.count(f"Step {i} was not right: Q? You chose x.") for i in range(1, 9)]
+    wrong = [told.count(f"Step {i} was not right: Q? {NOTE['reason']}") for i in range(1, 9)]
     assert wrong == [0, 0, 0, 0, 1, 1, 1, 2]
+    notes = at.session_state["visit"].lesson_notes
+    at.session_state["visit"].lesson_notes = {"before": notes["before"]}
+    told = words(at.run()).replace("\\", "")
+    assert told.count("was not right: Q? You chose x.") == 4
+    assert NOTE["reason"] not in told
     assert "Step 8 was not answered" not in told
     at.session_state["visit"].lesson_notes = {"after": dict.fromkeys(range(7), RIGHT) | {7: None}}
     assert "Step 8 was not answered" in words(at.run())

@@ -7,6 +7,7 @@ write, note, and say under the pointer. Colours, bars and axes are what is asked
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from app_pages import feeds, named_charts, run, slots, words
 from nightly import thinned
 from streamlit.testing.v1 import AppTest
 
+from explorer.app.address.parameters import parse
 from explorer.app.lessons import asking, files
 from explorer.app.lessons.questions import Measured
 from explorer.app.server import examples, models
@@ -122,7 +124,7 @@ def singled_out(found: Measured, quantity: str, text: str) -> bool:
         return True
     if quantity == "visible":
         return re.search(rf"\b{right} (of|keys|cells|masked)", text) is not None
-    if quantity == "head-effect" and re.fullmatch(rf"\w+ {right}", text):
+    if quantity == "head-effect" and re.match(rf"\w+ {right}(:|$)", text):  # the head that is shown
         return False
     return names(right, text) and not all(names(each.name, text) for each in found.options)
 
@@ -184,3 +186,97 @@ def test_an_answer_brings_the_cursor_back_to_what_was_asked():
     next(each for each in at.button if each.key == "lesson.option.0").click().run()
     assert at.session_state["state"].step == state.step
     assert "**Right.**" in words(at) or "**Not so.**" in words(at)
+
+
+# --- what an earlier step says ------------------------------------------------------------------------------
+
+FIRST = [*files.every()[0].items()][:6]
+EARLIER = [(name, i) for name, lesson in FIRST for i in range(len(lesson.steps))]
+
+
+def questions_after(name: str, i: int) -> Iterator[tuple[str, int]]:
+    """The steps of the first six lessons that come after one, and ask something that a page can state."""
+    for later, number in EARLIER[EARLIER.index((name, i)) + 1 :]:
+        question = LESSONS[later].steps[number].question
+        if question is not None and question.quantity in STATED:
+            yield later, number
+
+
+def read(at: AppTest) -> Iterator[str]:
+    """What a visitor reads on a page without a click: its texts, and what the views say at the cursor."""
+    for each in unfolded(at.main):
+        yield each.value
+    now = at.session_state["state"]
+    for feed in feeds(at).values():
+        row = now.step if feed.get("rows") in ("step", "target", None) else now.source
+        sentences = feed.get("sentences") or [()]
+        parts = sentences[min(row or 0, len(sentences) - 1)]  # plain text and tokens in turns
+        yield "".join(f"“{part}”" if i % 2 else part for i, part in enumerate(parts))
+        if feed["draw"] == "race":
+            names, shares = feed["names"][now.step or 0], feed["shares"][now.step or 0]
+            listed = zip(names, shares, strict=True)
+            yield from (f"step {(now.step or 0) + 1} “{name}” {share}" for name, share in listed)
+        for role in flat((feed.get("choice") or {}).get("roles")):
+            yield f"role {role}"
+    for each in at.selectbox:
+        yield str(each.value)
+
+
+def largest_key_stated(found: Measured, text: str) -> bool:
+    """Whether a sentence names a row and the key that is asked for, with its weight."""
+    row = re.search(r"(predicts|reads) “(.*?)”", found.asks)
+    key = re.match("“(.*)”", found.options[found.best].name)
+    assert row
+    assert key
+    return "of its weight on" in text and all(f"“{token[1]}”" in text for token in ([0, row[2]], key))
+
+
+STATED = {
+    "largest-key": largest_key_stated,
+    "candidate": lambda found, text: (
+        found.asks.partition(":")[0].lower().removeprefix("at ") == text.partition(" “")[0]
+        and found.options[found.best].name in text
+    ),
+    "entropy": lambda found, text: (
+        "entropy" in text.lower() and found.options[found.best].label.split(" ")[0] in text
+    ),
+    "role": lambda found, text: text.startswith("role ") and text != "role ",
+    "head-effect": lambda found, text: (
+        found.options[found.best].name in text and found.options[found.best].label in text
+    ),
+}
+"""Whether a text states the answer of a question, by quantity."""
+
+
+@pytest.mark.parametrize(("name", "i"), thinned(EARLIER, 3))
+def test_no_step_states_what_a_later_one_asks(name: str, i: int):
+    at = opened("en-pt", name, i)
+    texts, state = list(read(at)), at.session_state["state"]
+    for later, number in questions_after(name, i):
+        step = LESSONS[later].steps[number]
+        assert step.question is not None
+        named, _ = parse({key: [value] for key, value in step.params.items()})
+        view, _ = asking.open_view(replace(named, model="en-pt", text=state.text), LESSONS[later].needs)
+        heads = {
+            kind: getattr(named, kind) or getattr(state, kind) or view.source.default_heads[kind]
+            for kind in view.kinds
+        }
+        place = asking.place(view.translation, replace(state, **heads))
+        found = asking.answer(view, step.question, place)
+        stated = [text for text in texts if STATED[step.question.quantity](found, text)]
+        assert stated == [], (later, number + 1)
+
+
+def test_no_question_stands_twice():
+    questions = [
+        step.question for lesson in files.every()[0].values() for step in lesson.steps if step.question
+    ]
+    assert [each for each in questions if questions.count(each) > 1] == []
+
+
+@pytest.mark.parametrize(("name", "i"), thinned(ASKED, 6))
+def test_that_the_page_keeps_back_is_said_once(name: str, i: int):
+    at = opened("en-pt", name, i)
+    told = [each.value for each in unfolded(at.main) if LATER in each.value]
+    told += [text for feed in feeds(at).values() for text in flat(feed.get("sentences")) if LATER in text]
+    assert len(told) == (name not in files.CHECKS and at.session_state["visit"].silent is not None)

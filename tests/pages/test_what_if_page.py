@@ -323,13 +323,18 @@ def test_what_a_change_did_is_said_in_one_line():
     def made(*steps: tuple[str, int, float]) -> SimpleNamespace:
         names = ("token", "token_id", "log_prob")
         return SimpleNamespace(
-            steps=[SimpleNamespace(**dict(zip(names, each, strict=True))) for each in steps]
+            source_tokens=("▁x", "</s>"),
+            steps=[SimpleNamespace(**dict(zip(names, each, strict=True))) for each in steps],
         )
 
     before = made(("▁a", 1, math.log(0.9)), ("▁b", 2, math.log(0.997)))
     same = made(("▁a", 1, math.log(0.899)), ("▁b", 2, math.log(0.99)))
     other = made(("▁a", 1, math.log(0.9)), ("▁c", 3, math.log(0.6)))
-    assert changed.verdict(before, same) == "Translation unchanged; “b” 99.7 → 99.0\u00a0%."
-    assert changed.verdict(before, before) == "Translation unchanged; “a” stays at 90.0\u00a0%."
+    said = "Translation unchanged; the probability of"
+    assert changed.verdict(before, same) == f"{said} “b” 99.7 → 99.0\u00a0%."
+    assert changed.verdict(before, before) == f"{said} “a” stays at 90.0\u00a0%."
     assert "at step 2, “b” became “**c**”" in changed.verdict(before, other)
-    assert "another length" in changed.verdict(before, SimpleNamespace(steps=before.steps[:1]))
+    shorter = SimpleNamespace(source_tokens=(), steps=before.steps[:1])
+    assert changed.verdict(before, shorter) == "The text has another length."
+    written = SimpleNamespace(source_tokens=(), steps=same.steps)
+    assert changed.verdict(before, written).startswith("Text unchanged; “b” 99.7")

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 import numpy as np
+from marked import marked
 
 from transformer import Window
 from transformer.view import Check
@@ -51,6 +52,9 @@ class View:
         return self.audit
 
     def __post_init__(self) -> None:
+        for name in ("query_tokens", "predicted_tokens", "key_tokens"):
+            tokens = getattr(self, name)
+            object.__setattr__(self, name, None if tokens is None else marked(tokens))
         if self.scores is None:
             cells = np.arange(self.weights.size, dtype=np.float32).reshape(self.weights.shape)
             object.__setattr__(self, "scores", cells)

@@ -193,6 +193,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(503)
         elif fault == "nonsense":
             self._send(b"<html>Please log in to the hotel's network.</html>")
+        elif fault in ("407", "403 page"):
+            self._send(b"<html>Log in to the proxy.</html>", int(fault[:3]), Content_Type="text/html")
         elif fault == "wrong":
             self._answer({"id": "../../x", "sha": "main", "siblings": [{"rfilename": "config.json"}]})
         else:

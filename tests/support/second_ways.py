@@ -20,15 +20,15 @@ from transformer.translator import Translator, load_translator
 
 BUNDLED = Path(__file__).parents[2] / "assets" / "models" / "en-de"
 LAYER, HEAD, STEP = 1, 1, 2
+EN_DE = "The old house is not for sale.", "Das alte Haus ist nicht zum Verkauf."
 
 
 class Bench:
     """A model, a run of it, and the same run by the formulas."""
 
-    def __init__(self, name: str, tokenizer) -> None:
+    def __init__(self, name: str, tokenizer, texts: tuple[str, str] = EN_DE) -> None:
         if name == "en-de":
             self.translator = load_translator(BUNDLED)
-            texts = "The old house is not for sale.", "Das alte Haus ist nicht zum Verkauf."
         else:
             sizes = dict(
                 zip(("norm", "positions"), name.split(), strict=True), vocab_size=tokenizer.vocab_size
@@ -74,12 +74,18 @@ def in_order(parts: Iterable[tuple[Any, Any]]) -> list[float]:
 
 
 def attribution(b: Bench) -> list[float]:
+    found = attribution_parts(b)
+    return [b.plain.logits[STEP, b.token] - b.plain.logits[STEP, b.rival], *in_order(found.items())]
+
+
+def attribution_parts(b: Bench) -> dict[tuple[Any, ...], float]:
+    """What each writer adds to the difference of two logits."""
     bias = b.plain.state.get("output_bias", np.zeros(len(b.plain.embedding)))
     found = {
         name: each @ b.direction for name, each in b.plain.written("decoder", STEP).items() if len(name) == 3
     }
     found["biases", None, None] += bias[b.token] - bias[b.rival]
-    return [b.plain.logits[STEP, b.token] - b.plain.logits[STEP, b.rival], *in_order(found.items())]
+    return found
 
 
 def keys(b: Bench, kind: str) -> Doubles:
@@ -213,13 +219,13 @@ def statistics_of_rows(b: Bench, kind: str, layer: int = LAYER, head: int = HEAD
     """Every statistic of every row, from the definitions."""
     keys, found = b.run.labels(kind).keys, {}
     words = [number for number, group in enumerate(reading_groups(keys)) for _ in group.indices]
-    texts = [group.text for group in reading_groups(keys) for _ in group.indices]
+    groups = [group for group in reading_groups(keys) for _ in group.indices]
     list_of = statistics.FUNCTION_WORDS["decoder" if kind == "decoder" else "encoder"]
     columns = {
-        "eos_mass": [key == "</s>" for key in keys],
+        "eos_mass": [is_special(key) and key == "</s>" for key in keys],
         "special_mass": [is_special(key) for key in keys],
         "punctuation_mass": [is_punctuation(readable(key)) for key in keys],
-        "content_mass": [sort_of(text, list_of) == CONTENT for text in texts],
+        "content_mass": [sort_of(group, list_of) == CONTENT for group in groups],
     }
     last = max(place for place, key in enumerate(keys) if not is_special(key))
     place = b.head(kind, layer)

@@ -1,13 +1,12 @@
 """`python -m transformer pull`: downloads a model from the Hub."""
 
-import shutil
 import sys
 import time
 from pathlib import Path
 
 from transformer.commands.compress import check_new
 from transformer.hub.files import needed
-from transformer.storage.files import CheckpointError
+from transformer.storage.files import CheckpointError, write_together
 
 _EVERY = 0.2
 """Seconds between two progress reports of a download."""
@@ -33,15 +32,15 @@ def pull(name: str, *, revision: str | None = None, output: Path | None = None) 
             print(f"\r{done / 1e6:,.0f} of {total / 1e6:,.0f} MB", end=end, file=sys.stderr, flush=True)
 
     snapshot = find(name, revision, progress=progress)
-    print(f"{snapshot.title} is downloaded and complete.", file=sys.stderr)
+    print(snapshot.note or f"{snapshot.title} is downloaded and complete.", file=sys.stderr)
     if output is not None:
         # Other programs may have downloaded more files to the same folder.
         names = needed([path.name for path in snapshot.directory.iterdir() if path.is_file()], snapshot.name)
         try:
             output.mkdir(parents=True, exist_ok=True)
-            for each in names:
-                shutil.copyfile(snapshot.directory / each, output / each)
+            write_together(output, {name: snapshot.directory / name for name in names})
         except OSError as error:
-            raise CheckpointError(f"The model cannot be copied to {output}: {error.strerror}.") from error
+            why = f"{error.strerror}." if error.strerror else error
+            raise CheckpointError(f"The model cannot be copied to {output}: {why}") from error
     print(output or snapshot.directory)
     return 0

@@ -19,7 +19,7 @@ from transformer.exports.record import run_from_dict, run_to_dict
 from transformer.run import Translation
 from transformer.storage.description import Digests, model_digests
 from transformer.storage.packed import read_packed, write_packed
-from transformer.view import Array, AuditReport, BoolArray, Check, HeadMap, Window
+from transformer.view import Array, AuditReport, BoolArray, Check, HeadMap, Window, sealed
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +35,8 @@ class MappedRun(Translation):
         kind, mask = AttentionKind(kind), self.mask(kind, layer, head)
         window = window or Window(0, mask.shape[0], 0, mask.shape[1])
         cells, labels = (window.queries, window.keys), self.labels(kind).of(window)
-        return HeadMap(
+        report = AuditReport(tuple(starmap(Check, self.checks[kind][layer][head])))
+        found = HeadMap(
             kind=kind,
             layer=layer,
             head=head,
@@ -48,8 +49,9 @@ class MappedRun(Translation):
             scores=self.arrays[f"{kind}.scores"][layer, head][cells],
             mask=mask[cells],
             weights=self.weights(kind, layer, head)[cells],
-            report=AuditReport(tuple(starmap(Check, self.checks[kind][layer][head]))),
+            report=report,
         )
+        return sealed(found, report)
 
     def weights(self, kind: AttentionKind | str, layer: int, head: int) -> Array:
         """(queries, keys) weights of a whole head."""

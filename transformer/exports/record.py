@@ -3,7 +3,7 @@
 import re
 import sys
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, astuple, replace
 from functools import partial
 from typing import Any
@@ -14,7 +14,7 @@ from transformer.interventions.request import RunShape, check
 from transformer.run import Alternative, DecodeStep, Translation
 from transformer.text import kinds
 from transformer.text.kinds import Kind
-from transformer.text.words import BOS, EOS, NO_PIECE, PAD, UNK, is_language, raw
+from transformer.text.words import BOS, EOS, NO_PIECE, PAD, UNK, Special, is_language, is_special, raw
 
 MOST_TOKENS = 4_096
 MOST_ALTERNATIVES = 100
@@ -95,6 +95,11 @@ def run_to_dict(run: Translation) -> dict[str, Any]:
     """Everything about a run except its arrays, as JSON values."""
     values = {name: getattr(run, name) for name in _RUN}
     values |= {"config": asdict(run.config), "interventions": to_json(run.interventions), "steps": []}
+    sides = {"source": run.source_tokens, "target": run.target_tokens}
+    values["special"] = {
+        side: [place for place, token in enumerate(tokens) if is_special(token)]
+        for side, tokens in sides.items()
+    }
     for step in run.steps:
         excluded = [place for place, each in enumerate(step.alternatives) if each.excluded]
         known = vars(step) | {"alternatives": [astuple(each)[:3] for each in step.alternatives]}
@@ -126,7 +131,49 @@ def run_from_dict(values: Any) -> Translation:
     whole_source = not any(isinstance(each, DropSource | EditSource) for each in changes)
     if not _spell(target, run.text) or (whole_source and not _spell(source, run.source_text)):
         raise TraceFileError("The file's texts and their tokens contradict each other.")
-    return replace(run, interventions=changes)
+    return _flagged(replace(run, interventions=changes), values.get("special"))
+
+
+def _flagged(run: Translation, places: Any) -> Translation:
+    """The run whose special pieces are so again: those at the places of the file, by side.
+
+    A file of an earlier version names none: they are what ids and places say, the end of the source, a
+    language at its start, and the target's ids that no text is written of.
+    """
+    source, target, config = run.source_tokens, run.target_tokens, run.config
+    ids = {config.pad_id, config.bos_id, config.eos_id, config.unk_id}
+    if places is None:
+        read = {place for place, token in enumerate(source[:2]) if token in config.language_pieces}
+        read |= {len(source) - 1} if source[-1] == EOS else set()
+        written = {place for place, number in enumerate(run.target_ids) if number in ids}
+    else:
+        read, written = (set(_list(_whole, MOST_TOKENS, places[side])) for side in ("source", "target"))
+    ids |= {number for place, number in enumerate(run.target_ids) if place in written}
+    tokens = _special(target, written)
+    steps = tuple(
+        replace(
+            step,
+            token=token,
+            alternatives=tuple(
+                replace(each, token=Special(each.token)) if each.token_id in ids else each
+                for each in step.alternatives
+            ),
+        )
+        for step, token in zip(run.steps, tokens, strict=True)
+    )
+    reads = Special(run.decoder_input_tokens[0]), *tokens[:-1]
+    return replace(
+        run,
+        source_tokens=_special(source, read),
+        target_tokens=tokens,
+        decoder_input_tokens=reads,
+        steps=steps,
+    )
+
+
+def _special(pieces: Sequence[str], places: Collection[int]) -> tuple[str, ...]:
+    """Pieces of which those at some places are special."""
+    return tuple(Special(piece) if place in places else piece for place, piece in enumerate(pieces))
 
 
 def _spell(pieces: Sequence[str], text: str) -> bool:

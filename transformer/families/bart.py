@@ -23,7 +23,8 @@ from transformer.families.pieces import (
     settings_of,
     whole_pieces,
 )
-from transformer.storage.files import CheckpointError, check_vocabulary
+from transformer.families.whole import Whole
+from transformer.storage.files import CheckpointError
 from transformer.text.tokenizer import Vocabulary
 from transformer.text.words import BOS
 
@@ -128,26 +129,18 @@ def bart_vocabulary(directory: Path, config: TransformerConfig) -> tuple[Vocabul
             f"{directory} has no {WHOLE_FILE} and no {absent[0]}, so it is not a complete model directory."
         )
     else:
-        pieces = WholePieces(files[0], _byte_level(files, config.vocab_size), config.vocab_size, SPECIAL)
+        pieces = WholePieces(_byte_level(files, config.vocab_size), config.vocab_size, SPECIAL)
     return Vocabulary(pieces, pieces, before=(BOS,)), config
 
 
-def _byte_level(files: list[Path], size: int) -> Any:
-    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
-
-    for path in files:
-        check_vocabulary(path)
-    try:
-        tokenizer = Tokenizer(models.BPE.from_file(*map(str, files)))
-    except Exception as error:  # the library raises nothing narrower
-        raise CheckpointError(f"{files[0]} is damaged or is not a byte-level vocabulary.") from error
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    tokenizer.add_special_tokens([*SPECIAL, AddedToken(MASK, lstrip=True)])
-    added, special = added_tokens(files[0].parent, tokenizer.get_vocab(), size)
+def _byte_level(files: list[Path], size: int) -> Whole:
+    tokenizer = Whole.byte_level(*files)
+    tokenizer.add(SPECIAL, special=True)
+    tokenizer.add([MASK], special=True, after_spaces=True)
+    added, special = added_tokens(files[0].parent, tokenizer.ids(), size)
     for piece in sorted(added, key=added.__getitem__):
-        (tokenizer.add_special_tokens if piece in special else tokenizer.add_tokens)([piece])
-        if tokenizer.token_to_id(piece) != added[piece]:
+        tokenizer.add([piece], special=piece in special)
+        if tokenizer.id_of(piece) != added[piece]:
             raise CheckpointError(f"{files[0].parent} gives {piece!r:.60} an id that is not the next one.")
     return tokenizer
 

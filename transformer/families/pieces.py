@@ -1,6 +1,7 @@
 """The pieces of published vocabularies: what splits a text, and a table of ids.
 
-Two libraries split: sentencepiece, with a table of ids beside it; and tokenizers, whose one file holds both.
+Two libraries split: sentencepiece, with a table of ids beside it; and tokenizers (`whole.py`), whose one file
+holds both.
 Special pieces and added tokens stay whole wherever they stand in a text, as in transformers.
 """
 
@@ -10,7 +11,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from transformer.storage.files import MAX_TOKENIZER_BYTES, CheckpointError, check_vocabulary, read_json
+from transformer.families.whole import Whole
+from transformer.storage.files import CheckpointError, check_vocabulary, read_json
 from transformer.text.tokenizer import Pieces, TokenizerError, Vocabulary, sentencepiece_model
 from transformer.text.typed import without_surrogates
 from transformer.text.words import BOS, EOS, PAD, SPACE, UNK, is_language
@@ -45,8 +47,10 @@ class SentencePieces(Pieces):
     ) -> None:
         (self._processor, _), self._lead = read_model(path), re.compile(lead, re.DOTALL)
         added, marked = added_tokens(path.parent, ids, size)
-        super().__init__({**ids, **added}, pieces_by_id({**ids, **added}, size, without_surrogates))
         self.special = frozenset({*special, *marked})
+        known = {**ids, **added}
+        textless = [known[piece] for piece in known if piece in self.special or self._lead.fullmatch(piece)]
+        super().__init__(known, pieces_by_id(known, size, without_surrogates), textless)
         self._whole = self.special | added.keys()
         longest = sorted(self._whole, key=lambda piece: (-len(piece), piece))
         self._parts = re.compile(f"({'|'.join(map(re.escape, longest))})")
@@ -74,22 +78,16 @@ class SentencePieces(Pieces):
 class WholePieces(Pieces):
     """Pieces of a tokenizer of the library tokenizers."""
 
-    def __init__(self, path: Path, tokenizer: Any, size: int, special: Collection[str]) -> None:
+    def __init__(self, tokenizer: Whole, size: int, special: Collection[str]) -> None:
         """CheckpointError, naming the file, if a special piece is missing or a piece has no row."""
-        ids: dict[str, int] = tokenizer.get_vocab(with_added_tokens=True)
-        check_pieces(path, special, ids, size)
-        tokenizer.no_truncation()
-        tokenizer.no_padding()
-        if getattr(tokenizer.model, "dropout", None):
-            tokenizer.model.dropout = None  # a text is always read alike
-        tokenizer.add_special_tokens([*special, *filter(is_language, ids)])  # which have ids, and stay whole
-        self.path, self._tokenizer = path, tokenizer
-        try:
-            tokenizer.encode(chr(0x378))  # which no vocabulary has
-        except Exception as error:  # the library raises nothing narrower
-            raise CheckpointError(f"{path} has no piece for what it cannot spell.") from error
-        in_bytes = type(tokenizer.decoder).__name__ == "ByteLevel"
-        super().__init__(ids, pieces_by_id(ids, size, byte_name if in_bytes else without_surrogates))
+        ids = tokenizer.ids()
+        check_pieces(tokenizer.path, special, ids, size)
+        tokenizer.add([*special, *filter(is_language, ids)], special=True)  # which have ids, and stay whole
+        tokenizer.probe()
+        self._tokenizer = tokenizer
+        spelling = byte_name if tokenizer.in_bytes else without_surrogates
+        textless = [number for number in tokenizer.special_ids() if number < size]
+        super().__init__(ids, pieces_by_id(ids, size, spelling), textless)
 
     def split(self, text: str) -> Iterator[tuple[int, str, int, int]]:
         at, before = 0, ""
@@ -97,7 +95,7 @@ class WholePieces(Pieces):
         while (word := text[at:].split(" ", 1)[0]) in self.ids and is_language(word):
             yield self.ids[word], word, at, at + len(word)
             at += len(word) + 1
-        read = self._tokenizer.encode(text[at:], add_special_tokens=False)
+        read = self._tokenizer.encode(text[at:])
         for number, (begin, end) in zip(read.ids, read.offsets, strict=True):
             piece, begin, end = self.pieces[number], at + begin, at + end
             if number == self.unknown:  # named by its text, as sentencepiece does
@@ -107,17 +105,17 @@ class WholePieces(Pieces):
             before = piece
 
     def decode(self, ids: Iterable[int]) -> str:
-        return str(self._tokenizer.decode([*ids], skip_special_tokens=True)).strip()
+        return self._tokenizer.decode([*ids]).strip()
 
     def check_frame(self, before: Collection[str]) -> None:
         """CheckpointError if the file puts other tokens around a text than one of these pieces and `</s>`."""
-        bare, framed = (self._tokenizer.encode("a", add_special_tokens=add).ids for add in (False, True))
+        bare, framed = (self._tokenizer.encode("a", framed).ids for framed in (False, True))
         firsts = [[self.ids[piece]] for piece in before] or [[]]
         ends = [[*first, *bare, self.ids[EOS]] for first in firsts]
         if framed != bare and framed not in ends:
             raise CheckpointError(
-                f"{self.path} puts other tokens around a text than models of this family read; it is not "
-                "supported."
+                f"{self._tokenizer.path} puts other tokens around a text than models of this family read; "
+                "it is not supported."
             )
 
 
@@ -166,15 +164,7 @@ def check_pieces(
 
 def whole_pieces(directory: Path, size: int, needed: Collection[str]) -> WholePieces:
     """The pieces of a ``tokenizer.json``; CheckpointError if it is damaged, too large, or another model's."""
-    from tokenizers import Tokenizer
-
-    path = directory / WHOLE_FILE
-    check_vocabulary(path, MAX_TOKENIZER_BYTES)
-    try:
-        tokenizer = Tokenizer.from_file(str(path))
-    except Exception as error:  # the library raises nothing narrower
-        raise CheckpointError(f"{path} is damaged or is not a vocabulary.") from error
-    return WholePieces(path, tokenizer, size, needed)
+    return WholePieces(Whole.read(directory / WHOLE_FILE), size, needed)
 
 
 def settings_of(directory: Path, name: str = SETTINGS_FILE) -> dict[str, Any]:

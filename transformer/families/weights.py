@@ -6,7 +6,7 @@ for before memory is allocated.
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from transformer.storage.tensors import (
     StoredTensor,
     check_names,
     check_shape,
+    check_types,
     read_tensors,
     stored_tensors,
     weight_files,
@@ -44,6 +45,10 @@ UNREAD = re.compile(r"model\.(encoder|decoder)\.(version|embed_positions\.(weigh
 """Tensors of old files that no model reads: a version, and sines, which are computed."""
 UNSAID = re.compile(r"decoder\.block\.0\.layer\.1\.EncDecAttention\.relative_attention_bias\.weight")
 """A table of positions of cross-attention in T5's old files, which no model reads."""
+QUANTISED = "I8", "U8", "int8", "uint8", "F8_E4M3", "F8_E5M2"
+"""Types that only quantised weights have."""
+PACKED = ".qweight"
+"""How names of weights end that hold several numbers in one, as GPTQ and AWQ write them."""
 ANY_FAMILY = "PreTrainedTokenizer", "TokenizersBackend", "PythonBackend", "SentencePieceBackend"
 """Classes of tokenizers that say nothing of an order."""
 UNUSED_ROWS = 2
@@ -68,22 +73,31 @@ def open_model(family: Family, directory: Path) -> Checkpoint:
     values = read_json(directory / CONFIG_FILE)
     config = family.config(values, directory / CONFIG_FILE)
     _check_tokenizer(family, directory, values.get("tokenizer_class"))
-    stored = stored_tensors(weight_files(directory))
+    stored = stored_tensors(weight_files(directory), all_types=True)
     if any(map(_BARE.match, stored)):  # saved without its output projection
         stored = {
             family.prefix * bool(_BARE.match(name)) + name: replace(each, called=name)
             for name, each in stored.items()
         }
-    check_sizes(directory, config, {name: tensor.shape for name, tensor in stored.items()})
     roles = family.tables(config)
+    known = {BIAS, *family.names(config).values(), *(name for role in roles for name in role), *SINES}
+    check_quantised(directory, values.get("quantization_config"), known, stored)
+    check_sizes(directory, config, {name: tensor.shape for name, tensor in stored.items()})
     source, target, output = chosen = tables(directory, roles, stored)
     wanted = (True, target != source, output != target)
     names = family.names(config) | {OURS[i]: chosen[i] for i in range(3) if wanted[i]}
     names |= {"output_bias": BIAS} if BIAS in stored else {}
-    unread = [name for name in stored if UNREAD.fullmatch(name)]
+    needed = set(names.values())
+    unread = [name for name, each in stored.items() if UNREAD.fullmatch(name) or each.kind]
     sines = {name: stored[name] for name in SINES if name in stored and config.positions == "sinusoidal"}
-    ignored = {*chosen, *sum(map(tuple, roles), ()), *unread, *sines, *filter(UNSAID.fullmatch, stored)}
-    check_names(directory, set(names.values()), set(stored) - (ignored - set(names.values())))
+    ignored = {
+        *chosen,
+        *(name for role in roles for name in role),
+        *unread,
+        *sines,
+        *filter(UNSAID.fullmatch, stored),
+    }
+    check_names(directory, needed, set(stored) - (ignored - needed))
     config = replace(
         config,
         shared_embeddings=target == source,
@@ -92,8 +106,9 @@ def open_model(family: Family, directory: Path) -> Checkpoint:
         output_bias=BIAS in stored,
     )
     vocabulary, config = family.vocabulary(directory, config)
-    check_ids(directory, config, vocabulary)
-    rules, notes = search_rules(directory, values, config, vocabulary.target.ids[PAD])
+    padding = padding_piece(directory, config, vocabulary)
+    check_ids(directory, config, vocabulary, padding)
+    rules, notes = search_rules(directory, values, config, vocabulary.target.ids[padding])
     languages = proposed(directory, vocabulary, rules.forced_start)
     config = replace(config, languages=" ".join(languages))
     for name in unread[:1]:
@@ -143,11 +158,42 @@ def same(stored: Mapping[str, StoredTensor], one: str, other: str) -> bool:
     return torch.equal(table, next(tensors).to(table.dtype))
 
 
-def check_ids(directory: Path, config: TransformerConfig, vocabulary: Vocabulary) -> None:
+def check_quantised(
+    directory: Path,
+    method: object,  # what config.json says of how the weights were quantised
+    known: Collection[str],  # names of the weights of such a model
+    stored: Mapping[str, StoredTensor],
+) -> None:
+    """CheckpointError if weights are no floating-point numbers; it names how they were quantised."""
+    others = {name: each for name, each in stored.items() if each.kind}
+    weights = {name: each for name, each in others.items() if name in known or name.endswith(PACKED)}
+    stated = method if isinstance(method, dict) and others else {}
+    if not weights and not stated:
+        return
+    name, each = next(iter((weights or others).items()))
+    if not stated and each.kind not in QUANTISED and not name.endswith(PACKED):
+        check_types({name: each})
+    way = stated.get("quant_method") or ("GPTQ or AWQ" if name.endswith(PACKED) else "bitsandbytes")
+    raise CheckpointError(
+        f"The weights in {directory} are quantised ({way!s:.40}; {name:.80} is stored as {each.kind}), and "
+        "only floating-point weights are supported: open the model that they were made from."
+    )
+
+
+def padding_piece(directory: Path, config: TransformerConfig, vocabulary: Vocabulary) -> str:
+    """The piece that pads: one of a fine-tuner's own, if the settings name it and it has the config's id."""
+    named = settings_of(directory).get("pad_token")
+    piece = named.get("content") if isinstance(named, dict) else named
+    sides = (vocabulary.source.ids, vocabulary.target.ids)
+    added = isinstance(piece, str) and all(ids.get(piece) == config.pad_id for ids in sides)
+    return str(piece) if added else PAD
+
+
+def check_ids(directory: Path, config: TransformerConfig, vocabulary: Vocabulary, padding: str) -> None:
     """CheckpointError if a config and a vocabulary number the special pieces differently."""
     ids = vocabulary.source.ids
     special = ((EOS, config.eos_id, vocabulary.target.ids), (EOS, config.eos_id, ids))
-    for piece, number, table in (*special, (PAD, config.pad_id, ids), (UNK, config.unk_id, ids)):
+    for piece, number, table in (*special, (padding, config.pad_id, ids), (UNK, config.unk_id, ids)):
         if table[piece] != number:
             raise CheckpointError(
                 f"config.json in {directory} gives {piece} the id {number}, but the vocabulary has "

@@ -11,6 +11,7 @@ import re
 import shutil
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +65,8 @@ def find(
         if known is None:
             reason, which = str(error).removesuffix("."), f" at {revision!r:.120}" if revision else ""
             raise HubError(f"{reason}, and {name}{which} is not in the cache at {hub.cache}.") from error
-        return known
+        note = f"{str(error).removesuffix('.')}; {known.title} was opened from the cache."
+        return replace(known, note=note)
 
 
 def look(name: str, revision: str | None = None, hub: Hub | None = None) -> Offer:
@@ -180,8 +182,12 @@ def _explained(error: BaseException, name: str, hub: Hub, revision: str) -> HubE
     known = {"name": name, "address": hub.address, "revision": revision, "kind": type(error).__name__}
     for sentence in (each for foreign, each in _SENTENCES.items() if isinstance(error, foreign)):
         return own(sentence.format(**known))
+    stranger = f"the server at {hub.address} is not the Hub; check the network, and HF_ENDPOINT."
     if isinstance(error, errors.HfHubHTTPError):
         status = error.response.status_code
+        # 407 asks to log in to a proxy; the Hub answers no question with a page
+        if status == 407 or "html" in error.response.headers.get("content-type", ""):
+            return UnreachableError(f"{name}: {stranger}")
         if status in (401, 403):
             return HubError(f"The Hub refuses access to {name} with this token; {_LOG_IN}")
         if status == 429 or status >= 500:
@@ -191,4 +197,4 @@ def _explained(error: BaseException, name: str, hub: Hub, revision: str) -> HubE
         return HubError(f"{name} does not fit on the disk of {hub.cache}.")
     if isinstance(error, OSError) and error.errno is not None:
         return HubError(f"{name} cannot be saved in {hub.cache}: {error.strerror}.")
-    return HubError(f"{name}: the server at {hub.address} is not the Hub; check HF_ENDPOINT.")
+    return UnreachableError(f"{name}: {stranger}")

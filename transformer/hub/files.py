@@ -8,7 +8,7 @@ import hashlib
 import re
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from transformer.config import ModelConfig
@@ -55,6 +55,8 @@ class Snapshot:
     name: str  # name on the Hub
     commit: str  # commit hash of the files
     directory: Path  # directory that holds the files
+    # why the Hub was not asked for a newer state, in a sentence; empty if it was, or did not need to be
+    note: str = field(default="", compare=False)
 
     @property
     def title(self) -> str:

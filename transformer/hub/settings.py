@@ -11,6 +11,7 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from huggingface_hub import constants
 
@@ -22,6 +23,14 @@ MOST_BYTES = 1_500_000_000
 _PART = r"[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_])?"
 _NAME = re.compile(rf"(?=.{{3,96}}\Z)(?!.*(?:--|\.\.|\.git\Z)){_PART}/{_PART}")
 _REVISION = re.compile(r"(?!.*(?:\.\.|//|/\Z))[A-Za-z0-9][A-Za-z0-9._/-]{0,199}")
+
+
+HOSTS = frozenset({"huggingface.co", "hf.co"})
+"""Names of the Hub's own host."""
+_PAGES = frozenset({"tree", "blob", "resolve", "discussions", "commits"})
+"""What may stand after the name of a model in the address of one of its pages."""
+_OTHERS = frozenset({"datasets", "spaces"})
+"""What stands before the names of what is no model."""
 
 
 class HubError(CheckpointError):
@@ -91,6 +100,34 @@ class Hub:
 def is_hosted() -> bool:
     """True if anybody may come to this installation, so that it is bounded; a strange value bounds it too."""
     return os.environ.get(HOSTED_VARIABLE, "").strip().lower() not in ("", "off", "no", "false", "0")
+
+
+def pasted_name(text: str, hub: Hub | None = None) -> str | None:
+    """The model that a text names which was copied from the Hub: its name, or the address of a page of its.
+
+    None for an address of another host than the Hub or its mirror (``HF_ENDPOINT``), and for any other text.
+    """
+    text = text.strip()
+    hosts = {*HOSTS, urlsplit((hub or Hub.from_environment()).address).netloc.lower()}
+    is_address = "://" in text
+    if not is_address:  # an address without its scheme
+        is_address = text.partition("/")[0].lower().removeprefix("www.") in hosts
+        text = f"https://{text}" if is_address else text
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        return None
+    if is_address and (
+        parts.scheme not in ("http", "https") or parts.netloc.lower().removeprefix("www.") not in hosts
+    ):
+        return None
+    names = parts.path.strip("/").split("/") if is_address else re.split(r"[?#]", text)[0].split("/")
+    if not is_address and names[-1:] == [""]:
+        names.pop()
+    is_page = len(names) == 2 or (len(names) > 2 and names[2] in _PAGES)
+    name = "/".join(names[:2])
+    is_model = is_name(name) and not (is_address and names[0] in _OTHERS)
+    return name if is_page and is_model else None
 
 
 def is_name(text: str) -> bool:

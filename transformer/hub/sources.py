@@ -1,24 +1,18 @@
 """Opens a model from a directory, or from a name on the Hub by way of the cache."""
 
-import re
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 from transformer.families.registry import load
-from transformer.hub.files import hub_title, in_words_of, verify
-from transformer.hub.settings import HubError
+from transformer.hub.files import Snapshot, hub_title, in_words_of, verify
+from transformer.hub.settings import HubError, pasted_name
 from transformer.storage.description import CONFIG_FILE
 from transformer.storage.directory import Checkpoint
 from transformer.storage.files import CheckpointError
 
 _FOLDERS = frozenset({"models", "runs", "assets", ".", ".."})
 """Folders of this project and reserved names, which no one on the Hub is called."""
-_PASTED = re.compile(
-    r"\s*(?:(?:https?://)?(?:www\.)?(?:huggingface\.co|hf\.co)/)?([\w.-]+/[\w.-]+?)"
-    r"/?(?:/(?:tree|blob|resolve|discussions|commits)/.*)?(?:[?#].*)?\s*\Z",
-    re.ASCII,
-)
-"""A name as it is copied from the page of a model, with what stands around it."""
 
 
 def open_model(
@@ -26,10 +20,11 @@ def open_model(
     revision: str | None = None,  # branch, tag or commit on the Hub; None for the newest state
 ) -> tuple[str, Checkpoint]:
     """The name for captions and the content of a model; CheckpointError if it cannot be fetched or opened."""
-    pasted = None if isinstance(path, Path) or Path(path).exists() else _PASTED.match(path)
-    directory = Path(path if pasted is None else pasted[1])
-    if pasted is not None and not Path(pasted[1]).exists():
-        directory = _fetched(pasted[1], revision)
+    pasted = None if isinstance(path, Path) or Path(path).exists() else pasted_name(path)
+    directory, note = Path(path if pasted is None else pasted), ""
+    if pasted is not None and not Path(pasted).exists():
+        snapshot = _fetched(pasted, revision)
+        directory, note = snapshot.directory, snapshot.note
     elif revision is not None:
         raise CheckpointError(f"{path} is not a name on the Hub, so it has no revision {revision!r:.80}.")
     title = hub_title(directory)
@@ -39,18 +34,21 @@ def open_model(
         if directory.exists() and not (directory / CONFIG_FILE).is_file():
             what = "folder" if directory.is_dir() else "file"
             raise CheckpointError(f"The {what} {directory} holds no model that this package knows.")
-        return title or directory.resolve().name, load(directory)
+        checkpoint = load(directory)
+    if note:
+        checkpoint = replace(checkpoint, notes=(*checkpoint.notes, note))
+    return title or directory.resolve().name, checkpoint
 
 
-def _fetched(name: str, revision: str | None) -> Path:
-    """The directory of a model on the Hub, in the cache."""
+def _fetched(name: str, revision: str | None) -> Snapshot:
+    """A model on the Hub, in the cache."""
     from transformer.hub.fetch import find
 
     missing = f"There is no model directory {name}."
     if Path(name).parts[0] in _FOLDERS:
         raise CheckpointError(missing)
     try:
-        return find(name, revision).directory
+        return find(name, revision)
     except HubError as error:
         if not Path(name).parent.is_dir():
             raise

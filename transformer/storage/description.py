@@ -21,6 +21,8 @@ SURVEY_FILE = "survey.npz"
 HISTORY_FILE = "history.json"
 EXAMPLES_FILE = "examples.json"
 MEANS_FILE = "means.safetensors"
+MOST_OF_HEAD, MOST_ENTRIES = 100, 10_000
+"""The most values of `heads.json` for each head, which has 21 statistics, and besides."""
 DIGESTS = "digests"
 """The field of a JSON file that holds the SHA-256 of the model's files."""
 Digests = dict[str, str]
@@ -42,8 +44,9 @@ def read_heads(directory: Path, config: ModelConfig) -> tuple[dict[str, Any] | N
     """The content of `heads.json`, or None; and a note if the file is damaged, which ends no model."""
     if not (directory / HEADS_FILE).exists():
         return None, ()
+    size = sum(site.n_layers * config.n_heads for site in config.sites.values())
     try:
-        heads = read_json(directory / HEADS_FILE)
+        heads = read_json(directory / HEADS_FILE, MOST_ENTRIES + MOST_OF_HEAD * size)
         if heads.get("aligner", ()) is None or not typed(_Heads, heads).fits(config):
             raise ValueError("It describes other heads.")
     except (ValueError, LookupError):
@@ -135,6 +138,7 @@ class _Heads:
     default: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     heads: Mapping[str, tuple[tuple[Mapping[str, float], ...], ...]] = field(default_factory=dict)
     aligner: _Aligner | None = None
+    unsure_below: float | None = None  # mean log-probability of a token that four of five outputs reach
 
     def fits(self, config: ModelConfig) -> bool:
         """Whether a model has these heads, and each of its heads has statistics."""

@@ -2,13 +2,17 @@
 
 import json
 import os
+import shutil
 import sys
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
 MAX_JSON_BYTES = MAX_VOCABULARY_BYTES = 16 * 2**20
 """Vocabularies of OPUS-MT are below one MiB. Each byte of a file may take some 30 bytes of memory."""
+MAX_JSON_ENTRIES = 500_000
+"""Largest number of values in a JSON file, each of which takes some 100 bytes; M2M-100 has 128,000 pieces."""
 MAX_TOKENIZER_BYTES = 64 * 2**20
 """Largest number of bytes in a ``tokenizer.json``, which Python does not parse; those of NLLB have 17 MB."""
 SAFETENSORS, PYTORCH = "model.safetensors", "pytorch_model.bin"
@@ -27,17 +31,23 @@ UNFINISHED = ".*.part"
 """Pattern of unfinished files that a killed process left behind."""
 
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """Writes a file: readers see the old or the new content, even after a crash; OSError says why not."""
+@contextmanager
+def opened_atomically(path: Path) -> Iterator[IO[bytes]]:
+    """A file beside one, which takes its place once the block has written it; OSError says why not.
+
+    Readers see the old or the new content, even after a crash.
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with temporary.open("wb") as file:
-            file.write(content)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
     except OSError as error:
-        raise OSError(f"{path} could not be written: {error.strerror or error}.") from error
+        if error.strerror is None:  # says already which file could not be written
+            raise
+        raise OSError(f"{path} could not be written: {error.strerror}.") from error
     finally:
         temporary.unlink(missing_ok=True)
     descriptor = os.open(path.parent, os.O_RDONLY)  # which holds the name
@@ -45,6 +55,28 @@ def write_atomically(path: Path, content: bytes) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Writes a file as ``opened_atomically``."""
+    with opened_atomically(path) as file:
+        file.write(content)
+
+
+def write_together(folder: Path, contents: Mapping[str, bytes | Path]) -> None:
+    """Writes some files of a folder, each its content or a copy of a file, as ``opened_atomically``.
+
+    The first takes its place last, and none does before all are written.
+    """
+    with ExitStack() as opened:
+        for name, content in contents.items():
+            file = opened.enter_context(opened_atomically(folder / name))
+            if isinstance(content, bytes):
+                file.write(content)
+            else:
+                with content.open("rb") as source:
+                    shutil.copyfileobj(source, file)
+            file.flush()
 
 
 def claimed(path: Path) -> IO[str] | None:
@@ -105,20 +137,28 @@ def check_vocabulary(path: Path, most: int = MAX_VOCABULARY_BYTES) -> None:
         raise CheckpointError(f"{path} is larger than {most // 2**20} MiB, {reason}.")
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """Reads a JSON object; CheckpointError if the file is missing, unreadable, or not a JSON object."""
+def read_json(path: Path, most: int = MAX_JSON_ENTRIES) -> dict[str, Any]:
+    """Reads a JSON object of at most so many values, which are counted before any is made.
+
+    CheckpointError if the file is missing, unreadable, too large, or not a JSON object.
+    """
     if path.exists() and not path.is_file():
         raise CheckpointError(f"{path} is not a file.")
     if path.is_file() and path.stat().st_size > MAX_JSON_BYTES:
         raise CheckpointError(f"{path} is larger than 16 MiB, which is too large for a JSON file of a model.")
     check_pointer(path)
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
+        content = path.read_bytes()
+        if sum(map(content.count, (b",", b"[", b"{"))) > most:
+            raise CheckpointError(f"{path} has more than {most:,} values, too many for this file of a model.")
+        values = json.loads(content.decode())
         check_values(values)
     except FileNotFoundError:
         raise CheckpointError(f"{path.parent} has no {path.name}, so it is not a model directory.") from None
     except OSError as error:
         raise CheckpointError(f"{path} cannot be read: {error.strerror}.") from error
+    except CheckpointError:
+        raise
     except (ValueError, RecursionError) as error:
         raise CheckpointError(f"{path} is not valid JSON; it is damaged or cut off.") from error
     if not isinstance(values, dict):

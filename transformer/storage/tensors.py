@@ -49,6 +49,7 @@ class StoredTensor:
     storage: int | None  # equal for two names of the same tensor in one file; None if unknown
     loaded: Tensor | None = None  # the tensor itself, if its file cannot be mapped and had to be read whole
     called: str = ""  # its name in the file, if it has another one here
+    kind: str = ""  # the type of its numbers, if weights cannot be of this type
 
 
 def weight_files(directory: Path) -> tuple[Path, ...]:
@@ -85,6 +86,7 @@ def _shards(index: Path) -> tuple[Path, ...]:
 def stored_tensors(
     paths: Iterable[Path],
     types: Mapping[str, torch.dtype] = TYPES,  # the types of numbers that a safetensors file may hold
+    all_types: bool = False,  # whether tensors of other types are listed, too, to be passed over or named
 ) -> dict[str, StoredTensor]:
     """Every tensor of the files, by name, without its numbers (PyTorch files before 1.6 are read whole).
 
@@ -98,6 +100,8 @@ def stored_tensors(
                 parts = {name: _header(path, name, file.get_slice(name), types) for name in file.keys()}  # noqa: SIM118
         else:
             parts = {name: _view(path, tensor) for name, tensor in _unpickled(path).items()}
+        if not all_types:
+            check_types(parts)
         for name, tensor in parts.items():
             if name in found:
                 raise CheckpointError(f"{path} holds {name!r:.80}, but {found[name].path.name} holds it too.")
@@ -108,15 +112,24 @@ def stored_tensors(
 def _header(path: Path, name: str, tensor: Any, types: Mapping[str, torch.dtype]) -> StoredTensor:
     shape, kind = tuple(tensor.get_shape()), tensor.get_dtype()
     if kind not in types:
-        raise CheckpointError(f"{path} holds {name!s:.80} as {kind}; weights must be floating-point.")
+        return StoredTensor(path, shape, 0, None, kind=kind)
     return StoredTensor(path, shape, torch.Size(shape).numel() * types[kind].itemsize, None)
 
 
+def check_types(stored: Mapping[str, StoredTensor]) -> None:
+    """CheckpointError if one of some tensors is not of a type of weights."""
+    for name, tensor in stored.items():
+        if tensor.kind:
+            raise CheckpointError(
+                f"{tensor.path} holds {name!s:.80} as {tensor.kind}; weights must be floating-point."
+            )
+
+
 def _view(path: Path, tensor: Tensor) -> StoredTensor:
-    if tensor.device.type != "cpu" or tensor.is_nested:
+    if tensor.device.type != "cpu" or tensor.is_nested or tensor.layout != torch.strided:
         raise CheckpointError(f"{path} holds a tensor that has no numbers or no single shape.")
-    if tensor.dtype not in TYPES.values() or tensor.layout != torch.strided:
-        raise CheckpointError(f"{path} holds a tensor of {tensor.dtype}; weights must be floating-point.")
+    if tensor.dtype not in TYPES.values():
+        return StoredTensor(path, tuple(tensor.shape), 0, None, kind=str(tensor.dtype).removeprefix("torch."))
     if tensor.nbytes > tensor.untyped_storage().nbytes():
         raise CheckpointError(f"{path} holds a tensor that repeats its stored numbers; weights never do.")
     held = None if zipfile.is_zipfile(path) else tensor

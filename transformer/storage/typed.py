@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from transformer.storage.files import CheckpointError, read_json
 
@@ -31,8 +31,10 @@ def typed(kind: type[T], value: Any, place: str = "the file") -> T:
     origin: Any = get_origin(kind) or kind
     inner, result = get_args(kind), value
     if origin in (Union, UnionType):
-        (one,) = (each for each in inner if each is not NoneType)
-        result = None if value is None else typed(one, value, place)
+        result = _one_of([None if kind is NoneType else kind for kind in inner], value, place)
+    elif origin is Literal:
+        if value not in inner:
+            raise ValueError(f"{value!r:.40} in {place} is none of {', '.join(map(repr, inner))}.")
     elif is_dataclass(origin):
         make: Any = origin
         hints, values, known = _hints(make), _checked(value, dict, place), dict[str, Any]()
@@ -58,6 +60,19 @@ def typed(kind: type[T], value: Any, place: str = "the file") -> T:
     elif type(value) is not origin or (origin is float and not math.isfinite(value)):
         raise ValueError(f"{value!r:.40} in {place} is no {origin.__name__}.")
     return result
+
+
+def _one_of(kinds: Sequence[Any], value: Any, place: str) -> Any:
+    """A value as the first of some types that it is of; None stands for no value."""
+    if value is None and None in kinds:
+        return None
+    wrong = list[ValueError]()
+    for kind in filter(None, kinds):
+        try:
+            return typed(kind, value, place)
+        except ValueError as error:
+            wrong.append(error)
+    raise wrong[-1]
 
 
 def _checked(value: Any, kind: type[T], place: str) -> T:

@@ -3,6 +3,9 @@
 A mark ends a sentence if white space follows, after quotes and brackets that close, and what comes next may
 begin one: no small letter, no comma. The full stops of Chinese and Japanese need no white space. After an
 abbreviation, an initial or an ordinal, a full stop ends nothing; a line break is white space like any other.
+
+The time is linear in the length of any text: a run of marks is looked at once, and around a mark the last two
+words before it and the next one are.
 """
 
 import re
@@ -16,10 +19,13 @@ _CLOSED = _CLOSING.replace("“", "").replace("‘", "")
 """The same where no space tells whether a quote opens or, as in German, closes."""
 _OPENING = "\"'“”‘’„‚«»‹›([{¿¡—–-「『【〈《（［"
 _END = re.compile(
-    rf"(?P<marks>[{re.escape(_MARKS)}]+|(?<=[\u0370-\u03ff\u1f00-\u1fff])[;\u037e])"
-    rf"[{re.escape(_CLOSING)}]*(?P<space>\s+)|[{re.escape(_WIDE)}]+[{re.escape(_CLOSED)}]*(?P<wide>\s*)"
+    rf"(?P<marks>(?<![{re.escape(_MARKS)}])[{re.escape(_MARKS)}]++"
+    r"|(?<=[\u0370-\u03ff\u1f00-\u1fff])[;\u037e])"
+    rf"[{re.escape(_CLOSING)}]*+(?P<space>\s+)|[{re.escape(_WIDE)}]+[{re.escape(_CLOSED)}]*(?P<wide>\s*)"
 )
+"""The end of a sentence; a run of marks is read from its first one, and never again from a later one."""
 _NEXT = re.compile(rf"[{re.escape(_OPENING)}\s]*(.?)", re.DOTALL)
+_WORD = re.compile(r"\S+")
 _DOTTED = re.compile(r"(?:[^\W\d_]{1,2}\.)+[^\W\d_]{1,2}")
 _ABBREVIATION = re.compile(
     r"mr|mrs|ms|dr|prof|rev|hon|gen|col|capt|cpt|lt|sgt|st|sr|sra|jr|dra|srta|exmo|exma|mme|mlle|hr|fr|dipl|ing"
@@ -46,11 +52,16 @@ def split(text: str) -> tuple[str, ...]:
 
     None is empty or blank, unless the whole text is blank.
     """
-    parts, start = list[str](), 0
+    parts = list[str]()
+    start, last = 0, len(text.rstrip())
+    word = _WORD.search(text)  # the first one of the sentence
     for end in _END.finditer(text):
-        if text[end.end() :].strip() and text[start : end.start()].strip() and _ends(text, start, end):
+        if end.end() >= last or word is None:
+            break
+        if word.start() < end.start() and _ends(text, start, end):
             parts.append(text[start : end.end()])
             start = end.end()
+            word = _WORD.search(text, start)
     return (*parts, text[start:]) if text else ()
 
 
@@ -65,10 +76,16 @@ def sentences(
 
 def joined(sentences: Iterable[str]) -> str:
     """Sentences as one line of text, with spaces where their script has them."""
-    line = ""
-    for each in filter(None, (" ".join(sentence.split()) for sentence in sentences)):
-        line += each if not line or line.rstrip(_CLOSING).endswith(tuple(_WIDE)) else f" {each}"
-    return line
+    parts = list[str]()
+    is_wide = False  # whether no space follows what stands so far
+    for sentence in sentences:
+        words = " ".join(sentence.split())
+        if not words:
+            continue
+        parts.append(words if is_wide or not parts else f" {words}")
+        if bare := words.rstrip(_CLOSING):
+            is_wide = bare.endswith(tuple(_WIDE))
+    return "".join(parts)
 
 
 def _ends(text: str, start: int, end: re.Match[str]) -> bool:
@@ -80,13 +97,30 @@ def _ends(text: str, start: int, end: re.Match[str]) -> bool:
     if end["marks"] is None:
         closed = end[0].rstrip()[-1] in _CLOSING
         return bool(end["wide"]) or not (closed or (end[0][-1] == "．" and following.isdigit()))
-    return end["marks"] != "." or not _goes_on(text[start : end.start()], text[end.end() :].split()[0])
+    if end["marks"] != ".":
+        return True
+    first, stop = _last_word(text, start, end.start())
+    previous = text[slice(*_last_word(text, start, first))]
+    word = _WORD.search(text, end.end())
+    return word is None or not _goes_on(previous, text[first:stop], word[0])
 
 
-def _goes_on(before: str, following: str) -> bool:
-    """Whether the full stop after ``before`` belongs to an abbreviation, an initial or a number."""
-    *others, last = before.split()
-    previous, last = others[-1] if others else "", last.lstrip(_OPENING)
+def _last_word(text: str, start: int, stop: int) -> tuple[int, int]:
+    """Where the last word between two places begins and ends; an empty stretch if there is none."""
+    while stop > start and text[stop - 1].isspace():
+        stop -= 1
+    first = stop
+    while first > start and not text[first - 1].isspace():
+        first -= 1
+    return first, stop
+
+
+def _goes_on(previous: str, last: str, following: str) -> bool:
+    """Whether the full stop after ``last`` belongs to an abbreviation, an initial or a number.
+
+    ``previous`` is the word before it in the sentence, empty if there is none; ``following`` the next one.
+    """
+    last = last.lstrip(_OPENING)
     if _ABBREVIATION.fullmatch(last):
         return True
     if _DOTTED.fullmatch(last):
@@ -94,5 +128,5 @@ def _goes_on(before: str, following: str) -> bool:
     if len(last) == 1 and last.isalpha() and last.isascii():
         return not (last == "I" and previous.islower())
     if last.isdecimal() and len(last) <= 2:
-        return not others or bool(_ORDINAL.fullmatch(previous) or _MONTH.fullmatch(following))
+        return not previous or bool(_ORDINAL.fullmatch(previous) or _MONTH.fullmatch(following))
     return False

@@ -20,7 +20,7 @@ import sentencepiece
 from transformer.text import typed
 from transformer.text.kinds import listed
 from transformer.text.typed import PLAIN, CleanText
-from transformer.text.words import EOS, NO_PIECE, SPACE, UNK, Group, in_bytes, unknown_piece
+from transformer.text.words import EOS, NO_PIECE, SPACE, UNK, Group, Special, in_bytes, unknown_piece
 
 PAD_ID, BOS_ID, EOS_ID, UNK_ID = 0, 1, 2, 3
 MOST_LISTED = 10
@@ -93,9 +93,19 @@ class Pieces:
     split: Callable[[str], Iterator[tuple[int, str, int, int]]]
     decode: Callable[[Iterable[int]], str]  # the text of ids; special ids are left out
 
-    def __init__(self, ids: Mapping[str, int], pieces: Sequence[str], in_bytes: Iterable[int] = ()) -> None:
+    def __init__(
+        self,
+        ids: Mapping[str, int],
+        pieces: Sequence[str],
+        special: Iterable[int],  # the ids that stand for no text
+        in_bytes: Iterable[int] = (),
+    ) -> None:
         self.ids = ids  # the id of each piece, as a file names it
-        self.pieces = tuple(pieces)  # the piece of each id, as a page can show it, with ``▁`` for a space
+        # the piece of each id, as a page can show it, with ``▁`` for a space
+        named = list(pieces)
+        for number in special:
+            named[number] = Special(named[number])
+        self.pieces = tuple(named)
         self.unknown, self.bytes = ids[UNK], frozenset(in_bytes)  # the ids that spell what has no piece
 
     def encode(self, text: str) -> list[int]:
@@ -122,8 +132,10 @@ class Pieces:
                 own = clean.text[start:stop].strip()
                 unknown |= dict.fromkeys(own or clean.text[first])
                 piece = SPACE * piece.startswith(SPACE) + unknown_piece(own or piece.removeprefix(SPACE))
-            elif in_bytes(piece):
-                spelled[clean.text[first]] = None
+            else:
+                piece = self.pieces[number]
+                if in_bytes(piece):
+                    spelled[clean.text[first]] = None
             ids.append(number)
             pieces.append(piece)
             words.append(clean.words[min(word_at[first], len(clean.words) - 1)])
@@ -241,7 +253,9 @@ class _OwnPieces(Pieces):
             raise TokenizerError(f"The tokenizer has no {EOS} or no {UNK}, which this package needs.")
         self.special = SpecialIds(*(len(pieces) if id_ < 0 else id_ for id_ in ids))
         numbers = {piece: number for number, piece in enumerate(pieces)} | {UNK: ids[3]}
-        super().__init__(numbers, pieces, filter(model.IsByte, range(len(pieces))))
+        every = range(len(pieces))
+        special = {ids[3], *filter(model.IsControl, every)}
+        super().__init__(numbers, pieces, special, filter(model.IsByte, every))
 
     def split(self, text: str) -> Iterator[tuple[int, str, int, int]]:
         read = self.processor.EncodeAsOffsetMapping(text)

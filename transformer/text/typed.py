@@ -9,6 +9,7 @@ import re
 import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import groupby
 
 BLANKS = "\u2800\u3164\u115f\u1160\uffa0"
 """Blanks that Unicode counts among signs and letters."""
@@ -47,7 +48,7 @@ def read(text: str, lacks: Callable[[str], bool] = lambda _: False) -> CleanText
     if text.isascii() and text.isprintable() and PLAIN.keys().isdisjoint(text):  # most texts
         words = text.split()
         return CleanText(" ".join(words), tuple(range(len(words))))
-    typed = unicodedata.normalize("NFC", without_surrogates(text)).split()
+    typed = composed(without_surrogates(text)).split()
     plain = tuple(char for char in dict.fromkeys("".join(typed)) if char in PLAIN and lacks(char))
     table = str.maketrans({char: PLAIN[char] for char in plain})
     parts = [(i, part) for i, word in enumerate(typed) for part in _visible(word.translate(table)).split()]
@@ -56,14 +57,33 @@ def read(text: str, lacks: Callable[[str], bool] = lambda _: False) -> CleanText
 
 def _visible(word: str) -> str:
     """A word in NFC, with spaces for control characters, and without characters that draw nothing."""
-    drawn = ""
+    drawn = list[str]()
     for char in word:
-        if char in JOINERS:  # what stands before it may have become one character by now
-            drawn = unicodedata.normalize("NFC", drawn)
-            drawn += char * shapes(drawn[-1:])
+        if char in JOINERS:
+            first = max(0, len(drawn) - 1)
+            while first and _composes(drawn[first]):
+                first -= 1
+            drawn[first:] = composed("".join(drawn[first:]))
+            if shapes("".join(drawn[-1:])):
+                drawn.append(char)
         elif not draws_nothing(char):
-            drawn += " " if is_blank(char) else char
-    return unicodedata.normalize("NFC", drawn)
+            drawn.append(" " if is_blank(char) else char)
+    return composed("".join(drawn))
+
+
+def _composes(char: str) -> bool:
+    """True for marks and parts of Hangul's syllables, which may become one with what stands before."""
+    return unicodedata.category(char)[0] == "M" or 0x1160 <= ord(char) <= 0x11FF
+
+
+def composed(text: str) -> str:
+    """The text in NFC; in linear time, where the library's own takes quadratic for marks out of order."""
+    if unicodedata.is_normalized("NFC", text):
+        return text
+    letters = "".join(unicodedata.normalize("NFD", char) for char in text)
+    runs = groupby(letters, lambda char: unicodedata.combining(char) > 0)
+    ordered = (char for _, run in runs for char in sorted(run, key=unicodedata.combining))
+    return unicodedata.normalize("NFC", "".join(ordered))
 
 
 def is_blank(char: str) -> bool:

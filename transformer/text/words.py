@@ -7,11 +7,17 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
-PAD, BOS, EOS, UNK = "<pad>", "<s>", "</s>", "<unk>"
-NO_PIECE = "◌"
+
+class Special(str):
+    """A piece that stands for no text, as its vocabulary says of its id: a typed `</s>` is none."""
+
+    __slots__ = ()
+
+
+PAD, BOS, EOS, UNK = Special("<pad>"), Special("<s>"), Special("</s>"), Special("<unk>")
+NO_PIECE = Special("◌")
 """Stands for an id past the last piece: what a decoder reads first if its vocabulary has no start piece."""
 SPACE = "▁"
-SPECIAL_PIECES = frozenset({PAD, BOS, EOS, UNK, NO_PIECE})
 VISIBLE_SPACE = "◦"
 LANGUAGE = re.compile(
     r">>[^\s<>]+<<|__[a-z]{2,3}__|[a-z]{3}_[A-Z][a-z]{3}|[a-z]{2}_[A-Z]{2}|<2[a-z]{2,3}(_[A-Za-z]+)?>"
@@ -32,6 +38,7 @@ class Group:
     start: int  # index of the first piece, from 0
     stop: int  # index after the last piece
     text: str  # the text that the pieces spell, without `▁`
+    special: bool = False  # whether it is one special piece
 
     @property
     def indices(self) -> range:
@@ -39,10 +46,17 @@ class Group:
         return range(self.start, self.stop)
 
 
-@lru_cache(4096)
 def is_special(piece: str) -> bool:
-    """True if a piece stands for no text: `<pad>`, `<s>`, `</s>`, `<unk>`, ``NO_PIECE``, or a language."""
-    return piece in SPECIAL_PIECES or is_language(piece) is not None
+    """True if a piece stands for no text: `<pad>`, `<s>`, `</s>`, `<unk>`, ``NO_PIECE``, or a language.
+
+    The spelling says nothing: whoever names an id, or knows a place, makes the piece ``Special``.
+    """
+    return isinstance(piece, Special)
+
+
+def is_end(piece: str) -> bool:
+    """True if a piece is the special `</s>`."""
+    return is_special(piece) and piece == EOS
 
 
 def in_bytes(piece: str) -> bool:
@@ -67,13 +81,13 @@ def unknown_text(piece: str) -> str | None:
     return match[1] if match else None
 
 
-@lru_cache(4096)
+@lru_cache(4096, typed=True)
 def readable(piece: str) -> str:
     """One piece without its `▁`; a lone space is `◦`, a byte its character or its code, as `0xE2`."""
     if (unknown := unknown_text(piece)) is not None:
         return unknown
     if is_special(piece):
-        return piece
+        return str(piece)
     text = BYTE_PIECE.sub(byte_text, piece).replace(SPACE, " ").strip()
     return text.replace("  ", " ") or VISIBLE_SPACE
 
@@ -102,7 +116,10 @@ def spelled(pieces: Sequence[str]) -> str:
 def groups_at(pieces: Sequence[str], starts: Iterable[int]) -> tuple[Group, ...]:
     """The groups that begin at some pieces, of which the first is one."""
     bounds = pairwise([*starts, len(pieces)])
-    return tuple(Group(start, stop, spelled(pieces[start:stop])) for start, stop in bounds)
+    return tuple(
+        Group(start, stop, spelled(pieces[start:stop]), stop == start + 1 and is_special(pieces[start]))
+        for start, stop in bounds
+    )
 
 
 def character_groups(pieces: Sequence[str]) -> tuple[Group, ...]:

@@ -55,6 +55,7 @@ class Visit:
     # in this run of the page, what an open question offers, so that nothing says which it is; None if the
     # page may say everything
     silent: Sequence[str] | None = None
+    roleless: bool = False  # whether heads go without the names of their roles, for which a lesson will ask
 
 
 def visit() -> Visit:

@@ -4,6 +4,7 @@ It follows from the pages themselves: each declares itself by `PAGE = Page(…)`
 """
 
 import ast
+import re
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -66,6 +67,10 @@ ENTRIES = {"cross_attention": ("Heads", ":material/grid_view:")}
 """Names and icons of the menu's entries with several pages, by the one that leads them."""
 
 
+_DECLARATION = re.compile(r'^page_value\(\s*"(\w+)"', re.MULTILINE)
+"""Where a source declares a value, as ``state.page_value``."""
+
+
 @cache
 def script(name: str) -> str:
     """The script of a page, or of a section's page."""
@@ -81,6 +86,15 @@ def declared(path: Path) -> Page:
             page: Page = eval(code, {"Page": Page, "Section": Section})
             return page
     raise ValueError(f"{path.name} declares no page.")
+
+
+@cache
+def values() -> frozenset[str]:
+    """The names of all values that single pages read, as their sources declare them: no page is opened."""
+    sources = [ROOT / "app.py", *(ROOT / "pages").glob("*.py"), *(ROOT / "explorer" / "app").rglob("*.py")]
+    return frozenset(
+        name for path in sources for name in _DECLARATION.findall(path.read_text(encoding="utf-8"))
+    )
 
 
 def in_order(pages: dict[str, Page], before: str = "") -> dict[str, Page]:

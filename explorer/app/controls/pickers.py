@@ -92,6 +92,12 @@ def examples(
         st.button(topic, key=f"example.{i}", type="tertiary", on_click=take, args=(text,), help=said)
 
 
+def roles_of(source: Source, kind: str) -> list[list[str]]:
+    """The roles of the heads of a kind, by layer and head; none while a lesson asks for one, or will."""
+    visit = session.visit()
+    return source.roles.get(kind, []) if visit.silent is None and not visit.roleless else []
+
+
 def head_picker(
     kind: str,  # encoder, decoder or cross
     chosen: Head | None,  # the one that is shown, from 0; None for `other`
@@ -103,7 +109,7 @@ def head_picker(
 ) -> None:
     """Lets the visitor choose layer and head of one kind; for use inside the fragment that draws the head."""
     take = take or (lambda head: session.change(**{kind: head}))
-    roles = source.roles.get(kind, []) if session.visit().silent is None else []
+    roles = roles_of(source, kind)
     found: dict[Any, str] = {None: other} if other else {}
     found |= heads(source.sizes[kind], source.default_heads[kind], roles)
     label, pick = f"Head of {KIND_NAMES[kind].lower()}", lambda head: take(head and tuple(head))

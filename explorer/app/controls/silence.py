@@ -5,12 +5,12 @@ import streamlit as st
 
 from explorer.app.address import session
 from explorer.figures.base.plot import NUMBER, quiet
-from explorer.linked.view.silent import LATER
+from explorer.linked.view.silent import BLANK
 
 
 def say(text: str) -> None:
-    """Draws a sentence about the numbers of this run; while a question is open, the line in its place."""
-    st.markdown(text if session.visit().silent is None else f":gray[{LATER}]")
+    """Draws a sentence about the numbers of this run; while a question is open, a sign in its place."""
+    st.markdown(text if session.visit().silent is None else f":gray[{BLANK}]")
 
 
 def hushed(text: str) -> str:
@@ -18,7 +18,7 @@ def hushed(text: str) -> str:
     choices = session.visit().silent
     if choices is None or not (NUMBER.search(text) or any(each.strip("“”") in text for each in choices)):
         return text
-    return LATER
+    return BLANK
 
 
 def drawn(figure: go.Figure) -> go.Figure:

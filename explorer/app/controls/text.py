@@ -14,8 +14,12 @@ def plain(text: str) -> str:
 
 
 def refusal(error: Exception | str) -> str:
-    """What an error says, as plain text: a file with its folder, not where that lies on this machine."""
-    return plain(re.sub(r"(?<![\w:/.])(?:/[^/\s]+)+(?=(?:/[^/\s]+){2})/", "", str(error)))
+    """What an error says, as plain text: a file with its folder, not where that lies on this machine.
+
+    Pieces that it quotes stand without their `▁`.
+    """
+    placed = re.sub(r"(?<![\w:/.])(?:/[^/\s]+)+(?=(?:/[^/\s]+){2})/", "", str(error))
+    return plain(labels.without_starts(placed))
 
 
 def alt(rows: list[Strip]) -> str:

@@ -10,7 +10,10 @@ from pathlib import Path
 from typing import Annotated
 from urllib.parse import parse_qs, urlsplit
 
+from explorer.app.address import sitemap
 from explorer.app.address.kinds import LESSON
+from explorer.app.address.parameters import parse
+from explorer.app.address.state import SHARED
 from explorer.app.lessons.questions import KINDS as ATTENTION
 from explorer.app.lessons.questions import Question
 from transformer.config import ModelConfig
@@ -159,6 +162,13 @@ def _read(path: Path, _modified: int) -> Lesson:
     return lesson
 
 
+def unreadable(step: Step) -> list[str]:
+    """What no page reads of a step's address, in sentences; `asking.check` asks its own page, too."""
+    _, wrong = parse({name: [value] for name, value in step.params.items() if name in SHARED})
+    names = [name for name in step.params if name in wrong or name not in {*SHARED, *sitemap.values()}]
+    return [f"the address's {name}={step.params[name]} cannot be read." for name in names]
+
+
 def every() -> tuple[dict[str, Lesson], list[str]]:
     """All lessons by name, in order, and a sentence for each file that is none."""
     lessons, wrong, own = dict[str, Lesson](), list[str](), os.environ.get(FOLDER)
@@ -169,7 +179,11 @@ def every() -> tuple[dict[str, Lesson], list[str]]:
         except LessonError as error:
             wrong.append(str(error))
             continue
-        if lesson.name in (*lessons, *CHECKS):
+        places = enumerate(lesson.steps, start=1)
+        unread = [f"step {number}: {why}" for number, step in places for why in unreadable(step)]
+        if unread:
+            wrong.append(f"{printable(path.name)}: {unread[0]}")
+        elif lesson.name in (*lessons, *CHECKS):
             taken = f"another lesson is called {lesson.name}, so this one is left out."
             wrong.append(f"{printable(path.name)}: {taken}")
         else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -29,6 +29,8 @@ BEAM, ALPHA, OFFSET = 4, 0.6, 5
 """The paper's beam and length penalty (section 6.1)."""
 NAMES = {"encoder": "encoder self-attention", "decoder": "masked self-attention", "cross": "cross-attention"}
 KINDS = tuple(map(str, AttentionKind))
+PLACES = {"marked": 0, "after": 1, "before": -1}
+"""Rows from the one that the cursor marks."""
 Write = Callable[[float], str]
 HEAD = "L{} H{}"
 SHORT = "This sentence is too short for the question."
@@ -41,9 +43,14 @@ class Question(Checked):
     quantity: Annotated[str, one_of(*QUANTITIES)]
     kind: Annotated[str, one_of(*KINDS)] = "cross"  # the attention that it is about
     key: Annotated[str, one_of(*KEYS)] = "next"  # of masked: the key, seen from the row
-    rank: Annotated[int, whole(1, MOST)] = 1  # of candidate: 1 asks for the most probable token, …
+    place: Annotated[str, one_of(*PLACES)] = (
+        "marked"  # the row or step that the cursor marks, or the next one
+    )
+    # of candidate and largest-key: 1 asks for the most probable token, or the key of the largest weight, …
+    rank: Annotated[int, whole(1, MOST)] = 1
     role: Annotated[str, one_of(*ROLES)] = "previous"  # of role: where the head looks
-    among: Annotated[str, one_of(*AMONG)] = "rows"  # of entropy: what is compared
+    # of entropy: what is compared, rows or ways of scaling; of head-effect: the heads of all layers or of one
+    among: Annotated[str, one_of(*AMONG)] = "rows"
     against: Annotated[str, one_of(*AGAINST)] = "greedy"  # of search: the other way to search or to rank
     goal: Annotated[str, one_of(*GOALS)] = "copy"  # of build: what the query is to do
     changes: tuple[Annotated[str, one_of(*CHANGES)], ...] = ()  # of difference: of several, which costs most
@@ -65,6 +72,13 @@ class Viewpoint(NamedTuple):
     encoder: Head | None = None
     decoder: Head | None = None
     cross: Head | None = None
+
+    def moved(self, run: Translation, by: int) -> Viewpoint:
+        """The place some rows further; as many back where the sentence has none there."""
+        steps, sources = len(run.steps), len(run.source_tokens)
+        step = self.step + by if 0 <= self.step + by < steps else self.step - by
+        source = self.source + by if 0 <= self.source + by < sources else self.source - by
+        return self._replace(step=step % steps, source=source % sources)
 
     def named(self) -> dict[str, Any]:
         """Its values by name, without the kinds that the run does not have."""
@@ -185,12 +199,16 @@ def _rule(asks: str, yes: str, no: str, holds: bool, why: str) -> Measured:
 
 
 def largest_key(at: Asking) -> Measured:
-    """The key with the largest weight of the marked row."""
+    """The key of a rank among the weights of the row."""
     weights, tokens = at.weights[at.row], at.run.labels(at.kind).keys
-    keys = sorted(sorted(map(int, np.flatnonzero(at.mask[at.row])), key=lambda key: -weights[key])[:MOST])
+    order = sorted(map(int, np.flatnonzero(at.mask[at.row])), key=lambda key: -weights[key])
+    first = at.question.rank - 1
+    keys = sorted(order[first : first + MOST])
+    larger = ", ".join(f"“{at.name(tokens[key])}”" for key in order[:first])
+    apart = f"apart from {larger}, " if larger else ""
     twice = [f" (key {key + 1})" * (tokens.count(tokens[key]) > 1) for key in keys]
     names = [f"“{at.name(tokens[key])}”{which}" for key, which in zip(keys, twice, strict=True)]
-    asks = f"In {at.phrase}, {at.row_name(at.row)}: which key has the largest weight?"
+    asks = f"In {at.phrase}, {at.row_name(at.row)}: {apart}which key has the largest weight?"
     return _most(asks, names, weights[keys])
 
 
@@ -226,7 +244,7 @@ def visible(at: Asking) -> Measured:
     return Measured(asks, options, numbers.index(right), why)
 
 
-AMONG = ("rows", "scale")
+AMONG = ("rows", "scale", "layer")
 
 
 def entropy(at: Asking) -> Measured:
@@ -299,10 +317,13 @@ def head_effect(at: Asking) -> Measured:
     from explorer.lenses.measures.effect import Cut, Effects
 
     keys = tuple(range(len(at.run.labels(at.kind).keys)))
-    cuts = [(Cut(at.kind, keys, "zeroed", *head),) for head in at.heads]
+    is_one_layer = at.question.among == "layer"
+    heads = [head for head in at.heads if head[0] == at.head[0] or not is_one_layer]
+    cuts = [(Cut(at.kind, keys, "zeroed", *head),) for head in heads]
     moved = Effects(at.translator(), at.run).of(cuts)[:, at.place.step].abs().numpy().astype(np.float64)
     token = at.name(at.run.target_tokens[at.place.step])
-    return _of_heads(at, f"which one moves log p of “{token}” most when it is switched off?", moved, _nats)
+    asks = f"which one moves log p of “{token}” most when it is switched off?"
+    return _of_heads(replace(at, heads=heads), asks, moved, _nats)
 
 
 def _of_heads(at: Asking, asks: str, values: Values, write: Write = number) -> Measured:
@@ -395,6 +416,7 @@ def measure(
 ) -> Measured:
     """The answer of a question in a run; UnmeasuredError or InterventionError says why it cannot be asked."""
     kind = AttentionKind(question.kind)
+    place = place.moved(run, PLACES[question.place])
     if (head := getattr(place, kind)) is None:
         _refuse(f"This model has no {NAMES[kind]}.")
     row = place.source if kind == "encoder" else place.step

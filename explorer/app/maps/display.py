@@ -245,11 +245,13 @@ def cell_table(look: HeadSelection) -> str:
     rows = tokens.predicted if look.kind == "cross" and tokens.predicted else tokens.queries
     query, read = (plain(labels.names(of)[i]) for of, i in ((rows, row), (tokens.keys, key)))
     lines = measures.of_cell(look.opened, look.kind, look.head, look.cell, step)
+    badge = captions.badge(measures.audit_of_cell(look.opened, look.kind, look.head))
     return "\n".join(
         (
             f"**{query} → {read}**, {labels.head_phrase(*look.head)}\n",
             "| measure | value | unit |\n| --- | ---: | --- |",
             *(f"| {name} | {value} | {unit} |" for name, value, unit in lines),
-            f"\nΔ log p is that of “{plain(captions.quote(run.target_tokens[step]))}”, each by its own run.",
+            f"\nΔ log p is that of “{plain(captions.quote(run.target_tokens[step]))}”, each by its own run. "
+            f"{badge['text']}.",
         )
     )

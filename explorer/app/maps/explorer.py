@@ -15,7 +15,7 @@ import streamlit as st
 from explorer.app.address import State, session
 from explorer.app.address.kinds import YES
 from explorer.app.address.state import page_value
-from explorer.app.controls import part
+from explorer.app.controls import part, pickers
 from explorer.app.maps import display
 from explorer.app.maps.looking import HeadSelection, Looks, looks_of
 from explorer.app.server import models, runs
@@ -126,6 +126,14 @@ def strips_only(
 
 
 @dataclass(frozen=True)
+class Later:
+    """What begins once a view is painted, so that no picture waits for it."""
+
+    due: Callable[[], bool]  # whether it is still to begin
+    begin: Callable[[], str]  # begins it; returns the key of the part that is then drawn again
+
+
+@dataclass(frozen=True)
 class Scene:
     """The linked view of one page; its functions get the state, and the visitor's look at each kind."""
 
@@ -149,6 +157,7 @@ class Scene:
     # gets the sentence, a step and a token id, and returns the values of the state with which the model
     # continues from there with that token
     go_on: Callable[[View, int, int], Mapping[str, Any]] = continue_with
+    later: Later | None = None  # what waits until the view is painted
 
     def laid_out(self, now: State, looks: Looks) -> Layout:
         """The contents of the view for a state, without maps of attention that the model does not have."""
@@ -195,7 +204,8 @@ def explorer(scene: Scene) -> None:
 @part()
 def _view(scene: Scene, layout: Layout) -> None:
     key, now, cursor = f"{session.LINKED}{layout.view}", _current(scene), session.cursor()
-    awaited = not models.loading.begun  # whether something waits for the paint
+    due = scene.later is not None and scene.later.due()
+    awaited = due or not models.loading.begun  # whether something waits for the paint
     data = {
         "view": layout.view,
         "layout": layout.style,
@@ -210,10 +220,21 @@ def _view(scene: Scene, layout: Layout) -> None:
         "awaited": awaited,
         **({"present": True} if now.present and layout.plots else {}),
     }
-    painted = models.loading.begin if awaited else (lambda: None)
-    _VIEW(key=key, data=[data], on_at_change=lambda: _moved(scene, layout), on_painted_change=painted)
+    _VIEW(
+        key=key,
+        data=[data],
+        on_at_change=lambda: _moved(scene, layout),
+        on_painted_change=lambda: _painted(scene),
+    )
     if scene.beside is not None:
         scene.beside(now, looks_of(scene.opened, now))
+
+
+def _painted(scene: Scene) -> None:
+    """Begins what the picture did not wait for."""
+    models.loading.begin()
+    if scene.later is not None and scene.later.due():
+        st.rerun(scene.later.begin())
 
 
 def _current(scene: Scene) -> State:
@@ -246,7 +267,7 @@ def _drawn(scene: Scene) -> list[object]:
 def _map(scene: Scene, layout: Layout, look: HeadSelection) -> Feed:
     """The feed of a map; if the layout draws no map of this kind, the feed holds the head as recorded."""
     drawn, source = look.kind in layout.plots, scene.opened.source
-    roles = source.roles.get(look.kind, [])
+    roles = pickers.roles_of(source, look.kind)
     view = look.read() if drawn else read_view(look.as_recorded(), Reading())
     first = source.default_heads[look.kind] if layout.style == "home" else None
     sums = layout.style == "page"

@@ -182,7 +182,7 @@ def tiles_feed(look: HeadSelection, now: State) -> Feed:
     layers, heads, tile = len(tiles), len(tiles[0]), tiles[0][0]
     ordered, numbers = order(opened, kind, now.order), values(opened, kind, now.color)
     coloured = None if numbers is None else Measure.of(numbers)
-    roles = opened.source.roles.get(kind, [])
+    roles = pickers.roles_of(opened.source, kind)
     notes = {(i, j): note(look, now, (i, j), roles) for i in range(layers) for j in range(heads)}
     said = {"weight": "", "carried": " (shares carried)"}.get(look.measure, " (weights)")
     parts = [

@@ -11,8 +11,9 @@ from explorer.app.server.stores import remembered
 from explorer.app.server.view import View
 from explorer.figures.base.labels import number
 from explorer.lenses.measures.effect import WAYS, effect_in, effect_map, from_runs
-from explorer.lenses.measures.stream import Tell, carried_map, shares
+from explorer.lenses.measures.stream import Carried, Tell, carried_map, shares
 from transformer.config import AttentionKind, Head
+from transformer.trace import LayerTrace
 from transformer.view import AuditReport, HeadMap
 
 MOST_CELLS_OF_MAP = 400  # whose effect is measured: some seconds, with a bar
@@ -28,9 +29,19 @@ def of_run(opened: View, lens: Callable[..., Any], *arguments: Any, tell: Tell |
 
 
 @remembered(64)
-def audited(opened: View, runs: int = 0) -> AuditReport:
-    """The audit of the run behind numbers that are drawn; says from how many further runs effects are."""
-    return replace(retraced(opened).audit(), claim=from_runs(runs) if runs else "")
+def audited(opened: View) -> AuditReport:
+    """The audit of the run behind numbers that are drawn."""
+    return retraced(opened).audit()
+
+
+def of_effects(opened: View, effects: int, series: int = 1) -> AuditReport:
+    """The audit of the run behind effects, which says from how many runs they are."""
+    return replace(audited(opened), claim=from_runs(effects, series))
+
+
+def beside_effects(report: AuditReport, effects: int, series: int = 1) -> AuditReport:
+    """The audit of numbers of a trace that stand beside effects, which are from runs of their own."""
+    return replace(report, claim=f"from a {{}} trace, effects {from_runs(effects, series)}")
 
 
 def _effects_in_place(opened: View, view: HeadMap) -> HeadMap:
@@ -48,6 +59,22 @@ IN_PLACE: dict[str, Callable[[View, HeadMap], HeadMap]] = {
 """What the switch of the maps offers beside weights: a map with it, or as it is if it has too many cells."""
 
 
+def score_rule(record: LayerTrace) -> str:
+    """How a layer's scores come from queries and keys: divided or not, and with a bias of positions."""
+    divided = record.score.name == "scaled_dot"
+    if record.bias is None:
+        return "q·k ÷ √d_k" if divided else "q·k, which this model does not divide"
+    if not divided:
+        return "q·k + bias of positions, which this model does not divide"
+    return "(q·k + bias of positions) ÷ √d_k" if record.bias.divided else "q·k ÷ √d_k + bias of positions"
+
+
+def audit_of_cell(opened: View, kind: str, chosen: Head) -> AuditReport:
+    """The audit of what ``of_cell`` says of a cell of a head."""
+    own: Carried = of_run(opened, lenses.carried, kind, *chosen)
+    return beside_effects(audited(opened).joined(own.audit), len(WAYS))
+
+
 def of_cell(
     opened: View, kind: str, chosen: Head, place: tuple[int, int], step: int
 ) -> list[tuple[str, str, str]]:
@@ -57,10 +84,11 @@ def of_cell(
     if not head.mask[row, key]:
         return [("weight", "0", "masked: the query may not see the key")]
     names = {"hidden": "key hidden", "zeroed": "value zeroed", "mean": "mean value"}
+    record = run.trace.layer(kind, chosen[0])
     cuts = [(lenses.Cut(AttentionKind(kind), (key,), way, *chosen, row),) for way in WAYS]
     found = lenses.Effects(opened.source.translator(), run).of(cuts)[:, step].tolist()
     return [
-        ("score q·k", number(float(head.scores[row, key]), ".3f"), "÷ √d_k"),
+        ("score", number(float(head.scores[row, key]), ".3f"), score_rule(record)),
         ("weight", f"{head.weights[row, key]:.3f}", "share of the row"),
         ("length of its value, ‖x W_V W_O‖", f"{own.values[key]:.3f}", "length"),
         ("carried, ‖α x W_V W_O‖", f"{own.norms[row, key]:.3f}", "length"),

@@ -14,8 +14,10 @@ from typing import NamedTuple
 from explorer.app.address.kinds import AS_ONE
 from explorer.app.address.session import FORMER
 from explorer.app.address.state import State
+from explorer.app.server import hosted
 from explorer.app.server.source import Source
 from explorer.linked.view.strips import Example, read_examples
+from transformer.families.registry import config_in
 from transformer.storage.description import EXAMPLES_FILE, read_card
 from transformer.storage.files import CheckpointError
 from transformer.text.pairs import SentencePair
@@ -52,10 +54,19 @@ def read(directory: Path | None) -> Samples:
         task = stated(read_card(directory)).toy
     pairs = () if task is None else toy_data(*task).valid
     try:
-        examples = read_examples(file) if file.is_file() else _once(_USUAL)
+        examples = _own(directory, file) if file.is_file() else _once(_USUAL)
     except CheckpointError as error:
         return Samples(_once(_USUAL), True, str(error), pairs)
     return Samples(examples, file.is_file(), None, pairs)
+
+
+def _own(directory: Path, file: Path) -> tuple[Example, ...]:
+    """The examples of a model's own file; CheckpointError if it is damaged, or names heads that it lacks."""
+    examples = read_examples(file)
+    layers, heads = config_in(directory).sizes.get("cross", (0, 0))
+    if not all(each.claim.layer < layers and each.claim.head < heads for each in examples):
+        raise CheckpointError(f"{file.name} beside the model names heads that the model does not have.")
+    return examples
 
 
 def of(source: Source | None) -> Samples:
@@ -94,8 +105,13 @@ class Passage(NamedTuple):
 
 
 def passage(source: Source | None, now: State) -> Passage:
-    """The text on a page: the only place where the run of a text becomes that of a sentence."""
+    """The text on a page: the only place where the run of a text becomes that of a sentence.
+
+    One that is too long for this instance is not read: it is one part, as typed, which every run refuses.
+    """
     text = text_on(source, now.text)
+    if not hosted.takes(text, hosted.TIMES):
+        return Passage((text,), text)
     whole = clean(text)
     parts: tuple[str, ...] = ()
     if source is not None and source.has_model and source.task == "translate":
@@ -108,7 +124,7 @@ def passage(source: Source | None, now: State) -> Passage:
 
 def whole(text: str) -> int | None:
     """The state's sentence for a text that is one run, however many sentences it has."""
-    return AS_ONE if len(sentences(clean(text))) > 1 else None
+    return AS_ONE if hosted.takes(text, hosted.TIMES) and len(sentences(clean(text))) > 1 else None
 
 
 def example_of(source: Source | None, text: str) -> Example | None:

@@ -102,6 +102,11 @@ def closed() -> str | None:
     return None
 
 
+def takes(text: str, times: int = 1) -> bool:
+    """Whether a text is not too long for this instance, which is asked before anything reads it."""
+    return len(text) <= times * Bounds.from_environment().characters
+
+
 def check(
     *texts: str | None,
     decode: str = "",  # the way of decoding
@@ -110,9 +115,10 @@ def check(
 ) -> None:
     """Refuses with a ValueError what is too much for this instance: texts, a beam, or samples."""
     bounds = Bounds.from_environment()
-    most, longest = times * bounds.characters, max((len(text or "") for text in texts), default=0)
-    if longest > most:
-        why, told = "length", f"This text has {longest:,} characters; this server takes at most {most:g}. "
+    longest = max((text or "" for text in texts), key=len, default="")
+    if not takes(longest, times):
+        why, told = "length", f"This text has {len(longest):,} characters; "
+        told += f"this server takes at most {times * bounds.characters:g}. "
         told += "Your own copy of the app takes more."
     elif decode.startswith(BEAM) and int(decode.removeprefix(BEAM)) > bounds.beam:
         why, told = "beam", f"This server searches with at most {bounds.beam:g} hypotheses; choose fewer."

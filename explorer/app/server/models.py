@@ -31,7 +31,7 @@ from transformer.families.registry import config_in, described
 from transformer.hub.files import hub_title, size
 from transformer.run import Translation
 from transformer.storage.description import CONFIG_FILE, Description, parameter_count
-from transformer.storage.files import read_json
+from transformer.storage.files import PYTORCH, SAFETENSORS, read_json
 from transformer.text.typed import clean
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -46,6 +46,8 @@ LANGUAGE = "language"
 """Folder of the language models."""
 FOLDERS = (LANGUAGE, "", TWINS, RECURRENT)
 """Where models lie, within the bundled ones and within those trained here; part of their names."""
+WEIGHTS = frozenset({".safetensors", ".bin", ".gguf", ".pt", ".pth"})
+"""How names of files end that hold weights, ours or those of others."""
 KINDS = tuple(str(kind) for kind in AttentionKind)
 _TWINS = (*(f"{TWINS}/{name}" for name in ENCODINGS), *(f"{RECURRENT}/{rule}" for rule in SCORE_RULES))
 _ORDER = {name: i for i, name in enumerate((DEFAULT, *_TWINS))}
@@ -74,10 +76,29 @@ class ModelHandle(Source):
     has_model = True
 
     @Fact
+    def problem(self) -> str:
+        """Why it cannot be opened, as far as its config tells, in a sentence; empty if it can."""
+        try:
+            config_in(self.path)
+        except (ValueError, OSError) as error:
+            return str(error).replace(str(self.path), self.name)
+        return ""
+
+    @Fact
     def needs(self) -> int:
         """Bytes of memory that the loaded model takes; 0 if it cannot be loaded."""
         with suppress(ValueError):
             return 4 * parameter_count(config_in(self.path))  # in float32
+        return 0
+
+    @Fact
+    def nbytes(self) -> int:
+        """Bytes of its weights on the disk, in one file or in shards; 0 if they are gone."""
+        for stem in (SAFETENSORS, PYTORCH):
+            name, suffix = stem.split(".")
+            with suppress(OSError):
+                if sizes := [path.stat().st_size for path in self.path.glob(f"{name}*.{suffix}")]:
+                    return sum(sizes)
         return 0
 
     @Fact
@@ -296,23 +317,54 @@ def catalogue() -> dict[str, ModelHandle]:
     language models and translate in those of twins; then cached ones of the Hub."""
     models = dict[str, ModelHandle]()
     for name, path in (*_on_disk(), *hub_models.cached().items()):
-        model, folder = _handle(name, path, changed(path)), name.rpartition("/")[0]
-        if folder not in FOLDERS or not folder or model.writes == (folder == LANGUAGE):
+        model = _handle(name, path, changed(path))
+        if _is_in_place(model):
             models.setdefault(name, model)
     return models
 
 
+def _is_in_place(model: ModelHandle) -> bool:
+    """Whether a model does what those of its folder do."""
+    folder = model.name.rpartition("/")[0]
+    return folder not in FOLDERS or not folder or model.writes == (folder == LANGUAGE)
+
+
+def unlisted() -> dict[str, str]:
+    """Folders among the models of this machine that the list leaves out, by name: why, in a sentence."""
+    reasons = dict[str, str]()
+    for name, path in _folders():
+        model = _handle(name, path, changed(path))
+        if not (path / CONFIG_FILE).is_file():
+            if _holds_weights(path):
+                reasons[name] = model.problem
+        elif not _is_in_place(model):
+            does = "is a language model" if model.writes else "holds a model that translates"
+            reasons[name] = model.problem or f"{name} {does}: this folder is for other models."
+    return reasons
+
+
+def _holds_weights(path: Path) -> bool:
+    with suppress(OSError):
+        return any(file.suffix in WEIGHTS for file in path.iterdir())
+    return False
+
+
 def _on_disk() -> Iterator[tuple[str, Path]]:
     """Names and directories of bundled models and of those trained here: twins in their usual order."""
+    return ((name, path) for name, path in _folders() if (path / CONFIG_FILE).is_file())
+
+
+def _folders() -> Iterator[tuple[str, Path]]:
+    """Names and directories of all folders where models lie."""
     for folder in FOLDERS:
-        found = list[tuple[str, Path]]()
+        paths = list[tuple[str, Path]]()
         for place in (BUNDLED / folder, own_models() / folder):
             for path in sorted(place.iterdir()) if place.is_dir() else ():
                 # a name that an address can carry and no opened file has
-                usable = path.name.isprintable() and not path.name.startswith(FILE)
-                if usable and (path / CONFIG_FILE).is_file():
-                    found.append((f"{folder}/{path.name}".lstrip("/"), path))
-        yield from sorted(found, key=lambda each: _ORDER.get(each[0], len(_ORDER)))
+                usable = path.name.isprintable() and not path.name.startswith((FILE, "."))
+                if usable and path.is_dir():
+                    paths.append((f"{folder}/{path.name}".lstrip("/"), path))
+        yield from sorted(paths, key=lambda pair: _ORDER.get(pair[0], len(_ORDER)))
 
 
 def available() -> dict[str, ModelHandle]:

@@ -105,6 +105,12 @@ class Source(ABC):
         return Aligner(tuple((layer, head) for layer, head in best["heads"]), best["rows"])
 
     @property
+    def unsure_below(self) -> float | None:
+        """The mean log-probability that four of five of its outputs reach, in nats; None if unknown."""
+        known: float | None = self.heads.get("unsure_below")
+        return known
+
+    @property
     def resident(self) -> bool:
         """Whether the model is in memory."""
         return False

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from explorer.app.server import models
 from explorer.figures.pages.study import Chart
-from transformer.storage.files import read_json
+from transformer.storage.typed import read_typed, typed
 
 FOLDER = models.ROOT / "assets" / "studies"
 
@@ -36,7 +36,16 @@ def known() -> dict[str, Path]:
 
 @cache
 def study(name: str) -> Study:
-    """A document; KeyError if there is none of that name."""
-    values = read_json(known()[name])
-    parts = [part if isinstance(part, str) else Chart(**part) for part in values.pop("parts")]
-    return Study(parts=parts, commands=values.pop("made"), **values)
+    """A document; KeyError if there is none of that name, CheckpointError if it cannot be read."""
+    return read_typed(known()[name], lambda values: typed(Study, {**values, "commands": values["made"]}))
+
+
+def every() -> tuple[dict[str, Study], list[str]]:
+    """All documents by name, and a sentence for each file that is none."""
+    documents, wrong = dict[str, Study](), list[str]()
+    for name in known():
+        try:
+            documents[name] = study(name)
+        except ValueError as error:
+            wrong.append(str(error))
+    return documents, wrong

@@ -14,9 +14,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
-from tempfile import TemporaryDirectory, mkdtemp
+from tempfile import TemporaryDirectory, gettempdir, mkdtemp
+from typing import IO
 
 import numpy as np
 import streamlit as st
@@ -32,7 +34,7 @@ from transformer import Translation, Translator
 from transformer.config import AttentionKind, Head
 from transformer.storage.description import CARD_FILE, CONFIG_FILE, WEIGHTS_FILE
 from transformer.storage.directory import load_checkpoint
-from transformer.storage.files import write_atomically
+from transformer.storage.files import claimed, write_atomically
 from transformer.text.pairs import DataError
 from transformer.training.history import write_history
 from transformer.training.log import read_step
@@ -43,6 +45,8 @@ RUN = "run"
 """Name of the model directory that the process writes, inside the folder of the run."""
 MARK = "trained-here"
 """An empty file in a kept model."""
+PREFIX, OWNER = "training-", ".owner"
+"""How the folders of runs begin, and the file in each that its server and its process claim."""
 TICK, GRACE = 0.2, 20
 """Seconds between two looks at what the process takes, and those in which it may save once it has to stop."""
 MB = 1_000_000
@@ -89,8 +93,9 @@ class TrainingRun(Job[list[TrainingStep]]):
     ) -> None:
         self.plan, self.example, self.owner = plan, example(plan, pairs), owner
         self._limits = limits or Limits()
-        self.folder = Path(mkdtemp(prefix="training-"))
-        self.delete = weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+        self.folder = Path(mkdtemp(prefix=PREFIX))
+        self._owner = claimed(self.folder / OWNER)
+        self.delete = weakref.finalize(self, _delete, self.folder, self._owner)
         """Deletes all its files; so does the end of the server."""
         self.directory = self.folder / RUN
         """The model directory that the process writes."""
@@ -154,6 +159,8 @@ class TrainingRun(Job[list[TrainingStep]]):
                 cwd=self.folder,
                 env=os.environ | dict.fromkeys(_THREADS, "1") | {"PYTHONPATH": path},
                 process_group=0,
+                # so that the folder stays claimed as long as the process writes into it
+                pass_fds=() if self._owner is None else (self._owner.fileno(),),
             )
         self.pid, most = process.pid, int(self._limits.disk_mb * MB)
         with suppress(OSError):
@@ -191,6 +198,13 @@ class TrainingRun(Job[list[TrainingStep]]):
                 if line.strip() and "tokens/s" not in line:
                     reason = line.strip()[-300:].rstrip(".")
         return f"It failed: {reason}; {kept}."
+
+
+def _delete(folder: Path, owner: IO[str] | None) -> None:
+    """Deletes the folder of a run, and gives it up."""
+    shutil.rmtree(folder, ignore_errors=True)
+    if owner is not None:
+        owner.close()
 
 
 def kept_models() -> list[Path]:
@@ -291,9 +305,20 @@ def _finish(directory: Path) -> None:
     (directory / MARK).touch()
 
 
+def remove_leftovers() -> None:
+    """Removes the folders of runs that no process claims: a server that is killed removes none."""
+    if find_spec("fcntl") is None:  # where claims cannot be told
+        return
+    for owner in Path(gettempdir()).glob(f"{PREFIX}*/{OWNER}"):
+        with suppress(OSError):  # another user's
+            if not owner.is_symlink() and (claim := claimed(owner)) is not None:
+                _delete(owner.parent, claim)
+
+
 @st.cache_resource(show_spinner=False)
 def workshop() -> Workshop:
-    """The workshop that all visitors share."""
+    """The workshop that all visitors share; the first one finds no files of a server before."""
+    remove_leftovers()
     return Workshop()
 
 

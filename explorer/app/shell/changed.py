@@ -95,8 +95,8 @@ def show_changes(
             st.caption(f":material/edit: {_count(changes)}: {'; '.join(map(said, changes))}.")
         return
     left_out = [each for each in now.changes if not holds(each)]
-    which = "them" if len(left_out) == len(now.changes) else "; ".join(map(said, left_out))
-    own = f" (this page shows the model's own arithmetic, without {which})" if left_out else ""
+    which = "all" if len(left_out) == len(now.changes) else f"“{'”, “'.join(map(said, left_out))}”"
+    own = f" (this page shows the model's own arithmetic; left out: {which})" if left_out else ""
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="changed"):
         st.caption(f":material/edit: {_count(now.changes)}{own}:", width="content")
         for i, each in enumerate(now.changes[:_MOST]):
@@ -127,14 +127,20 @@ def keep_first(count: int) -> None:
     take(listed(now.changes[:count], now.off))
 
 
+def written_by(run: Translation) -> str:
+    """What a run's output is: a translation if it has a source, otherwise a text."""
+    return "translation" if run.source_tokens else "text"
+
+
 def verdict(before: Translation, after: Translation) -> str:
     """What the last change did, in Markdown: the probability that moved most, or the first other token."""
+    written = written_by(after)
     for i, (one, other) in enumerate(zip(before.steps, after.steps, strict=False)):
         if one.token_id != other.token_id:
             told = f"“{plain(labels.piece(one.token))}” became “**{plain(labels.piece(other.token))}**”"
-            return f"The translation is another one: at step {labels.count(i)}, {told}."
+            return f"The {written} is another one: at step {labels.count(i)}, {told}."
     if len(before.steps) != len(after.steps):
-        return "The translation has another length."
+        return f"The {written} has another length."
     moves = [
         (math.exp(one.log_prob), math.exp(other.log_prob), one.token)
         for one, other in zip(before.steps, after.steps, strict=True)
@@ -143,7 +149,8 @@ def verdict(before: Translation, after: Translation) -> str:
     digits = 1 if abs(was - now) < 0.05 else 0  # one that tells them apart, if one does
     old, new = (f"{100 * each:.{digits}f}" for each in (was, now))
     shares = f"stays at {old}" if old == new else f"{old} → {new}"
-    return f"Translation unchanged; “{plain(labels.piece(token))}” {shares}{labels.PER_CENT}."
+    of = f"the probability of “{plain(labels.piece(token))}”"
+    return f"{written.capitalize()} unchanged; {of} {shares}{labels.PER_CENT}."
 
 
 def _back(now: State, opened: View) -> None:
@@ -161,7 +168,7 @@ def _back(now: State, opened: View) -> None:
         f":gray[{plain(text)}]",
         type="tertiary",
         icon=":material/undo:",
-        help="The translation before the last change. Click to go back to it.",
+        help=f"The {written_by(before)} before the last change. Click to go back to it.",
         on_click=keep_first,
         args=(len(fewer),),
         key="changed.back",

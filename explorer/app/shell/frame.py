@@ -53,6 +53,8 @@ _STYLE = """
 [data-testid="stLayoutWrapper"]:has(> .st-key-lm-note) { flex: 1 1 min(100%, 26rem) !important; }
 .stMainBlockContainer h1 { font-size: 1.35rem; line-height: 1.3; padding: 0 0 .5rem; }
 .st-key-examples { row-gap: .1rem; }
+.st-key-doubt { row-gap: 0; }
+.st-key-doubt button { min-height: 0; padding-block: 0; }
 [class*="st-key-change"] { row-gap: 0; }
 [class*="st-key-change"] button { min-height: 0; padding-block: 0; }
 [class*="st-key-change"] button { position: relative; z-index: 1; }
@@ -100,6 +102,11 @@ _STYLE = """
   .stMainBlockContainer:has(.lv-home) .st-key-linked { margin-top: 13px; }
   .stMainBlockContainer:has(.lv-home)
     [data-testid="stLayoutWrapper"]:has(> .st-key-changed) { margin-block: -.55rem -21px; }
+  /* So does the line of doubt, which comes later. */
+  [data-testid="stLayoutWrapper"]:has(> .st-key-doubt-room) { height: 0; margin-top: -.55rem; }
+  .st-key-doubt-room { position: relative; z-index: 1; overflow: visible; }
+  .st-key-doubt { flex-wrap: nowrap; }
+  .st-key-doubt p { white-space: nowrap; }
   .stMainBlockContainer:has(.st-key-sections):has(.st-key-above) {
     [data-testid="stLayoutWrapper"]:has(> .st-key-changed) {
       width: calc(100% - 16rem); margin: -2.3rem 0 5px 16rem;
@@ -123,6 +130,9 @@ _STYLE = """
     :is([data-testid="stSidebarHeader"], .stMarkdown, summary > :last-child, :has(+ * > .st-key-menu)) {
     opacity: 0; pointer-events: none;
   }
+}
+@media (max-width: 999px) {  /* below the picture, which it does not move */
+  .stMainBlockContainer > .stVerticalBlock > :has(> .st-key-doubt-room) { order: 1; }
 }
 @media (max-width: 640px) {
   .stMainBlockContainer { padding: 1.6rem .9rem 2rem; }
@@ -169,6 +179,7 @@ def open_page(
         st.info(str(error))
         st.stop()
     session.visit().silent = None
+    session.visit().roleless = False
     if now.lesson is not None and page != sitemap.LESSONS:
         strip.draw(now, page)
     return session.current()

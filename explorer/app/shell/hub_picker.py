@@ -1,6 +1,5 @@
 """Models on the Hub in the app: looks up a name, says what the model needs, and fetches the model."""
 
-import re
 from collections.abc import Callable
 
 import streamlit as st
@@ -11,13 +10,11 @@ from explorer.app.server import hub_models, memory
 from explorer.app.server.hub_models import HubQuestion
 from transformer.families.registry import KNOWN
 from transformer.hub.files import Offer, size
-from transformer.hub.settings import Hub
+from transformer.hub.settings import Hub, pasted_name
 from transformer.storage.description import parameter_count
 
 _EVERY = 0.5
 """Seconds between two updates of a download's progress."""
-_ADDRESS = re.compile(r"https?://[^/\s]+/([^/\s?#]+/[^/\s?#]+)\S*")
-"""The address of a model's page; its group is the owner and the name."""
 
 Take = Callable[[str], object]
 """A function that opens a model by name."""
@@ -131,5 +128,4 @@ def _offer(question: HubQuestion, offer: Offer) -> None:
 
 
 def _ask(text: str) -> None:
-    address = _ADDRESS.fullmatch(text.strip())
-    hub_models.ask(address[1] if address else text.strip().strip("/"))
+    hub_models.ask(pasted_name(text) or text.strip().strip("/"))

@@ -55,14 +55,11 @@ def finding(
     name: str,  # the study, as `explorer.app.server.studies` names it
 ) -> None:
     """Draws a link to what was found over many sentences, if there is such a study."""
-    if name in studies.known():
-        link(
-            "findings",
-            f"Measured: {studies.study(name).question}",
-            ":material/biotech:",
-            "content",
-            study=name,
-        )
+    try:
+        question = studies.study(name).question
+    except (KeyError, ValueError):  # absent or damaged
+        return
+    link("findings", f"Measured: {question}", ":material/biotech:", "content", study=name)
 
 
 def draw() -> None:

@@ -1,12 +1,13 @@
 """The choice of a model: the list in the sidebar, memory needs, target languages, and models on the Hub."""
 
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import partial
 
 import streamlit as st
 
 from explorer.app.address import State, session, sitemap
-from explorer.app.controls import plain
+from explorer.app.controls import plain, refusal
 from explorer.app.controls.pickers import choose
 from explorer.app.server import models
 from explorer.app.server.hub_models import suggest
@@ -18,7 +19,9 @@ from explorer.lenses.words.languages import language_name
 from transformer.config import Head
 from transformer.hub.files import size
 from transformer.hub.settings import is_name
-from transformer.storage.description import WEIGHTS_FILE
+
+MOST_LEFT_OUT = 3
+"""Folders that are named as left out."""
 
 
 def pick_model(now: State, page: str = sitemap.HOME) -> Source | None:
@@ -46,7 +49,7 @@ def pick_model(now: State, page: str = sitemap.HOME) -> Source | None:
             session.notice(f"{away} Download {name} from the Hub, on the left.")
             name = names[0]
         else:
-            name = fit_model(now.model, names)
+            name = fit_listed(now.model, names)
         session.resolve(model=name)
     with place:
         texts = {each: known[each].label if each in known else each for each in names}
@@ -65,20 +68,39 @@ def pick_model(now: State, page: str = sitemap.HOME) -> Source | None:
             st.caption(plain(line or more), help=plain(more) if line else None)
         if source.pieces:
             _pick_language(source, now)
+        left_out()
         hub_picker.draw(take_model)
     return source
 
 
+def fit_listed(wanted: str | None, names: Iterable[str]) -> str:
+    """The model to open; a notice says why it is not the one that the address names."""
+    reason = models.unlisted().get(wanted or "")
+    say = session.notice if reason is None else lambda sentence: session.notice(f"{reason} {sentence}")
+    return fit_model(wanted, names, say)
+
+
+def left_out() -> None:
+    """Draws which folders the list leaves out, and why."""
+    reasons = list(models.unlisted().values())
+    if len(reasons) > MOST_LEFT_OUT:
+        reasons[MOST_LEFT_OUT:] = [f"{len(reasons) - MOST_LEFT_OUT} more folders hold no model of this list."]
+    for reason in reasons:
+        st.caption(f":material/warning: {refusal(reason)}")
+
+
 def _about(source: ModelHandle) -> tuple[str, str]:
     """What a model is good at, as far as its card says so; and its size, its licence, where it runs."""
+    if source.problem:
+        return "", source.problem
     card = source.header
     if not card.license or not card.good_at:
         return card.trouble, source.runs
     licence = card.license_name or card.license.upper().replace("-", " ")
     languages = "" if source.title == source.languages else source.languages
-    nbytes = (source.path / WEIGHTS_FILE).stat().st_size
     told = " · ".join(filter(None, (languages, card.good_at, card.trouble)))
-    return told, f"{size(nbytes)} on disk · {licence} · {source.runs}"
+    disk = f"{size(source.nbytes)} on disk" if source.nbytes else ""
+    return told, " · ".join(filter(None, (disk, licence, source.runs)))
 
 
 def take_model(name: str) -> None:

@@ -61,7 +61,8 @@ def below_box(source: Source, now: State) -> None:
     if source.prompts:
         prompts(source, now)
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="examples"):
-        pickers.examples(examples.offered(source, now.text), new_text)
+        if source.has_model:  # a file holds one run, of one sentence
+            pickers.examples(examples.offered(source, now.text), new_text)
         if (problem := examples.of(source).problem) is not None:
             st.caption(f":material/warning: {refusal(problem)}", width="content")
         if now.target is None:
@@ -123,10 +124,10 @@ def open_sentence(source: Source, now: State) -> View | None:
         if now.sentence is not None and now.sentence > last:
             session.notice(f"This text has {many:,} sentences; sentence {last + 1} is shown.")
             session.resolve(sentence=last)
-    asked = runs.request(now, source, text)
     does = "Translating" if source.task == "translate" else "Writing"
     try:
-        hosted.check(now.text, times=TIMES)
+        hosted.check(now.text, now.target, times=TIMES)
+        asked = runs.request(now, source, text)
         with waiting.telling(does) as progress:
             translation = runs.translate(asked, progress)
     except (ValueError, OSError) as error:

@@ -25,6 +25,7 @@ from explorer.app.server import models
 from explorer.app.server.view import View
 from explorer.app.shell import menu, needs
 from explorer.figures.base import labels
+from explorer.linked.view.silent import LATER
 
 _STYLE = """
 <style>
@@ -80,7 +81,10 @@ BUILD = "build"
 _RIGHT = ":material/check: **Right.**"
 _BUILDING = ":gray[Move the sliders below: every query is graded as you set it.]"
 _TAKEN = ":gray[Noted. You can choose another until you have seen all questions of the check.]"
-_LOCKED = ":gray[Noted. You have seen all questions: the page Lessons says which you got right.]"
+_LOCKED = (
+    ":gray[Noted. You have seen all questions: the page Lessons says which you got right, and what is right "
+    "after both checks.]"
+)
 _place: ContextVar[DeltaGenerator | None] = ContextVar("lesson_question", default=None)
 
 
@@ -112,6 +116,7 @@ def draw(
         with st.spinner("Choosing a sentence"), suppress(KeyError, ValueError, OSError):
             now = session.resolve(**asking.of_check(models.find(now.model or models.DEFAULT), lesson, step))
     session.visit().lesson_notes.setdefault(lesson.name, {}).setdefault(at, None)
+    session.visit().roleless = _asks_role(lesson, at)
     st.html(_STYLE)
     with st.container(key="lesson"):
         controls = _head(lesson, at, _moved(step, now, page))
@@ -151,7 +156,23 @@ def _moved(step: Step, now: State, page: str) -> bool:
     if Path(step.page).stem != page:
         return True
     asked, _ = parse({name: [value] for name, value in step.params.items()})
-    return any(getattr(asked, name) != getattr(now, name) for name in step.params)
+    # what no page has declared, or a page that nobody has opened yet, is no part of this view
+    return any(getattr(asked, name, None) != getattr(now, name, None) for name in step.params)
+
+
+def _asks_role(lesson: Lesson, at: int) -> bool:
+    """Whether a question from a step on, in this lesson or a later one of the hour, asks for a role."""
+    if lesson.name in CHECKS or not lesson.first_hour:
+        return False
+    lessons = list(every()[0].values())
+    notes = session.visit().lesson_notes
+    for later in lessons[lessons.index(lesson) :]:
+        first = at if later is lesson else 0
+        for number, step in enumerate(later.steps[first:], start=first):
+            asks = step.question is not None and step.question.quantity == "role" and later.first_hour
+            if asks and notes.get(later.name, {}).get(number) is None:
+                return True
+    return False
 
 
 def _head(lesson: Lesson, at: int, moved: bool) -> bool:
@@ -273,7 +294,9 @@ def _question(opened: View, question: Question, at: Viewpoint, step: tuple[str, 
             choose = partial(_choose, opened, found, i, step, at)
             look: dict[str, Any] = {"type": "primary" if i == chosen else "secondary", "on_click": choose}
             st.button(plain(name), f"lesson.option.{i}", disabled=locked, **look)
-    if chosen is not None and is_check:
+    if chosen is None and not is_check:
+        st.markdown(f":gray[{LATER}]")
+    elif chosen is not None and is_check:
         st.markdown(_LOCKED if locked else _TAKEN)
     elif chosen is not None:
         mark = _RIGHT if chosen == found.best else ":material/close: **Not so.**"

@@ -232,7 +232,10 @@ def badge(audit: AuditReport, derived: bool = False) -> dict[str, object]:
     origin, proved = ("imported file, ", "consistent") if audit.imported else ("", "verified")
     passed = audit.claim.format(proved) or (f"from a {proved} trace" if derived else proved)
     count = len(audit.changes)
-    text = f"✓ {origin}{passed}" if audit.passed else f"✗ {origin}not {proved}"
+    failed = [check.name for check in audit.checks if not check.passed]
+    only_sums = bool(failed) and all(" sum to " in name for name in failed)
+    denied = "does not sum up" if only_sums else f"not {proved}"
+    text = f"✓ {origin}{passed}" if audit.passed else f"✗ {origin}{denied}"
     text += f", with {count} change{'s' * (count > 1)}" if count else ""
     rows, outputs = (
         max((float(check.value) for check in audit.checks if check.name == name), default=None)
@@ -250,6 +253,8 @@ def badge(audit: AuditReport, derived: bool = False) -> dict[str, object]:
         placed = " A second pass found every layer, head and step in its place." * audit.placed
         basis = "" if rows is None else f"Recomputed from what the model recorded.{placed}"
     texts = [basis, *audit.proofs]
+    if failed:
+        texts = [f"These checks fail: {', '.join(dict.fromkeys(failed))}."]
     if rows is not None and outputs is not None:
         texts.append(
             f"Largest row-sum error {labels.scientific(rows)}; "
@@ -258,5 +263,5 @@ def badge(audit: AuditReport, derived: bool = False) -> dict[str, object]:
     if audit.unmade:
         texts.append(f"Not checked, as the model is not here: {'; '.join(audit.unmade)}.")
     if audit.changes:
-        texts.append(f"Changed in this run: {'; '.join(audit.changes)}.")
+        texts.append(f"Changed in this run: {labels.without_starts('; '.join(audit.changes))}.")
     return {"passed": bool(audit.passed), "text": text, "title": " ".join(filter(None, texts))}

@@ -1,6 +1,7 @@
 """Tokens, positions, layers and heads as they are written for people, who count from 1 (`count`)."""
 
 import math
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -26,6 +27,7 @@ _UNSEEN = frozenset({"Cc", "Cf", "Co", "Cs", "Cn", "Zl", "Zp"})
 _SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 """Translates a number to an exponent."""
+_QUOTED_START = re.compile(f"(?<=[“'\"]){WORD_START}(?=[^”'\"])")
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "#": "&#35;"})
 
 
@@ -54,10 +56,27 @@ def aligner(heads: Sequence[tuple[int, int]], rows: str) -> str:
     return f"mean over all heads of {layers} ({row})"
 
 
+def without_starts(text: str) -> str:
+    """A sentence whose quoted pieces stand without their `▁`, as people read them."""
+    return _QUOTED_START.sub("", text)
+
+
 def number(value: float, form: str = ".2f") -> str:
     """A number with a true minus sign, which is as wide as a plus and breaks no line; a zero has no sign."""
     text = format(value, form)
     return text.replace("-", "−") if text.strip("+-0.%") else text.lstrip("+-")
+
+
+def times(nats: float) -> str:
+    """A difference of log-probabilities as a factor: `180,000 times less probable`; empty below a tenth."""
+    factor = math.exp(min(abs(nats), 700))
+    if factor < 1.1:
+        return ""
+    digits = max(1 - math.floor(math.log10(factor)), -300)
+    written = f"{factor:.1f}" if factor < 10 else f"{round(factor, digits):,.0f}"
+    return (
+        f"{written if factor < 1e9 else scientific(factor)} times {'less' if nats < 0 else 'more'} probable"
+    )
 
 
 def signs(tokens: Iterable[str]) -> str:
@@ -108,11 +127,11 @@ def escape(text: str) -> str:
     return text.translate(_ESCAPES)
 
 
-@lru_cache(4096)
+@lru_cache(4096, typed=True)
 def display(token: str) -> str:
     """Writes a piece for people: bytes as characters, what cannot be seen as `◦`, `◌` or a code."""
     if words.is_special(token):
-        return token
+        return str(token)
     if (unknown := words.unknown_text(token)) is not None:
         return f"<unk> {unknown}"
     if words.BYTE_PIECE.search(token):
@@ -128,7 +147,7 @@ def display(token: str) -> str:
     )
 
 
-@lru_cache(4096)
+@lru_cache(4096, typed=True)
 def piece(token: str) -> str:
     """As `display`, marked if a digit, or a letter of a script with cases, begins without a space."""
     first = token[:1]

@@ -18,7 +18,9 @@ WRITTEN = 22
 def mask_map(view: HeadMap, size: int = style.SIZE) -> go.Figure:
     """The mask of a head: keys that each query (row) may attend to are coloured, all others hatched."""
     levels = np.where(view.mask, 90, 0).astype(np.uint8)
-    return _over(view, size, z=levels, showscale=False, hovertemplate="%{text}<extra></extra>")
+    figure = _over(view, size, z=levels, showscale=False, hovertemplate="%{text}<extra></extra>")
+    place = {"xref": "paper", "yref": "paper", "xanchor": "left", "yanchor": "top", "yshift": -6}
+    return figure.add_annotation(plot.note("coloured: may attend · hatched: masked", 0, 0, 10, **place))
 
 
 def score_map(view: HeadMap, size: int = style.SIZE) -> go.Figure:

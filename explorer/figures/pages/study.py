@@ -55,6 +55,11 @@ class Chart:
     log: Literal["", "x", "y", "xy"] = ""  # which axes are logarithmic
     unit: str = ""  # written after a value
 
+    def __post_init__(self) -> None:
+        lengths = {len(self.columns), *map(len, self.rows)}
+        if len(lengths) > 1 or (self.kind != "table" and len(self.columns) < 3):
+            raise ValueError("A chart has columns of series, place and value, and rows of as many cells.")
+
 
 def draw(chart: Chart, among: Sequence[str] = (), ink: str = "#1d232c") -> go.Figure:
     """The figure of a chart of any kind but a table; its series look as they do `among` those named."""

@@ -21,7 +21,7 @@ from transformer.decoding import OverflowedError
 from transformer.model import Projections
 from transformer.reader import InputError
 from transformer.run import Translation
-from transformer.text.words import EOS, is_punctuation, is_special, readable
+from transformer.text.words import is_end, is_punctuation, is_special, readable
 from transformer.view import BoolArray
 
 NAMES = tuple(each.name for each in STATISTICS)
@@ -31,7 +31,7 @@ FUNCTION_WORDS: dict[Side, frozenset[str]] = {"encoder": SOURCE_LANGUAGES, "deco
 def content_pieces(tokens: Sequence[str], function_words: frozenset[str]) -> BoolArray:
     """(tokens,) True for pieces of words that have a letter or digit and are not function words."""
     groups = reading_groups(tokens)
-    content = [sort_of(each.text, function_words) == CONTENT for each in groups]
+    content = [sort_of(each, function_words) == CONTENT for each in groups]
     return np.repeat(np.array(content, bool), [len(each.indices) for each in groups])
 
 
@@ -46,8 +46,8 @@ def _row_statistics(
     rows, keys = np.arange(mask.shape[1]), np.arange(mask.shape[2])
     best, visible = weights.argmax(-1), mask.sum(-1)
     columns = {
-        "eos_mass": [token == EOS for token in tokens],
-        "special_mass": [is_special(token) for token in tokens],
+        "eos_mass": list(map(is_end, tokens)),
+        "special_mass": list(map(is_special, tokens)),
         "punctuation_mass": [is_punctuation(readable(token)) for token in tokens],
         "content_mass": content_pieces(tokens, function_words),
     }

@@ -22,7 +22,7 @@ from explorer.lenses.words.links import GoldPair
 from transformer.config import AttentionKind
 from transformer.reader import InputError
 from transformer.text.pairs import DataError
-from transformer.text.words import EOS, Group, readable
+from transformer.text.words import Group, is_end, readable
 from transformer.translator import Translator
 from transformer.view import Array, HeadLabels
 
@@ -78,7 +78,7 @@ class Profiler:
                     often, sums = tokens.setdefault(group.text, new)
                     often[side] += sees[part].mean() if side else 1
                     sums[side] += selective[..., part].mean(-1) if side else weights[..., part].sum((2, 3))
-        ends = np.array([key == EOS for key in labels.keys])
+        ends = np.array(list(map(is_end, labels.keys)))
         if reading.lengths is not None and ends.any() and not ends.all():
             end, others = (reading.lengths[..., of].mean(-1) for of in (ends, ~ends))
             self._ends.append(end / np.maximum(others, 1e-9))

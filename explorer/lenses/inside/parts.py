@@ -78,6 +78,15 @@ def embedding_part(
     return EmbeddingPart(row, scaled, encoding, normed, received, factor, checks)
 
 
+def neighbours(model: Network, side: Side, token_id: int, count: int) -> list[tuple[int, float]]:
+    """The ids of the tokens whose embeddings point most like a token's, and their cosines, nearest first."""
+    table = F.normalize(model.table(side).weight.detach().float(), dim=-1)
+    cosines = table @ table[token_id]
+    cosines[token_id] = -torch.inf
+    best = cosines.topk(min(count, len(cosines) - 1))
+    return [*zip(best.indices.tolist(), best.values.tolist(), strict=True)]
+
+
 def norm_part(model: Network, translation: Translation, sublayer: Sublayer, position: int) -> NormPart:
     """The LayerNorm of a sub-layer at a token: before the sub-layer (pre-norm) or after it (post-norm)."""
     trace, norm = translation.stream(sublayer), model.residual(sublayer).norm

@@ -23,10 +23,10 @@ from transformer.config import AttentionKind, ModelConfig
 from transformer.hooks import At, Edit, Hooks
 from transformer.model import EncoderDecoder
 from transformer.run import Translation
-from transformer.text.words import Group
+from transformer.text.words import Group, is_special
 from transformer.trace import Kind
 from transformer.translator import Translator
-from transformer.view import Array, HeadMap, Window
+from transformer.view import Array, HeadMap, Window, sealed
 
 Way = Literal["hidden", "zeroed", "mean"]
 WAYS: tuple[Way, ...] = get_args(Way)
@@ -214,18 +214,22 @@ def effect_map(view: HeadMap, effects: Array) -> HeadMap:
     measure = ON_ALL if view.predicted_tokens is None else "effect"
     strength: Array = known / np.float32(max(float(known.max(initial=0.0)), LEAST))
     report = replace(view.audit, claim=from_runs(int(view.mask.sum())))
-    return replace(view, weights=strength, measure=measure, measured=effects, report=report)
+    return sealed(replace(view, weights=strength, measure=measure, measured=effects), report)
 
 
-def from_runs(count: int) -> str:
-    """What the badge of effects says: from how many further runs they are."""
-    return f"from {count:,} run{'s' * (count != 1)}"
+def from_runs(effects: int, series: int = 1) -> str:
+    """What the badge of effects says: how many runs were made for them.
+
+    One for each effect, and in each series (each token that is asked for) one with nothing taken away.
+    """
+    return f"from {series * (effects + 1):,} runs"
 
 
 def source_words(run: Translation) -> tuple[Group, ...]:
     """The source as words; the last is `</s>`."""
     last = len(run.source_tokens) - 1
-    return *reading_groups(run.source_tokens[:last]), Group(last, last + 1, run.source_tokens[last])
+    end = Group(last, last + 1, run.source_tokens[last], is_special(run.source_tokens[last]))
+    return *reading_groups(run.source_tokens[:last]), end
 
 
 def word_effect(

@@ -19,7 +19,7 @@ from transformer.layers import StreamNorm, shift, spread
 from transformer.model import Network
 from transformer.run import NotCapturedError, Translation
 from transformer.trace import AttentionTrace, Kind, ResidualTrace
-from transformer.view import Array, AuditReport, Check, HeadMap, read_only
+from transformer.view import Array, AuditReport, Check, HeadMap, read_only, sealed
 
 TOKEN, POSITION, BIASES = "token", "position", "biases"
 Tell = Callable[[float], object]
@@ -275,9 +275,10 @@ def shares(norms: Array) -> Array:
 def carried_map(view: HeadMap, carried: Carried) -> HeadMap:
     """A map, or a window of one, with shares of what was carried for its weights (``carried``)."""
     part = view.window.queries, view.window.keys
-    report = view.audit.joined(replace(carried.audit, claim=view.audit.claim))
-    weights, lengths = shares(carried.norms)[part], carried.norms[part]
-    return replace(view, weights=weights, measure="carried", measured=lengths, report=report)
+    weights = shares(carried.norms)[part]
+    lengths = carried.norms[part]
+    found = replace(view, weights=weights, measure="carried", measured=lengths)
+    return sealed(found, view.audit.joined(carried.audit))
 
 
 _AT_ONCE = 2**22

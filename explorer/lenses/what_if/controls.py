@@ -23,7 +23,7 @@ from transformer.reader import InputError
 from transformer.run import Translation
 from transformer.storage.directory import NETWORKS
 from transformer.text.kinds import at_least
-from transformer.text.words import Group, is_punctuation, is_special
+from transformer.text.words import Group, is_punctuation
 from transformer.trace import AttentionTrace, TokenTrace, trace_of
 from transformer.translator import Translator
 from transformer.view import Array, AuditReport
@@ -171,7 +171,7 @@ def encode_moved(translator: Translator, text: str, offset: int) -> AttentionTra
 def words_of(tokens: tuple[str, ...]) -> tuple[Group, ...]:
     """The words of a source as groups of pieces, without special tokens and punctuation."""
     groups = reading_groups(tokens)
-    return tuple(g for g in groups if not is_special(g.text) and not is_punctuation(g.text))
+    return tuple(g for g in groups if not g.special and not is_punctuation(g.text))
 
 
 def swapped_order(tokens: tuple[str, ...], one: int, other: int) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from explorer.lenses.words.links import GoldPair, Links
 from explorer.lenses.words.reading import Rows, merge_words
 from transformer.config import AttentionKind
-from transformer.text.words import Group, is_special
+from transformer.text.words import Group
 
 if TYPE_CHECKING:
     from transformer.run import Translation
@@ -93,7 +93,7 @@ def rows_of_targets(
 
 def text_words(groups: Iterable[Group]) -> list[Group]:
     """The groups that stand for text; only these can be linked."""
-    return [group for group in groups if not is_special(group.text)]
+    return [group for group in groups if not group.special]
 
 
 def link_words(

@@ -3,7 +3,6 @@
 import re
 import unicodedata
 from collections.abc import Sequence
-from functools import lru_cache
 from pathlib import Path
 
 from transformer.text.words import (
@@ -12,7 +11,6 @@ from transformer.text.words import (
     character_groups,
     groups_at,
     is_punctuation,
-    is_special,
     spelled,
     unknown_text,
     word_groups,
@@ -22,6 +20,8 @@ _UNSPACED = re.compile(
     "CJK|HIRAGANA|KATAKANA|HALFWIDTH KATAKANA|IDEOGRAPHIC|BOPOMOFO|THAI|LAO |KHMER|MYANMAR|TIBETAN"
 )
 """How names of characters begin in scripts without spaces between words."""
+FEWEST_LETTERS = 3
+"""Letters of such a script from which on a text without spaces is taken for several words."""
 _JOINER = "\u200d"
 
 
@@ -58,6 +58,13 @@ def _unspaced(character: str) -> bool:
     return _UNSPACED.match(unicodedata.name(character, "")) is not None
 
 
+def is_run_together(text: str) -> bool:
+    """True if a text in a script without spaces has none between its words, so that they count as one."""
+    letters = [sum(map(_unspaced, filter(str.isalnum, word))) for word in text.split()]
+    counts = [count for count in letters if count]
+    return len(counts) == 1 and counts[0] >= FEWEST_LETTERS
+
+
 def find_word(pieces: Sequence[str], word: str) -> tuple[int, int] | None:
     """First and last position of a whole word in a sequence of pieces; None if the word does not occur."""
     for first in range(len(pieces)):
@@ -83,11 +90,10 @@ SPECIAL, MARK, FUNCTION, CONTENT = range(4)
 """The sorts of a word: special token, punctuation or symbol, function word, content word."""
 
 
-@lru_cache(4096)
-def sort_of(word: str, function_words: frozenset[str]) -> int:
+def sort_of(word: Group, function_words: frozenset[str]) -> int:
     """The sort of a word: one of ``SPECIAL``, ``MARK``, ``FUNCTION``, ``CONTENT``."""
-    if is_special(word):
+    if word.special:
         return SPECIAL
-    if not any(map(str.isalnum, word)):
+    if not any(map(str.isalnum, word.text)):
         return MARK
-    return FUNCTION if word.replace("’", "'").lower() in function_words else CONTENT
+    return FUNCTION if word.text.replace("’", "'").lower() in function_words else CONTENT

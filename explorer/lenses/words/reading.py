@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from typing import Literal
 
 import numpy as np
 
 from explorer.lenses.words.groups import reading_groups
 from transformer.config import AttentionKind
-from transformer.text.words import SPACE, Group, is_punctuation, is_special
-from transformer.view import Array, BoolArray, HeadMap
+from transformer.text.words import SPACE, Group, in_bytes, is_punctuation, is_special, spelled
+from transformer.view import NUMBERS, Array, AuditReport, BoolArray, Check, HeadMap, difference, worst
 
 Rows = Literal["read", "predicted"]
+LIMIT = 1e-5
+"""Largest difference of a drawn number from the sum of those that it stands for."""
 
 
 @dataclass(frozen=True)
@@ -58,23 +61,86 @@ def read_view(view: HeadMap, reading: Reading) -> ReadView:
         "mask": mask,
         "weights": weights,
         "centres": None,  # of pieces, not of what is drawn
+        "report": partial(audit_read, view),
     }
     rows, columns = (
-        tuple(Group(each.start + first, each.stop + first, each.text) for each in groups)
+        tuple(replace(each, start=each.start + first, stop=each.stop + first) for each in groups)
         for groups, first in ((rows, view.window.query_start), (columns, view.window.key_start))
     )
     derived = view.measure != "weight" or reading.words or mask.shape != view.mask.shape
     return ReadView(**read, hidden=hidden, rows=rows, columns=columns, named=named, derived=derived)
 
 
+def audit_read(view: HeadMap, drawn: ReadView) -> AuditReport:
+    """The audit of a map, and whether what was read of it is its own: what a figure receives.
+
+    Every weight is the sum over the pieces of its key, the mean over those of its query; every other number
+    that of its piece; every label its piece, or spelled by its pieces. Kind, layer and head are the map's.
+    """
+    rows = _members(drawn.rows, view.window.query_start, view.weights.shape[0])
+    columns = _members(drawn.columns, view.window.key_start, view.weights.shape[1])
+    means = rows / np.maximum(1, rows.sum(1, keepdims=True))
+    aside = ~columns.any(0)
+    expected = {
+        "weights": means @ view.weights @ columns.T,
+        "mask": rows @ view.mask @ columns.T > 0,
+        "hidden": means @ view.weights @ aside,
+    }
+    differences = [difference(getattr(drawn, name), array, 1.0) for name, array in expected.items()]
+    for name in set(NUMBERS) - expected.keys():
+        numbers, whole = getattr(drawn, name), getattr(view, name)
+        if numbers is not None:  # words have no score
+            cells = whole[np.ix_(rows.argmax(1), columns.argmax(1))]
+            differences.append(0.0 if np.array_equal(numbers, cells, equal_nan=True) else np.inf)
+    labels = (
+        _named(drawn.query_tokens, view.query_tokens, rows),
+        _named(drawn.key_tokens, view.key_tokens, columns),
+        drawn.predicted_tokens == view.predicted_tokens
+        or _named(drawn.predicted_tokens or (), view.predicted_tokens or (), rows),
+        (drawn.kind, drawn.layer, drawn.head, drawn.measure)
+        == (view.kind, view.layer, view.head, view.measure),
+    )
+    arrays = Check("arrays drawn", worst(*differences), LIMIT)
+    return view.audit.joined(AuditReport((arrays, Check("labels", float(not all(labels)), 0.0))))
+
+
+def _members(groups: Sequence[Group], first: int, length: int) -> Array:
+    """(groups, pieces) 1 where a piece belongs to a group; positions of groups count from ``first``."""
+    places = np.arange(first, first + length)
+    bounds = np.array([(group.start, group.stop) for group in groups]).reshape(-1, 2)
+    inside = (places >= bounds[:, :1]) & (places < bounds[:, 1:])
+    return inside.astype(np.float32)
+
+
+def _named(names: Sequence[str], pieces: Sequence[str], members: Array) -> bool:
+    """Whether each name is its one piece, or has the letters of its pieces."""
+    if len(names) != len(members):
+        return False
+    for name, places in zip(names, members.astype(bool), strict=True):
+        own = [pieces[place] for place in np.flatnonzero(places).tolist()]
+        if len(own) == 1:
+            right = name == own[0]
+        elif any(map(in_bytes, own)):  # parts of characters have a name only together
+            right = (name,) == read_tokens(own, [Group(0, len(own), "")])
+        else:
+            right = _letters(name) == _letters(spelled(own))
+        if not right:
+            return False
+    return True
+
+
+def _letters(text: str) -> str:
+    return "".join(filter(str.isalnum, text))
+
+
 def drawn_groups(tokens: Sequence[str], reading: Reading) -> tuple[Group, ...]:
     """The rows or columns of tokens that are drawn; if the settings would hide all of them, all."""
-    pieces = (Group(i, i + 1, token.removeprefix(SPACE)) for i, token in enumerate(tokens))
+    pieces = (Group(i, i + 1, token.removeprefix(SPACE), is_special(token)) for i, token in enumerate(tokens))
     groups = reading_groups(tokens) if reading.words else tuple(pieces)
     drawn = tuple(
         group
         for group in groups
-        if not (reading.hide_special and is_special(tokens[group.start]))
+        if not (reading.hide_special and group.special)
         and not (reading.hide_punctuation and is_punctuation(group.text))
     )
     return drawn or groups
@@ -104,8 +170,7 @@ def read_map(
 
 
 def read_tokens(pieces: Sequence[str], groups: Sequence[Group]) -> tuple[str, ...]:
-    """Names of the rows or columns that are drawn; of several pieces, a `▁` keeps a typed `</s>` from
-    looking special."""
+    """Names of the rows or columns that are drawn; of several pieces, a word with its `▁`."""
     return tuple(
         parts[0] if len(parts) == 1 else SPACE + " ".join(word.text for word in reading_groups(parts))
         for parts in (pieces[group.start : group.stop] for group in groups)

@@ -1,6 +1,7 @@
 """What a head tells of a sentence: links of words, the most telling step, glosses, claims of examples."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -46,11 +47,11 @@ def links(
     if not targets or not sources:
         return {}
     merged, found = merge_words(weights, targets, sources), {}
-    content = np.array([sort_of(each.text, TARGET_LANGUAGES) == CONTENT for each in targets])
+    content = np.array([sort_of(each, TARGET_LANGUAGES) == CONTENT for each in targets])
     for row, target in enumerate(targets):
         best = int(merged[row].argmax())
         source, rivals = sources[best], merged[content if content[row] else slice(None), best]
-        if sort_of(source.text, SOURCE_LANGUAGES) >= FUNCTION and merged[row, best] >= rivals.max():
+        if sort_of(source, SOURCE_LANGUAGES) >= FUNCTION and merged[row, best] >= rivals.max():
             distance = abs(source.start / len(source_tokens) - target.start / len(weights))
             found[target.start] = WordLink(target, source, float(merged[row, best]), distance)
     return found
@@ -58,7 +59,7 @@ def links(
 
 def text_words(tokens: Sequence[str]) -> list[Group]:
     """The words of a target, without marks and special tokens."""
-    return [each for each in reading_groups(tokens) if sort_of(each.text, TARGET_LANGUAGES) >= FUNCTION]
+    return [each for each in reading_groups(tokens) if sort_of(each, TARGET_LANGUAGES) >= FUNCTION]
 
 
 def telling_step(
@@ -68,7 +69,7 @@ def telling_step(
     aligned: NDArray[np.float32] | None = None,
 ) -> int:
     """The step (from 0) with the most telling link: of content words, away from the diagonal, if any."""
-    words = [Group(each.start, each.start + 1, each.text) for each in text_words(target_tokens)]
+    words = [replace(each, stop=each.start + 1) for each in text_words(target_tokens)]
     linked, known = (
         links(each, source_tokens, words) for each in (weights, weights if aligned is None else aligned)
     )
@@ -76,12 +77,12 @@ def telling_step(
     def merit(word: Group) -> tuple[int, float]:
         """First the sort of a word and that of its partner, then its link."""
         sort, link, other = (
-            sort_of(word.text, TARGET_LANGUAGES),
+            sort_of(word, TARGET_LANGUAGES),
             *(x.get(word.start) for x in (linked, known)),
         )
         if link is None or other is None or link.source != other.source:
             return sort, 0.0
-        if sort < CONTENT or sort_of(link.source.text, SOURCE_LANGUAGES) < CONTENT:
+        if sort < CONTENT or sort_of(link.source, SOURCE_LANGUAGES) < CONTENT:
             return sort, link.weight * _NEAR
         return sort + 1 + (link.weight >= CLEAR), link.weight * (_NEAR + link.distance)
 

@@ -32,6 +32,7 @@ MOST = 128
 REFERENCES = 8
 """Runs of the Python package that the page repeats."""
 ENTRY, ENGINE = "live-1/live.js", "engine-1/engine.js"
+_CARD = '<details class="live-card"><summary>The card of the model</summary><pre>{}</pre></details>'
 _OFF = ", {name} is off: its output is 0, so these weights reach nothing."
 _USUAL = (
     "He lives in a big white house.",
@@ -71,11 +72,12 @@ def live(directory: str | Path, texts: Sequence[str] = (), *, folder: bool = Fal
     shown = {
         "config": json.loads((path / "config.json").read_text("utf-8")),
         "forbidden": [token for (token,) in model.rules.forbidden],
-        "tables": typing_tables(),
+        "tables": typing_tables(tuple(filter(words.is_special, model.tokenizer.target.pieces))),
         "kernel": base64.b64encode((scripts.static() / "engine-1/kernel.wasm").read_bytes()).decode(),
         "examples": [{"label": examples[text], "text": text} for text in runs],
         "references": [_reference(model, run) for run in references],
         "off": _OFF,
+        "usual": (model.heads or {}).get("unsure_below"),
     }
     files = []  # parts of the page that no browser shows
     for name in () if folder else (WEIGHTS, PIECES):
@@ -89,6 +91,7 @@ def live(directory: str | Path, texts: Sequence[str] = (), *, folder: bool = Fal
         style="\n".join((scripts.style(), (scripts.static() / "live-1/live.css").read_text("utf-8"))),
         about=safe(_about(model, known, path)),
         texts="\n".join(f'<p dir="auto">{safe(text)}</p>' for text in (first.source_text, first.text)),
+        card=_CARD.format(safe(card)) if (card := read_card(path)) else "",
         proof=safe(f"{model.name} · weights SHA-256 {known.sha256} · {version()}"),
         data=data,
         page=json.dumps(shown, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c"),
@@ -193,10 +196,12 @@ _FRAME = """<!doctype html>
 </div>
 <div id="changes" class="living-changes"></div>
 <div id="view"></div>
+<div id="doubt" role="status"></div>
 <section id="heads" class="living-heads" aria-label="All heads"></section>
 <footer class="living-proof">
 <div id="proof"><p>{proof}</p></div>
 <p id="digest" role="status">Not yet compared with the Python package.</p>
+{card}
 </footer>
 </div></div></main>
 <script type="text/plain" id="run" data-place="">{data}</script>
@@ -215,15 +220,18 @@ _SURROGATES = range(0xD800, 0xE000)
 
 
 @cache
-def typing_tables() -> dict[str, Any]:
-    """Tables of `static/engine-1`, for JSON; a set of characters is lengths left out, and in it, in turns."""
+def typing_tables(special: tuple[str, ...] = (words.PAD, words.BOS, words.EOS, words.UNK)) -> dict[str, Any]:
+    """Tables of `static/engine-1`, for JSON; a set of characters is lengths left out, and in it, in turns.
+
+    `special`: the vocabulary's special pieces, whose names no other piece of it has.
+    """
     return {
         "spaces": _lengths(str.isspace),
         "blank": _lengths(typed.is_blank),
         "hidden": _lengths(typed.draws_nothing),
         "shaping": _lengths(typed.shapes),
         "digits": _lengths(str.isdigit),
-        "special": "|".join([*map(re.escape, sorted(words.SPECIAL_PIECES)), words.LANGUAGE.pattern]),
+        "special": "|".join(map(re.escape, (*special, words.NO_PIECE))),
         "joiners": typed.JOINERS,
         "plain": typed.PLAIN,
     }

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from explorer.figures.base import labels
 from transformer.interventions import Choose, DropSource, EditSource, Forbid, Hide, Intervention, Prefix
 from transformer.run import Translation
+from transformer.text.words import is_end
 
 if TYPE_CHECKING:
     from transformer.translator import Translator
@@ -23,6 +24,8 @@ _WAY = re.compile(r"(beam|sample)-(\d+)")
 def in_words(change: Intervention, run: Translation | None = None) -> str:
     """A change as people read it."""
     told = str(change)
+    for nested in getattr(change, "interventions", ()):  # of the run that a patch comes from
+        told = told.replace(str(nested), in_words(nested))
     if isinstance(change, OF_TOKENS):
         told = _QUOTED.sub(lambda token: f"“{labels.piece(token[1])}”", told)
     if isinstance(change, Hide) and run is not None and change.source_token < len(run.source_tokens):
@@ -67,7 +70,7 @@ def _decoded(
     options: dict[str, Any] = {"beam_size": 1, "interventions": changes, "capture": capture}
     if way := _WAY.fullmatch(run.method):
         options |= {"beam_size": int(way[2])} if way[1] == "beam" else {"sample": Sampling(seed=int(way[2]))}
-    if run.target_tokens[-1] != "</s>":
+    if not is_end(run.target_tokens[-1]):
         options["max_length"] = len(run.target_tokens)
     if run.source_tokens:
         return model.translate(run.source_text, **options)

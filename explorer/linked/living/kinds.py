@@ -48,16 +48,19 @@ class AttentionMaps:
         self.whole = sorted({*chosen} or {first}) if longest > WHOLE else every
         self.opens = first if first in self.whole else chosen[0]
         views = {at: read_view(run.map(kind, *at), Reading()) for at in self.whole}
+        self.audit = run.audit(*((AttentionKind(kind), layer) for layer in range(layers)))
         weights = np.array([each.weights for each in views.values()])
         scored = None
         if max(lengths) <= SCORED and all(each.scores is not None for each in views.values()):
             scored = packed.scores(np.array([each.scores for each in views.values()]))
+        if scored is None:
+            views = {at: replace(each, scores=None) for at, each in views.items()}
         levels, beside = packed.cells(weights, np.array([each.mask for each in views.values()]))
         self.arrays = [levels, *([beside] if longest <= FINE else ()), *(scored or ())]
         roles = known.roles.get(kind, ())
 
         def map_of(view: ReadView) -> Mapping[str, Any]:
-            view = view if scored else replace(view, scores=None)
+            view = view if scored or view.scores is None else replace(view, scores=None)
             largest = LARGEST * max(1, math.ceil(max(lengths) / WINDOW))
             return head_map(run.model, run, view, lengths, first, roles, largest=largest, most=MOST)
 
@@ -78,6 +81,8 @@ class AttentionMaps:
         own = {
             at: {name: each for name, each in feed(at).items() if each != shared[name]} for at in self.whole
         }
+        for view in views.values():  # every head that is drawn, with its labels
+            self.audit = self.audit.joined(view.audit)
         self.values: dict[str, Any] = {
             "size": (layers, heads),
             "shape": lengths,
@@ -115,7 +120,6 @@ class AttentionMaps:
         }
         figure = overview_spec(tiles, kind, self.opens, notes)
         figure["data"][0]["z"] = None
-        self.audit = run.audit(*((AttentionKind(kind), layer) for layer in range(len(tiles))))
         first, badge = tiles[0][0], captions.badge(self.audit, derived=True)
         pooled = f"each cell is the maximum over {first.rows}×{first.columns} cells · "
         pooled *= first.rows * first.columns > 1

@@ -127,7 +127,9 @@ class Measuring:
         columns = {"part read there": by_source(model, again, step, *pair)}
         if rival is not None:
             columns["difference without it"] = on_difference(self.model, again, step, rival.token_id)
-        columns["share (ALTI+)"] = alti(model, again).source[step]
+        shares = alti(model, again)
+        columns["share (ALTI+)"] = shares.source[step]
+        report = again.audit().joined(found.audit).joined(shares.audit)
         sources = labels.names(run.source_tokens)
         most = sources[int(np.argmax(np.abs(columns["part read there"])))]
         logit = f"“{quote(written.token)}”" + ("" if rival is None else f" over “{quote(rival.token)}”")
@@ -138,15 +140,14 @@ class Measuring:
             f"{labels.count(step)}?</summary>\n<p>{html.escape(says)} {_SAYS}</p>\n"
             f"{_table(('source token', *columns), by_token)}\n"
             f"{_table(('what wrote the last stream', 'nats'), found.largest(WRITERS))}\n"
-            f"<p>{html.escape(str(badge(again.audit(), derived=True)['text']))}</p></details>"
+            f"<p>{html.escape(str(badge(report, derived=True)['text']))}</p></details>"
         )
 
 
 def _table(names: Iterable[str], rows: Iterable[tuple[str, *tuple[float, ...]]]) -> str:
     head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
     body = "".join(
-        f"<tr><td>{html.escape(name)}</td>{''.join(f'<td>{value:+.3f}</td>' for value in values)}</tr>"
-        for name, *values in rows
+        f"<tr><td>{html.escape(name)}</td>{''.join(map(_cell, values))}</tr>" for name, *values in rows
     )
     return f"<table><tr>{head}</tr>{body}</table>"
 
@@ -189,3 +190,7 @@ def why_not(run: Translation, measures: Sequence[str], able: bool) -> str | None
     if max(len(run.source_tokens), len(run.target_tokens)) > MOST:
         return f"Measures are in pages of runs of at most {MOST} tokens a side."
     return None
+
+
+def _cell(value: float) -> str:
+    return f"<td>{labels.number(value, '+.3f')}</td>"

@@ -8,6 +8,8 @@ from explorer.figures import to_json
 from explorer.figures.base.plot import quiet
 
 LATER = "What the numbers here say is shown after your answer."
+"""Stands once on a page, at the question."""
+BLANK = "…"
 """Stands where a sentence will stand, so that nothing moves when it comes."""
 UNNAMED = "?"
 
@@ -26,14 +28,13 @@ def silenced(feed: Mapping[str, Any], choices: Sequence[str]) -> dict[str, Any]:
     elif draw == "race":  # candidates among which the question asks have no name
         names = [[UNNAMED if f"“{name}”" in choices else name for name in row] for row in feed["names"]]
         shares = [[""] * len(row) for row in feed["shares"]]
-        caption = "the rest is shown after your answer"
-        said |= {"names": names, "shares": shares, "ids": (), "caption": caption}
+        said |= {"names": names, "shares": shares, "ids": (), "caption": BLANK}
     elif draw == "strongest":
         said["listed"] = 0
     elif "figure" in feed:
         said["figure"] = to_json(quiet(json.loads(feed["figure"])))
     if "sentences" in feed:
-        said |= {"sentences": [[LATER]] * len(feed["sentences"]), "notes": {}}
+        said |= {"sentences": [[BLANK]] * len(feed["sentences"]), "notes": {}}
     if "alt" in feed:
         said |= {"alt": f"{feed['title']}: the numbers are shown after your answer", "alts": ()}
     return said

@@ -17,12 +17,13 @@ from explorer.lenses.words.telling import glosses, telling_step, text_words
 from transformer.config import AttentionKind, Head
 from transformer.run import Translation
 from transformer.storage.files import CheckpointError, read_json
+from transformer.storage.typed import typed
 from transformer.text import words
 
 
 def direction(tokens: Sequence[str]) -> str:
     """`rtl` if most letters run from right to left, otherwise `ltr`."""
-    texts = (token for token in tokens if not words.is_language(token))
+    texts = (token for token in tokens if not words.is_special(token))
     classes = [unicodedata.bidirectional(character) for token in texts for character in token]
     right = sum(each in {"R", "AL"} for each in classes)
     return "rtl" if right > sum(each == "L" for each in classes) else "ltr"
@@ -38,9 +39,8 @@ def chips(tokens: Sequence[str], glosses: Mapping[int, Gloss] | None = None) -> 
             "text": labels.shorten(name, 24),
             "first": group.start,
             "last": group.stop - 1,
-            "gap": tokens[group.start].startswith(words.SPACE) or words.is_special(tokens[group.start]),
-            "special": words.is_special(tokens[group.start])
-            or words.unknown_text(tokens[group.start]) is not None,
+            "gap": tokens[group.start].startswith(words.SPACE) or group.special,
+            "special": group.special or words.unknown_text(tokens[group.start]) is not None,
             "index": number,
             "gloss": (glosses or {}).get(group.start),
         }
@@ -172,6 +172,10 @@ class Claim:
     least: float  # the smallest weight on the source word that satisfies the claim
     weight: float  # that the model puts there; `python -m explorer survey` checks the claim with it
 
+    def __post_init__(self) -> None:
+        if self.layer < 0 or self.head < 0:
+            raise ValueError("A layer and a head count from 0.")
+
 
 @dataclass(frozen=True)
 class Example:
@@ -185,27 +189,24 @@ class Example:
     reference: str | None = None  # a translation by people, other than the model's
 
 
+@dataclass(frozen=True)
+class _Examples:
+    """What a file of examples holds."""
+
+    examples: tuple[Example, ...]
+
+
 def read_examples(path: Path) -> tuple[Example, ...]:
     """The examples of a file; CheckpointError if it holds none."""
     try:
-        found = []
-        for values in read_json(path)["examples"]:
-            claim, gloss = Claim(**values["claim"]), dict(values["gloss"])
-            label, text, other = (values[name] for name in ("label", "text", "other"))
-            texts = [label, text, other, claim.text, claim.target, claim.source, *gloss, *gloss.values()]
-            numbers = [claim.layer, claim.head, claim.least, claim.weight]
-            if not all(isinstance(each, str) for each in texts):
-                raise TypeError
-            if not all(isinstance(each, int | float) for each in numbers):
-                raise TypeError
-            found.append(Example(label, text, other, claim, gloss, values.get("reference")))
-        if not found:
-            raise ValueError
-    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        examples = typed(_Examples, read_json(path)).examples
+        if not examples:
+            raise ValueError("The list is empty.")
+    except (OSError, ValueError) as error:
         raise CheckpointError(
             f"{path.name} beside the model is damaged; remove it, or write it again."
         ) from error
-    return tuple(found)
+    return examples
 
 
 def claim_step(example: Example, target_tokens: Sequence[str]) -> int | None:

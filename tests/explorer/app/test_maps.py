@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from forged import forged
+from random_models import random_model
 from sources import named
 
 from explorer.app.address import session
@@ -14,6 +15,7 @@ from explorer.app.address.state import State
 from explorer.app.maps import explorer
 from explorer.app.maps.explorer import changes
 from explorer.app.maps.looking import audited, cells_of, looks_of
+from explorer.app.maps.measures import score_rule
 from explorer.app.maps.run_export import calls
 from explorer.app.sections.cross_attention.links import LinkRules
 from explorer.app.server import models, runs
@@ -64,6 +66,37 @@ def test_the_badges_of_tiles_and_of_a_mean_cover_every_layer_that_is_drawn(trans
     for layers, passes in ((range(3), False), (range(2), True)):
         mean = Aligner(tuple((layer, head) for layer in layers for head in range(4)), "predicted")
         assert LinkRules(mean, "strongest", None).audit(view_of(run)).passed == passes
+
+
+RULES = {
+    "scaled": ({}, "q·k ÷ √d_k"),
+    "relative": ({"positions": "shaw"}, "(q·k + bias of positions) ÷ √d_k"),
+    "linear": ({"positions": "alibi"}, "q·k ÷ √d_k + bias of positions"),
+    "undivided": (
+        {"positions": "t5", "scaled_scores": False},
+        "q·k + bias of positions, which this model does not divide",
+    ),
+    "plain": ({"scaled_scores": False}, "q·k, which this model does not divide"),
+}
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_the_table_of_a_cell_says_how_its_score_comes_from_query_and_key(name: str, tokenizer) -> None:
+    config, told = RULES[name]
+    model = random_model(vocab_size=tokenizer.vocab_size, **config)
+    record = Translator(model, tokenizer, name=name).translate("one two three").trace.layer("encoder", 1)
+    assert score_rule(record) == told
+    query, key = (array[0].double() for array in (record.query, record.key))
+    product = float(query[1] @ key[2])
+    bias = record.map(slice(0, 1)).bias
+    added = 0.0 if bias is None else float(bias[0, 1, 2])
+    root = np.sqrt(query.shape[-1])
+    score = {
+        "(q·k + bias of positions) ÷ √d_k": product / root + added,  # a bias as it stands in the score
+        "q·k ÷ √d_k": product / root,
+        "q·k ÷ √d_k + bias of positions": product / root + added,
+    }.get(told, product + added)
+    assert float(record.map(slice(0, 1)).scores[0, 1, 2]) == pytest.approx(score, abs=1e-4)
 
 
 # --- moves that come with the choice of another model -------------------------------------------------------

@@ -11,6 +11,7 @@ from closed_form import CASES
 from corpus import write_pairs
 from programs import main
 
+from explorer.commands.align import RUN_TOGETHER
 from explorer.lenses.heads.survey import Line, survey_of
 from explorer.lenses.words import languages
 from explorer.lenses.words.alignment import score
@@ -95,6 +96,23 @@ def test_lines_keep_their_places_and_the_bad_ones_are_named(tmp_path, capsys):
         assert line.startswith(f"{path}:{number}: ")
         assert line.endswith(".")
         assert reason in line
+
+
+UNSPACED = [
+    "The cat sleeps.\t猫が寝ている。",
+    "The old house is small.\t老房子很小。",
+    "A cat.\t猫 が 寝て いる 。",
+]
+
+
+@pytest.mark.parametrize("more", [["--links"], []])
+def test_words_that_no_space_parts_are_said_to_count_as_one(tmp_path, capsys, more):
+    path = tmp_path / "pairs.tsv"
+    path.write_text("".join(f"{line}\t0-0\n" for line in UNSPACED), encoding="utf-8")
+    words = [each for each in aligned(path) if each != "--links"]
+    assert main(words + more) == 0
+    said = [line for line in capsys.readouterr().err.splitlines() if "count as one word" in line]
+    assert said == [f"2 lines: {RUN_TOGETHER.format('target')}"]
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,8 @@ from explorer.figures.pages.study import number
 from explorer.figures.pages.what_if import merged_names, scale_end
 from transformer import Window
 from transformer.run import Alternative, DecodeStep
+from transformer.text.words import Special
+from transformer.view import Check
 
 WRITTEN: list[tuple[Callable[..., Any], dict[Any, Any]]] = [
     (
@@ -30,7 +32,8 @@ WRITTEN: list[tuple[Callable[..., Any], dict[Any, Any]]] = [
         },
     ),
     (labels.piece, {"geschrieben": "‿geschrieben", "▁ge": "ge", "5": "‿5", "я": "‿я", ",": ",", "猫": "猫"}),
-    (labels.piece, {each: each for each in (">>fra<<", "__fr__", "fra_Latn", "</s>")}),
+    (labels.piece, {Special(each): each for each in (">>fra<<", "__fr__", "fra_Latn", "</s>")}),
+    (labels.piece, {"fra_Latn": "‿fra_Latn", "</s>": "</s>", "pt_BR": "‿pt_BR"}),  # as somebody typed them
     (labels.pieces, {("ge", "schrieben", "▁ge", "ge"): ["ge", "‿schrieben", "ge", "‿ge"]}),
     (labels.pieces, {("geschrieben", "hat"): ["geschrieben", "hat"]}),  # whole words are never marked
     (labels.names, {("▁die", "▁Katze", "▁die"): ["die₁", "Katze", "die₂"], ("▁ge", "ge"): ["ge", "‿ge"]}),
@@ -38,6 +41,8 @@ WRITTEN: list[tuple[Callable[..., Any], dict[Any, Any]]] = [
     (labels.shorten, {"Donaudampfschiff": "Donaudampfsc…", "Donaudampfsc": "Donaudampfsc"}),
     (labels.number, {-1.234: "−1.23", -0.001: "0.00", 2.0: "2.00"}),
     (labels.telling, {0.0: "0", 3e-8: "0", 0.00004: "0.00004", 0.0031: "0.003", 0.005: "0.01"}),
+    (labels.times, {-12.1: "180,000 times less probable", 1.0: "2.7 times more probable", -0.05: ""}),
+    (labels.times, {-40.0: "2.4 × 10¹⁷ times less probable", -2.31: "10 times less probable"}),
     (labels.moved, {0.0: "0", -3e-8: "0", 0.00004: "+0.00004", -0.0031: "−0.003", math.nan: "not known"}),
     (labels.scientific, {1.54e-7: "1.5 × 10⁻⁷", -2.0: "−2.0 × 10⁰", 0.0: "0", 3e12: "3.0 × 10¹²"}),
     (
@@ -196,6 +201,9 @@ CLAIM = "from a {} trace, 4 of 9 numbers computed again"
 
 
 FROM_FILE = {"imported": True}
+MISSED = Check("parts sum to the score", 2.0, 1e-4)
+FORGED_SUM = {"passed": False, "checks": (MISSED,), "claim": "sums up"}
+FORGED_BOTH = {"passed": False, "checks": (MISSED, Check("outputs", 1.0, 1e-4))}
 CHANGED = {"changes": ("a", "b"), "unmade": ("c", "d")}
 UNMADE = "Not checked, as the model is not here: c; d. Changed in this run: a; b."
 
@@ -208,6 +216,14 @@ UNMADE = "Not checked, as the model is not here: c; d. Changed in this run: a; b
         ({"checks": (), "proofs": ("Told.",)}, False, "✓ verified", "Told."),
         (CHANGED, False, "✓ verified, with 2 changes", f"{PLACED} {ERRORS} {UNMADE}"),
         ({"passed": False, "changes": ("a",)}, False, "✗ not verified, with 1 change", None),
+        (FORGED_SUM, True, "✗ does not sum up", "These checks fail: parts sum to the score."),
+        (FORGED_BOTH, True, "✗ not verified", "These checks fail: parts sum to the score, outputs."),
+        (
+            {"changes": ("step 3 writes “▁seinen”",)},
+            False,
+            "✓ verified, with 1 change",
+            f"{PLACED} {ERRORS} Changed in this run: step 3 writes “seinen”.",
+        ),
         ({"claim": CLAIM}, False, "✓ from a verified trace, 4 of 9 numbers computed again", None),
         (FROM_FILE, False, "✓ imported file, consistent", f"{AGREE} {ERRORS}"),
         (FROM_FILE, True, "✓ imported file, from a consistent trace", f"{AGREE} {ERRORS}"),

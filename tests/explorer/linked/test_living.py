@@ -19,6 +19,7 @@ from random_models import random_language_model
 from explorer import PageError, page, show
 from explorer.figures.maps.heatmap import levels, pool
 from explorer.lenses.words.reading import Reading, read_view
+from explorer.linked.living import kinds
 from explorer.linked.living.beside import in_words, told_apart, unchanged
 from explorer.linked.living.kinds import FINE, SCORED, WHOLE
 from explorer.linked.living.packed import CellError, cells, scores
@@ -51,6 +52,18 @@ def test_a_page_holds_every_head_of_a_run(translator: Translator, tmp_path: Path
         save_trace(run, tmp_path / "run.npz")
         run = load_trace(tmp_path / "run.npz")
     holds(run)
+
+
+def test_a_page_whose_labels_are_reversed_is_not_verified(translator: Translator, monkeypatch):
+    run = translator.translate(TEXT, max_length=5)
+    assert "✓ verified: every head of every layer" in page(run)
+
+    def reversed_labels(*given: Any) -> Any:
+        read = read_view(*given)
+        return replace(read, key_tokens=read.key_tokens[::-1])
+
+    monkeypatch.setattr(kinds, "read_view", reversed_labels)
+    assert "✗ not verified: every head of every layer" in page(run)
 
 
 def writer(translator: Translator) -> Translator:
@@ -325,6 +338,10 @@ def test_runs_are_told_apart_by_what_differs_and_a_change_names_the_word_behind_
     token = run.source_tokens[1].removeprefix("▁")
     assert f"source token 2, “{token}”, is hidden" in in_words(do.hide(1), run)
     assert in_words(do.hide(1)) == str(do.hide(1))
+    chosen = do.run("a text", None, [do.choose(2, "▁seinen")])
+    assert "step 3 writes “seinen”" in in_words(
+        do.patch(do.stream("decoder", 0, "feed_forward"), chosen, [1])
+    )
 
 
 # --- why ----------------------------------------------------------------------------------------------------
@@ -341,7 +358,8 @@ def test_a_step_is_explained_by_tables_whose_numbers_add_up(en_pt: Translator):
         apart = step.log_prob - rival.log_prob
         assert f"over “{rival.token.lstrip('▁')}” by {apart:.2f};" in html.unescape(text)
         by_token, written = re.findall("<table>(.*?)</table>", text)
-        rows = [re.findall("<td>(.*?)</td>", html.unescape(row)) for row in by_token.split("</tr>")[1:-1]]
+        lines = html.unescape(by_token.replace("−", "-")).split("</tr>")[1:-1]
+        rows = [re.findall("<td>(.*?)</td>", row) for row in lines]
         assert [row[0] for row in rows] == [each.lstrip("▁") for each in run.source_tokens]
         assert sum(abs(float(row[2])) for row in rows) > 0
         assert 0 < sum(float(row[3]) for row in rows) < 1

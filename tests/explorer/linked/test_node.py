@@ -5,7 +5,9 @@ import gzip
 import hashlib
 import io
 import json
+import math
 import random
+import re
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -20,7 +22,7 @@ import torch
 from playwright._impl._driver import compute_driver_executable
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
-from explorer.figures.base import captions
+from explorer.figures.base import captions, labels
 from explorer.linked.live.page import LiveError, live, typing_tables
 from explorer.linked.living.scripts import static
 from explorer.linked.view.strips import chips
@@ -32,6 +34,7 @@ from transformer.requests import Request
 from transformer.storage import eight_bits
 from transformer.storage.directory import half_precision, save_checkpoint
 from transformer.text.tokenizer import Tokenizer
+from transformer.text.words import EOS
 
 ASSETS, ENGINE = static().parent / "assets", static() / "engine-1"
 MODELS = ASSETS / "models"
@@ -272,7 +275,7 @@ def read(tokenizer: Tokenizer, text: str) -> dict[str, Any]:
     pieced = tokenizer.cut(text)
     lists = {name: list(getattr(pieced, name)) for name in ("ids", "pieces", "words", "unknown", "spelled")}
     groups = [{"start": group.start, "stop": group.stop, "text": group.text} for group in pieced.groups()]
-    tokens = [*pieced.pieces, "</s>"]
+    tokens = [*pieced.pieces, EOS]
     view = {"chips": chips(tokens), "names": [captions.quote(piece) for piece in tokens]}
     return {"text": pieced.clean.text, "plain": list(pieced.clean.plain), "groups": groups, **lists, **view}
 
@@ -310,3 +313,72 @@ def test_a_tokenizer_that_cannot_be_read_is_refused_in_a_sentence() -> None:
     refused |= {trained({"model_type": "char"}): words, trained({"eos_id": -1}): lacks}
     assert answers([(model, [], []) for model in refused]) == list(refused.values())
     assert len(json.dumps(typing_tables())) < 12_000
+
+
+# --- what the page says and draws ---------------------------------------------------------------------------
+
+SAYS = """
+import { readFileSync } from "node:fs";
+const { folder, doubts, effects, texts } = JSON.parse(readFileSync(0, "utf-8"));
+const { doubt, effect, together } = await import(`${folder}/says.js`);
+const said = [doubts.map((each) => doubt(...each)), effects.map((each) => effect(...each))];
+process.stdout.write(JSON.stringify([...said, texts.map(together)]));
+"""
+
+
+def test_a_doubt_an_effect_and_joined_sentences_are_said() -> None:
+    doubts = [([-2.0, 0.0], -0.5), ([-0.4, -0.4], -0.5), ([-9.0], None), ([-0.5], -0.5)]
+    effects = [("Ja.", "Ja."), ("Ja.", "Nein.")]
+    texts = ["He came.", "He came. She left.", "Is it so? Yes! No.", "At 3.5 km it ends.", "Mr. J. Tom"]
+    given = {"doubts": doubts, "effects": effects, "texts": texts, "folder": (static() / "live-1").as_uri()}
+    doubted, effected, joined = json.loads(in_node(SAYS, given))
+    usual = labels.percent(math.exp(-0.5)).replace("\xa0", " ")
+    first = f"This translation may be wrong: 37 % for a token, where over {usual} is usual."
+    assert doubted == [first, "", "", ""]
+    stays, changes = (
+        "The translation stays the same.",
+        "The translation changes; with every head it is “Ja.”.",
+    )
+    assert effected == [stays, changes]
+    runs = [f"These {count} sentences are one run here; the app makes a run of each." for count in (2, 3)]
+    assert joined == ["", *runs, "", ""]
+
+
+DRAWS = """
+import { readFileSync } from "node:fs";
+const { folder, tables, pieces } = JSON.parse(readFileSync(0, "utf-8"));
+const { BrowserRun } = await import(`${folder}/live-1/run.js`);
+const { Writing } = await import(`${folder}/engine-1/chips.js`);
+const shape = [pieces.length, pieces.length];
+const numbers = () => Float32Array.from({ length: shape[0] ** 2 }, () => 1 / shape[0]);
+const size = [1, 1];
+const layers = [{ weights: numbers(), scores: numbers() }];
+const figure = JSON.stringify({ data: [{}, {}], layout: { xaxis: {}, yaxis: {}, annotations: [] } });
+const choice = { roles: [] };
+const words = { title: "L1 H1", caption: "layer 1 · head 1", alt: "A map", sentences: [["Predicting "]] };
+const shared = { ...words, choice, hover: {}, figure };
+const kinds = ["encoder", "decoder", "cross"];
+const all = (value) => Object.fromEntries(kinds.map((kind) => [kind, value]));
+const run = Object.assign(Object.create(BrowserRun.prototype), {
+  spec: { view: "v", trace: "t" }, badge: { text: "" }, offText: "", writing: new Writing(tables),
+  tokens: { source: pieces, reads: pieces, predicts: pieces }, kinds: all({ shape, size }),
+  found: { off: [], kinds: all({ shape, layers }) },
+  stored: { place: { heads: all([0, 0]) }, kinds: all({ shared }) },
+});
+const drawn = kinds.map((kind) => {
+  const { hover, figure: written } = run.map(kind, [0, 0]);
+  const { xaxis, yaxis } = JSON.parse(written).layout;
+  return [...hover.rows, ...hover.columns, ...xaxis.ticktext, ...yaxis.ticktext];
+});
+process.stdout.write(JSON.stringify(drawn));
+"""
+
+
+def test_no_token_is_markup_under_the_pointer_or_beside_an_axis() -> None:
+    pieces = ["▁<b>x", "▁&amp;", "▁#000001", "</s>"]
+    given = {"folder": static().as_uri(), "tables": typing_tables(), "pieces": pieces}
+    for drawn in json.loads(in_node(DRAWS, given)):
+        assert len(drawn) == 4 * len(pieces)
+        assert [text for text in drawn if re.search(r"[<>]|&(?!amp;|lt;|gt;|#35;)|(?<!&)#", text)] == []
+        for name in ("&lt;b&gt;x", "&amp;amp;", "&#35;000001", "&lt;/s&gt;"):
+            assert sum(name in text for text in drawn) == 4

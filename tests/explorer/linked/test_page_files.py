@@ -1,9 +1,13 @@
 """The script of a page, joined from modules; and `page`, the command that writes pages."""
 
+import errno
+import os
 import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import IO
 
 import pytest
 from living_pages import Opened
@@ -119,6 +123,26 @@ def test_a_page_that_translates_is_one_file_or_a_folder_with_the_model_beside_it
     assert capsys.readouterr().out.splitlines() == lines
     assert {path.name for path in folder.iterdir()} == {"index.html", "model.safetensors", "tokenizer.model"}
     assert sizes[0] > sizes[1]
+
+
+def test_a_full_disk_leaves_the_older_folder_whole_and_names_the_file(
+    closed_form_models, tmp_path, capsys, monkeypatch
+):
+    command = ["live", "one two", "--model", str(closed_form_models["copy"]), "--output", str(tmp_path)]
+    older = dict.fromkeys(("index.html", "model.safetensors", "tokenizer.model"), b"older")
+    for name, content in older.items():
+        (tmp_path / name).write_bytes(content)
+
+    def half(source: IO[bytes], target: IO[bytes]) -> None:
+        target.write(source.read()[:100])
+        if "tokenizer" in str(source.name):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(shutil, "copyfileobj", half)
+    assert main([*command, "--folder"]) == 2
+    path = tmp_path / "tokenizer.model"
+    assert capsys.readouterr().err == f"{path} could not be written: No space left on device.\n"
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == older
 
 
 @pytest.mark.parametrize(

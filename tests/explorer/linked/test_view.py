@@ -4,15 +4,18 @@ import math
 from typing import Any
 
 import pytest
+from head_views import view
 
+from explorer.lenses.words.reading import Reading, read_view
 from explorer.linked.view.events import Cursor, CursorRange, picked_candidate, picked_head, reduce
-from explorer.linked.view.feeds import is_off, window_around
+from explorer.linked.view.feeds import is_off, map_feed, window_around
 from explorer.linked.view.strips import chips, direction, shaded
 from transformer import interventions as do
 
 LIMITS = CursorRange("abc", steps=5, sources=4)
 EVENT = {"trace": "abc", "step": 2, "source": None, "seq": 7}
 BEFORE = Cursor(1, 3, 2)
+ESCAPED = ("&lt;b&gt;x", "&amp;amp;", "&#35;000001", "&lt;/s&gt;")
 
 
 @pytest.mark.parametrize(
@@ -99,3 +102,15 @@ def test_a_strip_runs_as_most_of_its_letters_do_and_a_chip_is_as_dark_as_its_dar
 def test_a_head_is_off_if_its_output_is_zero_in_every_row(translator, change, off: bool):
     run = translator.translate("one two", max_length=3, interventions=[change])
     assert is_off(run, "cross", (1, 2)) is off
+
+
+@pytest.mark.parametrize("kind", ["encoder", "decoder", "cross"])
+def test_names_under_the_pointer_are_no_markup(kind: str):
+    tokens = ("<b>x", "&amp;", "#000001", "</s>")
+    predicted = {"predicted_tokens": tokens} if kind == "cross" else {}
+    head = view(kind, tokens, tokens, **predicted)
+    hover = map_feed("abc", read_view(head, Reading()))["hover"]
+    for side in ("rows", "columns"):
+        assert len(hover[side]) == len(tokens)
+        for name, told in zip(ESCAPED, hover[side], strict=True):
+            assert name in told

@@ -224,6 +224,11 @@ def test_an_impossible_way_of_sampling_is_refused_by_name():
             Sampling(**{name: value})
 
 
+def test_temperature_0_is_said_to_be_greedy_search():
+    with pytest.raises(ValueError, match=r"^temperature is 0; .* greedy search, so leave sampling out\.$"):
+        Sampling(0)
+
+
 # --- the tree of a search, worked out by hand ---------------------------------------------------------------
 
 BOS, A, B, C = 1, 3, 4, 5

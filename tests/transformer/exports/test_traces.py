@@ -34,6 +34,7 @@ from transformer.storage.description import model_digests
 from transformer.storage.directory import save_checkpoint
 from transformer.storage.packed import MOST_ARRAYS
 from transformer.stream import STREAM
+from transformer.text.words import is_special
 
 Change = Callable[[dict[str, Any], Any], object]
 
@@ -101,6 +102,23 @@ def test_a_saved_run_opens_as_it_was_and_says_what_it_only_recorded(translator, 
     assert (again.model_sha256, again.notes) == (opened.model_sha256, opened.notes)
     norms = [each.attention.layer("encoder", 0).value_norms for each in (again, opened)]
     np.testing.assert_array_equal(*norms)
+
+
+def special_places(run: Translation) -> list[list[int]]:
+    """Where special pieces stand: in the source, in what the decoder read, in the output."""
+    sides = run.source_tokens, run.decoder_input_tokens, run.target_tokens
+    return [[place for place, piece in enumerate(side) if is_special(piece)] for side in sides]
+
+
+def test_special_pieces_survive_a_file_and_a_typed_one_stays_a_word(translator):
+    run = translator.force("one </s> two", "<s> one")
+    named = translator.force("one </s> two", run.target_tokens)  # tokens by their names
+    assert special_places(named) == special_places(run)
+    last = len(run.source_tokens) - 1, len(run.target_tokens) - 1
+    assert special_places(run) == [[last[0]], [0], [last[1]]]
+    assert special_places(load_trace(saved(run))) == special_places(run)
+    older = rewritten(saved(run), lambda _, meta: meta["run"].pop("special"))  # of an earlier version
+    assert special_places(load_trace(older)) == special_places(run)
 
 
 def test_a_file_keeps_what_each_key_contributes_through_the_output_projection(translator, run, file):

@@ -9,6 +9,7 @@ from published import TEXTS, changed, copied, model_of, published, rewritten
 from safetensors.torch import load_file, save_file
 
 from transformer import load_translator
+from transformer.batches import run_batch
 from transformer.families.bart import BART, MBART
 from transformer.families.family import Family
 from transformer.families.m2m import M2M100
@@ -80,6 +81,22 @@ def test_what_old_files_hold_besides_is_ignored_and_said(tmp_path, family, side)
     ours = load_translator(rewritten(directory, **{name: torch.ones(1) for name in names}))
     assert ours.translate(TEXTS[family], beam_size=1).log_probs == expected.log_probs
     assert ours.notes[-1] == f"This model's files hold {names[0]}, which no model reads; it is ignored."
+
+
+@pytest.mark.parametrize("file", ["safetensors", "bin"])
+def test_an_integer_buffer_that_no_model_reads_is_passed_over_and_said(tmp_path, file):
+    directory = copied(tmp_path, "bart")
+    expected = load_translator(directory).translate(TEXTS["bart"], beam_size=1)
+    buffer = {"model.encoder.embeddings.position_ids": torch.arange(9)[None]}
+    rewritten(directory, **buffer)
+    if file == "bin":
+        state = load_file(directory / "model.safetensors")
+        torch.save(state, directory / "pytorch_model.bin")
+        (directory / "model.safetensors").unlink()
+    ours = load_translator(directory)
+    assert ours.translate(TEXTS["bart"], beam_size=1).log_probs == expected.log_probs
+    (name,) = buffer
+    assert ours.notes[-1] == f"This model's files hold {name}, which no model reads; it is ignored."
 
 
 @pytest.mark.parametrize(("side", "dtype"), [*zip(SINES, (torch.float32, torch.float16), strict=True)])
@@ -171,6 +188,26 @@ def test_what_a_t5_is_for_stands_in_its_files(tmp_path):
     tasks = {str(n): {"prefix": f"task {n}: "} for n in range(10)} | {"bad": {"prefix": "a\nb"}, "none": 3}
     named = load_translator(changed(copied(tmp_path, "t5"), task_specific_params=tasks)).config
     assert named.prompt_texts == tuple(f"task {n}: " for n in range(8))
+
+
+OWN = {"content": "[PAD]", "special": True, "lstrip": False, "rstrip": False, "normalized": False}
+
+
+@pytest.mark.parametrize("named", ["[PAD]", OWN], ids=["text", "entry"])
+def test_a_fine_tuner_s_own_padding_pads(tmp_path, named):
+    """Its id stands in config.json, its name in the tokenizer's settings; `<pad>` still begins an output."""
+    usual, directory = load_translator(published("t5")), copied(tmp_path, "t5")
+    changed(directory, pad_token_id=206)
+    entries = {"pad_token": named, "added_tokens_decoder": {"206": OWN}}
+    changed(directory, "tokenizer_config.json", **entries)
+    ours = load_translator(directory)
+    assert (ours.config.pad_id, ours.config.bos_id, ours.rules.forbidden) == (206, 0, ((206,),))
+    texts = ["the house", "the cat sleeps in the old house"]
+    runs = run_batch(ours, texts)
+    assert [run.log_probs for run in runs] == [
+        pytest.approx(run.log_probs, abs=1e-5) for run in run_batch(usual, texts)
+    ]
+    assert set(runs[0].source_tokens[len(ours.ids(texts[0])) + 1 :]) == {"[PAD]"}
 
 
 def test_an_old_pytorch_file_is_read_once_and_a_zip_file_is_mapped(monkeypatch):

@@ -97,6 +97,12 @@ def whole(**entries: Any) -> Damage:
     return damage
 
 
+def fp8(directory: Path) -> None:
+    """A weight in eight bits, with the way that config.json states."""
+    changed(directory, quantization_config={"quant_method": "fbgemm_fp8"})
+    rewritten(directory, **{WEIGHT: torch.zeros(48, 32, dtype=torch.float8_e4m3fn)})
+
+
 class Payload:
     """Runs code if a pickle is trusted."""
 
@@ -219,6 +225,16 @@ MARIAN: list[tuple[Damage, str]] = [
     (tensors(**{"a\nb" + "c" * 9_000: torch.zeros(2)}), r"such as 'a\\nbc"),
     *((tensors(**{BIAS: at(7, value)}), "NaN or infinite") for value in (float("nan"), float("-inf"))),
     (tensors(**{BIAS: torch.zeros(48, dtype=torch.int32)}), "as I32"),
+    (tensors(**{WEIGHT: torch.zeros(48, 32, dtype=torch.int8)}), rf"quantised \(bitsandbytes; {WEIGHT} is"),
+    (
+        tensors(**{WEIGHT: torch.zeros(48, 32, dtype=torch.uint8)}),
+        "only floating-point weights are supported",
+    ),
+    (
+        tensors(**{WEIGHT: None, f"{WEIGHT[:-6]}qweight": torch.zeros(4, 48, dtype=torch.int32)}),
+        r"quantised \(GPTQ or AWQ; .*qweight is stored as I32\)",
+    ),
+    (fp8, r"quantised \(fbgemm_fp8; "),
     *(
         (linked(name), f"{name} is not a file|no model dir|has no {name}|holds no model")
         for name in ("config.json", "vocab.json", "generation_config.json")

@@ -145,7 +145,9 @@ LANGUAGES = {
 def test_the_languages_of_a_vocabulary_are_pieces_and_no_text(name):
     vocabulary, languages = reader(name).ours.tokenizer, LANGUAGES[name]
     assert vocabulary.languages == languages
-    assert all(map(is_special, languages))
+    numbers = [vocabulary.source.ids[language] for language in languages]
+    assert all(map(is_special, vocabulary.source.named(numbers)))
+    assert not any(map(is_special, vocabulary.source.named(vocabulary.source.encode("the house is"))))
     if languages and name != "marian, languages":  # whose languages the reference spells, too
         ids = [vocabulary.source.ids[languages[0]], *vocabulary.source.encode("the house is")]
         assert vocabulary.target.decode([*ids, reader(name).ours.config.eos_id]) == "the house is"

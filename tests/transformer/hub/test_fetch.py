@@ -15,7 +15,7 @@ from transformer import load_translator
 from transformer.__main__ import main
 from transformer.hub.fetch import fetch, find, look
 from transformer.hub.files import cached, cached_models
-from transformer.hub.settings import Hub, HubError, UnreachableError, is_name
+from transformer.hub.settings import Hub, HubError, UnreachableError, is_name, pasted_name
 from transformer.storage.description import parameter_count
 from transformer.storage.directory import save_checkpoint
 from transformer.storage.files import CheckpointError
@@ -111,6 +111,21 @@ def test_without_a_network_cached_models_open_and_others_say_so(server, hub, nap
         look(NAME, None, gone)
     refused("cannot be reached .*, and user/other is not in the cache at", find, "user/other", None, gone)
     assert sum(naps) < 2
+
+
+@pytest.mark.parametrize("fault", ["nonsense", "wrong", "407", "403 page", "error"])
+def test_a_network_that_answers_in_place_of_the_hub_opens_the_cache_with_a_note(server, hub, fault, capsys):
+    """A captive portal answers every question with a page, or asks to log in to a proxy."""
+    title = find(NAME).title
+    server.faults["api"] = fault
+    other = load_translator(NAME)
+    assert other.name == title
+    (note,) = (note for note in other.notes if "from the cache" in note)
+    assert note.endswith(f"; {title} was opened from the cache.")
+    assert note in other.translate("the cat", capture=False).notes
+    assert main(["pull", NAME]) == 0
+    assert capsys.readouterr().err == f"{note}\n"
+    refused("is not in the cache at", find, "user/other", None, hub)
 
 
 def test_offline_mode_is_huggingface_hub_s_own(server, hub, monkeypatch):
@@ -238,6 +253,24 @@ def test_names_of_the_hub_are_told_from_paths():
     assert all(map(is_name, ("Helsinki-NLP/opus-mt-en-de", "user/a.b_c-1")))
     wrong = ("opus", "a/b/c", "../x", "a/..", "/a/b", "a/b.git", "a--b/c", "a/b--c", ".a/b", "a/-b")
     assert not any(map(is_name, (*wrong, "", "a/b\n", "a b/c", "a/" + "b" * 100)))
+
+
+PASTED = {
+    **dict.fromkeys((" a/b ", "a/b/", "a/b/tree/main", "a/b/discussions", "a/b?x=1", "a/b#use"), "a/b"),
+    **dict.fromkeys(("https://huggingface.co/a/b", "http://www.hf.co/a/b/blob/main/x", "hf.co/a/b"), "a/b"),
+    **dict.fromkeys(("https://github.com/a/b", "github.com/a/b", "https://huggingface.co.evil.com/a/b")),
+    **dict.fromkeys(("https://modelscope.cn/models/a/b", "https://evil.com/hf.co/a/b", "//hf.co/a/b")),
+    **dict.fromkeys(("https://hf.co/datasets/a", "hf.co/spaces/a/b", "ftp://hf.co/a/b", "https://[x/a/b")),
+    **dict.fromkeys(("a", "a/b/c", "../a", "a/..", "", "models/a/b")),
+}
+"""What somebody may paste, and the model that it names."""
+
+
+def test_an_address_of_another_host_is_no_name_and_a_mirror_s_is():
+    assert {text: pasted_name(text) for text in PASTED} == PASTED
+    assert pasted_name("https://mirror.example/a/b") is None
+    mirror = Hub(endpoint="https://mirror.example")
+    assert pasted_name("https://mirror.example/a/b", mirror) == "a/b"
 
 
 def test_no_path_is_a_name_or_a_revision(server, hub):

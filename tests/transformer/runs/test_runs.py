@@ -11,12 +11,14 @@ import numpy as np
 import pytest
 import torch
 from closed_form import CASES, KNOWN
+from random_models import random_model
 
 from transformer import AttentionKind, Capture, Sampling, Translation, Translator, Window, batches, requests
 from transformer.__main__ import main
 from transformer.audit import audit_view
 from transformer.batches import forced_log_probs, hypotheses, run_batch, translate_all
 from transformer.config import Sublayer
+from transformer.decoding import SearchRules
 from transformer.interventions import InterventionError
 from transformer.reader import InputError
 from transformer.requests import LEFT_OUT, unread_limit
@@ -212,6 +214,24 @@ def test_limits_are_counted_in_tokens_and_what_is_cut_or_long_is_noted(translato
     assert longer.format(31) in translator.translate(words(30), max_length=1).notes
     assert longer.format(30) not in translator.translate(words(29), max_length=1).notes
     assert not torch.is_inference_mode_enabled()
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_padding_that_was_most_probable_and_never_written_is_noted(tokenizer, beam_size):
+    model = random_model(vocab_size=tokenizer.vocab_size, output_bias=True)
+    with torch.no_grad():
+        model.output_bias[model.config.pad_id] = 50
+    barred = SearchRules(forbidden=((model.config.pad_id,),))
+    reader = Translator(model, tokenizer, name="padding", rules=barred)
+    run = reader.translate("one two", beam_size=beam_size, max_length=3)
+    said = (
+        "the model found <pad> most probable; padding is never written, so the next best token stands there."
+    )
+    steps = len(run.steps)
+    assert f"At {steps} step{'s' * (steps > 1)} {said}" in run.notes
+    assert not any("<pad>" in note for note in reader.force("one two", run.text or "one").notes)
+    free = Translator(model, tokenizer, name="padding").translate("one two", beam_size=1, max_length=3)
+    assert not any("most probable" in note for note in free.notes)
 
 
 COLOURS = ("red", "blue", "green", "small", "big", "young", "dark", "bright", "warm", "cold", "quiet", "loud")

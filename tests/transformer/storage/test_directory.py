@@ -26,7 +26,7 @@ from transformer.storage import files
 from transformer.storage.description import MAX_CARD_BYTES, MEANS_FILE, WEIGHTS_FILE, read_card
 from transformer.storage.directory import load_checkpoint, read_means, save_checkpoint, step_of, write_means
 from transformer.storage.eight_bits import MOST, MULTIPLIER, packed, unpacked
-from transformer.storage.files import CheckpointError
+from transformer.storage.files import CheckpointError, read_json
 from transformer.storage.tensors import serialize_tensors
 from transformer.text.tokenizer import Tokenizer
 
@@ -99,9 +99,18 @@ BESIDE = [
     *(("heads.json", json.dumps(heads).encode()) for heads in OTHER_HEADS),
     ("heads.json", b'{"default": ' + b"[" * 40 + b"]" * 40 + b"}"),
     ("heads.json", b'{"heads": {"cross": [[{"aer": 1' + b"0" * 400 + b"}]]}}"),
+    ("heads.json", b'{"default": {}, "notes": [' + b"0," * 40_000 + b"0]}"),
     ("means.safetensors", b"x"),
     ("means.safetensors", POINTER),
 ]
+
+
+@pytest.mark.parametrize("unit", ["0,", "[],", '{"a":1},'])
+def test_a_json_file_of_many_values_is_refused_before_any_is_made(tmp_path: Path, unit: str):
+    path = tmp_path / "heads.json"
+    path.write_text('{"heads": [' + unit * (15 * 2**20 // len(unit)) + "0]}")
+    with refused(CheckpointError, "more than 500,000 values, too many for this file of a model"):
+        read_json(path)
 
 
 @pytest.mark.parametrize(("name", "content"), BESIDE, ids=range(len(BESIDE)))

@@ -3,6 +3,8 @@
 import gzip
 import json
 import math
+import subprocess
+import sys
 import unicodedata
 from collections import deque
 from dataclasses import asdict, dataclass
@@ -29,8 +31,10 @@ from transformer.text.kinds import (
 from transformer.text.pairs import DataError, ReadBounds, SentencePair, read_lines, read_pairs
 from transformer.text.sentences import joined, sentences, split
 from transformer.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Tokenizer, TokenizerError
-from transformer.text.typed import PLAIN, clean, read
+from transformer.text.typed import PLAIN, clean, composed, read
 from transformer.text.words import (
+    BOS,
+    EOS,
     Group,
     character_groups,
     is_special,
@@ -151,6 +155,31 @@ def test_joined_the_sentences_are_the_text_and_none_is_blank(text: str):
     assert all(split(part.strip()) == (part.strip(),) for part in parts if part.strip())
 
 
+LINEAR = """
+import resource
+resource.setrlimit(resource.RLIMIT_CPU, (60, 60))
+from benchmarks.texts import HOSTILE, LENGTH, made
+from transformer.text.sentences import joined, split
+from transformer.text.typed import clean
+for kind in HOSTILE:
+    parts = split(made(kind, LENGTH))
+    assert "".join(parts) == made(kind, LENGTH), kind
+    joined(parts)
+    clean(made(kind, LENGTH))
+"""
+
+
+def test_a_hostile_text_is_cleaned_and_split_in_linear_time():
+    """Each took minutes; the processor's time is bounded by the system, and nothing is measured."""
+    ended = subprocess.run([sys.executable, "-c", LINEAR], capture_output=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, b"")
+
+
+@given(st.text(st.sampled_from("ae\u0301\u0323\u0344\u0f73가각각")) | st.text())
+def test_what_is_composed_is_the_librarys_own(text: str):
+    assert composed(text) == unicodedata.normalize("NFC", text)
+
+
 def test_sentences_stand_after_what_a_text_begins_with_and_are_joined_as_their_script_does():
     assert sentences(" One.  Two. ") == ("One.", "Two.")
     assert sentences(">>fra<< One. Two.", ">>fra<<") == (">>fra<< One.", ">>fra<< Two.")
@@ -214,13 +243,17 @@ def test_what_is_no_vocabulary_or_cannot_be_one_is_refused(tokenizer):
 def test_pieces_are_grouped_by_characters_and_by_words(tokenizer):
     names = {"▁Haus": "Haus", "▁": "◦", "▁<s>": "<s>", "<0xE2>": "0xE2", "<0x3C>": "<", "<0x0A>": "0x0A"}
     assert {piece: readable(piece) for piece in names} == names
-    assert [piece for piece in (*names, "</s>") if is_special(piece)] == ["</s>"]
+    typed = "</s>", "<s>", "fr_XX", "<unk>"
+    assert [piece for piece in (*names, *typed, EOS) if is_special(piece)] == [EOS]
+    assert [is_special(piece) for piece in tokenizer.target.named(range(6))] == [True] * 4 + [False] * 2
     pieces = tokenizer.target.named(tokenizer.source.encode("😀é€z"))
     assert [group.text for group in character_groups(pieces)][-4:] == ["😀", "é", "€", "z"]
     broken = character_groups(["<0xF0>", "<0x9F>", "▁a", "<0x80>", "<0xE2>"])
     assert broken == (Group(0, 2, "�"), Group(2, 3, "a"), Group(3, 4, "0x80"), Group(4, 5, "0xE2"))
-    words = word_groups(["<s>", "▁Ha", "us", ",", "▁", "<0xC3>", "<0xA9>", "</s>"])
-    assert words == (Group(0, 1, "<s>"), Group(1, 4, "Haus,"), Group(4, 7, "é"), Group(7, 8, "</s>"))
+    words = word_groups([BOS, "▁Ha", "us", ",", "▁", "<0xC3>", "<0xA9>", EOS])
+    ends = Group(0, 1, "<s>", True), Group(7, 8, "</s>", True)
+    assert words == (ends[0], Group(1, 4, "Haus,"), Group(4, 7, "é"), ends[1])
+    assert word_groups(["▁pt", "_", "BR", "</s>"]) == (Group(0, 4, "pt_BR</s>"),)  # as it was typed
     pieces = ("<s>", *tokenizer.target.named(tokenizer.source.encode("one 😀 seven,  zwölf")), "</s>")
     for groups in (character_groups(pieces), word_groups(pieces)):
         assert [i for group in groups for i in group.indices] == [*range(len(pieces))]

@@ -165,7 +165,7 @@ def test_an_honest_trace_passes_every_check_in_any_precision(trace):
     report = trace.audit()
     worst = {each.name: each.value for each in report.checks}
     names = {"row sums", "masked weights", "weights", "outputs", "embeddings", "tokens", "positions"}
-    assert (report.passed, {*worst}) == (True, names | {"log-probabilities", "places"})
+    assert (report.passed, {*worst}) == (True, names | {"log-probabilities", "places", "pieces"})
     assert worst["row sums"] < 1e-5
     assert worst["outputs"] < 1e-4
     assert 0 <= worst["log-probabilities"] <= 1e-4
@@ -224,6 +224,32 @@ def test_a_view_of_another_place_or_with_other_axes_fails(run):
     for name in ("query_tokens", "predicted_tokens", "key_tokens"):
         shorter = replace(view, **{name: getattr(view, name)[:-1]})
         assert failed(*audit_view(shorter, record).checks) == {"labels"}
+
+
+def test_a_copy_with_other_numbers_tokens_or_place_is_checked_anew(run):
+    view = run.head("cross", 1, 2)
+    assert view.audit.passed
+    other = run.head("cross", 1, 1)
+    copies = {
+        "weights": other.weights,
+        "mask": ~view.mask,
+        "key_tokens": view.key_tokens[::-1],
+        "head": 1,
+        "layer": 0,
+    }
+    for name, value in copies.items():
+        assert not replace(view, **{name: value}).audit.passed, name
+    assert replace(view, model="another").audit.passed
+
+
+@pytest.mark.parametrize("side", ["encoder", "decoder", "written"])
+def test_a_piece_renamed_in_trace_and_run_alike_is_compared_with_its_id(run, side):
+    tokens = dict(run.attention.tokens)
+    pieces = ("▁forged", *tokens[side].pieces[1:])
+    tokens[side] = replace(tokens[side], pieces=pieces)
+    fields = {"encoder": "source_tokens", "decoder": "decoder_input_tokens", "written": "target_tokens"}
+    renamed = replace(run, attention=replace(run.attention, tokens=tokens), **{fields[side]: pieces})
+    assert failed(*renamed.audit().checks) == {"pieces"}
 
 
 # --- places -------------------------------------------------------------------------------------------------

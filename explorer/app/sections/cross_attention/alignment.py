@@ -1,5 +1,7 @@
 """Word alignment: the links of a head or of the best aligner, compared with links made by hand."""
 
+import re
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -264,9 +266,15 @@ def trust(opened: View, rules: LinkRules) -> str:
     what, diagonal = "model's best aligner" if rules.best else "head", known.get("aer_diagonal")
     beside = "" if diagonal is None else f"; linking along the diagonal would have {percent(diagonal)}"
     return (
-        f"{suggestions}: the alignment error rate (AER) of this {what}, over pairs with links made by hand, "
+        f"{suggestions}: the alignment error rate (AER) of this {what}, over {gold_of(facts)}, "
         f"is **{percent(known[fact])}**{beside}. {plain(opened.source.header.guided_alignment)}"
     ).rstrip()
+
+
+def gold_of(facts: Mapping[str, Any]) -> str:
+    """The pairs on which `heads.json` measured alignment errors: how many, and of which file."""
+    found = re.search(r"aer: (\d+ pairs) of (\S+)", str(facts.get("data", "")))
+    return f"the {found[1]} of {plain(data(found[2]))}" if found else "pairs with links made by hand"
 
 
 def links_of(count: int, sort: str = "") -> str:

@@ -115,6 +115,6 @@ def _roles(view: SurveyView, guided: str) -> None:
     st.markdown("\n".join(lines))
     st.caption(
         "A head has the first role, from the top, whose threshold it reaches. The last column counts heads. "
-        f"{THRESHOLDS} The alignment error comes from {survey.pairs} pairs of the sample, whose links were "
-        f"made by hand. {plain(guided)}".rstrip()
+        f"{THRESHOLDS} The alignment error comes from {survey.pairs} pairs of the Tatoeba sample, whose "
+        f"links were made by hand; *Word alignment* names the pairs of its own. {plain(guided)}".rstrip()
     )

@@ -22,7 +22,7 @@ BADGE = "what if, not the model's computation"
 EACH_ITS_OWN = "amber negative, purple positive, each line on its own scale"
 ONE_SCALE = "amber negative, purple positive, one scale for all"
 NAMES = {"paper": "the paper's symbols", "lecture": "a lecture's: α, b, columns"}
-FIXED = ("weights", "output matrix")  # figures that do not depend on the query
+FIXED = ("weights", "output matrix", "sentence", "attention")  # figures that do not depend on the query
 _LATEX = {"α": r"\alpha", "α̂": r"\hat\alpha", "head": r"\mathrm{head}"}
 
 

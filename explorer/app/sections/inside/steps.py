@@ -260,6 +260,31 @@ def all_heads(look: Look) -> Contents:
     return Contents(latex, f"{text} {matrix_count(*look.sizes)}", figures)
 
 
+def matrix_form(look: Look) -> Contents:
+    """The head over the whole sentence, as equation 1 is printed: one matrix product for all queries."""
+    view = look.opened.translation.head(look.kind, look.view.layer, look.view.head)
+    symbols, (_, d_k, _) = look.symbols, look.sizes
+    queries, keys = view.weights.shape
+    held = {"Q": view.query, "K": view.key, "V": view.value}
+    turned = {name: one.T if symbols.columns else one for name, one in held.items()}
+    side = "columns" if symbols.columns else "rows"
+    text = (
+        f"What the steps before do for one query, one product of matrices does for all {queries}. The {side} "
+        f"of Q are the queries, those of K and V the {keys} keys and values, {d_k} numbers each. "
+        "QKᵀ has a score for every query and key; the softmax acts on each row alone, and the "
+        "product with V adds up the values. No query waits for another: this is why training is quick."
+    )
+    weights = view.weights.T if symbols.columns else view.weights
+    output = view.output.T if symbols.columns else view.output
+    legend = signed(None, "amber negative, purple positive, each matrix on its own scale")
+    products = [("softmax", weights), ("output", output)]
+    figures = [
+        look.figure("sentence", matrices_spec([*turned.items()]), "Q, K, V", "Q, K and V", legend),
+        look.figure("attention", matrices_spec(products), "weights and output", "Weights, output", legend),
+    ]
+    return Contents([overview(look)], text, figures)
+
+
 def matrix_count(d_model: int, d_k: int, heads: int) -> str:
     """How many matrices and numbers the heads of a layer are, in a sentence (section 3.2.2)."""
     inner_width = heads * d_k
@@ -284,6 +309,7 @@ STEPS = {
     "weights": Step("Scores and weights", "weights", weights),
     "sum": Step("Weighted sum of values", "sum of values", weighted_sum),
     "heads": Step("All heads, and back into the stream", "all heads", all_heads),
+    "matrices": Step("All queries at once", "matrix form", matrix_form),
 }
 """The steps by their names in the address, in order."""
 CHANGED = ("weights", "sum")  # whose arithmetic the switches change

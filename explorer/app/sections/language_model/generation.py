@@ -124,8 +124,8 @@ def offered(opened: View) -> tuple[list[list[int | None]], list[list[int]]]:
     ids, tried = list[list[int | None]](), list[list[int]]()
     for i, step in enumerate(opened.translation.steps):
         row, before = shown_candidates(step), prefix_of(opened, i)
-        texts = [each.token.strip(labels.WORD_START) for each in row]
-        typed = [text and not words.is_special(text) and not BYTE.fullmatch(text) for text in texts]
+        texts = ["" if words.is_special(each.token) else each.token.strip(labels.WORD_START) for each in row]
+        typed = [text and not BYTE.fullmatch(text) for text in texts]
         ids.append([each.token_id if can else None for each, can in zip(row, typed, strict=True)])
         tried.append([each.token_id for each in row if (before, each.token_id) in session.visit().tried])
     return ids, tried

@@ -80,7 +80,11 @@ def positions_table(run: Translation, at: int) -> str:
     for name, cells in lines.items():
         told = "".join(f"<td{mark}>{cell}</td>" for mark, cell in zip(marks, cells, strict=True))
         rows += f"<tr><th scope=row>{name}</th>{told}</tr>"
-    return f'<div class="lm-frame"><table class="lm-line">{rows}</table></div>'
+    shown = (
+        f"Positions {count(places[0])} to {places[-1] + 1} of {len(run.steps)}: move the cursor for others."
+    )
+    cut = f"<p><small>{shown}</small></p>" if len(places) < len(run.steps) else ""
+    return f'<div class="lm-frame"><table class="lm-line">{rows}</table></div>{cut}'
 
 
 def _word(token: str) -> str:

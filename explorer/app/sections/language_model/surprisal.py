@@ -79,7 +79,7 @@ def show(opened: View) -> None:
     view(opened, "surprisal = −log₂ of its probability", Strips(shades=shades), {"bits": bars})
 
     names, *rows = table(run)
-    digits = {"bits": "%.2f", "sum of bits": "%.2f", "probability": "%.4f", "its probability": "%.4f"}
+    digits = {"bits": "%.2f", "sum of bits": "%.2f", "probability": "%.3g", "its probability": "%.3g"}
     st.dataframe(
         dict(zip(map(str, names), map(list, zip(*rows, strict=True)), strict=True)),
         hide_index=True,

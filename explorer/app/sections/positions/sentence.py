@@ -29,7 +29,7 @@ from transformer.view import Array
 TWINS_ARE = (
     "{} small models (1.4 million parameters) share data, vocabulary, order of batches and steps. They "
     "differ only in their encoding; the post-norm twin differs in the place of its LayerNorm, its learning "
-    "rate and warm-up. All translate greedily."
+    "rate and warm-up. All translate greedily, and into German, whatever model stands in the menu."
 )
 MAP, CELLS = 228, 32  # px and most tokens of a twin's map
 REACH = 20  # largest distance with its own entry; larger ones are added to the ends

@@ -31,9 +31,9 @@ def show(opened: View, _now: State) -> None:
         return
     points, bleu = len(run.training["step"]), run.measured("bleu")
     every = "every step" if points == run.steps else f"{points:,} of {run.steps:,} steps"
+    header = opened.source.header
     st.markdown(sentence(run))
-    for line in stated(opened.source.header, run, scores(opened.source.beside(read_card))):
-        st.markdown(plain(line))
+    st.markdown(plain(of_targets(header, run, scores(opened.source.beside(read_card)))))
     panel(
         "history",
         lambda: panels(parts(run), "step"),
@@ -44,10 +44,11 @@ def show(opened: View, _now: State) -> None:
         seeing=SEEING,
         sentence=False,
     )
+    st.caption(plain(f"{header.training_start} {header.training_course}".strip()))
 
 
-def stated(header: Header, run: History, tests: Sequence[Score]) -> list[str]:
-    """What the model's card states of its training, in sentences, and how it did on tests."""
+def of_targets(header: Header, run: History, tests: Sequence[Score]) -> str:
+    """What the model's card states of the targets, and how it did on tests."""
     sentences = list[str]()
     if header.training_targets:
         sentences.append(
@@ -57,8 +58,7 @@ def stated(header: Header, run: History, tests: Sequence[Score]) -> list[str]:
     bleu = [f"{number(test.value, '.1f')} on {test.dataset}" for test in tests if test.metric == "bleu"]
     if bleu and run.measured("bleu"):
         sentences.append(f"BLEU on tests, as its card states it: {'; '.join(bleu)}.")
-    paragraphs = (" ".join(sentences), header.training_start, header.training_course)
-    return [paragraph for paragraph in paragraphs if paragraph]
+    return " ".join(sentences)
 
 
 def parts(run: History) -> list[Panel]:

@@ -32,7 +32,8 @@ from explorer.linked.view.feeds import window_around
 SEEING = (
     "The maps show A, B and A − B: purple where A has more weight, amber where B has more. Edit distance "
     "aligns the tokens. Tokens on one side only are hatched and never compared. TV is the total variation "
-    "distance of two rows: the share of weight that must move to turn one row into the other."
+    "distance of two rows, half the sum of their differences: where both rows sum to 1, the share of weight "
+    "that must move to turn one into the other."
 )
 FORMULA = r"\mathrm{TV}(a, b) = \tfrac12 \sum_j |a_j - b_j| \in [0, 1]"
 SIZE, SAME = 330, 0.0005  # px of a map; the smallest difference that is one

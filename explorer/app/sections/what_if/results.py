@@ -10,6 +10,7 @@ import streamlit as st
 from explorer.app.address import session
 from explorer.app.address.kinds import write_head
 from explorer.app.controls import panel, pickers, plain, seen
+from explorer.app.controls.text import refusal
 from explorer.app.sections.what_if import changes, experiments
 from explorer.app.server import runs
 from explorer.app.server.stores import bytes_of, remembered
@@ -161,7 +162,7 @@ def control(opened: View, base: Translation) -> None:
         with st.spinner("Measuring the same change at other heads …"):
             beside = _beside(opened, base.target_ids, of_heads[-1])
     except InterventionError as error:
-        st.caption(plain(f"There is no control: {error}"))
+        st.caption(f"There is no control: {refusal(error)}")
         return
     count, rest = len(beside.controls), len(opened.request.changes) - 1
     effects = [beside.effect, *beside.effects.tolist()]

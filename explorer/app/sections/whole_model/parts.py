@@ -11,7 +11,7 @@ from explorer.app.address import State
 from explorer.app.address.parameters import link
 from explorer.app.controls import chart, export, plain
 from explorer.app.controls.panels import says
-from explorer.app.controls.text import alt
+from explorer.app.controls.text import alt, word
 from explorer.app.sections.whole_model.diagram import Inspected, proof
 from explorer.app.server import per_run
 from explorer.figures.base import style
@@ -30,6 +30,7 @@ LEGEND = (
     f'<div style="font-size:.8rem;display:flex;gap:1rem">{"".join(SWATCH.format(*h) for h in HUES)}</div>'
 )
 CANDIDATES = 8  # next tokens drawn
+NEIGHBOURS = 8  # tokens with like embeddings that are named
 Checks = tuple[Check, ...]
 MAPS = "vectors, each on its own scale"
 
@@ -121,6 +122,15 @@ def embedding(at: Inspected) -> None:
     rows += [] if part.position is None else [vector("+ position", part.position)]
     end = "= input" if part.normed is None else f"{config.norm_name}(sum)"
     vectors(at, "embedding", [*rows, vector(end, part.input, True)], part.checks)
+    near = parts.neighbours(model, at.side, at.token_id, NEIGHBOURS)
+    vocabulary = at.model.tokenizer.source if at.side == "encoder" else at.model.tokenizer.target
+    named = vocabulary.named(token for token, _ in near)
+    pairs = zip(named, near, strict=True)
+    listed = ", ".join(f"{word(token)} {number(cosine)}" for token, (_, cosine) in pairs)
+    st.markdown(
+        f"**Nearest neighbours** of {at.token} among the {pieces:,} rows of the table, by the cosine of the "
+        f"angle (1: the same direction): {listed}. Tokens that the model treats alike come to lie near."
+    )
 
 
 def layer_norm(at: Inspected, part: NormPart | None = None) -> None:

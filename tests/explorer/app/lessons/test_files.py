@@ -3,7 +3,9 @@
 import json
 import os
 import re
+import runpy
 import zlib
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,8 @@ from hypothesis import strategies as st
 from properties import PROPERTY, damaged, or_refused
 
 from explorer.app.__main__ import main
+from explorer.app.address import sitemap
+from explorer.app.address.state import DECLARED, UnservedError
 from explorer.app.lessons import files, progress
 from explorer.app.lessons.files import (
     BUNDLED,
@@ -148,6 +152,8 @@ def test_a_folder_of_one_s_own_is_added_without_what_is_no_lesson(tmp_path: Path
     (tmp_path / "d.json").symlink_to("d.json")
     for name in ("mine", "map", "before", "My lesson"):
         write(tmp_path / f"{name}.json", LESSON)
+    for name, view in (("odd", "?nonsense=1&step=2"), ("far", "masks?step=two"), ("own", "masks?mask=zero")):
+        write(tmp_path / f"{name}.json", {**LESSON, "steps": [STEP, {**STEP, "view": view}]})
     (tmp_path / "whole.json").write_text(json.dumps(LESSON).ljust(files.MOST_BYTES))
     lessons, wrong = every()
     assert (lessons["mine"].title, lessons["whole"].title) == ("Mine", "Mine")
@@ -159,9 +165,19 @@ def test_a_folder_of_one_s_own_is_added_without_what_is_no_lesson(tmp_path: Path
         "before.json: another lesson is called before, so this one is left out.",
         "c.json: the file cannot be read: No such file or directory.",
         "d.json: the file cannot be read: Too many levels of symbolic links.",
+        "far.json: step 2: the address's step=two cannot be read.",
         "map.json: another lesson is called map, so this one is left out.",
+        "odd.json: step 2: the address's nonsense=1 cannot be read.",
     ]
+    assert "own" in lessons
     assert (find("mine") is None, find("none")) == (False, None)
+
+
+def test_every_value_that_a_page_declares_is_known_before_the_page_is_opened():
+    for page in sitemap.PAGES:
+        with suppress(UnservedError):
+            runpy.run_path(str(files.ROOT / sitemap.script(page)))
+    assert DECLARED.keys() == sitemap.values()
 
 
 def test_the_command_names_what_no_page_could_show_and_goes_on_with_the_next_file(tmp_path, capsys):

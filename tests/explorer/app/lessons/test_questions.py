@@ -259,3 +259,31 @@ def test_a_close_race_is_not_asked_and_the_nearest_is_named():
 def test_what_cannot_be_asked_says_so(run: Translation, place: Viewpoint, given: dict, says: str):
     with pytest.raises(ValueError, match=f"^{says}"):
         measure(Question(**given), run, place)
+
+
+def test_a_question_is_asked_of_the_row_beside_the_marked_one(run: Translation, place: Viewpoint):
+    for name, by in (("after", 1), ("before", -1)):
+        moved = place._replace(step=place.step + by, source=place.source + by)
+        for kind in questions.KINDS:
+            asked = measure(Question("largest-key", kind, place=name), run, place)
+            assert asked == measure(Question("largest-key", kind), run, moved)
+    steps, sources = len(run.steps), len(run.source_tokens)
+    ends = place._replace(step=steps - 1, source=0)
+    assert ends.moved(run, 1) == place._replace(step=steps - 2, source=1)
+    assert ends.moved(run, -1) == place._replace(step=steps - 2, source=1)
+    assert place._replace(step=0, source=sources - 1).moved(run, 1)[:2] == (1, sources - 2)
+
+
+def test_a_key_of_a_lower_rank_leaves_the_larger_ones_out(run: Translation, place: Viewpoint):
+    first, third = (measure(Question("largest-key", rank=rank), run, place) for rank in (1, 3))
+    order = np.sort(weights_of(run, "cross", *place.cross)[ROW])[::-1]
+    assert answer(third)[1] == pytest.approx(order[2], abs=1e-5)
+    assert f"apart from {answer(first)[0].partition(' (')[0]}, “" in third.asks
+
+
+def test_heads_of_one_layer_are_compared(model: Translator, run: Translation, place: Viewpoint):
+    found = measure(Question("head-effect", among="layer"), run, place, model)
+    every = measure(Question("head-effect"), run, place, model)
+    assert place.cross is not None
+    assert {name.split()[0] for name in values(found)} == {f"L{place.cross[0] + 1}"}
+    assert answer(every)[1] >= answer(found)[1]

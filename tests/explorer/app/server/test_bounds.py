@@ -15,7 +15,8 @@ from streamlit.runtime.caching import clear_session_resource_cache
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
 from streamlit.runtime.uploaded_file_manager import UploadedFileRec
 
-from explorer.app.server import hosted, hub_models, visits
+from explorer.app.address import State
+from explorer.app.server import examples, hosted, hub_models, models, visits
 from explorer.app.server.hosted import DISK, DRAWS, HYPOTHESES, MEMORY, MINUTES, NICE, SWITCH, Bounds
 from explorer.app.server.pairs import read_upload
 from transformer.hub.settings import ALLOWED_VARIABLE, HOSTED_VARIABLE, Hub
@@ -163,6 +164,20 @@ def test_a_hosted_server_writes_nothing_outside_the_temporary_folder(tmp_path: P
     done = subprocess.run(command, cwd=ROOT, env=os.environ | own, capture_output=True, text=True, check=True)
     assert done.stdout.count("RAN") == 4, done.stderr
     assert "WROTE" not in done.stdout, done.stdout
+
+
+@pytest.mark.usefixtures("on")
+def test_what_is_too_long_is_never_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bound comes before the splitter, which every page asks, several times a run."""
+    read = list[str]()
+    monkeypatch.setattr(examples, "clean", lambda text: read.append(text) or text)
+    too_long = "." * (hosted.TIMES * 300 + 1)
+    source = models.find("en-pt")
+    assert examples.passage(source, State(text=too_long)) == ((too_long,), too_long)
+    assert examples.whole(too_long) is None
+    assert not read
+    examples.passage(source, State(text=too_long[1:]))
+    assert read == [too_long[1:]]
 
 
 # --- visits and what they upload ----------------------------------------------------------------------------

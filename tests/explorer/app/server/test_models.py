@@ -2,13 +2,16 @@
 
 import csv
 import io
+import json
 import os
+import re
 import shutil
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -54,6 +57,47 @@ def test_a_directory_is_a_model_by_its_place_its_config_and_a_name_that_an_addre
     kinds = models.available(), {name: every[name] for name in every if every[name].writes}
     own = [[name for name, model in each.items() if tmp_path in model.path.parents] for each in kinds]
     assert own == [["mine", "positions/mine"], ["language/writer"]]
+
+
+FOREIGN = {
+    "language/gpt2": ({"model_type": "gpt2"}, "language/gpt2 holds a gpt2 model of another library; this"),
+    "language/llama": ({"architectures": ["Llama"]}, "language/llama holds a .* of another library"),
+    "language/broken": (None, "language/broken/config.json is not valid JSON"),
+    "language/none": ("", "language/none has no config.json, so it is not a model directory"),
+    "positions/bert": ({"model_type": "bert"}, "positions/bert holds a bert model of another library"),
+    "bare": ("", "bare has no config.json"),
+}
+"""Folders that the list leaves out: their config (None: damaged; empty: absent), and what is said."""
+
+
+def test_a_folder_that_is_left_out_is_named_with_the_reason(place, tmp_path):
+    for name, (config, _) in FOREIGN.items():
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "model.safetensors").touch()
+        if config != "":
+            (tmp_path / name / "config.json").write_text("{" if config is None else json.dumps(config))
+    for name in ("mine", "language/mine", "recurrent/writer", "language/writer"):
+        path = place(name)
+        if name.endswith("writer"):
+            (path / "config.json").write_text('{"architecture": "language_model"}')
+    (tmp_path / "notes").mkdir()
+    reasons = models.unlisted()
+    for name in ("positions/bert", *FOREIGN):
+        assert re.match(FOREIGN[name][1], reasons.pop(name, "")) or name in models.catalogue()
+    assert reasons.pop("language/mine").endswith(
+        "holds a model that translates: this folder is for other models."
+    )
+    assert "recurrent/writer" in reasons.pop("recurrent/writer")
+    assert not reasons
+    assert models.catalogue()["mine"].problem == ""
+
+
+def test_a_foreign_model_does_not_say_where_it_runs(tmp_path, monkeypatch):
+    monkeypatch.setenv("TRANSFORMER_MODELS", str(tmp_path))
+    (tmp_path / "gpt2").mkdir()
+    (tmp_path / "gpt2" / "config.json").write_text('{"model_type": "gpt2"}')
+    reason = "gpt2 holds a gpt2 model of another library; this package cannot open it."
+    assert models.catalogue()["gpt2"].problem == reason
 
 
 def test_what_the_files_of_a_model_say_is_read_once_until_one_of_them_changes(place, monkeypatch):
@@ -275,6 +319,35 @@ def test_a_document_can_be_read_and_says_where_its_numbers_come_from(name: str):
     for chart in charts:
         assert {len(row) for row in chart.rows} == {len(chart.columns)}, chart.caption
         assert chart.kind == "table" or chart.alt
+
+
+CHART = {"kind": "bars", "caption": "c", "alt": "a", "columns": ["s", "p", "v"], "rows": [["s", "p", 1.5]]}
+TEXTS = dict.fromkeys(("topic", "question", "finding", "method", "sources", "program"), "Text.")
+DOCUMENT = {**TEXTS, "parts": ["Text.", CHART], "made": [["2026-11-29", "python"]]}
+BROKEN: dict[str, Any] = {
+    "list": [],
+    "text": "{",
+    "no-topic": {name: value for name, value in DOCUMENT.items() if name != "topic"},
+    "number": {**DOCUMENT, "finding": 3},
+    "kind": {**DOCUMENT, "parts": [{**CHART, "kind": "pie"}]},
+    "row": {**DOCUMENT, "parts": [{**CHART, "rows": [["s", "p"]]}]},
+    "cell": {**DOCUMENT, "parts": [{**CHART, "rows": [["s", "p", True]]}]},
+    "columns": {**DOCUMENT, "parts": [{**CHART, "columns": ["s"], "rows": [["s"]]}]},
+    "made": {**DOCUMENT, "made": ["python"]},
+}
+"""Documents that cannot be read."""
+
+
+def test_a_damaged_document_is_left_out_and_named(tmp_path, monkeypatch):
+    for name, value in {**BROKEN, "right": DOCUMENT}.items():
+        (tmp_path / f"{name}.json").write_text(value if isinstance(value, str) else json.dumps(value))
+    monkeypatch.setattr(studies, "known", lambda: {path.stem: path for path in sorted(tmp_path.glob("*"))})
+    studies.study.cache_clear()
+    documents, wrong = studies.every()
+    assert list(documents) == ["right"]
+    assert documents["right"].commands == (("2026-11-29", "python"),)
+    assert [Path(reason.split(" ")[0]).stem for reason in wrong] == sorted(BROKEN)
+    studies.study.cache_clear()
 
 
 def test_a_table_comes_back_as_it_went_in_and_a_text_that_would_be_a_formula_begins_with_an_apostrophe():

@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,7 +25,7 @@ from explorer.app.server import training
 from explorer.app.server import training_plan as plans
 from explorer.app.server.hosted import DISK, MEMORY, MINUTES, NICE, SWITCH
 from explorer.app.server.models import ROOT, find
-from explorer.app.server.training import MARK, Log, TrainingRun, Workshop, difference
+from explorer.app.server.training import MARK, Log, TrainingRun, Workshop, difference, remove_leftovers
 from explorer.app.server.training_plan import OWN, TASKS, Plan, example, own_pairs
 from transformer import load_translator
 from transformer.text.pairs import DataError
@@ -186,6 +187,34 @@ def begun(workshop: Workshop, plan: Plan = LONG) -> TrainingRun:
     assert run is not None
     until(lambda: run.done > 0)
     return run
+
+
+KILLED = """
+import os, signal
+from explorer.app.server.training import TrainingRun
+from explorer.app.server.training_plan import Plan
+run = TrainingRun(Plan(task="copy", length=3, width=32, heads=2, layers=1, steps=5000))
+print(run.folder, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+"""A server that is killed while it has a run."""
+
+
+def test_what_a_killed_server_left_is_removed_at_the_next_start_and_no_other_folder(
+    workshop: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    killed = subprocess.run(
+        [sys.executable, "-c", KILLED], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    left, foreign = Path(killed.stdout.strip()), tmp_path / "training-data"
+    foreign.mkdir()
+    run = begun(workshop)
+    assert left.parent == run.folder.parent == tmp_path
+    assert left.is_dir()
+    remove_leftovers()
+    assert sorted(tmp_path.glob("training-*")) == sorted([foreign, run.folder])
 
 
 def test_a_run_on_own_pairs_is_the_only_one_ends_and_its_model_is_kept(workshop: Workshop, models: Path):

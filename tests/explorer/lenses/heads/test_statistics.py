@@ -16,6 +16,7 @@ from explorer.lenses.words.linking import ERRORS, align_gold
 from explorer.lenses.words.links import GoldPair
 from transformer.config import AttentionKind
 from transformer.hooks import Capture
+from transformer.text.words import EOS
 from transformer.translator import Translator
 
 KINDS = ENCODER, DECODER, CROSS = tuple(AttentionKind)
@@ -25,7 +26,7 @@ GOLD = GoldPair(("one", "two", "three"), ("eins", "zwei", "drei"), SURE, SURE)
 
 
 def test_content_words_are_neither_function_words_nor_punctuation_nor_marks():
-    tokens = ("▁The", "▁ti", "red", ".", "▁don", "'", "t", "▁7", "</s>")
+    tokens = ("▁The", "▁ti", "red", ".", "▁don", "'", "t", "▁7", EOS)
     content = [
         token for token, whole in zip(tokens, content_pieces(tokens, SOURCE_LANGUAGES), strict=True) if whole
     ]

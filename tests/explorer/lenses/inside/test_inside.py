@@ -14,7 +14,7 @@ from random_models import random_model, random_recurrent
 from explorer.lenses.inside import parts
 from explorer.lenses.inside.inside import look_inside, product_spread, score_terms
 from transformer import Translator
-from transformer.config import AttentionKind, Score, Sublayer
+from transformer.config import AttentionKind, Score, Side, Sublayer
 from transformer.run import NotCapturedError
 from transformer.translator import retrace
 
@@ -210,6 +210,19 @@ def test_an_embedding_is_the_row_times_the_factor_plus_the_position(model, trace
             assert part.factor == pytest.approx(model.config.d_model**0.5)
             assert passed(part.checks)
             assert not passed(parts.embedding_part(model.model, traced, side, position, token + 1).checks)
+
+
+@pytest.mark.parametrize("side", ["encoder", "decoder"])
+def test_the_neighbours_of_an_embedding_are_those_of_the_largest_cosine(model: Translator, side: Side):
+    table = model.model.table(side).weight.detach().numpy().astype(float)
+    rows = table / np.linalg.norm(table, axis=1, keepdims=True)
+    for token in (5, 40):
+        cosines = [(float(row @ rows[token]), i) for i, row in enumerate(rows) if i != token]
+        nearest = sorted(cosines, reverse=True)[:4]
+        found = parts.neighbours(model.model, side, token, 4)
+        assert [i for i, _ in found] == [i for _, i in nearest]
+        np.testing.assert_allclose([cosine for _, cosine in found], [each for each, _ in nearest], atol=1e-5)
+    assert len(parts.neighbours(model.model, side, 5, 10**6)) == len(rows) - 1
 
 
 @pytest.mark.parametrize("place", [("encoder", 0, "self_attention"), ("decoder", 2, "cross_attention")])

@@ -1,6 +1,7 @@
 """What measures prove of themselves and refuse, and laws that they obey; numbers: test_forgeries.py."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from random_models import random_model, random_recurrent, random_translator
 from explorer import lenses
 from explorer.lenses.measures.effect import LEAST, ON_ALL, WAYS, effect_in, effect_map
 from explorer.lenses.measures.stream import carried_map, shares
+from explorer.lenses.words.reading import Reading, read_view
 from transformer import Capture, Window, interventions
 from transformer.encodings import REGISTRY
 from transformer.run import Translation
@@ -127,6 +129,9 @@ def test_a_window_of_what_was_carried_holds_shares_of_whole_rows(run: Run, kind)
     np.testing.assert_allclose(view.weights, whole[1:3, 1:2], rtol=1e-5)
     np.testing.assert_array_equal(view.measured, found.norms[1:3, 1:2])
     assert view.measure == "carried"
+    assert (view.audit.passed, view.audit.claim) == (True, "sums up")
+    assert not replace(view, weights=view.weights[::-1]).audit.passed
+    assert not read_view(replace(view, key_tokens=("▁x",)), Reading()).audit.passed
     assert {check.name for check in found.audit.checks} < {check.name for check in view.audit.checks}
 
 
@@ -136,7 +141,9 @@ def test_colours_are_shares_of_the_largest_effect_and_small_effects_stay_pale(ru
     effects[1, 0], effects[2, 1] = -2, 1
     found = effect_map(view, effects)
     assert (found.weights[1, 0], found.weights[2, 1], found.weights[~view.mask].sum()) == (1, 0.5, 0)
-    assert found.audit.claim == f"from {view.mask.sum()} runs"
+    assert found.audit.claim == f"from {view.mask.sum() + 1} runs"
+    assert found.audit.passed
+    assert not replace(found, measured=-effects).audit.passed
     assert effect_map(run[1].map("encoder", 0, 0), effects).measure == ON_ALL
     assert effect_map(view, effects / 100).weights.max() == pytest.approx(0.02 / LEAST)
 

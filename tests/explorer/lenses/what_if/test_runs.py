@@ -19,6 +19,7 @@ from transformer.config import RELATIVE
 from transformer.encodings import REGISTRY
 from transformer.reader import InputError
 from transformer.run import NotCapturedError
+from transformer.text.words import EOS
 from transformer.translator import Translator
 
 IDS = tuple(range(40, 46))
@@ -164,7 +165,7 @@ def test_only_a_model_without_encoding_does_not_notice_a_swap(encoded):
 
 
 def test_the_order_says_where_each_token_stood():
-    tokens = ("▁A", "▁b", "c", "▁d", ".", "</s>")
+    tokens = ("▁A", "▁b", "c", "▁d", ".", EOS)
     assert [word.text for word in controls.words_of(tokens)] == ["A", "bc", "d"]
     assert controls.swapped_order(tokens, 1, 0) == (1, 2, 0, 3, 4, 5)
     assert controls.swapped_order(tokens, 0, 2) == (3, 1, 2, 0, 4, 5)

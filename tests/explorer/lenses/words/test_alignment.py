@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from explorer.lenses.words.alignment import diagonal, link_words, score, text_words, word_weights
 from explorer.lenses.words.links import GoldPair, Links, read_gold
 from transformer.text.pairs import DataError
-from transformer.text.words import Group, word_groups
+from transformer.text.words import EOS, Group, word_groups
 
 
 def links(text: str) -> Links:
@@ -49,7 +49,7 @@ def test_the_diagonal_links_relative_places_and_each_pair_needs_an_alignment() -
 
 # --- from attention -----------------------------------------------------------------------------------------
 
-SOURCE = ("▁a", "▁b", "b", "b", "▁c", "</s>")
+SOURCE = ("▁a", "▁b", "b", "b", "▁c", EOS)
 TARGET = ("▁x", "x", "▁y", "▁z", "z", "z")
 
 

@@ -1,15 +1,20 @@
 """Maps and sentences read in words: merged and hidden cells, the telling step, glosses and claims."""
 
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 from closed_form import CASES
+from marked import marked
 
 from explorer.lenses.words import languages
+from explorer.lenses.words import reading as reading_module
 from explorer.lenses.words.groups import find_word, reading_groups
-from explorer.lenses.words.reading import Reading, read_view, reading_window
+from explorer.lenses.words.reading import Reading, ReadView, read_view, reading_window
 from explorer.lenses.words.telling import (
     glosses,
     heads_that_show,
@@ -19,7 +24,7 @@ from explorer.lenses.words.telling import (
 from transformer.config import AttentionKind
 from transformer.storage.description import read_header
 from transformer.text.words import Group, is_punctuation
-from transformer.view import AuditReport, HeadView, Window
+from transformer.view import AuditReport, Check, HeadView, Window
 
 ROOT = Path(__file__).resolve().parents[4]
 MODEL = ROOT / "assets" / "models" / "en-de"
@@ -28,9 +33,13 @@ PARTS = ("▁die", "▁Mäu", "se", ",", "▁(", "jag", "te", ")", ".", "▁猫"
 KINDS = ("encoder", "decoder", "cross")
 
 
+PASSED = AuditReport((Check("row sums", 0.0, 1.0),))
+
+
 def view(kind: str, tokens: tuple[str, ...], seed: int = 0, keys: tuple[str, ...] = ()) -> HeadView:
     """A head with random weights; causal in the decoder, which reads each token one row later."""
-    reads = tokens if kind == "encoder" else ("<s>", *tokens[:-1])
+    tokens, keys = marked(tokens), marked(keys)
+    reads = tokens if kind == "encoder" else marked(("<s>", *tokens[:-1]))
     keys = keys or reads
     shape = len(reads), len(keys)
     mask = np.tri(*shape, dtype=bool) if kind == "decoder" else np.ones(shape, dtype=bool)
@@ -41,13 +50,13 @@ def view(kind: str, tokens: tuple[str, ...], seed: int = 0, keys: tuple[str, ...
         kind=AttentionKind(kind), layer=0, head=1, model="m", norm="pre", query_tokens=reads,
         predicted_tokens=None if kind == "encoder" else tokens, key_tokens=keys,
         window=Window(2, 2 + shape[0], 5, 5 + shape[1]), scores=np.log(np.where(mask, weights, 1)), mask=mask,
-        weights=weights, query=vectors, key=vectors, value=vectors, output=vectors, report=AuditReport(()),
+        weights=weights, query=vectors, key=vectors, value=vectors, output=vectors, report=PASSED,
     )  # fmt: skip
 
 
 def random_tokens(seed: int, length: int = 30) -> tuple[str, ...]:
     draw = np.random.default_rng(seed)
-    return (*(PARTS[i] for i in draw.integers(0, len(PARTS) - 1, length)), "</s>")
+    return marked((*(PARTS[i] for i in draw.integers(0, len(PARTS) - 1, length)), "</s>"))
 
 
 # --- maps ---------------------------------------------------------------------------------------------------
@@ -86,6 +95,46 @@ def test_every_cell_is_a_sum_over_keys_and_a_mean_over_queries_and_nothing_is_re
         assert [range(each.start - first, each.stop - first) for each in axis] == left
 
 
+FORGED: dict[str, Callable[[ReadView], dict[str, object]]] = {
+    "key labels in reverse": lambda read: {"key_tokens": read.key_tokens[::-1]},
+    "row labels in reverse": lambda read: {"query_tokens": read.query_tokens[::-1]},
+    "predicted labels moved": lambda read: {"predicted_tokens": read.predicted_tokens[::-1]},
+    "a mask inverted": lambda read: {"mask": ~read.mask},
+    "another head's weights": lambda read: {"weights": read.weights[:, ::-1]},
+    "rows exchanged": lambda read: {"weights": read.weights[::-1]},
+    "hidden weight lost": lambda read: {"hidden": read.hidden + 0.1},
+    "other scores": lambda read: {"scores": None if read.scores is None else read.scores + 1},
+    "another head's name": lambda read: {"head": 2},
+    "a span moved": lambda read: {"columns": (read.columns[1], *read.columns[1:])},
+}
+
+
+@pytest.mark.parametrize("forged", FORGED)
+@pytest.mark.parametrize("reading", [Reading(), WORDS, Reading(True, True, True)], ids=str)
+def test_what_a_figure_receives_is_compared_with_the_map(reading: Reading, forged: str) -> None:
+    whole = view("cross", random_tokens(3), 3, random_tokens(4, 20))
+    read = read_view(whole, reading)
+    assert read.audit.passed
+    other = replace(read, **FORGED[forged](read))
+    if forged == "other scores" and read.scores is None:
+        return
+    assert not other.audit.passed
+    assert {check.name for check in other.audit.checks if not check.passed} <= {"arrays drawn", "labels"}
+
+
+@pytest.mark.parametrize("forged", ["merge_words", "read_tokens", "read_map"])
+def test_a_mistake_in_reading_itself_is_seen(forged: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    correct = getattr(reading_module, forged)
+    turned: dict[str, Callable[..., Any]] = {
+        "merge_words": lambda *given: correct(*given)[..., ::-1],
+        "read_tokens": lambda *given: correct(*given)[::-1],
+        "read_map": lambda *given: (correct(*given)[0] * 0.9, *correct(*given)[1:]),
+    }
+    monkeypatch.setattr(reading_module, forged, turned[forged])
+    for reading in (Reading(), WORDS):
+        assert not read_view(view("decoder", random_tokens(5)), reading).audit.passed
+
+
 TYPED = ("▁<", "/", "s", ">", "</s>")
 
 
@@ -96,6 +145,7 @@ TYPED = ("▁<", "/", "s", ">", "</s>")
         ("encoder", ("▁the", "▁cat", ".", "</s>"), Reading(False, True, True), ("▁the", "▁cat")),
         ("encoder", ("▁...", "</s>"), Reading(True, True, True), ("▁...", "</s>")),  # something is left
         ("encoder", TYPED, Reading(True, True), ("▁</s>",)),  # a typed mark is no special token
+        ("encoder", ("▁pt", "_", "BR", "</s>"), Reading(True, True), ("▁pt_BR",)),
         ("cross", ("▁Mäu", "se", "</s>"), Reading(True, rows="predicted"), ("▁Mäuse", "</s>")),
         ("cross", ("▁Mäu", "se", "</s>"), WORDS, ("▁Mäuse", "</s>")),
         ("cross", ("▁Mäu", "se", "</s>"), Reading(True, rows="read"), ("<s>", "▁Mäuse")),
@@ -185,8 +235,8 @@ def test_the_languages_of_a_card_choose_the_sample(tmp_path: Path) -> None:
 
 # --- the telling step and glosses ---------------------------------------------------------------------------
 
-SOURCE = ("▁Yesterday", "▁I", "▁bought", "▁a", "▁book", ".", "</s>")
-TARGET = ("▁Gestern", "▁habe", "▁ich", "▁ein", "▁Buch", "▁ge", "kauft", ".", "</s>")
+SOURCE = marked(("▁Yesterday", "▁I", "▁bought", "▁a", "▁book", ".", "</s>"))
+TARGET = marked(("▁Gestern", "▁habe", "▁ich", "▁ein", "▁Buch", "▁ge", "kauft", ".", "</s>"))
 PARTNERS = (0, 2, 1, 3, 4, 2, 2, 5, 6)
 """The source piece that each row attends to."""
 
@@ -229,7 +279,7 @@ DOG = ("▁dog", "</s>")
 def test_a_content_word_opens_before_a_function_word_a_mark_and_a_special_token(
     weights, source, target, step
 ):
-    assert telling_step(np.array(weights, np.float32), source, target) == step
+    assert telling_step(np.array(weights, np.float32), marked(source), marked(target)) == step
 
 
 def test_each_word_is_glossed_by_its_partner_unless_it_rests_on_the_end_or_has_a_stronger_rival():

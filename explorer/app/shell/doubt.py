@@ -1,0 +1,100 @@
+"""The quiet line after the picture: the model is unsure of its output, or a beam finds a better one."""
+
+import math
+
+import streamlit as st
+
+from explorer.app.address import session
+from explorer.app.address.kinds import BEAM
+from explorer.app.controls import part, plain
+from explorer.app.server import doubts, jobs
+from explorer.app.server.doubts import BEAM_SIZE, Better
+from explorer.app.server.jobs import Job
+from explorer.app.server.view import View
+from explorer.figures.base import labels
+from explorer.lenses.words.doubt import mean_log_prob
+
+_KEY = "doubt"
+_LOOK = 0.5
+"""Seconds between two looks at a search."""
+_LONGEST = 36
+"""Most letters of the better output, so that the line stays one."""
+_MEANING = (
+    "The geometric mean of the probabilities that the model gave the tokens it wrote, and the mean that "
+    "four of five of its outputs reach on the bundled sentences. How sure a model is tells how likely it is "
+    "to be right; it does not tell what is wrong. ✓\u00a0verified is about the pictures, not the output."
+)
+
+
+def leave() -> None:
+    """Ends the search for the sentence before, as soon as another one is asked for."""
+    jobs.seat(session.visit().name).take(None)
+
+
+def due(opened: View) -> bool:
+    """Whether a beam is to be searched once the picture is painted; not while a question is open."""
+    return _may_search(opened) and not _search(opened).wanted_by(session.visit().name)
+
+
+def begin(opened: View) -> str:
+    """Asks for the search; returns the key of the part that is then drawn again."""
+    _search(opened).ask(session.visit().name)
+    return _KEY
+
+
+def unsure(opened: View) -> str:
+    """That the model is less sure of its own output than it usually is, in a sentence; else empty."""
+    run, limit = opened.translation, opened.source.unsure_below
+    mean = mean_log_prob(run.log_probs)
+    if limit is None or run.method != "greedy" or run.interventions or mean >= limit:
+        return ""
+    output = "translation" if opened.source.task == "translate" else "text"
+    found, usual = (labels.percent(math.exp(value)) for value in (mean, limit))
+    return f"This {output} may be wrong: {found} for a token, where over {usual} is usual."
+
+
+@part(key=_KEY)
+def tell(opened: View) -> None:
+    """Draws the line; nothing while a question is open, which it could answer."""
+    if session.visit().silent is not None:
+        return
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key=_KEY):
+        if doubted := unsure(opened):
+            st.caption(f":material/help: {plain(doubted)}", width="content", help=_MEANING)
+        if not _may_search(opened) or due(opened):
+            return
+        if jobs.stays(search := _search(opened)):
+            part(run_every=_LOOK)(_wait)(search)
+        elif (better := search.result()) is not None and better.differs:
+            _offer(better)
+
+
+def _may_search(opened: View) -> bool:
+    is_silent = session.visit().silent is not None
+    return not is_silent and doubts.may_search(opened.request, opened.translation)
+
+
+def _search(opened: View) -> Job[Better]:
+    return doubts.by_beam(opened.request, greedy=opened.translation)
+
+
+def _wait(search: Job[Better]) -> None:
+    """Looks at the search from time to time; its end draws the page again, without this clock."""
+    if not jobs.stays(search):
+        session.rerun()
+
+
+def _offer(better: Better) -> None:
+    text = plain(labels.shorten(better.text, _LONGEST))
+    score, usual = (labels.number(each, ".3f") for each in (better.score, better.greedy_score))
+    st.caption(
+        f":material/alt_route: A beam of {BEAM_SIZE} finds what scores higher: “{text}”",
+        width="content",
+        help=f"“{plain(better.text)}” The score of this model's beam search is {score}, and {usual} for the "
+        "greedy output. Higher is more probable to the model, which is not always better to a reader.",
+    )
+    st.button("Open it", type="tertiary", on_click=_open, key="doubt.open")
+
+
+def _open() -> None:
+    session.change(**session.RUN, decode=f"{BEAM}{BEAM_SIZE}")
