@@ -64,6 +64,24 @@ opened = open_sentence_page("extra")
 if opened is not None:
     st.markdown(f"Extra, {session.current().loudness}: {opened.translation.text}")
 """
+CHANGE = """
+@dataclass(frozen=True)
+class Shift(OfHeads):
+    name = "shift"
+    changes = "scores"
+    by: Annotated[float, One(Number(-10, 10))]
+
+    def __str__(self) -> str:
+        return f"{self.place} with scores moved by {self.by:g}"
+
+
+def shift(kind: str, layer: int, head: Indices, by: float) -> Shift:
+    return exact(Shift, kind=kind, layer=layer, head=head, by=by)
+
+
+@dataclass(frozen=True)
+class Temperature(OfHeads):
+"""
 ASKED = """
 import sys
 from pathlib import Path
@@ -89,6 +107,18 @@ def opened(page, **params):
 def choices(at, label):
     return next(each.options for each in (*at.segmented_control, *at.selectbox) if each.label == label)
 
+from transformer import interventions as do
+(change,) = do.read_text("shift_decoder_1_2_-1.5")
+print("change:", change, do.to_json([change]), do.write_text([do.shift("decoder", 0, 1, -1.5)]))
+changed = model.force("one two", run.target_ids, interventions=[change])
+before, after = (each.head("decoder", 0, 1) for each in (model.force("one two", run.target_ids), changed))
+print("shifted:", round(float((after.scores - before.scores).max()), 4), changed.audit().passed)
+for wrong in ("shift_decoder_1_2_11", "shift_decoder_9_2_1"):
+    try:
+        model.translate("one two", interventions=do.read_text(wrong))
+    except do.InterventionError as error:
+        print("refused:", error)
+
 at = opened("positions", encoding="steps")
 told = " ".join(each.value for each in (*at.markdown, *at.caption))
 print("explained:", "A number that counts the tokens." in told, "dimensions from 0" in told)
@@ -111,6 +141,25 @@ ADDED = 'ENCODINGS = {\n    "steps": Encoding("embeddings", False),\n'
 ROWS = (
     ("explorer/app/address/encodings.py", ")\nENCODINGS =", ENCODING),
     ("transformer/config.py", "ENCODINGS = {\n", ADDED),
+    ("transformer/interventions/heads.py", "@dataclass(frozen=True)\nclass Temperature(OfHeads):\n", CHANGE),
+    ("transformer/interventions/__init__.py", "    SetRow,\n", "    SetRow,\n    Shift,\n    shift,\n"),
+    (
+        "transformer/interventions/edits.py",
+        "        case do.Temperature():\n",
+        "        case do.Shift():\n            after = before + value.by\n        case do.Temperature():\n",
+    ),
+    (
+        "transformer/equations.py",
+        "        if isinstance(change, do.Temperature):\n",
+        "        if isinstance(change, do.Shift):\n            scores = scores + np.float32(change.by)\n"
+        "        if isinstance(change, do.Temperature):\n",
+    ),
+    (
+        "explorer/app/sections/what_if/forms.py",
+        '    "Arithmetic": (\n',
+        '    "Arithmetic": (\n'
+        '        Sort("move scores", lambda opened: do.shift("cross", 0, 0, 1.0), "It adds."),\n',
+    ),
     ("transformer/encodings.py", "REGISTRY: dict[str, type[PositionalEncoding]] = {\n", CLASS),
     ("explorer/lenses/__init__.py", "_MODULES = {\n", '_MODULES = {\n    "measures.squared": "squared",\n'),
     ("explorer/figures/base/captions.py", "QUANTITIES = {\n", QUANTITY),
@@ -161,9 +210,21 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> str:
             "twin: counted steps, seed 2 steps",
         ),
         ("measured: A map whose", "switch: ['square', 'weight', 'carried', 'effect']", "map: True"),
+        (
+            "change: decoder self-attention, layer 1, head 2 with scores moved by -1.5 [{'do': 'shift', "
+            "'kind': 'decoder', 'layer': 0, 'head': [1], 'by': -1.5}] shift_decoder_1_2_-1.5",
+            "shifted: -1.5 True",
+            "refused: The by is 11.0; it must be a number from -10 to 10.",
+            "refused: There is no layer 9 in decoder self-attention: there are ",
+        ),
         ("page: ['Extra, high: ", "menu: ['An extra page']", "next: ['Next: An extra page']"),
     ],
-    ids=["an encoding is a row and a class", "a measure a file and rows", "a page one file"],
+    ids=[
+        "an encoding is a row and a class",
+        "a measure a file and rows",
+        "a change five files",
+        "a page one file",
+    ],
 )
 def test_what_is_added_in_its_places_is_known_everywhere(said: str, lines: tuple[str, ...]) -> None:
     assert [line for line in lines if line not in said] == []

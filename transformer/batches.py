@@ -10,12 +10,13 @@ from torch import Tensor
 
 from transformer.decoding import AnyModel, Hypothesis, finish, numbers
 from transformer.hooks import Capture
+from transformer.reader import InputError
 from transformer.requests import Request, begin
 from transformer.run import Translation
 from transformer.text.pairs import SentencePair
 from transformer.trace import TokenTrace
 from transformer.training.distributed import ALONE, Workers
-from transformer.translator import InputError, Translator
+from transformer.translator import Translator
 
 T = TypeVar("T")
 BATCH_POSITIONS = 4096

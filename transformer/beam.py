@@ -114,15 +114,38 @@ def beam_search(
         tokens, step = torch.tensor([node.token_id for node in rows], device=state.device), step + 1
 
 
+@dataclass(frozen=True, kw_only=True)
+class TreeNode:
+    """A token of a tree of outputs."""
+
+    token_id: int
+    token: str  # its piece
+    step: int  # of the output, from 0
+    parent: int | None  # place in the tree of the token before it; None at the first step
+    log_prob: float  # in nats, under the model
+    total: float  # what the search summed up to here, see ``Node``
+    score: float = 0.0  # what finished hypotheses are ranked by; else ``total``
+    parent_row: int = 0  # the row of the search that it was appended to
+    ended: bool = False  # whether the output ends here, with ``</s>`` or at the length limit
+    state: NodeState = NodeState.OUTRANKED  # what became of it in a beam
+    won: bool = False  # whether it belongs to the best hypothesis
+    samples: tuple[int, ...] = ()  # in a tree of samples, which of them have it, from 0
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class TokenTree:
     """Outputs of one text as a tree of their tokens."""
 
-    nodes: tuple[Node, ...]  # step by step
+    nodes: tuple[TreeNode, ...]  # step by step
 
     def path(self, node: int) -> tuple[int, ...]:
         """The nodes from the first step to this one."""
-        return tuple(each.place for each in self.nodes[node].chain() if each.place is not None)[::-1]
+        path = list[int]()
+        place: int | None = node
+        while place is not None:
+            path.append(place)
+            place = self.nodes[place].parent
+        return tuple(reversed(path))
 
     def token_ids(self, node: int) -> tuple[int, ...]:
         """The output up to a node."""
@@ -149,21 +172,26 @@ class SearchTree(TokenTree):
 
     beam_size: int  # hypotheses that the search kept
     rules: SearchRules  # how hypotheses were scored
-    # runs greedy search on the same sentence, with the same rules and changes; yields its tokens
-    run_greedy: Callable[[], Iterator[Node]] = field(repr=False)
+    # runs greedy search on the same sentence, with the same rules and changes; yields its tokens, each with
+    # its piece
+    run_greedy: Callable[[], Iterator[tuple[Node, str]]] = field(repr=False)
 
     @cached_property
     def greedy(self) -> Hypothesis:
         """Output of greedy search, which runs when first asked for and may leave the tree."""
-        *_, last = self.run_greedy()
-        return last.hypothesis()
+        nodes, pieces = zip(*self.run_greedy(), strict=True)
+        return nodes[-1].hypothesis(pieces)
 
     def stream_greedy(self) -> Iterator[str]:
         """Runs greedy search piece by piece, so that a caller can leave it; `greedy` then keeps it."""
-        for node in () if "greedy" in vars(self) else self.run_greedy():
-            yield node.token
+        if "greedy" in vars(self):
+            return
+        pieces = list[str]()
+        for node, piece in self.run_greedy():
+            pieces.append(piece)
+            yield piece
             if node.ended:
-                vars(self)["greedy"] = node.hypothesis()
+                vars(self)["greedy"] = node.hypothesis(pieces)
 
     @property
     def winner(self) -> int:
@@ -183,12 +211,27 @@ def search_tree(
     beam_size: int,
     rules: SearchRules,
     pieces: Callable[[Sequence[int]], Sequence[str]],  # the pieces of ids
-    run_greedy: Callable[[], Iterator[Node]],
+    run_greedy: Callable[[], Iterator[tuple[Node, str]]],
 ) -> SearchTree:
     """The tree of a search, made of its nodes."""
-    for place, piece in enumerate(pieces([node.token_id for node in history])):
-        history[place].place, history[place].token, history[place].candidates = place, piece, None
     finished = (node for node in history if node.state in (NodeState.FINISHED, NodeState.CUT))
-    for node in max(finished, key=lambda node: node.score).chain():
-        node.won = True
-    return SearchTree(tuple(history), beam_size, rules, run_greedy)
+    won = {id(node) for node in max(finished, key=lambda node: node.score).chain()}
+    places = {id(node): place for place, node in enumerate(history)}
+    names = pieces([node.token_id for node in history])
+    nodes = tuple(
+        TreeNode(
+            token_id=node.token_id,
+            token=name,
+            step=node.step,
+            parent=places.get(id(node.before)),
+            log_prob=node.log_prob,
+            total=node.total,
+            score=node.score,
+            parent_row=node.parent_row,
+            ended=node.ended,
+            state=node.state,
+            won=id(node) in won,
+        )
+        for node, name in zip(history, names, strict=True)
+    )
+    return SearchTree(nodes, beam_size, rules, run_greedy)

@@ -106,39 +106,72 @@ class SearchRules:
     def choices(
         self, log_probs: Tensor, endings: Sequence[tuple[int, ...]], last: Sequence[bool], step: int
     ) -> tuple[Tensor, Tensor]:
-        """What the model's own rules leave to choose of (rows, pieces) log-probabilities, and what a request
-        leaves of that: -inf if forbidden; where no rule applies, ``log_probs`` itself.
+        """What the model's own rules leave to choose of, and what a request leaves of that.
 
-        Of each row, ``endings`` has the last ``lookback`` tokens or more, and ``last`` says whether the limit
-        leaves room for only one. A token that a request chose scores what the model gives it, and nothing
-        ends before the last chosen step.
+        Both are (rows, pieces) log-probabilities, -inf if forbidden; where no rule applies, ``log_probs``
+        itself. Of each row, ``endings`` has the last ``lookback`` tokens or more, and ``last`` says whether
+        the limit leaves room for only one.
         """
-        ends = self.forced_start if step == 0 else None
-        forced = [self.forced_end if ends is None and at_limit else ends for at_limit in last]
-        short = {self.end_id} if step < self.min_tokens and self.end_id is not None else set()
-        own, size = log_probs, self.no_repeat - 1
-        if self.forbidden or self.no_repeat or short or set(forced) - {None}:
-            own = log_probs.clone()
-            for row, ending, token in zip(own, endings, forced, strict=True):
-                # what would complete a forbidden sequence, or repeat one that may occur only once
-                without = {s[-1] for s in self.forbidden if len(s) == 1 or ending[1 - len(s) :] == s[:-1]}
-                if 0 <= size <= len(ending):  # which has the start token, too
-                    latest, places = ending[len(ending) - size :], range(size, len(ending))
-                    without |= {ending[at] for at in places if ending[at - size : at] == latest}
-                without |= short
-                if token is not None:
-                    row.fill_(NEVER)[token] = 0.0
-                elif without and len(without) < len(row):  # something must be left to choose
-                    row[list(without)] = NEVER
-            own = own.log_softmax(-1) if self.renormalize else own
+        allowed = self._own_choices(log_probs, endings, last, step)
+        return allowed, self._requested_choices(log_probs, allowed, step)
+
+    def _own_choices(
+        self, log_probs: Tensor, endings: Sequence[tuple[int, ...]], last: Sequence[bool], step: int
+    ) -> Tensor:
+        """What the model's own rules leave."""
+        only = [self._only_token(at_limit, step) for at_limit in last]
+        too_short = step < self.min_tokens and self.end_id is not None
+        if not (self.forbidden or self.no_repeat or too_short or any(token is not None for token in only)):
+            return log_probs
+        allowed = log_probs.clone()
+        for row, ending, token in zip(allowed, endings, only, strict=True):
+            if token is not None:
+                row.fill_(NEVER)[token] = 0.0
+                continue
+            without = self._excluded(ending)
+            if too_short and self.end_id is not None:
+                without.add(self.end_id)
+            if without and len(without) < len(row):  # something must be left to choose
+                row[list(without)] = NEVER
+        return allowed.log_softmax(-1) if self.renormalize else allowed
+
+    def _only_token(self, at_limit: bool, step: int) -> int | None:
+        """The only token that the model's rules allow; None if they allow several."""
+        starts = self.forced_start if step == 0 else None
+        if starts is not None:
+            return starts
+        return self.forced_end if at_limit else None
+
+    def _excluded(self, ending: tuple[int, ...]) -> set[int]:
+        """Tokens that would complete a forbidden sequence, or repeat one that may occur only once."""
+        excluded = set[int]()
+        for *before, token in self.forbidden:
+            if not before or ending[-len(before) :] == tuple(before):
+                excluded.add(token)
+        size = self.no_repeat - 1
+        if 0 <= size <= len(ending):  # which has the start token, too
+            latest = ending[len(ending) - size :]
+            for place in range(size, len(ending)):
+                if ending[place - size : place] == latest:
+                    excluded.add(ending[place])
+        return excluded
+
+    def _requested_choices(self, log_probs: Tensor, allowed: Tensor, step: int) -> Tensor:
+        """What a request leaves of the model's own choices.
+
+        A token that it chose scores what the model gives it, and nothing ends before the last such step.
+        """
+        chosen = dict(self.chosen).get(step)
+        if chosen is not None:
+            left = torch.full_like(log_probs, NEVER)
+            left[:, chosen] = log_probs[:, chosen]
+            return left
         barred = [token for at, token in self.barred if at in (None, step)]
         if self.end_id is not None and any(step < at for at, _ in self.chosen):
             barred.append(self.end_id)
-        if (token := dict(self.chosen).get(step)) is not None:
-            left = torch.full_like(log_probs, NEVER)
-            left[:, token] = log_probs[:, token]
-            return own, left
-        return own, own.index_fill(1, torch.tensor(barred, device=own.device), NEVER) if barred else own
+        if not barred:
+            return allowed
+        return allowed.index_fill(1, torch.tensor(barred, device=allowed.device), NEVER)
 
 
 FREE = SearchRules()
@@ -154,11 +187,11 @@ def constrained(
     chosen, barred = list[tuple[int, int]](), list[tuple[int | None, int]]()
     for change in changes:
         match change:
-            case Choose(step, token):
+            case Choose(step=step, token=token):
                 chosen.append((step, token_id(token)))
-            case Prefix(tokens):
+            case Prefix(token_ids=tokens):
                 chosen += [(step, token_id(token)) for step, token in enumerate(tokens)]
-            case Forbid(token, at):
+            case Forbid(token=token, step=at):
                 barred.append((at, token_id(token)))
     latest = max((step for step, _ in chosen), default=0)
     for step, token_ in chosen:
@@ -269,7 +302,7 @@ class Candidates(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class Node:
-    """A token of a tree of outputs, and so the output up to it: a chain, newest token first."""
+    """A token of an output that is being searched for, and so the output up to it: a chain."""
 
     token_id: int
     step: int = -1  # the step of the output, from 0; -1 for the start token
@@ -281,16 +314,7 @@ class Node:
     ended: bool = False  # whether the output ends here, with ``</s>`` or at the length limit
     score: float = 0.0  # what finished hypotheses are ranked by: see ``SearchRules.score``; else ``total``
     state: NodeState = NodeState.OUTRANKED  # what became of it in a beam
-    won: bool = False  # whether it belongs to the best hypothesis
-    samples: tuple[int, ...] = ()  # in a tree of samples, which of them have it, from 0
-    token: str = ""  # the piece, once it is in a tree
-    place: int | None = None  # and its place there
     candidates: Candidates | None = field(default=None, repr=False)  # what else could have come next
-
-    @property
-    def parent(self) -> int | None:
-        """Place in the tree of the token before it; None at the first step."""
-        return None if self.before is None else self.before.place
 
     def chain(self) -> Iterator[Node]:
         """The nodes from the newest token back to the start token."""
@@ -307,11 +331,17 @@ class Node:
         """The last ``count`` tokens at most, including the start token."""
         return tuple(node.token_id for node in islice(self.chain(), count))[::-1]
 
-    def hypothesis(self) -> Hypothesis:
-        """The output as a search returns it."""
-        parts = ((node.token_id, node.log_prob, node.token) for node in self.path())
-        ids, log_probs, tokens = zip(*parts, strict=True)
-        return Hypothesis(ids, log_probs, self.score, sum(log_probs), tokens)
+    def hypothesis(self, tokens: Sequence[str] = ()) -> Hypothesis:
+        """The output as a search returns it; with its pieces, where they are known."""
+        path = self.path()
+        log_probs = tuple(node.log_prob for node in path)
+        return Hypothesis(
+            token_ids=tuple(node.token_id for node in path),
+            log_probs=log_probs,
+            score=self.score,
+            total=sum(log_probs),
+            tokens=tuple(tokens),
+        )
 
 
 @dataclass(frozen=True)

@@ -21,9 +21,9 @@ def masked_textbook(model_mask: BoolArray, masks: Sequence[do.Intervention], fir
     """(queries, keys): a mask after its changes, cell by cell; ``first`` is the first query's position."""
     mask = model_mask.copy()
     for change in masks:
-        if change.part == "mask":
-            mask[_cells(change.allow, mask.shape, first)] = True
-            mask[_cells(change.forbid, mask.shape, first)] = False
+        if isinstance(change, do.OfMask):
+            mask[_cells(change.allowed, mask.shape, first)] = True
+            mask[_cells(change.hidden, mask.shape, first)] = False
     return mask
 
 
@@ -110,7 +110,7 @@ def _pattern(by: str, weights: Array, mask: BoolArray, query: int) -> Array:
     return (np.arange(len(weights)) == key).astype(np.float32)
 
 
-def _replaced(change: do.Intervention, weights: Array, mask: BoolArray) -> Array:
+def _replaced(change: do.SetRow, weights: Array, mask: BoolArray) -> Array:
     """(keys,): the weights given, and the rest in the proportions of the head's own."""
     given = dict(change.given)
     free = np.array([key not in given and bool(mask[key]) for key in range(len(weights))])
@@ -129,15 +129,17 @@ def put_textbook(weights: Array, changes: Sequence[HeadChange]) -> Array:
     for change, material in changes:
         if isinstance(change, do.Patch):
             output = patched_textbook(output, change, material)
-        elif change.part == "heads":
+        elif isinstance(change, do.Scale):
+            output[_acted(change.rows, 0, len(output))] *= np.float32(change.factor)
+        elif isinstance(change, do.Ablate) and change.by in ("zero", "mean"):
             rows = _acted(change.rows, 0, len(output))
-            output[rows] *= np.float32(change.factor if isinstance(change, do.Scale) else 0.0)
-            if getattr(change, "by", "") == "mean":
-                output[rows] += np.nan if material is None else material
+            output[rows] = 0.0
+            if change.by == "mean":
+                output[rows] = np.nan if material is None else material
     return output
 
 
-def patched_textbook(original: Array, change: do.Intervention, material: Array | None) -> Array:
+def patched_textbook(original: Array, change: do.Patch, material: Array | None) -> Array:
     """(positions, width): a place after a patch, position by position."""
     if material is None:
         return np.full_like(original, np.nan)

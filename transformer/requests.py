@@ -3,10 +3,10 @@
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import repeat, takewhile
-from typing import Any, TypedDict, Unpack
+from typing import Self, TypedDict, Unpack
 
 import numpy as np
 import torch
@@ -15,7 +15,7 @@ from torch import Tensor
 from transformer import interventions as do
 from transformer.audit import PIECES, TOKENS, audit
 from transformer.beam import beam_search, search_tree
-from transformer.config import AttentionKind, ModelConfig, Place
+from transformer.config import AttentionKind, Place
 from transformer.decoding import (
     Decoding,
     DecodingState,
@@ -30,6 +30,7 @@ from transformer.equations import audited_tokens
 from transformer.hooks import Capture, HookFunctions, Hooks, function_edits
 from transformer.interventions.edits import Change
 from transformer.interventions.request import RunShape, check
+from transformer.reader import Reader
 from transformer.run import Alternative, DecodeStep, Translation
 from transformer.sampling import Sampling
 from transformer.text.tokenizer import TokenizedText
@@ -82,6 +83,138 @@ class Options(Looking, total=False):
     tree: bool  # whether ``Translation.tree`` keeps what the beam search looked at
 
 
+SourceToken = tuple[int, str]
+"""Id and piece of a token."""
+
+
+@dataclass(frozen=True)
+class ReadSource:
+    """A text as a model reads it."""
+
+    text: str  # as it was read: cleaned
+    tokens: tuple[SourceToken, ...]  # of a source, its end included; none of a language model's prompt
+    prompt: tuple[int, ...]  # ids that the output of a language model begins with
+    start: int | None  # id of the piece that the output begins with, if the text names one
+    notes: tuple[str, ...]  # sentences for the reader
+
+    @classmethod
+    def of(cls, reader: Reader, text: str) -> Self:
+        """Reads a text; InputError if it is empty or too long."""
+        cut = reader.cut(text)
+        if reader.continues:
+            tokens: tuple[SourceToken, ...] = ()
+            prompt = cut.ids
+        else:
+            ids = (*cut.ids, reader.config.eos_id)
+            pieces = (*cut.pieces, *reader.pieces(ids[-1:], "source"))
+            tokens = tuple(zip(ids, pieces, strict=True))
+            prompt = ()
+        return cls(text=cut.clean.text, tokens=tokens, prompt=prompt, start=cut.start, notes=cut.notes())
+
+
+@dataclass(frozen=True)
+class SearchPlan:
+    """How an output is searched for, and how long it may be."""
+
+    limit: int  # most tokens of the output
+    rules: SearchRules
+    beam_size: int = 1
+    sample: Sampling | None = None
+    tree: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        reader: Reader,
+        source: ReadSource,
+        n_source: int,  # number of source tokens that the model reads
+        changes: Sequence[do.Intervention],
+        options: Options,
+    ) -> Self:
+        """What the options ask for; ValueError if one is out of range, or two contradict each other."""
+        sample = options.get("sample")
+        tree = options.get("tree", False)
+        usual = reader.rules.beam_size if sample is None else 1
+        asked = options.get("beam_size")
+        beam_size = _whole("beam_size", usual if asked is None else asked, 1, 64)
+        if sample is not None and (beam_size != 1 or tree):
+            raise ValueError("Sampling follows one hypothesis and builds no tree; use it with beam_size=1.")
+        least = len(source.prompt) + 1 if reader.continues else 1
+        most = options.get("max_length")
+        if most is None:
+            most = _usual_length(reader, n_source)
+        limit = _whole("max_length", most, least, reader.config.max_positions)
+        rules = reader.rules
+        penalties = options.get("length_penalty"), options.get("length_offset")
+        if penalties != (None, None):
+            rules = rules.with_penalty(*penalties)
+        if source.start is not None:
+            rules = replace(rules, forced_start=source.start)
+        deciding = [*_deciding_prompt(source, changes), *changes]
+        if deciding:
+            rules = constrained(rules, deciding, reader.token_id, reader.config.eos_id)
+        return cls(limit=limit, rules=rules, beam_size=beam_size, sample=sample, tree=tree)
+
+
+def _whole(name: str, value: object, low: int, high: int) -> int:
+    """An option's whole number in a range; ValueError if it is something else."""
+    if isinstance(value, int | np.integer) and not isinstance(value, bool) and low <= value <= high:
+        return int(value)
+    must = f"it must be a whole number from {low:,} to {high:,}"
+    raise ValueError(f"{name} is {value!r:.80}; {must}.")
+
+
+def _usual_length(reader: Reader, n_source: int) -> int:
+    """Most tokens of an output if the caller gives no number."""
+    if reader.continues:
+        return LENGTH
+    usual = reader.rules.max_length or int(1.5 * n_source) + 10
+    return min(usual, reader.config.max_positions)
+
+
+def _deciding_prompt(source: ReadSource, changes: Iterable[do.Intervention]) -> Iterator[do.Intervention]:
+    """The prompt as a change; InterventionError if another change decides its tokens."""
+    if not source.prompt and source.tokens:
+        return
+    for change in changes:
+        chosen = isinstance(change, do.Choose) and change.step < len(source.prompt)
+        if chosen or isinstance(change, do.Prefix):
+            raise do.InterventionError(
+                f"The prompt decides its own tokens, so this cannot be done: {change}."
+            )
+    if source.prompt:
+        yield do.prefix(source.prompt)
+
+
+def _recorded(capture: bool | Capture, changes: Iterable[do.Intervention]) -> Capture | None:
+    """What is recorded of a run with changes; None for nothing."""
+    if not isinstance(capture, bool | Capture):
+        raise TypeError(f"capture is {capture!r:.40}; it must be True, False or a Capture.")
+    if not capture:
+        return None
+    record = Capture() if capture is True else capture
+    if any(change.part == "stream" for change in changes):
+        return replace(record, residual=True)
+    return record
+
+
+def _edited(
+    reader: Reader, tokens: Sequence[SourceToken], changes: Iterable[do.Intervention]
+) -> tuple[SourceToken, ...]:
+    """The source tokens after changes of the text as typed; InterventionError if none is left."""
+    by_position = dict(enumerate(tokens))
+    for change in changes:
+        if isinstance(change, do.EditSource):
+            token_id = reader.token_id(change.token, "source")
+            (piece,) = reader.pieces([token_id], "source")
+            by_position[change.position] = token_id, piece
+        elif isinstance(change, do.DropSource):
+            del by_position[change.position]
+    if tokens and not by_position:
+        raise do.InterventionError("No source token is left; keep one.")
+    return tuple(by_position.values())
+
+
 class Request:
     """What a model is asked for, checked; ``run`` answers it, and it can be put to the model again and again.
 
@@ -96,83 +229,58 @@ class Request:
 
     def __init__(
         self,
-        reader: Any,  # the ``Translator`` that is asked
+        reader: Reader,  # the model that is asked
         text: str = "",  # the source; for a language model the prompt
         output: TokenizedText | None = None,  # the output, if it is given
         **options: Unpack[Options],
     ) -> None:
-        if wrong := options.keys() - (Options if output is None else Looking).__annotations__:
+        allowed = Options if output is None else Looking
+        if wrong := options.keys() - allowed.__annotations__:
             raise TypeError(f"There is no option {min(wrong)} here.")
-        cut, typed = reader.cut(text), list[tuple[int, str]]()
-        self.reader, self.model, self.output, self.text = reader, reader.model, output, cut.clean.text
-        self.config: ModelConfig = reader.config
-        self.named: Callable[[Iterable[int]], tuple[str, ...]] = reader.tokenizer.target.named
-        self.rules: SearchRules = reader.rules
-        self.notes = (*reader.notes, *cut.notes(), *(output.notes() if output else ()))
-        self.values, self.functions = tuple(options.get("interventions", ())), options.get("hooks") or {}
+        self.reader = reader
+        self.model = reader.model
+        self.config = reader.config
+        self.output = output
+        self.named = reader.tokenizer.target.named
+        self.values = tuple(options.get("interventions", ()))
+        self.functions = options.get("hooks") or {}
         if self.functions:
             function_edits(self.functions, self.config)  # refuses what the model lacks
-        capture = options.get("capture", True)
-        if not isinstance(capture, bool | Capture):
-            raise TypeError(f"capture is {capture!r:.40}; it must be True, False or a Capture.")
-        self.capture = Capture() if capture is True else capture or None
-        if self.capture and any(each.part == "stream" for each in self.values):
-            self.capture = replace(self.capture, residual=True)
+        self.capture = _recorded(options.get("capture", True), self.values)
 
-        # what is read, and how much may be written
-        if not reader.continues:
-            end = self.config.eos_id
-            typed = [*zip(cut.ids, cut.pieces, strict=True), (end, reader.tokenizer.source.named([end])[0])]
-        source = len(typed) - sum(isinstance(each, do.DropSource) for each in self.values)
-        prompt: tuple[int, ...] = cut.ids if reader.continues else ()
-        self.given = self.limit = len(prompt if output is None else output.ids)
-        shape = RunShape(self.config, len(typed), source, self.limit, self.given)
+        source = ReadSource.of(reader, text)
+        self.text = source.text
+        self.notes = (*reader.notes, *source.notes, *(output.notes() if output else ()))
+
+        dropped = sum(isinstance(change, do.DropSource) for change in self.values)
+        n_source = len(source.tokens) - dropped
         if output is None:
-            self._plan_search(prompt, source, cut.start, options)
-            shape = replace(shape, target=self.limit, forced=None)
+            plan = SearchPlan.of(reader, source, n_source, self.values, options)
+            forced = None
+        else:
+            plan = SearchPlan(limit=len(output.ids), rules=reader.rules)
+            forced = plan.limit
+        self.rules = plan.rules
+        self.limit = plan.limit
+        self.beam_size = plan.beam_size
+        self.sample = plan.sample
+        self.tree = plan.tree
+        self.given = len(source.prompt) if output is None else len(output.ids)
 
-        # what is changed
+        shape = RunShape(
+            config=self.config,
+            typed=len(source.tokens),
+            source=n_source,
+            target=self.limit,
+            forced=forced,
+        )
+        tokens = source.tokens
         if self.values:
             check(self.values, shape)
-            for each in self.values:
-                if isinstance(each, do.EditSource):
-                    put = reader.token_id(each.token, "source")
-                    typed[each.position] = put, reader.pieces([put], "source")[0]
-            dropped = {each.position for each in self.values if isinstance(each, do.DropSource)}
-            if typed and len(dropped) == len(typed):
-                raise do.InterventionError("No source token is left; keep one.")
-            typed = [token for at, token in enumerate(typed) if at not in dropped]
-        self.source_ids, self.source_tokens = tuple(i for i, _ in typed), tuple(piece for _, piece in typed)
-        self.changes = tuple(Change(each, self._material(each, shape)) for each in self.values)
-
-    def _plan_search(self, prompt: tuple[int, ...], source: int, start: int | None, options: Options) -> None:
-        """How an output is searched for, which begins with a prompt, and how long it may be."""
-        rules, longest, most = self.rules, self.config.max_positions, options.get("max_length")
-        self.sample, self.tree = options.get("sample"), options.get("tree", False)
-        usual = rules.beam_size if self.sample is None else 1
-        size = usual if options.get("beam_size") is None else options["beam_size"]
-        if most is None:
-            most = min(rules.max_length or int(1.5 * source) + 10, longest) if source else LENGTH
-        least = 1 if source else len(prompt) + 1
-        for name, value, low, high in (("beam_size", size, 1, 64), ("max_length", most, least, longest)):
-            if not isinstance(value, int | np.integer) or isinstance(value, bool) or not low <= value <= high:
-                must = f"it must be a whole number from {low:,} to {high:,}"
-                raise ValueError(f"{name} is {value!r:.80}; {must}.")
-        self.beam_size, self.limit = int(size), int(most)  # type: ignore[arg-type]
-        if self.sample is not None and (self.beam_size != 1 or self.tree):
-            raise ValueError("Sampling follows one hypothesis and builds no tree; use it with beam_size=1.")
-        penalties = options.get("length_penalty"), options.get("length_offset")
-        if penalties != (None, None):
-            rules = rules.with_penalty(*penalties)
-        rules = rules if start is None else replace(rules, forced_start=start)
-        for each in () if source else self.values:
-            if isinstance(each, do.Prefix) or (isinstance(each, do.Choose) and each.step < len(prompt)):
-                raise do.InterventionError(
-                    f"The prompt decides its own tokens, so this cannot be done: {each}."
-                )
-        if asked := [*([do.Prefix(prompt)] if prompt else []), *self.values]:
-            rules = constrained(rules, asked, self.reader.token_id, self.config.eos_id)
-        self.rules = rules
+            tokens = _edited(reader, tokens, self.values)
+        self.source_ids = tuple(token_id for token_id, _ in tokens)
+        self.source_tokens = tuple(piece for _, piece in tokens)
+        self.changes = tuple(Change(value, self._material(value, shape)) for value in self.values)
 
     def _material(self, value: do.Intervention, shape: RunShape) -> Tensor | None:
         """Values that a change puts in, if they must be computed first."""
@@ -225,14 +333,14 @@ class Request:
             return beam_search(state, limits, self.beam_size, self.rules, history)
         return decode(state, limits, None if self.sample is None else self.sample.chooser(), self.rules)
 
-    def _greedy(self) -> Iterator[Node]:
+    def _greedy(self) -> Iterator[tuple[Node, str]]:
         """Greedy search for the same request, token by token, unrecorded."""
         greedy = copy(self)
         greedy.beam_size, greedy.tree = 1, False
         for (newest,) in greedy.search(begin([self])[0], [self.limit]):
-            (newest.token,) = self.named([newest.token_id])
+            (piece,) = self.named([newest.token_id])
             newest.score = self.rules.score(newest.total, newest.step + 1)
-            yield newest
+            yield newest, piece
 
     def replayed(
         self,
@@ -412,12 +520,17 @@ def _of_tokens(distribution: Tensor, ids: Sequence[int]) -> tuple[float, ...]:
 
 def _decoder_rows(value: do.Intervention) -> tuple[int, ...]:
     """The rows of the decoder that a change names; none if it acts on all."""
-    if isinstance(value, do.Patch) and value.side == "decoder":
-        return tuple(here for here, _ in value.positions or ())
-    if getattr(value, "kind", "encoder") == "encoder":
-        return ()
-    query = getattr(value, "query", None)
-    return (query,) if query is not None else getattr(value, "rows", None) or ()
+    match value:
+        case do.Patch(side="decoder", positions=positions):
+            return tuple(here for here, _ in positions or ())
+        case do.OfHeads(kind=AttentionKind.ENCODER):
+            return ()
+        case do.SetRow(query=query):
+            return (query,)
+        case do.Ablate(rows=rows) | do.Scale(rows=rows):
+            return rows or ()
+        case _:
+            return ()
 
 
 def unread_limit(

@@ -7,8 +7,8 @@ from typing import Annotated
 import torch
 from torch import Tensor
 
-from transformer.beam import TokenTree
-from transformer.decoding import Choice, Node
+from transformer.beam import TokenTree, TreeNode
+from transformer.decoding import Choice
 from transformer.run import Translation
 from transformer.text.kinds import Checked, above, at_least, whole
 
@@ -74,20 +74,29 @@ def draw(
 ) -> Draws:
     """One sample per seed, each as ``translate`` with that seed draws it; raises as it does."""
     runs = tuple(translate(beam_size=1, sample=replace(sampling, seed=i), capture=False) for i in seeds)
-    nodes, newest = list[Node](), [Node(-1)] * len(runs)  # the tree, and the node of each sample's last token
+    nodes = list[TreeNode]()
+    newest: list[int | None] = [None] * len(runs)  # the place of each sample's last token
     for step in range(max((len(run.steps) for run in runs), default=0)):
-        groups: dict[tuple[Node, int], list[int]] = {}
-        for i in sorted(range(len(runs)), key=lambda i: newest[i].place or 0):
+        groups: dict[tuple[int | None, int], list[int]] = {}
+        for i in sorted(range(len(runs)), key=lambda i: newest[i] or 0):
             if step < len(runs[i].steps):
                 groups.setdefault((newest[i], runs[i].steps[step].token_id), []).append(i)
-        for (before, token_id), samples in groups.items():
-            now, place = runs[samples[0]].steps[step], len(nodes)
-            total, shared = before.total + now.log_prob, tuple(samples)
-            node = Node(
-                token_id, step, now.log_prob, total, before, token=now.token, place=place, samples=shared
-            )
-            nodes.append(node)
+        for (parent, token_id), samples in groups.items():
+            written = runs[samples[0]].steps[step]
+            before = 0.0 if parent is None else nodes[parent].total
             for i in samples:
-                newest[i] = node
+                newest[i] = len(nodes)
+            nodes.append(
+                TreeNode(
+                    token_id=token_id,
+                    token=written.token,
+                    step=step,
+                    parent=parent,
+                    log_prob=written.log_prob,
+                    total=before + written.log_prob,
+                    samples=tuple(samples),
+                )
+            )
     best = max(range(len(runs)), key=lambda i: sum(runs[i].log_probs), default=0)
-    return Draws(tuple(nodes), runs, tuple(map(nodes.index, newest)), best)
+    leaves = tuple(place for place in newest if place is not None)
+    return Draws(nodes=tuple(nodes), translations=runs, leaves=leaves, best=best)

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from transformer import equations
 from transformer.config import ENCODINGS, ModelConfig, Side
 from transformer.encodings import Rotary
+from transformer.interventions import Patch
 from transformer.interventions.edits import Change
 from transformer.layers import StreamNorm, centred, shift, spread
 from transformer.model import Network
@@ -60,9 +61,10 @@ def _pairs(trace: AttentionTrace, config: ModelConfig, model: Network | None) ->
         own, used, patches = get(f"{name}.own"), trace.tensors[name], acting.get(name, [])
         yield bool(patches), own is not None
         expected = (used if own is None else own).numpy()
-        for patch in patches:
-            array = None if patch.material is None else patch.material.float().numpy()
-            expected = equations.patched_textbook(expected, patch.value, array)
+        for change in patches:
+            assert isinstance(change.value, Patch)
+            array = None if change.material is None else change.material.float().numpy()
+            expected = equations.patched_textbook(expected, change.value, array)
         yield used, expected  # without patches and an own value, the same
 
     before = {side: embedding.input for side, embedding in trace.embeddings.items()}

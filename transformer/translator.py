@@ -3,15 +3,12 @@
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeVar, Unpack
 
-import numpy as np
 import torch
 
 from transformer import interventions as do
-from transformer.config import ModelConfig
 from transformer.decoding import FREE, AnyModel, SearchRules
 from transformer.devices import AUTO, FULL, choose_device, named, on_cpu
 from transformer.equations import audited_tokens
@@ -20,25 +17,17 @@ from transformer.hub.sources import open_model
 from transformer.interventions import InterventionError, as_interventions
 from transformer.model import LanguageModel, count_parameters
 from transformer.packed import convert
+from transformer.reader import Reader, Tokens
 from transformer.requests import Looking, Options, Request
 from transformer.run import DecodeStep, Translation
 from transformer.storage.files import CheckpointError
 from transformer.text.kinds import one_of
 from transformer.text.sentences import joined, sentences
 from transformer.text.tokenizer import TokenizedText, Vocabulary
-from transformer.text.typed import CleanText
-from transformer.text.words import UNK, unknown_text
 
 T = TypeVar("T")
 TYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
-Tokens = str | Sequence[int] | Sequence[str]
-"""A text, or all of its tokens as ids or pieces."""
-MAX_SOURCE_TOKENS = 1024
 _leaving = threading.Lock()
-
-
-class InputError(ValueError):
-    """A text that cannot be translated; the message says why in one sentence."""
 
 
 class TranslatedText(NamedTuple):
@@ -58,20 +47,12 @@ class TranslatedText(NamedTuple):
         return cls(runs, joined(run.text for run in runs), notes)
 
 
-def _unknown(token: object) -> bool:
-    """Whether a token is named by the text for which there is no piece."""
-    return isinstance(token, str) and unknown_text(token) is not None
-
-
-class Translator:
+class Translator(Reader):
     """A network with its vocabulary: it translates, or as a language model continues a prompt.
 
     Safe to share between threads: nothing in it changes but where it computes. A GPU that has no memory left
     is left for the CPU; those that compute meanwhile end on the GPU.
     """
-
-    model: Any  # an ``EncoderDecoder`` or a ``LanguageModel``, which the caller knows
-    config: ModelConfig
 
     def __init__(
         self,
@@ -85,11 +66,9 @@ class Translator:
         notes: tuple[str, ...] = (),  # sentences for the reader of every run
         means: do.HeadMeans | None = None,  # mean outputs of the heads, for ``ablate(…, by="mean")``
     ) -> None:
-        self.model, self.config, self.tokenizer = model, model.config, tokenizer
-        model.eval().requires_grad_(False)
-        self.continues = isinstance(model, LanguageModel)
-        self.name, self.heads, self.card = name, heads, card
-        self.rules, self.notes, self.means = rules, notes, means
+        super().__init__(model, tokenizer, name=name, rules=rules, notes=notes, means=means)
+        self.heads = heads
+        self.card = card
 
     @property
     def device(self) -> torch.device:
@@ -115,88 +94,6 @@ class Translator:
                 self.notes = (*self.notes, FULL)  # before the model: who takes that one has the note
                 self.model = model
         return left
-
-    def cut(self, text: str, side: str = "source") -> TokenizedText:
-        """A source, a prompt, or an output ("target"), in pieces, without special tokens.
-
-        InputError if it has too many tokens, or none (a prompt may); and a source if it does not name a
-        target language although the model needs one.
-        """
-        if not isinstance(text, str):
-            raise TypeError(f"The text is {type(text).__name__}; it must be a string.")
-        written, prompt = self.continues or side == "target", self.continues and side == "source"
-        cut = (self.tokenizer.target if written else self.tokenizer).cut(text)
-        languages = () if written else self.config.language_pieces
-        named = bool(languages) and not {*languages}.isdisjoint(self.pieces(cut.ids[:1], "source"))
-        tokens, most = len(cut.ids) - named + 1, min(MAX_SOURCE_TOKENS, self.config.max_positions)
-        what = "translation" if side == "target" and not self.continues else "text"
-        unpaired = bool(languages) and self.config.language_pair and cut.start is None
-        several = f"{len(languages)} languages; begin the text"
-        refusals = {
-            f"This model knows {several} with the one that it is in and the one that you want, such as "
-            f"{' '.join(languages[:2])}.": unpaired,
-            f"This model translates into {several} with the one you want, such as "
-            f"{' or '.join(languages[:3])}.": len(languages) > 1 and not named,
-            f"The {what} is empty; type a sentence.": tokens == 1 and not prompt,
-            f"The {what} has {tokens:,} tokens; shorten it to at most {most:,}.": tokens > most,
-        }
-        for sentence, holds in refusals.items():
-            if holds:
-                raise InputError(sentence)
-        return cut
-
-    def output(self, text: Tokens | None, source: str | None = None) -> TokenizedText:
-        """A whole output with its special tokens, ``</s>`` too, and with the piece that an output for this
-        source begins with; raises as ``cut`` and ``token_id``."""
-        starts = () if source is None else (self.cut(source).start, self.rules.forced_start)
-        first = tuple(each for each in starts if each is not None)[:1]
-        if isinstance(text, str):
-            cut = self.cut(text, "target")
-            ids = (*first, *cut.ids, self.config.eos_id)
-            return replace(cut, ids=ids, pieces=(*self.pieces(first), *cut.pieces, *self.pieces(ids[-1:])))
-        if not text:
-            what = "text" if self.continues else "translation"
-            raise InputError(f"The {what} is empty; give it at least one token.")
-        ids = tuple(map(self.token_id, text))
-        named = zip(text, self.pieces(ids), strict=True)
-        pieces = tuple(str(token) if _unknown(token) else piece for token, piece in named)
-        return TokenizedText(CleanText("", ()), ids, pieces, (), (), ())
-
-    def ids(self, text: str) -> tuple[int, ...]:
-        """Ids of a source or a prompt, without special tokens; raises as ``cut``."""
-        return self.cut(text).ids
-
-    def pieces(self, ids: Iterable[int], side: str = "target") -> tuple[str, ...]:
-        """The pieces of target or source ids, ``▁`` kept."""
-        return (self.tokenizer.source if side == "source" else self.tokenizer.target).named(ids)
-
-    def text(self, ids: Iterable[int]) -> str:
-        """The plain text of target ids, without special tokens."""
-        return self.tokenizer.target.decode(ids).strip()
-
-    def token_id(self, token: do.Token, side: str = "target") -> int:
-        """The id of a target or source token; InterventionError if the vocabulary has no such token."""
-        known = self._numbers[side]
-        if isinstance(token, str):
-            name = token if unknown_text(token) is None else UNK
-            if name in known:
-                return known[name]
-            raise InterventionError(f"The model's {side} vocabulary has no token {token!r:.60}.")
-        count = self.config.vocab_size if side == "source" else self.config.n_target_pieces
-        if isinstance(token, int | np.integer) and not isinstance(token, bool) and 0 <= token < count:
-            return int(token)
-        raise InterventionError(
-            f"The model's {side} vocabulary has {count:,} tokens; there is no id {token!r:.40}."
-        )
-
-    @cached_property
-    def _numbers(self) -> dict[str, dict[str, int]]:
-        """Ids by piece on each side; of several ids with one piece, the first."""
-        counts = {"source": self.config.vocab_size, "target": self.config.n_target_pieces}
-        return {
-            side: {piece: i for i, piece in reversed([*enumerate(self.pieces(range(count), side))])}
-            for side, count in counts.items()
-        }
 
     def stream(
         self, text: str = "", output: TokenizedText | None = None, **options: Unpack[Options]

@@ -15,11 +15,12 @@ from transformer.commands.program import OutputFile
 from transformer.config import LanguageModelConfig
 from transformer.devices import AUTO
 from transformer.interventions import Intervention, read_text
+from transformer.reader import InputError
 from transformer.run import Translation
 from transformer.storage.description import read_config
 from transformer.storage.files import write_atomically
 from transformer.text.pairs import filled_lines
-from transformer.translator import InputError, load_language_model, load_translator
+from transformer.translator import load_language_model, load_translator
 
 Run = Callable[[str, Sequence[Intervention]], Translation]
 

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from transformer.batches import BATCH_POSITIONS, translate_all
 from transformer.commands.lines import unread, warn_unread
 from transformer.commands.models import BeamOptions, Json, TranslatorOptions
+from transformer.reader import InputError
 from transformer.text.pairs import DataError, SentencePair, read_pairs
 from transformer.text.tokenizer import Tokenizer
 from transformer.training.data import encode_pairs
 from transformer.training.loss import evaluate_loss
-from transformer.translator import InputError
 
 
 def evaluate(*, model: TranslatorOptions, data: str, beam: BeamOptions) -> int:

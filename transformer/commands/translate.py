@@ -12,12 +12,13 @@ from transformer.beam import SearchTree
 from transformer.commands.lines import AT_ONCE, Answer, answer_lines, line_text, name_bad, warn_unread
 from transformer.commands.models import BeamOptions, Json, TranslatorOptions
 from transformer.commands.program import OutputFile
+from transformer.reader import InputError
 from transformer.requests import LEFT_OUT, unread_limit
 from transformer.text.kinds import at_least
 from transformer.text.pairs import DataError, read_lines
 from transformer.text.sentences import joined
 from transformer.training.progress import bar, duration
-from transformer.translator import InputError, TranslatedText, Translator
+from transformer.translator import TranslatedText, Translator
 
 
 def translate(

@@ -27,87 +27,150 @@ class Change:
 def edits(changes: Sequence[Change], config: ModelConfig) -> dict[str, list[Edit]]:
     """By name, the edits of some changes; the model calls those of scores and masks before the others.
 
-    Changes of one sort act in the order of the list; but the division by √d_k is left out once, and before
-    any temperature.
+    Changes of one sort act in the order of the list; but the division by √d_k is left out once, and
+    before any temperature.
     """
-    by_name: dict[str, list[tuple[Change, list[int]]]] = {}
+    by_name: dict[str, list[Edit]] = {}
+    undivided: dict[str, set[int]] = {}  # by name, the heads whose division is left out already
     for change in sorted(changes, key=lambda change: not isinstance(change.value, do.Unscaled)):
-        value = change.value
-        for name in value.hooks(config):
-            acting, heads = by_name.setdefault(name, []), list(value.heads(config.n_heads))
-            if isinstance(value, do.Unscaled):
-                heads = [head for head in heads if all(head not in others for _, others in acting)]
-            acting.append((change, heads))
-    return {name: [partial(_edit, config, *each) for each in acting] for name, acting in by_name.items()}
+        for name in change.value.hooks(config):
+            heads = change.value.heads(config.n_heads)
+            if isinstance(change.value, do.Unscaled):
+                before = undivided.setdefault(name, set())
+                heads = tuple(head for head in heads if head not in before)
+                before.update(heads)
+            by_name.setdefault(name, []).append(partial(_edit, config, change, heads))
+    return by_name
+
+
+# `Any` below: a hook's value is a tensor, a norm or an encoding, as its name says.
 
 
 def _edit(config: ModelConfig, change: Change, heads: Sequence[int], original: Any, at: At) -> Any:
-    """A value after a change; of (…, heads, queries, width) some rows of some heads."""
-    value, material = change.value, change.material
-    match value:
+    """A value after a change."""
+    match change.value:
         case do.NoPositions():
             return PositionalEncoding(config)
         case do.DropNorm():
             return nn.Identity()
         case do.DropSublayer():
             return torch.zeros_like(original)
-        case do.Patch() if not heads:
-            return _patched(value, original, at.first, material)
-    rows, keys = (torch.arange(count, device=original.device) for count in original.shape[-2:])
-    rows = rows[:, None] + at.first
-    if value.part == "mask":
-        return do.allows(value, rows, keys, original)
-    mask = torch.ones_like(original, dtype=torch.bool) if at.mask is None else at.mask.expand_as(original)
-    new, visible, named = original[..., heads, :, :], mask[..., heads, :, :], getattr(value, "rows", None)
-    acting = rows >= 0 if named is None else torch.isin(rows, rows.new_tensor(named))
+        case do.Patch(head=None) as patch:
+            return _patched(patch, original, at.first, change.material)
+        case do.OfMask() as mask:
+            rows, keys = _positions(original, at.first)
+            return do.allows(mask, rows, keys, original)
+        case _:
+            return _edit_heads(config, change, heads, original, at)
+
+
+def _positions(original: Tensor, first: int) -> tuple[Tensor, Tensor]:
+    """(queries, 1) and (keys,): positions of the rows of a map, from ``first`` on, and of its columns."""
+    queries, keys = original.shape[-2:]
+    rows = torch.arange(first, first + queries, device=original.device)
+    return rows[:, None], torch.arange(keys, device=original.device)
+
+
+def _edit_heads(
+    config: ModelConfig, change: Change, heads: Sequence[int], original: Tensor, at: At
+) -> Tensor:
+    """(…, heads, queries, width): scores, weights or outputs, some rows of some heads changed."""
+    before = original[..., heads, :, :]
+    rows, _ = _positions(original, at.first)
+    acting = rows >= 0
+    value = change.value
     match value:
         case do.Patch():
-            new = _patched(value, new, at.first, material)
+            after = _patched(value, before, at.first, change.material)
         case do.Temperature():
-            new = new / value.temperature
+            after = before / value.temperature
         case do.Unscaled():
             added = 0.0 if at.bias is None else at.bias[..., heads, :, :]
-            new = (new - added) * math.sqrt(config.d_head) + added
-        case do.SetRow() if 0 <= (row := value.query - at.first) < new.shape[-2]:
-            new[..., row, :] = _shared(value, new[..., row, :], visible[..., row, :])
+            after = (before - added) * math.sqrt(config.d_head) + added
+        case do.SetRow():
+            after = _with_row(value, before, _visible(original, at)[..., heads, :, :], at.first)
         case do.Scale():
-            new = new * value.factor
-        case do.Ablate(by="zero" | "mean"):
-            new = torch.zeros_like(new) if material is None else material[:, None].to(new).expand_as(new)
-        case do.Ablate(by=by):
-            sees = {"uniform": visible, "previous": keys == rows - 1, "first": keys == 0}[by] & visible
-            new = (sees / sees.sum(-1, keepdim=True).clamp_min(1)).to(original.dtype)
-            acting = acting & sees.any(-1, keepdim=True)
+            after = before * value.factor
+            acting = _named(value.rows, rows)
+        case do.Ablate(by="zero"):
+            after = torch.zeros_like(before)
+            acting = _named(value.rows, rows)
+        case do.Ablate(by="mean"):
+            assert change.material is not None
+            after = change.material[:, None].to(before).expand_as(before)
+            acting = _named(value.rows, rows)
+        case do.Ablate():
+            sees = _pattern(value.by, _visible(original, at)[..., heads, :, :], at.first)
+            keys_seen = sees.sum(-1, keepdim=True)
+            after = (sees / keys_seen.clamp_min(1)).to(original.dtype)
+            acting = _named(value.rows, rows) & (keys_seen > 0)
+        case _:
+            raise TypeError(f"{type(value).__name__} does not change heads.")
     changed = original.clone()
-    changed[..., heads, :, :] = new.where(acting, original[..., heads, :, :])
+    changed[..., heads, :, :] = after.where(acting, before)
     return changed
 
 
-def _shared(value: do.Intervention, original: Tensor, visible: Tensor) -> Tensor:
+def _named(named: Sequence[int] | None, rows: Tensor) -> Tensor:
+    """(queries, 1): whether a change acts in a row; None names all."""
+    return rows >= 0 if named is None else torch.isin(rows, rows.new_tensor(named))
+
+
+def _visible(original: Tensor, at: At) -> Tensor:
+    """(…, heads, queries, keys): whether a query may see a key."""
+    if at.mask is None:
+        return torch.ones_like(original, dtype=torch.bool)
+    return at.mask.expand_as(original)
+
+
+def _pattern(by: do.By, visible: Tensor, first: int) -> Tensor:
+    """(…, heads, queries, keys): the visible keys that a fixed pattern looks at."""
+    if by == "uniform":
+        return visible
+    rows, keys = _positions(visible, first)
+    looks = keys == rows - 1 if by == "previous" else keys == 0
+    return looks & visible
+
+
+def _with_row(value: do.SetRow, before: Tensor, visible: Tensor, first: int) -> Tensor:
+    """(…, heads, queries, keys): weights with one row set, if that row is among them."""
+    row = value.query - first
+    if not 0 <= row < before.shape[-2]:
+        return before
+    after = before.clone()
+    after[..., row, :] = _shared(value, before[..., row, :], visible[..., row, :])
+    return after
+
+
+def _shared(value: do.SetRow, original: Tensor, visible: Tensor) -> Tensor:
     """A row (…, heads, keys): what is given, and the rest shared by the other visible keys."""
-    keys, weights = map(list, zip(*value.given, strict=True))
-    given, others = torch.zeros_like(original, dtype=torch.double), visible.clone()
-    given[..., keys] = given.new_tensor(weights)
-    others[..., keys] = False
-    if bool((given * ~visible).any()):
+    keys = [key for key, _ in value.given]
+    weights = [weight for _, weight in value.given]
+    row = torch.zeros_like(original, dtype=torch.double)
+    row[..., keys] = row.new_tensor(weights)
+    if bool((row * ~visible).any()):
         raise do.InterventionError(
             f"Query {value.query + 1} of {do.SITES[value.kind]} cannot attend to a key that is hidden."
         )
-    left, rest = max(0.0, 1.0 - sum(weights)), original.double() * others
-    rest = rest.where(rest.sum(-1, keepdim=True) > 0, others.double())
+    free = visible.clone()
+    free[..., keys] = False
+    rest = original.double() * free
+    rest = rest.where(rest.sum(-1, keepdim=True) > 0, free.double())
     total = rest.sum(-1, keepdim=True)
+    left = max(0.0, 1.0 - sum(weights))
     if left > do.SUM_LIMIT and not bool(total.gt(0).all()):
         raise do.InterventionError(
             f"The weights of query {value.query + 1} sum to {1 - left:g}, and no other key can take the rest."
         )
-    return (given + rest * (left / total.clamp_min(1e-30))).to(original.dtype)
+    return (row + rest * (left / total.clamp_min(1e-30))).to(original.dtype)
 
 
-def _patched(value: do.Intervention, original: Tensor, first: int, material: Tensor | None) -> Tensor:
-    """A place (…, positions, width) with what another run held there; ``first`` is its first position."""
+def _patched(value: do.Patch, original: Tensor, first: int, material: Tensor | None) -> Tensor:
+    """(…, positions, width): a place, from position ``first`` on, with what another run held there."""
     assert material is not None
-    to = [here - first for here, _ in value.pairs(len(material))]
-    rows = [row for row, at in enumerate(to) if 0 <= at < original.shape[-2]]
+    pairs = enumerate(value.pairs(len(material)))
+    places = {here - first: row for row, (here, _) in pairs}
+    there = {place: row for place, row in places.items() if 0 <= place < original.shape[-2]}
     after = original.clone()
-    after[..., [to[row] for row in rows], :] = material[rows].to(original)
+    after[..., list(there), :] = material[list(there.values())].to(original)
     return after

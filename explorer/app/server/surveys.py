@@ -16,9 +16,9 @@ from explorer.lenses.heads.surveyor import Surveyor
 from explorer.lenses.words import languages
 from explorer.lenses.words.links import GoldPair
 from transformer import Translator
+from transformer.reader import InputError
 from transformer.run import Translation
 from transformer.text.pairs import read_pairs
-from transformer.translator import InputError
 
 KEPT = 8
 """Most surveys that are kept, each of at most about 1 MB."""

@@ -19,9 +19,9 @@ from explorer.lenses.words.linking import CrossAlignments
 from transformer.config import AttentionKind, Head, Side
 from transformer.decoding import OverflowedError
 from transformer.model import Projections
+from transformer.reader import InputError
 from transformer.run import Translation
 from transformer.text.words import is_end, is_punctuation, is_special, readable
-from transformer.translator import InputError
 from transformer.view import BoolArray
 
 NAMES = tuple(each.name for each in STATISTICS)

@@ -20,9 +20,10 @@ from explorer.lenses.words.groups import reading_groups
 from explorer.lenses.words.linking import CrossAlignments
 from explorer.lenses.words.links import GoldPair
 from transformer.config import AttentionKind
+from transformer.reader import InputError
 from transformer.text.pairs import DataError
 from transformer.text.words import Group, is_end, readable
-from transformer.translator import InputError, Translator
+from transformer.translator import Translator
 from transformer.view import Array, HeadLabels
 
 LEAST = 3

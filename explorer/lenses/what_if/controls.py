@@ -5,7 +5,7 @@ import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -17,14 +17,15 @@ from transformer.audit import OUTPUT_LIMIT, PLACES_UNMADE, audit, audit_entered
 from transformer.config import AttentionKind, ModelConfig, Place
 from transformer.encodings import BiasRule, PositionalEncoding
 from transformer.hooks import Capture, Hooks
-from transformer.interventions import Intervention, InterventionError, Patch
+from transformer.interventions import Intervention, InterventionError
 from transformer.model import EncoderDecoder
+from transformer.reader import InputError
 from transformer.run import Translation
 from transformer.storage.directory import NETWORKS
 from transformer.text.kinds import at_least
 from transformer.text.words import Group, is_punctuation
 from transformer.trace import AttentionTrace, TokenTrace, trace_of
-from transformer.translator import InputError, Translator
+from transformer.translator import Translator
 from transformer.view import Array, AuditReport
 
 COUNT = 20
@@ -94,10 +95,7 @@ def same_change_elsewhere(
             order = torch.randperm(len(free), generator=generator)[: len(own)].tolist()
             different[tuple(sorted(free[at] for at in order))] = None
         drawn = different
-    one: Any = change
-    patch = isinstance(change, Patch)
-    moves = ({"place": f"{one.hook}.{heads[0]}"} if patch else {"head": heads} for heads in drawn)
-    return tuple(replace(one, **move) for move in moves), ways <= count
+    return tuple(change.elsewhere(heads) for heads in drawn), ways <= count
 
 
 def untrained_twin(translator: Translator, seed: int) -> Translator:

@@ -9,8 +9,9 @@ import transformer.interventions as do
 from explorer.lenses.words.groups import find_word
 from transformer.config import AttentionKind, Head
 from transformer.interventions import Intervention
+from transformer.reader import InputError
 from transformer.run import Translation
-from transformer.translator import InputError, Translator
+from transformer.translator import Translator
 
 Variants = dict[str, tuple[Intervention, ...]]
 """Changes by what they are called beside each other."""

@@ -27,8 +27,8 @@ from transformer.batches import forced_log_probs, hypotheses, run_batch
 from transformer.config import Sublayer
 from transformer.encodings import t5_buckets
 from transformer.exports.npz import load_trace, save_trace
+from transformer.reader import InputError
 from transformer.text.pairs import SentencePair
-from transformer.translator import InputError
 
 ROOT = Path(__file__).parents[3]
 BIG = {"encoder_layers": 6, "decoder_layers": 6, "heads": 8}

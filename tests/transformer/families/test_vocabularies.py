@@ -17,10 +17,10 @@ from refusals import refused
 from transformer import Translator, load_translator
 from transformer.families.m2m import M2M, NLLB
 from transformer.families.pieces import pieces_by_id
+from transformer.reader import InputError
 from transformer.storage.files import CheckpointError
 from transformer.text.typed import without_surrogates
 from transformer.text.words import is_special
-from transformer.translator import InputError
 
 TEXTS = [
     "the house is small .",

@@ -1,6 +1,8 @@
 """Interventions as values: text, sentence, JSON, and back; what means nothing or does not fit is refused."""
 
 import json
+from dataclasses import MISSING, fields
+from inspect import Parameter, isfunction, signature
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlencode
@@ -37,6 +39,24 @@ def test_a_change_is_written_as_ever(text, sentence, values):
     (change,) = do.read_text(text)
     assert (do.write_text([change]), str(change), do.to_json([change])) == (text, sentence, [values])
     assert do.from_json([values]) == (change,)
+
+
+FUNCTIONS = {
+    value.__annotations__["return"]: value
+    for value in vars(do).values()
+    if isfunction(value) and value.__module__.startswith("transformer.interventions.")
+}
+
+
+@pytest.mark.parametrize("kind", do.Intervention.known.values(), ids=do.Intervention.known)
+def test_a_function_takes_what_its_class_holds(kind):
+    if kind is do.Patch:
+        pytest.skip("its function takes a run, which the class holds as a text, an output and changes")
+    held = [(field.name, field.default) for field in fields(kind)]
+    parameters = signature(FUNCTIONS[kind]).parameters.values()
+    assert [(each.name, each.default) for each in parameters] == [
+        (name, Parameter.empty if default is MISSING else default) for name, default in held
+    ]
 
 
 def test_a_list_keeps_its_order_and_its_changes_are_keys():

@@ -20,11 +20,12 @@ from transformer.batches import forced_log_probs, run_batch, translate_all
 from transformer.config import Score, Sublayer
 from transformer.exports.npz import load_trace, save_trace
 from transformer.interventions import Intervention, InterventionError
+from transformer.reader import InputError
 from transformer.storage.directory import load_checkpoint, save_checkpoint
 from transformer.storage.files import CheckpointError
 from transformer.text.tokenizer import Tokenizer
 from transformer.trace import AttentionTrace, LayerTrace
-from transformer.translator import InputError, Translator, retrace
+from transformer.translator import Translator, retrace
 from transformer.view import PLACES
 
 TEXT, OTHER = "one two three four five", "nine ten one"

@@ -20,10 +20,11 @@ from transformer.batches import forced_log_probs, hypotheses, run_batch, transla
 from transformer.config import Sublayer
 from transformer.decoding import SearchRules
 from transformer.interventions import InterventionError
+from transformer.reader import InputError
 from transformer.requests import LEFT_OUT, unread_limit
 from transformer.run import NotCapturedError
 from transformer.text.pairs import SentencePair
-from transformer.translator import InputError, load_translator
+from transformer.translator import load_translator
 
 TEXT = "one two three four five"
 KINDS = list(AttentionKind)

@@ -21,8 +21,7 @@ from explorer.figures.base import labels
 from explorer.figures.pages.search import Beside, Branch, search_tree
 from explorer.linked.view.feeds import race_feed
 from explorer.linked.view.home import Layout
-from transformer.beam import TokenTree
-from transformer.decoding import Node
+from transformer.beam import TokenTree, TreeNode
 from transformer.run import Translation
 
 page_value("node", POSITION)  # the token of the tree that is chosen
@@ -48,7 +47,7 @@ class Branched(View):
         return self
 
 
-def choose(nodes: Sequence[Node], place: int) -> None:
+def choose(nodes: Sequence[TreeNode], place: int) -> None:
     """Takes a token of a tree, and moves the cursor to its step."""
     if 0 <= place < len(nodes):
         session.change(node=place, step=nodes[place].step, source=None)

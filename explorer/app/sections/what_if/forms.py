@@ -5,6 +5,7 @@ A change says which fields it has, and each field has one control; what depends 
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from inspect import signature
 from typing import Any, NamedTuple
 
 import streamlit as st
@@ -121,10 +122,10 @@ def ask(opened: View, *names: str) -> FieldContext:
     return given
 
 
-def form(sort: Any) -> Callable[[View], Intervention]:
+def form(change: Callable[..., Intervention]) -> Callable[[View], Intervention]:
     """Asks for every field of a change that has a control; the others keep their default."""
-    names = [name for name in sort.fields if name in CONTROLS]
-    return lambda opened: sort(**ask(opened, *names))
+    names = [name for name in signature(change).parameters if name in CONTROLS]
+    return lambda opened: change(**ask(opened, *names))
 
 
 def _typed(opened: View) -> dict[int, str]:
@@ -277,25 +278,25 @@ def _aligned(way: str, here: Sequence[str], there: Sequence[str], pairs: Sequenc
 GROUPS = {
     "Tokens": (
         Sort("another source token", edit, "The encoder reads another token at this place."),
-        Sort("leave out a source token", form(do.DropSource), "The encoder never reads this token."),
+        Sort("leave out a source token", form(do.drop_source), "The encoder never reads this token."),
         Sort("choose the token of a step", choose, "The model writes this token and goes on from there."),
         Sort("forbid a token of the translation", forbid, "The model may not write this token."),
     ),
     "Heads": (
-        Sort("switch off a head", form(do.Ablate), "Zero removes all; the mean only what is special here."),
-        Sort("scale a head", form(do.Scale), "Its output is multiplied: 0 switches it off, −1 reverses it."),
+        Sort("switch off a head", form(do.ablate), "Zero removes all; the mean only what is special here."),
+        Sort("scale a head", form(do.scale), "Its output is multiplied: 0 switches it off, −1 reverses it."),
     ),
     "Attention": (
         Sort("move a row's weight", row, "One row of one head puts a given weight on one key."),
         Sort("change a mask", mask, "It holds in every head of the layer, before the softmax."),
     ),
     "Arithmetic": (
-        Sort("temperature of a head", form(do.Temperature), "It divides the scores: below 1 is sharper."),
-        Sort("no ÷ √d_k in a head", form(do.Unscaled), "The scores stay q·k, so the weights get sharper."),
+        Sort("temperature of a head", form(do.temperature), "It divides the scores: below 1 is sharper."),
+        Sort("no ÷ √d_k in a head", form(do.unscaled), "The scores stay q·k, so the weights get sharper."),
         Sort(
-            "leave out the positions of a side", form(do.NoPositions), "A decoder still has its causal mask."
+            "leave out the positions of a side", form(do.no_positions), "A decoder still has its causal mask."
         ),
-        Sort("leave out a sub-layer", form(do.DropSublayer), "It adds nothing to the stream."),
+        Sort("leave out a sub-layer", form(do.drop_sublayer), "It adds nothing to the stream."),
         Sort("leave out a norm", norm, "LayerNorm, or RMSNorm, passes its input on as it is."),
     ),
     "Another sentence": (

@@ -17,9 +17,10 @@ from transformer import interventions as do
 from transformer import load_trace, save_trace
 from transformer.config import RELATIVE
 from transformer.encodings import REGISTRY
+from transformer.reader import InputError
 from transformer.run import NotCapturedError
 from transformer.text.words import EOS
-from transformer.translator import InputError, Translator
+from transformer.translator import Translator
 
 IDS = tuple(range(40, 46))
 SINGLE = do.ablate("cross", 0, 3)

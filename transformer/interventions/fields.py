@@ -1,0 +1,364 @@
+"""What the fields of changes may hold: what people may set, and how it is written as compact text.
+
+A field's type has its ``Form`` beside it: ``Annotated[int, One(Index("layer"))]``. A ``Unit`` is a
+form's single value. Positions, layers and heads count from 0 in Python and JSON, and from 1 in
+text, where ``-`` separates several values, ``.`` the two of a pair, and ``x`` is None; signs that
+could be taken for one of these are escaped, as ``%5F``.
+"""
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from transformer.interventions.words import REGIONS
+from transformer.text import kinds
+
+Raw = Any
+"""What people, files and addresses say, before it is known to mean something."""
+MOST_VALUES = 4096
+"""Most values of a field."""
+WHOLE = kinds.whole(0, most=2**31 - 1)
+_ESCAPED = {"_": "[%~_]", "-": "[%-]"}
+
+
+def join(separator: str, texts: Iterable[str]) -> str:
+    """Texts side by side; what would be taken for a separator is escaped."""
+    signs = re.compile(_ESCAPED[separator])
+    return separator.join(signs.sub(lambda sign: f"%{ord(sign[0]):02X}", text) for text in texts)
+
+
+def split(separator: str, text: str) -> list[str]:
+    """The texts that were joined."""
+    escaped = re.compile("%([0-9A-F]{2})")
+    return [escaped.sub(lambda sign: chr(int(sign[1], 16)), part) for part in text.split(separator)]
+
+
+# --- single values -------------------------------------------------------------------------------
+
+
+class Unit(ABC):
+    """A single value."""
+
+    said: str
+    """What may be set, in words, after "it must be"."""
+    counts: str = ""
+    """The thing of which it is a number, from 0; empty for what is no such number."""
+
+    @abstractmethod
+    def make(self, value: Raw) -> Raw:
+        """The value of what is set; ValueError, TypeError or LookupError if it means nothing."""
+
+    def write(self, value: Raw) -> str:
+        return str(value)
+
+    def read(self, text: str) -> Raw:
+        """What may be set, from what ``write`` wrote."""
+        return text
+
+
+class Index(Unit):
+    """A number, from 0, of what is counted; with ``every`` also None, for every one."""
+
+    def __init__(self, noun: str, counts: str | None = None, every: bool = False) -> None:
+        self.said = WHOLE.said
+        self.counts = noun if counts is None else counts
+        self.every = every
+
+    def make(self, value: Raw) -> int | None:
+        if self.every and value is None:
+            return None
+        return int(WHOLE.check("", value))
+
+    def write(self, value: Raw) -> str:
+        return "x" if value is None else str(value + 1)
+
+    def read(self, text: str) -> int | None:
+        return None if self.every and text == "x" else int(text) - 1
+
+
+class Id(Unit):
+    """The id of a token."""
+
+    said = WHOLE.said
+
+    def make(self, value: Raw) -> int:
+        return int(WHOLE.check("", value))
+
+    def read(self, text: str) -> int:
+        return int(text)
+
+
+class Number(Unit):
+    """A number in a range, its ends included."""
+
+    def __init__(self, low: float, high: float) -> None:
+        self.range = kinds.number(low, high)
+        self.said = self.range.said
+
+    def make(self, value: Raw) -> float:
+        return float(self.range.check("", value))
+
+    def write(self, value: Raw) -> str:
+        return repr(value)
+
+    def read(self, text: str) -> float:
+        return float(text)
+
+
+class Name(Unit):
+    """One of a few names; a text has what stands before its first ``_``."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self.names = {name: name for name in names}
+        self.said = kinds.one_of(*self.names).said
+        self.short = {name.partition("_")[0]: name for name in self.names}
+
+    def make(self, value: Raw) -> str:
+        if not isinstance(value, str):
+            raise TypeError(self.said)
+        return self.names[value]
+
+    def write(self, value: Raw) -> str:
+        return str(value).partition("_")[0]
+
+    def read(self, text: str) -> str:
+        return self.short[text]
+
+
+class Text(Unit):
+    """A text of a pattern."""
+
+    def __init__(self, said: str, pattern: str) -> None:
+        self.said = said
+        self.pattern = re.compile(pattern, re.DOTALL)
+
+    def make(self, value: Raw) -> str:
+        if not isinstance(value, str) or not self.pattern.fullmatch(value):
+            raise ValueError(self.said)
+        return value
+
+
+class Token(Unit):
+    """A token by its piece or its id; in text, a piece that begins like an id has ``.`` before it."""
+
+    said = "a piece such as '▁ist', or its id"
+
+    def __init__(self) -> None:
+        self.piece = Text(self.said, ".{1,200}")
+        self.id = Id()
+
+    def make(self, value: Raw) -> int | str:
+        return self.piece.make(value) if isinstance(value, str) else self.id.make(value)
+
+    def write(self, value: Raw) -> str:
+        begins_like_id = isinstance(value, str) and re.match(r"[0-9.]", value)
+        return f".{value}" if begins_like_id else str(value)
+
+    def read(self, text: str) -> int | str:
+        return int(text) if re.match("[0-9]", text) else text.removeprefix(".")
+
+
+# --- what a field holds --------------------------------------------------------------------------
+
+
+class Form(ABC):
+    """What a field may hold."""
+
+    said: str
+    """What may be set, in words, after "it must be"."""
+
+    @abstractmethod
+    def make(self, value: Raw) -> Raw:
+        """The value of what is set; ValueError, TypeError or LookupError if it means nothing."""
+
+    @abstractmethod
+    def write(self, value: Raw) -> str: ...
+
+    @abstractmethod
+    def read(self, text: str) -> Raw:
+        """What may be set, from what ``write`` wrote."""
+
+    def indices(self, value: Raw) -> Iterator[tuple[str, int]]:
+        """Every number from 0 in a value, with what it counts."""
+        return iter(())
+
+
+class One(Form):
+    """One value."""
+
+    def __init__(self, unit: Unit) -> None:
+        self.unit = unit
+        self.said = unit.said
+
+    def make(self, value: Raw) -> Raw:
+        return self.unit.make(value)
+
+    def write(self, value: Raw) -> str:
+        return self.unit.write(value)
+
+    def read(self, text: str) -> Raw:
+        return self.unit.read(text)
+
+    def indices(self, value: Raw) -> Iterator[tuple[str, int]]:
+        if self.unit.counts:
+            yield self.unit.counts, value
+
+
+class OrNone(Form):
+    """What another form holds, or None."""
+
+    def __init__(self, form: Form) -> None:
+        self.form = form
+        self.said = form.said
+
+    def make(self, value: Raw) -> Raw:
+        return None if value is None else self.form.make(value)
+
+    def write(self, value: Raw) -> str:
+        return "x" if value is None else self.form.write(value)
+
+    def read(self, text: str) -> Raw:
+        return None if text == "x" else self.form.read(text)
+
+    def indices(self, value: Raw) -> Iterator[tuple[str, int]]:
+        return iter(()) if value is None else self.form.indices(value)
+
+
+class ManyForm(Form):
+    """Several values; one that is set alone stands for a list of it."""
+
+    def __init__(
+        self,
+        least: int,  # how many there are at least
+        one: str,  # what each may be, in words
+    ) -> None:
+        self.least = least
+        self.said = f"from {least} to {MOST_VALUES:,} values, each {one}"
+
+    def make(self, value: Raw) -> tuple[Raw, ...]:
+        values = self.make_each(self._listed(value))
+        if not self.least <= len(values) <= MOST_VALUES:
+            raise ValueError(self.said)
+        return tuple(values)
+
+    def _listed(self, value: Raw) -> Iterable[Raw]:
+        if isinstance(value, str) or not isinstance(value, Iterable):
+            return [value]
+        return value.items() if isinstance(value, Mapping) else value
+
+    @abstractmethod
+    def make_each(self, values: Iterable[Raw]) -> Sequence[Raw]:
+        """The values of what is set."""
+
+    def write(self, value: Raw) -> str:
+        return join("-", map(self.write_one, value))
+
+    @abstractmethod
+    def write_one(self, value: Raw) -> str: ...
+
+    def read(self, text: str) -> Raw:
+        return [self.read_one(part) for part in split("-", text)] if text else []
+
+    @abstractmethod
+    def read_one(self, text: str) -> Raw: ...
+
+
+class Several(ManyForm):
+    """Several values of one unit; numbers of counted things are a set."""
+
+    def __init__(self, unit: Unit, least: int = 1) -> None:
+        super().__init__(least, unit.said)
+        self.unit = unit
+
+    def make_each(self, values: Iterable[Raw]) -> Sequence[Raw]:
+        exact = [self.unit.make(value) for value in values]
+        return sorted({*exact}) if self.unit.counts else exact
+
+    def write_one(self, value: Raw) -> str:
+        return self.unit.write(value)
+
+    def read_one(self, text: str) -> Raw:
+        return self.unit.read(text)
+
+    def indices(self, value: Raw) -> Iterator[tuple[str, int]]:
+        if self.unit.counts:
+            yield from ((self.unit.counts, index) for index in value)
+
+
+class Pairs(ManyForm):
+    """A map, as sorted pairs: set as pairs, as a map, or as values of 0, 1, …
+
+    With ``twice``, a number that is set alone stands for a pair of it.
+    """
+
+    def __init__(self, first: Index, second: Unit, twice: bool = False) -> None:
+        super().__init__(1, f"a pair of {first.said} and {second.said}")
+        self.first = first
+        self.second = second
+        self.twice = twice
+
+    def make_each(self, values: Iterable[Raw]) -> Sequence[Raw]:
+        pairs = {self._pair(at, value) for at, value in enumerate(values)}
+        if len({first for first, _ in pairs}) < len(pairs):
+            raise ValueError("Two values for one.")
+        return sorted(pairs)
+
+    def _pair(self, at: int, value: Raw) -> tuple[Raw, Raw]:
+        if isinstance(value, int | float):
+            first, second = (value if self.twice else at, value)
+        else:
+            first, second = value
+        return self.first.make(first), self.second.make(second)
+
+    def write_one(self, value: Raw) -> str:
+        first, second = value
+        return f"{self.first.write(first)}.{self.second.write(second)}"
+
+    def read_one(self, text: str) -> Raw:
+        first, second = text.split(".", 1)
+        return self.first.read(first), self.second.read(second)
+
+    def indices(self, value: Raw) -> Iterator[tuple[str, int]]:
+        for first, second in value:
+            yield self.first.counts, first
+            if self.second.counts:
+                yield self.second.counts, second
+
+
+class Cells(ManyForm):
+    """Cells of a mask: names of regions, or pairs of a query and a key, None for every one."""
+
+    def __init__(self) -> None:
+        super().__init__(0, f"{', '.join(REGIONS)} or a pair of {WHOLE.said} and {WHOLE.said}")
+        self.region = Name(REGIONS)
+        self.query = Index("query", every=True)
+        self.key = Index("key", every=True)
+
+    def make_each(self, values: Iterable[Raw]) -> Sequence[Raw]:
+        return [self._cell(value) for value in values]
+
+    def _cell(self, value: Raw) -> Raw:
+        if isinstance(value, str):
+            return self.region.make(value)
+        query, key = value
+        return self.query.make(query), self.key.make(key)
+
+    def write_one(self, value: Raw) -> str:
+        if isinstance(value, str):
+            return self.region.write(value)
+        query, key = value
+        return f"{self.query.write(query)}.{self.key.write(key)}"
+
+    def read_one(self, text: str) -> Raw:
+        if "." not in text:
+            return self.region.read(text)
+        query, key = text.split(".", 1)
+        return self.query.read(query), self.key.read(key)
+
+    def indices(self, value: Raw) -> Iterator[tuple[str, int]]:
+        for query, key in (cell for cell in value if not isinstance(cell, str)):
+            if query is not None:
+                yield self.query.counts, query
+            if key is not None:
+                yield self.key.counts, key

@@ -1,0 +1,167 @@
+"""What reads a text for a model, and names what it writes: its vocabulary, its own rules, its notes."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from transformer import interventions as do
+from transformer.config import ModelConfig
+from transformer.decoding import FREE, AnyModel, SearchRules
+from transformer.interventions import InterventionError
+from transformer.model import LanguageModel
+from transformer.text.tokenizer import TokenizedText, Vocabulary
+from transformer.text.typed import CleanText
+from transformer.text.words import UNK, unknown_text
+
+Tokens = str | Sequence[int] | Sequence[str]
+"""A text, or all of its tokens as ids or pieces."""
+MAX_SOURCE_TOKENS = 1024
+
+
+def _is_unknown(token: object) -> bool:
+    """Whether a token is named by the text for which there is no piece."""
+    return isinstance(token, str) and unknown_text(token) is not None
+
+
+class InputError(ValueError):
+    """A text that cannot be translated; the message says why in one sentence."""
+
+
+class Reader:
+    """A network with its vocabulary: what a request needs to know of a model."""
+
+    model: Any  # an ``EncoderDecoder`` or a ``LanguageModel``, which the caller knows
+    config: ModelConfig
+
+    def __init__(
+        self,
+        model: AnyModel,
+        tokenizer: Vocabulary,
+        *,
+        name: str = "model",
+        rules: SearchRules = FREE,  # the model's own rules for the search
+        notes: tuple[str, ...] = (),  # sentences for the reader of every run
+        means: do.HeadMeans | None = None,  # mean outputs of the heads, for ``ablate(…, by="mean")``
+    ) -> None:
+        model.eval().requires_grad_(False)
+        self.model = model
+        self.config = model.config
+        self.tokenizer = tokenizer
+        self.continues = isinstance(model, LanguageModel)
+        self.name = name
+        self.rules = rules
+        self.notes = notes
+        self.means = means
+
+    def cut(self, text: str, side: str = "source") -> TokenizedText:
+        """A source, a prompt, or an output ("target"), in pieces, without special tokens.
+
+        InputError if it has too many tokens, or none (a prompt may); and a source if it does not name
+        a target language although the model needs one.
+        """
+        if not isinstance(text, str):
+            raise TypeError(f"The text is {type(text).__name__}; it must be a string.")
+        written = self.continues or side == "target"
+        cut = self.tokenizer.target.cut(text) if written else self.tokenizer.cut(text)
+        n_named = 0 if written else self._check_languages(cut)
+        prompt = self.continues and side == "source"
+        name = "translation" if side == "target" and not self.continues else "text"
+        n_tokens = len(cut.ids) - n_named + 1
+        if n_tokens == 1 and not prompt:
+            raise InputError(f"The {name} is empty; type a sentence.")
+        most = min(MAX_SOURCE_TOKENS, self.config.max_positions)
+        if n_tokens > most:
+            raise InputError(f"The {name} has {n_tokens:,} tokens; shorten it to at most {most:,}.")
+        return cut
+
+    def _check_languages(self, cut: TokenizedText) -> int:
+        """Number of pieces that name a language; InputError if a source lacks what the model needs."""
+        languages = self.config.language_pieces
+        if not languages:
+            return 0
+        if self.config.language_pair and cut.start is None:
+            raise InputError(
+                f"This model knows {len(languages)} languages; begin the text with the one that it is "
+                f"in and the one that you want, such as {' '.join(languages[:2])}."
+            )
+        first = self.pieces(cut.ids[:1], "source")
+        named = not {*languages}.isdisjoint(first)
+        if len(languages) > 1 and not named:
+            raise InputError(
+                f"This model translates into {len(languages)} languages; begin the text with the one "
+                f"you want, such as {' or '.join(languages[:3])}."
+            )
+        return int(named)
+
+    def output(self, text: Tokens | None, source: str | None = None) -> TokenizedText:
+        """A whole output with its special tokens, ``</s>`` too.
+
+        It begins with the piece that an output for this source begins with. Raises as ``cut`` and
+        ``token_id``.
+        """
+        if isinstance(text, str):
+            return self._written(text, source)
+        if not text:
+            name = "text" if self.continues else "translation"
+            raise InputError(f"The {name} is empty; give it at least one token.")
+        ids = tuple(map(self.token_id, text))
+        named = zip(text, self.pieces(ids), strict=True)
+        pieces = tuple(str(token) if _is_unknown(token) else piece for token, piece in named)
+        return TokenizedText(CleanText("", ()), ids, pieces, (), (), ())
+
+    def _written(self, text: str, source: str | None) -> TokenizedText:
+        start = None if source is None else self.cut(source).start
+        if start is None and source is not None:
+            start = self.rules.forced_start
+        first = () if start is None else (start,)
+        cut = self.cut(text, "target")
+        end = (self.config.eos_id,)
+        pieces = (*self.pieces(first), *cut.pieces, *self.pieces(end))
+        return replace(cut, ids=(*first, *cut.ids, *end), pieces=pieces)
+
+    def ids(self, text: str) -> tuple[int, ...]:
+        """Ids of a source or a prompt, without special tokens; raises as ``cut``."""
+        return self.cut(text).ids
+
+    def pieces(self, ids: Iterable[int], side: str = "target") -> tuple[str, ...]:
+        """The pieces of target or source ids, ``▁`` kept."""
+        vocabulary = self.tokenizer.source if side == "source" else self.tokenizer.target
+        return vocabulary.named(ids)
+
+    def text(self, ids: Iterable[int]) -> str:
+        """The plain text of target ids, without special tokens."""
+        return self.tokenizer.target.decode(ids).strip()
+
+    def token_id(self, token: do.Token, side: str = "target") -> int:
+        """The id of a target or source token; InterventionError if the vocabulary has no such token."""
+        if isinstance(token, str):
+            return self._id_of_piece(token, side)
+        count = self._count(side)
+        if isinstance(token, int | np.integer) and not isinstance(token, bool) and 0 <= token < count:
+            return int(token)
+        raise InterventionError(
+            f"The model's {side} vocabulary has {count:,} tokens; there is no id {token!r:.40}."
+        )
+
+    def _id_of_piece(self, piece: str, side: str) -> int:
+        name = piece if unknown_text(piece) is None else UNK
+        ids = self._ids_by_piece[side]
+        if name not in ids:
+            raise InterventionError(f"The model's {side} vocabulary has no token {piece!r:.60}.")
+        return ids[name]
+
+    def _count(self, side: str) -> int:
+        """Number of tokens of a side's vocabulary."""
+        return self.config.vocab_size if side == "source" else self.config.n_target_pieces
+
+    @cached_property
+    def _ids_by_piece(self) -> dict[str, dict[str, int]]:
+        """Ids by piece on each side; of several ids with one piece, the first."""
+        by_piece = dict[str, dict[str, int]]()
+        for side in ("source", "target"):
+            numbered = list(enumerate(self.pieces(range(self._count(side)), side)))
+            by_piece[side] = {piece: number for number, piece in reversed(numbered)}
+        return by_piece
