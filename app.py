@@ -28,8 +28,10 @@ PAGE = Page(
 
 _READING = (
     "A row is a query, a column is a key. The fuller the colour, "
-    "the larger the weight, from 0 to 1. Hatched cells are masked. The cursor chooses the decode step: a "
-    "ring marks its row, and the lines between the tokens show that row of the large map. Later rows are "
+    "the larger the weight, from 0 to 1. Hatched cells are masked. The cursor chooses the decode "
+    "step: a "
+    "ring marks its row, and the lines between the tokens show that row of the large map. Later "
+    "rows are "
     "faded."
 )
 _UNDIVIDED = r"\mathrm{softmax}\!\left(QK^{\top} + \mathrm{mask}\right)V"
@@ -57,7 +59,9 @@ def show(opened: View) -> None:
         opened,
         opened.kinds,
         lambda now, looks: {
-            "next": next_feed(opened.trace, opened.translation, str(opened.request.drawing), offered(opened))
+            "next": next_feed(
+                opened.trace, opened.translation, str(opened.request.drawing), offered(opened)
+            )
         },
         below,
         tuple(stop for stop in TOUR if stop[0] in shown),
@@ -71,7 +75,8 @@ def show(opened: View) -> None:
 
 
 def _explained(opened: View) -> tuple[str, str]:
-    """Explanation and formula: that of the paper, or that of the only attention that a model has."""
+    """Explanation and formula: that of the paper, or that of the only attention that a model
+    has."""
     first, *others = opened.translation.config.sites.values()
     seeing = f"{_READING} {labels.signs(opened.tokens(True))}".rstrip()
     if others:
@@ -79,7 +84,9 @@ def _explained(opened: View) -> tuple[str, str]:
             f"Three attention maps of one translation. {seeing}",
             _FORMULA if first.score == "scaled_dot" else _UNDIVIDED,
         )
-    return f"One attention map. {seeing}", formula.attention(first.kind, "none", first.causal, first.score)
+    return f"One attention map. {seeing}", formula.attention(
+        first.kind, "none", first.causal, first.score
+    )
 
 
 now = frame.open_page("app")

@@ -1,4 +1,5 @@
-"""What is measured: `python -m benchmarks NAME`; docs/measured.md has the figures. No test measures time."""
+"""What is measured: `python -m benchmarks NAME`; docs/measured.md has the figures. No test measures
+time."""
 
 import sys
 from importlib import import_module
@@ -25,7 +26,8 @@ def _commands() -> Commands:
     files = [file for file, names in NAMES.items() if wanted in names.split()] or list(NAMES)
     found = [(file, name) for file in files for name in NAMES[file].split()]
     return {
-        name.replace("_", "-"): getattr(import_module(f"benchmarks.{file}"), name) for file, name in found
+        name.replace("_", "-"): getattr(import_module(f"benchmarks.{file}"), name)
+        for file, name in found
     }
 
 

@@ -1,4 +1,5 @@
-"""The app in a browser beside a bare Streamlit page: pictures, sentences, steps, long texts, files, age."""
+"""The app in a browser beside a bare Streamlit page: pictures, sentences, steps, long texts, files,
+age."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ if TYPE_CHECKING:
 OWN_TEXT = "?text=We+like+new+music."
 WORDS = ("I", "We", "They", "She", "He", "You", "It")
 LAST = "() => [...document.querySelectorAll('.pic')].at(-1)?.dataset.drawn ?? ''"
-"""How often the page's last figure was drawn; a figure whose numbers have not changed is not drawn again."""
+"""How often the page's last figure was drawn; a figure whose numbers have not changed is not drawn
+again."""
 STATIC = {"script", "stylesheet", "font"}
 MOST_BYTES = 1_000_000
 OTHER_VIEWS: dict[str, tuple[dict[str, str], ...]] = {
@@ -65,7 +67,8 @@ CELL = """row => {
 
 
 def app(*, model: Model = "en-pt", repeats: Repeats = 5) -> int:
-    """Time to the first picture, from Enter and of a step, beside a bare page with the same maps."""
+    """Time to the first picture, from Enter and of a step, beside a bare page with the same
+    maps."""
     from transformer import load_translator
 
     with chromium() as browser:
@@ -86,7 +89,9 @@ def app(*, model: Model = "en-pt", repeats: Repeats = 5) -> int:
             ours, theirs = [], []
             for i in range(repeats):
                 text = f"{(word := WORDS[i % 7])} saw a new house in the city last year."
-                shown = f"document.querySelector('.lv-strip-source .lv-word').textContent === '{word}'"
+                shown = (
+                    f"document.querySelector('.lv-strip-source .lv-word').textContent === '{word}'"
+                )
                 ours.append(enter(page, "Sentence to translate", text, f"{READY} && {shown}"))
                 titled = _titled(f"e.textContent.startsWith('{text}')")
                 theirs.append(enter(reference, "Sentence", text, titled))
@@ -98,11 +103,15 @@ def app(*, model: Model = "en-pt", repeats: Repeats = 5) -> int:
                 ours = steps(page, repeats)
                 theirs = _bare_steps(reference, repeats)
                 compare(f"a step, {tokens} source tokens", ours, theirs, "ms", 0.2, "a bare page")
-                print(f"{'':<40} {wire.received / repeats:8.0f} bytes received a step, at most 1000")
+                print(
+                    f"{'':<40} {wire.received / repeats:8.0f} bytes received a step, at most 1000"
+                )
     return 0
 
 
-def _first_pictures(browser: Browser, script: str, ready: str, *arguments: str) -> tuple[float, float]:
+def _first_pictures(
+    browser: Browser, script: str, ready: str, *arguments: str
+) -> tuple[float, float]:
     """Seconds to the picture: for the first visitor of a cold server, and once it has the model."""
 
     def seconds(url: str) -> float:
@@ -123,7 +132,9 @@ def _bare_steps(page: Page, count: int) -> list[float]:
     press = page.get_by_role("button", name="next").click
     first = int((page.text_content(".gtitle >> nth=0") or "").split()[-1]) + 1
     places = range(first, first + count)
-    return [milliseconds(page, "click", _titled(f"e.textContent === 'one {i}'"), press) for i in places]
+    return [
+        milliseconds(page, "click", _titled(f"e.textContent === 'one {i}'"), press) for i in places
+    ]
 
 
 def _titled(condition: str) -> str:
@@ -143,7 +154,8 @@ def _watched(browser: Browser, url: str) -> tuple[Page, Wire]:
 
 
 def inside(*, model: Model = "en-de", tokens: Tokens = 13, repeats: Repeats = 8) -> int:
-    """Time of a step on *Inside a head* until its last figure shows it, beside a step of the bare page."""
+    """Time of a step on *Inside a head* until its last figure shows it, beside a step of the bare
+    page."""
     from transformer import load_translator
 
     text = text_of(load_translator(MODELS / model), tokens)
@@ -173,7 +185,12 @@ def inside(*, model: Model = "en-de", tokens: Tokens = 13, repeats: Repeats = 8)
                     ours.append(milliseconds(page, "keydown", changed, press))
                 size, theirs = wire.received / repeats, _bare_steps(reference, repeats)
                 compare(
-                    f"{kind}, {section}, {size:.0f} bytes a step", ours[1:], theirs, "ms", 8, "a bare page"
+                    f"{kind}, {section}, {size:.0f} bytes a step",
+                    ours[1:],
+                    theirs,
+                    "ms",
+                    8,
+                    "a bare page",
                 )
                 page.context.close()
                 reference.context.close()
@@ -181,7 +198,8 @@ def inside(*, model: Model = "en-de", tokens: Tokens = 13, repeats: Repeats = 8)
 
 
 def age(*, opens: Annotated[int, "pages to open"] = 400, repeats: Repeats = 50) -> int:
-    """Processor time of a step after each page was opened, and after many, beside a fresh server's."""
+    """Processor time of a step after each page was opened, and after many, beside a fresh
+    server's."""
     addresses = [name.removeprefix(sitemap.HOME) for name in sitemap.PAGES]
     with chromium() as browser, served() as there:
 
@@ -192,7 +210,9 @@ def age(*, opens: Annotated[int, "pages to open"] = 400, repeats: Repeats = 50) 
             before = there.processor()
             for i in range(repeats):
                 page.keyboard.press(("ArrowRight", "ArrowLeft")[i % 2])
-                page.wait_for_function(f"document.querySelector('.lv').dataset.painted === '{1 - i % 2}'")
+                page.wait_for_function(
+                    f"document.querySelector('.lv').dataset.painted === '{1 - i % 2}'"
+                )
                 settle(page)
             page.context.close()
             return [1000 * (there.processor() - before) / repeats]
@@ -203,8 +223,12 @@ def age(*, opens: Annotated[int, "pages to open"] = 400, repeats: Repeats = 50) 
             page.wait_for_selector(".stApp[data-test-script-state=notRunning] h1", timeout=120_000)
             page.context.close()
             if done in (len(addresses), opens):
-                compare(f"processor time of a step, {done} pages", step(), fresh, "ms", 1.5, "fresh")
-                print(f"{'':<40} {there.memory():8.0f} MB after {done} pages were opened", flush=True)
+                compare(
+                    f"processor time of a step, {done} pages", step(), fresh, "ms", 1.5, "fresh"
+                )
+                print(
+                    f"{'':<40} {there.memory():8.0f} MB after {done} pages were opened", flush=True
+                )
     return 0
 
 
@@ -218,7 +242,11 @@ def long(*, model: Model = "en-de", repeats: Repeats = 5, only: str = "") -> int
 
     translator = load_translator(MODELS / model)
     places = {
-        n: {"model": model, "text": text_of(translator, n), "target": text_of(translator, n, TARGET)}
+        n: {
+            "model": model,
+            "text": text_of(translator, n),
+            "target": text_of(translator, n, TARGET),
+        }
         for n in (32, 256, 1024)
     }
     with chromium() as browser, served() as there:
@@ -227,16 +255,24 @@ def long(*, model: Model = "en-de", repeats: Repeats = 5, only: str = "") -> int
                 for more in ({}, *OTHER_VIEWS.get(page, ())):
                     _opened(browser, there.url, page, places[256] | more)
         if only in ("", "clicks"):
-            taken: dict[str, list[list[float]]] = {"a step": [], "a click on a cell": [], "another head": []}
+            taken: dict[str, list[list[float]]] = {
+                "a step": [],
+                "a click on a cell": [],
+                "another head": [],
+            }
             for n in (256, 32):
                 cursor = {"step": 10, "source": 10}
                 tab, _ = _watched(browser, _address(there.url, sitemap.HOME, places[n] | cursor))
                 taken["a step"].append(steps(tab, repeats))
-                taken["a click on a cell"].append([_cell_click(tab, 1 - 2 * (i % 2)) for i in range(repeats)])
+                taken["a click on a cell"].append(
+                    [_cell_click(tab, 1 - 2 * (i % 2)) for i in range(repeats)]
+                )
                 tab.context.close()
                 address = _address(there.url, "cross_attention", places[n] | {"step": 10})
                 tab, wire = _watched(browser, address)
-                taken["another head"].append([_tile_click(tab, wire, i % 8) for i in range(repeats)])
+                taken["another head"].append(
+                    [_tile_click(tab, wire, i % 8) for i in range(repeats)]
+                )
                 tab.context.close()
             for what, (ours, reference) in taken.items():
                 compare(f"{what}, 256 tokens", ours, reference, "ms", 2, "32 tokens")
@@ -255,11 +291,14 @@ def _address(url: str, page: str, place: dict[str, Any]) -> str:
 
 
 def _opened(browser: Browser, url: str, page: str, place: dict[str, Any]) -> None:
-    """Opens a place with an empty cache: prints its bytes, its seconds, and what it says of its part."""
+    """Opens a place with an empty cache: prints its bytes, its seconds, and what it says of its
+    part."""
     answers: list[Response] = []
     tab = visit(browser, "about:blank")
     wire, size, start = Wire(tab), 0, time.perf_counter()
-    tab.on("response", lambda answer: answers.append(answer))  # a method of a list cannot be marked as heard
+    tab.on(
+        "response", lambda answer: answers.append(answer)
+    )  # a method of a list cannot be marked as heard
     tab.goto(_address(url, page, place))
     _rest(tab, wire)
     took, text = time.perf_counter() - start, tab.inner_text(".stMain")
@@ -268,7 +307,9 @@ def _opened(browser: Browser, url: str, page: str, place: dict[str, Any]) -> Non
             size += len(answer.body())
     total, says = wire.received + wire.sent + size, list(dict.fromkeys(SAYS.findall(text)))[:4]
     broken = "EXCEPTION" if tab.locator(".stException").count() else ""
-    name = " ".join([page, *(place[name] for name in place if name not in ("model", "text", "target"))])
+    name = " ".join(
+        [page, *(place[name] for name in place if name not in ("model", "text", "target"))]
+    )
     verdict = "ok" if total <= MOST_BYTES else "over"
     print(f"{name:<40} {total:>9,} bytes  {verdict}  {took:5.1f} s  {broken}  {says}", flush=True)
     tab.context.close()
@@ -287,12 +328,16 @@ def _rest(page: Page, wire: Wire) -> None:
 
 
 def _cell_click(page: Page, rows: int) -> float:
-    """Milliseconds from a click on a cell, some rows from the cursor, to the next painted cursor."""
+    """Milliseconds from a click on a cell, some rows from the cursor, to the next painted
+    cursor."""
     at = int(page.get_attribute(".lv", "data-painted") or 0)
     page.mouse.move(*page.evaluate(CELL, rows))
     page.wait_for_selector("[data-plot=cross] .hoverlayer .hovertext", timeout=30_000)
     return milliseconds(
-        page, "mousedown", f"document.querySelector('.lv').dataset.painted === '{at + rows}'", _press(page)
+        page,
+        "mousedown",
+        f"document.querySelector('.lv').dataset.painted === '{at + rows}'",
+        _press(page),
     )
 
 
@@ -302,9 +347,13 @@ def _tile_click(page: Page, wire: Wire, head: int) -> float:
     assert box is not None
     title, hover = "[data-plot=cross] .lv-title b", "[data-plot=overview] .hoverlayer .hovertext"
     before = page.inner_text(title)
-    page.mouse.move(5, 5)  # a click means the tile whose text is shown, which may still be the last one's
+    page.mouse.move(
+        5, 5
+    )  # a click means the tile whose text is shown, which may still be the last one's
     page.wait_for_selector(hover, state="detached")
-    page.mouse.move(box["x"] + box["width"] * (0.06 + 0.125 * head), box["y"] + box["height"] * 0.15)
+    page.mouse.move(
+        box["x"] + box["width"] * (0.06 + 0.125 * head), box["y"] + box["height"] * 0.15
+    )
     page.wait_for_selector(hover, timeout=30_000)
     other = f"document.querySelector('{title}').innerText !== {before!r} && {READY}"
     took = milliseconds(page, "mousedown", other, _press(page))
@@ -323,7 +372,8 @@ def _press(page: Page) -> Callable[[], None]:
 
 
 def files(*, visitors: Annotated[int, "first visits"] = 50) -> int:
-    """What scripts, styles and fonts of first visits cost the process, directly and behind nginx."""
+    """What scripts, styles and fonts of first visits cost the process, directly and behind
+    nginx."""
     asked = list[str]()
     with served() as there, proxy([there.url]) as before:
         with chromium() as browser:
@@ -339,7 +389,10 @@ def files(*, visitors: Annotated[int, "first visits"] = 50) -> int:
             used.append(1000 * (there.processor() - spent) / visitors)
             took = time.perf_counter() - start
             costs = f"{size / visitors / 1e6:.2f} MB and {used[-1]:6.1f} ms of the process a visit"
-            print(f"{name:<20} {took:6.1f} s, {visitors} visits of {len(paths)} files, {costs}", flush=True)
+            print(
+                f"{name:<20} {took:6.1f} s, {visitors} visits of {len(paths)} files, {costs}",
+                flush=True,
+            )
     print(f"ratio of the process's time {used[1] / used[0]:.2f}")
     return 0
 

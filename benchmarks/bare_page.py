@@ -1,8 +1,8 @@
 """The reference of `python -m benchmarks app`: a bare page with a text input and the app's maps.
 
-It imports PyTorch only if it is told so: `streamlit run benchmarks/bare_page.py -- torch`. With `?tokens=32`,
-the maps are those of the app at that length, with labels, mask and hover texts. The button redraws them one
-step later with `st.plotly_chart`, as a page without a linked view must.
+It imports PyTorch only if it is told so: `streamlit run benchmarks/bare_page.py -- torch`. With
+`?tokens=32`, the maps are those of the app at that length, with labels, mask and hover texts. The
+button redraws them one step later with `st.plotly_chart`, as a page without a linked view must.
 """
 
 from __future__ import annotations
@@ -27,10 +27,17 @@ def first_map(kind: str, moved: int) -> go.Figure:
     """A map of the example that the app opens with; another text moves its columns."""
     layer, head = json.loads((ROOT / "assets/models/en-de/heads.json").read_text())["default"][kind]
     with np.load(ROOT / "assets/models/en-de/first.npz") as file:
-        run, weights = json.loads(file["head"].tobytes())["run"], file[f"{kind}.weights"][layer, head]
+        run, weights = (
+            json.loads(file["head"].tobytes())["run"],
+            file[f"{kind}.weights"][layer, head],
+        )
     rows, columns = (run[name] for name in AXES[kind])
-    figure = go.Figure(go.Heatmap(z=np.roll(weights, moved, 1), colorscale="Blues", showscale=False))
-    figure.update_xaxes(tickvals=list(range(len(columns))), ticktext=columns, side="top", tickangle=-90)
+    figure = go.Figure(
+        go.Heatmap(z=np.roll(weights, moved, 1), colorscale="Blues", showscale=False)
+    )
+    figure.update_xaxes(
+        tickvals=list(range(len(columns))), ticktext=columns, side="top", tickangle=-90
+    )
     figure.update_yaxes(tickvals=list(range(len(rows))), ticktext=rows, autorange="reversed")
     return figure
 
@@ -47,10 +54,14 @@ def app_map(kind: str, tokens: int, step: int) -> go.Figure:
     weights /= weights.sum(1, keepdims=True)
     window, audit = Window(0, tokens, 0, tokens), AuditReport(())
     sides = names, None if kind == "encoder" else names, names
-    view = HeadMap(AttentionKind(kind), 0, 0, "", "pre", *sides, window, weights, mask, weights, audit)
+    view = HeadMap(
+        AttentionKind(kind), 0, 0, "", "pre", *sides, window, weights, mask, weights, audit
+    )
     figure = heatmap(view)
     later = np.ones_like(weights[step + 1 :])
-    figure.add_trace(go.Heatmap(z=later, y0=step + 1, dy=1, opacity=0.25, showscale=False, hoverinfo="skip"))
+    figure.add_trace(
+        go.Heatmap(z=later, y0=step + 1, dy=1, opacity=0.25, showscale=False, hoverinfo="skip")
+    )
     figure.add_shape(type="rect", x0=-0.5, x1=tokens - 0.5, y0=step - 0.5, y1=step + 0.5)
     return figure
 

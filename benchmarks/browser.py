@@ -31,7 +31,10 @@ ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"
 ARGUMENTS += ["--disable-background-networking", "--disable-component-update"]
 READY = "document.querySelector('.lv')?.dataset.ready === 'true'"
 RESTS = "document.querySelector('.stApp')?.dataset.testScriptState === 'notRunning'"
-BARE, BARE_READY = "benchmarks/bare_page.py", "document.querySelectorAll('.heatmaplayer image').length >= 3"
+BARE, BARE_READY = (
+    "benchmarks/bare_page.py",
+    "document.querySelectorAll('.heatmaplayer image').length >= 3",
+)
 WATCH = """([event, condition]) => {
   window.took = null;
   document.addEventListener(event, () => {
@@ -59,7 +62,9 @@ class Served:
 
     def processor(self) -> float:
         """Seconds of processor time that its processes have used."""
-        fields = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in self.pids]
+        fields = [
+            Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in self.pids
+        ]
         return sum(int(each[11]) + int(each[12]) for each in fields) / os.sysconf("SC_CLK_TCK")
 
 
@@ -70,12 +75,17 @@ def served(
     log: int | IO[str] = subprocess.DEVNULL,  # where it writes
     **variables: str,  # of its environment
 ) -> Iterator[Served]:
-    """Runs a Streamlit script until it answers; all modules are compiled, as from the second start on."""
+    """Runs a Streamlit script until it answers; all modules are compiled, as from the second start
+    on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     url = f"http://127.0.0.1:{port}"
-    compiled = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": _COMPILED.name, "PYTHONPATH": str(ROOT)}
+    compiled = {
+        "PYTHONDONTWRITEBYTECODE": "",
+        "PYTHONPYCACHEPREFIX": _COMPILED.name,
+        "PYTHONPATH": str(ROOT),
+    }
     command = [sys.executable, "-m", "streamlit", "run", script, "--server.headless", "true"]
     command += ["--server.port", str(port), "--server.address", "127.0.0.1", "--", *arguments]
     running = subprocess.Popen(
@@ -84,7 +94,10 @@ def served(
     try:
         answers = False
         while not answers:
-            with suppress(OSError), urllib.request.urlopen(f"{url}/_stcore/health", timeout=1) as reply:
+            with (
+                suppress(OSError),
+                urllib.request.urlopen(f"{url}/_stcore/health", timeout=1) as reply,
+            ):
                 answers = reply.status == 200
             time.sleep(0.05)
         yield Served(url, (running.pid,))
@@ -99,12 +112,16 @@ def proxy(urls: Sequence[str], listen: int = 8790) -> Iterator[str]:
     nginx = shutil.which("nginx", path="/usr/sbin:/usr/bin:/sbin:/usr/local/sbin")
     if nginx is None:
         raise ValueError("Several processes need nginx: apt-get install nginx-light")
-    before, _, servers = (ROOT / "deploy" / "nginx.conf").read_text().partition("    server 127.0.0.1:8501")
+    before, _, servers = (
+        (ROOT / "deploy" / "nginx.conf").read_text().partition("    server 127.0.0.1:8501")
+    )
     after = servers.partition("\n}")[2]
     lines = "\n".join(f"    server {urlsplit(url).netloc} max_fails=0;" for url in urls)
     site = f"{before}{lines}\n}}{after}"
     with tempfile.TemporaryDirectory() as folder:
-        site = site.replace("listen 8080", f"listen 127.0.0.1:{listen}").replace("/var/lib/nginx", folder)
+        site = site.replace("listen 8080", f"listen 127.0.0.1:{listen}").replace(
+            "/var/lib/nginx", folder
+        )
         whole = f"user {getpass.getuser()}; worker_processes 1; pid {folder}/pid; "
         whole += f"error_log {folder}/error.log;\nevents {{ worker_connections 2048; }}\n"
         path = Path(folder, "nginx.conf")
@@ -140,7 +157,8 @@ def visit(browser: Browser, url: str, ready: str = "true") -> Page:
 
 
 def milliseconds(page: Page, event: str, condition: str, act: Callable[[], object]) -> float:
-    """Milliseconds from an event in the browser to the end of the first frame that meets a condition."""
+    """Milliseconds from an event in the browser to the end of the first frame that meets a
+    condition."""
     page.evaluate(WATCH, [event, condition])
     act()
     page.wait_for_function("window.took", timeout=60_000)
@@ -184,11 +202,15 @@ def compare(
     """Prints two medians, their ratio, and whether it is within its limit."""
     a, b = statistics.median(ours), statistics.median(reference)
     verdict = f"at most {limit:g}  {'ok' if a / b <= limit else 'over'}"
-    print(f"{what:<40} {a:8.2f} {unit}  {named} {b:8.2f} {unit}  ratio {a / b:5.2f}  {verdict}", flush=True)
+    print(
+        f"{what:<40} {a:8.2f} {unit}  {named} {b:8.2f} {unit}  ratio {a / b:5.2f}  {verdict}",
+        flush=True,
+    )
 
 
 class Wire:
-    """Counts the bytes of a page's web-socket messages, deflated as uvicorn deflates them (RFC 7692, 7.2.1).
+    """Counts the bytes of a page's web-socket messages, deflated as uvicorn deflates them (RFC
+    7692, 7.2.1).
 
     A browser tells messages only as they are once inflated.
     """

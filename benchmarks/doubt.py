@@ -1,4 +1,5 @@
-"""How many wrong and right translations the line of doubt names, and how often a beam betters them."""
+"""How many wrong and right translations the line of doubt names, and how often a beam betters
+them."""
 
 from __future__ import annotations
 
@@ -29,10 +30,13 @@ class Judged(NamedTuple):
 def doubt(
     *,
     model: Annotated[Path, "DIR", "the model, with its heads.json"] = ASSETS / "models" / "en-de",
-    data: Annotated[Path | None, "FILE", "source<TAB>target lines; the bundled sample without it"] = None,
+    data: Annotated[
+        Path | None, "FILE", "source<TAB>target lines; the bundled sample without it"
+    ] = None,
     count: Annotated[int, "N", "translations of each sort"] = 100,
 ) -> int:
-    """Counts what the line of doubt names: of right translations, and of those least like their references.
+    """Counts what the line of doubt names: of right translations, and of those least like their
+    references.
 
     Right is what equals a reference but for case and punctuation, spread evenly over the file.
     """
@@ -45,13 +49,17 @@ def doubt(
     judged = [_judge(translator, source, known) for source, known in references.items()]
     every_right = [each for each in judged if each.is_right]
     spread = [i * len(every_right) // count for i in range(min(count, len(every_right)))]
-    wrong = sorted((each for each in judged if not each.is_right), key=lambda each: each.likeness)[:count]
+    wrong = sorted((each for each in judged if not each.is_right), key=lambda each: each.likeness)[
+        :count
+    ]
     print(f"{model.name}, {len(judged)} sentences of {path.name}, {len(every_right)} of them right")
     for name, sort in (("right", [every_right[i] for i in spread]), ("wrong", wrong)):
         unsure = sum(each.is_unsure for each in sort)
         bettered = sum(each.is_bettered for each in sort)
         either = sum(each.is_unsure or each.is_bettered for each in sort)
-        print(f"{name}: {len(sort)}; unsure {unsure}, bettered by a beam {bettered}, either {either}")
+        print(
+            f"{name}: {len(sort)}; unsure {unsure}, bettered by a beam {bettered}, either {either}"
+        )
     return 0
 
 
@@ -64,7 +72,9 @@ def _judge(translator: Translator, source: str, references: list[str]) -> Judged
     is_right = _bare(greedy.text) in map(_bare, references)
     limit = (translator.heads or {})["unsure_below"]
     is_unsure = mean_log_prob(greedy.log_probs) < limit
-    return Judged(likeness, is_right, is_unsure, better_than(translator.rules, best, greedy).differs)
+    return Judged(
+        likeness, is_right, is_unsure, better_than(translator.rules, best, greedy).differs
+    )
 
 
 def _bare(text: str) -> str:

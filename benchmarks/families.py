@@ -1,8 +1,9 @@
 """This package beside transformers on random models of well-known shapes, saved by transformers.
 
-Both open the same directory and write the same number of tokens (the end is forbidden), in turns, with the
-same number of threads. transformers returns its weights; this package keeps what they are derived from, and
-derives one layer of each kind. T5 and NLLB have 32,000 pieces, so that two copies fit into memory.
+Both open the same directory and write the same number of tokens (the end is forbidden), in turns,
+with the same number of threads. transformers returns its weights; this package keeps what they are
+derived from, and derives one layer of each kind. T5 and NLLB have 32,000 pieces, so that two copies
+fit into memory.
 """
 
 import json
@@ -50,7 +51,11 @@ def opus_mt(directory: Path) -> Any:
 
     pieces = (MODELS / "en-de/tokenizer.model").read_bytes()
     processor = sentencepiece.SentencePieceProcessor(model_proto=pieces)
-    names = ["</s>", "<unk>", *(processor.IdToPiece(i) for i in range(4, processor.get_piece_size()))]
+    names = [
+        "</s>",
+        "<unk>",
+        *(processor.IdToPiece(i) for i in range(4, processor.get_piece_size())),
+    ]
     names += [*(f"filler {i}" for i in range(OPUS_ROWS - len(names) - 1)), "<pad>"]
     for name in ("source.spm", "target.spm"):
         (directory / name).write_bytes(pieces)
@@ -149,10 +154,13 @@ def families(*, only: str = "", threads: Threads = 2, repeats: Repeats = 7) -> i
     return 0
 
 
-def _compare(name: str, directory: Path, model: Any, text: str, beams: tuple[int, ...], repeats: int) -> None:
+def _compare(
+    name: str, directory: Path, model: Any, text: str, beams: tuple[int, ...], repeats: int
+) -> None:
     translator = load_translator(directory)
     eager, fused = (
-        model.from_pretrained(directory, attn_implementation=kind).eval() for kind in ("eager", "sdpa")
+        model.from_pretrained(directory, attn_implementation=kind).eval()
+        for kind in ("eager", "sdpa")
     )
     ids = torch.tensor([[*translator.ids(text), translator.config.eos_id]])
     for target in (14, 40):
@@ -166,7 +174,9 @@ def _compare(name: str, directory: Path, model: Any, text: str, beams: tuple[int
             label = f"{name}, {ids.shape[1]} → {target} tokens, beam of {beam_size}"
             seconds = interleaved(runs, repeats)
             report(f"{label}, capture", seconds, "transformers", "ours", "at least 1.3")
-            report(f"{label}, no capture", seconds, "transformers, bare", "ours, bare", "at least 1")
+            report(
+                f"{label}, no capture", seconds, "transformers, bare", "ours, bare", "at least 1"
+            )
     opens = {
         "ours": lambda: load_translator(directory),
         "transformers": lambda: model.from_pretrained(directory).eval(),
@@ -185,7 +195,9 @@ def peaks(*, opened: Path | None = None) -> int:
             with tempfile.TemporaryDirectory() as folder:
                 write(Path(folder))
                 print(name, end=", ", flush=True)
-                subprocess.run([sys.executable, "-m", "benchmarks", "peaks", "--opened", folder], check=True)
+                subprocess.run(
+                    [sys.executable, "-m", "benchmarks", "peaks", "--opened", folder], check=True
+                )
         return 0
     Path("/proc/self/clear_refs").write_text("5")  # forgets the peak so far
     before = memory("VmHWM")

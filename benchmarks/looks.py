@@ -1,4 +1,5 @@
-"""The app to look at: pictures of its pages, and eight pages in Firefox, which the tests do not drive."""
+"""The app to look at: pictures of its pages, and eight pages in Firefox, which the tests do not
+drive."""
 
 from __future__ import annotations
 
@@ -27,7 +28,10 @@ DRAWN = """() => {
     && all("[data-stale=true], [data-testid=stSkeleton]", () => false)
     && all(".stPlotlyChart", (plot) => plot.querySelector(".main-svg"));
 }"""
-FIREFOX_PAGES = ("", *("cross_attention", "masks", "inside_a_head", "beam_search", "what_if", "explanation"))
+FIREFOX_PAGES = (
+    "",
+    *("cross_attention", "masks", "inside_a_head", "beam_search", "what_if", "explanation"),
+)
 RESTS = """
 const main = document.querySelector("[data-testid=stMain]");
 const running = document.querySelector(
@@ -43,7 +47,9 @@ RIGHT, ENTER = "\ue014", "\ue007"
 """Keys, in the protocol's codes."""
 
 
-def screenshots(*, folder: Annotated[str, "DIR", "where every page goes, wide and on a phone"] = "") -> int:
+def screenshots(
+    *, folder: Annotated[str, "DIR", "where every page goes, wide and on a phone"] = ""
+) -> int:
     """Takes the README's picture again; or pictures of every page, light and dark, to look at."""
     with served() as there, chromium() as browser:
         if not folder:
@@ -70,7 +76,9 @@ def _shot(browser: Browser, base: str, path: str, size: tuple[int, int], scheme:
     return picture
 
 
-def firefox(address: Annotated[str, "URL", "the app, or the file of a page that translates"]) -> int:
+def firefox(
+    address: Annotated[str, "URL", "the app, or the file of a page that translates"],
+) -> int:
     """Opens pages in Firefox and moves the cursor; or types a sentence into a page that translates.
 
     Needs `apt-get install firefox-esr` and `pip install marionette_driver`.
@@ -104,7 +112,10 @@ def _check_app(browser: Any, address: str) -> bool:
         seconds = _settled(browser)
         exceptions, over = browser.execute_script(FAULTS)
         well &= not exceptions and over <= 0
-        print(f"{page or 'home'}: {seconds:.1f} s, {exceptions} exceptions, {over} px too wide", flush=True)
+        print(
+            f"{page or 'home'}: {seconds:.1f} s, {exceptions} exceptions, {over} px too wide",
+            flush=True,
+        )
     acts = (
         lambda: None,
         lambda: browser.find_element("css selector", "[aria-label='One back']").click(),
@@ -113,7 +124,9 @@ def _check_app(browser: Any, address: str) -> bool:
     for act in acts:
         act()
         _settled(browser)
-        seen.append(browser.execute_script("return document.querySelector('.lv-count').textContent;"))
+        seen.append(
+            browser.execute_script("return document.querySelector('.lv-count').textContent;")
+        )
     print(" → ".join(seen))
     return well and seen[0] == seen[2] != seen[1]
 
@@ -133,7 +146,9 @@ def _check_live(browser: Any, address: str) -> bool:
     """Opens a page in which the model runs, and types a sentence."""
     start = time.monotonic()
     browser.navigate(address)
-    status, digest, texts = (browser.find_element("id", name) for name in ("status", "digest", "texts"))
+    status, digest, texts = (
+        browser.find_element("id", name) for name in ("status", "digest", "texts")
+    )
     while "compared here with" not in digest.text:
         time.sleep(0.02)
     print(f"{time.monotonic() - start:.1f} s: {digest.text}")

@@ -1,7 +1,8 @@
-"""The package on one machine: capture, changes, search, scoring and measures, each beside what it adds to.
+"""The package on one machine: capture, changes, search, scoring and measures, each beside what it
+adds to.
 
-Where nothing else is said, the model has the shape of `en-de` and random weights; its ``</s>`` is never the
-most probable token, so that every output has the same length.
+Where nothing else is said, the model has the shape of `en-de` and random weights; its ``</s>`` is
+never the most probable token, so that every output has the same length.
 """
 
 import os
@@ -77,7 +78,8 @@ def own_model() -> Translator:
 
 
 def marian_like(config: Any, attention: str) -> Any:
-    """transformers' MarianMTModel of the shape of a config; its ``</s>`` is never the most probable token."""
+    """transformers' MarianMTModel of the shape of a config; its ``</s>`` is never the most probable
+    token."""
     from transformers import MarianConfig, MarianMTModel
 
     torch.manual_seed(0)
@@ -113,12 +115,20 @@ def sample(name: str) -> list[SentencePair]:
 
 
 def ours(
-    translator: Translator, text: str, tokens: int, beam_size: int = 1, capture: bool = True, **more: Any
+    translator: Translator,
+    text: str,
+    tokens: int,
+    beam_size: int = 1,
+    capture: bool = True,
+    **more: Any,
 ) -> Callable[[], None]:
-    """A run of this package that writes so many tokens; a capture derives one layer of each kind."""
+    """A run of this package that writes so many tokens; a capture derives one layer of each
+    kind."""
 
     def run() -> None:
-        found = translator.translate(text, beam_size=beam_size, max_length=tokens, capture=capture, **more)
+        found = translator.translate(
+            text, beam_size=beam_size, max_length=tokens, capture=capture, **more
+        )
         assert len(found.target_tokens) == tokens
         read_weights(found)
 
@@ -152,7 +162,8 @@ def theirs(
 
 
 def capture(*, repeats: Repeats = 15, threads: Threads = 2) -> int:
-    """Time of a capture beside none and beside transformers' explicit attention; the bytes that it keeps."""
+    """Time of a capture beside none and beside transformers' explicit attention; the bytes that it
+    keeps."""
     torch.set_num_threads(threads)
     translator = own_model()
     model, encode = translator.model, translator.tokenizer.target.decode
@@ -183,8 +194,11 @@ def capture(*, repeats: Repeats = 15, threads: Threads = 2) -> int:
     return 0
 
 
-def words(*, repeats: Repeats = 15, sentences: Annotated[int, "sentences of the sample"] = 40) -> int:
-    """Words a second and core of `en-pt` and of a MarianMTModel of its shape that writes as many tokens."""
+def words(
+    *, repeats: Repeats = 15, sentences: Annotated[int, "sentences of the sample"] = 40
+) -> int:
+    """Words a second and core of `en-pt` and of a MarianMTModel of its shape that writes as many
+    tokens."""
     torch.set_num_threads(1)
     translator = load_translator(MODELS / "en-pt")
     texts = [pair.source for pair in sample("en-pt")[:sentences]]
@@ -202,7 +216,9 @@ def words(*, repeats: Repeats = 15, sentences: Annotated[int, "sentences of the 
     for _ in range(repeats):
         spent = dict.fromkeys(runs, 0.0)
         for i in range(sentences):
-            for name in list(runs)[:: 1 if i % 2 else -1]:  # to and fro: none always finds warm caches
+            for name in list(runs)[
+                :: 1 if i % 2 else -1
+            ]:  # to and fro: none always finds warm caches
                 start = time.process_time()
                 runs[name](i)
                 spent[name] += time.process_time() - start
@@ -216,7 +232,8 @@ def words(*, repeats: Repeats = 15, sentences: Annotated[int, "sentences of the 
 
 
 def changes(*, tokens: Tokens = 20, repeats: Repeats = 15) -> int:
-    """Time of a translation with each sort of change beside one without; "none" shows the machine's noise."""
+    """Time of a translation with each sort of change beside one without; "none" shows the machine's
+    noise."""
     torch.set_num_threads(1)
     translator, text = own_model(), "the cat sees the house of my friend " * 2
     other = do.run(text, list(range(60, 60 + tokens)))
@@ -257,7 +274,8 @@ def changes(*, tokens: Tokens = 20, repeats: Repeats = 15) -> int:
 
 
 def tree(*, repeats: Repeats = 15) -> int:
-    """Time of a beam search with its tree beside the same search without; "again" is the machine's noise."""
+    """Time of a beam search with its tree beside the same search without; "again" is the machine's
+    noise."""
     torch.set_num_threads(1)
     translator, text = own_model(), "the cat sees the house of my friend " * 2
     for tokens in (20, 40):
@@ -276,12 +294,23 @@ def scoring(*, pairs: Annotated[int, "pairs of the sample"] = 200, repeats: Repe
     for name in ("en-de", "en-pt"):
         translator, parallel = load_translator(MODELS / name), sample(name)[:pairs]
 
-        def alone(translator: Translator = translator, parallel: list[SentencePair] = parallel) -> list[Any]:
-            return [translator.force(each.source, each.target, capture=False).log_probs for each in parallel]
+        def alone(
+            translator: Translator = translator, parallel: list[SentencePair] = parallel
+        ) -> list[Any]:
+            return [
+                translator.force(each.source, each.target, capture=False).log_probs
+                for each in parallel
+            ]
 
         batched = partial(forced_log_probs, translator, parallel)
         runs: dict[str, Callable[[], object]] = {"batched": batched, "one by one": alone}
-        report(f"{name}, {pairs} pairs", interleaved(runs, repeats, 1), "batched", "one by one", "below 1")
+        report(
+            f"{name}, {pairs} pairs",
+            interleaved(runs, repeats, 1),
+            "batched",
+            "one by one",
+            "below 1",
+        )
         both = zip(forced_log_probs(translator, parallel), alone(), strict=True)
         furthest = max(abs(a - b) for one, other in both for a, b in zip(one, other, strict=True))
         print(f"{name}: the log p of a token differs by at most {furthest:.1e}")
@@ -289,7 +318,8 @@ def scoring(*, pairs: Annotated[int, "pairs of the sample"] = 200, repeats: Repe
 
 
 def layouts(*, repeats: Repeats = 40) -> int:
-    """Time of one row times a matrix of `en-pt`'s decoder, stored inputs first, beside outputs first."""
+    """Time of one row times a matrix of `en-pt`'s decoder, stored inputs first, beside outputs
+    first."""
     torch.set_num_threads(1)
     stack = load_translator(MODELS / "en-pt").model.stack("decoder")
     layers = [layer for layer in stack.modules() if isinstance(layer, Layer)]
@@ -309,12 +339,19 @@ def layouts(*, repeats: Repeats = 40) -> int:
 
         runs = {"inputs first": partial(run, turned), "outputs first": partial(run, plain)}
         seconds = interleaved(runs, repeats)
-        report(f"{name} {tuple(plain[0].shape)}", seconds, "inputs first", "outputs first", "the used one")
+        report(
+            f"{name} {tuple(plain[0].shape)}",
+            seconds,
+            "inputs first",
+            "outputs first",
+            "the used one",
+        )
     return 0
 
 
 def _measures(translator: Translator, tokens: int) -> dict[str, Callable[[], object]]:
-    """Every measure of a run of so many tokens a side, after the recorded pass that it is compared with."""
+    """Every measure of a run of so many tokens a side, after the recorded pass that it is compared
+    with."""
     text, recorded = text_of(translator, tokens), Capture(residual=True)
     run, model = translator.force(text, text, capture=recorded), translator.model
     step = len(run.steps) // 2
@@ -326,9 +363,13 @@ def _measures(translator: Translator, tokens: int) -> dict[str, Callable[[], obj
         "ALTI+": partial(alti, model, run),
         "score parts": partial(score_parts, model, run, ("cross", 1, 0), step, 1),
         # cells follow one another in passes of bounded size, so one shows how far the process grows
-        "effect, one cell": lambda: Effects(translator, run).of([(Cut(AttentionKind.CROSS, (1,)),)]),
+        "effect, one cell": lambda: Effects(translator, run).of(
+            [(Cut(AttentionKind.CROSS, (1,)),)]
+        ),
         "effect, one row": partial(effect, translator, run, "cross", 1, 0, "hidden", None, [step]),
-        "effect, encoder row": partial(effect, translator, run, "encoder", 1, 0, "hidden", step, [step]),
+        "effect, encoder row": partial(
+            effect, translator, run, "encoder", 1, 0, "hidden", step, [step]
+        ),
     }
 
 
@@ -345,10 +386,18 @@ def measures(*, model: Model = "en-pt", repeats: Repeats = 5) -> int:
 
 
 def growth(*, model: Model = "en-pt", tokens: Tokens = 1000) -> int:
-    """MB by which each measure lets the process grow, each in a process of its own, beside a forced pass."""
+    """MB by which each measure lets the process grow, each in a process of its own, beside a forced
+    pass."""
     torch.set_num_threads(1)
     reference, result = 0.0, Path(tempfile.gettempdir()) / f"growth-{os.getpid()}"
-    for name in ("forced pass", "carried", "attribution", "score parts", "effect, one cell", "ALTI+"):
+    for name in (
+        "forced pass",
+        "carried",
+        "attribution",
+        "score parts",
+        "effect, one cell",
+        "ALTI+",
+    ):
         if (pid := os.fork()) == 0:
             run = _measures(load_translator(MODELS / model), tokens)[name]
             Path("/proc/self/clear_refs").write_text("5")  # forgets the peak so far
@@ -360,7 +409,10 @@ def growth(*, model: Model = "en-pt", tokens: Tokens = 1000) -> int:
         grown = float(result.read_text())
         reference = reference or grown
         print(
-            f"{tokens} tokens, {name:18} {grown:8.0f} MB at the peak, ratio {grown / reference:5.2f}",
+            (
+                f"{tokens} tokens, {name:18} {grown:8.0f} MB at the peak, ratio "
+                f"{grown / reference:5.2f}"
+            ),
             flush=True,
         )
     result.unlink()
@@ -374,10 +426,11 @@ def memory(field: str, pid: int | str = "self") -> float:
 
 
 def left_out() -> int:
-    """How many whole and how many cut translations are named as leaving out the end, of 30 of each pair.
+    """How many whole and how many cut translations are named as leaving out the end, of 30 of each
+    pair.
 
-    Whole ones are translated sentence by sentence: 10 single sentences of the sample, 20 texts of two to six.
-    Cut ones are the same with the first half of the words of their translation.
+    Whole ones are translated sentence by sentence: 10 single sentences of the sample, 20 texts of
+    two to six. Cut ones are the same with the first half of the words of their translation.
     """
     for name in ("en-pt", "en-de"):
         translator, named = load_translator(MODELS / name), [0, 0]
@@ -390,5 +443,8 @@ def left_out() -> int:
             half = " ".join(whole.split()[: len(whole.split()) // 2])
             for j, output in enumerate((whole, half)):
                 named[j] += LEFT_OUT in translator.force(text, output).notes
-        print(f"{name}: {named[1]} of {TEXTS} cut and {named[0]} of {TEXTS} whole translations are named")
+        print(
+            f"{name}: {named[1]} of {TEXTS} cut and {named[0]} of {TEXTS} whole translations are "
+            "named"
+        )
     return 0

@@ -1,4 +1,5 @@
-"""Pages of one file: a living page of a run beside BertViz's, a page that translates beside Python."""
+"""Pages of one file: a living page of a run beside BertViz's, a page that translates beside
+Python."""
 
 from __future__ import annotations
 
@@ -20,16 +21,21 @@ from transformer import Translation, Translator, load_translator
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-PART = "the garden behind it is still full of flowers, and we often sit there in the evening when it is warm"
+PART = (
+    "the garden behind it is still full of flowers, and we often sit there in the evening when it "
+    "is warm"
+)
 PART_PT = (
-    "o jardim atrás dela ainda está cheio de flores, e muitas vezes sentamos lá à noite quando está quente"
+    "o jardim atrás dela ainda está cheio de flores, e muitas vezes sentamos lá à noite quando "
+    "está quente"
 )
 TEXTS = {
     "en-de": ("The house is old but big.", f"The house is old, but {PART}."),
     "en-pt": (
         "The house is old, but the garden is full of flowers.",
         f"The house is old, but {PART}.",
-        f"The house is old, but {PART}; my sister reads a book, my brother plays with the dog, and nobody "
+        f"The house is old, but {PART}; my sister reads a book, my brother plays with the dog, and "
+        "nobody "
         "wants to go home before the moon is high above.",
         f"The house is old, but {PART}. " * 6,
     ),
@@ -66,7 +72,8 @@ HEAD = """async count => {
 }"""
 ASKED = (
     "He lives in a big white house.",
-    "The committee decided on Tuesday that the new bridge across the river would not be opened before "
+    "The committee decided on Tuesday that the new bridge across the river would not be opened "
+    "before "
     "the end of the summer, because several parts had to be tested again.",
 )
 ASK = """async (text) => {
@@ -83,10 +90,11 @@ ASK = """async (text) => {
 
 
 def living(*, long: bool = False, repeats: Repeats = 20) -> int:
-    """Size, writing, first picture, step and head of a run's page; beside BertViz's, if it is installed.
+    """Size, writing, first picture, step and head of a run's page; beside BertViz's, if it is
+    installed.
 
-    BertViz's page holds the weights of all heads, without texts, scores, candidates and checks, and fetches
-    its libraries from the network.
+    BertViz's page holds the weights of all heads, without texts, scores, candidates and checks, and
+    fetches its libraries from the network.
 
     long: runs of 256, 512 and 1,024 given tokens a side
     """
@@ -98,7 +106,9 @@ def living(*, long: bool = False, repeats: Repeats = 20) -> int:
             else:
                 runs = [translator.translate(text) for text in TEXTS[name]]
             for run in runs:
-                _measure_run(browser, translator, name, run, repeats, None if long else find_spec("bertviz"))
+                _measure_run(
+                    browser, translator, name, run, repeats, None if long else find_spec("bertviz")
+                )
     return 0
 
 
@@ -115,7 +125,12 @@ def _forced(translator: Translator, tokens: int) -> Translation:
 
 
 def _measure_run(
-    browser: Browser, translator: Translator, name: str, run: Translation, repeats: int, bertviz: object
+    browser: Browser,
+    translator: Translator,
+    name: str,
+    run: Translation,
+    repeats: int,
+    bertviz: object,
 ) -> None:
     start = time.process_time()
     text = page(run, translator, directory=MODELS / name, heads=HEADS)
@@ -134,10 +149,15 @@ def _measure_run(
         start = time.process_time()
         assert run.attention is not None
         weights = {
-            f"{kind}_attention": [torch.tensor(run.attention.weights(kind, i))[None] for i in range(layers)]
+            f"{kind}_attention": [
+                torch.tensor(run.attention.weights(kind, i))[None] for i in range(layers)
+            ]
             for kind, (layers, _) in run.config.sizes.items()
         }
-        tokens = {"encoder_tokens": list(run.source_tokens), "decoder_tokens": list(run.decoder_input_tokens)}
+        tokens = {
+            "encoder_tokens": list(run.source_tokens),
+            "decoder_tokens": list(run.decoder_input_tokens),
+        }
         drawn = import_module("bertviz").model_view(**weights, **tokens, html_action="return")
         other = len(str(drawn.data).encode())
         took = time.process_time() - start
@@ -151,7 +171,8 @@ def _measure_run(
 
 
 def translating(*, model: Model = "en-de", repeats: Repeats = 9) -> int:
-    """A page that translates beside Python without capture, both in one thread; the fastest repeat counts."""
+    """A page that translates beside Python without capture, both in one thread; the fastest repeat
+    counts."""
     torch.set_num_threads(1)
     translator, text = load_translator(MODELS / model, "cpu"), live(MODELS / model)
     print(f"{model}: {len(text.encode()) / 1e6:.2f} MB")
@@ -176,7 +197,8 @@ def translating(*, model: Model = "en-de", repeats: Repeats = 9) -> int:
                 answers = [tab.evaluate(ASK, asked) for _ in range(repeats)]
                 painted, own = (min(each[i] for each in answers) for i in (0, 2))
                 ratio = (
-                    f"{own:.0f} ms with every head; Python {min(python):.0f} ms: × {own / min(python):.2f}"
+                    f"{own:.0f} ms with every head; Python {min(python):.0f} ms: × "
+                    f"{own / min(python):.2f}"
                 )
                 lengths = f"{len(translator.ids(asked)) + 1} → {len(written.steps)} tokens"
                 print(f"  {lengths}: {ratio}; painted {painted:.0f} ms after Enter", flush=True)

@@ -1,6 +1,8 @@
-"""A visitor's web-socket, spoken as a browser speaks it: what a visitor does, and what the server sends.
+"""A visitor's web-socket, spoken as a browser speaks it: what a visitor does, and what the server
+sends.
 
-A browser shows a step before it tells the server, so a step's time is what the server takes to hear of it.
+A browser shows a step before it tells the server, so a step's time is what the server takes to hear
+of it.
 """
 
 import asyncio
@@ -52,17 +54,25 @@ class Session:
         self.cookies = dict(cookies or {})
         self._query, self._hash = "", ""
         self._cache: dict[str, ForwardMsg] = {}
-        self._values: dict[str, tuple[str, Any]] = {}  # what this visitor set: the widget's field and value
+        self._values: dict[
+            str, tuple[str, Any]
+        ] = {}  # what this visitor set: the widget's field and value
         self._names: dict[str, str] = {}  # hashes of the pages
-        self.controls: dict[str, tuple[str, Any, str]] = {}  # sort, element and fragment of each, by its id
+        self.controls: dict[
+            str, tuple[str, Any, str]
+        ] = {}  # sort, element and fragment of each, by its id
         self._box: tuple[str, str] | None = None  # the box for a sentence: its id and its fragment
         self._view: tuple[str, str] | None = None  # the linked view: its id and its fragment
         self._link: Any = None
-        self._fresh: set[tuple[str, str]] = set()  # what the present run has drawn: each id and its fragment
+        self._fresh: set[tuple[str, str]] = (
+            set()
+        )  # what the present run has drawn: each id and its fragment
         self._seq = 0
         self._finished: int | None = None
         self.shown: dict[str, Any] = {}  # what the view was told last
-        self.feeds: dict[str, tuple[str, str, float]] = {}  # trace, hash and time of arrival of each figure
+        self.feeds: dict[
+            str, tuple[str, str, float]
+        ] = {}  # trace, hash and time of arrival of each figure
         self.strips: dict[str, Any] = {}  # the tokens
         self.bytes = 0
 
@@ -108,7 +118,8 @@ class Session:
         return await self._sentence(lambda: self._send(None))
 
     async def go(self, page: str, **params: str) -> None:
-        """Opens another page by the menu, with or without a linked view, and waits until it is drawn."""
+        """Opens another page by the menu, with or without a linked view, and waits until it is
+        drawn."""
         self._page, self._query = page, urlencode(params)
         self._hash = self._names[page]
         self._box = self._view = None
@@ -145,7 +156,13 @@ class Session:
             raise FailedError("there is no linked view")
         self._seq = max(self._seq, int(self.shown["ack"])) + 1
         key, fragment = self._view
-        at = {"step": number, "source": None, "seq": self._seq, "trace": self.shown["trace"], "pick": None}
+        at = {
+            "step": number,
+            "source": None,
+            "seq": self._seq,
+            "trace": self.shown["trace"],
+            "pick": None,
+        }
         self._values[key] = ("json_value", json.dumps({"at": at | {"present": False}}))
         start = time.perf_counter()
         await self._send(fragment)
@@ -159,14 +176,19 @@ class Session:
     def answer(self) -> dict[str, str]:
         """The hash of each figure on the screen, and of the name of the translation."""
         trace = self.shown["trace"]
-        return {name: found for name, (of, found, _) in self.feeds.items() if of == trace} | {"trace": trace}
+        return {name: found for name, (of, found, _) in self.feeds.items() if of == trace} | {
+            "trace": trace
+        }
 
     async def _sentence(self, send: Callable[[], Any]) -> float:
         before = self.shown.get("trace")
         start = time.perf_counter()
         await send()
         await self._until("a sentence", lambda: self._complete(before))
-        return max(arrived for of, _, arrived in self.feeds.values() if of == self.shown["trace"]) - start
+        return (
+            max(arrived for of, _, arrived in self.feeds.values() if of == self.shown["trace"])
+            - start
+        )
 
     def _complete(self, before: object) -> bool:
         trace = self.shown.get("trace")
@@ -178,7 +200,11 @@ class Session:
     async def _send(self, fragment: str | None) -> None:
         message = BackMsg()
         asked = message.rerun_script
-        asked.query_string, asked.page_script_hash, asked.page_name = self._query, self._hash, self._page
+        asked.query_string, asked.page_script_hash, asked.page_name = (
+            self._query,
+            self._hash,
+            self._page,
+        )
         if fragment:
             asked.fragment_id = fragment
         asked.cached_message_hashes.extend(self._cache)
@@ -222,7 +248,9 @@ class Session:
                 self._hash = self._names[self._page]
             case "new_session":
                 self._hash = message.new_session.page_script_hash  # a button may open another page
-                self._page = next((name for name, of in self._names.items() if of == self._hash), self._page)
+                self._page = next(
+                    (name for name, of in self._names.items() if of == self._hash), self._page
+                )
                 self._fresh = set()
             case "page_info_changed":
                 self._query = message.page_info_changed.query_string
@@ -232,7 +260,9 @@ class Session:
                     raise FailedError("a script that does not compile")
                 if self._finished in (_WHOLE, _PART):
                     self._lose()
-                if self._finished == _WHOLE:  # a browser forgets the oldest messages after some runs
+                if (
+                    self._finished == _WHOLE
+                ):  # a browser forgets the oldest messages after some runs
                     for key in list(self._cache)[: max(0, len(self._cache) - 60)]:
                         del self._cache[key]
             case "delta":
@@ -243,10 +273,14 @@ class Session:
         ran = {fragment for _, fragment in self._fresh}
 
         def lost(key: str, fragment: str) -> bool:
-            return (key, fragment) not in self._fresh and (self._finished == _WHOLE or fragment in ran)
+            return (key, fragment) not in self._fresh and (
+                self._finished == _WHOLE or fragment in ran
+            )
 
         self.controls = {key: each for key, each in self.controls.items() if not lost(key, each[2])}
-        self._box, self._view = (None if each and lost(*each) else each for each in (self._box, self._view))
+        self._box, self._view = (
+            None if each and lost(*each) else each for each in (self._box, self._view)
+        )
         there = {*self.controls, *(each[0] for each in (self._box, self._view) if each)}
         self._values = {key: each for key, each in self._values.items() if key in there}
 

@@ -1,4 +1,5 @@
-"""Texts that somebody types to hold a server up: the time to clean and to split each, for two lengths."""
+"""Texts that somebody types to hold a server up: the time to clean and to split each, for two
+lengths."""
 
 import statistics
 from collections.abc import Callable
@@ -38,7 +39,8 @@ def _parted(text: str) -> None:
 
 
 def hostile(*, repeats: Repeats = 5) -> int:
-    """Milliseconds to clean a hostile text and to split it, and the ratio to one of a tenth of its length."""
+    """Milliseconds to clean a hostile text and to split it, and the ratio to one of a tenth of its
+    length."""
     for kind in HOSTILE:
         long, short = made(kind, LENGTH), made(kind, LENGTH // 10)
         runs: dict[str, Callable[[], object]] = {
@@ -47,7 +49,10 @@ def hostile(*, repeats: Repeats = 5) -> int:
             "clean, short": partial(clean, short),
             "split, short": partial(_parted, short),
         }
-        times = {name: statistics.median(seconds) for name, seconds in interleaved(runs, repeats, 1).items()}
+        times = {
+            name: statistics.median(seconds)
+            for name, seconds in interleaved(runs, repeats, 1).items()
+        }
         shares = [
             f"{does} {1000 * times[does]:.0f} ms ({times[does] / times[f'{does}, short']:.1f} ×)"
             for does in ("clean", "split")

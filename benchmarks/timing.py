@@ -1,4 +1,5 @@
-"""Times of interleaved runs, so that a slow phase of the machine affects all; texts of a given length."""
+"""Times of interleaved runs, so that a slow phase of the machine affects all; texts of a given
+length."""
 
 from __future__ import annotations
 
@@ -24,8 +25,11 @@ Seconds = dict[str, list[float]]
 """Of each run, by its name, round by round."""
 
 
-def interleaved(runs: Mapping[str, Callable[[], object]], repeats: int, warm_up: int = 2) -> Seconds:
-    """Seconds of each run; the runs take turns ``repeats`` times after ``warm_up`` uncounted rounds."""
+def interleaved(
+    runs: Mapping[str, Callable[[], object]], repeats: int, warm_up: int = 2
+) -> Seconds:
+    """Seconds of each run; the runs take turns ``repeats`` times after ``warm_up`` uncounted
+    rounds."""
     seconds: Seconds = {name: [] for name in runs}
     for round_number in range(warm_up + repeats):
         for name, run in runs.items():
@@ -46,7 +50,8 @@ def report(label: str, seconds: Seconds, name: str, reference: str, limit: str) 
     """Prints one line: the ratio, its spread, and the limit."""
     median, low, high = ratio(seconds, name, reference)
     print(
-        f"{label}: {name} / {reference} = {median:.3f} (from {low:.3f} to {high:.3f}; wanted {limit}); "
+        f"{label}: {name} / {reference} = {median:.3f} (from {low:.3f} to {high:.3f}; wanted "
+        f"{limit}); "
         f"{1000 * statistics.median(seconds[name]):.1f} ms",
         flush=True,
     )

@@ -26,7 +26,8 @@ ENDLESS = Plan(task="reverse", length=12, width=128, layers=3, steps=5_000)
 
 
 def train_here() -> int:
-    """Seconds of each toy task as the app trains it, beside 20,000 products of two 256 × 256 matrices."""
+    """Seconds of each toy task as the app trains it, beside 20,000 products of two 256 × 256
+    matrices."""
     torch.set_num_threads(1)
     matrix = torch.full((SIDE, SIDE), 1 / SIDE)
 
@@ -50,7 +51,10 @@ def train_here() -> int:
         verdict = "ok" if seconds <= MOST_SECONDS and len(steps) == plan.steps else "over"
         spent = f"{seconds:.1f} s, computing {used:.1f} s (at most {MOST_SECONDS})  {verdict}"
         times = f"{used / reference:.2f} × the products"
-        print(f"{task:<8} {plan.steps} steps: {spent};  exact {100 * exact:.1f} %;  {times}", flush=True)
+        print(
+            f"{task:<8} {plan.steps} steps: {spent};  exact {100 * exact:.1f} %;  {times}",
+            flush=True,
+        )
     return 0
 
 
@@ -61,7 +65,10 @@ def beside_training(*, samples: Annotated[int, "sentences of each sort"] = 60) -
     def typed(page: Page, place: int) -> float:
         """Types a sentence that nobody has typed before."""
         word = WORDS[place % len(WORDS)]
-        painted = f"{READY} && document.querySelector('.lv-strip-source .lv-word').textContent === '{word}'"
+        painted = (
+            f"{READY} && document.querySelector('.lv-strip-source .lv-word').textContent === "
+            f"'{word}'"
+        )
         text = f"{word} saw {next(numbers)} new houses in the city."
         return enter(page, "Sentence to translate", text, painted)
 
@@ -80,7 +87,14 @@ def beside_training(*, samples: Annotated[int, "sentences of each sort"] = 60) -
                     time.sleep(0.1)
     for share, limit in ((0.5, float("inf")), (0.95, 1.5)):
         ours, theirs = ([percentile(each, share)] for each in seconds.values())
-        compare(f"Enter to painted, percentile {100 * share:.0f}", ours, theirs, "ms", limit, "without a run")
+        compare(
+            f"Enter to painted, percentile {100 * share:.0f}",
+            ours,
+            theirs,
+            "ms",
+            limit,
+            "without a run",
+        )
     return 0
 
 

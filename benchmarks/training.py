@@ -1,9 +1,10 @@
 """Our training step beside a plain ``nn.Transformer`` loop of the same shape, data and precision.
 
-Both train on the same made-up sentences, whose lengths are spread like Tatoeba's, with AdamW, dropout 0.1 and
-label smoothing 0.1. The reference computes in float32 on a CPU and under bf16 autocast on CUDA; ours with
-float32 and bfloat16 products on a CPU, and on CUDA with bfloat16 products, also compiled. The share of the
-device's peak counts the matrix products of a step, forward and backward, with their padding.
+Both train on the same made-up sentences, whose lengths are spread like Tatoeba's, with AdamW,
+dropout 0.1 and label smoothing 0.1. The reference computes in float32 on a CPU and under bf16
+autocast on CUDA; ours with float32 and bfloat16 products on a CPU, and on CUDA with bfloat16
+products, also compiled. The share of the device's peak counts the matrix products of a step,
+forward and backward, with their padding.
 """
 
 import math
@@ -31,11 +32,21 @@ from transformer.training.progress import peak
 from transformer.training.trainer import Trainer, TrainingStep
 
 SHAPES = {
-    "bundled": ({"vocab_size": 8000, "d_model": 256, "d_ff": 1024, "n_layers": 3, "n_heads": 8}, 2_500),
-    "base": ({"vocab_size": 37_000, "d_model": 512, "d_ff": 2048, "n_layers": 6, "n_heads": 8}, 25_000),
-    "big": ({"vocab_size": 37_000, "d_model": 1024, "d_ff": 4096, "n_layers": 6, "n_heads": 16}, 25_000),
+    "bundled": (
+        {"vocab_size": 8000, "d_model": 256, "d_ff": 1024, "n_layers": 3, "n_heads": 8},
+        2_500,
+    ),
+    "base": (
+        {"vocab_size": 37_000, "d_model": 512, "d_ff": 2048, "n_layers": 6, "n_heads": 8},
+        25_000,
+    ),
+    "big": (
+        {"vocab_size": 37_000, "d_model": 1024, "d_ff": 4096, "n_layers": 6, "n_heads": 16},
+        25_000,
+    ),
 }
-"""Sizes of a model, and positions of a batch: the bundled model's, and the paper's two (table 3)."""
+"""Sizes of a model, and positions of a batch: the bundled model's, and the paper's two (table
+3)."""
 
 
 class PlainTransformer(nn.Module):
@@ -87,7 +98,11 @@ class PlainLoop:
     """The reference: a plain loop with one optimiser step per batch."""
 
     def __init__(
-        self, config: TransformerConfig, options: TrainingOptions, batches: list[Batch], device: torch.device
+        self,
+        config: TransformerConfig,
+        options: TrainingOptions,
+        batches: list[Batch],
+        device: torch.device,
     ) -> None:
         self.model = PlainTransformer(config).to(device).train()
         self.options, self.batches, self.device = options, batches, device
@@ -99,7 +114,9 @@ class PlainLoop:
     def step(self) -> None:
         """Trains on the next batch."""
         batch = self.batches[self.done % len(self.batches)].to(self.device)
-        with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.device.type == "cuda"):
+        with torch.autocast(
+            self.device.type, dtype=torch.bfloat16, enabled=self.device.type == "cuda"
+        ):
             logits = self.model(batch)
         loss = F.cross_entropy(
             logits.float().flatten(0, 1),
@@ -146,12 +163,16 @@ def training(
     torch.manual_seed(0)
     device, (sizes, positions) = choose_device(), SHAPES[shape]
     depths = dict.fromkeys(("n_encoder_layers", "n_decoder_layers"), sizes["n_layers"])
-    values: dict[str, Any] = depths | {name: size for name, size in sizes.items() if name != "n_layers"}
+    values: dict[str, Any] = depths | {
+        name: size for name, size in sizes.items() if name != "n_layers"
+    }
     config = TransformerConfig(**values, norm="pre")
     options = TrainingOptions(steps=100_000, batch_positions=positions)
     data = made_up_pairs(4 * positions, config.vocab_size)
     first = list(islice(data.batches(positions, options.seed), steps + warm_up))
-    runs: dict[str, Callable[[], object]] = {"nn.Transformer": PlainLoop(config, options, first, device).step}
+    runs: dict[str, Callable[[], object]] = {
+        "nn.Transformer": PlainLoop(config, options, first, device).step
+    }
     ways = {"float32": replace(options, precision="float32")} if device.type == "cpu" else {}
     ways["bfloat16"] = replace(options, precision="bfloat16")
     if compile:
@@ -159,14 +180,21 @@ def training(
     done: dict[str, list[TrainingStep]] = {name: [] for name in ways}
     for name, chosen in ways.items():
         trainer = Trainer(Transformer(config).to(device), data, chosen)
-        runs[name] = partial(lambda name, trainer: done[name].append(trainer.advance()), name, trainer)
+        runs[name] = partial(
+            lambda name, trainer: done[name].append(trainer.advance()), name, trainer
+        )
     seconds = interleaved(runs, steps, warm_up)
     speed, source = peak(device, torch.bfloat16)
     tokens = sum(batch.tokens for batch in first[warm_up:])
-    print(f"nn.Transformer: {tokens / sum(seconds['nn.Transformer']):,.0f} target tokens/s on {device}")
+    print(
+        f"nn.Transformer: {tokens / sum(seconds['nn.Transformer']):,.0f} target tokens/s on "
+        f"{device}"
+    )
     for name, taken in done.items():
         spent, counted = sum(seconds[name]), taken[warm_up:]
         share = f"{100 * sum(each.flops for each in counted) / spent / speed:.1f} % of {source}"
-        print(f"{name}: {sum(each.tokens for each in counted) / spent:,.0f} target tokens/s, {share}")
+        print(
+            f"{name}: {sum(each.tokens for each in counted) / spent:,.0f} target tokens/s, {share}"
+        )
         report("one training step", seconds, "nn.Transformer", name, "above 1: ours is faster")
     return 0

@@ -1,7 +1,9 @@
-"""Many visitors at once, by web-socket sessions as browsers make them: a class, redrawing tabs, an hour.
+"""Many visitors at once, by web-socket sessions as browsers make them: a class, redrawing tabs, an
+hour.
 
-Of a class, each visitor moves the cursor every 2 s and asks for another sentence every 20 s; of five, three
-type at the home page, one opens links in which a head is switched off, and one is at the page Beam search.
+Of a class, each visitor moves the cursor every 2 s and asks for another sentence every 20 s; of
+five, three type at the home page, one opens links in which a head is switched off, and one is at
+the page Beam search.
 """
 
 import asyncio
@@ -44,8 +46,24 @@ WORDS = (
         "His boss",
     ),
     ("found", "bought", "sold", "wanted", "forgot", "lost", "showed me", "remembered"),
-    ("a new house", "the red car", "two books", "the key", "an old picture", "the letter", "a small boat"),
-    ("yesterday", "in the city", "last year", "after work", "before dinner", "on the way home", "on Monday"),
+    (
+        "a new house",
+        "the red car",
+        "two books",
+        "the key",
+        "an old picture",
+        "the letter",
+        "a small boat",
+    ),
+    (
+        "yesterday",
+        "in the city",
+        "last year",
+        "after work",
+        "before dinner",
+        "on the way home",
+        "on Monday",
+    ),
 )
 PLACES = [(name, view) for name, page in sitemap.PAGES.items() for view in page.sections or ("",)]
 LINKS = ("app", "cross_attention", "encoder_self_attention", "decoder_self_attention")
@@ -90,7 +108,7 @@ async def move(session: Session, seen: Seen, step: int) -> None:
         seen.wrong[f"step {step} of {trace} was answered with {shown}"] += 1
 
 
-# --- a class ------------------------------------------------------------------------------------------------
+# --- a class -------------------------------------------------------------------------------------
 
 
 class Student:
@@ -122,7 +140,10 @@ class Student:
     async def stay(self, start: float, seconds: float) -> None:
         """Steps and asks until the time is over."""
         clock, ends = asyncio.get_running_loop().time, start + seconds
-        step, sentence = start + STEP_EVERY * random.random(), start + SENTENCE_EVERY * random.random()
+        step, sentence = (
+            start + STEP_EVERY * random.random(),
+            start + SENTENCE_EVERY * random.random(),
+        )
         while min(step, sentence) < ends:
             await asyncio.sleep(min(step, sentence) - clock())
             if sentence <= step:
@@ -158,7 +179,8 @@ async def visit(base: str, visitors: int, seconds: float, texts: Iterator[str]) 
 
 
 async def alone(base: str, texts_of: Mapping[str, Sequence[str]], steps: int = 0) -> Seen:
-    """One visitor of each sort, one after the other, asks for some sentences and takes steps in each."""
+    """One visitor of each sort, one after the other, asks for some sentences and takes steps in
+    each."""
     seen = Seen()
     for sort, texts in texts_of.items():
         student = Student(base, sort, iter(texts), seen)
@@ -171,8 +193,11 @@ async def alone(base: str, texts_of: Mapping[str, Sequence[str]], steps: int = 0
     return seen
 
 
-def load(*, visitors: Visitors = 50, seconds: float = 120, processes: int = 1, rest: float = 140) -> int:
-    """A class beside one visitor alone; each figure of each sentence beside a fresh server's, byte for byte.
+def load(
+    *, visitors: Visitors = 50, seconds: float = 120, processes: int = 1, rest: float = 140
+) -> int:
+    """A class beside one visitor alone; each figure of each sentence beside a fresh server's, byte
+    for byte.
 
     seconds: how long the visitors stay
     processes: processes of the server, behind nginx if several
@@ -181,17 +206,23 @@ def load(*, visitors: Visitors = 50, seconds: float = 120, processes: int = 1, r
     with ExitStack() as stack:
         each = [stack.enter_context(served()) for _ in range(processes)]
         pids = tuple(one.pids[0] for one in each)
-        url = each[0].url if processes == 1 else stack.enter_context(proxy([one.url for one in each]))
+        url = (
+            each[0].url if processes == 1 else stack.enter_context(proxy([one.url for one in each]))
+        )
         there = Served(url, pids)
         texts = sentences(0)
         few = {sort: list(itertools.islice(texts, 7)) for sort in dict.fromkeys(SORTS)}
         for _ in range(3 * processes):  # the model and the modules of both pages are loaded
             asyncio.run(alone(there.url, {sort: each[:2] for sort, each in few.items()}))
-        quiet = asyncio.run(alone(there.url, {sort: list(itertools.islice(texts, 7)) for sort in few}, 6))
+        quiet = asyncio.run(
+            alone(there.url, {sort: list(itertools.islice(texts, 7)) for sort in few}, 6)
+        )
         seen = _measured(there, visitors, seconds, quiet, rest)
         fresh = stack.enter_context(served())
         asked = {sort: [text for of, text in seen.answers if of == sort] for sort in few}
-        expected = asyncio.run(alone(fresh.url, {sort: each for sort, each in asked.items() if each}))
+        expected = asyncio.run(
+            alone(fresh.url, {sort: each for sort, each in asked.items() if each})
+        )
     for key, figures in seen.answers.items():
         if expected.answers[key] != figures:
             seen.wrong[f"{key} was answered otherwise by a fresh server"] += 1
@@ -203,19 +234,25 @@ def _measured(there: Served, visitors: int, seconds: float, quiet: Seen, rest: f
     seen = asyncio.run(visit(there.url, visitors, seconds, sentences(1)))
     took, used = time.perf_counter() - began, there.processor() - used
     answers = sum(map(len, seen.seconds.values()))
-    print(f"{visitors} visitors, {took:.0f} s, {answers:,} answers; seconds beside a visitor's alone:")
+    print(
+        f"{visitors} visitors, {took:.0f} s, {answers:,} answers; seconds beside a visitor's alone:"
+    )
     for what, found in seen.seconds.items():
         base, late = statistics.median(quiet.seconds[what]), percentile(found, 0.95)
         verdict = "ok" if late < GOALS[what] else "over"
         middle = f"p50 {percentile(found, 0.5):6.3f} ({percentile(found, 0.5) / base:5.1f} ×)"
-        print(f"  {what:<14} {len(found):5} ×  {middle}  p95 {late:6.3f} ({late / base:5.1f} ×)  {verdict}")
+        print(
+            f"  {what:<14} {len(found):5} ×  {middle}  p95 {late:6.3f} ({late / base:5.1f} ×)  "
+            f"{verdict}"
+        )
     print(f"  processor: {used / took:.2f} cores, {1000 * used / answers:.0f} ms an answer")
     crowded = there.memory()
     time.sleep(rest)
     left = there.memory()
     verdict = "ok" if left <= MOST_GROWTH * before else "over"
     print(
-        f"  memory: {before:.0f} MB before, {crowded:.0f} with them, {left:.0f} {rest:g} s after they left "
+        f"  memory: {before:.0f} MB before, {crowded:.0f} with them, {left:.0f} {rest:g} s after "
+        "they left "
         f"({left / before:.2f} ×, at most {MOST_GROWTH:g} ×)  {verdict}",
         flush=True,
     )
@@ -231,13 +268,16 @@ def _faults(counts: Mapping[str, Counter[str]]) -> bool:
     return any(counts.values())
 
 
-# --- tabs that draw a page again and again ------------------------------------------------------------------
+# --- tabs that draw a page again and again -------------------------------------------------------
 
 
 def redraws(*, tabs: Annotated[int, "tabs"] = 10) -> int:
-    """How long a sentence takes while so many tabs of another browser only draw *Positions*, and alone."""
+    """How long a sentence takes while so many tabs of another browser only draw *Positions*, and
+    alone."""
     with served() as there:
-        asyncio.run(alone(there.url, {sort: list(itertools.islice(sentences(0), 2)) for sort in SORTS}))
+        asyncio.run(
+            alone(there.url, {sort: list(itertools.islice(sentences(0), 2)) for sort in SORTS})
+        )
         for count in (0, tabs):
             took, drawn = asyncio.run(_beside_redraws(there.url, count))
             print(
@@ -258,12 +298,18 @@ async def _beside_redraws(base: str, tabs: int) -> tuple[list[float], int]:
             await tab.open(model=MODEL)
         await tab.go("positions", **LARGE)
         for number in itertools.takewhile(lambda _: not stop.is_set(), itertools.count()):
-            key, slider = next((key, own) for key, (_, own, _) in tab.controls.items() if own.label == "Base")
-            await tab.choose(key, "string_array_value", [slider.options[number % len(slider.options)]])
+            key, slider = next(
+                (key, own) for key, (_, own, _) in tab.controls.items() if own.label == "Base"
+            )
+            await tab.choose(
+                key, "string_array_value", [slider.options[number % len(slider.options)]]
+            )
             drawn += 1
         await tab.leave()
 
-    others = [first, *(Session(base, cookies=first.cookies) for _ in range(tabs - 1))] if tabs else []
+    others = (
+        [first, *(Session(base, cookies=first.cookies) for _ in range(tabs - 1))] if tabs else []
+    )
     visitor, texts = Session(base), sentences(1)
     await visitor.open(model=MODEL)
     running = [asyncio.create_task(redraw(tab)) for tab in others]
@@ -274,11 +320,12 @@ async def _beside_redraws(base: str, tabs: int) -> tuple[list[float], int]:
     return took, drawn
 
 
-# --- an hour on all pages -----------------------------------------------------------------------------------
+# --- an hour on all pages ------------------------------------------------------------------------
 
 
 class Wanderer:
-    """One visitor, who does something at random again and again, and now and then leaves in the middle."""
+    """One visitor, who does something at random again and again, and now and then leaves in the
+    middle."""
 
     def __init__(self, base: str, seed: int, seen: Seen) -> None:
         self._base, self._seen, self._random = base, seen, random.Random(seed)
@@ -304,7 +351,9 @@ class Wanderer:
         if (session := self._session) is None:
             await self._come()
             return
-        acts = {"go": 6, "control": 6, "rush": 1} | ({"step": 8, "type": 2} if session.linked else {})
+        acts = {"go": 6, "control": 6, "rush": 1} | (
+            {"step": 8, "type": 2} if session.linked else {}
+        )
         act = self._random.choices(list(acts), list(acts.values()))[0]
         match act:
             case "go":
@@ -345,7 +394,9 @@ class Wanderer:
         page, view = self._random.choice(PLACES)
         self._at = f"{page}/{view}"
         place = {} if page == "language_model" else self._place()
-        await session.go(page.removeprefix(sitemap.HOME), **({"view": view} if view else {}), **place)
+        await session.go(
+            page.removeprefix(sitemap.HOME), **({"view": view} if view else {}), **place
+        )
 
     async def _control(self, session: Session) -> None:
         offered = [
@@ -375,7 +426,9 @@ class Wanderer:
             case "slider" | "number_input" if element.step and element.max < 1e6:
                 steps = int((element.max - element.min) / element.step)
                 value = element.min + self._random.randint(0, steps) * element.step
-                return ("double_array_value", [value]) if sort == "slider" else ("double_value", value)
+                return (
+                    ("double_array_value", [value]) if sort == "slider" else ("double_value", value)
+                )
         return None
 
 
@@ -385,7 +438,8 @@ def soak(*, minutes: float = 60, visitors: Visitors = 10, seed: int = 1) -> int:
     minutes: how long they stay
     seed: decides what they do
 
-    Growth is the median of the last quarter of the time to that of the first, without the first minute.
+    Growth is the median of the last quarter of the time to that of the first, without the first
+    minute.
     """
     os.environ["TRANSFORMER_HOSTED"] = "on"
     with tempfile.TemporaryFile("w+") as log, served(log=log) as there:
@@ -393,7 +447,9 @@ def soak(*, minutes: float = 60, visitors: Visitors = 10, seed: int = 1) -> int:
         log.seek(0)
         lines = COLOUR.sub("", log.read()).splitlines()
         traces = [number for number, line in enumerate(lines) if "Traceback (most" in line]
-        ends = Counter(next(filter(RAISED.match, lines[at + 1 :]), "") for at in traces)  # their last lines
+        ends = Counter(
+            next(filter(RAISED.match, lines[at + 1 :]), "") for at in traces
+        )  # their last lines
     _faults({"did": seen.did, "refused in a sentence": seen.said})
     faulty = _faults({"failed": seen.failed, "wrong": seen.wrong, "tracebacks of the server": ends})
     settled = looks[6:] or looks
@@ -401,7 +457,10 @@ def soak(*, minutes: float = 60, visitors: Visitors = 10, seed: int = 1) -> int:
     for what, values in zip(("memory", "handles"), zip(*settled, strict=True), strict=True):
         grown = statistics.median(values[-quarter:]) / statistics.median(values[:quarter])
         faulty |= grown > MOST_GROWTH
-        print(f"{what}: last quarter / first {grown:.2f} × (at most {MOST_GROWTH:g}), last {values[-1]:.0f}")
+        print(
+            f"{what}: last quarter / first {grown:.2f} × (at most {MOST_GROWTH:g}), last "
+            f"{values[-1]:.0f}"
+        )
     return int(faulty)
 
 
@@ -418,7 +477,10 @@ async def _soaked(
             if count % 6 == 0:
                 faults = f"{sum(seen.failed.values())} failed, {sum(seen.wrong.values())} wrong"
                 holds = f"{looks[-1][0]:6.0f} MB, {looks[-1][1]} handles"
-                print(f"{count // 6:3} min: {holds}; {sum(seen.did.values())} acts, {faults}", flush=True)
+                print(
+                    f"{count // 6:3} min: {holds}; {sum(seen.did.values())} acts, {faults}",
+                    flush=True,
+                )
 
     watching = asyncio.create_task(watch())
     everybody = [Wanderer(there.url, 1000 * seed + number, seen) for number in range(visitors)]

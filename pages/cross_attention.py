@@ -13,7 +13,10 @@ PAGE = Page(
     follows="app",
     icon=":material/compare_arrows:",
     export=False,
-    sections={"attention": Section("attention"), "alignment": Section("word alignment", export=True)},
+    sections={
+        "attention": Section("attention"),
+        "alignment": Section("word alignment", export=True),
+    },
 )
 
 with for_pytorch("cross_attention"):
@@ -25,18 +28,26 @@ KIND = heads.KindPage(
     strips=("source", "target"),
     cursor="step",
     note="**What to notice.** Self-attention looks inside its own sequence. Here the queries come from the "
-    "decoder, and the keys and values from the encoder's output. In a Transformer, the source reaches the "
-    "translation in no other way; a recurrent decoder also starts from the encoder's last state. If both "
-    "languages put the words in the same order, the cells of most weight lie near the diagonal; a word that "
+    "decoder, and the keys and values from the encoder's output. In a Transformer, the source "
+    "reaches the "
+    "translation in no other way; a recurrent decoder also starts from the encoder's last state. "
+    "If both "
+    "languages put the words in the same order, the cells of most weight lie near the diagonal; a "
+    "word that "
     "moves leaves it.\n\n"
-    "**A weight is a token's share in this head's sum, not how much it carried, nor how much it mattered.** "
-    "Only a change shows what the translation needs: without this head, the translation may well stay the "
+    "**A weight is a token's share in this head's sum, not how much it carried, nor how much it "
+    "mattered.** "
+    "Only a change shows what the translation needs: without this head, the translation may well "
+    "stay the "
     "same.\n\n"
-    "The same attention serves whenever one text reads another: in reading comprehension, for example, each "
+    "The same attention serves whenever one text reads another: in reading comprehension, for "
+    "example, each "
     "word of the text attends to the words of the question.",
     seeing="The decoder's state at each step makes a query and compares it with the keys of all source "
-    "tokens, which the encoder computed once. A row is labelled by the token it predicts; hovering also "
-    "names the token it reads. No mask hides source tokens, because the whole source is there from the "
+    "tokens, which the encoder computed once. A row is labelled by the token it predicts; hovering "
+    "also "
+    "names the token it reads. No mask hides source tokens, because the whole source is there from "
+    "the "
     "start; in a batch, padding is masked.",
 )
 

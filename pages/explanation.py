@@ -42,32 +42,43 @@ with for_pytorch("explanation"):
 
 page_value("rival", TEXT)  # the token that the written one is compared with
 WORDS = (
-    "All pieces of a source word are hidden (their scores are −∞) from every head of cross-attention, and "
-    "the model runs again. Below zero: the token became less probable, so it rests on the word. Effects do "
+    "All pieces of a source word are hidden (their scores are −∞) from every head of "
+    "cross-attention, and "
+    "the model runs again. Below zero: the token became less probable, so it rests on the word. "
+    "Effects do "
     "not add up, and a hidden word is still in what the encoder wrote for its neighbours."
 )
 EFFECT = r"\Delta \log p = \log p(y_t \mid \text{without } j) - \log p(y_t)"
 ROW = (
-    "**Weight**: the share of the key's value in the head's sum. **Carried**: the length of what the key "
-    "added; a large weight on a small value carries little. **Effect**: Δ log p if this key is hidden from "
-    "this head and this query alone; other heads may do the same work. **b_V**, the bias of the values, "
+    "**Weight**: the share of the key's value in the head's sum. **Carried**: the length of what "
+    "the key "
+    "added; a large weight on a small value carries little. **Effect**: Δ log p if this key is "
+    "hidden from "
+    "this head and this query alone; other heads may do the same work. **b_V**, the bias of the "
+    "values, "
     "reaches every query whole: its own column."
 )
 CARRIED = r"\lVert \alpha_{ij}\, x_j W_V W_O \rVert"
 PARTS = (
-    "The decoder's last stream is a sum of what was read, every head, every feed-forward network, and "
-    "biases. With the σ of every norm held fixed, so is the difference of two logits. It is the direct path "
+    "The decoder's last stream is a sum of what was read, every head, every feed-forward network, "
+    "and "
+    "biases. With the σ of every norm held fixed, so is the difference of two logits. It is the "
+    "direct path "
     "only: what a later layer makes of what a head wrote counts for that layer."
 )
 DIRECT = r"z_A - z_B = \sum_w \mathrm{part}_w \cdot (W_A - W_B)"
 BY_SOURCE = (
-    "*Part*: what all heads of cross-attention add through the token on the direct path, in nats, without "
-    "b_V. *Effect*: how the same difference of logits changes if the token is hidden from all of them. A "
+    "*Part*: what all heads of cross-attention add through the token on the direct path, in nats, "
+    "without "
+    "b_V. *Effect*: how the same difference of logits changes if the token is hidden from all of "
+    "them. A "
     "part is no effect: without a token, the model attends elsewhere."
 )
 SHARES = (
-    "ALTI+ follows what each block wrote back to its inputs. An input's share is how much nearer it brings "
-    "the block's output; shares of the layers are multiplied. The residual of cross-attention counts as "
+    "ALTI+ follows what each block wrote back to its inputs. An input's share is how much nearer "
+    "it brings "
+    "the block's output; shares of the layers are multiplied. The residual of cross-attention "
+    "counts as "
     "prefix. Shares sum to 1 because they are made to, which proves nothing."
 )
 ALTI = (
@@ -75,20 +86,30 @@ ALTI = (
     r"y_i = \sum_j T_i(x_j) + b"
 )
 ELSEWHERE = (
-    "Jain & Wallace (2019), on recurrent classifiers: weights correlate weakly with gradients, and other "
-    "weights often give the same prediction. Wiegreffe & Pinter (2019): a model trained to use such weights "
-    "does worse. Moradi et al. (2019), on recurrent translation: with other weights, 68 % of the function "
-    "words stay, but only 21 % of the content words. Kobayashi et al. (2020): large weights often lie on "
-    "small values. Ferrando & Costa-jussà (2021): weights align words badly, but say largely which tokens a "
+    "Jain & Wallace (2019), on recurrent classifiers: weights correlate weakly with gradients, and "
+    "other "
+    "weights often give the same prediction. Wiegreffe & Pinter (2019): a model trained to use "
+    "such weights "
+    "does worse. Moradi et al. (2019), on recurrent translation: with other weights, 68 % of the "
+    "function "
+    "words stay, but only 21 % of the content words. Kobayashi et al. (2020): large weights often "
+    "lie on "
+    "small values. Ferrando & Costa-jussà (2021): weights align words badly, but say largely which "
+    "tokens a "
     "prediction used."
 )
 BIAS = "b_V (always)"
 NEEDS = 0.05  # nats from which on a loss is named
 RESTS = 0.3  # nats from which on a token is said to rest on a word: a quarter less probable
-SINK, SHORT = 0.3, 0.5  # weight on a sink, and the share of the median that its value is shorter than
+SINK, SHORT = (
+    0.3,
+    0.5,
+)  # weight on a sink, and the share of the median that its value is shorter than
 NARROW, TOKENS, BARS = 8, 24, 14
 """Most keys without scrolling, tokens of a map, parts with a bar of their own."""
-Keys = np.ndarray  # a number of each key; an effect is not a number where nothing could be taken away
+Keys = (
+    np.ndarray
+)  # a number of each key; an effect is not a number where nothing could be taken away
 STRETCH = 3  # fewest steps in a row with a low share of the source that make a warning
 
 
@@ -96,7 +117,13 @@ STRETCH = 3  # fewest steps in a row with a low share of the source that make a 
 def show(opened: View) -> None:
     """The answer, one row of one head, and, folded, the reasons and the shares of the source."""
     now = session.current()
-    kind = now.kind if now.kind in opened.kinds else "cross" if "cross" in opened.kinds else opened.kinds[0]
+    kind = (
+        now.kind
+        if now.kind in opened.kinds
+        else "cross"
+        if "cross" in opened.kinds
+        else opened.kinds[0]
+    )
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="heads"):
         pickers.kind_picker(kind, opened.kinds)
         pickers.head_picker(kind, getattr(now, kind), opened.source)
@@ -125,7 +152,12 @@ def show(opened: View) -> None:
 
 
 def rows_panel(
-    name: str, rows: Sequence[MeasureRow], columns: list[str], caption: str, most: int = 10**6, **more: Any
+    name: str,
+    rows: Sequence[MeasureRow],
+    columns: list[str],
+    caption: str,
+    most: int = 10**6,
+    **more: Any,
 ) -> None:
     """Measures of tokens as a map, of the first of them if there are too many."""
     shown = [MeasureRow(row.name, row.values[:most], row.signed) for row in rows[:most]]
@@ -163,14 +195,21 @@ def rests_on(words: list[str], effects: np.ndarray, token: str) -> str:
     """The words without which a token is less probable by at least ``RESTS``, or ``NEEDS``."""
     needed = [at for at in np.argsort(effects, kind="stable")[:2].tolist() if effects[at] <= -NEEDS]
     if not needed:
-        return f"“{plain(token)}” rests on no single source word: none of them costs it {NEEDS} nats."
+        return (
+            f"“{plain(token)}” rests on no single source word: none of them costs it {NEEDS} nats."
+        )
     first, *others = ((plain(words[at]), signed(effects[at])) for at in needed)
     if effects[needed[0]] > -RESTS:
         return (
-            f"“{plain(token)}” rests on no single source word: without “{first[0]}”, which it misses most, "
+            f"“{plain(token)}” rests on no single source word: without “{first[0]}”, which it "
+            "misses most, "
             f"log p changes by {first[1]} nats."
         )
-    rest = f"next “{others[0][0]}”, {others[0][1]}" if others else f"no other word costs it {NEEDS} nats"
+    rest = (
+        f"next “{others[0][0]}”, {others[0][1]}"
+        if others
+        else f"no other word costs it {NEEDS} nats"
+    )
     factor = labels.times(float(effects[needed[0]]))
     told = f"{first[1]} nats" + (f", {factor}" if factor else "")
     return f"**“{plain(token)}” rests on “{first[0]}”**: without it {told}; {rest}."
@@ -188,10 +227,15 @@ def one_row(opened: View, now: State, kind: str, step: int) -> None:
         effects = measures.of_run(opened, lenses.effect, *which, tell=tell)[row]
     weights, seen = run.weights(kind, *head)[row], int(run.mask(kind, *head)[row].sum())
     carried: Carried = measures.of_run(opened, lenses.carried, kind, *head)
-    sides, token = run.labels(kind), captions.quote(run.target_tokens[step if kind == "encoder" else row])
+    sides, token = (
+        run.labels(kind),
+        captions.quote(run.target_tokens[step if kind == "encoder" else row]),
+    )
     columns = labels.names(sides.keys)
     say(differ(weights, carried.values, carried.norms[row], effects, columns, token))
-    verb, tokens = ("of", sides.queries) if sides.predicted is None else ("that predicts", sides.predicted)
+    verb, tokens = (
+        ("of", sides.queries) if sides.predicted is None else ("that predicts", sides.predicted)
+    )
     query = f"row {labels.count(row)}, {verb} “{captions.quote(tokens[row])}”"
     rows_panel(
         "measures",
@@ -201,7 +245,8 @@ def one_row(opened: View, now: State, kind: str, step: int) -> None:
             MeasureRow("effect, Δ log p", np.append(effects, np.nan), True),
         ],
         [*columns, BIAS],
-        f"{captions.KIND_NAMES[kind]} · {labels.head_phrase(*head)} · {query} · effect on “{token}” in "
+        f"{captions.KIND_NAMES[kind]} · {labels.head_phrase(*head)} · {query} · effect on "
+        f"“{token}” in "
         f"nats · {opened.request.model}",
         seeing=ROW,
         formula=rf"{CARRIED}, \qquad {EFFECT}",
@@ -219,15 +264,20 @@ def differ(
     first, most, needed = int(weights.argmax()), int(norms.argmax()), int(np.nanargmin(effects))
     also = "also carried most" if most == first else f"carried less than {keys[most]}"
     if weights[first] >= SINK and lengths[first] < SHORT * np.median(lengths):
-        also += f" (a sink: its value is {lengths[first]:.2f} long, the median {np.median(lengths):.2f})"
+        also += (
+            f" (a sink: its value is {lengths[first]:.2f} long, the median "
+            f"{np.median(lengths):.2f})"
+        )
     says = (
-        f"In this head, {percent(float(weights[first]))} of the weight lies on {keys[first]}, which {also}."
+        f"In this head, {percent(float(weights[first]))} of the weight lies on {keys[first]}, "
+        f"which {also}."
     )
     if effects[needed] > -NEEDS:
         freed = int(np.nanargmax(effects))
         if effects[freed] >= NEEDS:
             return (
-                f"{says} No single key costs {written} {NEEDS} nats; without {keys[freed]} it even gets more "
+                f"{says} No single key costs {written} {NEEDS} nats; without {keys[freed]} it even "
+                "gets more "
                 f"probable: {signed(effects[freed])} nats."
             )
         return f"{says} Without any single key of it, {written} stays about as probable."
@@ -239,13 +289,17 @@ def differ(
 def reasons(opened: View, now: State, step: int) -> None:
     """The difference of two logits, by what wrote it and by source position."""
     run, written = opened.translation, opened.translation.steps[step]
-    rivals = {each.token: each for each in written.alternatives if each.token_id != written.token_id}
+    rivals = {
+        each.token: each for each in written.alternatives if each.token_id != written.token_id
+    }
     if not rivals:
         inform("No other token was recorded at this step.")
         return
     rival = rivals.get(now.rival or "", next(iter(rivals.values())))
     if now.rival is not None and now.rival not in rivals:
-        st.caption(f"{word(now.rival)} is no other token of this step, so {word(rival.token)} is taken.")
+        st.caption(
+            f"{word(now.rival)} is no other token of this step, so {word(rival.token)} is taken."
+        )
     offered = {each: f"and not {labels.piece(each)}" for each in rivals}
     pickers.choose("rival", "The other token", offered, rival.token, texts=True, width=220)
     with waiting.progress("Splitting the logits") as tell:
@@ -259,8 +313,10 @@ def reasons(opened: View, now: State, step: int) -> None:
     pair = f"z(“{a}”) − z(“{b}”) at step {labels.count(step)}"
     helped, hurt = parts.values.argmax(), parts.values.argmin()
     st.markdown(
-        f"“{plain(a)}” has {share}, “{plain(b)}” {other}: its logit is {signed(parts.total)} nats higher. "
-        f"On the direct path, **{parts.writers[helped]}** spoke most for it ({signed(parts.values[helped])}),"
+        f"“{plain(a)}” has {share}, “{plain(b)}” {other}: its logit is {signed(parts.total)} nats "
+        "higher. "
+        f"On the direct path, **{parts.writers[helped]}** spoke most for it "
+        f"({signed(parts.values[helped])}),"
         f" and **{parts.writers[hurt]}** most against it ({signed(parts.values[hurt])})."
     )
     names, values = zip(*parts.largest(BARS), strict=True)
@@ -268,7 +324,10 @@ def reasons(opened: View, now: State, step: int) -> None:
         "parts",
         lambda: part_bars(names, np.array(values)),
         f"Parts of {pair}, direct paths, σ of every norm fixed · {opened.request.model}",
-        lambda: [["part", "nats"], *zip(map(str, parts.writers), parts.values.tolist(), strict=True)],
+        lambda: [
+            ["part", "nats"],
+            *zip(map(str, parts.writers), parts.values.tolist(), strict=True),
+        ],
         seeing=PARTS,
         formula=DIRECT + (r" / \sqrt{d_{model}}" if run.config.scaled_output else " + b"),
         audit=measures.audited(opened).joined(parts.audit),
@@ -277,7 +336,8 @@ def reasons(opened: View, now: State, step: int) -> None:
     most, needs = int(np.abs(source).argmax()), int(effects.argmin())
     st.markdown(
         f"By source position, the largest part is read at {word(run.source_tokens[most])} "
-        f"({signed(source[most])}); the difference falls most without {word(run.source_tokens[needs])} "
+        f"({signed(source[most])}); the difference falls most without "
+        f"{word(run.source_tokens[needs])} "
         f"({signed(effects[needs])})."
     )
     rows_panel(
@@ -304,7 +364,9 @@ def sources(opened: View, step: int) -> None:
     )
     if usual:
         low, high = percent(usual[0]), percent(usual[2])
-        st.markdown(f"Usual for this model: {low} to {high} (nine of ten steps of {SENTENCES} sentences).")
+        st.markdown(
+            f"Usual for this model: {low} to {high} (nine of ten steps of {SENTENCES} sentences)."
+        )
         if alone := detached(steps, source, usual[0], ended):
             st.warning(plain(alone), icon=":material/link_off:")
     panel(
@@ -322,7 +384,8 @@ def sources(opened: View, step: int) -> None:
         "source tokens",
         [MeasureRow(name, each) for name, each in zip(steps, shares.source, strict=False)],
         columns,
-        f"Shares of the source tokens in each prediction (rows){cut}, each row coloured by its largest · "
+        f"Shares of the source tokens in each prediction (rows){cut}, each row coloured by its "
+        "largest · "
         f"{run.model}",
         TOKENS,
         audit=report,
@@ -330,7 +393,10 @@ def sources(opened: View, step: int) -> None:
 
 
 def detached(steps: list[str], source: np.ndarray, low: float, ended: bool) -> str:
-    """A warning if the source's share stays low for a whole stretch (Dale et al. 2022); empty if not."""
+    """A warning if the source's share stays low for a whole stretch (Dale et al.
+
+    2022); empty if not.
+    """
     longest, start = range(0), 1
     for at in range(1, len(source) - ended):
         start = at + 1 if source[at] >= low else start
@@ -338,14 +404,17 @@ def detached(steps: list[str], source: np.ndarray, low: float, ended: bool) -> s
     if len(longest) < STRETCH:
         return ""
     return (
-        f"From “{steps[longest[0]]}” to “{steps[longest[-1]]}”, {len(longest)} steps, the source's share "
-        f"stays below {percent(low)}, as it does in one step of twenty: here the decoder may write detached "
+        f"From “{steps[longest[0]]}” to “{steps[longest[-1]]}”, {len(longest)} steps, the source's "
+        "share "
+        f"stays below {percent(low)}, as it does in one step of twenty: here the decoder may write "
+        "detached "
         "from the source."
     )
 
 
 def leaning(steps: list[str], source: np.ndarray, ended: bool) -> str:
-    """Which words lean on the source most and least; the first step and the end are cases of their own."""
+    """Which words lean on the source most and least; the first step and the end are cases of their
+    own."""
     ends = ended and len(source) > 1
     shares = [percent(each) for each in source.tolist()]
     apart = f"Apart from these, the first step, which has no prefix but a start, has {shares[0]}"

@@ -1,4 +1,5 @@
-"""Findings: what was measured over many sentences and models; every study by its question, or one of them."""
+"""Findings: what was measured over many sentences and models; every study by its question, or one
+of them."""
 
 from collections.abc import Iterable, Iterator
 from itertools import groupby
@@ -45,7 +46,9 @@ def show() -> None:
     found, wrong = studies.every()
     for reason in wrong:
         st.caption(f":material/warning: {refusal(reason)}")
-    documents = sorted(((study, name) for name, study in found.items()), key=lambda pair: pair[0].topic)
+    documents = sorted(
+        ((study, name) for name, study in found.items()), key=lambda pair: pair[0].topic
+    )
     with st.container(key="studies"):
         for topic, entries in groupby(documents, lambda each: each[0].topic):
             st.markdown(f"##### {topic}")
@@ -94,7 +97,8 @@ def _rows(charts: Iterable[Chart]) -> Iterator[list[Chart]]:
 
 
 def _chart(name: str, chart: Chart, series: list[list[str]]) -> None:
-    """Draws a chart; one of some series of another chart of the document shows them as that one does."""
+    """Draws a chart; one of some series of another chart of the document shows them as that one
+    does."""
     table, own = [chart.columns, *chart.rows], set(_series(chart))
     among = max((each for each in series if own <= set(each)), key=len)
     make = lambda ink: draw(chart, among, ink)  # noqa: E731
@@ -106,9 +110,12 @@ def _lines(chart: Chart) -> str:
     first = chart.rows[0] if chart.rows else ()
     ends = ["---:" if isinstance(cell, int | float) else "---" for cell in first]
     rows = [
-        [plain(cell if isinstance(cell, str) else number(cell) or "–") for cell in row] for row in chart.rows
+        [plain(cell if isinstance(cell, str) else number(cell) or "–") for cell in row]
+        for row in chart.rows
     ]
-    return "\n".join(f"| {' | '.join(row)} |" for row in ([*map(plain, chart.columns)], ends, *rows))
+    return "\n".join(
+        f"| {' | '.join(row)} |" for row in ([*map(plain, chart.columns)], ends, *rows)
+    )
 
 
 show()

@@ -31,9 +31,13 @@ _CODE = re.compile("`(.+?)`")
 
 def show() -> None:
     open_plain_page("glossary")
-    st.caption("On every page, dots underline the first use of each word; a click says what it means.")
+    st.caption(
+        "On every page, dots underline the first use of each word; a click says what it means."
+    )
     entries = json.loads(FILE.read_text(encoding="utf-8"))
-    asked = st.text_input("Find a word", placeholder="Find a word", label_visibility="collapsed", width=320)
+    asked = st.text_input(
+        "Find a word", placeholder="Find a word", label_visibility="collapsed", width=320
+    )
     found = {word: each for word, each in entries.items() if matches(asked, word, each)}
     if found:
         listed = "".join(_entry(word, **each) for word, each in found.items())
@@ -43,10 +47,13 @@ def show() -> None:
 
 
 def matches(query: str, word: str, entry: Mapping[str, Any]) -> bool:
-    """Whether a word, one of its forms or its explanation has what is looked for, however it is joined."""
+    """Whether a word, one of its forms or its explanation has what is looked for, however it is
+    joined."""
     forms = [word, *entry["written"], *entry.get("also", ()), entry["told"]]
     return (
-        _letters(query) in _letters(" ".join(forms)) if _letters(query) else query.strip() in " ".join(forms)
+        _letters(query) in _letters(" ".join(forms))
+        if _letters(query)
+        else query.strip() in " ".join(forms)
     )
 
 

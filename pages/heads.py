@@ -32,18 +32,26 @@ with for_pytorch("heads"):
     from explorer.app.shell.fitting import fit_heads
     from explorer.app.shell.model_picker import pick_model
     from explorer.figures.base import labels
-    from explorer.lenses.heads.survey import BOUNDS, MOST_SENTENCES, MOST_TOKENS, Survey, read_sentences
+    from explorer.lenses.heads.survey import (
+        BOUNDS,
+        MOST_SENTENCES,
+        MOST_TOKENS,
+        Survey,
+        read_sentences,
+    )
     from transformer.config import AttentionKind
     from transformer.storage.description import read_heads
     from transformer.text.pairs import DataError
 
 _TICK = 0.5
 _FORM = (
-    f"Plain text, one sentence per line, or sentence, tab, translation; at most {MOST_SENTENCES} lines of "
+    f"Plain text, one sentence per line, or sentence, tab, translation; at most {MOST_SENTENCES} "
+    "lines of "
     f"{MOST_TOKENS} tokens"
 )
 _OWN = (
-    "A given translation is forced; without one, the model translates greedily. The app keeps the file for "
+    "A given translation is forced; without one, the model translates greedily. The app keeps the "
+    "file for "
     "this visit only; it is not part of the link."
 )
 
@@ -84,12 +92,16 @@ def _own_file(source: Source) -> None:
         try:
             if file is not None:
                 read = partial(read_sentences, translator=source.translator())
-                session.keep_sentences(file.name, read_upload(file.name, file.getvalue(), read, BOUNDS))
+                session.keep_sentences(
+                    file.name, read_upload(file.name, file.getvalue(), read, BOUNDS)
+                )
         except DataError as error:
             session.notice(str(error))
 
     own = session.visit().sentences
-    label = "Use your own sentences" if own is None else f"Your sentences: {labels.shorten(own[0], 24)}"
+    label = (
+        "Use your own sentences" if own is None else f"Your sentences: {labels.shorten(own[0], 24)}"
+    )
     with st.popover(plain(label), type="tertiary", icon=":material/upload_file:"):
         control = session.control("heads.file", None, take)
         st.file_uploader(_FORM, type=["txt", "tsv"], max_upload_size=1, **control)
@@ -115,14 +127,18 @@ def _reading(run: Job[Survey]) -> None:
         st.progress(min(1.0, run.done / max(1, run.total)), text)
         st.button("Stop", key="heads.stop", on_click=run.leave, args=(session.visit().name,))
     if (survey := run.result()) is not None:
-        found, place = SurveyView.of(survey, _kind(survey.profiles)), st.columns([1.25, 1], gap="medium")[0]
+        found, place = (
+            SurveyView.of(survey, _kind(survey.profiles)),
+            st.columns([1.25, 1], gap="medium")[0],
+        )
         draw, told = partial(all_heads.grid, found), f"So far: {all_heads.caption(found)}"
         alt = "The heads so far, coloured by the chosen statistic"
         panel("heads.partial", draw, told, place=place, alt=alt, inked=True)
 
 
 def _body(source: Source, run: Job[Survey]) -> None:
-    """Draws what depends on the controls: a survey read here, complete or stopped, or the model's own."""
+    """Draws what depends on the controls: a survey read here, complete or stopped, or the model's
+    own."""
     if not _wanted(run):
         _unasked(source, run)
         return
@@ -130,10 +146,16 @@ def _body(source: Source, run: Job[Survey]) -> None:
         session.rerun()
     survey = run.result()
     if run.failed or survey is None:
-        st.error(refusal(run.failed or "No sentence was read before you stopped."), icon=":material/error:")
+        st.error(
+            refusal(run.failed or "No sentence was read before you stopped."),
+            icon=":material/error:",
+        )
     if run.done < run.total and not run.failed:
         with st.container(horizontal=True, vertical_alignment="center"):
-            stopped = f"Stopped after {run.done} of {run.total} sentences; what follows covers only those."
+            stopped = (
+                f"Stopped after {run.done} of {run.total} sentences; what follows covers only "
+                "those."
+            )
             st.caption(stopped, width="content")
             st.button("Continue", on_click=run.ask, args=(session.visit().name,))
     if survey is not None:
@@ -164,7 +186,8 @@ def _unasked(source: Source, run: Job[Survey]) -> None:
     st.button(label, key="heads.ask", type=look, icon=":material/play_arrow:", on_click=ask)
     if known is not None:
         st.caption(
-            f"Measured on {known.date} with these weights; the statistics came with the model. If you read "
+            f"Measured on {known.date} with these weights; the statistics came with the model. If "
+            "you read "
             "the sentences here, the app computes them again."
         )
 

@@ -1,6 +1,7 @@
 """Inside a head: one query step by step, from the residual stream and back into it.
 
-The linked view's fragment runs at every step of the cursor. It feeds the slots, which a full run has drawn.
+The linked view's fragment runs at every step of the cursor. It feeds the slots, which a full run
+has drawn.
 """
 
 from explorer.app.address.sitemap import Page
@@ -48,11 +49,15 @@ FIRST, BUILD = "products", "build"
 page_value("section", one_of(*STEPS, BUILD), FIRST)
 page_value("notation", one_of(*NAMES), "paper")  # whose symbols are written
 SEEING = (
-    "One query of one head: all that the head reads from the residual stream, and all that happens until its "
-    "result is added back. Purple is positive, amber is negative, clear is zero; point at a cell to see its "
+    "One query of one head: all that the head reads from the residual stream, and all that happens "
+    "until its "
+    "result is added back. Purple is positive, amber is negative, clear is zero; point at a cell "
+    "to see its "
     "number.\n\n"
-    "An analogy: you search for a video. Your **query** is compared with every title (**key**). Instead of "
-    "the best video you get a mixture of all of them (**values**), weighted by how well each title matches."
+    "An analogy: you search for a video. Your **query** is compared with every title (**key**). "
+    "Instead of "
+    "the best video you get a mixture of all of them (**values**), weighted by how well each title "
+    "matches."
 )
 
 
@@ -62,7 +67,9 @@ def controls(now: State) -> None:
     steps = {name: f"{i} {each.short}" for i, (name, each) in enumerate(STEPS.items(), start=1)}
     with st.container(horizontal=True, vertical_alignment="center"):
         pickers.kind_picker(kind_of(now), [kind for kind in KINDS if has(source, kind)])
-        pickers.switch("section", "Step", {**steps, BUILD: "build one"}, now.section, width="content")
+        pickers.switch(
+            "section", "Step", {**steps, BUILD: "build one"}, now.section, width="content"
+        )
 
 
 def kind_of(now: State) -> str:
@@ -75,11 +82,14 @@ def show(opened: View) -> None:
     kind = kind_of(now)
     layer, head = getattr(now, kind)
     changes = opened.translation.interventions
-    acting = [each for each in changes if head in each.heads_of(AttentionKind(kind), layer, head + 1)]
+    acting = [
+        each for each in changes if head in each.heads_of(AttentionKind(kind), layer, head + 1)
+    ]
     if acting:
         pickers.head_picker(kind, (layer, head), opened.source, width="stretch")
         st.info(
-            f"This head is itself changed: {'; '.join(map(said, acting))}. So the arithmetic of this page is "
+            f"This head is itself changed: {'; '.join(map(said, acting))}. So the arithmetic of "
+            "this page is "
             "not all that happens in it. Choose another head, or remove the change.",
             icon=":material/edit:",
         )
@@ -95,7 +105,9 @@ def step(opened: View, now: State, kind: str) -> None:
     at, name = looks_of(opened, now)[kind], now.section
     look = look_at(at, now)
     with st.container(key="heads"):
-        heads, letters, explanation = st.columns([1, 1, 2], gap="small", vertical_alignment="center")
+        heads, letters, explanation = st.columns(
+            [1, 1, 2], gap="small", vertical_alignment="center"
+        )
     with heads:
         pickers.head_picker(kind, at.head, opened.source, width="stretch")
     with letters:
@@ -103,7 +115,9 @@ def step(opened: View, now: State, kind: str) -> None:
     with explanation:
         seen(SEEING, look.symbols.latex(overview(look)))
     if kind != "cross":
-        fit_position("key", now.key, len(look.view.key_tokens), lambda note: st.caption(plain(note)))
+        fit_position(
+            "key", now.key, len(look.view.key_tokens), lambda note: st.caption(plain(note))
+        )
     beside = lambda now, looks: follow(looks[kind], now)  # noqa: E731
     explorer(Scene(strips_only("inside", kind), opened, (kind,), beside=beside))
     if name in CHANGED:
@@ -119,7 +133,8 @@ def step(opened: View, now: State, kind: str) -> None:
 def look_at(at: HeadSelection, now: State) -> Look:
     """The query at the cursor, and the key under inspection.
 
-    While a question is open, that is the first if none is chosen: the usual one is the one of most weight.
+    While a question is open, that is the first if none is chosen: the usual one is the one of most
+    weight.
     """
     inside = per_run.inside(at.opened, at.kind, at.head, at.cell[0])
     last, cross = len(inside.view.key_tokens) - 1, at.kind == "cross"
@@ -131,12 +146,21 @@ def look_at(at: HeadSelection, now: State) -> Look:
         key = int(np.argmax(inside.view.weights[0])) if now.key is None else min(now.key, last)
     view, drawn = inside.view, slice(*window_around(last + 1, key))
     site = at.opened.translation.config.sites[view.kind]
-    of_head = at.opened, inside, view, at.kind, site, (*inside.w_q.weight.shape, len(inside.outputs))
+    of_head = (
+        at.opened,
+        inside,
+        view,
+        at.kind,
+        site,
+        (*inside.w_q.weight.shape, len(inside.outputs)),
+    )
     token, label = quote(view.key_tokens[key]), labels.names(view.key_tokens, 6)[key]
     of_key = key, f"“{plain(token)}”", label, drawn
     look = Look(*of_head, *of_key, notation(now.notation, at.kind))
     name, number = what_if.fitted(look, now.what_if)
-    outcome = what_if.ARITHMETIC[name].compute(look, number) if name else None  # None: the model's own
+    outcome = (
+        what_if.ARITHMETIC[name].compute(look, number) if name else None
+    )  # None: the model's own
     return replace(look, outcome=outcome)
 
 
@@ -163,7 +187,9 @@ def frame(name: str, contents: Contents, look: Look) -> None:
                 if name in STEPS:
                     save(look.opened, look.kind)
         with right:
-            for place in ["table"] * bool(contents.table) + [each.name for each in contents.figures]:
+            for place in ["table"] * bool(contents.table) + [
+                each.name for each in contents.figures
+            ]:
                 slot(f"{name}.{place}")
 
 
@@ -185,7 +211,8 @@ def save(opened: View, kind: str) -> None:
 
 
 def follow(at: HeadSelection, now: State) -> None:
-    """Draws the key, which follows the cursor, and fills the slots; what does not move has its own feed."""
+    """Draws the key, which follows the cursor, and fills the slots; what does not move has its own
+    feed."""
     look = look_at(at, now)
     tokens, field = look.view.key_tokens, "source" if look.kind == "cross" else "key"
     if look.kind != "cross" and now.key is not None and now.key >= len(tokens):

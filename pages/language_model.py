@@ -1,4 +1,5 @@
-"""Language model: a causal Transformer continues a text, or reads one; what it attends to at every step."""
+"""Language model: a causal Transformer continues a text, or reads one; what it attends to at every
+step."""
 
 import streamlit as st
 
@@ -35,7 +36,8 @@ PAGE = Page(
             export=True,
         ),
         "lengths": Section(
-            "every position predicts", "Every position predicts its next token from what came before."
+            "every position predicts",
+            "Every position predicts its next token from what came before.",
         ),
     },
 )
@@ -114,7 +116,9 @@ def take_text(text: str) -> None:
 
 def text_box(text: str, now: State, reads: bool) -> None:
     """The text, and the way of decoding if the model writes."""
-    box, *way, button = st.columns([8.8, 1] if reads else [6.2, 2.6, 1], vertical_alignment="bottom")
+    box, *way, button = st.columns(
+        [8.8, 1] if reads else [6.2, 2.6, 1], vertical_alignment="bottom"
+    )
     box.text_input(
         "Text",
         text,

@@ -24,13 +24,18 @@ PAGE = Page(
 
 
 _PURPOSE = (
-    "Every lesson runs in the app itself, on your sentence and your model; the answers to its questions are "
-    "measured there. The lessons of the first hour end where you can say what a head does, and how you know."
+    "Every lesson runs in the app itself, on your sentence and your model; the answers to its "
+    "questions are "
+    "measured there. The lessons of the first hour end where you can say what a head does, and how "
+    "you know."
 )
 _HOUR = "first hour"
-_KEPT = "Nothing is stored here. To go on another day, save your progress as a file, and open it again."
+_KEPT = (
+    "Nothing is stored here. To go on another day, save your progress as a file, and open it again."
+)
 _CLASS = (
-    "Students save their progress as a file and send it to you. Open all files here to see who did what, "
+    "Students save their progress as a file and send it to you. Open all files here to see who did "
+    "what, "
     "which step most got wrong, and the checks before and after. Nothing of it is stored."
 )
 _STYLE = """
@@ -65,7 +70,9 @@ def show() -> None:
     st.caption(_KEPT)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         label, name = "Your name, if your teacher asks for the file", session.visit().student
-        control = session.control("student", name, lambda text: setattr(session.visit(), "student", text))
+        control = session.control(
+            "student", name, lambda text: setattr(session.visit(), "student", text)
+        )
         st.text_input(label, name, max_chars=progress.MOST_STUDENT, width=300, **control)
         st.download_button(
             "Save progress",
@@ -77,12 +84,16 @@ def show() -> None:
             on_click="ignore",
         )
         control = session.control("progress", None, _take)
-        st.file_uploader("Open saved progress (JSON)", type=["json"], max_upload_size=1, width=420, **control)
+        st.file_uploader(
+            "Open saved progress (JSON)", type=["json"], max_upload_size=1, width=420, **control
+        )
     _class()
 
 
 def _done(lesson: Lesson) -> int:
-    return sum(step < len(lesson.steps) for step in session.visit().lesson_notes.get(lesson.name, {}))
+    return sum(
+        step < len(lesson.steps) for step in session.visit().lesson_notes.get(lesson.name, {})
+    )
 
 
 def _go_on(lessons: dict[str, Lesson], at: tuple[str, int] | None) -> None:
@@ -104,7 +115,9 @@ def _go_on(lessons: dict[str, Lesson], at: tuple[str, int] | None) -> None:
 
 
 def _row(lesson: Lesson, number: str = "") -> None:
-    with st.container(horizontal=True, vertical_alignment="center", key=f"lesson-row-{lesson.name}"):
+    with st.container(
+        horizontal=True, vertical_alignment="center", key=f"lesson-row-{lesson.name}"
+    ):
         with st.container():
             link(lesson, 0, f"{number}{lesson.title}")
             st.caption(plain(lesson.purpose))
@@ -115,7 +128,8 @@ def _row(lesson: Lesson, number: str = "") -> None:
 
 
 def _missed(check: Lesson) -> list[str]:
-    """The questions of a check that were not answered right; what is right only after both checks."""
+    """The questions of a check that were not answered right; what is right only after both
+    checks."""
     is_over = all(_done(each) >= len(each.steps) for each in checks().values())
     lines = list[str]()
     for step, note in sorted(session.visit().lesson_notes[check.name].items()):
@@ -135,11 +149,17 @@ def _state(lesson: Lesson) -> str:
     notes = session.visit().lesson_notes
     if lesson.name in CHECKS and done >= steps:  # what both found: "before 4 → after 7 of 8 right"
         ended = [each for each in checks().values() if _done(each) >= len(each.steps)]
-        right = " → ".join(f"{each.name} {progress.score(notes, each.name).right}" for each in ended)
+        right = " → ".join(
+            f"{each.name} {progress.score(notes, each.name).right}" for each in ended
+        )
         return f"{right} of {len(ended[0].steps)} right"
     answers, found = progress.score(notes, lesson.name)
-    right = f" · {found} of {answers} answers right" if answers and lesson.name not in CHECKS else ""
-    return f":material/check: done{right}" if done >= steps else f"{done} of {steps} steps seen{right}"
+    right = (
+        f" · {found} of {answers} answers right" if answers and lesson.name not in CHECKS else ""
+    )
+    return (
+        f":material/check: done{right}" if done >= steps else f"{done} of {steps} steps seen{right}"
+    )
 
 
 def _take(file: Any) -> None:
@@ -161,14 +181,20 @@ def _class() -> None:
     with st.expander("For a teacher: a class in one table", icon=":material/groups:"):
         st.caption(_CLASS)
         files = st.file_uploader(
-            "Files of progress (JSON)", ["json"], accept_multiple_files=True, max_upload_size=1, key="class"
+            "Files of progress (JSON)",
+            ["json"],
+            accept_multiple_files=True,
+            max_upload_size=1,
+            key="class",
         )
         if not files:
             return
         found = progress.table((file.name, file.getvalue()) for file in files)
         st.markdown(plain(found.summary))
         if found.rows:
-            st.dataframe(dict(zip(found.head, zip(*found.rows, strict=True), strict=True)), hide_index=True)
+            st.dataframe(
+                dict(zip(found.head, zip(*found.rows, strict=True), strict=True)), hide_index=True
+            )
             name, file = "attention-lessons-class.csv", cells.written([found.head, *found.rows])
             st.download_button("Save the table (CSV)", file, name, "text/csv", on_click="ignore")
         for text in found.wrong:

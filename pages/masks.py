@@ -1,4 +1,5 @@
-"""Masks: the keys that attention may not see, and the weight that would leak through another mask."""
+"""Masks: the keys that attention may not see, and the weight that would leak through another
+mask."""
 
 from explorer.app.address.sitemap import Page, Section
 from explorer.app.shell.waiting import for_pytorch
@@ -22,7 +23,17 @@ with for_pytorch("masks"):
     from explorer.app.address import session
     from explorer.app.address.kinds import POSITION, TEXT, one_of
     from explorer.app.address.state import page_value
-    from explorer.app.controls import formula, head_panel, options, panel, part, pickers, plain, say, seen
+    from explorer.app.controls import (
+        formula,
+        head_panel,
+        options,
+        panel,
+        part,
+        pickers,
+        plain,
+        say,
+        seen,
+    )
     from explorer.app.maps.explorer import Scene, explorer, strips_only
     from explorer.app.maps.looking import cells_of, near
     from explorer.app.server import per_run
@@ -34,7 +45,13 @@ with for_pytorch("masks"):
     from explorer.figures.base import captions
     from explorer.figures.base.labels import percent
     from explorer.figures.maps.heatmap import row_tokens
-    from explorer.figures.pages.masks import leak_bars, mask_map, padding_grid, score_map, weight_map
+    from explorer.figures.pages.masks import (
+        leak_bars,
+        mask_map,
+        padding_grid,
+        score_map,
+        weight_map,
+    )
     from explorer.lenses.what_if.arithmetic import Leak, Masking, leak, masked_weights
     from transformer import Translation
     from transformer.config import AttentionKind
@@ -44,43 +61,72 @@ page_value("mask", one_of("none", "zero", "after"))  # another mask to try
 page_value("sentences", TEXT, long=True)  # the batch, one sentence per line
 page_value("member", POSITION)  # the sentence of the batch that is shown
 SEEING = (
-    "The left map shows the scores before any mask, the middle map the mask, a rule that knows only "
-    "positions and padding, and the right map the weights after mask and softmax. Below, another way of "
+    "The left map shows the scores before any mask, the middle map the mask, a rule that knows "
+    "only "
+    "positions and padding, and the right map the weights after mask and softmax. Below, another "
+    "way of "
     "masking acts on the same scores."
 )
-RULE = r"M_{ij} = \begin{cases}0 & i \text{ may attend to } j\\ -\infty & \text{otherwise}\end{cases}"
+RULE = (
+    r"M_{ij} = \begin{cases}0 & i \text{ may attend to } j\\ -\infty & \text{otherwise}\end{cases}"
+)
 WHY = "Why −∞? $e^{-\\infty}$ is exactly 0, so a masked key takes no weight."
 WAYS = {
-    "none": ("no mask at all", "Without a mask, every key takes the weight of its score, masked ones too."),
-    "zero": ("0 before the softmax", "Why not 0? $e^0$ is 1: a masked key counts like any key of score 0."),
+    "none": (
+        "no mask at all",
+        "Without a mask, every key takes the weight of its score, masked ones too.",
+    ),
+    "zero": (
+        "0 before the softmax",
+        "Why not 0? $e^0$ is 1: a masked key counts like any key of score 0.",
+    ),
     "after": (
         "0 after the softmax",
-        "Why not after the softmax? The masked keys already have their share, so rows sum to less than 1, "
+        "Why not after the softmax? The masked keys already have their share, so rows sum to less "
+        "than 1, "
         "and what stands later changes them.",
     ),
 }
 MASKS = {
-    "encoder": ("Padding mask of the encoder", "No token may attend to `<pad>`; a sentence alone has none."),
+    "encoder": (
+        "Padding mask of the encoder",
+        "No token may attend to `<pad>`; a sentence alone has none.",
+    ),
     "decoder": (
         "Causal mask of the decoder",
-        "Row *t* may attend to the tokens read up to *t*. In training, only this mask hides later ones.",
+        (
+            "Row *t* may attend to the tokens read up to *t*. In training, only this mask hides "
+            "later "
+            "ones."
+        ),
     ),
-    "cross": ("Padding mask of cross-attention", "Not causal: the source is complete from the first step."),
+    "cross": (
+        "Padding mask of cross-attention",
+        "Not causal: the source is complete from the first step.",
+    ),
 }
 COMBINED = (
-    "Derived, not used by the model: the causal mask already hides padding at the end from every token. The "
+    "Derived, not used by the model: the causal mask already hides padding at the end from every "
+    "token. The "
     "two differ in {} cells, {} of them in rows of tokens."
 )
 NOTES = (
-    "**Which triangle?** As in the paper's QKᵀ, row *i* is the query and column *j* the key: the cells with "
-    "*j* > *i* are masked, the upper triangle. Texts that compute KᵀQ have keys as rows; there, the cells "
+    "**Which triangle?** As in the paper's QKᵀ, row *i* is the query and column *j* the key: the "
+    "cells with "
+    "*j* > *i* are masked, the upper triangle. Texts that compute KᵀQ have keys as rows; there, "
+    "the cells "
     "with *i* > *j* are masked: the lower triangle. Both hide the same pairs of tokens.",
-    "**Why may a row see its own column?** The decoder reads the target *shifted right*: `<s>` (or ◌, no "
-    "token) comes first, so the diagonal holds the token that a row has just read, never the one it has to "
+    "**Why may a row see its own column?** The decoder reads the target *shifted right*: `<s>` (or "
+    "◌, no "
+    "token) comes first, so the diagonal holds the token that a row has just read, never the one "
+    "it has to "
     "predict.",
 )
 SHORT = "Thank you."
-LONGER = "When the rain finally stopped late in the evening, the children ran outside to play in the garden."
+LONGER = (
+    "When the rain finally stopped late in the evening, the children ran outside to play in the "
+    "garden."
+)
 MOST = 6  # sentences of a batch
 SIZE, CELLS = 300, 40  # px of a map, and its most rows and columns: the page holds up to nine
 
@@ -103,7 +149,9 @@ def show(opened: View) -> None:
 def batch(opened: View) -> None:
     """Several sentences as one rectangle; the pictures are those of one of them."""
     now = session.current()
-    text = (now.sentences or "").strip() or "\n".join((opened.translation.source_text, LONGER, SHORT))
+    text = (now.sentences or "").strip() or "\n".join(
+        (opened.translation.source_text, LONGER, SHORT)
+    )
     lines = [line for line in text.splitlines() if line.strip()][:MOST]
 
     def take(text: str) -> None:
@@ -130,19 +178,27 @@ def batch(opened: View) -> None:
     )
     offered = {i: plain(text) for i, text in options.numbered(lines, 24).items()}
     pickers.switch(
-        "member", "Sentence of the batch", offered, at, lambda i: session.change(member=i or None), texts=True
+        "member",
+        "Sentence of the batch",
+        offered,
+        at,
+        lambda i: session.change(member=i or None),
+        texts=True,
     )
     controls(opened, kind)
     pictures(entries[at], f"sentence {at + 1} of the batch", kind)
 
 
 def leakiest(opened: View, entry: Translation) -> str:
-    """The kind that hides padding alone, and whose chosen head would lose most weight without its mask."""
+    """The kind that hides padding alone, and whose chosen head would lose most weight without its
+    mask."""
     now, lost = session.current(), dict[str, float]()
     for kind in opened.kinds:
         view = entry.head(kind, *getattr(now, kind))
         if not entry.config.sites[AttentionKind(kind)].causal:
-            lost[kind] = leak(masked_weights(view.scores, view.mask, Masking("none")), view.mask).masked.sum()
+            lost[kind] = leak(
+                masked_weights(view.scores, view.mask, Masking("none")), view.mask
+            ).masked.sum()
     return max(lost, key=lost.__getitem__)
 
 
@@ -156,7 +212,10 @@ def controls(opened: View, kind: str) -> None:
         pickers.choose("mask", "Another way of masking", ways, now.mask or "none", width=205)
         score = config.sites[AttentionKind(kind)].score
         written = formula.attention(kind, config.positions, True, score)
-        seen(f"{SEEING} {formula.explained(kind, config.positions, score)}", rf"{written},\quad {RULE}")
+        seen(
+            f"{SEEING} {formula.explained(kind, config.positions, score)}",
+            rf"{written},\quad {RULE}",
+        )
 
 
 def pictures(
@@ -183,10 +242,19 @@ def pictures(
     way = now.mask or "none"
     weights = masked_weights(whole.scores, whole.mask, Masking(way))
     leaking, rows = leak(weights, whole.mask), view.window.queries
-    bars = partial(leak_bars, visible=(leaking.sums - leaking.masked)[rows], masked=leaking.masked[rows])
+    bars = partial(
+        leak_bars, visible=(leaking.sums - leaking.masked)[rows], masked=leaking.masked[rows]
+    )
     say(f"{WAYS[way][1]} {leaks(leaking, row_tokens(whole), places[kind][0])}")
     with st.container(horizontal=True, gap="small"):
-        draw("masks.leak", bars, "What if: where each row's weight goes", view, proven=False, row=None)
+        draw(
+            "masks.leak",
+            bars,
+            "What if: where each row's weight goes",
+            view,
+            proven=False,
+            row=None,
+        )
         other = replace(view, weights=weights[rows, view.window.keys])
         draw("masks.what-if", weight_map, f"What if: {WAYS[way][0]}", other, proven=False)
 
@@ -194,7 +262,9 @@ def pictures(
         say("")
         return
     st.markdown(f"#### The masks of {name}")
-    drawn = {each: near(run, each, heads[each], places[each], CELLS) for each in MASKS if each in heads}
+    drawn = {
+        each: near(run, each, heads[each], places[each], CELLS) for each in MASKS if each in heads
+    }
     notes = dict(MASKS)
     if cells is None and "decoder" in drawn:
         causal, written = drawn["decoder"], np.arange(len(run.target_tokens)) < len(run.log_probs)
@@ -206,8 +276,12 @@ def pictures(
     with st.container(horizontal=True, gap="small"):
         for each, head in drawn.items():
             title, note = notes[each]
-            shape = f"{' × '.join(map(str, head.mask.shape))} cells, {int((~head.mask).sum())} masked"
-            draw = partial(head_panel, f"masks.object.{each}", mask_map, title, head, run, shape, 262)
+            shape = (
+                f"{' × '.join(map(str, head.mask.shape))} cells, {int((~head.mask).sum())} masked"
+            )
+            draw = partial(
+                head_panel, f"masks.object.{each}", mask_map, title, head, run, shape, 262
+            )
             draw(width="content", note=note, proven=each != "combined")
     if cells:
         st.caption("With padding, a mask can combine both rules: choose “in a batch”.")
@@ -223,7 +297,8 @@ def masked(leaked: Leak, cells: int) -> str:
     besides = f" ({small} of them not masked: weights too small for a 32-bit number)" * bool(small)
     sums = f"{unequal} of the rows do not sum" if unequal else "every row sums"
     return (
-        f"**{leaked.cells} of {cells} cells are masked, and {leaked.zeros} of {cells} weights are exactly 0**"
+        f"**{leaked.cells} of {cells} cells are masked, and {leaked.zeros} of {cells} weights are "
+        "exactly 0**"
         f"{besides}; {sums} to 1."
     )
 
@@ -235,10 +310,18 @@ def leaks(leaked: Leak, rows: tuple[str, ...], cursor: int) -> str:
     tokens = [i for i, token in enumerate(rows) if not (is_special(token) and token == PAD)]
     of = f"{len(tokens)} row{'s' * (len(tokens) != 1)}{' of tokens' * (len(tokens) != len(rows))}"
     short = int(leaked.unequal[tokens].sum())
-    places = {cursor: "the row of the cursor", tokens[0]: "the first row", tokens[-1]: "the last row"}
+    places = {
+        cursor: "the row of the cursor",
+        tokens[0]: "the first row",
+        tokens[-1]: "the last row",
+    }
     each = ", ".join(
         f"{places[i]} (“{plain(captions.quote(rows[i]))}”) "
-        + (f"sums to **{leaked.sums[i]:.2f}**" if short else f"loses **{percent(float(leaked.masked[i]))}**")
+        + (
+            f"sums to **{leaked.sums[i]:.2f}**"
+            if short
+            else f"loses **{percent(float(leaked.masked[i]))}**"
+        )
         for i in sorted(places)
     )
     if short:
@@ -251,7 +334,10 @@ def leaks(leaked: Leak, rows: tuple[str, ...], cursor: int) -> str:
 
 
 opened = open_sentence_page(
-    "masks", lambda now: sections.switch("masks", now), changes=of_tokens, kinds=("encoder", "cross")
+    "masks",
+    lambda now: sections.switch("masks", now),
+    changes=of_tokens,
+    kinds=("encoder", "cross"),
 )
 if opened is not None:
     show(opened)

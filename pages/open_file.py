@@ -5,7 +5,10 @@ from explorer.app.shell.waiting import for_pytorch
 
 PAGE = Page(
     "Open a file",
-    "Runs that you saved as NPZ under “Export”, shown again and checked, with or without their model.",
+    (
+        "Runs that you saved as NPZ under “Export”, shown again and checked, with or without their "
+        "model."
+    ),
     group="Research",
     follows="findings",
     icon=":material/folder_open:",
@@ -33,12 +36,16 @@ with for_pytorch("open_file"):
 
 _NOWHERE = dict.fromkeys(("step", "source", *models.KINDS))
 _GIVEN = (
-    "The model here reads the sentence and is given the translation of the file, so every picture is "
-    "computed and verified here. What the file merely records, such as log-probabilities, plays no part."
+    "The model here reads the sentence and is given the translation of the file, so every picture "
+    "is "
+    "computed and verified here. What the file merely records, such as log-probabilities, plays no "
+    "part."
 )
 _INTRODUCTION = (
-    "Here you open runs that you saved as NPZ under “Export”, even if their model is not available. Such a "
-    "file opens with all its views. The app repeats all checks that need no model. A file stays open for "
+    "Here you open runs that you saved as NPZ under “Export”, even if their model is not "
+    "available. Such a "
+    "file opens with all its views. The app repeats all checks that need no model. A file stays "
+    "open for "
     "this visit only."
 )
 
@@ -103,12 +110,16 @@ def _opened(file: Imported) -> None:
         for check in report.checks
     ]
     with st.expander("Checks"):
-        st.markdown("\n".join(["| check | worst | limit | how | |", "|---|---|---|---|---|", *rows]))
+        st.markdown(
+            "\n".join(["| check | worst | limit | how | |", "|---|---|---|---|---|", *rows])
+        )
     with st.container(horizontal=True, vertical_alignment="center"):
         known = as_params(State(model=file.name, **dict[str, Any](file.selection)))
         st.page_link("app.py", label="Show it", icon=":material/visibility:", query_params=known)
         _again(file)
-        st.button("Close", key=f"close.{file.name}", on_click=_close, args=(file.name,), type="tertiary")
+        st.button(
+            "Close", key=f"close.{file.name}", on_click=_close, args=(file.name,), type="tertiary"
+        )
 
 
 def _close(name: str) -> None:
@@ -120,7 +131,9 @@ def _close(name: str) -> None:
 def _again(file: Imported) -> None:
     run = file.translation
     if run.model not in models.available():
-        st.caption(plain(f"This run cannot be run again: its model, {run.model}, is not available here."))
+        st.caption(
+            plain(f"This run cannot be run again: its model, {run.model}, is not available here.")
+        )
         return
     told = ""
     digest = run.model_sha256

@@ -34,17 +34,22 @@ class PaperItem(NamedTuple):
 
     name: str  # what the paper calls it
     says: str  # what it says, in a line; for one without a counterpart here, why it has none
-    links: tuple[tuple[str, ...], ...]  # what opens here, and the page with the parameters that it names
+    links: tuple[
+        tuple[str, ...], ...
+    ]  # what opens here, and the page with the parameters that it names
     formula: str  # LaTeX, or nothing
 
 
 def walk(text: str) -> dict[str, tuple[PaperItem, ...]]:
-    """Items by headings: `#` begins a heading, `*` an item, `$` a formula, `>` a link; other lines say."""
+    """Items by headings: `#` begins a heading, `*` an item, `$` a formula, `>` a link; other lines
+    say."""
     found = dict[str, tuple[PaperItem, ...]]()
     for part in text.split("# ")[1:]:
         heading, *items = part.strip().split("\n* ")
         for name, *lines in (item.split("\n") for item in items):
-            of = {mark: [line[2:] for line in lines if line.startswith(f"{mark} ")] for mark in "$>"}
+            of = {
+                mark: [line[2:] for line in lines if line.startswith(f"{mark} ")] for mark in "$>"
+            }
             says = " ".join(line for line in lines if line[:2] not in ("$ ", "> "))
             links = tuple(tuple(each.rsplit(": ", 1)) for each in of[">"])
             item = PaperItem(name, says, links, " ".join(of["$"]))
@@ -157,21 +162,28 @@ The model learns constituency parsing. No model here parses.
 def show() -> None:
     open_plain_page("paper", _STYLE)
     st.markdown(
-        "*Attention Is All You Need*, Vaswani et al. 2017. Every link opens the same thing here, for your "
+        "*Attention Is All You Need*, Vaswani et al. 2017. Every link opens the same thing here, "
+        "for your "
         "sentence and the model on the left wherever a model is involved."
     )
     for heading, items in WALK.items():
         st.markdown(f"##### {heading}")
         for number, item in enumerate(items):
             with st.container(key=f"paper-row-{heading.lower()}-{number}"):
-                left, middle, right = st.columns([1.3, 3.2, 1.9], gap="medium", vertical_alignment="center")
+                left, middle, right = st.columns(
+                    [1.3, 3.2, 1.9], gap="medium", vertical_alignment="center"
+                )
                 left.markdown(f"**{item.name.replace('_i', '$_i$')}**")
                 middle.markdown(f"{item.says}" + (f"\n\n${item.formula}$" if item.formula else ""))
                 with right:
                     for label, address in item.links:
                         page, _, query = address.partition("?")
                         menu.link(
-                            page, label, ":material/arrow_forward:", "content", **dict(parse_qsl(query))
+                            page,
+                            label,
+                            ":material/arrow_forward:",
+                            "content",
+                            **dict(parse_qsl(query)),
                         )
 
 

@@ -1,4 +1,5 @@
-"""Positions: what each positional encoding is, what it does to a sentence, and how much it helps."""
+"""Positions: what each positional encoding is, what it does to a sentence, and how much it
+helps."""
 
 from functools import partial
 
@@ -19,7 +20,9 @@ PAGE = Page(
     draws="formulas, and twins that differ in their positions only",
     sections={
         "tables": Section("what it is"),
-        "together": Section("side by side", "Any two encodings, on one word that is said many times."),
+        "together": Section(
+            "side by side", "Any two encodings, on one word that is said many times."
+        ),
         "sentence": Section("on your sentence"),
     },
 )
@@ -29,7 +32,9 @@ with for_pytorch("positions"):
 
 session.adopt()
 if session.current().view == "sentence":
-    opened = open_sentence_page("positions", partial(sections.switch, "positions"), changes=of_tokens)
+    opened = open_sentence_page(
+        "positions", partial(sections.switch, "positions"), changes=of_tokens
+    )
     if opened is not None:
         sentence.show(opened)
 else:

@@ -1,4 +1,5 @@
-"""Recurrent: the same sentence through a recurrent network with attention and through a Transformer."""
+"""Recurrent: the same sentence through a recurrent network with attention and through a
+Transformer."""
 
 from explorer.app.address.sitemap import Page, Section
 from explorer.app.shell.waiting import for_pytorch
@@ -47,26 +48,40 @@ with for_pytorch("recurrent"):
     from explorer.lenses.what_if.two_runs import align_tokens
     from explorer.linked.view.feeds import window_around
     from transformer import Translation, Window
-    from transformer.config import SCORE_RULES, AttentionKind, Head, RecurrentConfig, TransformerConfig
+    from transformer.config import (
+        SCORE_RULES,
+        AttentionKind,
+        Head,
+        RecurrentConfig,
+        TransformerConfig,
+    )
     from transformer.view import HeadView
 
 page_value("score", one_of(*SCORE_RULES))  # of the recurrent twin; None lets the page choose
 REFERENCE = f"{models.TWINS}/sinusoidal"  # of the same data, pieces and training steps as the twins
 NAMES = {"additive": "additive", "bilinear": "bilinear", "dot": "dot product", "local": "local-p"}
 OPENS = "Yesterday I bought a new book."  # which all twins translate well
-SIZE, CELLS, DIMENSIONS = 440, 40, 6  # px of a map, its most rows and columns; dimensions of the table
+SIZE, CELLS, DIMENSIONS = (
+    440,
+    40,
+    6,
+)  # px of a map, its most rows and columns; dimensions of the table
 STUDIES = ("recurrent-length", "recurrent-speed", "hard-attention")
 MISSING = (
-    "There is no recurrent model here yet. `python -m transformer train --preset recurrent-additive …` "
+    "There is no recurrent model here yet. `python -m transformer train --preset "
+    "recurrent-additive …` "
     "trains one; assets/models/README.md has the whole command."
 )
 SEEING = (
-    "Each row is a token that a model predicts, each column a source token; both maps share one scale. The "
-    "recurrent decoder has one head: the row is its whole look at the source. Purple strokes are centres "
+    "Each row is a token that a model predicts, each column a source token; both maps share one "
+    "scale. The "
+    "recurrent decoder has one head: the row is its whole look at the source. Purple strokes are "
+    "centres "
     "that local attention predicts."
 )
 CAVEAT = (
-    "Data, pieces, batches and steps of both were the same; the recurrent twins were trained with bfloat16 "
+    "Data, pieces, batches and steps of both were the same; the recurrent twins were trained with "
+    "bfloat16 "
     "products, the Transformer with float32, each with one seed."
 )
 FORMULAS = {
@@ -88,8 +103,10 @@ PAPERS = {
     "local": "“local-p” in Luong et al. 2015, section 3.2: $p_t$ is predicted from $h_t$, and $σ = D / 2$",
 }
 PATHS = (
-    "Each circle is what a layer holds at one token. A recurrent layer computes it from the one before; "
-    "self-attention reads any token directly. Table 1 of Vaswani et al. (2017) calls this the maximum path "
+    "Each circle is what a layer holds at one token. A recurrent layer computes it from the one "
+    "before; "
+    "self-attention reads any token directly. Table 1 of Vaswani et al. (2017) calls this the "
+    "maximum path "
     "length: O(n) against O(1)."
 )
 
@@ -145,9 +162,12 @@ def here() -> list[str]:
 
 
 def twin(now: State) -> Source | None:
-    """The recurrent twin of the chosen score, of the chosen model, or the first; None if none is here."""
+    """The recurrent twin of the chosen score, of the chosen model, or the first; None if none is
+    here."""
     known, own = here(), (now.model or "").removeprefix(f"{models.RECURRENT}/")
-    score = next((score for score in (now.score, own) if score in known), known[0] if known else None)
+    score = next(
+        (score for score in (now.score, own) if score in known), known[0] if known else None
+    )
     return None if score is None else models.find(f"{models.RECURRENT}/{score}")
 
 
@@ -160,7 +180,8 @@ def pieces(now: State) -> Sequence[str]:
 
 
 def translate(now: State, source: Source) -> View:
-    """The visitor's sentence through a model, without changes; ValueError if it cannot be translated."""
+    """The visitor's sentence through a model, without changes; ValueError if it cannot be
+    translated."""
     now = replace(now, changes=())
     asked = runs.request(now, source, examples.passage(source, now).sentence)
     with waiting.telling("Translating") as progress:
@@ -189,7 +210,10 @@ def alignments() -> None:
     one = sides[0]
     step = fit_position("step", now.step, len(one.run.target_tokens))
     row = one.opened.opening.step if step is None else step
-    rows = [row, *(counterpart(one.run.target_tokens, each.run.target_tokens, row) for each in sides[1:])]
+    rows = [
+        row,
+        *(counterpart(one.run.target_tokens, each.run.target_tokens, row) for each in sides[1:]),
+    ]
     st.markdown("  \n".join(f"{each.title}: **{plain(each.run.text)}**" for each in sides))
     st.markdown(looks(sides, rows))
     with st.container(horizontal=True, gap="medium"):
@@ -201,14 +225,17 @@ def alignments() -> None:
                         if each is one:
                             pickers.row_picker(each.opened, "cross", row, width="stretch")
                         else:
-                            pickers.head_picker("cross", each.head, each.opened.source, width="stretch")
+                            pickers.head_picker(
+                                "cross", each.head, each.opened.source, width="stretch"
+                            )
                 alignment(each, at)
     st.caption(CAVEAT)
     numbers(one, row, now.source)
 
 
 def counterpart(first: Sequence[str], second: Sequence[str], row: int) -> int | None:
-    """The place of a token of one translation in another, the aligned one first; None if there is none."""
+    """The place of a token of one translation in another, the aligned one first; None if there is
+    none."""
     same = [i for i, token in enumerate(second) if token == first[row]]
     aligned = next((j for i, j in align_tokens(first, second) if i == row), None)
     return aligned if aligned in same else next(iter(same), None)
@@ -217,7 +244,9 @@ def counterpart(first: Sequence[str], second: Sequence[str], row: int) -> int | 
 def alignment(side: Side, row: int | None) -> None:
     """The map of a side in a window around a row, with the centres of local attention."""
     lengths = len(side.run.target_tokens), len(side.run.source_tokens)
-    window = Window(*window_around(lengths[0], row or 0, CELLS), *window_around(lengths[1], 0, CELLS))
+    window = Window(
+        *window_around(lengths[0], row or 0, CELLS), *window_around(lengths[1], 0, CELLS)
+    )
     view = side.run.head("cross", *side.head, window=window)
     name = "recurrent" if view.reach or view.score != "scaled_dot" else "transformer"
     panel(
@@ -247,16 +276,25 @@ def looks(sides: Sequence[Side], rows: Sequence[int | None]) -> str:
         if row is not None:
             weights = side.run.weights("cross", *side.head)[row]
             best, total = int(np.argmax(weights)), float(weights.sum())
-            rest = "" if total > 0.995 else f" (its row sums to {total:.2f}: the Gaussian takes the rest)"
+            rest = (
+                ""
+                if total > 0.995
+                else f" (its row sums to {total:.2f}: the Gaussian takes the rest)"
+            )
             on = plain(quote(side.run.source_tokens[best]))
             puts = f"puts {percent(float(weights[best]))} of its weight on **{on}**{rest}"
-        start = "The" if told else f"Predicting **{plain(quote(side.run.target_tokens[row or 0]))}**, the"
+        start = (
+            "The"
+            if told
+            else f"Predicting **{plain(quote(side.run.target_tokens[row or 0]))}**, the"
+        )
         told.append(f"{start} {plain(side.name)} {puts}.")
     return " ".join(told)
 
 
 def numbers(one: Side, row: int, source: int | None) -> None:
-    """The score of the recurrent twin for one key: that of the cursor, or the one of most weight."""
+    """The score of the recurrent twin for one key: that of the cursor, or the one of most
+    weight."""
     config, trace = one.run.config, one.run.attention
     assert isinstance(config, RecurrentConfig)
     assert trace is not None
@@ -271,10 +309,13 @@ def numbers(one: Side, row: int, source: int | None) -> None:
     left.latex(WEIGHT if terms.centre is None else LOCAL)
     left.caption(PAPERS[config.score])
     with right:
-        query, read = map(plain, map(quote, (one.run.target_tokens[row], one.run.source_tokens[key])))
+        query, read = map(
+            plain, map(quote, (one.run.target_tokens[row], one.run.source_tokens[key]))
+        )
         score = f"Score **{labels.number(terms.score)}**"
         st.markdown(
-            f"Query: the state that predicts **{query}**. Key: **{read}**. {score}{weight_of(terms, key)}."
+            f"Query: the state that predicts **{query}**. Key: **{read}**. "
+            f"{score}{weight_of(terms, key)}."
         )
         with st.container(key="recurrent-terms"):
             st.markdown(table(terms))
@@ -287,13 +328,20 @@ def weight_of(terms: ScoreTerms, key: int) -> str:
         return f", weight exp({score} − {total}) = **{terms.weight:.3f}**: {total} is log Σ exp"
     centre = f"; its centre is position {labels.number(terms.centre + 1, '.1f')}"
     if not terms.factor:
-        return f"{centre}, so this key (position {labels.count(key)}) lies outside the window: weight 0"
+        return (
+            f"{centre}, so this key (position {labels.count(key)}) lies outside the window: weight "
+            "0"
+        )
     share = np.exp(terms.score - terms.log_total)
-    return f"{centre}. Softmax {share:.3f} × Gaussian {terms.factor:.3f} = weight **{terms.weight:.3f}**"
+    return (
+        f"{centre}. Softmax {share:.3f} × Gaussian {terms.factor:.3f} = weight "
+        f"**{terms.weight:.3f}**"
+    )
 
 
 def table(terms: ScoreTerms) -> str:
-    """The dimensions that add or take away most, the sum of the others, and the score, in Markdown."""
+    """The dimensions that add or take away most, the sum of the others, and the score, in
+    Markdown."""
     columns, names = [terms.query, terms.key], ["q", "k"]
     if terms.vector is not None:
         columns += [np.tanh(terms.query + terms.key), terms.vector]
@@ -324,26 +372,35 @@ def path_length() -> None:
     tokens = run.source_tokens
     stop = len(tokens) - 1 if now.source is None else min(now.source, len(tokens) - 1)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        names = options.numbered(f"from the first token to {piece}" for piece in labels.pieces(tokens))
+        names = options.numbered(
+            f"from the first token to {piece}" for piece in labels.pieces(tokens)
+        )
         pickers.choose("recurrent.path", "To", names, stop, "source", texts=True, width=280)
         seen(PATHS)
     first, last = (quote(tokens[i]) for i in (0, stop))
     told = "The first token is here already: choose a later one."
     if stop:
         told = (
-            f"What the forward GRU knows of **{plain(first)}** when it reads **{plain(last)}** has passed "
+            f"What the forward GRU knows of **{plain(first)}** when it reads **{plain(last)}** has "
+            "passed "
             f"through **{stop} step{'s' * (stop != 1)}**; in self-attention it is **1 step** away."
         )
-    told += f" To read all {len(tokens)} tokens, a GRU takes {len(tokens)} steps, one after the other: O(n)."
+    told += (
+        f" To read all {len(tokens)} tokens, a GRU takes {len(tokens)} steps, one after the other: "
+        "O(n)."
+    )
     if isinstance(run.config, TransformerConfig):
         layers = run.config.n_encoder_layers
         plural = "s" * (layers != 1)
-        told += f" The Transformer's encoder takes {layers} layer{plural}, each for all tokens at once."
+        told += (
+            f" The Transformer's encoder takes {layers} layer{plural}, each for all tokens at once."
+        )
     st.markdown(told)
     panel(
         "path length",
         lambda: paths(tokens, (0, stop)),
-        f"A picture of the computation inside one layer, not of weights: the way from “{first}” to “{last}”, "
+        f"A picture of the computation inside one layer, not of weights: the way from “{first}” to "
+        f"“{last}”, "
         f"{len(tokens)} tokens as {run.model} splits the sentence",
     )
 

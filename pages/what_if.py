@@ -1,4 +1,5 @@
-"""What if: change one thing in the running model and see what it did; two runs beside one another."""
+"""What if: change one thing in the running model and see what it did; two runs beside one
+another."""
 
 from functools import partial
 
@@ -16,7 +17,9 @@ PAGE = Page(
     icon=":material/science:",
     sections={
         "changes": Section("change the model"),
-        "compare": Section("compare two maps", "Two maps side by side, and the difference between them."),
+        "compare": Section(
+            "compare two maps", "Two maps side by side, and the difference between them."
+        ),
     },
 )
 

@@ -40,7 +40,8 @@ SLOW = ("tests/pages/", "tests/browser/")
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """One worker more than processors, since browsers wait; none for one processor, or if files are named."""
+    """One worker more than processors, since browsers wait; none for one processor, or if files are
+    named."""
     may_use = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))(0)
     named = any(Path(argument.partition("::")[0]).is_file() for argument in config.args)
     return 0 if named or len(may_use) == 1 else min(len(may_use) + 1, MOST_WORKERS)
@@ -54,14 +55,18 @@ def pytest_report_header() -> str:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Marks the browser tests; without Chromium they are skipped with the reason, but not in CI.
 
-    Quick tests run first, so that most failures show soon: those of functions, of pages, of a browser. Those
-    marked nightly run only if `-m` names them, or if they are named themselves.
+    Quick tests run first, so that most failures show soon: those of functions, of pages, of a
+    browser. Those marked nightly run only if `-m` names them, or if they are named themselves.
     """
-    if "nightly" not in config.option.markexpr and not any("::" in argument for argument in config.args):
+    if "nightly" not in config.option.markexpr and not any(
+        "::" in argument for argument in config.args
+    ):
         nightly = [item for item in items if item.get_closest_marker("nightly")]
         config.hook.pytest_deselected(items=nightly)
         items[:] = [item for item in items if item not in nightly]
-    items.sort(key=lambda item: next((i for i, slow in enumerate(SLOW, start=1) if slow in item.nodeid), 0))
+    items.sort(
+        key=lambda item: next((i for i, slow in enumerate(SLOW, start=1) if slow in item.nodeid), 0)
+    )
     skipped = CHROMIUM is None and not os.environ.get("CI")
     for item in items:
         if item.nodeid.startswith("tests/browser/"):
@@ -71,7 +76,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """Keeps what is loaded by now out of garbage collection: Streamlit collects after every run of a page."""
+    """Keeps what is loaded by now out of garbage collection: Streamlit collects after every run of
+    a page."""
     gc.collect()
     gc.freeze()
 
@@ -80,8 +86,8 @@ def pytest_collection_finish() -> None:
 def _quick_pages() -> Iterator[None]:
     """Spares what takes nearly half of the time of a page in `AppTest`.
 
-    It looks for components in all installed packages and compiles the scripts whenever a page runs, and asks
-    every millisecond whether the page has run. Here it looks and compiles once, and waits.
+    It looks for components in all installed packages and compiles the scripts whenever a page runs,
+    and asks every millisecond whether the page has run. Here it looks and compiles once, and waits.
     """
     with pytest.MonkeyPatch.context() as patch:
         found = cache(manifest_scanner.scan_component_manifests)
@@ -113,13 +119,15 @@ def closed_form_models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Pa
 
 @pytest.fixture(scope="session", params=CASES)
 def solved(request: pytest.FixtureRequest, closed_form_models: dict[str, Path]) -> Translator:
-    """Each closed-form model, opened as a visitor would; its name is a key of ``closed_form.CASES``."""
+    """Each closed-form model, opened as a visitor would; its name is a key of
+    ``closed_form.CASES``."""
     return load_translator(closed_form_models[request.param])
 
 
 @pytest.fixture(scope="session")
 def translator(tokenizer: Tokenizer) -> Translator:
-    """A random pre-norm model with a real vocabulary: fluent in nothing, but every weight matters."""
+    """A random pre-norm model with a real vocabulary: fluent in nothing, but every weight
+    matters."""
     model = random_model(
         vocab_size=tokenizer.vocab_size, norm="pre", tied_embeddings=False, trained_length=30
     )
@@ -149,7 +157,9 @@ def naps(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 @pytest.fixture
-def hub(server: HubServer, naps: list[float], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hub:
+def hub(
+    server: HubServer, naps: list[float], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Hub:
     """The local Hub, which is also the one of the environment; nothing waits longer than needed."""
     hub = Hub(endpoint=server.url, cache_dir=tmp_path / "cache", token=False, timeout=2.0)
     monkeypatch.setattr(Hub, "from_environment", classmethod(lambda cls: hub))

@@ -141,17 +141,29 @@ ADDED = 'ENCODINGS = {\n    "steps": Encoding("embeddings", False),\n'
 ROWS = (
     ("explorer/app/address/encodings.py", ")\nENCODINGS =", ENCODING),
     ("transformer/config.py", "ENCODINGS = {\n", ADDED),
-    ("transformer/interventions/heads.py", "@dataclass(frozen=True)\nclass Temperature(OfHeads):\n", CHANGE),
-    ("transformer/interventions/__init__.py", "    SetRow,\n", "    SetRow,\n    Shift,\n    shift,\n"),
+    (
+        "transformer/interventions/heads.py",
+        "@dataclass(frozen=True)\nclass Temperature(OfHeads):\n",
+        CHANGE,
+    ),
+    (
+        "transformer/interventions/__init__.py",
+        "    SetRow,\n",
+        "    SetRow,\n    Shift,\n    shift,\n",
+    ),
     (
         "transformer/interventions/edits.py",
         "        case do.Temperature():\n",
-        "        case do.Shift():\n            after = before + value.by\n        case do.Temperature():\n",
+        (
+            "        case do.Shift():\n            after = before + value.by\n        case "
+            "do.Temperature():\n"
+        ),
     ),
     (
         "transformer/equations.py",
         "        if isinstance(change, do.Temperature):\n",
-        "        if isinstance(change, do.Shift):\n            scores = scores + np.float32(change.by)\n"
+        "        if isinstance(change, do.Shift):\n            scores = scores + "
+        "np.float32(change.by)\n"
         "        if isinstance(change, do.Temperature):\n",
     ),
     (
@@ -161,13 +173,24 @@ ROWS = (
         '        Sort("move scores", lambda opened: do.shift("cross", 0, 0, 1.0), "It adds."),\n',
     ),
     ("transformer/encodings.py", "REGISTRY: dict[str, type[PositionalEncoding]] = {\n", CLASS),
-    ("explorer/lenses/__init__.py", "_MODULES = {\n", '_MODULES = {\n    "measures.squared": "squared",\n'),
+    (
+        "explorer/lenses/__init__.py",
+        "_MODULES = {\n",
+        '_MODULES = {\n    "measures.squared": "squared",\n',
+    ),
     ("explorer/figures/base/captions.py", "QUANTITIES = {\n", QUANTITY),
-    ("explorer/app/maps/measures.py", "IN_PLACE: dict[str, Callable[[View, HeadMap], HeadMap]] = {\n", DRAWN),
+    (
+        "explorer/app/maps/measures.py",
+        "IN_PLACE: dict[str, Callable[[View, HeadMap], HeadMap]] = {\n",
+        DRAWN,
+    ),
     (
         "explorer/app/maps/measures.py",
         "from explorer.lenses.measures.stream",
-        "from explorer.lenses.measures.squared import squared\nfrom explorer.lenses.measures.stream",
+        (
+            "from explorer.lenses.measures.squared import squared\nfrom "
+            "explorer.lenses.measures.stream"
+        ),
     ),
 )
 """Rows of what is added: file, the place where it goes, and what stands there then."""
@@ -211,7 +234,8 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> str:
         ),
         ("measured: A map whose", "switch: ['square', 'weight', 'carried', 'effect']", "map: True"),
         (
-            "change: decoder self-attention, layer 1, head 2 with scores moved by -1.5 [{'do': 'shift', "
+            "change: decoder self-attention, layer 1, head 2 with scores moved by -1.5 [{'do': "
+            "'shift', "
             "'kind': 'decoder', 'layer': 0, 'head': [1], 'by': -1.5}] shift_decoder_1_2_-1.5",
             "shifted: -1.5 True",
             "refused: The by is 11.0; it must be a number from -10 to 10.",

@@ -1,4 +1,5 @@
-"""What deploy/ says fits together, and fits the app: names, ports, paths, bounds, and nginx's own check."""
+"""What deploy/ says fits together, and fits the app: names, ports, paths, bounds, and nginx's own
+check."""
 
 import configparser
 import getpass
@@ -59,7 +60,10 @@ def test_the_image_has_what_the_app_needs_and_starts_it_without_rights() -> None
     assert command[:3] == ["streamlit", "run", "app.py"]
     left_out = {*(ROOT / ".dockerignore").read_text().split()}
     assert {".git", ".venv"} <= left_out
-    assert not {"app.py", "static", "assets", ".streamlit", "pages", "explorer", "transformer"} & left_out
+    assert (
+        not {"app.py", "static", "assets", ".streamlit", "pages", "explorer", "transformer"}
+        & left_out
+    )
     for text in (CONTAINERFILE, (DEPLOY / "attention-explorer@.service").read_text()):
         assert f"{HOSTED_VARIABLE}=on" in text, "everything that is hosted is bounded"
 
@@ -138,13 +142,16 @@ class Files(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def proxied(tmp_path: Path) -> Iterator[str]:
-    """The address of nginx with our configuration before a server of files; with TLS, its port + 1."""
+    """The address of nginx with our configuration before a server of files; with TLS, its port +
+    1."""
     nginx = shutil.which("nginx", path="/usr/sbin:/usr/bin:/sbin:/usr/local/sbin")
     if nginx is None or shutil.which("openssl") is None:
         pytest.skip("nginx or openssl is not installed")
     key, certificate = tmp_path / "privkey.pem", tmp_path / "fullchain.pem"
     request = "openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=localhost -days 1"
-    subprocess.run([*request.split(), "-keyout", key, "-out", certificate], capture_output=True, check=True)
+    subprocess.run(
+        [*request.split(), "-keyout", key, "-out", certificate], capture_output=True, check=True
+    )
     with ThreadingHTTPServer(("127.0.0.1", 0), Files) as behind:
         behind.daemon_threads, behind.block_on_close = True, False
         threading.Thread(target=behind.serve_forever, daemon=True).start()
@@ -176,7 +183,11 @@ def proxied(tmp_path: Path) -> Iterator[str]:
 def free_port() -> int:
     """A port that is free, as the one after it is."""
     while True:
-        with socket.socket() as probe, socket.socket() as following, suppress(OSError, OverflowError):
+        with (
+            socket.socket() as probe,
+            socket.socket() as following,
+            suppress(OSError, OverflowError),
+        ):
             probe.bind(("127.0.0.1", 0))
             port: int = probe.getsockname()[1]
             following.bind(("127.0.0.1", port + 1))
@@ -190,7 +201,9 @@ def listens(port: int) -> bool:
 
 def test_nginx_answers_for_files_itself_and_compresses_them(proxied: str) -> None:
     ways = cycle(("gzip", "gzip", "gzip, deflate, br"))  # browsers differ
-    for path in ("/static/js/index.js", "/app/static/page-2/slots.js") * 2 + ("/search?text=a",) * 2:
+    for path in ("/static/js/index.js", "/app/static/page-2/slots.js") * 2 + (
+        "/search?text=a",
+    ) * 2:
         asks = urllib.request.Request(proxied + path, headers={"Accept-Encoding": next(ways)})
         with urllib.request.urlopen(asks, timeout=20) as answer:
             assert answer.headers["Content-Encoding"] == "gzip"
@@ -208,12 +221,17 @@ def upgraded(stack: ExitStack, base: str, address: str) -> bytes:
     socket_ = stack.enter_context(
         socket.create_connection((place.hostname, place.port), 20, source_address=(address, 0))
     )
-    lines = f"GET /_stcore/stream HTTP/1.1\nHost: {place.netloc}\nConnection: Upgrade\nUpgrade: websocket\n\n"
+    lines = (
+        f"GET /_stcore/stream HTTP/1.1\nHost: {place.netloc}\nConnection: Upgrade\nUpgrade: "
+        "websocket\n\n"
+    )
     socket_.sendall(lines.replace("\n", "\r\n").encode())
     return socket_.recv(1000).partition(b"\r\n")[0]
 
 
-def test_an_address_with_too_many_web_sockets_is_refused_and_others_are_served(proxied: str) -> None:
+def test_an_address_with_too_many_web_sockets_is_refused_and_others_are_served(
+    proxied: str,
+) -> None:
     with ExitStack() as stack:
         got = Counter(upgraded(stack, proxied, "127.0.0.1") for _ in range(160))
         assert got[b"HTTP/1.1 101 Switching Protocols"] == 100

@@ -12,7 +12,10 @@ import pytest
 from transformer.storage.files import read_json
 
 ROOT = Path(__file__).resolve().parents[1]
-DOCUMENTS = [*sorted(ROOT.glob("assets/studies/**/*.json")), *sorted(ROOT.glob("assets/lessons/*.json"))]
+DOCUMENTS = [
+    *sorted(ROOT.glob("assets/studies/**/*.json")),
+    *sorted(ROOT.glob("assets/lessons/*.json")),
+]
 SOURCES = [
     path
     for room in ("explorer/app", "explorer/figures", "transformer")
@@ -21,7 +24,8 @@ SOURCES = [
 FORMULA = re.compile(r"\$\$(.+?)\$\$|\$(.+?)\$", re.DOTALL)
 COMMAND = re.compile(r"\\([a-zA-Z]+|.)", re.DOTALL)
 DOUBLED = re.compile(r"\\\\[a-zA-Z]")
-"""A new line of a formula is written before a blank: two backslashes before a letter are drawn as text."""
+"""A new line of a formula is written before a blank: two backslashes before a letter are drawn as
+text."""
 KNOWN = frozenset(
     re.findall(
         r"\w+|[^\w\n]",

@@ -1,4 +1,5 @@
-"""Every number in the README and in the cards that comes from a shipped file is the one of that file."""
+"""Every number in the README and in the cards that comes from a shipped file is the one of that
+file."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -42,10 +43,14 @@ def twins() -> Iterator[str]:
             continue
         score, levels = found["scores"][name]["bleu"], found["long"]["levels"]
         beside = "–" if name == found["baseline"] else gap(score)
-        long = " / ".join(f"{level['models'][name]['bleu']['value']['value']:.1f}" for level in levels)
+        long = " / ".join(
+            f"{level['models'][name]['bleu']['value']['value']:.1f}" for level in levels
+        )
         order = f"{found['shuffled']['models'][name]['bleu']['value']['value']:.0f}"
         times = found["cost"]["models"][name]["milliseconds"]
-        ratios = " / ".join("–" if times[i] is None else f"{round(times[i] / none[i], 2):g}" for i in at)
+        ratios = " / ".join(
+            "–" if times[i] is None else f"{round(times[i] / none[i], 2):g}" for i in at
+        )
         cells = f"| {score['value']['value']:.1f} | {beside} | {long} | {order} |"
         yield f"{cells} {ratios} |"
 

@@ -1,4 +1,5 @@
-"""Every Python snippet of README and docs/ runs alone; what pip installs works in an empty folder."""
+"""Every Python snippet of README and docs/ runs alone; what pip installs works in an empty
+folder."""
 
 import email
 import importlib
@@ -20,9 +21,15 @@ from transformer import __main__ as transformer_program
 
 ROOT = Path(__file__).parents[1]
 TEXTS = [path.read_text() for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))]
-SNIPPETS = sorted({code for text in TEXTS for code in re.findall(r"(?ms)^```python\n(.*?)^```", text)})
+SNIPPETS = sorted(
+    {code for text in TEXTS for code in re.findall(r"(?ms)^```python\n(.*?)^```", text)}
+)
 LINKS = sorted(
-    set(re.findall(r"\[([\w-]+)\]\((\.\./[\w./]+\.py)\)", (ROOT / "docs" / "architecture.md").read_text()))
+    set(
+        re.findall(
+            r"\[([\w-]+)\]\((\.\./[\w./]+\.py)\)", (ROOT / "docs" / "architecture.md").read_text()
+        )
+    )
 )
 MODEL = ROOT / "assets" / "models" / "en-de"
 
@@ -46,7 +53,9 @@ def test_every_file_that_the_texts_link_to_is_there() -> None:
             assert (path.parent / link).exists(), (path, link)
 
 
-TRACKED = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+TRACKED = subprocess.run(
+    ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True
+).stdout
 FOLDERS = "explorer|transformer|tests|static|pages|benchmarks|assets|docs|deploy"
 NAMING = re.compile(rf"(?<![\w/.\"'-])(?:{FOLDERS})/[\w./-]*\w")
 MADE_UP = {"assets/lessons/NN-name.json", "assets/en-de"}
@@ -62,12 +71,18 @@ def test_every_path_that_a_text_a_comment_or_a_script_names_is_there() -> None:
     kinds = (".md", ".py", ".js", ".ts", ".css", ".sh", ".toml", ".yml")
     files = [name for name in TRACKED.splitlines() if name.endswith(kinds) and there(name)]
     read = [name for name in files if not name.startswith(("CHANGELOG", "tests/acceptance"))]
-    named = {(name, path) for name in read for path in NAMING.findall((ROOT / name).read_text("utf-8"))}
-    assert [(name, path) for name, path in sorted(named) if path not in MADE_UP and not there(path)] == []
+    named = {
+        (name, path) for name in read for path in NAMING.findall((ROOT / name).read_text("utf-8"))
+    }
+    assert [
+        (name, path) for name, path in sorted(named) if path not in MADE_UP and not there(path)
+    ] == []
 
 
 def test_every_script_of_the_list_of_static_is_there() -> None:
-    text = (ROOT / "static" / "README.md").read_text().replace("package/plotly-cartesian.min.js", "")
+    text = (
+        (ROOT / "static" / "README.md").read_text().replace("package/plotly-cartesian.min.js", "")
+    )
     named = re.findall(r"`([\w./-]+\.(?:js|ts|css|json|wasm|sh|py))`", text)
     files = {Path(name).name for name in TRACKED.splitlines()}
     assert [name for name in named if Path(name).name not in files] == []
@@ -76,16 +91,25 @@ def test_every_script_of_the_list_of_static_is_there() -> None:
 @pytest.mark.parametrize("path", sorted((ROOT / "docs").glob("*.md")), ids=lambda path: path.stem)
 def test_the_rows_of_a_table_have_as_many_cells_as_its_head(path: Path) -> None:
     for table in re.findall(r"(?m)(?:^\|.*\n)+", path.read_text()):
-        cells = [len(re.findall(r"(?<!\\)\|", re.sub(r"`[^`]*`", "", line))) for line in table.splitlines()]
+        cells = [
+            len(re.findall(r"(?<!\\)\|", re.sub(r"`[^`]*`", "", line)))
+            for line in table.splitlines()
+        ]
         assert set(cells) == {cells[0]}, table.splitlines()[
             cells.index(next(n for n in cells if n != cells[0]))
         ]
 
 
-@pytest.mark.parametrize("program", [transformer_program, explorer_program], ids=lambda each: each.__name__)
+@pytest.mark.parametrize(
+    "program", [transformer_program, explorer_program], ids=lambda each: each.__name__
+)
 def test_every_command_that_a_text_names_is_one(program: ModuleType) -> None:
     name = program.__name__.removesuffix(".__main__")
-    named = {command for text in TEXTS for command in re.findall(rf"`(?:python -m )?{name} (\w+)\b", text)}
+    named = {
+        command
+        for text in TEXTS
+        for command in re.findall(rf"`(?:python -m )?{name} (\w+)\b", text)
+    }
     assert named - program._commands().keys() == set()
     programs = re.findall(r"(?m)^\| `(\w+) \w+", "\n".join(TEXTS))
     assert set(programs) <= {"transformer", "explorer", "python", "pytest"}
@@ -96,7 +120,9 @@ DOTTED = re.compile(r"`((?:explorer|transformer)(?:\.\w+)+)`")
 
 def test_every_dotted_name_in_a_text_or_a_comment_is_there() -> None:
     texts = [
-        (ROOT / name).read_text("utf-8") for name in TRACKED.splitlines() if name.endswith((".py", ".md"))
+        (ROOT / name).read_text("utf-8")
+        for name in TRACKED.splitlines()
+        if name.endswith((".py", ".md"))
     ]
     for name in sorted({name for text in texts for name in DOTTED.findall(text)}):
         parent, _, last = name.rpartition(".")
@@ -110,12 +136,16 @@ def test_every_dotted_name_in_a_text_or_a_comment_is_there() -> None:
 @pytest.mark.parametrize(("name", "file"), LINKS)
 def test_a_name_of_the_architecture_is_where_it_says(name: str, file: str) -> None:
     path = (ROOT / "docs" / file).resolve()
-    assert path.stem == name or re.search(rf"^(?:(?:class|def) )?{name}\b", path.read_text(), re.MULTILINE)
+    assert path.stem == name or re.search(
+        rf"^(?:(?:class|def) )?{name}\b", path.read_text(), re.MULTILINE
+    )
 
 
 def test_ci_installs_nothing_that_the_section_on_tests_does_not_name() -> None:
     section = TEXTS[0].split("## Test\n")[1].split("\n## ")[0]
-    (installed,) = re.findall(r"apt-get install (?:-\S+ )*([^>\n]*)", (ROOT / ".ci" / "run").read_text())
+    (installed,) = re.findall(
+        r"apt-get install (?:-\S+ )*([^>\n]*)", (ROOT / ".ci" / "run").read_text()
+    )
     assert [name for name in installed.split() if f"`{name}`" not in section] == []
 
 
@@ -166,14 +196,27 @@ def run_installed(site: Path, folder: Path, *arguments: str) -> str:
 
 def test_what_pip_installs_works_in_an_empty_folder(installed: Path, tmp_path: Path) -> None:
     code = (
-        "import explorer, sys; from explorer import figures; from transformer import load_translator\n"
+        "import explorer, sys; from explorer import figures; from transformer import "
+        "load_translator\n"
         "translator = load_translator(sys.argv[1]); t = translator.translate('The house is old.')\n"
         "assert explorer.__file__.startswith(sys.argv[2]) and 'streamlit' not in sys.modules\n"
         "assert '<iframe' in explorer.show(t, translator)._repr_html_()\n"
         "figures.heatmap(t.head('cross', 2, 3)); print(t.text)"
     )
-    assert run_installed(installed, tmp_path, "-c", code, str(MODEL), str(installed)) == "Das Haus ist alt."
-    command = ("-m", "explorer", "page", "--model", str(MODEL), "The house is old.", "--output", "run.html")
+    assert (
+        run_installed(installed, tmp_path, "-c", code, str(MODEL), str(installed))
+        == "Das Haus ist alt."
+    )
+    command = (
+        "-m",
+        "explorer",
+        "page",
+        "--model",
+        str(MODEL),
+        "The house is old.",
+        "--output",
+        "run.html",
+    )
     assert run_installed(installed, tmp_path, *command) == "run.html: Das Haus ist alt."
     assert (tmp_path / "run.html").read_text(encoding="utf-8").count("</script>") == 2
     command = ("-m", "transformer", "translate", "--model", str(MODEL), "The house is old.")
@@ -196,13 +239,19 @@ def test_a_wheel_says_what_it_is(installed: Path) -> None:
 
 
 def test_a_wheel_has_the_scripts_of_living_pages_and_not_plotly_js(installed: Path) -> None:
-    names = {path.relative_to(installed).as_posix() for path in installed.rglob("*") if path.is_file()}
+    names = {
+        path.relative_to(installed).as_posix() for path in installed.rglob("*") if path.is_file()
+    }
     roots = {name.split("/")[0] for name in names if not name.startswith("attention_explorer-")}
     assert roots == {"transformer", "explorer"}
-    scripts = {path for path in (ROOT / "static").glob("*-*/*") if path.suffix in {".js", ".css", ".wasm"}}
+    scripts = {
+        path for path in (ROOT / "static").glob("*-*/*") if path.suffix in {".js", ".css", ".wasm"}
+    }
     told = {f"explorer/linked/{path.relative_to(ROOT).as_posix()}" for path in scripts}
     assert told == {name for name in names if name.startswith("explorer/linked/static/")}
-    modules = {path.relative_to(ROOT).as_posix() for room in roots for path in (ROOT / room).rglob("*.py")}
+    modules = {
+        path.relative_to(ROOT).as_posix() for room in roots for path in (ROOT / room).rglob("*.py")
+    }
     assert {name for name in modules if not name.startswith("explorer/app/")} == {
         name for name in names if name.endswith(".py")
     }

@@ -1,4 +1,5 @@
-"""The files that a browser loads: short lines, and folders named as they are wherever they are loaded."""
+"""The files that a browser loads: short lines, and folders named as they are wherever they are
+loaded."""
 
 from pathlib import Path
 

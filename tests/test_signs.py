@@ -1,4 +1,5 @@
-"""Every sign that the app writes is in the font that ships with the framework: no page needs another."""
+"""Every sign that the app writes is in the font that ships with the framework: no page needs
+another."""
 
 import ast
 import json
@@ -22,18 +23,24 @@ CODE = [
 """But for those whose signs are only read, and a bar for a terminal."""
 DATA = [
     path
-    for pattern in ("assets/lessons/**/*.json", "assets/**/studies/*.json", "static/page-*/glossary.json")
+    for pattern in (
+        "assets/lessons/**/*.json",
+        "assets/**/studies/*.json",
+        "static/page-*/glossary.json",
+    )
     for path in sorted(ROOT.glob(pattern))
 ]
 SCRIPTS = [
     path
     for path in sorted((ROOT / "static").rglob("*.js"))
-    if "plotly" not in path.name and path.name not in {"paragraph.js", "numbers.js"}  # signs that are read
+    if "plotly" not in path.name
+    and path.name not in {"paragraph.js", "numbers.js"}  # signs that are read
 ]
 NOT_WRITTEN = {"▁", "🏻", "🏿"}
 """The word mark of pieces, which becomes a gap, and the ends of a range of emoji."""
 NO_PICTURE = {"Zs", "Cf", "Cs", "Cc"}
-"""Categories of characters without a picture: spaces, marks of format, halves of pairs, controls."""
+"""Categories of characters without a picture: spaces, marks of format, halves of pairs,
+controls."""
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +76,9 @@ def test_every_sign_of_the_code_is_in_the_font(drawn: set[str]):
 
 
 def test_every_sign_of_scripts_lessons_and_studies_is_in_the_font(drawn: set[str]):
-    texts = {path: json.dumps(json.loads(path.read_text("utf-8")), ensure_ascii=False) for path in DATA}
+    texts = {
+        path: json.dumps(json.loads(path.read_text("utf-8")), ensure_ascii=False) for path in DATA
+    }
     texts |= {path: path.read_text("utf-8") for path in SCRIPTS}
     found = {path: missing(text, drawn) for path, text in texts.items()}
     assert not {path.name: signs for path, signs in found.items() if signs}

@@ -38,7 +38,11 @@ def port() -> int:
 def test_the_start_command_serves_the_app_and_asks_for_nothing(tmp_path: Path, port: int):
     home = tmp_path / "home"
     home.mkdir()
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("STREAMLIT_", "XDG_"))}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("STREAMLIT_", "XDG_"))
+    }
     variables = kept | {
         "HOME": str(home),
         "DISPLAY": ":99",

@@ -38,7 +38,8 @@ def mentions(words: set[str], folders: tuple[str, ...]) -> set[str]:
 
 
 PLACES = {
-    "cache_resource cache_data": "explorer/app/server/",  # only the server keeps what visitors share
+    # only the server keeps what visitors share
+    "cache_resource cache_data": "explorer/app/server/",
     "fragment dialog": "explorer/app/controls/parts.py",  # the door that says what a part refuses
     "session_state": "explorer/app/address/session.py",  # only one file knows the session
 }
@@ -52,12 +53,15 @@ def test_what_has_one_place_in_the_app_is_nowhere_else(words: str):
 
 
 def by_keyword(source: str, names: dict[str, set[str]]) -> Iterator[str]:
-    """Arguments that calls of some functions give by keyword, but for those that have to be given so."""
+    """Arguments that calls of some functions give by keyword, but for those that have to be given
+    so."""
     for node in ast.walk(parse(source)):
         if isinstance(node, ast.Call):
             name = getattr(node.func, "id", getattr(node.func, "attr", ""))
             yield from (
-                f"{name}({each.arg})" for each in node.keywords if each.arg not in names.get(name, {each.arg})
+                f"{name}({each.arg})"
+                for each in node.keywords
+                if each.arg not in names.get(name, {each.arg})
             )
 
 
@@ -68,7 +72,8 @@ def test_what_decides_a_kept_value_is_given_by_its_place():
         for path in files(APP)
         for node in ast.walk(parse(path.read_text()))
         if isinstance(node, ast.FunctionDef)
-        and "remembered" in {getattr(getattr(each, "func", None), "id", "") for each in node.decorator_list}
+        and "remembered"
+        in {getattr(getattr(each, "func", None), "id", "") for each in node.decorator_list}
     }
     assert len(kept) > 20
     assert not [found for path in files(APP) for found in by_keyword(path.read_text(), kept)]
@@ -76,14 +81,24 @@ def test_what_decides_a_kept_value_is_given_by_its_place():
 
 
 def test_a_part_that_has_a_clock_always_has_it():
-    # A late tick would else draw it without a clock, and Streamlit would send the fragments in it too early.
+    # A late tick would else draw it without a clock, and Streamlit would send the fragments in it
+    # too early.
     pattern = re.compile(r"run_every=(.*)")
-    given = [rest for path in files(APP) for rest in pattern.findall(path.read_text(encoding="utf-8"))]
+    given = [
+        rest for path in files(APP) for rest in pattern.findall(path.read_text(encoding="utf-8"))
+    ]
     assert given
     assert not [rest for rest in given if " if " in rest or "None" in rest]
 
 
-WRITERS = {"setattr", "delattr", "__setattr__", "__delattr__", "register_buffer", "register_parameter"}
+WRITERS = {
+    "setattr",
+    "delattr",
+    "__setattr__",
+    "__delattr__",
+    "register_buffer",
+    "register_parameter",
+}
 
 
 def written_attributes(source: str) -> Iterator[str]:
@@ -91,23 +106,54 @@ def written_attributes(source: str) -> Iterator[str]:
     for module in (node for node in ast.walk(parse(source)) if isinstance(node, ast.ClassDef)):
         methods = {part.name: part for part in module.body if isinstance(part, ast.FunctionDef)}
         methods.pop("__init__", None)
-        for node in (node for each in methods.values() for node in ast.walk(each) if "forward" in methods):
+        for node in (
+            node for each in methods.values() for node in ast.walk(each) if "forward" in methods
+        ):
             text = ast.unparse(node)
-            stored = isinstance(getattr(node, "ctx", None), ast.Store | ast.Del) and "." in text.split("[")[0]
+            stored = (
+                isinstance(getattr(node, "ctx", None), ast.Store | ast.Del)
+                and "." in text.split("[")[0]
+            )
             called = isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in WRITERS
             yield from (text,) * (stored or called)
 
 
 def test_forward_writes_no_attribute_of_any_module():
-    assert not [written for path in files("transformer") for written in written_attributes(path.read_text())]
-    for line in ("self.weights[0] = x", "self.count += 1", "object.__setattr__(self, 'a', x)", "del self.a"):
+    assert not [
+        written for path in files("transformer") for written in written_attributes(path.read_text())
+    ]
+    for line in (
+        "self.weights[0] = x",
+        "self.count += 1",
+        "object.__setattr__(self, 'a', x)",
+        "del self.a",
+    ):
         would = written_attributes(f"class A:\n    def forward(self, x):\n        {line}\n")
         assert list(would), f"{line} would not be found"
 
 
-SAY_NOTHING = {"told", "asked", "found", "own", "made", "given", "kept", "held", "shown", "each", "within"}
+SAY_NOTHING = {
+    "told",
+    "asked",
+    "found",
+    "own",
+    "made",
+    "given",
+    "kept",
+    "held",
+    "shown",
+    "each",
+    "within",
+}
 """Participles and small words, which name no thing and no deed."""
-STORED = {"Note.asked", "Profile.kept", "Profile.told", "SetRow.given", "set_row.given", "_entry.told"}
+STORED = {
+    "Note.asked",
+    "Profile.kept",
+    "Profile.told",
+    "SetRow.given",
+    "set_row.given",
+    "_entry.told",
+}
 """Names of arrays and of keys in files that the project ships or reads."""
 
 
@@ -141,7 +187,8 @@ def test_every_file_is_called_by_its_subject():
 UNWANTED = {"explorer.figures": "torch streamlit", "transformer": "plotly streamlit"}
 UNWANTED |= {"explorer": "torch plotly streamlit"}
 NO_TORCH = (
-    "explorer.lenses.words.reading, explorer.lenses.heads.roles, transformer.hub.files, transformer.run"
+    "explorer.lenses.words.reading, explorer.lenses.heads.roles, transformer.hub.files, "
+    "transformer.run"
 )
 NO_TORCH += ", transformer.interventions, transformer.storage.description, transformer.equations"
 UNWANTED |= {NO_TORCH: "torch"}
@@ -150,7 +197,9 @@ UNWANTED |= {NO_TORCH: "torch"}
 @pytest.mark.parametrize(("package", "unwanted"), UNWANTED.items())
 def test_importing_a_package_loads_nothing_that_it_must_not_know(package, unwanted):
     code = f"import sys, {package}; print(sorted(set(sys.modules) & set({unwanted.split()!r})))"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
     assert done.stdout.strip() == "[]"
 
 
@@ -178,11 +227,15 @@ def sleeps(source: str) -> list[int]:
     """Lines that call one of them."""
     calls = (node for node in ast.walk(parse(source)) if isinstance(node, ast.Call))
     return [
-        call.lineno for call in calls if getattr(call.func, "attr", getattr(call.func, "id", "")) in SLEEPS
+        call.lineno
+        for call in calls
+        if getattr(call.func, "attr", getattr(call.func, "id", "")) in SLEEPS
     ]
 
 
 def test_no_test_sleeps():
-    assert not {path.name: sleeps(path.read_text()) for path in files("tests") if sleeps(path.read_text())}
+    assert not {
+        path.name: sleeps(path.read_text()) for path in files("tests") if sleeps(path.read_text())
+    }
     for call in ("time.sleep(1)", "sleep(1)", "page.wait_for_timeout(5)", "await a.sleep(0)"):
         assert sleeps(f"async def test():\n    {call}") == [2]

@@ -1,6 +1,7 @@
 """The Transformer of "Attention Is All You Need", with every attention head open to inspection.
 
-A name is imported when it is first asked for (PEP 562), so that what needs no PyTorch does not wait for it.
+A name is imported when it is first asked for (PEP 562), so that what needs no PyTorch does not wait
+for it.
 """
 
 from __future__ import annotations

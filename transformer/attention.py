@@ -22,19 +22,23 @@ KeyValue = tuple[Tensor, Tensor]
 
 @dataclass(frozen=True)
 class AttentionMask:
-    """Which query may attend to which key, kept as a rule: memory is linear in the length, not quadratic."""
+    """Which query may attend to which key, kept as a rule: memory is linear in the length, not
+    quadratic."""
 
-    key_padding: Tensor | None = None  # (batch, keys) bool, True for tokens; None if nothing is padded
+    key_padding: Tensor | None = (
+        None  # (batch, keys) bool, True for tokens; None if nothing is padded
+    )
     causal: bool = False  # whether query i sees only keys 0 to ``first_query`` + i (section 3.2.3)
     first_query: int = (
         0  # position of the first query in its own sequence; above 0 if earlier ones are cached
     )
-    # (batch, length) numbers of the texts that share a row; a query sees the keys of its own text only. None
-    # if every row is one text.
+    # (batch, length) numbers of the texts that share a row; a query sees the keys of its own text
+    # only. None if every row is one text.
     texts: Tensor | None = None
 
     def dense(self, queries: int, keys: int, device: torch.device | str = "cpu") -> Tensor | None:
-        """The mask as one matrix, (batch or 1, 1, queries, keys) bool; None if nothing is masked."""
+        """The mask as one matrix, (batch or 1, 1, queries, keys) bool; None if nothing is
+        masked."""
         masks = []
         if self.causal and self.first_query + 1 < keys:
             masks.append(causal_mask(queries, keys, self.first_query, device)[None, None])
@@ -55,21 +59,24 @@ NO_MASK = AttentionMask()
 
 @dataclass(frozen=True, eq=False)
 class LocalWindow:
-    """Where each query looks, predicted before it looks: local attention (Luong et al. 2015, section 3.2).
+    """Where each query looks, predicted before it looks: local attention (Luong et al. 2015,
+    section 3.2).
 
-    A query sees the keys at most ``half_width`` from its centre. The softmax over these is multiplied by a
-    Gaussian around the centre (equation 10), so that a row sums to less than 1.
+    A query sees the keys at most ``half_width`` from its centre. The softmax over these is
+    multiplied by a Gaussian around the centre (equation 10), so that a row sums to less than 1.
     """
 
     centres: Tensor  # (…, queries) p_t: positions among the keys, counted from 0, not rounded
     half_width: int  # D, in positions
 
     def cells(self, keys: int, rows: slice | None = None) -> tuple[Tensor, Tensor]:
-        """(…, rows, keys) of all queries or some: the window [p_t − D, p_t + D], bool; and the Gaussian,
-        exp(−(s − p_t)² / 2σ²) with σ = D / 2."""
+        """(…, rows, keys) of all queries or some: the window [p_t − D, p_t + D], bool; and the
+        Gaussian, exp(−(s − p_t)² / 2σ²) with σ = D / 2."""
         centres = self.centres[..., rows or slice(None), None]
         distances = torch.arange(keys, device=centres.device) - centres
-        return distances.abs() <= self.half_width, torch.exp(-2.0 * (distances / self.half_width).square())
+        return distances.abs() <= self.half_width, torch.exp(
+            -2.0 * (distances / self.half_width).square()
+        )
 
 
 def padding_mask(token_ids: Tensor, pad_id: int) -> Tensor | None:
@@ -81,7 +88,9 @@ def padding_mask(token_ids: Tensor, pad_id: int) -> Tensor | None:
     return None if bool(mask.all()) else mask
 
 
-def causal_mask(queries: int, keys: int, first_query: int = 0, device: torch.device | str = "cpu") -> Tensor:
+def causal_mask(
+    queries: int, keys: int, first_query: int = 0, device: torch.device | str = "cpu"
+) -> Tensor:
     """(queries, keys) bool: row i may attend to keys 0 to ``first_query`` + i (section 3.2.3)."""
     query_positions = torch.arange(first_query, first_query + queries, device=device)
     return torch.arange(keys, device=device) <= query_positions[:, None]
@@ -91,8 +100,9 @@ def causal_mask(queries: int, keys: int, first_query: int = 0, device: torch.dev
 class ScoreRule:
     """How scores come from queries and keys, before the bias and the mask.
 
-    "scaled_dot": q · k / √d_k (equation 1). "dot": q · k, as Luong et al. (2015, section 3.1). "additive":
-    vᵀ tanh(q + k), for q = W₁ h and k = W₂ m (Bahdanau et al. 2015, appendix A.1.2); no fused kernel has it.
+    "scaled_dot": q · k / √d_k (equation 1). "dot": q · k, as Luong et al. (2015, section 3.1).
+    "additive": vᵀ tanh(q + k), for q = W₁ h and k = W₂ m (Bahdanau et al. 2015, appendix A.1.2); no
+    fused kernel has it.
     """
 
     name: ScoreName = "scaled_dot"
@@ -120,7 +130,8 @@ def attention_weights(
     mask: Tensor | None = None,  # bool, True = may attend, broadcast to the scores
     factors: Tensor | None = None,  # those of local attention, which multiply the weights
 ) -> Tensor:
-    """(…, queries, keys) softmax of the unmasked scores, exactly 0 elsewhere; zeros if a row sees no key."""
+    """(…, queries, keys) softmax of the unmasked scores, exactly 0 elsewhere; zeros if a row sees
+    no key."""
     if mask is None:
         weights = scores.softmax(-1)
     else:
@@ -134,7 +145,8 @@ def attend(
     key: Tensor,  # (batch, heads, keys, d_head), all keys so far
     value: Tensor,  # (batch, heads, keys, d_head)
     mask: AttentionMask = NO_MASK,
-    bias: Tensor | None = None,  # (batch or 1, heads, queries, keys) what positions add to the scores
+    bias: Tensor
+    | None = None,  # (batch or 1, heads, queries, keys) what positions add to the scores
     score: ScoreRule = SCALED_DOT,
     window: LocalWindow | None = None,
     hooks: Hooks | None = None,
@@ -143,7 +155,8 @@ def attend(
 ) -> Tensor:
     """softmax(Q Kᵀ / √d_k + bias) V (equation 1), (batch, heads, queries, d_head).
 
-    Fused, without the weights in memory, unless somebody looks at them or no kernel computes the scores.
+    Fused, without the weights in memory, unless somebody looks at them or no kernel computes the
+    scores.
     """
     queries, keys = query.shape[2], key.shape[2]
     unfused = hooks is not None and bool({name, ""} & hooks.unfused)
@@ -202,15 +215,20 @@ class LayerCache:
         return key[:, :, : self.length], value[:, :, : self.length]
 
     def select(self, rows: Tensor) -> None:
-        """Keeps the given rows of the batch, repeated or reordered; copies of one source share its memory."""
+        """Keeps the given rows of the batch, repeated or reordered; copies of one source share its
+        memory."""
         if self.fixed is not None:
             alone = len(self.fixed[0]) == 1
             key, value = (x.expand(len(rows), -1, -1, -1) if alone else x[rows] for x in self.fixed)
             self.fixed = key, value
         elif self._buffers is not None:
-            key, value = (buffer.new_empty(len(rows), *buffer.shape[1:]) for buffer in self._buffers)
+            key, value = (
+                buffer.new_empty(len(rows), *buffer.shape[1:]) for buffer in self._buffers
+            )
             for buffer, selected in zip(self._buffers, (key, value), strict=True):
-                torch.index_select(buffer[:, :, : self.length], 0, rows, out=selected[:, :, : self.length])
+                torch.index_select(
+                    buffer[:, :, : self.length], 0, rows, out=selected[:, :, : self.length]
+                )
             self._buffers = key, value
 
 
@@ -221,7 +239,8 @@ class Cache:
         decoder: Keys and values of masked self-attention, by layer.
         cross: Those of cross-attention.
         length: Number of positions kept.
-        state: (batch, d_model) of a recurrent decoder after the last position; None before the first.
+        state: (batch, d_model) of a recurrent decoder after the last position; None before the
+            first.
     """
 
     def __init__(self, config: ModelConfig) -> None:
@@ -238,8 +257,8 @@ class Cache:
     def select(self, rows: Tensor, *, same_source: bool = False) -> None:
         """Keeps, repeats or reorders rows of the batch, as a beam does with its hypotheses.
 
-        ``rows`` (new batch,) are indices into the present batch. With ``same_source`` every row keeps its
-        source sentence, so that cross-attention need not change.
+        ``rows`` (new batch,) are indices into the present batch. With ``same_source`` every row
+        keeps its source sentence, so that cross-attention need not change.
         """
         for cache in (*self.decoder, *(() if same_source else self.cross)):
             cache.select(rows)
@@ -269,16 +288,18 @@ class MultiHeadAttention(Attention):
         self.k_proj = nn.Linear(width, heads, config.biases)
         self.v_proj = nn.Linear(width, heads, config.biases)
         self.out_proj = nn.Linear(heads, width, config.biases)
-        # queries, keys and values of self-attention in one product (``transformer.packed``); None while three
-        # products do it, as in training
+        # queries, keys and values of self-attention in one product (``transformer.packed``); None
+        # while three products do it, as in training
         self.joined: Any = None
 
     def forward(
         self,
         x: Tensor,  # (batch, queries, d_model)
-        memory: Tensor | None = None,  # (batch, keys, d_model) for cross-attention; None for self-attention
+        memory: Tensor
+        | None = None,  # (batch, keys, d_model) for cross-attention; None for self-attention
         *,
-        mask: AttentionMask = NO_MASK,  # who may attend to whom, and the position of the first query
+        # who may attend to whom, and the position of the first query
+        mask: AttentionMask = NO_MASK,
         positions: PositionalEncoding | None = None,  # rotates queries and keys
         rule: BiasRule | None = None,  # adds a bias to the scores
         cache: LayerCache | None = None,  # keys and values of earlier calls; this call adds its own
@@ -288,9 +309,12 @@ class MultiHeadAttention(Attention):
         first = mask.first_query
 
         def split(x: Tensor) -> Tensor:
-            return x.view(*x.shape[:2], self.n_heads, -1).transpose(1, 2)  # (batch, heads, length, d_head)
+            return x.view(*x.shape[:2], self.n_heads, -1).transpose(
+                1, 2
+            )  # (batch, heads, length, d_head)
 
-        # gradients need three products, and so do parameters that were moved, rounded or replaced since
+        # gradients need three products, and so do parameters that were moved, rounded or replaced
+        # since
         maps, product = (self.q_proj, self.k_proj, self.v_proj), self.joined
         if (
             product is not None
@@ -311,7 +335,9 @@ class MultiHeadAttention(Attention):
             key, value = (key, value) if cache is None else cache.update(key, value)
         if hooks is not None:
             at = At(first)
-            hooks.constants(self.name, padding=mask.key_padding, bias=None if rule is None else rule.table)
+            hooks.constants(
+                self.name, padding=mask.key_padding, bias=None if rule is None else rule.table
+            )
             query = hooks(f"{self.name}.query", query, at)
             key, value = hooks(f"{self.name}.key", key), hooks(f"{self.name}.value", value)
         bias = None if rule is None else rule.matrix(query, key.shape[2], first)

@@ -1,10 +1,12 @@
-"""Checks a trace: recomputes attention by the textbook formula and compares it with the model's real output.
+"""Checks a trace: recomputes attention by the textbook formula and compares it with the model's
+real output.
 
-Row sums of freshly computed softmax weights alone prove nothing. The proof is that the recomputed weights and
-values reproduce the output that the fused kernel returned, and that the model, given these outputs, computes
-in every layer, head and step the queries, keys and values that were recorded there. The labels of a picture
-are tied to its numbers: a token is the row of its id in the table, times the config's scale (section 3.4),
-and its position is the one that the model's table or formula has there (section 3.5).
+Row sums of freshly computed softmax weights alone prove nothing. The proof is that the recomputed
+weights and values reproduce the output that the fused kernel returned, and that the model, given
+these outputs, computes in every layer, head and step the queries, keys and values that were
+recorded there. The labels of a picture are tied to its numbers: a token is the row of its id in the
+table, times the config's scale (section 3.4), and its position is the one that the model's table or
+formula has there (section 3.5).
 """
 
 from __future__ import annotations
@@ -40,7 +42,12 @@ from transformer.view import (
 
 OUTPUTS, HEADS, TOKENS, PIECES = "outputs", "changed heads", "changed tokens", "pieces"
 OUTPUT_LIMIT = {torch.float64: 1e-4, torch.float32: 1e-4, torch.float16: 2e-2, torch.bfloat16: 2e-2}
-LOG_PROB_LIMIT = {torch.float64: 1e-4, torch.float32: 1e-4, torch.float16: 2e-1, torch.bfloat16: 2e-1}
+LOG_PROB_LIMIT = {
+    torch.float64: 1e-4,
+    torch.float32: 1e-4,
+    torch.float16: 2e-1,
+    torch.bfloat16: 2e-1,
+}
 EMBEDDING_LIMIT = ROW_SUM_LIMIT = VIEW_LIMIT = 1e-5
 WEIGHT_LIMIT = 1e-4
 CELLS = 1 << 20
@@ -57,9 +64,14 @@ Basis = Network | ModelConfig | None
 def audit(
     trace: AttentionTrace,  # what was recorded
     places: tuple[Place, ...],  # the attention sub-layers to check
-    decoded: tuple[float, ...] = (),  # log-probability of each output token when it was decoded, in nats
-    replayed: tuple[float, ...] = (),  # the same from an independent, uncached pass over the finished output
-    # a changed run needs a basis, and only a model can tell whether every recording belongs to its place
+    decoded: tuple[
+        float, ...
+    ] = (),  # log-probability of each output token when it was decoded, in nats
+    replayed: tuple[
+        float, ...
+    ] = (),  # the same from an independent, uncached pass over the finished output
+    # a changed run needs a basis, and only a model can tell whether every recording belongs to its
+    # place
     basis: Basis = None,
 ) -> AuditReport:
     """Runs every check that a trace allows."""
@@ -72,12 +84,16 @@ def audit(
         checks += audit_layer(trace.layer(kind, layer), trace.dtype, heads in trace.functions)
     if decoded:  # as they were when each token was chosen, and by the other pass
         pairs = zip(decoded, replayed, strict=False)
-        largest = math.inf if len(decoded) != len(replayed) else worst(*(abs(a - b) for a, b in pairs))
+        largest = (
+            math.inf if len(decoded) != len(replayed) else worst(*(abs(a - b) for a, b in pairs))
+        )
         checks.append(Check("log-probabilities", largest, LOG_PROB_LIMIT[trace.dtype]))
 
     def elsewhere() -> AuditReport:
         of_stream = [] if basis is None or hooked else audit_stream(trace, basis, limit)
-        of_places = audit_places(trace, basis, limit) if isinstance(basis, Network) and not hooked else []
+        of_places = (
+            audit_places(trace, basis, limit) if isinstance(basis, Network) and not hooked else []
+        )
         return AuditReport((*of_stream, *of_places)).joined(audit_entered(trace, basis, small))
 
     unknown = " (so places and the stream were not checked)" * hooked
@@ -93,10 +109,12 @@ def audit_layer(
     dtype: torch.dtype = torch.float32,  # in which the model computed
     hooked: bool = False,  # whether a user's function put in what W_O received
 ) -> Iterator[Check]:
-    """Row sums, exact zeros under the mask, and the output, over all heads and rows of one sub-layer.
+    """Row sums, exact zeros under the mask, and the output, over all heads and rows of one
+    sub-layer.
 
-    A row sums to 1, or to 0 if it sees no key; in local attention to what the Gaussian leaves of it. What W_O
-    received is what the layer's changes make of each head's own output, unless no equation knows it.
+    A row sums to 1, or to 0 if it sees no key; in local attention to what the Gaussian leaves of
+    it. What W_O received is what the layer's changes make of each head's own output, unless no
+    equation knows it.
     """
     limit, sums_name, sums_limit = OUTPUT_LIMIT[dtype], "row sums", ROW_SUM_LIMIT
     if (
@@ -121,15 +139,19 @@ def audit_layer(
     if not hooked and acting == (layer.own_output is None):
         yield Check(HEADS, math.inf, limit)
     elif not hooked and acting:
-        made = [equations.put_textbook(output, head_changes(layer, i)) for i, output in enumerate(own)]
-        yield Check(HEADS, difference(used, np.stack(made), max(float(np.abs(own).max()), 1e-30)), limit)
+        made = [
+            equations.put_textbook(output, head_changes(layer, i)) for i, output in enumerate(own)
+        ]
+        yield Check(
+            HEADS, difference(used, np.stack(made), max(float(np.abs(own).max()), 1e-30)), limit
+        )
 
 
 def textbook(layer: LayerTrace, heads: slice, rows: slice) -> AttentionMap:
     """Equation 1 step by step, with changes; rows that a function replaced are as used.
 
-    Weights are exp(s) / Σ exp(s) over the visible keys, in local attention times the Gaussian; the mask is
-    rebuilt from the padding, the causal rule, and what changed it.
+    Weights are exp(s) / Σ exp(s) over the visible keys, in local attention times the Gaussian; the
+    mask is rebuilt from the padding, the causal rule, and what changed it.
     """
     score, query, key = layer.score, layer.query[heads, rows].numpy(), layer.key[heads].numpy()
     cells = torch.arange(rows.start, rows.stop), torch.arange(layer.shape[2])
@@ -145,13 +167,19 @@ def textbook(layer: LayerTrace, heads: slice, rows: slice) -> AttentionMap:
         for part in (None if layer.key_padding is None else layer.key_padding.numpy(), near):
             mask = mask if part is None else mask & part
         if layer.changes:
-            mask = equations.masked_textbook(mask, [change.value for change in layer.changes], rows.start)
+            mask = equations.masked_textbook(
+                mask, [change.value for change in layer.changes], rows.start
+            )
     if score.vector is None:
         products = np.einsum("hqd,hkd->hqk", query, key, optimize=True)
     else:
         products = equations.additive_textbook(score.vector[heads].numpy(), query, key)
     if layer.bias is not None:
-        bias = layer.bias.scores(layer.query[heads, rows], *cells, heads).expand(products.shape).numpy()
+        bias = (
+            layer.bias.scores(layer.query[heads, rows], *cells, heads)
+            .expand(products.shape)
+            .numpy()
+        )
     divisor = math.sqrt(query.shape[-1]) if score.name == "scaled_dot" else 1.0
     divided, scores, weights = layer.bias is not None and layer.bias.divided, [], []
     for i, head in enumerate(range(layer.shape[0])[heads]):
@@ -161,7 +189,9 @@ def textbook(layer: LayerTrace, heads: slice, rows: slice) -> AttentionMap:
     expected = np.stack(weights)
     if layer.used_weights is not None:
         used = layer.used_weights[heads, rows].numpy()
-        expected = np.where(np.abs(expected - used).max(-1, keepdims=True) > REPLACED, used, expected)
+        expected = np.where(
+            np.abs(expected - used).max(-1, keepdims=True) > REPLACED, used, expected
+        )
     return AttentionMap(bias, np.stack(scores), mask, expected)
 
 
@@ -169,7 +199,10 @@ def head_changes(layer: LayerTrace, head: int) -> list[HeadChange]:
     """Changes in one head, with the values that they put in."""
     pairs = list[HeadChange]()
     for change in layer.changes:
-        heads, material = change.value.heads_of(layer.kind, layer.number, layer.shape[0]), change.material
+        heads, material = (
+            change.value.heads_of(layer.kind, layer.number, layer.shape[0]),
+            change.material,
+        )
         if head in heads:
             if material is not None and not isinstance(change.value, do.Patch):
                 material = material[heads.index(head)]
@@ -193,13 +226,17 @@ def audit_view(
     expected = {name: array[:, view.window.keys] for name, array in whole.items()}
     for name, axis in VECTORS.items():
         expected[name] = getattr(layer, name)[view.head, getattr(view.window, axis)]
-    arrays = worst(*(difference(getattr(view, name), array, 1.0) for name, array in expected.items()))
+    arrays = worst(
+        *(difference(getattr(view, name), array, 1.0) for name, array in expected.items())
+    )
     drawn = HeadLabels(view.query_tokens, view.predicted_tokens, view.key_tokens)
     counts = (len(drawn.queries), len(drawn.predicted or drawn.queries), len(drawn.keys))
     wrong = counts != (view.weights.shape[0], *view.weights.shape)
     wrong |= labels is not None and drawn != labels.of(view.window)
     wrong |= place is not None and place != (view.kind, view.layer, view.head)
-    return AuditReport((Check("arrays drawn", arrays, VIEW_LIMIT), Check("labels", float(wrong), 0.0)))
+    return AuditReport(
+        (Check("arrays drawn", arrays, VIEW_LIMIT), Check("labels", float(wrong), 0.0))
+    )
 
 
 def head_view(
@@ -208,7 +245,9 @@ def head_view(
     labels: HeadLabels,  # tokens of the whole map
     model: tuple[str, str],  # its name, and "pre", "post" or "none"
     window: Window | None = None,  # the part of the map; None for all of it
-    more: Callable[[], AuditReport] = lambda: AuditReport(()),  # checks besides those of trace and view
+    more: Callable[[], AuditReport] = lambda: AuditReport(
+        ()
+    ),  # checks besides those of trace and view
 ) -> HeadView:
     """One head as arrays; it is audited when somebody asks for its audit.
 
@@ -217,7 +256,10 @@ def head_view(
     record, head = trace.layer(*place), place[2]
     focus, (_, queries, keys) = record.focus, record.shape
     window = window or Window(0, queries, 0, keys)
-    sides = (window.query_start, window.query_stop, queries), (window.key_start, window.key_stop, keys)
+    sides = (
+        (window.query_start, window.query_stop, queries),
+        (window.key_start, window.key_stop, keys),
+    )
     if not all(0 <= start < stop <= count for start, stop, count in sides):
         raise IndexError(f"The window {window} leaves the map of {queries} × {keys} cells.")
     drawn, found = labels.of(window), trace.map(*place, window)
@@ -241,18 +283,26 @@ def head_view(
 def audit_entered(trace: AttentionTrace, basis: Basis, limit: float) -> AuditReport:
     """Compares what enters each stack with its equations, part by part.
 
-    Token embeddings are table[id] × scale, positions those of their table or formula, and the input of the
-    first layer is the sum of both, or its norm.
+    Token embeddings are table[id] × scale, positions those of their table or formula, and the input
+    of the first layer is the sum of both, or its norm.
     """
     model = basis if isinstance(basis, Network) else None
     config = basis.config if isinstance(basis, Network) else basis
     unmade, sums = [] if model is not None else [LABELS_UNMADE, PLACES_UNMADE], list[float]()
     for embedding in trace.embeddings.values():
-        total = embedding.sum if embedding.norm is None else textbook_norm(embedding.norm, embedding.sum)
+        total = (
+            embedding.sum
+            if embedding.norm is None
+            else textbook_norm(embedding.norm, embedding.sum)
+        )
         own = embedding.input if embedding.own_input is None else embedding.own_input
         sums.append(difference(total, own, 1.0))
     checks = [Check("embeddings", worst(*sums), limit)]
-    hooked = {name.partition(".")[0] for name in trace.functions if name.endswith((".tokens", ".positions"))}
+    hooked = {
+        name.partition(".")[0]
+        for name in trace.functions
+        if name.endswith((".tokens", ".positions"))
+    }
     sides = [side for side in trace.embeddings if side not in hooked]
     if model is not None and trace.tokens:
         differences = [0.0]
@@ -271,8 +321,11 @@ def audit_entered(trace: AttentionTrace, basis: Basis, limit: float) -> AuditRep
     return AuditReport(tuple(checks), unmade=tuple(unmade))
 
 
-def _positions(trace: AttentionTrace, model: Network | None, config: ModelConfig, side: Side) -> float | None:
-    """Largest difference of a side's positions from what they must be; None if their table is not here."""
+def _positions(
+    trace: AttentionTrace, model: Network | None, config: ModelConfig, side: Side
+) -> float | None:
+    """Largest difference of a side's positions from what they must be; None if their table is not
+    here."""
     changed = (change.value for change in trace.changes)
     bare = any(isinstance(each, do.NoPositions) and each.side == side for each in changed)
     recorded = trace.embeddings[side].positions
@@ -287,20 +340,25 @@ def _positions(trace: AttentionTrace, model: Network | None, config: ModelConfig
     encoding = None if model is None else model.stack(side).positions
     if not isinstance(encoding, Learned):
         return None
-    return difference(recorded, encoding.table[first : first + len(recorded)].detach().double().cpu(), 1.0)
+    return difference(
+        recorded, encoding.table[first : first + len(recorded)].detach().double().cpu(), 1.0
+    )
 
 
 @torch.inference_mode()
 def audit_places(trace: AttentionTrace, model: Network, limit: float) -> list[Check]:
-    """Binds each recording to its place: a second pass of the model, with the recordings as answers.
+    """Binds each recording to its place: a second pass of the model, with the recordings as
+    answers.
 
-    Each attention of a trace may be consistent by itself even if two heads, two layers or two steps have
-    changed places. If every attention returns its recorded output, the model must compute at every place the
-    queries, keys and values that were recorded there. What was changed outside attention is changed in this
-    pass, too.
+    Each attention of a trace may be consistent by itself even if two heads, two layers or two steps
+    have changed places. If every attention returns its recorded output, the model must compute at
+    every place the queries, keys and values that were recorded there. What was changed outside
+    attention is changed in this pass, too.
     """
     device = model.embedding.weight.device
-    names = {f"{side}.input" for side in trace.embeddings} | {"encoder.output"} & trace.tensors.keys()
+    names = {f"{side}.input" for side in trace.embeddings} | {
+        "encoder.output"
+    } & trace.tensors.keys()
     names |= {
         f"{model.config.sites[kind].sublayer(layer).path}.heads"
         for kind, layers in trace.layers.items()
@@ -310,15 +368,22 @@ def audit_places(trace: AttentionTrace, model: Network, limit: float) -> list[Ch
         name: [lambda own, _, there=trace.tensors[name]: there[None].to(own)]  # type: ignore[misc]
         for name in names
     }
-    parts = {"query", "key", "value", "centres"} | {"encoder.output"} & set(hook_names(model.config))
+    parts = {"query", "key", "value", "centres"} | {"encoder.output"} & set(
+        hook_names(model.config)
+    )
     changes = [each for each in trace.changes if each.value.part == "stream"]
     if any(isinstance(each.value, do.Patch) and each.material is None for each in changes):
         return [Check(PLACES, math.inf, limit)]  # nobody knows what the patch put in
     hooks = Hooks(parts, (edits(changes, model.config) if changes else {}) | answers)
     lengths = {side: (1, len(embedding.input)) for side, embedding in trace.embeddings.items()}
     # any ids do: what is read of the embeddings, ``.input``, is answered
-    ids = {side: torch.full(length, model.config.eos_id, device=device) for side, length in lengths.items()}
-    padding = next((each for name, each in trace.tensors.items() if name.endswith("attention.padding")), None)
+    ids = {
+        side: torch.full(length, model.config.eos_id, device=device)
+        for side, length in lengths.items()
+    }
+    padding = next(
+        (each for name, each in trace.tensors.items() if name.endswith("attention.padding")), None
+    )
     if isinstance(model, EncoderDecoder):
         mask = None if padding is None else padding[None].to(device)
         memory = model.encode(ids["encoder"], mask, hooks)
@@ -339,6 +404,8 @@ def merged(checks: Iterable[Check]) -> AuditReport:
     """One check per name, with the worst value."""
     by_name = dict[str, Check]()
     for check in checks:
-        value = worst(check.value, *(before.value for before in [by_name.get(check.name)] if before))
+        value = worst(
+            check.value, *(before.value for before in [by_name.get(check.name)] if before)
+        )
         by_name[check.name] = Check(check.name, value, check.limit)
     return AuditReport(tuple(by_name.values()))

@@ -24,7 +24,8 @@ BATCH_POSITIONS = 4096
 MOST_LOGITS = 1 << 22
 """Logits that are computed at a time."""
 CPU_WIDTH = 8
-"""On a CPU, scored batches of an eighth: less padding, and their numbers stay in its caches (*measured*)."""
+"""On a CPU, scored batches of an eighth: less padding, and their numbers stay in its caches
+(*measured*)."""
 
 
 def in_batches(
@@ -34,8 +35,8 @@ def in_batches(
     width: int = 1,  # rows a text
     workers: Workers = ALONE,  # the processes that share the batches
 ) -> list[T]:
-    """A value for each text, computed in batches of texts with the same rules and of similar length, the
-    longest first, so that a padded batch has at most ``BATCH_POSITIONS`` positions."""
+    """A value for each text, computed in batches of texts with the same rules and of similar
+    length, the longest first, so that a padded batch has at most ``BATCH_POSITIONS`` positions."""
     rules = {each: i for i, each in enumerate(dict.fromkeys(each.rules for each in requests))}
     kinds = [(rules[each.rules], -max(len(each.source_ids), each.given)) for each in requests]
     groups, values = list[list[int]](), dict[int, T]()
@@ -50,7 +51,9 @@ def in_batches(
             requests[i].model = translator.model  # which may have left its GPU
         return compute([requests[i] for i in places])
 
-    work = workers.shared_map(lambda group: list(translator.computed(lambda: of_batch(group))), groups)
+    work = workers.shared_map(
+        lambda group: list(translator.computed(lambda: of_batch(group))), groups
+    )
     for places, done in zip(groups, work, strict=True):
         values |= dict(zip(places, done, strict=True))
     return [values[place] for place in range(len(requests))]
@@ -59,7 +62,9 @@ def in_batches(
 def _requests(translator: Translator, texts: Sequence[str], **options: int | None) -> list[Request]:
     """ValueError if the model continues texts instead of translating them."""
     if translator.continues:
-        raise ValueError("This model continues texts one at a time; only translations are made in batches.")
+        raise ValueError(
+            "This model continues texts one at a time; only translations are made in batches."
+        )
     return [Request(translator, text, **options) for text in texts]  # type: ignore[arg-type]
 
 
@@ -70,7 +75,8 @@ def hypotheses(
     max_length: int | None = None,
     workers: Workers = ALONE,  # the processes that share the batches
 ) -> list[Hypothesis]:
-    """The outputs of many texts in their order, without capture; options and errors as in ``translate``."""
+    """The outputs of many texts in their order, without capture; options and errors as in
+    ``translate``."""
 
     def searched(group: list[Request]) -> tuple[Hypothesis, ...]:
         return finish(group[0].search(begin(group)[0], [each.limit for each in group]))
@@ -93,7 +99,8 @@ def translate_all(
 
 
 def token_log_probs(model: AnyModel, features: Tensor, ids: Tensor) -> Tensor:
-    """(rows, d_model), (rows,) ids → (rows,) float32 log-probabilities of the ids, some logits at a time."""
+    """(rows, d_model), (rows,) ids → (rows,) float32 log-probabilities of the ids, some logits at a
+    time."""
     at_once = max(1, MOST_LOGITS // model.config.n_target_pieces)
     parts = zip(torch.split(features, at_once), torch.split(ids, at_once), strict=True)
     return torch.cat(
@@ -107,8 +114,8 @@ def forced_log_probs(
 ) -> list[tuple[float, ...]]:
     """For each pair, the log-probability (in nats) of every token of its target, ``</s>`` included.
 
-    As the ``log_probs`` of ``force``, but many pairs a pass: at most ``BATCH_POSITIONS`` positions, and
-    ``MOST_LOGITS`` logits at a time.
+    As the ``log_probs`` of ``force``, but many pairs a pass: at most ``BATCH_POSITIONS`` positions,
+    and ``MOST_LOGITS`` logits at a time.
 
     Raises:
         InputError: A text is empty or too long.
@@ -132,17 +139,21 @@ def forced_log_probs(
 
 @torch.inference_mode()
 def run_batch(translator: Translator, texts: Sequence[str]) -> tuple[Translation, ...]:
-    """Translates texts greedily in one padded batch, then records one teacher-forced pass over all of them.
+    """Translates texts greedily in one padded batch, then records one teacher-forced pass over all
+    of them.
 
     Each run is as the model saw it: its tokens have ``<pad>`` up to the longest text, its steps and
-    log-probabilities end before. The decoder runs as in training: all rows at once under the causal mask,
-    which already hides the padding at the end of a target; cross-attention masks that of the source.
+    log-probabilities end before. The decoder runs as in training: all rows at once under the causal
+    mask, which already hides the padding at the end of a target; cross-attention masks that of the
+    source.
 
     InputError if a text is empty or too long, or the texts ask for several languages.
     """
     wanted, runs = _requests(translator, texts, beam_size=1), list[Translation]()
     if len({each.rules for each in wanted}) > 1:
-        raise InputError("The texts of a batch ask for several languages; let all of them ask for one.")
+        raise InputError(
+            "The texts of a batch ask for several languages; let all of them ask for one."
+        )
     if not wanted:
         return ()
     state, hooks = begin(wanted, Capture(), in_beam=True)

@@ -1,7 +1,8 @@
-"""Beam search as an iterator of steps (Wu et al. 2016, simplified; scores as in the transformers library).
+"""Beam search as an iterator of steps (Wu et al. 2016, simplified; scores as in the transformers
+library).
 
-Its tree is everything that it looked at, and what became of it. It is kept only if somebody asks. Then a
-search of n steps with a beam of k keeps at most 2 n k nodes.
+Its tree is everything that it looked at, and what became of it. It is kept only if somebody asks.
+Then a search of n steps with a beam of k keeps at most 2 n k nodes.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -28,8 +29,15 @@ from transformer.decoding import (
 class _Beam:
     """The beam of one sentence: running and finished hypotheses, and whether the search may end."""
 
-    def __init__(self, beam_size: int, limit: int, rules: SearchRules, state: DecodingState) -> None:
-        self.beam_size, self.limit, self.rules, self.eos_id = beam_size, limit, rules, state.config.eos_id
+    def __init__(
+        self, beam_size: int, limit: int, rules: SearchRules, state: DecodingState
+    ) -> None:
+        self.beam_size, self.limit, self.rules, self.eos_id = (
+            beam_size,
+            limit,
+            rules,
+            state.config.eos_id,
+        )
         self.running = [Node(state.config.bos_id)]
         self.finished, self.done = list[Node](), False
 
@@ -38,18 +46,26 @@ class _Beam:
         spare = Node(self.eos_id, 0, NEVER, NEVER)
         return self.running + [spare] * (width - len(self.running))
 
-    def extend(self, table: Iterable[tuple[float, float, float]], pieces: int, step: int) -> list[Node]:
+    def extend(
+        self, table: Iterable[tuple[float, float, float]], pieces: int, step: int
+    ) -> list[Node]:
         """Takes the best 2 × beam_size continuations, best first, and returns those that can be.
 
-        Each is a total, the log-probability of the new token, and its place in (row, piece) flattened. Rows
-        after the running ones only fill the beam's width; a forbidden token has a total of -inf.
+        Each is a total, the log-probability of the new token, and its place in (row, piece)
+        flattened. Rows after the running ones only fill the beam's width; a forbidden token has a
+        total of -inf.
         """
         nodes, length = list[Node](), step + 1
         for total, log_prob, place in table:
             row, token = divmod(int(place), pieces)
             if row < len(self.running) and total > NEVER:
-                ended, score = token == self.eos_id or length == self.limit, self.rules.score(total, length)
-                nodes.append(Node(token, step, log_prob, total, self.running[row], row, ended, score))
+                ended, score = (
+                    token == self.eos_id or length == self.limit,
+                    self.rules.score(total, length),
+                )
+                nodes.append(
+                    Node(token, step, log_prob, total, self.running[row], row, ended, score)
+                )
         newly = [node for node in nodes[: self.beam_size] if node.ended]
         for node in newly:
             node.state = NodeState.FINISHED if node.token_id == self.eos_id else NodeState.CUT
@@ -76,7 +92,8 @@ def beam_search(
     rules: SearchRules = FREE,  # how to score, when to stop, and forbidden or forced tokens
     history: list[Node] | None = None,  # gets all that it looks at for the first sentence
 ) -> Decoding:
-    """Keeps the ``beam_size`` best hypotheses by ``SearchRules.score``; ValueError if not from 1 to 64."""
+    """Keeps the ``beam_size`` best hypotheses by ``SearchRules.score``; ValueError if not from 1 to
+    64."""
     if not 1 <= beam_size <= 64:
         raise ValueError(f"beam_size is {beam_size}; it must be from 1 to 64.")
     limits = [max_length] * state.sentences if isinstance(max_length, int) else max_length
@@ -172,8 +189,8 @@ class SearchTree(TokenTree):
 
     beam_size: int  # hypotheses that the search kept
     rules: SearchRules  # how hypotheses were scored
-    # runs greedy search on the same sentence, with the same rules and changes; yields its tokens, each with
-    # its piece
+    # runs greedy search on the same sentence, with the same rules and changes; yields its tokens,
+    # each with its piece
     run_greedy: Callable[[], Iterator[tuple[Node, str]]] = field(repr=False)
 
     @cached_property
@@ -183,7 +200,8 @@ class SearchTree(TokenTree):
         return nodes[-1].hypothesis(pieces)
 
     def stream_greedy(self) -> Iterator[str]:
-        """Runs greedy search piece by piece, so that a caller can leave it; `greedy` then keeps it."""
+        """Runs greedy search piece by piece, so that a caller can leave it; `greedy` then keeps
+        it."""
         if "greedy" in vars(self):
             return
         pieces = list[str]()

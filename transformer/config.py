@@ -1,7 +1,9 @@
-"""Sizes and choices of a model as one frozen value, checked on creation, and the names of its parts.
+"""Sizes and choices of a model as one frozen value, checked on creation, and the names of its
+parts.
 
 Whoever wants to know which tokens an attention reads, how deep it is or whether it is masked asks
-``config.sites`` and ``config.stacks``. A model of a different shape has different tables. No PyTorch.
+``config.sites`` and ``config.stacks``. A model of a different shape has different tables. No
+PyTorch.
 """
 
 import math
@@ -14,7 +16,8 @@ from typing import Annotated, Any, Literal, NamedTuple, cast
 from transformer.text.kinds import PART, Checked, Kind, one_of, whole
 
 Side = Literal["encoder", "decoder"]
-"""A stack and the sequence it reads: the encoder reads the source, the decoder reads the target so far."""
+"""A stack and the sequence it reads: the encoder reads the source, the decoder reads the target so
+far."""
 SublayerName = Literal["self_attention", "cross_attention", "feed_forward"]
 ScoreName = Literal["scaled_dot", "dot", "additive"]
 """How scores come from queries and keys (``transformer.attention.ScoreRule``)."""
@@ -61,7 +64,9 @@ class Stack:
     def passed(self) -> tuple[Sublayer, ...]:
         """Every sub-layer, in the order in which the residual stream passes them."""
         layers = range(self.n_layers)
-        return tuple(Sublayer(self.side, layer, name) for layer in layers for name in self.sublayers)
+        return tuple(
+            Sublayer(self.side, layer, name) for layer in layers for name in self.sublayers
+        )
 
 
 @dataclass(frozen=True)
@@ -87,11 +92,14 @@ def _site(kind: AttentionKind, n_layers: int, score: ScoreName) -> Site:
     query: Side = "encoder" if kind is AttentionKind.ENCODER else "decoder"
     key: Side = "decoder" if kind is AttentionKind.DECODER else "encoder"
     name: SublayerName = "self_attention" if query == key else "cross_attention"
-    return Site(kind, query, key, name, n_layers, query == key, kind is AttentionKind.DECODER, score)
+    return Site(
+        kind, query, key, name, n_layers, query == key, kind is AttentionKind.DECODER, score
+    )
 
 
 class Encoding(NamedTuple):
-    """Where a positional encoding acts, and whether it knows distances only: a text may begin anywhere."""
+    """Where a positional encoding acts, and whether it knows distances only: a text may begin
+    anywhere."""
 
     acts: Literal["nowhere", "embeddings", "rotation", "scores"]
     relative: bool
@@ -115,7 +123,9 @@ Activation = Literal["relu", "gelu", "gelu_tanh", "silu"]
 Task = Literal["translate", "write"]
 SineLayout = Literal["interleaved", "halves", "inclusive"]
 
-_BETWEEN = Kind("a number between 0 and 1", lambda value: isinstance(value, float) and 0 < value < 1)
+_BETWEEN = Kind(
+    "a number between 0 and 1", lambda value: isinstance(value, float) and 0 < value < 1
+)
 _Pieces = Annotated[int, whole(1, 1_000_000)]
 _Width = Annotated[int, whole(1, 16_384)]
 _Inner = Annotated[int, whole(1, 65_536)]
@@ -128,45 +138,54 @@ RETIRED = {"decoder_unit": "self_attention"}
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class ModelConfig(Checked):
-    """Base of the configs of this package; ValueError if a value is out of its range or fields disagree."""
+    """Base of the configs of this package; ValueError if a value is out of its range or fields
+    disagree."""
 
     vocab_size: _Pieces  # number of pieces
     d_model: _Width = 512  # width of the residual stream, or of the states
     d_ff: _Inner = 2048  # inner width of the position-wise feed-forward network (section 3.3)
     n_heads: _Few = 8  # attention heads per layer; divides ``d_model`` (section 3.2.2), unless:
     head_width: _Width | None = None  # width of one head, if it is not d_model / n_heads
-    dropout: Annotated[float, PART] = 0.1  # probability of residual and embedding dropout (section 5.4)
-    # "post": LayerNorm(x + Sublayer(x)) as in the paper; "pre": x + Sublayer(LayerNorm(x)), with one more
-    # LayerNorm at the end of each stack (Xiong et al. 2020)
+    dropout: Annotated[float, PART] = (
+        0.1  # probability of residual and embedding dropout (section 5.4)
+    )
+    # "post": LayerNorm(x + Sublayer(x)) as in the paper; "pre": x + Sublayer(LayerNorm(x)), with
+    # one more LayerNorm at the end of each stack (Xiong et al. 2020)
     norm: Norm = "post"
     # "layer": LayerNorm (Ba et al. 2016); "rms": no mean and no shift (Zhang and Sennrich 2019)
     norm_by: NormBy = "layer"
     norm_epsilon: Annotated[float, _BETWEEN] = 1e-5  # added to the variance inside the norm
-    activation: Activation = "relu"  # non-linearity of the feed-forward network; the paper's is "relu"
+    activation: Activation = (
+        "relu"  # non-linearity of the feed-forward network; the paper's is "relu"
+    )
     # the activation of one inner map is multiplied by a second one, not activated (Shazeer 2020)
     gated: bool = False
     # linear maps add a bias; without, section 3.3's b₁ and b₂ and those of attention are 0
     biases: bool = True
     scaled_scores: bool = True  # q · k is divided by √d_k (equation 1)
     positions: str = "sinusoidal"  # name of a positional encoding, one of ``ENCODINGS``
-    # order of the numbers in sinusoidal positions. "interleaved": alternating sines and cosines, as in the
-    # paper; "halves": all sines, then all cosines; "inclusive": the same, but the last wavelength is exactly
-    # 2π · 10000, as in tensor2tensor
+    # order of the numbers in sinusoidal positions. "interleaved": alternating sines and cosines, as
+    # in the paper; "halves": all sines, then all cosines; "inclusive": the same, but the last
+    # wavelength is exactly 2π · 10000, as in tensor2tensor
     sine_layout: SineLayout = "interleaved"
     scaled_embeddings: bool = True  # token embeddings are multiplied by sqrt(d_model) (section 3.4)
-    embedding_norm: bool = False  # the sum of embedding and encoding is normalised before the first layer
+    embedding_norm: bool = (
+        False  # the sum of embedding and encoding is normalised before the first layer
+    )
     scaled_output: bool = False  # what the output projection reads is divided by √d_model
     output_bias: bool = False  # a learned bias is added to the logits
     max_positions: _Length = 2048  # longest sequence that has positions, in tokens
     # position of the first token in the table of the positional encoding
     first_position: Annotated[int, whole(0, 16)] = 0
     pad_id: int = 0  # Id of the padding token. One past the last piece: padding is no piece.
-    # Id of the token that the decoder starts with. One past the last piece: it starts with no token, whose
-    # embedding is zero.
+    # Id of the token that the decoder starts with. One past the last piece: it starts with no
+    # token, whose embedding is zero.
     bos_id: int = 1
     eos_id: int = 2  # id of the token that ends a sentence
     unk_id: int = 3  # id of the unknown piece
-    trained_length: _Length | None = None  # longest sequence seen in training, in tokens; None if unknown
+    trained_length: _Length | None = (
+        None  # longest sequence seen in training, in tokens; None if unknown
+    )
 
     # what only one architecture has among its entries; without a type, no entries of the others
     tied_embeddings = shared_embeddings = True
@@ -189,7 +208,9 @@ class ModelConfig(Checked):
         whole(0, self.vocab_size).check("pad_id", self.pad_id)
         whole(0, self.n_target_pieces).check("bos_id", self.bos_id)
         if self.eos_id == self.pad_id:
-            raise ValueError(f"eos_id and pad_id are both {self.eos_id}; the end of a text needs its own id.")
+            raise ValueError(
+                f"eos_id and pad_id are both {self.eos_id}; the end of a text needs its own id."
+            )
         if self.head_width is None and self.d_model % self.n_heads:
             raise ValueError(
                 f"d_model ({self.d_model}) is not a multiple of n_heads ({self.n_heads}), "
@@ -203,7 +224,8 @@ class ModelConfig(Checked):
 
     @property
     def placement(self) -> str:
-        """Where LayerNorm stands: "pre" or "post"; "none" for a model without sub-layers, which has none."""
+        """Where LayerNorm stands: "pre" or "post"; "none" for a model without sub-layers, which has
+        none."""
         return self.norm if any(stack.sublayers for stack in self.stacks.values()) else "none"
 
     @property
@@ -267,37 +289,51 @@ class ModelConfig(Checked):
 
     @property
     def products(self) -> Mapping[Side, int]:
-        """By side: the numbers of all matrices, besides those of attention, that each position passes."""
+        """By side: the numbers of all matrices, besides those of attention, that each position
+        passes."""
         one = (2 + self.gated) * self.d_model
-        return {side: stack.n_layers * one * self.inner_width(side) for side, stack in self.stacks.items()}
+        return {
+            side: stack.n_layers * one * self.inner_width(side)
+            for side, stack in self.stacks.items()
+        }
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class TransformerConfig(ModelConfig):
-    """Sizes and choices of an encoder-decoder Transformer (Vaswani et al. 2017, section 3 and table 3).
+    """Sizes and choices of an encoder-decoder Transformer (Vaswani et al. 2017, section 3 and table
+    3).
 
-    Source and target share one vocabulary (section 5.1), unless ``target_vocab_size`` says otherwise.
+    Source and target share one vocabulary (section 5.1), unless ``target_vocab_size`` says
+    otherwise.
     """
 
     n_encoder_layers: _Few = 6
     n_decoder_layers: _Few = 6
-    tied_embeddings: bool = True  # the output projection is the target's embedding table (section 3.4)
+    tied_embeddings: bool = (
+        True  # the output projection is the target's embedding table (section 3.4)
+    )
     shared_embeddings: bool = True  # source and target have one embedding table (section 3.4)
-    target_vocab_size: _Pieces | None = None  # number of target pieces, if the target has its own vocabulary
-    # pieces such as ``>>fra<<``, separated by blanks; one at the start of a source names the target language
+    target_vocab_size: _Pieces | None = (
+        None  # number of target pieces, if the target has its own vocabulary
+    )
+    # pieces such as ``>>fra<<``, separated by blanks; one at the start of a source names the target
+    # language
     languages: str = ""
-    # a text begins with two of them: its own, which the encoder reads, and that of the output, with which the
-    # decoder begins
+    # a text begins with two of them: its own, which the encoder reads, and that of the output, with
+    # which the decoder begins
     language_pair: bool = False
     task: Task = "translate"  # what the output is: a translation, or whatever the text asks for
     prompts: str = ""  # beginnings of texts that say what to do, such as "summarize: ", a line each
-    decoder_d_ff: _Inner | None = None  # ``d_ff`` of the decoder, if it has another one than the encoder
+    decoder_d_ff: _Inner | None = (
+        None  # ``d_ff`` of the decoder, if it has another one than the encoder
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.shared_embeddings and self.target_vocab_size not in (None, self.vocab_size):
             raise ValueError(
-                f"target_vocab_size ({self.target_vocab_size}) differs from vocab_size ({self.vocab_size}), "
+                f"target_vocab_size ({self.target_vocab_size}) differs from vocab_size "
+                f"({self.vocab_size}), "
                 "so source and target cannot share one embedding table."
             )
 
@@ -307,7 +343,9 @@ class TransformerConfig(ModelConfig):
         return {
             "encoder": Stack("encoder", self.n_encoder_layers, ("self_attention", "feed_forward")),
             "decoder": Stack(
-                "decoder", self.n_decoder_layers, ("self_attention", "cross_attention", "feed_forward")
+                "decoder",
+                self.n_decoder_layers,
+                ("self_attention", "cross_attention", "feed_forward"),
             ),
         }
 
@@ -344,18 +382,22 @@ class RecurrentConfig(ModelConfig):
 
     architecture: Literal["recurrent"] = "recurrent"  # always "recurrent"; ``config.json`` says so
     cell: Literal["gru"] = "gru"  # the recurrent cell
-    # how the decoder's state is compared with the memory; "local" is "bilinear" near a predicted centre
+    # how the decoder's state is compared with the memory; "local" is "bilinear" near a predicted
+    # centre
     score: Score = "additive"
     # how many positions a local query sees on either side of its centre
     reach: Annotated[int, whole(1, 1_000)] = 4
     n_heads: _Few = 1  # always 1
-    positions: Literal["none"] = "none"  # always "none": the order of the words is in the order of the steps
+    positions: Literal["none"] = (
+        "none"  # always "none": the order of the words is in the order of the steps
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.n_heads != 1 or self.d_model % 2:
             raise ValueError(
-                f"n_heads is {self.n_heads} and d_model {self.d_model}; a recurrent model has one head "
+                f"n_heads is {self.n_heads} and d_model {self.d_model}; a recurrent model has one "
+                "head "
                 "and an even width."
             )
 
@@ -381,7 +423,8 @@ ARCHITECTURES: dict[str, type[ModelConfig]] = {
     "language_model": LanguageModelConfig,
     "recurrent": RecurrentConfig,
 }
-"""By the entry "architecture" of ``config.json``; a file without this entry describes a Transformer."""
+"""By the entry "architecture" of ``config.json``; a file without this entry describes a
+Transformer."""
 
 
 def config_from(values: dict[str, Any]) -> ModelConfig:
@@ -394,7 +437,9 @@ def config_from(values: dict[str, Any]) -> ModelConfig:
     known = {field.name for field in fields(ARCHITECTURES[architecture])}
     for name, ordinary in RETIRED.items():
         if values.get(name, ordinary) != ordinary:
-            raise ValueError(f"The config has {name} {values[name]!r:.40}, which this package does not run.")
+            raise ValueError(
+                f"The config has {name} {values[name]!r:.40}, which this package does not run."
+            )
     if unknown := sorted(set(values) - known - {*RETIRED}):
         raise ValueError(f"The config has unknown entries: {', '.join(map(repr, unknown))}.")
     if "vocab_size" not in values:

@@ -1,8 +1,10 @@
-"""From a model to tokens: a batch of sequences being written, the rules of a search, greedy search, sampling.
+"""From a model to tokens: a batch of sequences being written, the rules of a search, greedy search,
+sampling.
 
-Every search is an iterator over steps: it yields the newest tokens at once, and last those that ended the
-best outputs. Rules change what a search may choose, never the model's distribution: log-probabilities and
-candidates stay the model's own, and a step that a rule decided is marked as forced.
+Every search is an iterator over steps: it yields the newest tokens at once, and last those that
+ended the best outputs. Rules change what a search may choose, never the model's distribution:
+log-probabilities and candidates stay the model's own, and a step that a rule decided is marked as
+forced.
 """
 
 from __future__ import annotations
@@ -27,14 +29,16 @@ AnyModel = EncoderDecoder | LanguageModel
 ALTERNATIVES = 10
 """Number of most probable tokens that a step keeps of its distribution."""
 BLOCK, FEW_BLOCKS = 256, 64
-"""Numbers per block when ``largest`` searches a distribution; up to so many blocks, ``topk`` is faster."""
+"""Numbers per block when ``largest`` searches a distribution; up to so many blocks, ``topk`` is
+faster."""
 STEEPEST = 100.0
 """Largest magnitude of α, and largest k, of a beam's score."""
 NEVER = -float("inf")
 
 
 class OverflowedError(ValueError):
-    """A model computes no numbers, because its weights are too large; the message says so in one sentence."""
+    """A model computes no numbers, because its weights are too large; the message says so in one
+    sentence."""
 
 
 def numbers(log_probs: Tensor) -> Tensor:
@@ -53,21 +57,29 @@ class SearchRules:
 
     beam_size: int = 1  # hypotheses per sentence if the caller gives no number; 1 is greedy search
     length_penalty: float = 1.0  # α of the score
-    # k of the score, Σ log p / ((k + length) / (k + 1))^α: 0 divides by length^α, 5 is the formula of Wu et
-    # al. (2016, equation 14)
+    # k of the score, Σ log p / ((k + length) / (k + 1))^α: 0 divides by length^α, 5 is the formula
+    # of Wu et al. (2016, equation 14)
     length_offset: int = 0
-    # When a beam ends. True: as soon as it is full of finished hypotheses; False: when no running hypothesis,
-    # at its present length, beats the worst finished one; "never": the same, at the greatest length.
+    # When a beam ends. True: as soon as it is full of finished hypotheses; False: when no running
+    # hypothesis, at its present length, beats the worst finished one; "never": the same, at the
+    # greatest length.
     early_stopping: bool | Literal["never"] = False
-    max_length: int | None = None  # most output tokens, the end token included; None lets the package decide
+    max_length: int | None = (
+        None  # most output tokens, the end token included; None lets the package decide
+    )
     forbidden: tuple[tuple[int, ...], ...] = ()  # sequences of ids that the output must not contain
     # id of the only token allowed at the last position before the limit; None allows any
     forced_end: int | None = None
     forced_start: int | None = None  # id of the only token allowed first; None allows any
     min_tokens: int = 0  # fewest tokens before the end token
-    no_repeat: int = 0  # length of the sequences that may occur only once, with the start token; 0 allows all
-    end_id: int | None = None  # id of the end token, which ``min_tokens`` forbids; None forbids none
-    # whether the probabilities that remain without forbidden tokens are rescaled to sum to 1 before scoring
+    no_repeat: int = (
+        0  # length of the sequences that may occur only once, with the start token; 0 allows all
+    )
+    end_id: int | None = (
+        None  # id of the end token, which ``min_tokens`` forbids; None forbids none
+    )
+    # whether the probabilities that remain without forbidden tokens are rescaled to sum to 1 before
+    # scoring
     renormalize: bool = False
     # what a request adds: steps, from 0, with the id of the only token allowed there
     chosen: tuple[tuple[int, int], ...] = ()
@@ -75,14 +87,16 @@ class SearchRules:
     barred: tuple[tuple[int | None, int], ...] = ()
 
     def score(self, total: float, length: int) -> float:
-        """The score that ranks finished hypotheses, of Σ log p and the tokens, the end token included."""
+        """The score that ranks finished hypotheses, of Σ log p and the tokens, the end token
+        included."""
         offset = self.length_offset
         return total / ((offset + length) / (offset + 1)) ** self.length_penalty
 
     def with_penalty(
         self, length_penalty: float | None = None, length_offset: int | None = None
     ) -> SearchRules:
-        """The rules with another α or k; None keeps that of the rules. ValueError if one is out of range."""
+        """The rules with another α or k; None keeps that of the rules. ValueError if one is out of
+        range."""
         penalty = self.length_penalty if length_penalty is None else length_penalty
         offset = self.length_offset if length_offset is None else length_offset
         number(-STEEPEST, STEEPEST).check("length_penalty", penalty)
@@ -99,7 +113,11 @@ class SearchRules:
     @property
     def in_words(self) -> tuple[str, ...]:
         """The rules that depend on what has been written."""
-        once = "no token twice" if self.no_repeat == 1 else f"no {self.no_repeat} tokens in a row twice"
+        once = (
+            "no token twice"
+            if self.no_repeat == 1
+            else f"no {self.no_repeat} tokens in a row twice"
+        )
         fewest = f"no end before {self.min_tokens:,} tokens"
         return (*(fewest,) * (self.min_tokens > 0), *(once,) * (self.no_repeat > 0))
 
@@ -108,9 +126,9 @@ class SearchRules:
     ) -> tuple[Tensor, Tensor]:
         """What the model's own rules leave to choose of, and what a request leaves of that.
 
-        Both are (rows, pieces) log-probabilities, -inf if forbidden; where no rule applies, ``log_probs``
-        itself. Of each row, ``endings`` has the last ``lookback`` tokens or more, and ``last`` says whether
-        the limit leaves room for only one.
+        Both are (rows, pieces) log-probabilities, -inf if forbidden; where no rule applies,
+        ``log_probs`` itself. Of each row, ``endings`` has the last ``lookback`` tokens or more, and
+        ``last`` says whether the limit leaves room for only one.
         """
         allowed = self._own_choices(log_probs, endings, last, step)
         return allowed, self._requested_choices(log_probs, allowed, step)
@@ -121,7 +139,12 @@ class SearchRules:
         """What the model's own rules leave."""
         only = [self._only_token(at_limit, step) for at_limit in last]
         too_short = step < self.min_tokens and self.end_id is not None
-        if not (self.forbidden or self.no_repeat or too_short or any(token is not None for token in only)):
+        if not (
+            self.forbidden
+            or self.no_repeat
+            or too_short
+            or any(token is not None for token in only)
+        ):
             return log_probs
         allowed = log_probs.clone()
         for row, ending, token in zip(allowed, endings, only, strict=True):
@@ -143,7 +166,8 @@ class SearchRules:
         return self.forced_end if at_limit else None
 
     def _excluded(self, ending: tuple[int, ...]) -> set[int]:
-        """Tokens that would complete a forbidden sequence, or repeat one that may occur only once."""
+        """Tokens that would complete a forbidden sequence, or repeat one that may occur only
+        once."""
         excluded = set[int]()
         for *before, token in self.forbidden:
             if not before or ending[-len(before) :] == tuple(before):
@@ -159,7 +183,8 @@ class SearchRules:
     def _requested_choices(self, log_probs: Tensor, allowed: Tensor, step: int) -> Tensor:
         """What a request leaves of the model's own choices.
 
-        A token that it chose scores what the model gives it, and nothing ends before the last such step.
+        A token that it chose scores what the model gives it, and nothing ends before the last such
+        step.
         """
         chosen = dict(self.chosen).get(step)
         if chosen is not None:
@@ -178,7 +203,10 @@ FREE = SearchRules()
 
 
 def constrained(
-    rules: SearchRules, changes: Iterable[Intervention], token_id: Callable[[Token], int], end_id: int
+    rules: SearchRules,
+    changes: Iterable[Intervention],
+    token_id: Callable[[Token], int],
+    end_id: int,
 ) -> SearchRules:
     """The rules with what some interventions add; the rules themselves if none is about the output.
 
@@ -196,7 +224,9 @@ def constrained(
     latest = max((step for step, _ in chosen), default=0)
     for step, token_ in chosen:
         if token_ == end_id and step < latest:
-            raise InterventionError(f"Step {step + 1} ends the output, so no token can be chosen after it.")
+            raise InterventionError(
+                f"Step {step + 1} ends the output, so no token can be chosen after it."
+            )
         if (None, token_) in barred or (step, token_) in barred:
             raise InterventionError(f"The token chosen at step {step + 1} is also forbidden there.")
     if not chosen and not barred:
@@ -215,7 +245,8 @@ def pad(rows: Sequence[Sequence[int]], fill: int) -> Tensor:
 
 
 class DecodingState:
-    """A batch of sequences being written: what the encoder said of their sources, padding and cache.
+    """A batch of sequences being written: what the encoder said of their sources, padding and
+    cache.
 
     Nothing here changes the model, which is in ``eval()`` mode, so threads may share it.
     """
@@ -223,7 +254,8 @@ class DecodingState:
     def __init__(
         self,
         model: AnyModel,
-        src_ids: Tensor | None,  # (batch, source) ids, padded with ``pad_id``; None for a language model
+        src_ids: Tensor
+        | None,  # (batch, source) ids, padded with ``pad_id``; None for a language model
         hooks: Hooks | None = None,  # who looks at the encoder
         step_hooks: Hooks | None = None,  # who looks at the steps
     ) -> None:
@@ -232,7 +264,9 @@ class DecodingState:
         self.cache = Cache(model.config)
         self.memory: Tensor | None = None
         self.padding: Tensor | None = None
-        self.row_padding: Tensor | None = None  # that of the cache's rows, whose memory the cache holds
+        self.row_padding: Tensor | None = (
+            None  # that of the cache's rows, whose memory the cache holds
+        )
         self.sentences = 1
         if src_ids is not None:
             assert isinstance(model, EncoderDecoder)
@@ -245,14 +279,18 @@ class DecodingState:
 
     @torch.inference_mode()
     def log_probs(self, token_ids: Tensor) -> Tensor:
-        """(rows,) last tokens → (rows, pieces) log-probabilities of the next; raises as ``numbers``."""
+        """(rows,) last tokens → (rows, pieces) log-probabilities of the next; raises as
+        ``numbers``."""
         features = self.features(token_ids[:, None], self.step_hooks, self.cache)
         logits = self.model.logits(features, self.step_hooks, self.cache.length - 1)
         return numbers(logits[:, -1].float().log_softmax(-1))
 
     @torch.inference_mode()
-    def features(self, ids: Tensor, hooks: Hooks | None = None, cache: Cache | None = None) -> Tensor:
-        """(rows, new) ids → (rows, new, d_model) the decoder's output; with a cache, ids are the newest."""
+    def features(
+        self, ids: Tensor, hooks: Hooks | None = None, cache: Cache | None = None
+    ) -> Tensor:
+        """(rows, new) ids → (rows, new, d_model) the decoder's output; with a cache, ids are the
+        newest."""
         if self.memory is None:
             return self.model.features(ids, hooks=hooks, cache=cache)  # type: ignore[call-arg]
         assert isinstance(self.model, EncoderDecoder)
@@ -260,7 +298,8 @@ class DecodingState:
         return self.model.decode(ids, self.memory, padding, cache=cache, hooks=hooks)
 
     def read(self, outputs: Sequence[Sequence[int]], hooks: Hooks | None = None) -> Tensor:
-        """(sentences, target, d_model) the decoder's output for given outputs, read shifted right at once.
+        """(sentences, target, d_model) the decoder's output for given outputs, read shifted right
+        at once.
 
         Because of the causal mask, every step gets the same attention as in step-by-step decoding.
         """
@@ -269,12 +308,14 @@ class DecodingState:
 
     @torch.inference_mode()
     def forced(self, outputs: Sequence[Sequence[int]], hooks: Hooks | None = None) -> Tensor:
-        """(sentences, target, pieces) log-probabilities at every place of given outputs; as ``numbers``."""
+        """(sentences, target, pieces) log-probabilities at every place of given outputs; as
+        ``numbers``."""
         return numbers(self.model.logits(self.read(outputs, hooks), hooks).float().log_softmax(-1))
 
     @torch.inference_mode()
     def select(self, rows: Tensor, *, same_source: bool) -> None:
-        """Keeps, repeats or reorders rows; ``same_source`` says that every row keeps its sentence."""
+        """Keeps, repeats or reorders rows; ``same_source`` says that every row keeps its
+        sentence."""
         self.cache.select(rows, same_source=same_source)
         if not same_source and self.row_padding is not None:
             self.row_padding = self.row_padding[rows]
@@ -297,7 +338,9 @@ class Candidates(NamedTuple):
     ids: tuple[int, ...]
     log_probs: tuple[float, ...]  # in nats
     excluded: tuple[bool, ...]  # whether the model's own search rules forbade the token
-    forced: bool  # whether those rules, or what a request adds to them, forbade the most probable token
+    forced: (
+        bool  # whether those rules, or what a request adds to them, forbade the most probable token
+    )
 
 
 @dataclass(eq=False, slots=True)
@@ -309,12 +352,18 @@ class Node:
     log_prob: float = 0.0  # log-probability of the token under the model, in nats
     # what the search summed up to here: Σ log p, unless the model's rules rescale or force a token
     total: float = 0.0
-    before: Node | None = field(default=None, repr=False)  # the output before it; None for the start token
+    before: Node | None = field(
+        default=None, repr=False
+    )  # the output before it; None for the start token
     parent_row: int = 0  # the row of the search that it was appended to
     ended: bool = False  # whether the output ends here, with ``</s>`` or at the length limit
-    score: float = 0.0  # what finished hypotheses are ranked by: see ``SearchRules.score``; else ``total``
+    score: float = (
+        0.0  # what finished hypotheses are ranked by: see ``SearchRules.score``; else ``total``
+    )
     state: NodeState = NodeState.OUTRANKED  # what became of it in a beam
-    candidates: Candidates | None = field(default=None, repr=False)  # what else could have come next
+    candidates: Candidates | None = field(
+        default=None, repr=False
+    )  # what else could have come next
 
     def chain(self) -> Iterator[Node]:
         """The nodes from the newest token back to the start token."""
@@ -348,7 +397,9 @@ class Node:
 class Hypothesis:
     """A finished output."""
 
-    token_ids: tuple[int, ...]  # the tokens, ending with ``eos_id`` unless the length limit cut them
+    token_ids: tuple[
+        int, ...
+    ]  # the tokens, ending with ``eos_id`` unless the length limit cut them
     log_probs: tuple[float, ...]  # one per token, in nats, under the model
     score: float  # what the search ranks by: in beam search ``SearchRules.score``, else the sum
     total: float  # Σ log p
@@ -356,7 +407,8 @@ class Hypothesis:
 
 
 Decoding = Iterator[tuple[Node, ...]]
-"""The newest token of each row at every step; last, for each sentence the last token of its best output."""
+"""The newest token of each row at every step; last, for each sentence the last token of its best
+output."""
 Limit = int | Sequence[int]
 """One limit for all sentences, or one for each."""
 Choice = Callable[[Tensor], Tensor]
@@ -389,26 +441,31 @@ def decode(
         for row, (token, (value,)) in enumerate(zip(tokens.tolist(), values, strict=True)):
             if not (before := nodes[row]).ended:
                 total, ended = before.total + value, token == end or last[row]
-                nodes[row] = Node(token, step, value, total, before, row, ended, total, candidates=best[row])
+                nodes[row] = Node(
+                    token, step, value, total, before, row, ended, total, candidates=best[row]
+                )
         yield tuple(nodes)
         step += 1
 
 
 def candidates_of(distribution: Tensor, logits: Tensor, left: Tensor) -> tuple[Candidates, ...]:
-    """The most probable tokens of each row, from the model's distribution, what its own rules leave of it,
-    and what a request leaves of that: (rows, pieces) each."""
+    """The most probable tokens of each row, from the model's distribution, what its own rules leave
+    of it, and what a request leaves of that: (rows, pieces) each."""
     values, ids = largest(distribution, min(ALTERNATIVES, distribution.shape[-1]))
     none = torch.zeros_like(ids, dtype=torch.bool)
-    parts = (none if part is distribution else part.gather(1, ids).isneginf() for part in (logits, left))
+    parts = (
+        none if part is distribution else part.gather(1, ids).isneginf() for part in (logits, left)
+    )
     rows = zip(*(part.tolist() for part in (ids, values, *parts)), strict=True)
     return tuple(Candidates(tuple(i), tuple(v), tuple(e), b[0]) for i, v, e, b in rows)
 
 
 def largest(rows: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """The ``count`` largest numbers of each row, largest first, and their places: (rows, count) each.
+    """The ``count`` largest numbers of each row, largest first, and their places: (rows, count)
+    each.
 
-    These numbers lie in the ``count`` blocks with the largest maxima. Finding those blocks first handles
-    58,000 numbers three times as fast as ``topk`` (*measured*).
+    These numbers lie in the ``count`` blocks with the largest maxima. Finding those blocks first
+    handles 58,000 numbers three times as fast as ``topk`` (*measured*).
     """
     blocks = rows.shape[1] // BLOCK
     if blocks <= max(count, FEW_BLOCKS):

@@ -1,7 +1,9 @@
-"""Where a model computes: one rule for the package, the commands and the app. Loads PyTorch only when needed.
+"""Where a model computes: one rule for the package, the commands and the app. Loads PyTorch only
+when needed.
 
-``auto`` takes a GPU (CUDA) for training and for models from 50 million parameters on. Smaller ones answer on
-the CPU: a GPU does not quicken their steps, and their first picture must not wait for one.
+``auto`` takes a GPU (CUDA) for training and for models from 50 million parameters on. Smaller ones
+answer on the CPU: a GPU does not quicken their steps, and their first picture must not wait for
+one.
 """
 
 from __future__ import annotations
@@ -75,9 +77,13 @@ def is_full(error: BaseException) -> bool:
 
 
 def on_cpu(model: Model) -> Model:
-    """A copy of a model on the CPU, which takes no memory of the GPU; the model itself stays where it is."""
+    """A copy of a model on the CPU, which takes no memory of the GPU; the model itself stays where
+    it is."""
     from torch import nn
 
     memo: dict[int, object] = {id(each): each.cpu() for each in model.buffers()}
-    memo |= {id(each): nn.Parameter(each.detach().cpu(), each.requires_grad) for each in model.parameters()}
+    memo |= {
+        id(each): nn.Parameter(each.detach().cpu(), each.requires_grad)
+        for each in model.parameters()
+    }
     return copy.deepcopy(model, memo)

@@ -1,6 +1,8 @@
-"""The equations of attention and of each intervention, written out once more, in NumPy, for the audit.
+"""The equations of attention and of each intervention, written out once more, in NumPy, for the
+audit.
 
-They stand apart from the code that ran in the model, and without PyTorch: a file is checked with them too.
+They stand apart from the code that ran in the model, and without PyTorch: a file is checked with
+them too.
 """
 
 from collections.abc import Sequence
@@ -17,8 +19,11 @@ HeadChange = tuple[do.Intervention, Array | None]
 """A change of one head, and what it puts in."""
 
 
-def masked_textbook(model_mask: BoolArray, masks: Sequence[do.Intervention], first: int) -> BoolArray:
-    """(queries, keys): a mask after its changes, cell by cell; ``first`` is the first query's position."""
+def masked_textbook(
+    model_mask: BoolArray, masks: Sequence[do.Intervention], first: int
+) -> BoolArray:
+    """(queries, keys): a mask after its changes, cell by cell; ``first`` is the first query's
+    position."""
     mask = model_mask.copy()
     for change in masks:
         if isinstance(change, do.OfMask):
@@ -30,7 +35,12 @@ def masked_textbook(model_mask: BoolArray, masks: Sequence[do.Intervention], fir
 def _cells(cells: Sequence[Cell], shape: tuple[int, ...], first: int) -> BoolArray:
     """(queries, keys): the cells named."""
     distance = np.arange(shape[1])[None, :] - np.arange(first, first + shape[0])[:, None]
-    named = {"future": distance > 0, "next": distance == 1, "self": distance == 0, "past": distance < 0}
+    named = {
+        "future": distance > 0,
+        "next": distance == 1,
+        "self": distance == 0,
+        "past": distance < 0,
+    }
     found = np.zeros(shape, bool)
     for cell in cells:
         if isinstance(cell, str):
@@ -43,7 +53,10 @@ def _cells(cells: Sequence[Cell], shape: tuple[int, ...], first: int) -> BoolArr
 
 
 def additive_textbook(vector: Array, query: Array, key: Array) -> Array:
-    """(…, queries, keys): Σ_i v_i tanh(q_i + k_i), one i after another (Bahdanau et al. 2015, A.1.2)."""
+    """(…, queries, keys): Σ_i v_i tanh(q_i + k_i), one i after another (Bahdanau et al.
+
+    2015, A.1.2).
+    """
     found: Array = np.zeros((*query.shape[:-1], key.shape[-2]), np.float32)
     for i in range(query.shape[-1]):
         sums = query[..., :, None, i] + key[..., None, :, i]
@@ -52,7 +65,10 @@ def additive_textbook(vector: Array, query: Array, key: Array) -> Array:
 
 
 def focused_textbook(centres: Array, half_width: int, keys: int) -> tuple[BoolArray, Array]:
-    """(queries, keys): the keys of each window, and the Gaussian of each (Luong et al. 2015, equation 10)."""
+    """(queries, keys): the keys of each window, and the Gaussian of each (Luong et al.
+
+    2015, equation 10).
+    """
     away = np.abs(np.arange(keys)[None, :] - centres[:, None])
     return away <= half_width, np.exp(-(away**2) / (2 * (half_width / 2) ** 2)).astype(np.float32)
 
@@ -79,8 +95,8 @@ def scored_textbook(
 def weighed_textbook(
     scores: Array, mask: BoolArray, factors: Array | None, first: int, changes: Sequence[HeadChange]
 ) -> Array:
-    """(queries, keys): one head's weights after its changes; before, exp(s) / Σ exp(s) over the visible keys,
-    times the Gaussian of local attention."""
+    """(queries, keys): one head's weights after its changes; before, exp(s) / Σ exp(s) over the
+    visible keys, times the Gaussian of local attention."""
     largest = np.where(mask, scores, np.finfo(np.float32).min).max(-1, keepdims=True)
     powers = np.exp(np.where(mask, scores - largest, -np.inf))
     weights: Array = powers / np.maximum(powers.sum(-1, keepdims=True), 1e-30)
@@ -179,11 +195,15 @@ def audited_tokens(
 
 
 def sinusoids(config: ModelConfig, first: int, length: int) -> NDArray[np.float64]:
-    """(length, d_model) the formula of section 3.5, number by number, in the layout of the config."""
+    """(length, d_model) the formula of section 3.5, number by number, in the layout of the
+    config."""
     width, first = config.d_model, first + config.first_position
     period = max(1, width - 2 * (config.sine_layout == "inclusive"))
     angles = np.arange(first, first + length)[:, None] / 10_000 ** (np.arange(0, width, 2) / period)
-    sines, cosines = np.sin(angles), np.cos(angles[:, : width // 2])  # an odd width has one sine more
+    sines, cosines = (
+        np.sin(angles),
+        np.cos(angles[:, : width // 2]),
+    )  # an odd width has one sine more
     if config.sine_layout != "interleaved":
         return np.concatenate((sines, cosines), 1)
     table = np.empty((length, width))

@@ -1,12 +1,14 @@
 """Looking at a run and changing it: one object that the model calls with the name of every place.
 
-A name is a path that a person can type, such as ``decoder.2.cross_attention.weights`` (``hook_names`` lists
-all). The model goes on with what the call returns. Where nobody looks, ``hooks`` is None and nothing is
-called. One ``Hooks`` belongs to one request and travels where its cache travels, so threads share the model.
+A name is a path that a person can type, such as ``decoder.2.cross_attention.weights``
+(``hook_names`` lists all). The model goes on with what the call returns. Where nobody looks,
+``hooks`` is None and nothing is called. One ``Hooks`` belongs to one request and travels where its
+cache travels, so threads share the model.
 
 | name | value |
 |---|---|
-| ``encoder.tokens``, ``.input`` | (batch, new, d_model) scaled token embeddings; with their encoding |
+| ``encoder.tokens``, ``.input`` | (batch, new, d_model) scaled token embeddings; with their
+    encoding |
 | ``encoder.positions`` | (new, d_model) the encoding that is added |
 | ``encoder.output`` | (batch, source, d_model) what cross-attention reads |
 | ``encoder.0.self_attention.query``, ``.key``, ``.value`` | (batch, heads, length, d_head) |
@@ -17,11 +19,13 @@ called. One ``Hooks`` belongs to one request and travels where its cache travels
 | ``encoder.0.feed_forward.hidden`` | (batch, new, d_ff) inner units after the activation |
 | ``encoder.0.self_attention.read``, ``.output``, ``.stream`` | (batch, new, d_model) what a \
 sub-layer reads, what it adds, the residual stream after it |
-| ``encoder.encoding``, ``encoder.0.self_attention.norm``, ``encoder.norm`` | modules: the positional \
+| ``encoder.encoding``, ``encoder.0.self_attention.norm``, ``encoder.norm`` | modules: the
+    positional \
 encoding of a stack, and LayerNorms |
 | ``logits`` | (batch, new, pieces) |
 | ``….own`` | in a recording: the value of the name before it, where something changed that |
-| ``….padding``, ``.bias``, ``.vector``, ``.gain``, ``.shift`` | recorded beside the place that reads them |
+| ``….padding``, ``.bias``, ``.vector``, ``.gain``, ``.shift`` | recorded beside the place that
+    reads them |
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -43,7 +47,8 @@ ATTENTION = frozenset({"query", "key", "value", "centres", "heads", "tokens", "p
 STREAM = frozenset({"read", "output", "stream"})
 """The parts of the residual stream."""
 CONSTANTS = frozenset({"padding", "bias", "vector", "gain", "shift"})
-"""Parts that never change in a run; recorded wherever the attention or the embedding beside them is."""
+"""Parts that never change in a run; recorded wherever the attention or the embedding beside them
+is."""
 UNFUSED = frozenset({"mask", "scores", "weights"})
 """Parts that fused attention does not compute."""
 _ATTENDING = ("query", "key", "value", "scores", "mask", "weights", "heads")
@@ -57,7 +62,9 @@ _WHOLE = (".key", ".value")
 class Capture:
     """Parts of a run to record: queries, keys, values, outputs, padding and embeddings."""
 
-    residual: bool = False  # also every sub-layer's input and output, and the residual stream around it
+    residual: bool = (
+        False  # also every sub-layer's input and output, and the residual stream around it
+    )
 
     @property
     def parts(self) -> frozenset[str]:
@@ -79,29 +86,35 @@ Edit = Callable[[Any, At], Any]
 
 
 class Hooks:
-    """Records values by name, and changes some; the model refuses names of places that it does not have.
+    """Records values by name, and changes some; the model refuses names of places that it does not
+    have.
 
     ``function_edits`` makes edits of a user's functions.
     """
 
     def __init__(
         self,
-        record: Collection[str] = (),  # names, or last parts of names such as "query", that are recorded
-        edits: Mapping[str, Sequence[Edit]] | None = None,  # by name, the changes, one after another
+        record: Collection[
+            str
+        ] = (),  # names, or last parts of names such as "query", that are recorded
+        edits: Mapping[str, Sequence[Edit]]
+        | None = None,  # by name, the changes, one after another
     ) -> None:
         self.record, self.edits = frozenset(record), dict(edits or {})
-        # in the order of the calls; of what each call gives whole, such as keys, the last; where an edit
-        # acted, ``name.own`` has the value before it
+        # in the order of the calls; of what each call gives whole, such as keys, the last; where an
+        # edit acted, ``name.own`` has the value before it
         self.recorded: dict[str, list[Tensor]] = {}
         if wrong := [name for name in self.edits if "." not in name and name != "logits"]:
             whole = f"An edit needs a whole name, not {wrong[0]!r:.40}"
             raise ValueError(f"{whole}; model.hook_names() lists them.")
         places = [name.rpartition(".") for name in (*self.edits, *self.record)]
-        # attentions whose scores or weights somebody wants, which fused kernels do not have; "" for all
+        # attentions whose scores or weights somebody wants, which fused kernels do not have; "" for
+        # all
         self.unfused = {place for place, _, part in places if part in UNFUSED}
         # whether somebody looks at the residual stream; residual connections call nothing otherwise
         self.in_stream = any(
-            part in STREAM | {"norm"} and place not in ("encoder", "decoder") for place, _, part in places
+            part in STREAM | {"norm"} and place not in ("encoder", "decoder")
+            for place, _, part in places
         )
         self._checked: ModelConfig | None = None  # of the model that has all these places
         # the same name comes again with every step
@@ -127,7 +140,8 @@ class Hooks:
         return value
 
     def check(self, config: ModelConfig) -> None:
-        """ValueError if a model of this config lacks a place; it asks at the beginning of every pass."""
+        """ValueError if a model of this config lacks a place; it asks at the beginning of every
+        pass."""
         if self._checked is config:
             return
         places = {*hook_names(config), *module_names(config)}
@@ -135,9 +149,12 @@ class Hooks:
         self._checked = config
 
     def constants(self, name: str, **values: Tensor | None) -> None:
-        """Records what belongs to an attention or an input but never changes, if that is recorded."""
+        """Records what belongs to an attention or an input but never changes, if that is
+        recorded."""
         if {"query", "input", f"{name}.query", name} & self.record:
-            self.recorded |= {f"{name}.{part}": [each] for part, each in values.items() if each is not None}
+            self.recorded |= {
+                f"{name}.{part}": [each] for part, each in values.items() if each is not None
+            }
 
     def values(self, name: str) -> Tensor:
         """Everything that was recorded under a name, rows side by side; KeyError if nothing was."""
@@ -146,11 +163,14 @@ class Hooks:
         if part in UNFUSED:  # while decoding, each row sees one key more
             keys = parts[-1].shape[-1]
             parts = [torch.nn.functional.pad(each, (0, keys - each.shape[-1])) for each in parts]
-        return parts[0] if len(parts) == 1 else torch.cat(parts, dim=-1 if part == "centres" else -2)
+        return (
+            parts[0] if len(parts) == 1 else torch.cat(parts, dim=-1 if part == "centres" else -2)
+        )
 
 
 def hook_names(config: ModelConfig) -> tuple[str, ...]:
-    """Every name of a value that a model of this config calls its hooks with, in the order of a run.
+    """Every name of a value that a model of this config calls its hooks with, in the order of a
+    run.
 
     Modules have names, too (see above); only interventions put others in their places.
     """
@@ -169,7 +189,8 @@ def hook_names(config: ModelConfig) -> tuple[str, ...]:
 
 
 def module_names(config: ModelConfig) -> tuple[str, ...]:
-    """Every name of a module that a model of this config calls its hooks with, and may get another for."""
+    """Every name of a module that a model of this config calls its hooks with, and may get another
+    for."""
     names = list[str]()
     for side, stack in config.stacks.items():
         names += [f"{side}.encoding", f"{side}.norm"]
@@ -185,14 +206,17 @@ def check_places(names: Iterable[str], places: Collection[str]) -> None:
             raise ValueError(f"There is no place {name!r:.60} in this model; {lists}")
 
 
-def function_edits(functions: Mapping[str, HookFunctions], config: ModelConfig) -> dict[str, list[Edit]]:
+def function_edits(
+    functions: Mapping[str, HookFunctions], config: ModelConfig
+) -> dict[str, list[Edit]]:
     """A user's functions as edits; several of one place act one after another.
 
-    ValueError if the model has no such place; and in the run, if a function returns another shape or no
-    tensor.
+    ValueError if the model has no such place; and in the run, if a function returns another shape
+    or no tensor.
     """
     by_name = {
-        name: tuple(each) if isinstance(each, Sequence) else (each,) for name, each in functions.items()
+        name: tuple(each) if isinstance(each, Sequence) else (each,)
+        for name, each in functions.items()
     }
     for name, each in by_name.items():
         if not each or not all(map(callable, each)):
@@ -201,7 +225,9 @@ def function_edits(functions: Mapping[str, HookFunctions], config: ModelConfig) 
 
     def changed(name: str, function: HookFunction, value: Tensor, at: At) -> Tensor:
         result: Any = function(value.clone(), at.first)  # it may change its copy in place
-        kinds = [f"{x.layout} {x.dtype} on {x.device}" for x in (result, value) if isinstance(x, Tensor)]
+        kinds = [
+            f"{x.layout} {x.dtype} on {x.device}" for x in (result, value) if isinstance(x, Tensor)
+        ]
         if not isinstance(result, Tensor):
             returned, must = type(result).__name__, "return a tensor"
         elif result.shape != value.shape:
@@ -214,4 +240,7 @@ def function_edits(functions: Mapping[str, HookFunctions], config: ModelConfig) 
             return result
         raise ValueError(f"The hook at {name} returned {returned}; it must {must}.")
 
-    return {name: [partial(changed, name, function) for function in each] for name, each in by_name.items()}
+    return {
+        name: [partial(changed, name, function) for function in each]
+        for name, each in by_name.items()
+    }

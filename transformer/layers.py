@@ -1,4 +1,5 @@
-"""Feed-forward network, residual connections with their norms, layers and stacks (sections 3.1 and 3.3)."""
+"""Feed-forward network, residual connections with their norms, layers and stacks (sections 3.1 and
+3.3)."""
 
 from collections.abc import Callable
 from functools import partial
@@ -20,17 +21,20 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "silu": F.silu,
 }
 StreamNorm = nn.LayerNorm | nn.RMSNorm
-"""gain · c(x) / √(mean c(x)² + ε) + shift: LayerNorm's c takes the mean away, RMSNorm's leaves x as it is."""
+"""gain · c(x) / √(mean c(x)² + ε) + shift: LayerNorm's c takes the mean away, RMSNorm's leaves x as
+it is."""
 
 
 def make_norm(config: ModelConfig) -> StreamNorm:
-    """The norm that a config names: LayerNorm (Ba et al. 2016) or RMSNorm (Zhang and Sennrich 2019)."""
+    """The norm that a config names: LayerNorm (Ba et al. 2016) or RMSNorm (Zhang and Sennrich
+    2019)."""
     norm = nn.RMSNorm if config.norm_by == "rms" else nn.LayerNorm
     return norm(config.d_model, eps=config.norm_epsilon)
 
 
 def centred(norm: nn.Module, x: Any) -> Any:
-    """c(x) of a norm, (…, width), tensor or array: x without its mean, or x itself if the norm takes none."""
+    """c(x) of a norm, (…, width), tensor or array: x without its mean, or x itself if the norm
+    takes none."""
     if isinstance(norm, nn.RMSNorm):
         return x
     return x - (x.mean(-1, keepdim=True) if isinstance(x, Tensor) else x.mean(-1, keepdims=True))
@@ -41,7 +45,11 @@ def spread(norm: nn.Module, x: Any) -> Any:
     assert isinstance(norm, StreamNorm)
     assert norm.eps is not None
     square = centred(norm, x) ** 2
-    mean = square.mean(-1, keepdim=True) if isinstance(square, Tensor) else square.mean(-1, keepdims=True)
+    mean = (
+        square.mean(-1, keepdim=True)
+        if isinstance(square, Tensor)
+        else square.mean(-1, keepdims=True)
+    )
     return (mean + norm.eps) ** 0.5
 
 
@@ -54,7 +62,8 @@ def shift(part: nn.Module) -> Tensor:
 class FeedForward(nn.Module):
     """FFN(x) = max(0, x W1 + b1) W2 + b2 (equation 2), or with another activation.
 
-    Gated: FFN(x) = (act(x W_gate) ⊙ x W1) W2 (Shazeer 2020, equation 6): a gate for the value of each unit.
+    Gated: FFN(x) = (act(x W_gate) ⊙ x W1) W2 (Shazeer 2020, equation 6): a gate for the value of
+    each unit.
     """
 
     def __init__(self, config: ModelConfig, sublayer: Sublayer) -> None:
@@ -68,7 +77,9 @@ class FeedForward(nn.Module):
     def forward(self, x: Tensor, hooks: Hooks | None = None, first: int = 0) -> Tensor:
         """(batch, length, d_model) → (batch, length, d_model)."""
         hidden = self.inner(x)  # (batch, length, d_ff)
-        hidden = self.activation(hidden) if self.gate is None else self.activation(self.gate(x)) * hidden
+        hidden = (
+            self.activation(hidden) if self.gate is None else self.activation(self.gate(x)) * hidden
+        )
         if hooks is not None:
             hidden = hooks(self.name, hidden, At(first))
         output: Tensor = self.outer(hidden)
@@ -107,7 +118,8 @@ class Residual(nn.Module):
 
 
 class Layer(nn.Module):
-    """The sub-layers of one layer: self-attention, in the decoder cross-attention, feed-forward (3.1).
+    """The sub-layers of one layer: self-attention, in the decoder cross-attention, feed-forward
+    (3.1).
 
     Under a causal mask, a layer without cross-attention makes a language model.
     """
@@ -120,7 +132,9 @@ class Layer(nn.Module):
         self.cross_attention: MultiHeadAttention | None = None
         if "cross_attention" in config.stacks[side].sublayers:
             self.cross_attention = MultiHeadAttention(config, AttentionKind.CROSS, layer)
-            self.cross_attention_residual = Residual(config, Sublayer(side, layer, "cross_attention"))
+            self.cross_attention_residual = Residual(
+                config, Sublayer(side, layer, "cross_attention")
+            )
         self.feed_forward = FeedForward(config, Sublayer(side, layer, "feed_forward"))
         self.feed_forward_residual = Residual(config, Sublayer(side, layer, "feed_forward"))
 
@@ -151,7 +165,8 @@ class Layer(nn.Module):
 
 
 class LayerStack(nn.Module):
-    """N layers of a side; with pre-norm, a LayerNorm at the end; by config, one before the first layer."""
+    """N layers of a side; with pre-norm, a LayerNorm at the end; by config, one before the first
+    layer."""
 
     def __init__(self, config: ModelConfig, side: Side) -> None:
         super().__init__()
@@ -177,7 +192,9 @@ class LayerStack(nn.Module):
         hooks: Hooks | None = None,
     ) -> Tensor:
         """(batch, length, d_model) → (batch, length, d_model)."""
-        positions = self.positions if hooks is None else hooks(f"{self.side}.encoding", self.positions)
+        positions = (
+            self.positions if hooks is None else hooks(f"{self.side}.encoding", self.positions)
+        )
         for layer, rule in zip(self.layers, positions.rules(len(self.layers)), strict=True):
             x = layer(x, mask, positions, rule, memory, memory_mask, cache, hooks)
         norm = self.final_norm if hooks is None else hooks(f"{self.side}.norm", self.final_norm)

@@ -1,4 +1,7 @@
-"""The models: the encoder-decoder Transformer (Vaswani et al. 2017, figure 1) and a causal language model."""
+"""The models: the encoder-decoder Transformer (Vaswani et al.
+
+2017, figure 1) and a causal language model.
+"""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -43,15 +46,19 @@ class Network(nn.Module):
     config: ModelConfig  # its sizes
     embedding: nn.Embedding  # the table of the pieces, or of the source's pieces
     target_embedding: nn.Embedding | None  # the table of the target's pieces, if it is another one
-    output: nn.Module | None  # the output projection; None if it is the target's table (section 3.4)
+    output: (
+        nn.Module | None
+    )  # the output projection; None if it is the target's table (section 3.4)
     output_bias: nn.Parameter | None  # (pieces,) what is added to the logits, or None
     dropout: nn.Dropout
-    # the last layer's output (batch, length, d_model) for the tensors that a batch reads, and ``hooks=``
+    # the last layer's output (batch, length, d_model) for the tensors that a batch reads, and
+    # ``hooks=``
     features: Callable[..., Tensor]
 
     @property
     def projection(self) -> tuple[Tensor, Tensor | None]:
-        """Weight (target pieces, d_model) and bias (target pieces) of the last linear layer (section 3.4).
+        """Weight (target pieces, d_model) and bias (target pieces) of the last linear layer
+        (section 3.4).
 
         It reads the features times ``config.output_scale``.
         """
@@ -71,7 +78,8 @@ class Network(nn.Module):
         return logits if hooks is None else hooks("logits", logits, At(first))
 
     def embed(self, ids: Tensor, side: Side, first: int, hooks: Hooks | None = None) -> Tensor:
-        """Ids (batch, new) as the input of a stack (batch, new, d_model); ``first`` is their first position.
+        """Ids (batch, new) as the input of a stack (batch, new, d_model); ``first`` is their first
+        position.
 
         Token embeddings × √d_model (section 3.4), plus the encoding (section 3.5).
         """
@@ -88,19 +96,24 @@ class Network(nn.Module):
         x = self.dropout(norm(x))
         if hooks is not None:
             if self.config.embedding_norm:
-                hooks.constants(f"{side}.input", gain=norm.get_parameter("weight"), shift=shift(norm))
+                hooks.constants(
+                    f"{side}.input", gain=norm.get_parameter("weight"), shift=shift(norm)
+                )
             x = hooks(f"{side}.input", x, at)
         return x
 
     def hook_names(self) -> tuple[str, ...]:
-        """Every name that hooks are called with, in the order of a run; see ``transformer.hooks``."""
+        """Every name that hooks are called with, in the order of a run; see
+        ``transformer.hooks``."""
         return hook_names(self.config)
 
     def output_projection(self, kind: AttentionKind, layer: int) -> NDArray[np.float32]:
         """(heads, d_head, d_model) each head's part of W^O (section 3.2.2)."""
         attention = self.attention(kind, layer)
         weight = attention.out_proj.weight.detach().float().cpu()
-        heads: NDArray[np.float32] = weight.T.reshape(attention.n_heads, -1, weight.shape[0]).numpy()
+        heads: NDArray[np.float32] = weight.T.reshape(
+            attention.n_heads, -1, weight.shape[0]
+        ).numpy()
         return heads
 
     def stack(self, side: Side) -> LayerStack:
@@ -118,7 +131,9 @@ class Network(nn.Module):
 
     def residual(self, sublayer: Sublayer) -> Residual:
         """The way of a sub-layer's update back into the residual stream."""
-        part = getattr(self.stack(sublayer.side).layers[sublayer.layer], f"{sublayer.name}_residual")
+        part = getattr(
+            self.stack(sublayer.side).layers[sublayer.layer], f"{sublayer.name}_residual"
+        )
         assert isinstance(part, Residual)
         return part
 
@@ -128,7 +143,8 @@ class Network(nn.Module):
         return self.embedding if own is None else own
 
     def initialise(self) -> None:
-        """Draws the initial weights: Xavier for matrices, 1/√d_model as the spread of embeddings."""
+        """Draws the initial weights: Xavier for matrices, 1/√d_model as the spread of
+        embeddings."""
         for module in self.modules():
             if isinstance(module, nn.Linear):
                 nn.init.xavier_uniform_(module.weight)
@@ -152,12 +168,14 @@ class EncoderDecoder(Network):
         cache: Cache | None,
         hooks: Hooks | None,
     ) -> Tensor:
-        """The decoder's output, (batch, new, d_model); its positions are in the cache afterwards."""
+        """The decoder's output, (batch, new, d_model); its positions are in the cache
+        afterwards."""
 
     def encode(
         self,
         src_ids: Tensor,  # (batch, source) ids
-        src_padding: Tensor | None = None,  # (batch, source) bool, True for tokens; None if nothing is padded
+        src_padding: Tensor
+        | None = None,  # (batch, source) bool, True for tokens; None if nothing is padded
         hooks: Hooks | None = None,  # who looks, and what changes the computation
     ) -> Tensor:
         """The memory (batch, source, d_model)."""
@@ -169,15 +187,16 @@ class EncoderDecoder(Network):
         self,
         tgt_ids: Tensor,  # (batch, target) decoder input; with a cache, only the new tokens
         memory: Tensor,  # (batch, source, d_model) from ``encode``
-        src_padding: Tensor | None = None,  # (batch, source) bool, True for tokens; None if nothing is padded
+        src_padding: Tensor
+        | None = None,  # (batch, source) bool, True for tokens; None if nothing is padded
         *,
         cache: Cache | None = None,  # what the decoder keeps of the positions before ``tgt_ids``
         hooks: Hooks | None = None,  # who looks, and what changes the computation
     ) -> Tensor:
         """Decoder output (batch, target, d_model) for the given inputs.
 
-        Padding at the end of a target needs no mask of its own, because the causal mask already hides the
-        padding from every token before it.
+        Padding at the end of a target needs no mask of its own, because the causal mask already
+        hides the padding from every token before it.
         """
         first = 0 if cache is None else cache.length
         x = self.embed(tgt_ids, "decoder", first, hooks)
@@ -187,21 +206,25 @@ class EncoderDecoder(Network):
     def forward(
         self,
         src_ids: Tensor,  # (batch, source) ids, padded with ``pad_id``
-        tgt_ids: Tensor,  # (batch, target) decoder input, starting with ``bos_id``, padded with ``pad_id``
+        # (batch, target) decoder input, starting with ``bos_id``, padded with ``pad_id``
+        tgt_ids: Tensor,
         hooks: Hooks | None = None,
     ) -> Tensor:
-        """(batch, target, vocab_size) logits of the next token at every position (teacher forcing)."""
+        """(batch, target, vocab_size) logits of the next token at every position (teacher
+        forcing)."""
         return self.logits(self.features(src_ids, tgt_ids, hooks), hooks)
 
     def features(self, src_ids: Tensor, tgt_ids: Tensor, hooks: Hooks | None = None) -> Tensor:
-        """The decoder's output before the projection, (batch, target, d_model); ids as in ``forward``."""
+        """The decoder's output before the projection, (batch, target, d_model); ids as in
+        ``forward``."""
         src_padding = padding_mask(src_ids, self.config.pad_id)
         memory = self.encode(src_ids, src_padding, hooks)
         return self.decode(tgt_ids, memory, src_padding, hooks=hooks)
 
 
 class Transformer(EncoderDecoder):
-    """Encoder, decoder, embeddings and output projection, the last two one matrix (section 3.4) or separate.
+    """Encoder, decoder, embeddings and output projection, the last two one matrix (section 3.4) or
+    separate.
 
     Raises:
         ValueError: The config names an unknown positional encoding.
@@ -219,7 +242,9 @@ class Transformer(EncoderDecoder):
         self.dropout = nn.Dropout(config.dropout)
         self.encoder = LayerStack(config, "encoder")
         self.decoder = LayerStack(config, "decoder")
-        self.output = None if config.tied_embeddings else nn.Linear(config.d_model, pieces, bias=False)
+        self.output = (
+            None if config.tied_embeddings else nn.Linear(config.d_model, pieces, bias=False)
+        )
         self.output_bias = nn.Parameter(torch.zeros(pieces)) if config.output_bias else None
         self.initialise()
         with torch.random.fork_rng(devices=[]):  # so that encodings share a seed's other draws
@@ -227,7 +252,12 @@ class Transformer(EncoderDecoder):
             self.decoder.positions.initialise()
 
     def run_decoder(
-        self, x: Tensor, memory: Tensor, mask: AttentionMask, cache: Cache | None, hooks: Hooks | None
+        self,
+        x: Tensor,
+        memory: Tensor,
+        mask: AttentionMask,
+        cache: Cache | None,
+        hooks: Hooks | None,
     ) -> Tensor:
         own = AttentionMask(causal=True, first_query=mask.first_query)
         output: Tensor = self.decoder(x, own, memory, mask, cache, hooks)
@@ -237,10 +267,11 @@ class Transformer(EncoderDecoder):
 
 
 class LanguageModel(Network):
-    """Masked self-attention and feed-forward, N times; each position predicts the token that follows it.
+    """Masked self-attention and feed-forward, N times; each position predicts the token that
+    follows it.
 
-    A decoder without cross-attention (Radford et al. 2018); the output projection is the table of embeddings
-    (Press and Wolf 2017).
+    A decoder without cross-attention (Radford et al. 2018); the output projection is the table of
+    embeddings (Press and Wolf 2017).
 
     Raises:
         ValueError: The config names an unknown positional encoding.
@@ -258,20 +289,26 @@ class LanguageModel(Network):
         self.initialise()
         self.decoder.positions.initialise()
 
-    def forward(self, ids: Tensor, texts: Tensor | None = None, hooks: Hooks | None = None) -> Tensor:
-        """(batch, length, vocab_size) logits of the next token at every position; arguments as `features`."""
+    def forward(
+        self, ids: Tensor, texts: Tensor | None = None, hooks: Hooks | None = None
+    ) -> Tensor:
+        """(batch, length, vocab_size) logits of the next token at every position; arguments as
+        `features`."""
         return self.logits(self.features(ids, texts, hooks), hooks)
 
     def features(
         self,
-        ids: Tensor,  # (batch, length) ids, each text from ``bos_id`` on; with a cache, the new tokens
-        texts: Tensor | None = None,  # (batch, length) numbers of the texts that share a row: `AttentionMask`
+        # (batch, length) ids, each text from ``bos_id`` on; with a cache, the new tokens
+        ids: Tensor,
+        texts: Tensor
+        | None = None,  # (batch, length) numbers of the texts that share a row: `AttentionMask`
         hooks: Hooks | None = None,
         cache: Cache | None = None,  # keys and values of the positions before ``ids``
     ) -> Tensor:
         """The last layer's output before the projection, (batch, length, d_model).
 
-        Padding at the end of a row needs no mask of its own: the causal mask hides it from every token.
+        Padding at the end of a row needs no mask of its own: the causal mask hides it from every
+        token.
         """
         if texts is not None and (cache is not None or hooks is not None):
             raise ValueError(

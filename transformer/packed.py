@@ -1,4 +1,5 @@
-"""How matrices lie in memory, so that products with few rows, as in a decoding step, read them fast."""
+"""How matrices lie in memory, so that products with few rows, as in a decoding step, read them
+fast."""
 
 from __future__ import annotations
 
@@ -20,13 +21,14 @@ Model = TypeVar("Model", bound=Network)
 
 
 class PackedProduct:
-    """x Wᵀ + b with a packed copy of the matrix; never changed once made, so copies of a model share it.
+    """x Wᵀ + b with a packed copy of the matrix; never changed once made, so copies of a model
+    share it.
 
-    A processor's bf16 instructions take pairs of adjacent inputs. From a matrix in plain order oneDNN builds
-    these pairs at every call, which takes as long as reading float32 (*measured*). Packed once, the table of
-    58,000 pieces is read 1.3 to 1.6 times as fast. With few rows and small matrices, the call itself costs
-    most: one call for queries, keys and values makes greedy search at OPUS-MT's size about 1.08 times as fast
-    (*measured*).
+    A processor's bf16 instructions take pairs of adjacent inputs. From a matrix in plain order
+    oneDNN builds these pairs at every call, which takes as long as reading float32 (*measured*).
+    Packed once, the table of 58,000 pieces is read 1.3 to 1.6 times as fast. With few rows and
+    small matrices, the call itself costs most: one call for queries, keys and values makes greedy
+    search at OPUS-MT's size about 1.08 times as fast (*measured*).
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None:
@@ -40,7 +42,8 @@ class PackedProduct:
         return product
 
     def is_of(self, *maps: nn.Linear) -> bool:
-        """Whether the maps still are those that were packed: in bfloat16; other values are not seen."""
+        """Whether the maps still are those that were packed: in bfloat16; other values are not
+        seen."""
         return maps[0].weight.dtype == torch.bfloat16
 
     def __deepcopy__(self, memo: dict[int, Any]) -> PackedProduct:
@@ -63,15 +66,17 @@ class PackedLinear(nn.Linear):
 
 @cache
 def check_bfloat16() -> None:
-    """Multiplies in bfloat16 in a process of its own, once; ValueError if the product ended the process.
-
-    Some virtual machines report a processor's matrix units but forbid their use: the first product ends the
+    """Multiplies in bfloat16 in a process of its own, once; ValueError if the product ended the
     process.
+
+    Some virtual machines report a processor's matrix units but forbid their use: the first product
+    ends the process.
     """
     product = "import torch; x = torch.ones(64, 64).bfloat16(); torch.nn.functional.linear(x, x)"
     if subprocess.run([sys.executable, "-c", product], capture_output=True, check=False).returncode:
         raise ValueError(
-            "This machine cannot compute in bfloat16: use float32, or set ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16"
+            "This machine cannot compute in bfloat16: use float32, or set "
+            "ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16"
             " before the start if its processor has matrix units that a virtual machine forbids."
         )
 
@@ -83,8 +88,8 @@ def can_pack() -> bool:
 
 
 def pack(model: Network) -> None:
-    """Packs the matrices that every decoding step reads, in bfloat16, after ``join_inputs``: at least that of
-    the output."""
+    """Packs the matrices that every decoding step reads, in bfloat16, after ``join_inputs``: at
+    least that of the output."""
     layers = model.decoder.layers if isinstance(model, Transformer) else ()
     for layer in layers:
         assert isinstance(layer, Layer)
@@ -100,7 +105,8 @@ def pack(model: Network) -> None:
 
 
 def for_few_rows(tensor: Tensor) -> Tensor:
-    """The same matrix (out, in), laid out in memory as (in, out) unless it has more inputs than outputs.
+    """The same matrix (out, in), laid out in memory as (in, out) unless it has more inputs than
+    outputs.
 
     ``python -m benchmarks layouts`` measures what a product with one row gains by it.
     """
@@ -125,8 +131,11 @@ class JoinedProduct:
         return F.linear(x, self.weight, self.bias)
 
     def is_of(self, *maps: nn.Linear) -> bool:
-        """Whether the parameters of the maps still are parts of this matrix: none was moved or replaced."""
-        parts = [each.weight for each in maps] + [each.bias for each in maps if each.bias is not None]
+        """Whether the parameters of the maps still are parts of this matrix: none was moved or
+        replaced."""
+        parts = [each.weight for each in maps] + [
+            each.bias for each in maps if each.bias is not None
+        ]
         return [part.data_ptr() for part in parts] == self._places
 
     def __deepcopy__(self, memo: dict[int, Any]) -> None:
@@ -134,7 +143,8 @@ class JoinedProduct:
 
 
 def join_inputs(model: nn.Module) -> None:
-    """Puts W^Q, W^K and W^V of a decoder's self-attentions side by side, for one product instead of three.
+    """Puts W^Q, W^K and W^V of a decoder's self-attentions side by side, for one product instead of
+    three.
 
     The parameters remain, as parts of that matrix.
     """
@@ -145,17 +155,20 @@ def join_inputs(model: nn.Module) -> None:
             bias = None if maps[0].bias is None else torch.cat([part.bias.data for part in maps])
             for part, own in zip(maps, weight.chunk(3), strict=True):
                 part.weight.data = own
-            for part, added in zip(maps, () if bias is None else bias.chunk(3), strict=bias is not None):
+            for part, added in zip(
+                maps, () if bias is None else bias.chunk(3), strict=bias is not None
+            ):
                 part.bias.data = added
             each.joined = JoinedProduct(weight, bias)
 
 
 def convert(model: Model, device: torch.device | str, dtype: torch.dtype = torch.float32) -> Model:
-    """Moves a model to a device, changes its computing type, and lays out its matrices for few rows.
+    """Moves a model to a device, changes its computing type, and lays out its matrices for few
+    rows.
 
-    On a CPU the encoder still computes in float32, from embeddings of the new type. The encoder reads its
-    weights once per sentence, for many rows; 16 bits then gain little, or even lose on processors without
-    units for them. ValueError if this processor cannot multiply in bfloat16.
+    On a CPU the encoder still computes in float32, from embeddings of the new type. The encoder
+    reads its weights once per sentence, for many rows; 16 bits then gain little, or even lose on
+    processors without units for them. ValueError if this processor cannot multiply in bfloat16.
     """
     for module in model.modules():
         if not isinstance(module, nn.RNNBase):  # cuDNN takes its matrices only as they are

@@ -1,4 +1,5 @@
-"""What reads a text for a model, and names what it writes: its vocabulary, its own rules, its notes."""
+"""What reads a text for a model, and names what it writes: its vocabulary, its own rules, its
+notes."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -44,7 +45,8 @@ class Reader:
         name: str = "model",
         rules: SearchRules = FREE,  # the model's own rules for the search
         notes: tuple[str, ...] = (),  # sentences for the reader of every run
-        means: do.HeadMeans | None = None,  # mean outputs of the heads, for ``ablate(…, by="mean")``
+        means: do.HeadMeans
+        | None = None,  # mean outputs of the heads, for ``ablate(…, by="mean")``
     ) -> None:
         model.eval().requires_grad_(False)
         self.model = model
@@ -59,8 +61,8 @@ class Reader:
     def cut(self, text: str, side: str = "source") -> TokenizedText:
         """A source, a prompt, or an output ("target"), in pieces, without special tokens.
 
-        InputError if it has too many tokens, or none (a prompt may); and a source if it does not name
-        a target language although the model needs one.
+        InputError if it has too many tokens, or none (a prompt may); and a source if it does not
+        name a target language although the model needs one.
         """
         if not isinstance(text, str):
             raise TypeError(f"The text is {type(text).__name__}; it must be a string.")
@@ -78,20 +80,23 @@ class Reader:
         return cut
 
     def _check_languages(self, cut: TokenizedText) -> int:
-        """Number of pieces that name a language; InputError if a source lacks what the model needs."""
+        """Number of pieces that name a language; InputError if a source lacks what the model
+        needs."""
         languages = self.config.language_pieces
         if not languages:
             return 0
         if self.config.language_pair and cut.start is None:
             raise InputError(
-                f"This model knows {len(languages)} languages; begin the text with the one that it is "
+                f"This model knows {len(languages)} languages; begin the text with the one that it "
+                "is "
                 f"in and the one that you want, such as {' '.join(languages[:2])}."
             )
         first = self.pieces(cut.ids[:1], "source")
         named = not {*languages}.isdisjoint(first)
         if len(languages) > 1 and not named:
             raise InputError(
-                f"This model translates into {len(languages)} languages; begin the text with the one "
+                f"This model translates into {len(languages)} languages; begin the text with the "
+                "one "
                 f"you want, such as {' or '.join(languages[:3])}."
             )
         return int(named)
@@ -136,11 +141,16 @@ class Reader:
         return self.tokenizer.target.decode(ids).strip()
 
     def token_id(self, token: do.Token, side: str = "target") -> int:
-        """The id of a target or source token; InterventionError if the vocabulary has no such token."""
+        """The id of a target or source token; InterventionError if the vocabulary has no such
+        token."""
         if isinstance(token, str):
             return self._id_of_piece(token, side)
         count = self._count(side)
-        if isinstance(token, int | np.integer) and not isinstance(token, bool) and 0 <= token < count:
+        if (
+            isinstance(token, int | np.integer)
+            and not isinstance(token, bool)
+            and 0 <= token < count
+        ):
             return int(token)
         raise InterventionError(
             f"The model's {side} vocabulary has {count:,} tokens; there is no id {token!r:.40}."

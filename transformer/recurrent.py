@@ -1,8 +1,9 @@
-"""Recurrent translation with attention: GRUs read, another writes (Bahdanau et al. 2015, Luong et al. 2015).
+"""Recurrent translation with attention: GRUs read, another writes (Bahdanau et al. 2015, Luong et
+al. 2015).
 
-Attention as in the global model of Luong et al. (2015, section 3.1), without their input feeding (section
-3.3): the state h_t = GRU(h_{t−1}, y_t) does not depend on what attention found before. So a whole target runs
-through the GRU at once in training, and all its queries attend at once.
+Attention as in the global model of Luong et al. (2015, section 3.1), without their input feeding
+(section 3.3): the state h_t = GRU(h_{t−1}, y_t) does not depend on what attention found before. So
+a whole target runs through the GRU at once in training, and all its queries attend at once.
 """
 
 from dataclasses import replace
@@ -37,12 +38,13 @@ class Comparing(NamedTuple):
 class Comparison(nn.Module):
     """How a state of the decoder is compared with the memory, by the ``score`` of the config.
 
-    "dot": hᵀ m (Luong et al. 2015). "bilinear": hᵀ W m, their "general"; the query is h W. "additive":
-    vᵀ tanh(W₁ h + W₂ m + b) (Bahdanau et al. 2015, appendix A.1.2), q = W₁ h, k = W₂ m + b. "local":
-    "bilinear" near a predicted centre p_t = S · σ(v_pᵀ tanh(W_p h)), a position among the S tokens of the
-    source, from 0 (Luong et al. 2015, section 3.2, "local-p"). Before training, v_p is 0, so that every query
-    looks at the middle. (From a random v_p, training drove all centres to the end of the source, where σ is
-    flat, and most had not left it after 600 steps, *measured*.)
+    "dot": hᵀ m (Luong et al. 2015). "bilinear": hᵀ W m, their "general"; the query is h W.
+    "additive": vᵀ tanh(W₁ h + W₂ m + b) (Bahdanau et al. 2015, appendix A.1.2), q = W₁ h, k = W₂ m
+    + b. "local": "bilinear" near a predicted centre p_t = S · σ(v_pᵀ tanh(W_p h)), a position among
+    the S tokens of the source, from 0 (Luong et al. 2015, section 3.2, "local-p"). Before training,
+    v_p is 0, so that every query looks at the middle. (From a random v_p, training drove all
+    centres to the end of the source, where σ is flat, and most had not left it after 600 steps,
+    *measured*.)
     """
 
     def __init__(self, config: RecurrentConfig) -> None:
@@ -75,7 +77,8 @@ class Comparison(nn.Module):
 
 
 class CrossAttention(Attention):
-    """Attention of one head from the decoder's states to the memory, whose vectors are also the values."""
+    """Attention of one head from the decoder's states to the memory, whose vectors are also the
+    values."""
 
     def __init__(self, config: RecurrentConfig) -> None:
         super().__init__()
@@ -100,7 +103,9 @@ class CrossAttention(Attention):
             key, value = self.compare.key(memory)[:, None], memory[:, None]
             key, value = (key, value) if cache is None else cache.update(key, value)
         padding = mask.key_padding
-        lengths = torch.tensor([key.shape[2]], device=key.device) if padding is None else padding.sum(-1)
+        lengths = (
+            torch.tensor([key.shape[2]], device=key.device) if padding is None else padding.sum(-1)
+        )
         query, rule, window = self.compare(states, lengths)
         query = query[:, None]
         if hooks is not None:
@@ -118,17 +123,21 @@ class CrossAttention(Attention):
 
 
 class BothWays(nn.Module):
-    """A GRU that reads the source forwards, and one that reads it backwards: each gives half the memory."""
+    """A GRU that reads the source forwards, and one that reads it backwards: each gives half the
+    memory."""
 
     def __init__(self, config: RecurrentConfig) -> None:
         super().__init__()
         self.forwards = nn.GRU(config.d_model, config.d_model // 2, batch_first=True)
         self.backwards = nn.GRU(config.d_model, config.d_model // 2, batch_first=True)
 
-    def forward(self, x: Tensor, mask: AttentionMask = NO_MASK, hooks: Hooks | None = None) -> Tensor:
+    def forward(
+        self, x: Tensor, mask: AttentionMask = NO_MASK, hooks: Hooks | None = None
+    ) -> Tensor:
         """(batch, source, d_model) → the memory, (batch, source, d_model); no hook looks between.
 
-        Every row is turned round by its own length, so that its padding stays behind it in both directions.
+        Every row is turned round by its own length, so that its padding stays behind it in both
+        directions.
         """
         places = torch.arange(x.shape[1], device=x.device)
         if mask.key_padding is None:
@@ -143,8 +152,8 @@ class BothWays(nn.Module):
 class RecurrentDecoder(nn.Module):
     """The decoder: a GRU over the target, then attention, then h̃_t = tanh(W_c c_t + W_h h_t).
 
-    Its first state is the tanh of a linear map of the state in which the backward GRU ends, at the first
-    source token (Bahdanau et al. 2015, appendix A.2.2).
+    Its first state is the tanh of a linear map of the state in which the backward GRU ends, at the
+    first source token (Bahdanau et al. 2015, appendix A.2.2).
     """
 
     def __init__(self, config: RecurrentConfig) -> None:
@@ -154,7 +163,8 @@ class RecurrentDecoder(nn.Module):
         self.own = nn.Linear(config.d_model, config.d_model)
 
     def forward(self, x: Tensor, memory: Tensor, cache: Cache | None = None) -> Tensor:
-        """(batch, target, d_model) inputs → (batch, target, d_model) states h_t, from the cached state on."""
+        """(batch, target, d_model) inputs → (batch, target, d_model) states h_t, from the cached
+        state on."""
         before = None if cache is None else cache.state
         if before is None:
             before = self.start(memory[:, 0, memory.shape[-1] // 2 :]).tanh()
@@ -165,9 +175,11 @@ class RecurrentDecoder(nn.Module):
 
 
 class Recurrent(EncoderDecoder):
-    """A recurrent encoder-decoder with attention, and one table of embeddings for both sides and the output.
+    """A recurrent encoder-decoder with attention, and one table of embeddings for both sides and
+    the output.
 
-    Twins that differ only in their score share a seed's draws for all other weights, and for dropout.
+    Twins that differ only in their score share a seed's draws for all other weights, and for
+    dropout.
     """
 
     config: RecurrentConfig
@@ -194,7 +206,12 @@ class Recurrent(EncoderDecoder):
         return x if hooks is None else hooks(f"{side}.input", x, at)
 
     def run_decoder(
-        self, x: Tensor, memory: Tensor, mask: AttentionMask, cache: Cache | None, hooks: Hooks | None
+        self,
+        x: Tensor,
+        memory: Tensor,
+        mask: AttentionMask,
+        cache: Cache | None,
+        hooks: Hooks | None,
     ) -> Tensor:
         states = self.decoder(x, memory, cache)
         context = self.cross(states, memory, mask, None if cache is None else cache.cross[0], hooks)

@@ -76,7 +76,9 @@ class Options(Looking, total=False):
     # they set none, 1.5 × source tokens + 10, and 60 for a language model
     max_length: int | None
     sample: Sampling | None  # draw tokens instead; only with ``beam_size=1``
-    length_penalty: float | None  # α of a beam's score; None for the model's rules, which say 1 for ours
+    length_penalty: (
+        float | None
+    )  # α of a beam's score; None for the model's rules, which say 1 for ours
     # k of the score Σ log p / ((k + length) / (k + 1))^α: 5 for the formula of Wu et al. (2016); None for the
     # model's rules, which say 0
     length_offset: int | None
@@ -92,7 +94,9 @@ class ReadSource:
     """A text as a model reads it."""
 
     text: str  # as it was read: cleaned
-    tokens: tuple[SourceToken, ...]  # of a source, its end included; none of a language model's prompt
+    tokens: tuple[
+        SourceToken, ...
+    ]  # of a source, its end included; none of a language model's prompt
     prompt: tuple[int, ...]  # ids that the output of a language model begins with
     start: int | None  # id of the piece that the output begins with, if the text names one
     notes: tuple[str, ...]  # sentences for the reader
@@ -109,7 +113,9 @@ class ReadSource:
             pieces = (*cut.pieces, *reader.pieces(ids[-1:], "source"))
             tokens = tuple(zip(ids, pieces, strict=True))
             prompt = ()
-        return cls(text=cut.clean.text, tokens=tokens, prompt=prompt, start=cut.start, notes=cut.notes())
+        return cls(
+            text=cut.clean.text, tokens=tokens, prompt=prompt, start=cut.start, notes=cut.notes()
+        )
 
 
 @dataclass(frozen=True)
@@ -138,7 +144,9 @@ class SearchPlan:
         asked = options.get("beam_size")
         beam_size = _whole("beam_size", usual if asked is None else asked, 1, 64)
         if sample is not None and (beam_size != 1 or tree):
-            raise ValueError("Sampling follows one hypothesis and builds no tree; use it with beam_size=1.")
+            raise ValueError(
+                "Sampling follows one hypothesis and builds no tree; use it with beam_size=1."
+            )
         least = len(source.prompt) + 1 if reader.continues else 1
         most = options.get("max_length")
         if most is None:
@@ -172,7 +180,9 @@ def _usual_length(reader: Reader, n_source: int) -> int:
     return min(usual, reader.config.max_positions)
 
 
-def _deciding_prompt(source: ReadSource, changes: Iterable[do.Intervention]) -> Iterator[do.Intervention]:
+def _deciding_prompt(
+    source: ReadSource, changes: Iterable[do.Intervention]
+) -> Iterator[do.Intervention]:
     """The prompt as a change; InterventionError if another change decides its tokens."""
     if not source.prompt and source.tokens:
         return
@@ -286,7 +296,11 @@ class Request:
         """Values that a change puts in, if they must be computed first."""
         if isinstance(value, do.Ablate) and value.by == "mean":
             if (means := self.reader.means) is None:
-                where = "" if self.reader.continues else "measure them with `python -m explorer survey`, or "
+                where = (
+                    ""
+                    if self.reader.continues
+                    else "measure them with `python -m explorer survey`, or "
+                )
                 raise do.InterventionError(
                     f"This model has no mean outputs of its heads: {where}ablate by zero."
                 )
@@ -307,7 +321,11 @@ class Request:
         if self.output is not None:
             yield self.replayed(self.output.ids)
             return
-        in_beam, history, newest = self.beam_size != 1 or self.tree, list[Node](), Node(self.config.bos_id)
+        in_beam, history, newest = (
+            self.beam_size != 1 or self.tree,
+            list[Node](),
+            Node(self.config.bos_id),
+        )
         state, hooks = begin([self], self.capture, in_beam)
         for newest, *_ in self.search(state, [self.limit], history if self.tree else None):
             yield self._step(newest)
@@ -331,7 +349,9 @@ class Request:
         """The steps of the search."""
         if self.beam_size != 1 or self.tree:
             return beam_search(state, limits, self.beam_size, self.rules, history)
-        return decode(state, limits, None if self.sample is None else self.sample.chooser(), self.rules)
+        return decode(
+            state, limits, None if self.sample is None else self.sample.chooser(), self.rules
+        )
 
     def _greedy(self) -> Iterator[tuple[Node, str]]:
         """Greedy search for the same request, token by token, unrecorded."""
@@ -345,7 +365,8 @@ class Request:
     def replayed(
         self,
         ids: tuple[int, ...],  # the output
-        log_probs: tuple[float, ...] | None = None,  # those of an earlier run, which the audit compares
+        log_probs: tuple[float, ...]
+        | None = None,  # those of an earlier run, which the audit compares
         method: str = "forced",
         passed: tuple[Tensor, Hooks | None] | None = None,  # a pass that was made, and who looked
         row: int = 0,  # of the batch of that pass
@@ -355,15 +376,21 @@ class Request:
         Because of the causal mask, this pass computes the same values for every step as a search does.
         """
         distribution, hooks = passed or self._passed(ids, self.capture)
-        now, best = _of_tokens(distribution, ids), candidates_of(distribution, distribution, distribution)
+        now, best = (
+            _of_tokens(distribution, ids),
+            candidates_of(distribution, distribution, distribution),
+        )
         names = self.output.pieces if self.output else repeat(None)
         rows = zip(range(len(ids)), ids, log_probs or now, best, names, strict=False)
         steps = tuple(
-            self._step(Node(i, at, log_prob, candidates=c), name) for at, i, log_prob, c, name in rows
+            self._step(Node(i, at, log_prob, candidates=c), name)
+            for at, i, log_prob, c, name in rows
         )
         return self._finished(steps, method, hooks, (lambda: now) if log_probs else None, row)
 
-    def _passed(self, ids: tuple[int, ...], capture: Capture | None = None) -> tuple[Tensor, Hooks | None]:
+    def _passed(
+        self, ids: tuple[int, ...], capture: Capture | None = None
+    ) -> tuple[Tensor, Hooks | None]:
         """(target, pieces) log-probabilities from a new pass without a cache, and who looked at it."""
         state, hooks = begin([self], capture)
         return state.forced([ids], hooks)[0], hooks
@@ -381,7 +408,8 @@ class Request:
         steps: tuple[DecodeStep, ...],
         method: str,
         hooks: Hooks | None,  # who looked
-        again: Callable[[], tuple[float, ...]] | None = None,  # the log-probabilities by another pass
+        again: Callable[[], tuple[float, ...]]
+        | None = None,  # the log-probabilities by another pass
         row: int = 0,
     ) -> Translation:
         """The finished run with its trace, whose first audit asks for that other pass."""
@@ -408,7 +436,9 @@ class Request:
             }
             if self.source_ids:
                 tokens["encoder"] = TokenTrace(self.source_ids, self.source_tokens, self.text)
-            trace = trace_of(hooks, config, audited, row, self.changes, tokens, tuple(self.functions))
+            trace = trace_of(
+                hooks, config, audited, row, self.changes, tokens, tuple(self.functions)
+            )
         return Translation(
             source_text=self.text if self.source_ids else "",
             text=text,
@@ -424,7 +454,9 @@ class Request:
             attention=trace,
             interventions=self.values,
             functions=tuple(self.functions),
-            distributions=lambda: self._passed(ids)[0],  # of the request, which holds nothing recorded
+            distributions=lambda: self._passed(ids)[
+                0
+            ],  # of the request, which holds nothing recorded
             prompt=None if self.source_ids else self.text if self.output is None else text,
             n_given=self.given,
         )
@@ -468,7 +500,9 @@ class Request:
             **{f"The output ended before this change could act: {each}.": True for each in late},
             LEFT_OUT: end and self._leaves_out(ids, trace),
         }
-        return tuple(dict.fromkeys((*self.notes, *(said for said, holds in table.items() if holds))))
+        return tuple(
+            dict.fromkeys((*self.notes, *(said for said, holds in table.items() if holds)))
+        )
 
     def _leaves_out(self, ids: tuple[int, ...], trace: AttentionTrace | None) -> bool:
         """Whether a translation covers much less than its source."""
@@ -488,12 +522,17 @@ class Request:
             again = copy(self)
             again.capture = Capture()
             trace = again.replayed(ids).trace
-        weights = [layer.map().weights.amax((0, 1)) for layer in trace.layers[AttentionKind.CROSS][-LAYERS:]]
+        weights = [
+            layer.map().weights.amax((0, 1))
+            for layer in trace.layers[AttentionKind.CROSS][-LAYERS:]
+        ]
         return float((torch.stack(weights).amax(0)[first:last] < READ).float().mean()) >= limit
 
 
 def begin(
-    requests: Sequence[Request],  # of texts with rules and options alike; of several, none changes the model
+    requests: Sequence[
+        Request
+    ],  # of texts with rules and options alike; of several, none changes the model
     capture: Capture | None = None,
     in_beam: bool = False,
 ) -> tuple[DecodingState, Hooks | None]:

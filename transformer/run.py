@@ -1,4 +1,5 @@
-"""A finished run, of a translator or a language model: text, tokens, steps, and access to every head."""
+"""A finished run, of a translator or a language model: text, tokens, steps, and access to every
+head."""
 
 from __future__ import annotations
 
@@ -9,7 +10,16 @@ from typing import TYPE_CHECKING
 
 from transformer.config import AttentionKind, ModelConfig, Place, Side, Sublayer
 from transformer.interventions import Intervention
-from transformer.view import Array, AuditReport, BoolArray, Check, HeadLabels, HeadMap, HeadView, Window
+from transformer.view import (
+    Array,
+    AuditReport,
+    BoolArray,
+    Check,
+    HeadLabels,
+    HeadMap,
+    HeadView,
+    Window,
+)
 
 if TYPE_CHECKING:  # a run is also read from a file, without PyTorch
     from torch import Tensor
@@ -34,11 +44,15 @@ class DecodeStep:
 
     token: str  # the piece that was chosen
     token_id: int  # its id
-    log_prob: float  # its log-probability under the model, in nats, no matter how the token was chosen
+    log_prob: (
+        float  # its log-probability under the model, in nats, no matter how the token was chosen
+    )
     alternatives: tuple[Alternative, ...]  # the most probable tokens at this step, best first
-    parent: int  # index, from 0, of the hypothesis in the beam that this step extends; 0 without a beam
-    # whether the model's search rules, or an intervention, forbade its most probable token; ``log_prob`` and
-    # ``alternatives`` are still the model's own
+    parent: (
+        int  # index, from 0, of the hypothesis in the beam that this step extends; 0 without a beam
+    )
+    # whether the model's search rules, or an intervention, forbade its most probable token;
+    # ``log_prob`` and ``alternatives`` are still the model's own
     forced: bool = False
 
 
@@ -50,15 +64,20 @@ class NotCapturedError(ValueError):
 class Translation:
     """A sentence, its translation, and everything that the model computed for it. Immutable.
 
-    A language model's text has no source. Its target is the prompt and what was written after it, so that
-    each step, those of the prompt too, has the model's log-probability and its alternatives.
+    A language model's text has no source. Its target is the prompt and what was written after it,
+    so that each step, those of the prompt too, has the model's log-probability and its
+    alternatives.
     """
 
     source_text: str  # the text as typed, cleaned; ``source_tokens`` is what was read
     text: str  # the translation
     source_tokens: tuple[str, ...]  # pieces of the source, ending in ``</s>``
-    decoder_input_tokens: tuple[str, ...]  # what the decoder read: the start token, the output shifted right
-    target_tokens: tuple[str, ...]  # what the decoder wrote, ending in ``</s>`` unless the limit cut it
+    decoder_input_tokens: tuple[
+        str, ...
+    ]  # what the decoder read: the start token, the output shifted right
+    target_tokens: tuple[
+        str, ...
+    ]  # what the decoder wrote, ending in ``</s>`` unless the limit cut it
     log_probs: tuple[float, ...]  # one per target token, in nats
     steps: tuple[DecodeStep, ...]  # one per target token
     method: str  # "greedy", "beam-4", "sample-7", "forced"
@@ -68,14 +87,18 @@ class Translation:
     attention: AttentionTrace | None = None  # the trace; None with ``capture=False``
     model_sha256: str | None = None  # digest of the model's weights, if a file with it gave the run
     interventions: tuple[Intervention, ...] = ()  # what was changed in the model while it ran
-    functions: tuple[str, ...] = ()  # names at which a user's functions changed the run, which nobody repeats
-    # runs source and output through the model once more, with the same changes, and returns (target, pieces)
-    # log-probabilities; None if the run was opened from a file
+    functions: tuple[
+        str, ...
+    ] = ()  # names at which a user's functions changed the run, which nobody repeats
+    # runs source and output through the model once more, with the same changes, and returns
+    # (target, pieces) log-probabilities; None if the run was opened from a file
     distributions: Callable[[], Tensor] | None = field(default=None, repr=False)
     # what a beam search looked at; None unless it was made with ``tree=True``
     tree: SearchTree | None = field(default=None, repr=False)
     prompt: str | None = None  # how a language model's text begins; None of a model that translates
-    n_given: int = 0  # number of target tokens that were given: those of the prompt, or of a forced output
+    n_given: int = (
+        0  # number of target tokens that were given: those of the prompt, or of a forced output
+    )
 
     @property
     def surprisals(self) -> tuple[float, ...]:
@@ -92,8 +115,8 @@ class Translation:
     ) -> HeadView:
         """One head, or a window of it, with labels and audit.
 
-        IndexError if there is no such layer or head (both count from 0), or the window leaves the map;
-        NotCapturedError if nothing was recorded.
+        IndexError if there is no such layer or head (both count from 0), or the window leaves the
+        map; NotCapturedError if nothing was recorded.
         """
         kind = AttentionKind(kind)
         provenance = self.model, self.config.placement
@@ -103,26 +126,34 @@ class Translation:
         return head_view(self.trace, place, self.labels(kind), provenance, window, self._texts)
 
     def audit(self, *places: Place) -> AuditReport:
-        """The checks of the trace (``AttentionTrace.audit``), and whether it is the trace of these tokens.
+        """The checks of the trace (``AttentionTrace.audit``), and whether it is the trace of these
+        tokens.
 
         NotCapturedError if nothing was recorded.
         """
         return self.trace.audit(*places).joined(self._texts())
 
     def _texts(self) -> AuditReport:
-        """Whether texts and tokens of this run are those that were recorded; no check if none were."""
+        """Whether texts and tokens of this run are those that were recorded; no check if none
+        were."""
         recorded = self.trace.tokens
         texts = {"encoder": self.source_text, "written": self.text}
-        pieces: dict[str, tuple[str, ...]] = {side: self.tokens(side) for side in self.config.stacks}
+        pieces: dict[str, tuple[str, ...]] = {
+            side: self.tokens(side) for side in self.config.stacks
+        }
         pieces |= {"written": self.target_tokens}
         wrong = any(each.pieces != pieces[side] for side, each in recorded.items())
-        wrong |= any(recorded[side].text != text for side, text in texts.items() if side in recorded)
+        wrong |= any(
+            recorded[side].text != text for side, text in texts.items() if side in recorded
+        )
         if "written" in recorded:  # which a batch fills up with padding
             ids = recorded["written"].ids
             wrong |= ids != self.target_ids + (self.config.pad_id,) * (len(ids) - len(self.steps))
         return AuditReport((Check("text", float(wrong), 0.0),) if recorded else ())
 
-    def map(self, kind: AttentionKind | str, layer: int, head: int, window: Window | None = None) -> HeadMap:
+    def map(
+        self, kind: AttentionKind | str, layer: int, head: int, window: Window | None = None
+    ) -> HeadMap:
         """One head as a map, without its vectors; arguments and errors as in ``head``."""
         return self.head(kind, layer, head, window)
 
@@ -135,7 +166,8 @@ class Translation:
         return self.trace.layer(kind, layer, head).mask().numpy()
 
     def tokens(self, side: Side) -> tuple[str, ...]:
-        """Tokens that a side read: the encoder the source, the decoder the start token and the output."""
+        """Tokens that a side read: the encoder the source, the decoder the start token and the
+        output."""
         return {"encoder": self.source_tokens, "decoder": self.decoder_input_tokens}[side]
 
     def labels(self, kind: AttentionKind | str) -> HeadLabels:
@@ -147,8 +179,8 @@ class Translation:
     def stream(self, sublayer: Sublayer) -> ResidualTrace:
         """A sub-layer and the residual stream around it.
 
-        NotCapturedError if the run was not made with ``capture=Capture(residual=True)``; IndexError if there
-        is no such sub-layer.
+        NotCapturedError if the run was not made with ``capture=Capture(residual=True)``; IndexError
+        if there is no such sub-layer.
         """
         residuals = self.trace.residuals
         if not residuals:

@@ -1,4 +1,5 @@
-"""Sampling: the next token is drawn at random; several samples of one text, and the tree that they form."""
+"""Sampling: the next token is drawn at random; several samples of one text, and the tree that they
+form."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -30,7 +31,9 @@ class Sampling(Checked):
 
     temperature: Annotated[float, _TEMPERATURE] = 1.0  # divides the logits
     top_k: Annotated[int, whole(1)] | None = None  # keep the k most probable tokens; None keeps all
-    top_p: Annotated[float, above(0, 1)] | None = None  # keep the fewest tokens that reach p; None keeps all
+    top_p: Annotated[float, above(0, 1)] | None = (
+        None  # keep the fewest tokens that reach p; None keeps all
+    )
     seed: Annotated[int, whole(0, most=2**63 - 1)] = 0  # the same seed gives the same translation
 
     def chooser(self) -> Choice:
@@ -39,7 +42,9 @@ class Sampling(Checked):
 
         def choose(log_probs: Tensor) -> Tensor:
             probabilities = self.filtered(log_probs).cpu()
-            return torch.multinomial(probabilities, 1, generator=generator)[:, 0].to(log_probs.device)
+            return torch.multinomial(probabilities, 1, generator=generator)[:, 0].to(
+                log_probs.device
+            )
 
         return choose
 
@@ -60,7 +65,8 @@ class Sampling(Checked):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Draws(TokenTree):
-    """Samples of one text; at each step of the tree, the tokens after one token are beside each other."""
+    """Samples of one text; at each step of the tree, the tokens after one token are beside each
+    other."""
 
     translations: tuple[Translation, ...]  # one per seed, without attention
     leaves: tuple[int, ...]  # the last node of each
@@ -68,12 +74,16 @@ class Draws(TokenTree):
 
 
 def draw(
-    translate: Callable[..., Translation],  # translates one text with changes: options of ``translate``
+    translate: Callable[
+        ..., Translation
+    ],  # translates one text with changes: options of ``translate``
     sampling: Sampling,  # temperature, top-k and top-p; its seed is not used
     seeds: Iterable[int],
 ) -> Draws:
     """One sample per seed, each as ``translate`` with that seed draws it; raises as it does."""
-    runs = tuple(translate(beam_size=1, sample=replace(sampling, seed=i), capture=False) for i in seeds)
+    runs = tuple(
+        translate(beam_size=1, sample=replace(sampling, seed=i), capture=False) for i in seeds
+    )
     nodes = list[TreeNode]()
     newest: list[int | None] = [None] * len(runs)  # the place of each sample's last token
     for step in range(max((len(run.steps) for run in runs), default=0)):

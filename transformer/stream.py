@@ -27,14 +27,17 @@ Pair = tuple[ArrayLike | None, ArrayLike | None]
 def audit_stream(trace: AttentionTrace, basis: Network | ModelConfig, limit: float) -> list[Check]:
     """Compares a recorded stream with the model's equations, and with those of the run's changes.
 
-    Without the model, a file's stream is checked wherever no LayerNorm and no projection stands between two
-    recorded tensors; with the model, across LayerNorms, too. Projections are for ``audit_places``. No check
-    if the stream was not recorded, and nothing was changed that it must show.
+    Without the model, a file's stream is checked wherever no LayerNorm and no projection stands
+    between two recorded tensors; with the model, across LayerNorms, too. Projections are for
+    ``audit_places``. No check if the stream was not recorded, and nothing was changed that it must
+    show.
     """
     stacks = (basis.config if isinstance(basis, Network) else basis).stacks
     unrecorded = not trace.residuals and any(stack.passed() for stack in stacks.values())
     if unrecorded or ("encoder.output" not in trace.tensors and "encoder" in stacks):
-        marked = any(name.endswith((".input.own", ".output.own", ".stream.own")) for name in trace.tensors)
+        marked = any(
+            name.endswith((".input.own", ".output.own", ".stream.own")) for name in trace.tensors
+        )
         needed = marked or any(change.value.part == "stream" for change in trace.changes)
         return [Check(STREAM, math.inf, limit)] if needed else []
     model, config = (basis, basis.config) if isinstance(basis, Network) else (None, basis)
@@ -43,7 +46,8 @@ def audit_stream(trace: AttentionTrace, basis: Network | ModelConfig, limit: flo
 
 
 def _pairs(trace: AttentionTrace, config: ModelConfig, model: Network | None) -> Iterator[Pair]:
-    """Every pair that must be equal; whether something is there, and whether it must be, are such a pair."""
+    """Every pair that must be equal; whether something is there, and whether it must be, are such a
+    pair."""
     get, acting = trace.tensors.get, dict[str, list[Change]]()
     for change in trace.changes:
         for name in change.value.hooks(config):
@@ -77,7 +81,10 @@ def _pairs(trace: AttentionTrace, config: ModelConfig, model: Network | None) ->
             yield from _bare(trace, config, model, side)
     for sublayer, each in trace.residuals.items():
         norm = None if model is None else model.residual(sublayer).norm
-        total, after = each.before + each.output, each.stream if each.own_stream is None else each.own_stream
+        total, after = (
+            each.before + each.output,
+            each.stream if each.own_stream is None else each.own_stream,
+        )
         if config.norm == "pre":
             yield from normed(sublayer.path, norm, each.before, each.read)
             yield after, total
@@ -92,14 +99,24 @@ def _pairs(trace: AttentionTrace, config: ModelConfig, model: Network | None) ->
         before[sublayer.side] = each.stream
     if (memory := get("encoder.output")) is not None:
         own = memory if (own := get("encoder.output.own")) is None else own
-        if config.stacks["encoder"].passed():  # a recurrent memory is no stream: see ``audit_places``
+        if config.stacks[
+            "encoder"
+        ].passed():  # a recurrent memory is no stream: see ``audit_places``
             last = before["encoder"]
-            final = None if model is None or config.norm == "post" else model.stack("encoder").final_norm
-            yield from [(own, last)] if config.norm == "post" else normed("encoder", final, last, own)
+            final = (
+                None
+                if model is None or config.norm == "post"
+                else model.stack("encoder").final_norm
+            )
+            yield from (
+                [(own, last)] if config.norm == "post" else normed("encoder", final, last, own)
+            )
         yield from patched("encoder.output")
 
 
-def _bare(trace: AttentionTrace, config: ModelConfig, model: Network | None, side: Side) -> Iterator[Pair]:
+def _bare(
+    trace: AttentionTrace, config: ModelConfig, model: Network | None, side: Side
+) -> Iterator[Pair]:
     """Without positions: no bias, and q = x W_Q + b_Q without a rotation, which needs the model."""
     for sublayer in (sublayer for sublayer in trace.residuals if sublayer.side == side):
         if sublayer.name == "self_attention":
@@ -109,11 +126,17 @@ def _bare(trace: AttentionTrace, config: ModelConfig, model: Network | None, sid
                 maps = getattr(model.stack(side).layers[sublayer.layer], sublayer.name).q_proj
                 weight, bias = (part.detach().float().cpu() for part in (maps.weight, shift(maps)))
                 queries = trace.residuals[sublayer].read @ weight.T + bias
-                yield record.query, queries.view(len(queries), len(record.query), -1).transpose(0, 1)
+                yield (
+                    record.query,
+                    queries.view(len(queries), len(record.query), -1).transpose(0, 1),
+                )
 
 
 def textbook_norm(norm: StreamNorm, x: Tensor) -> Tensor:
-    """γ (x − μ) / √(σ² + ε) + β over the last axis, in float64 (Ba et al. 2016). RMSNorm: no μ, β."""
+    """γ (x − μ) / √(σ² + ε) + β over the last axis, in float64 (Ba et al.
+
+    2016). RMSNorm: no μ, β.
+    """
     x = x.double()
     weight, bias = (part.detach().double().cpu() for part in (norm.weight, shift(norm)))
     normed: Tensor = weight * centred(norm, x) / spread(norm, x) + bias

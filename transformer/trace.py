@@ -1,8 +1,8 @@
 """A recording of one sentence: named tensors, and every map that follows from them.
 
-A trace keeps what attention consumed and produced, and the mask as a rule, so its memory grows with n·d.
-Scores and weights are computed from these on demand, for each head and window. (A run's own note on what a
-translation leaves out may be the first to ask: see ``transformer.requests``.)
+A trace keeps what attention consumed and produced, and the mask as a rule, so its memory grows with
+n·d. Scores and weights are computed from these on demand, for each head and window. (A run's own
+note on what a translation leaves out may be the first to ask: see ``transformer.requests``.)
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -16,7 +16,16 @@ from torch import Tensor
 from transformer.attention import SCALED_DOT, LocalWindow, ScoreRule, attention_weights
 from transformer.config import AttentionKind, ModelConfig, Place, Side, Sublayer
 from transformer.encodings import ALL_HEADS, BIASES, BiasRule, Heads
-from transformer.hooks import CONSTANTS, UNFUSED, At, Capture, Edit, HookFunctions, Hooks, function_edits
+from transformer.hooks import (
+    CONSTANTS,
+    UNFUSED,
+    At,
+    Capture,
+    Edit,
+    HookFunctions,
+    Hooks,
+    function_edits,
+)
 from transformer.interventions.edits import Change, edits
 from transformer.layers import StreamNorm, make_norm, shift
 from transformer.view import Array, AuditReport, HeadLabels, Window
@@ -50,9 +59,13 @@ class LayerTrace:
     # (heads, queries, keys) the weights that were used, if a user's function changed this attention
     used_weights: Tensor | None = None
     used_mask: Tensor | None = None  # (queries, keys) bool, if it changed the mask
-    value_norms: Tensor | None = None  # (heads, keys) ‖v_j W_O^h‖, if a file gives them; otherwise None
+    value_norms: Tensor | None = (
+        None  # (heads, keys) ‖v_j W_O^h‖, if a file gives them; otherwise None
+    )
     changes: tuple[Change, ...] = ()  # the interventions that act here
-    edits: Mapping[str, Sequence[Edit]] = field(default_factory=dict)  # these, by part that fusing hides
+    edits: Mapping[str, Sequence[Edit]] = field(
+        default_factory=dict
+    )  # these, by part that fusing hides
     # (heads, queries, d_head) the output before something changed it; None if nothing did
     own_output: Tensor | None = None
     score: ScoreRule = SCALED_DOT  # how scores come from queries and keys
@@ -64,12 +77,15 @@ class LayerTrace:
         return self.query.shape[0], self.query.shape[1], self.key.shape[1]
 
     def mask(self, rows: slice | None = None) -> Tensor:
-        """(rows, keys) bool of some queries, by default all, True = may attend; interventions are in it."""
+        """(rows, keys) bool of some queries, by default all, True = may attend; interventions are
+        in it."""
         rows = rows or slice(0, self.shape[1])
         if self.used_mask is not None:
             return self.used_mask[rows]
         places, keys = torch.arange(rows.start, rows.stop)[:, None], torch.arange(self.key.shape[1])
-        mask = keys <= places if self.causal else torch.ones(len(places), len(keys), dtype=torch.bool)
+        mask = (
+            keys <= places if self.causal else torch.ones(len(places), len(keys), dtype=torch.bool)
+        )
         if self.focus is not None:
             mask = mask & self.focus.cells(len(keys), rows)[0]
         if self.key_padding is not None:
@@ -82,7 +98,9 @@ class LayerTrace:
         """One head or several, as the model computed them and as changes made them."""
         if not self.edits.keys().isdisjoint(("scores", "weights")) and heads != ALL_HEADS:
             bias, scores, mask, weights = self.map(ALL_HEADS, window)
-            return AttentionMap(None if bias is None else bias[heads], scores[heads], mask, weights[heads])
+            return AttentionMap(
+                None if bias is None else bias[heads], scores[heads], mask, weights[heads]
+            )
         rows = slice(0, self.query.shape[1]) if window is None else window.queries
         keys, bias = torch.arange(self.key.shape[1]), None
         query, positions = self.query[heads, rows], torch.arange(rows.start, rows.stop)
@@ -100,7 +118,9 @@ class LayerTrace:
             weights = edit(weights, at)
         if self.used_weights is not None:
             used = self.used_weights[heads, rows]
-            weights = torch.where((weights - used).abs().amax(-1, keepdim=True) > REPLACED, used, weights)
+            weights = torch.where(
+                (weights - used).abs().amax(-1, keepdim=True) > REPLACED, used, weights
+            )
         parts, cut = (bias, scores, mask, weights), ALL_HEADS if window is None else window.keys
         return AttentionMap(*(None if part is None else part[..., cut] for part in parts))
 
@@ -126,7 +146,9 @@ class EmbeddingTrace:
     tokens: Tensor  # (length, d_model) token embeddings × √d_model
     positions: Tensor | None  # (length, d_model) encoding that was added; None if none was added
     input: Tensor  # (length, d_model) what the first layer received: the sum, or its norm
-    own_input: Tensor | None = None  # (length, d_model) before something was put in; None if nothing was
+    own_input: Tensor | None = (
+        None  # (length, d_model) before something was put in; None if nothing was
+    )
     norm: StreamNorm | None = None  # what normalised the sum; None if nothing did
 
     @property
@@ -140,7 +162,8 @@ class ResidualTrace:
     """A sub-layer and the residual stream around it; each tensor is (length, d_model)."""
 
     before: Tensor  # the stream before the sub-layer
-    read: Tensor  # what the sub-layer reads: LayerNorm(before) with pre-norm, ``before`` with post-norm
+    # what the sub-layer reads: LayerNorm(before) with pre-norm, ``before`` with post-norm
+    read: Tensor
     output: Tensor  # what the sub-layer adds
     stream: Tensor  # the stream after the sub-layer
     own_output: Tensor | None = None  # what the sub-layer returned, if something else is added
@@ -149,7 +172,8 @@ class ResidualTrace:
 
 @dataclass(frozen=True, repr=False)
 class TokenTrace:
-    """Tokens that a stack read or that were written, which the labels of every picture must name."""
+    """Tokens that a stack read or that were written, which the labels of every picture must
+    name."""
 
     ids: tuple[int, ...]
     pieces: tuple[str, ...]  # their names
@@ -165,7 +189,9 @@ Kind = AttentionKind | str
 class AttentionTrace:
     """Everything that was recorded of one sentence."""
 
-    tensors: Mapping[str, Tensor]  # by the names of ``transformer.hooks``, float32 on the CPU, no batch
+    tensors: Mapping[
+        str, Tensor
+    ]  # by the names of ``transformer.hooks``, float32 on the CPU, no batch
     config: ModelConfig  # the model's config
     dtype: torch.dtype  # that the model computed in; the coarser type if encoder and decoder differ
     auditor: Auditor = field(repr=False)  # runs the checks on the given sub-layers
@@ -183,10 +209,14 @@ class AttentionTrace:
         for kind, site in self.config.sites.items():
             for layer in range(site.n_layers):
                 path = site.sublayer(layer).path
-                parts: dict[str, Any] = {name: get(f"{path}.{part}") for name, part in LAYER_PARTS.items()}
+                parts: dict[str, Any] = {
+                    name: get(f"{path}.{part}") for name, part in LAYER_PARTS.items()
+                }
                 if parts["query"] is None:
                     break
-                table, vector, centres = (get(f"{path}.{part}") for part in ("bias", "vector", "centres"))
+                table, vector, centres = (
+                    get(f"{path}.{part}") for part in ("bias", "vector", "centres")
+                )
                 if table is not None:
                     rule = next(rule for rule, axes in BIASES.items() if axes == table.dim())
                     parts["bias"] = BiasRule(rule, table)
@@ -194,10 +224,14 @@ class AttentionTrace:
                     parts["focus"] = LocalWindow(centres, self.config.reach)
                 parts["score"], parts["causal"] = ScoreRule(site.score, vector), site.causal
                 parts["changes"] = tuple(
-                    each for each in self.changes if each.value.heads_of(kind, layer, self.config.n_heads)
+                    each
+                    for each in self.changes
+                    if each.value.heads_of(kind, layer, self.config.n_heads)
                 )
                 names = {part: f"{path}.{part}" for part in UNFUSED}
-                parts["edits"] = {part: changed[name] for part, name in names.items() if name in changed}
+                parts["edits"] = {
+                    part: changed[name] for part, name in names.items() if name in changed
+                }
                 found[kind] = (*found.get(kind, ()), LayerTrace(kind, layer, **parts))
         return found
 
@@ -206,7 +240,9 @@ class AttentionTrace:
         """One ``EmbeddingTrace`` per side that ran."""
         traces, get = dict[Side, EmbeddingTrace](), self.tensors.get
         for side in self.config.stacks:
-            tokens, entered, own = (get(f"{side}.{name}") for name in ("tokens", "input", "input.own"))
+            tokens, entered, own = (
+                get(f"{side}.{name}") for name in ("tokens", "input", "input.own")
+            )
             gain, norm = get(f"{side}.input.gain"), None
             if gain is not None:
                 norm = make_norm(self.config).requires_grad_(False)
@@ -232,14 +268,17 @@ class AttentionTrace:
         return traces
 
     def layer(self, kind: Kind, layer: int, head: int | None = None) -> LayerTrace:
-        """One attention sub-layer; IndexError if there is none, or no such head in it (both from 0)."""
+        """One attention sub-layer; IndexError if there is none, or no such head in it (both from
+        0)."""
         layers = self.layers.get(AttentionKind(kind), ())
         if not 0 <= layer < len(layers):
             count = f"this trace has {len(layers)}, counted from 0"
             raise IndexError(f"There is no {kind} layer {layer}; {count}.")
         record = layers[layer]
         if head is not None and not 0 <= head < record.shape[0]:
-            raise IndexError(f"There is no head {head}; a layer has {record.shape[0]}, counted from 0.")
+            raise IndexError(
+                f"There is no head {head}; a layer has {record.shape[0]}, counted from 0."
+            )
         return record
 
     def map(
@@ -249,7 +288,9 @@ class AttentionTrace:
         found = self.layer(kind, layer, head).map(ALL_HEADS if head is None else head, window)
         return AttentionMap(*(None if part is None else part.numpy() for part in found))
 
-    def weights(self, kind: Kind, layer: int, head: int | None = None, window: Window | None = None) -> Array:
+    def weights(
+        self, kind: Kind, layer: int, head: int | None = None, window: Window | None = None
+    ) -> Array:
         """Weights: (queries, keys) of one head, or (heads, queries, keys) of all.
 
         Rows sum to 1; in local attention, whose weights a Gaussian multiplies, to less.
@@ -258,20 +299,26 @@ class AttentionTrace:
         return weights
 
     def labels(self, kind: Kind) -> HeadLabels | None:
-        """The tokens along the maps of a kind, as they were read and written; None if they are not known."""
+        """The tokens along the maps of a kind, as they were read and written; None if they are not
+        known."""
         if not self.tokens:
             return None
         site = self.config.sites[AttentionKind(kind)]
         written = self.tokens["written"].pieces if site.query_side == "decoder" else None
-        return HeadLabels(self.tokens[site.query_side].pieces, written, self.tokens[site.key_side].pieces)
+        return HeadLabels(
+            self.tokens[site.query_side].pieces, written, self.tokens[site.key_side].pieces
+        )
 
     @property
     def places(self) -> tuple[Place, ...]:
         """Every attention sub-layer of the trace."""
-        return tuple((kind, layer) for kind, layers in self.layers.items() for layer in range(len(layers)))
+        return tuple(
+            (kind, layer) for kind, layers in self.layers.items() for layer in range(len(layers))
+        )
 
     def audit(self, *places: Place) -> AuditReport:
-        """Runs the checks of ``transformer.audit`` on the given sub-layers, by default all; cached."""
+        """Runs the checks of ``transformer.audit`` on the given sub-layers, by default all;
+        cached."""
         report: AuditReport = self.once(places, lambda: self.auditor(self, places or self.places))
         return report
 
@@ -308,25 +355,34 @@ def trace_of(
             value = value[0]
         value = (value if value.dtype == torch.bool else value.float()).detach().cpu()
         # a part alone may be the model's, or a view of a cache
-        recorded[name] = value.clone(memory_format=torch.contiguous_format) if len(parts) == 1 else value
+        recorded[name] = (
+            value.clone(memory_format=torch.contiguous_format) if len(parts) == 1 else value
+        )
     if not types:
         return None
     dtype = max(types, key=lambda dtype: torch.finfo(dtype).eps)
-    return AttentionTrace(recorded, config, dtype, auditor, tuple(changes), tokens or {}, tuple(functions))
+    return AttentionTrace(
+        recorded, config, dtype, auditor, tuple(changes), tokens or {}, tuple(functions)
+    )
 
 
 def hooks_of(
     config: ModelConfig,
     capture: Capture | None = None,  # what to record; None for nothing
     changes: Sequence[Change] = (),  # interventions, with what they put in
-    functions: Mapping[str, HookFunctions] | None = None,  # a user's functions by name; they act last
+    functions: Mapping[str, HookFunctions]
+    | None = None,  # a user's functions by name; they act last
 ) -> Hooks | None:
-    """The hooks of one pass; None if nobody looks. ValueError if the model has no place of a function."""
+    """The hooks of one pass; None if nobody looks. ValueError if the model has no place of a
+    function."""
     by_name = edits(changes, config) if changes else {}
     record = set() if capture is None else {*capture.parts}
     for name, added in function_edits(functions, config).items() if functions else ():
         by_name.setdefault(name, []).extend(added)
         place, _, part = name.rpartition(".")
         if part in UNFUSED and capture is not None:
-            record |= {f"{place}.weights", *([name] if part == "mask" else [])}  # which only this run knows
+            record |= {
+                f"{place}.weights",
+                *([name] if part == "mask" else []),
+            }  # which only this run knows
     return Hooks(record, by_name) if record or by_name else None

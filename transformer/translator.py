@@ -1,4 +1,5 @@
-"""The models that a user opens: a network with its vocabulary, which translates or continues texts."""
+"""The models that a user opens: a network with its vocabulary, which translates or continues
+texts."""
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -42,7 +43,9 @@ class TranslatedText(NamedTuple):
     def of(cls, runs: Iterable[Translation]) -> Self:
         """The text of some runs."""
         runs = tuple(runs)
-        numbered = ((f"Sentence {i}: ", note) for i, run in enumerate(runs, start=1) for note in run.notes)
+        numbered = (
+            (f"Sentence {i}: ", note) for i, run in enumerate(runs, start=1) for note in run.notes
+        )
         notes = tuple(place * (len(runs) > 1) + note for place, note in numbered)
         return cls(runs, joined(run.text for run in runs), notes)
 
@@ -50,8 +53,8 @@ class TranslatedText(NamedTuple):
 class Translator(Reader):
     """A network with its vocabulary: it translates, or as a language model continues a prompt.
 
-    Safe to share between threads: nothing in it changes but where it computes. A GPU that has no memory left
-    is left for the CPU; those that compute meanwhile end on the GPU.
+    Safe to share between threads: nothing in it changes but where it computes. A GPU that has no
+    memory left is left for the CPU; those that compute meanwhile end on the GPU.
     """
 
     def __init__(
@@ -64,7 +67,8 @@ class Translator(Reader):
         card: str = "",  # the model card, Markdown
         rules: SearchRules = FREE,  # the model's own rules for the search
         notes: tuple[str, ...] = (),  # sentences for the reader of every run
-        means: do.HeadMeans | None = None,  # mean outputs of the heads, for ``ablate(…, by="mean")``
+        means: do.HeadMeans
+        | None = None,  # mean outputs of the heads, for ``ablate(…, by="mean")``
     ) -> None:
         super().__init__(model, tokenizer, name=name, rules=rules, notes=notes, means=means)
         self.heads = heads
@@ -86,26 +90,31 @@ class Translator(Reader):
             yield from compute()
 
     def leave_gpu(self) -> bool:
-        """Whether the model was on a GPU; it computes on the CPU from now on, as each answer's notes say."""
+        """Whether the model was on a GPU; it computes on the CPU from now on, as each answer's
+        notes say."""
         with _leaving:
             left = self.device.type != "cpu"
             if left:
                 model = on_cpu(self.model)
-                self.notes = (*self.notes, FULL)  # before the model: who takes that one has the note
+                self.notes = (
+                    *self.notes,
+                    FULL,
+                )  # before the model: who takes that one has the note
                 self.model = model
         return left
 
     def stream(
         self, text: str = "", output: TokenizedText | None = None, **options: Unpack[Options]
     ) -> Iterator[DecodeStep | Translation]:
-        """As ``translate``, but yields each step (in a beam: of the best hypothesis so far), and last the
-        run; all of them again, made on the CPU, if the GPU has no memory left."""
+        """As ``translate``, but yields each step (in a beam: of the best hypothesis so far), and
+        last the run; all of them again, made on the CPU, if the GPU has no memory left."""
         if options.get("interventions"):
             options["interventions"] = as_interventions(options["interventions"])
         yield from self.computed(lambda: Request(self, text, output, **options).run())
 
     def translate(self, text: str = "", **options: Unpack[Options]) -> Translation:
-        """Translates a text of up to 1,024 tokens; a language model continues a prompt, which may be empty.
+        """Translates a text of up to 1,024 tokens; a language model continues a prompt, which may
+        be empty.
 
         Raises as ``Request``.
         """
@@ -121,12 +130,17 @@ class Translator(Reader):
         target: Tokens | None = None,  # a text; or all of its tokens, ``</s>`` included
         **options: Unpack[Looking],
     ) -> Translation:
-        """Runs a given output through the model in one pass, without decoding: how probable is each token?
+        """Runs a given output through the model in one pass, without decoding: how probable is each
+        token?
 
         Raises as ``Request``; InterventionError, too, if a change contradicts the output.
         """
         if self.continues == (target is not None):
-            takes = "a language model takes one text" if self.continues else "a source needs its translation"
+            takes = (
+                "a language model takes one text"
+                if self.continues
+                else "a source needs its translation"
+            )
             raise TypeError(f"force reads a whole output: {takes}.")
         source: Any = "" if target is None else text
         output = self.output(text if target is None else target, source)
@@ -153,7 +167,9 @@ class Translator(Reader):
         if self.config.task != "translate":
             return (text,)
         says = next(filter(text.startswith, self.config.prompt_texts), "")
-        while piece := next(filter(text[len(says) :].lstrip().startswith, self.config.language_pieces), ""):
+        while piece := next(
+            filter(text[len(says) :].lstrip().startswith, self.config.language_pieces), ""
+        ):
             says = text[: text.index(piece, len(says)) + len(piece)]
         return sentences(text, says) or (text,)
 
@@ -162,15 +178,17 @@ def retrace(
     translator: Translator,  # the model that made the translation
     translation: Translation,  # made with any interventions; it is not changed
     capture: Capture | None = None,  # what to record; None for everything
-    node: int | None = None,  # place of a node in ``translation.tree.nodes``; None for the translation
+    node: int
+    | None = None,  # place of a node in ``translation.tree.nodes``; None for the translation
 ) -> Translation:
-    """The same translation with the trace of one pass over it, to record what the first run did not keep; or
-    the run of a node of the search's tree: its hypothesis so far, in one pass.
+    """The same translation with the trace of one pass over it, to record what the first run did not
+    keep; or the run of a node of the search's tree: its hypothesis so far, in one pass.
 
     The audit of the new trace compares its log-probabilities with those of the decode.
 
     Raises:
-        InputError, InterventionError: The text or a change of the translation does not fit this model.
+        InputError, InterventionError: The text or a change of the translation does not fit this
+            model.
         ValueError: A user's functions changed the run; or it has no tree.
         IndexError: The tree has no such node.
     """
@@ -179,14 +197,23 @@ def retrace(
         raise ValueError(
             f"Functions changed this run ({where}), and no trace repeats them: run it with them."
         )
-    ids, log_probs, changes = translation.target_ids, translation.log_probs, translation.interventions
+    ids, log_probs, changes = (
+        translation.target_ids,
+        translation.log_probs,
+        translation.interventions,
+    )
     output = translator.output(ids) if translation.method == "forced" else None
     if node is not None:
         if (tree := translation.tree) is None:
             raise ValueError("This translation has no tree; translate with tree=True.")
         if not 0 <= node < len(tree.nodes):
-            raise IndexError(f"There is no node {node}: the tree has {len(tree.nodes):,}, counted from 0.")
-        ids, log_probs = tree.token_ids(node), tuple(tree.nodes[i].log_prob for i in tree.path(node))
+            raise IndexError(
+                f"There is no node {node}: the tree has {len(tree.nodes):,}, counted from 0."
+            )
+        ids, log_probs = (
+            tree.token_ids(node),
+            tuple(tree.nodes[i].log_prob for i in tree.path(node)),
+        )
         changes = tuple(reached(changes, len(ids)))
     options: Options = {"capture": capture or Capture(residual=True), "interventions": changes}
     if output is None:
@@ -194,7 +221,9 @@ def retrace(
     request = Request(translator, translation.source_text, output, **options)
     again = request.replayed(ids, log_probs, translation.method)
     if node is not None:
-        return replace(again, notes=translator.notes, prompt=translation.prompt, n_given=translation.n_given)
+        return replace(
+            again, notes=translator.notes, prompt=translation.prompt, n_given=translation.n_given
+        )
     # a batch's padding is left out
     names = ("source_tokens", "decoder_input_tokens", "target_tokens", "attention")
     return replace(translation, **{name: getattr(again, name) for name in names})
@@ -208,14 +237,18 @@ def reached(changes: Sequence[do.Intervention], length: int) -> Iterator[do.Inte
 
 
 def load_translator(
-    path: str | Path,  # a directory, or ``owner/model`` on the Hub, whose newest state is downloaded
-    device: str | torch.device = AUTO,  # "auto" (see ``transformer.devices``), "cpu", "cuda", or PyTorch's
+    path: str
+    | Path,  # a directory, or ``owner/model`` on the Hub, whose newest state is downloaded
+    device: str
+    | torch.device = AUTO,  # "auto" (see ``transformer.devices``), "cpu", "cuda", or PyTorch's
     dtype: str = "float32",  # or "bfloat16", which the translator's name then shows
-    revision: str | None = None,  # branch, tag or commit on the Hub; the translator's name shows the commit
+    revision: str
+    | None = None,  # branch, tag or commit on the Hub; the translator's name shows the commit
     *,
     continues: bool = False,  # whether it must be a language model
 ) -> Translator:
-    """Opens a model: one that ``train`` wrote, a bundled one, a Marian model (OPUS-MT), or one on the Hub.
+    """Opens a model: one that ``train`` wrote, a bundled one, a Marian model (OPUS-MT), or one on
+    the Hub.
 
     It computes on the CPU, with a note, if the GPU has no room for it.
 
@@ -227,7 +260,9 @@ def load_translator(
     one_of(*TYPES).check("dtype", dtype)
     title, checkpoint = open_model(path, revision)
     if continues and not isinstance(checkpoint.model, LanguageModel):
-        raise CheckpointError(f"{path} holds a model that translates; open it with load_translator.")
+        raise CheckpointError(
+            f"{path} holds a model that translates; open it with load_translator."
+        )
     model: Any = checkpoint.model if continues else checkpoint.translating
     place, notes = choose_device(device, count_parameters(model)), checkpoint.notes
     try:

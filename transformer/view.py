@@ -1,4 +1,7 @@
-"""One head as arrays, the input of every figure, and the checks that were run on them. No PyTorch."""
+"""One head as arrays, the input of every figure, and the checks that were run on them.
+
+No PyTorch.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +22,11 @@ if TYPE_CHECKING:
 Array = NDArray[np.float32]
 BoolArray = NDArray[np.bool_]
 PLACES = "places"
-"""Name of the check that needs the model: whether every recording belongs to its layer, head and step."""
+"""Name of the check that needs the model: whether every recording belongs to its layer, head and
+step."""
 AS_RECORDED = " (as recorded)"
-"""Suffix in the name of a check whose value comes from a file, because repeating it needs the model."""
+"""Suffix in the name of a check whose value comes from a file, because repeating it needs the
+model."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +90,8 @@ class AuditReport:
 
     @property
     def placed(self) -> bool:
-        """Whether every recording was found to belong to its layer, head and step; that takes the model."""
+        """Whether every recording was found to belong to its layer, head and step; that takes the
+        model."""
         return any(check.name == PLACES and check.passed for check in self.checks)
 
     @property
@@ -116,7 +122,8 @@ class Window:
 
 @dataclass(frozen=True)
 class HeadLabels:
-    """Tokens along a map: those that rows read, those that rows predict (None in the encoder), the keys."""
+    """Tokens along a map: those that rows read, those that rows predict (None in the encoder), the
+    keys."""
 
     queries: tuple[str, ...]
     predicted: tuple[str, ...] | None
@@ -148,10 +155,14 @@ class HeadMap:
     weights: Array  # (queries, keys) float32
     # the audit; or what makes it of this very map, so that a copy with other arrays is checked anew
     report: AuditReport | Callable[[Any], AuditReport]
-    score: ScoreName = field(default="scaled_dot", kw_only=True)  # how the scores come from queries and keys
+    score: ScoreName = field(
+        default="scaled_dot", kw_only=True
+    )  # how the scores come from queries and keys
     # (queries,) where each query looks in local attention, counted from 0; otherwise None
     centres: Array | None = field(default=None, kw_only=True)
-    reach: int = field(default=0, kw_only=True)  # how far from its centre such a query sees; otherwise 0
+    reach: int = field(
+        default=0, kw_only=True
+    )  # how far from its centre such a query sees; otherwise 0
     # what the numbers in `weights` are: weights, or shares of another measure
     # (`explorer.lenses.measures.stream.shares`)
     measure: str = field(default="weight", kw_only=True)
@@ -188,7 +199,16 @@ def sealed(view: HeadMap, report: AuditReport) -> HeadMap:
 
 NUMBERS = ("weights", "mask", "scores", "measured")
 """The arrays of a map that figures draw."""
-NAMES = ("kind", "layer", "head", "measure", "window", "query_tokens", "predicted_tokens", "key_tokens")
+NAMES = (
+    "kind",
+    "layer",
+    "head",
+    "measure",
+    "window",
+    "query_tokens",
+    "predicted_tokens",
+    "key_tokens",
+)
 """What figures and captions say of a map."""
 
 

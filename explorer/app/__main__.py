@@ -1,4 +1,5 @@
-"""``python -m explorer.app lesson check FILE…`` says what is wrong with lessons; 1 if anything is."""
+"""``python -m explorer.app lesson check FILE…`` says what is wrong with lessons; 1 if anything
+is."""
 
 import sys
 from collections.abc import Sequence
@@ -14,7 +15,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     return run_program("python -m explorer.app", "Tools of the app.", lambda: commands, argv)
 
 
-def check_lessons(files: Annotated[tuple[Path, ...], "FILE", "lessons, see docs/lessons.md"]) -> int:
+def check_lessons(
+    files: Annotated[tuple[Path, ...], "FILE", "lessons, see docs/lessons.md"],
+) -> int:
     """Say what is wrong with lessons."""
     from explorer.app.lessons.asking import check  # loads PyTorch
 

@@ -1,4 +1,5 @@
-"""`python -m explorer align`: scores every cross-attention head as a word aligner, or writes one's links."""
+"""`python -m explorer align`: scores every cross-attention head as a word aligner, or writes one's
+links."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ from transformer.text.pairs import SentencePair
 from transformer.translator import Translator
 
 RUN_TOGETHER = (
-    "The words of this {} have no spaces between them, so that they count as one word: write spaces between "
+    "The words of this {} have no spaces between them, so that they count as one word: write "
+    "spaces between "
     "them to link each."
 )
 
@@ -33,7 +35,8 @@ def align(*, model: TranslatorOptions, data: str, links: LinkOptions) -> int:
 
     The targets of the file are forced.
 
-    data [FILE]: source<TAB>target<TAB>links lines; with --links, source<TAB>target is enough (.gz too)
+    data [FILE]: source<TAB>target<TAB>links lines; with --links, source<TAB>target is enough (.gz
+    too)
     """
     if links.links:
         return write_links(model, data, links)
@@ -43,7 +46,9 @@ def align(*, model: TranslatorOptions, data: str, links: LinkOptions) -> int:
         if not workers.first:
             return 0
         pairs = [(" ".join(pair.source), " ".join(pair.target)) for pair in gold]
-        warn_unread(Counter(note for pair in pairs for note in (*unread(translator, *pair), *joined(*pair))))
+        warn_unread(
+            Counter(note for pair in pairs for note in (*unread(translator, *pair), *joined(*pair)))
+        )
         predicting, reading = collected.scores("predicted"), collected.scores("read")
         diagonal = float(collected.errors()["aer_diagonal"].flat[0])
         if not model.json:
@@ -53,7 +58,10 @@ def align(*, model: TranslatorOptions, data: str, links: LinkOptions) -> int:
             rate, read = predicting[layer][head], reading[layer][head].aer
             values = {"layer": layer, "head": head, "aer": rate.aer, "precision": rate.precision}
             values |= {"recall": rate.recall, "aer_read": read, "aer_diagonal": diagonal}
-            cells = f"{layer + 1:5} {head + 1:4}  {_percent(rate.aer):>7}  {_percent(rate.precision):>9}  "
+            cells = (
+                f"{layer + 1:5} {head + 1:4}  {_percent(rate.aer):>7}  "
+                f"{_percent(rate.precision):>9}  "
+            )
             model.write(translator, values, f"{cells}{_percent(rate.recall):>7}   {_percent(read)}")
     return 0
 
@@ -102,19 +110,24 @@ def write_links(model: TranslatorOptions, data: str, options: LinkOptions) -> in
             notes.update(joined(pair.source, pair.target))
 
         def answers(pairs: list[SentencePair]) -> Iterator[tuple[Json, str]]:
-            for links in workers.shared_map(lambda pair: linker.links(pair.source, pair.target), pairs):
+            for links in workers.shared_map(
+                lambda pair: linker.links(pair.source, pair.target), pairs
+            ):
                 ordered = sorted(links)
                 yield {"links": ordered}, " ".join(f"{i}-{j}" for i, j in ordered)
 
         write = partial(model.write, translator)
-        status = answer_pairs(data, check, answers, {"links": []}, write, linked=True, first=workers.first)
+        status = answer_pairs(
+            data, check, answers, {"links": []}, write, linked=True, first=workers.first
+        )
         if workers.first:
             warn_unread(notes)
         return status
 
 
 def joined(source: str, target: str) -> list[str]:
-    """Says of which sides of a pair the words are not told apart, since nothing stands between them."""
+    """Says of which sides of a pair the words are not told apart, since nothing stands between
+    them."""
     sides = {"source": source, "target": target}
     return [RUN_TOGETHER.format(side) for side, text in sides.items() if is_run_together(text)]
 

@@ -6,7 +6,9 @@ from transformer.commands.program import OutputFile
 from transformer.storage.files import write_atomically, write_together
 
 
-def live(texts: tuple[str, ...] = (), *, model: str, output: OutputFile, folder: bool = False) -> int:
+def live(
+    texts: tuple[str, ...] = (), *, model: str, output: OutputFile, folder: bool = False
+) -> int:
     """Write a page in which a model translates in its reader's browser.
 
     texts [TEXT]: sentences to start from; the first opens

@@ -48,14 +48,18 @@ def page(
     file: texts, one a line (.gz too)
     output [PATH]: the page; with --file a folder, which gets an index and a page for each text
     place [PLACE]: where the page opens, counted from 1: step=7&cross=3.5
-    heads [HEADS]: heads that are whole in a page of more than 256 tokens: cross=3.5&cross=1.2; else those of
+    heads [HEADS]: heads that are whole in a page of more than 256 tokens: cross=3.5&cross=1.2;
+        else those of
         PLACE
     beside [TEXT]: another text, whose run stands beside the first
-    beside_model [DIR]: directory of another model; its run stands beside the first, of the same text without
+    beside_model [DIR]: directory of another model; its run stands beside the first, of the same
+        text without
         --beside
-    changes [CHANGES]: changes of the run, as an address of the app has them; without --beside, it stands
+    changes [CHANGES]: changes of the run, as an address of the app has them; without --beside,
+        it stands
         beside as it is
-    measure: what cells can say beside the weight; effect takes a run of the model for every cell of a head
+    measure: what cells can say beside the weight; effect takes a run of the model for every
+        cell of a head
     why [STEP]: a step, from 1, of which the page says why its token was written
     """
     if (text is None) == (file is None):

@@ -37,20 +37,32 @@ MOST_PAIRS = 500
 def survey(
     *, model: Path, data: Path | None = None, alignments: Path | None = None, brief: bool = False
 ) -> int:
-    """Write heads.json, survey.npz, means.safetensors and first.npz beside a model; check examples.json.
+    """Write heads.json, survey.npz, means.safetensors and first.npz beside a model; check
+    examples.json.
 
     The exit status is 1 if an example claims what no head shows.
 
-    model [DIR]: directory of the model
-    data: source<TAB>target lines for heads.json; the bundled sample without it (.gz too)
-    alignments: source<TAB>target<TAB>links lines for its alignment errors; the bundled links without it
-    brief: leave tokens and sentences out of survey.npz, for a small file
+    model [DIR]: directory of the model data: source<TAB>target lines for heads.json; the bundled
+    sample without it (.gz too) alignments: source<TAB>target<TAB>links lines for its alignment
+    errors; the bundled links without it brief: leave tokens and sentences out of survey.npz, for a
+    small file
     """
-    torch.set_num_threads(1)  # as the app computes, so that the model changes nothing when it is loaded
+    torch.set_num_threads(
+        1
+    )  # as the app computes, so that the model changes nothing when it is loaded
     translator, sample = load_translator(model, "cpu"), languages.sample_of(model)
     options = (("--data", data), ("--alignments", alignments))
     typed = [word for option, path in options if path for word in (option, str(path))]
-    words = ["python", "-m", "explorer", "survey", "--model", str(model), *typed, *["--brief"] * brief]
+    words = [
+        "python",
+        "-m",
+        "explorer",
+        "survey",
+        "--model",
+        str(model),
+        *typed,
+        *["--brief"] * brief,
+    ]
     head: dict[str, Any] = {"model": translator.name, "command": shlex.join(words)}
     head |= {"date": date.today().isoformat(), "digests": model_digests(model)}
 
@@ -69,7 +81,9 @@ def survey(
     files = (data or sample.data, alignments or sample.alignments)
     of_pairs, of_links = ("/".join(Path(path).parts[-2:]) for path in files)
     basis = f"patterns: {len(read)} pairs of {of_pairs}, given targets forced"
-    basis += f"; aer: {len(linked)} pairs of {of_links}; unsure: {len(pairs)} texts of {sample.data}"
+    basis += (
+        f"; aer: {len(linked)} pairs of {of_links}; unsure: {len(pairs)} texts of {sample.data}"
+    )
     usual = {"unsure_below": usually_over(translator, pairs)}
     write_json(model / HEADS_FILE, head | {"data": basis} | usual | found)
     wrote(HEADS_FILE)
@@ -91,7 +105,9 @@ def survey(
     save_maps(shown[0], model, model / FIRST_FILE)
     wrote(FIRST_FILE)
     mended, missing = with_heads(examples, shown)
-    content = json.dumps({"digests": head["digests"], "examples": mended}, indent=1, ensure_ascii=False)
+    content = json.dumps(
+        {"digests": head["digests"], "examples": mended}, indent=1, ensure_ascii=False
+    )
     write_atomically(model / EXAMPLES_FILE, f"{content}\n".encode())
     print("\n".join(missing) or f"All examples in {model / EXAMPLES_FILE} hold.", flush=True)
     return int(bool(missing))
@@ -106,21 +122,30 @@ def usually_over(translator: Translator, pairs: Sequence[SentencePair]) -> float
 def with_heads(
     examples: Sequence[dict[str, Any]], runs: Sequence[Translation]
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """The examples with the heads that show their claims, and sentences on what the runs do not show."""
+    """The examples with the heads that show their claims, and sentences on what the runs do not
+    show."""
     asked = ((run, each["claim"]) for each, run in zip(examples, runs, strict=True))
-    found = [heads_that_show(run, claim["target"], claim["source"], claim["least"]) for run, claim in asked]
+    found = [
+        heads_that_show(run, claim["target"], claim["source"], claim["least"])
+        for run, claim in asked
+    ]
     mended, missing = [], []
     for example, run, weights, best in zip(examples, runs, found, shared_heads(found), strict=True):
         claim = example["claim"]
         if best is None:
             missing.append(
-                f"No head shows that “{claim['target']}” looks at “{claim['source']}” in “{run.text}”: "
+                f"No head shows that “{claim['target']}” looks at “{claim['source']}” in "
+                f"“{run.text}”: "
                 f"correct the example “{example['label']}”."
             )
         else:
             claim = claim | {"layer": best[0], "head": best[1], "weight": round(weights[best], 2)}
         mended.append({**example, "claim": claim})
         words = [each.text for each in reading_groups(run.target_tokens[:-1])]
-        if unknown := [word for word in words if word[0].isalnum() and word not in example["gloss"]]:
-            missing.append(f"The example “{example['label']}” has no gloss for {', '.join(unknown)}.")
+        if unknown := [
+            word for word in words if word[0].isalnum() and word not in example["gloss"]
+        ]:
+            missing.append(
+                f"The example “{example['label']}” has no gloss for {', '.join(unknown)}."
+            )
     return mended, missing

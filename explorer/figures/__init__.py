@@ -1,7 +1,7 @@
 """Pure functions from arrays and token lists to Plotly figures: no torch, no Streamlit.
 
-A function named `…_spec` returns the same figure as plain values. The linked view draws these values, so
-Plotly's Python side need not check each of them again.
+A function named `…_spec` returns the same figure as plain values. The linked view draws these
+values, so Plotly's Python side need not check each of them again.
 
 In a notebook, without a network:
 

@@ -1,4 +1,5 @@
-"""Views of one run: measures beside the weight, inside a head, parts of the model, words, alignment links.
+"""Views of one run: measures beside the weight, inside a head, parts of the model, words, alignment
+links.
 
 The measures of docs/measures.md are names of this package:
 
@@ -8,7 +9,8 @@ The measures of docs/measures.md are names of this package:
     t = translator.translate("The old house is not for sale.", capture=Capture(residual=True))
     lenses.effect(translator, t, "cross", layer=5, head=1, rows=[3])
 
-Arguments count from 0. A name is imported when it is first asked for (PEP 562): some rooms need no PyTorch.
+Arguments count from 0. A name is imported when it is first asked for (PEP 562): some rooms need no
+PyTorch.
 """
 
 from importlib import import_module

@@ -21,28 +21,33 @@ from transformer.view import Array
 _FULL = 1e-6
 """Largest deviation of AᵀB from the identity, as a share of its largest number."""
 OUTLIER = 6.0
-"""Size of an outlier dimension, as a multiple of the mean over all dimensions of the same tokens."""
+"""Size of an outlier dimension, as a multiple of the mean over all dimensions of the same
+tokens."""
 
 
 class Points(NamedTuple):
     """Queries and keys of a head over several sentences, as points of a plane."""
 
     queries: Array  # (queries of all sentences, 2)
-    keys: Array  # (keys of all sentences, 2), without their mean, which adds the same to a whole row
+    keys: (
+        Array  # (keys of all sentences, 2), without their mean, which adds the same to a whole row
+    )
     share: float  # share of the variance of q·k within rows that the plane holds; 1 is all
     axes: tuple[int, int]  # the two directions of the balanced basis, from 0, the strongest first
     left_out: str  # what scores have beside q·k, in a sentence; empty if nothing
 
 
 def bases(model: Network, which: PlacedHead) -> tuple[Tensor, Tensor]:
-    """(d_head, d_head) A and B float64: A q and B k are query and key in the balanced basis, AᵀB = 1.
+    """(d_head, d_head) A and B float64: A q and B k are query and key in the balanced basis, AᵀB =
+    1.
 
-    W_Qᵀ W_K = U S Vᵀ, and √S to each side (Elhage et al. 2021, "QK"). UnmeasuredError if W_Q or W_K of the
-    head lacks rank: then some of q·k is in biases alone.
+    W_Qᵀ W_K = U S Vᵀ, and √S to each side (Elhage et al. 2021, "QK"). UnmeasuredError if W_Q or W_K
+    of the head lacks rank: then some of q·k is in biases alone.
     """
     attention = multi_head(model, *which[:2])
     query, key = (
-        head_rows(each, attention.n_heads, which[2]) for each in (attention.q_proj, attention.k_proj)
+        head_rows(each, attention.n_heads, which[2])
+        for each in (attention.q_proj, attention.k_proj)
     )
     (_, left), (_, right) = (torch.linalg.qr(rows.T) for rows in (query, key))
     u, size, v = torch.linalg.svd(left @ right.T)
@@ -50,12 +55,15 @@ def bases(model: Network, which: PlacedHead) -> tuple[Tensor, Tensor]:
     # A W_Q = √S Uᵀ, and W_Q = leftᵀ of an orthonormal basis
     a, b = root * (u.T @ torch.linalg.pinv(left).T), root * (v @ torch.linalg.pinv(right).T)
     if left.shape[0] != left.shape[1] or float((a.T @ b - torch.eye(len(a))).abs().max()) > _FULL:
-        raise UnmeasuredError("W_Q or W_K of this head has not its full rank, so no basis holds all of q·k.")
+        raise UnmeasuredError(
+            "W_Q or W_K of this head has not its full rank, so no basis holds all of q·k."
+        )
     return a, b
 
 
 def points(model: Network, runs: Sequence[Translation], which: PlacedHead) -> Points:
-    """Queries and keys of a head in the plane of its balanced basis that holds most of the scores' variance.
+    """Queries and keys of a head in the plane of its balanced basis that holds most of the scores'
+    variance.
 
     UnmeasuredError if a rotation of positions stands between them, or the head lacks rank.
     """
@@ -63,11 +71,15 @@ def points(model: Network, runs: Sequence[Translation], which: PlacedHead) -> Po
     site = model.config.sites[kind]
     if site.own_keys and isinstance(model.stack(site.query_side).positions, Rotary):
         raise UnmeasuredError(
-            "Rotary positions turn every query and key by its place, so no one plane holds their products."
+            "Rotary positions turn every query and key by its place, so no one plane holds their "
+            "products."
         )
     a, b = bases(model, which)
     traces = [recorded(run).layer(kind, layer) for run in runs]
-    queries, keys = [exact(t.query[head]) @ a.T for t in traces], [exact(t.key[head]) @ b.T for t in traces]
+    queries, keys = (
+        [exact(t.query[head]) @ a.T for t in traces],
+        [exact(t.key[head]) @ b.T for t in traces],
+    )
     rows = []
     for q, k, trace in zip(queries, keys, traces, strict=True):
         for terms, seen in zip(q[:, None] * k, trace.mask(), strict=True):
@@ -80,20 +92,27 @@ def points(model: Network, runs: Sequence[Translation], which: PlacedHead) -> Po
     share.fill_diagonal_(-torch.inf)
     first, second = sorted(divmod(int(share.argmax()), len(share)))
     asking, asked = (torch.cat(each)[:, [first, second]] for each in (queries, keys))
-    left_out = "Scores also have a bias of positions, which is left out here." * (traces[0].bias is not None)
+    left_out = "Scores also have a bias of positions, which is left out here." * (
+        traces[0].bias is not None
+    )
     both = asking.float().numpy(), (asked - asked.mean(0)).float().numpy()
     return Points(*both, float(share[first, second]), (first, second), left_out)
 
 
 class Sink(NamedTuple):
-    """A token that rests weight, `</s>` or the first key, over several sentences; layers count from 0."""
+    """A token that rests weight, `</s>` or the first key, over several sentences; layers count from
+    0."""
 
     token: str  # the token
     weight: float  # mean weight on it, over rows that see more than one key
     value: float  # length of what its value writes, over the mean length of the other keys'
-    stream: float  # length of the stream that the head reads there, over the mean length at the other keys
-    outliers: tuple[int, ...]  # dimensions of that stream, from 0, whose size there is at least `OUTLIER`
-    lost: float  # nats that a token loses without this key in this head, whose other weights share its weight
+    # length of the stream that the head reads there, over the mean length at the other keys
+    stream: float
+    outliers: tuple[
+        int, ...
+    ]  # dimensions of that stream, from 0, whose size there is at least `OUTLIER`
+    # nats that a token loses without this key in this head, whose other weights share its weight
+    lost: float
     rows: int  # number of tokens of `lost`
 
 
@@ -103,7 +122,8 @@ def sink(
     which: PlacedHead,
     tell: Callable[[float], object] = lambda _: None,
 ) -> Sink:
-    """The sink of a head: `</s>` if it is among the keys, else the first key; errors as for ``recorded``."""
+    """The sink of a head: `</s>` if it is among the keys, else the first key; errors as for
+    ``recorded``."""
     kind, layer, head = which
     weights, values, lengths, lost = (list[float]() for _ in range(4))
     here, token = list[Tensor](), ""

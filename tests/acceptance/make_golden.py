@@ -1,4 +1,5 @@
-"""Answers what `golden.jsonl` asks: `PYTHONPATH=. python tests/acceptance/make_golden.py`, on 97108b2d."""
+"""Answers what `golden.jsonl` asks: `PYTHONPATH=. python tests/acceptance/make_golden.py`, on
+97108b2d."""
 
 import json
 from pathlib import Path
@@ -12,6 +13,8 @@ for line in lines:
     line |= {"translation": run.text, "tokens": list(run.target_tokens)}
     line["log_probs"] = [round(each, 4) for each in run.log_probs]
     for kind, (layer, head, row, weights) in line.get("rows", {}).items():
-        weights[:] = [round(float(each), 4) for each in run.attention.weights(kind, layer)[head, row]]
+        weights[:] = [
+            round(float(each), 4) for each in run.attention.weights(kind, layer)[head, row]
+        ]
 written = (json.dumps(line, ensure_ascii=False, separators=(",", ":")) for line in lines)
 FILE.write_text("\n".join(written) + "\n", encoding="utf-8")

@@ -1,4 +1,7 @@
-"""Every name of the product that this suite uses. What is renamed later is changed here and nowhere else."""
+"""Every name of the product that this suite uses.
+
+What is renamed later is changed here and nowhere else.
+"""
 
 import shutil
 from functools import cache
@@ -16,7 +19,14 @@ ENCODINGS = ("none", "sinusoidal", "learned", "shaw", "t5", "rotary", "alibi")
 TRANSLATORS = ["en-de", "en-pt", *(f"positions/{name}" for name in (*ENCODINGS, "postnorm"))]
 TRANSLATORS += [f"recurrent/{name}" for name in ("additive", "bilinear", "dot", "local")]
 LANGUAGE = "language/lm-en"
-COMPANIONS = ("heads.json", "survey.npz", "means.safetensors", "examples.json", "first.npz", "history.json")
+COMPANIONS = (
+    "heads.json",
+    "survey.npz",
+    "means.safetensors",
+    "examples.json",
+    "first.npz",
+    "history.json",
+)
 KINDS = {"encoder": False, "decoder": True, "cross": False}  # whether a mask hides what comes later
 
 
@@ -52,7 +62,14 @@ RECORDED = "log-probabilities (as recorded)"
 
 # Addresses, and what stands on the screen.
 HOME, SCRIPT, FOLDER = "app.py", "pages/{}.py", "TRANSFORMER_MODELS"
-PAGES = ["encoder_self_attention", "decoder_self_attention", "cross_attention", "heads", "masks", "glossary"]
+PAGES = [
+    "encoder_self_attention",
+    "decoder_self_attention",
+    "cross_attention",
+    "heads",
+    "masks",
+    "glossary",
+]
 PAGES += ["inside_a_head", "whole_model", "beam_search", "what_if", "explanation", "positions"]
 PAGES += ["lessons", "paper", "training", "recurrent", "language_model", "findings"]
 PAGES += ["open_file"]

@@ -1,4 +1,5 @@
-"""Equation 1, the seven encodings, and every change of a run, held against NumPy and the stored weights."""
+"""Equation 1, the seven encodings, and every change of a run, held against NumPy and the stored
+weights."""
 
 import math
 from functools import cache
@@ -65,7 +66,11 @@ def softmax(scores: np.ndarray, mask: np.ndarray) -> np.ndarray:
 def test_every_head_is_equation_1(kind: str) -> None:
     for layer, head in np.ndindex(3, 8):
         view = base().head(kind, layer, head)
-        mask = np.tri(*view.scores.shape) > 0 if surface.KINDS[kind] else np.full(view.scores.shape, True)
+        mask = (
+            np.tri(*view.scores.shape) > 0
+            if surface.KINDS[kind]
+            else np.full(view.scores.shape, True)
+        )
         np.testing.assert_array_equal(view.mask, mask)
         near(view.scores, view.query @ view.key.T / math.sqrt(view.key.shape[-1]))
         near(view.weights, softmax(view.scores, mask))
@@ -74,7 +79,9 @@ def test_every_head_is_equation_1(kind: str) -> None:
 
 def turned(x: np.ndarray, sign: int = 1) -> np.ndarray:
     """Pairs of numbers, each turned by its position times its frequency."""
-    angles = np.arange(x.shape[-2])[:, None] / 10_000 ** (np.arange(0, x.shape[-1], 2) / x.shape[-1])
+    angles = np.arange(x.shape[-2])[:, None] / 10_000 ** (
+        np.arange(0, x.shape[-1], 2) / x.shape[-1]
+    )
     pairs = (x[..., ::2] + 1j * x[..., 1::2]) * np.exp(sign * 1j * angles)
     return np.stack([pairs.real, pairs.imag], -1).reshape(x.shape)
 
@@ -96,10 +103,15 @@ def test_the_first_scores_are_computed_from_the_stored_weights(name: str) -> Non
         x += turned(np.tile([0.0, 1.0], (len(ids), 56)), -1)
     if name == "learned":
         x += tensor("encoder.positions.table", model)[: len(ids)]
-    query, key = (heads(linear(f"{FIRST}.{part}_proj", norm(FIRST, x, model), model), 4) for part in "qk")
+    query, key = (
+        heads(linear(f"{FIRST}.{part}_proj", norm(FIRST, x, model), model), 4) for part in "qk"
+    )
     if name == "rotary":
         query, key = turned(query), turned(key)
-    scores, distances = query @ key.swapaxes(1, 2), np.arange(len(ids)) - np.arange(len(ids))[:, None]
+    scores, distances = (
+        query @ key.swapaxes(1, 2),
+        np.arange(len(ids)) - np.arange(len(ids))[:, None],
+    )
     if name == "shaw":
         vectors = tensor("encoder.positions.vectors", model)[0][:, distances.clip(-16, 16) + 16]
         scores += np.einsum("hqd,hqkd->hqk", query, vectors)
@@ -128,13 +140,28 @@ CELLS, MEANS = [(0, 1), (None, 3)], tensor("cross", file="means.safetensors")
 IN_HEADS = [
     (CROSS, do.ablate(*CROSS), "output", lambda v: 0 * v.output),
     (CROSS, do.ablate(*CROSS, by="mean"), "output", lambda v: 0 * v.output + MEANS[1, 5]),
-    (PAST, do.ablate(*PAST, by="uniform"), "weights", lambda v: v.mask / v.mask.sum(-1, keepdims=True)),
+    (
+        PAST,
+        do.ablate(*PAST, by="uniform"),
+        "weights",
+        lambda v: v.mask / v.mask.sum(-1, keepdims=True),
+    ),
     (OWN, do.ablate(*OWN, by="first"), "weights", lambda v: put(0 * v.weights, {(..., 0): 1})),
-    (PAST, do.ablate(*PAST, by="previous", rows=[2]), "weights", lambda v: put(v.weights, {2: 0, (2, 1): 1})),
+    (
+        PAST,
+        do.ablate(*PAST, by="previous", rows=[2]),
+        "weights",
+        lambda v: put(v.weights, {2: 0, (2, 1): 1}),
+    ),
     (OWN, do.scale(*OWN, 2.5), "output", lambda v: 2.5 * v.output),
     (OWN, do.set_row(*OWN, 1, {0: 0.5, 3: 0.25}), "weights", row),
     (CROSS, do.hide(1), "mask", lambda v: put(v.mask, {(..., 1): False})),
-    (OWN, do.mask("encoder", forbid=CELLS), "mask", lambda v: put(v.mask, {(0, 1): False, (..., 3): False})),
+    (
+        OWN,
+        do.mask("encoder", forbid=CELLS),
+        "mask",
+        lambda v: put(v.mask, {(0, 1): False, (..., 3): False}),
+    ),
     (PAST, do.mask("decoder", forbid="past"), "mask", lambda v: np.eye(len(v.mask)) > 0),
     (OWN, do.temperature(*OWN, 3.0), "scores", lambda v: v.scores / 3),
     (OWN, do.unscaled(*OWN), "scores", lambda v: v.query @ v.key.T),
@@ -157,7 +184,9 @@ def test_a_change_in_a_head_is_what_its_equation_says(
 
 
 def queries(layer: int) -> Any:
-    return lambda run: np.concatenate([run.head("encoder", layer, head).query for head in range(8)], -1)
+    return lambda run: np.concatenate(
+        [run.head("encoder", layer, head).query for head in range(8)], -1
+    )
 
 
 def read(name: str, x: np.ndarray) -> np.ndarray:
@@ -175,10 +204,22 @@ def attended(x: np.ndarray) -> np.ndarray:
 
 IN_STACKS = [
     (None, queries(1), lambda x: read(SECOND, fed(attended(x)))),
-    (do.no_positions("encoder"), queries(0), lambda x: read(FIRST, surface.embedded(base())("encoder"))),
+    (
+        do.no_positions("encoder"),
+        queries(0),
+        lambda x: read(FIRST, surface.embedded(base())("encoder")),
+    ),
     (do.drop_sublayer("encoder", 0, "self_attention"), queries(1), lambda x: read(SECOND, fed(x))),
-    (do.drop_sublayer("encoder", 0, "feed_forward"), queries(1), lambda x: read(SECOND, attended(x))),
-    (do.drop_norm("encoder", 0, "self_attention"), queries(0), lambda x: linear(f"{FIRST}.q_proj", x)),
+    (
+        do.drop_sublayer("encoder", 0, "feed_forward"),
+        queries(1),
+        lambda x: read(SECOND, attended(x)),
+    ),
+    (
+        do.drop_norm("encoder", 0, "self_attention"),
+        queries(0),
+        lambda x: linear(f"{FIRST}.q_proj", x),
+    ),
 ]
 """A change, what is looked at, and how it is made from what entered the encoder."""
 PATCHES = [
@@ -190,7 +231,9 @@ PATCHES = [
 
 
 @pytest.mark.parametrize(("change", "look", "equation"), IN_STACKS)
-def test_a_change_of_a_stack_is_what_its_equation_says(change: Any, look: Any, equation: Any) -> None:
+def test_a_change_of_a_stack_is_what_its_equation_says(
+    change: Any, look: Any, equation: Any
+) -> None:
     expected = equation(np.float64(surface.entered(base())("encoder")))
     run = forced(change) if change else base()
     near(look(run), expected, 1e-3, 2e-3)

@@ -29,19 +29,29 @@ def visitor() -> Iterator[Callable[..., Any]]:
         probe.bind(("127.0.0.1", 0))
         url = f"127.0.0.1:{probe.getsockname()[1]}"
     line = [sys.executable, "-m", "streamlit", "run", surface.HOME, "--server.headless=true"]
-    line += ["--server.address=127.0.0.1", f"--server.port={url[10:]}", "--server.fileWatcherType=none"]
+    line += [
+        "--server.address=127.0.0.1",
+        f"--server.port={url[10:]}",
+        "--server.fileWatcherType=none",
+    ]
     env = {**os.environ, "PYTHONUNBUFFERED": "1"}
     with (
         sync_playwright() as playwright,
-        subprocess.Popen(line, cwd=surface.ROOT, env=env, stdout=subprocess.PIPE, text=True) as server,
+        subprocess.Popen(
+            line, cwd=surface.ROOT, env=env, stdout=subprocess.PIPE, text=True
+        ) as server,
     ):
-        browser = playwright.chromium.launch(executable_path=surface.CHROMIUM, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(
+            executable_path=surface.CHROMIUM, args=["--no-sandbox"]
+        )
         expect.set_options(timeout=60_000)
 
         def opened(page: str = "", **address: str) -> Any:
             tab = browser.new_context(viewport={"width": 1400, "height": 900}).new_page()
             tab.set_default_timeout(60_000)
-            tab.goto(f"http://{url}/{page}?{urlencode({'model': 'en-de', 'text': TEXT, **address})}")
+            tab.goto(
+                f"http://{url}/{page}?{urlencode({'model': 'en-de', 'text': TEXT, **address})}"
+            )
             tab.wait_for_selector(surface.VIEW)
             return tab
 
@@ -92,7 +102,9 @@ def test_two_visitors_type_step_and_see_only_their_own(visitor: Callable[..., An
     expect(again.locator(surface.WORDS.format("target")).filter(has_text="Haus")).to_be_visible()
 
 
-def test_a_view_is_described_accessible_and_taken_home(visitor: Callable[..., Any], tmp_path: Path) -> None:
+def test_a_view_is_described_accessible_and_taken_home(
+    visitor: Callable[..., Any], tmp_path: Path
+) -> None:
     tab, asked = visitor("cross_attention", step="3", cross="3.5"), []
     assert len(tab.locator(surface.CAPTION).first.inner_text()) > 30
     assert "head 5 of layer 3" in tab.locator(surface.MAP).get_attribute("aria-label")
@@ -114,7 +126,9 @@ def test_a_view_is_described_accessible_and_taken_home(visitor: Callable[..., An
     assert [url for url in asked if url.startswith("http")] == []
 
 
-def test_hostile_text_is_shown_as_text_and_runs_nothing(visitor: Callable[..., Any], tmp_path: Path) -> None:
+def test_hostile_text_is_shown_as_text_and_runs_nothing(
+    visitor: Callable[..., Any], tmp_path: Path
+) -> None:
     tab, errors = visitor(), []
     tab.on("pageerror", lambda error: errors.append(str(error)))
     typed(tab, HOSTILE, ("source", "<"), ("source", "="))

@@ -12,18 +12,37 @@ from sentencepiece import SentencePieceProcessor, sentencepiece_model_pb2
 from tests.acceptance import surface
 
 TEXT, OPTIONS = "a b c d e f", {"d_model": 32, "attn_implementation": "eager"}
-MARIAN = {"encoder_ffn_dim": 48, "decoder_ffn_dim": 48, "encoder_layers": 2, "decoder_layers": 2, **OPTIONS}
-MARIAN |= {"encoder_attention_heads": 4, "decoder_attention_heads": 4, "max_position_embeddings": 64}
+MARIAN = {
+    "encoder_ffn_dim": 48,
+    "decoder_ffn_dim": 48,
+    "encoder_layers": 2,
+    "decoder_layers": 2,
+    **OPTIONS,
+}
+MARIAN |= {
+    "encoder_attention_heads": 4,
+    "decoder_attention_heads": 4,
+    "max_position_embeddings": 64,
+}
 MARIAN |= {"activation_function": "swish", "scale_embedding": True}
 MARIAN |= {"eos_token_id": 0, "forced_eos_token_id": 0}
-T5 = {"d_kv": 6, "d_ff": 48, "num_heads": 4, "num_layers": 2, "decoder_start_token_id": 0, **OPTIONS}
+T5 = {
+    "d_kv": 6,
+    "d_ff": 48,
+    "num_heads": 4,
+    "num_layers": 2,
+    "decoder_start_token_id": 0,
+    **OPTIONS,
+}
 
 
 def written(family: str, folder: Path) -> tuple[Any, list[int]]:
     """A model with random weights that tell heads apart, and the tokens of the text."""
     from transformers import MarianConfig, MarianMTModel, T5Config, T5ForConditionalGeneration
 
-    proto = sentencepiece_model_pb2.ModelProto.FromString((surface.REVERSE / "tokenizer.model").read_bytes())
+    proto = sentencepiece_model_pb2.ModelProto.FromString(
+        (surface.REVERSE / "tokenizer.model").read_bytes()
+    )
     del proto.pieces[1]  # <s>: T5 has none, and Marian's ids are in a table
     spec = proto.trainer_spec
     spec.pad_id, spec.eos_id, spec.unk_id, spec.bos_id = 0, 1, 2, -1
@@ -59,7 +78,9 @@ def test_a_family_gives_the_numbers_of_transformers(family: str, tmp_path: Path)
     ids = model.generate(torch.tensor([source]), num_beams=1, do_sample=False)
     out = model(torch.tensor([source]), decoder_input_ids=ids[:, :-1], output_attentions=True)
     assert run.target_ids == tuple(ids[0, 1:].tolist())
-    np.testing.assert_allclose(surface.distributions(run)(), out.logits[0].log_softmax(-1), atol=1e-3)
+    np.testing.assert_allclose(
+        surface.distributions(run)(), out.logits[0].log_softmax(-1), atol=1e-3
+    )
     for kind, name in zip(surface.KINDS, ("encoder", "decoder", "cross"), strict=True):
         for layer, weights in enumerate(out[f"{name}_attentions"]):
             np.testing.assert_allclose(run.attention.weights(kind, layer), weights[0], atol=1e-4)

@@ -1,4 +1,5 @@
-"""Pages without a browser: all open, say what their figures are, and bear what is damaged or hostile."""
+"""Pages without a browser: all open, say what their figures are, and bear what is damaged or
+hostile."""
 
 import re
 from collections.abc import Iterator
@@ -50,14 +51,18 @@ def test_every_page_opens_with_en_de_and_describes_its_figures(page: str) -> Non
 def test_every_model_opens_on_three_pages(model: str) -> None:
     places = [("", {}), ("cross_attention", {}), ("inside_a_head", {})]
     if model == surface.LANGUAGE:
-        places = [("language_model", {"view": view}) for view in ("generation", "surprisal", "lengths")]
+        places = [
+            ("language_model", {"view": view}) for view in ("generation", "surprisal", "lengths")
+        ]
     for page, address in places:
         at = opened(page, model=model, **address)
         assert list(at.error) == []
         assert model in [each.value for each in at.selectbox], page
 
 
-def test_damaged_files_beside_a_model_cost_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_damaged_files_beside_a_model_cost_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv(surface.FOLDER, str(tmp_path))
     for worn, page in {"examples.json": "", "heads.json": "heads"}.items():
         (tmp_path / worn).mkdir()
@@ -65,7 +70,9 @@ def test_damaged_files_beside_a_model_cost_a_line(tmp_path: Path, monkeypatch: p
         for name in ("config.json", "model.safetensors", "tokenizer.model"):
             (tmp_path / worn / name).symlink_to(surface.MODELS / "en-de" / name)
         at = opened(page, model=worn)
-        lines = [each.value.replace("\\", "") for each in (*at.error, *at.warning, *at.info, *at.caption)]
+        lines = [
+            each.value.replace("\\", "") for each in (*at.error, *at.warning, *at.info, *at.caption)
+        ]
         assert len([line for line in lines if "damaged" in line and worn in line]) == 1, lines
 
 

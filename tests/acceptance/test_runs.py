@@ -27,7 +27,9 @@ def test_forty_sentences_are_translated_as_they_were_and_every_audit_is_green(mo
         assert (run.text, list(run.target_tokens)) == (line["translation"], line["tokens"])
         np.testing.assert_allclose(run.log_probs, line["log_probs"], atol=5e-4)
         for kind, (layer, head, row, weights) in line.get("rows", {}).items():
-            np.testing.assert_allclose(run.attention.weights(kind, layer)[head, row], weights, atol=5e-4)
+            np.testing.assert_allclose(
+                run.attention.weights(kind, layer)[head, row], weights, atol=5e-4
+            )
         assert (run.audit().passed, run.attention.audit().passed) == (True, True)
 
 
@@ -66,7 +68,10 @@ def test_tokens_are_drawn_by_seed_from_those_left_and_as_often_as_temperature_sa
         for step in draw(temperature=3.0, top_k=3, seed=number).steps:
             assert step.token in [each.token for each in step.alternatives[:3]]
         for step in draw(top_p=0.6, seed=number).steps:
-            assert sum(np.exp(a.log_prob) for a in step.alternatives if a.log_prob > step.log_prob) < 0.6
+            assert (
+                sum(np.exp(a.log_prob) for a in step.alternatives if a.log_prob > step.log_prob)
+                < 0.6
+            )
     p = np.exp(surface.distributions(one.force(TEXT, "Die"))()[0].numpy() / 2.5)
     for number in range(400):
         sample = surface.Sampling(temperature=2.5, seed=number)
@@ -82,7 +87,9 @@ def cell(x: np.ndarray) -> np.ndarray:
 
 
 def replayed(x: np.ndarray) -> np.ndarray:
-    return np.frombuffer(json.dumps(json.loads(x.tobytes()) | {surface.REPLAY: 0.5}).encode(), np.uint8)
+    return np.frombuffer(
+        json.dumps(json.loads(x.tobytes()) | {surface.REPLAY: 0.5}).encode(), np.uint8
+    )
 
 
 FORGERIES = [
@@ -104,10 +111,16 @@ def test_a_saved_run_opens_as_it_was_and_a_forged_one_fails_its_check(tmp_path: 
     run = surface.translator("en-de").translate(TEXT)
     surface.save_trace(run, tmp_path / "run.npz")
     opened = surface.load_trace(tmp_path / "run.npz")
-    assert (opened.text, opened.target_tokens, opened.steps) == (run.text, run.target_tokens, run.steps)
+    assert (opened.text, opened.target_tokens, opened.steps) == (
+        run.text,
+        run.target_tokens,
+        run.steps,
+    )
     assert opened.attention.audit().passed
     for kind, layer in ((kind, layer) for kind in surface.KINDS for layer in range(3)):
-        np.testing.assert_array_equal(*(each.attention.weights(kind, layer) for each in (run, opened)))
+        np.testing.assert_array_equal(
+            *(each.attention.weights(kind, layer) for each in (run, opened))
+        )
     for name, change, check in FORGERIES:
         arrays = dict(np.load(tmp_path / "run.npz"))
         arrays[name] = arrays[change] if isinstance(change, str) else change(arrays[name])

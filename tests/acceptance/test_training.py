@@ -1,4 +1,5 @@
-"""The commands: a step by arithmetic, a run that goes on exactly, a task that is learnt, lines and links."""
+"""The commands: a step by arithmetic, a run that goes on exactly, a task that is learnt, lines and
+links."""
 
 import json
 import os
@@ -16,9 +17,13 @@ from tests.acceptance import surface
 PAIRS = {"a b c d": "d c b a", "b d": "d b", "c a d": "d a c", "d b a c": "c a b d"}
 SMALL = "--d-model 32 --d-ff 64 --n-heads 2 --n-encoder-layers 1 --n-decoder-layers 1 --device cpu"
 PLAIN = (
-    " --vocab-size 300 --smaller-vocabulary --bleu-sentences 0 --dropout 0 --label-smoothing 0.1 --steps 1"
+    " --vocab-size 300 --smaller-vocabulary --bleu-sentences 0 --dropout 0 --label-smoothing 0.1 "
+    "--steps 1"
 )
-PLAIN += " --schedule linear --warmup 1 --average-decay 0 --weight-decay 0 --join-share 0 --plain-share 0"
+PLAIN += (
+    " --schedule linear --warmup 1 --average-decay 0 --weight-decay 0 --join-share 0 --plain-share "
+    "0"
+)
 PLAIN += " --typed-share 0 --swap-share 0 --learning-rate"
 
 
@@ -26,7 +31,9 @@ def command(words: str, *arguments: object, typed: str = "", code: int = 0) -> s
     """What a command of the product prints."""
     line = [sys.executable, "-m", *words.split(), *map(str, arguments)]
     own = {**os.environ, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(line, cwd=surface.ROOT, env=own, input=typed, capture_output=True, text=True)
+    done = subprocess.run(
+        line, cwd=surface.ROOT, env=own, input=typed, capture_output=True, text=True
+    )
     assert done.returncode == code, done.stderr
     return done.stdout
 
@@ -44,7 +51,9 @@ def test_the_first_step_is_adams_of_the_smoothed_cross_entropy(tmp_path: Path) -
     before = surface.load_translator(tmp_path / "before")
     for source, target in PAIRS.items():
         run = before.force(source, target)
-        losses += list(-0.9 * np.array(run.log_probs) - 0.1 * surface.distributions(run)().numpy().mean(-1))
+        losses += list(
+            -0.9 * np.array(run.log_probs) - 0.1 * surface.distributions(run)().numpy().mean(-1)
+        )
     step = log(tmp_path / "after")[0]
     assert step[surface.RATE] == 0.02
     np.testing.assert_allclose(step[surface.LOSS], np.mean(losses), rtol=2e-3)
@@ -58,18 +67,24 @@ def test_the_first_step_is_adams_of_the_smoothed_cross_entropy(tmp_path: Path) -
 def test_a_run_that_was_stopped_goes_on_exactly(tmp_path: Path) -> None:
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     words = (
-        f"{surface.TRAIN} {SMALL} --toy copy --batch-positions 512 --steps 30 --evaluate-every 30 --output"
+        f"{surface.TRAIN} {SMALL} --toy copy --batch-positions 512 --steps 30 --evaluate-every 30 "
+        "--output"
     )
     command(words, whole)
     command(words, parts, "--obey-input", typed="stop\n", code=130)
     assert len(log(parts)) < 30
     command(words, parts, "--resume")
     assert (whole / "model.safetensors").read_bytes() == (parts / "model.safetensors").read_bytes()
-    assert [line[surface.LOSS] for line in log(whole)] == [line[surface.LOSS] for line in log(parts)]
+    assert [line[surface.LOSS] for line in log(whole)] == [
+        line[surface.LOSS] for line in log(parts)
+    ]
 
 
 def test_reverse_is_learnt_in_25_seconds_and_its_map_shows_it(tmp_path: Path) -> None:
-    words = f"{surface.TRAIN} {SMALL} --toy reverse --batch-positions 512 --learning-rate 1e-2 --warmup 50"
+    words = (
+        f"{surface.TRAIN} {SMALL} --toy reverse --batch-positions 512 --learning-rate 1e-2 "
+        "--warmup 50"
+    )
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     command(f"{words} --steps 800 --evaluate-every 800 --checkpoint-every 800 --output", tmp_path)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -82,7 +97,11 @@ def test_reverse_is_learnt_in_25_seconds_and_its_map_shows_it(tmp_path: Path) ->
 
 def test_commands_translate_lines_align_words_and_write_a_page(tmp_path: Path) -> None:
     model, gold, page = ["--model", surface.REVERSE], tmp_path / "gold.tsv", tmp_path / "run.html"
-    assert command(surface.TRANSLATE, *model, typed="a b c\n\nd a\n").splitlines() == ["c b a", "", "a d"]
+    assert command(surface.TRANSLATE, *model, typed="a b c\n\nd a\n").splitlines() == [
+        "c b a",
+        "",
+        "a d",
+    ]
     gold.write_text("a b c\tc b a\t0-2 1-1 2-0\n")
     assert command(f"{surface.ALIGN} --links --head 1.1", *model, "--data", gold) == "0-2 1-1 2-0\n"
     table = command(surface.ALIGN, *model, "--data", gold).splitlines()

@@ -48,7 +48,8 @@ STILL = """addEventListener("DOMContentLoaded", () => {
   sheet.replaceSync(`:not(.lv *), ::before, ::after { ${still} }`);
   document.adoptedStyleSheets.push(sheet);
 })"""
-"""Only a linked view may move: without a graphics card, each frame that fades costs the processor."""
+"""Only a linked view may move: without a graphics card, each frame that fades costs the
+processor."""
 VIEWPORT = {"width": 1400, "height": 900}
 PHONE = {"width": 390, "height": 844}
 
@@ -116,13 +117,15 @@ class Visitor:
         self.page.wait_for_selector('.lv[data-ready="true"]', timeout=PATIENCE)
 
     def until(self, condition: str, argument: object = None) -> None:
-        """Waits for a JavaScript condition; while an element that it reads is not there, it does not hold."""
+        """Waits for a JavaScript condition; while an element that it reads is not there, it does
+        not hold."""
         self.page.wait_for_function(patient(condition), arg=argument, timeout=PATIENCE)
 
     def read(self, script: str, argument: object = None) -> Any:
         """What JavaScript reads of the page, once the elements that it reads are there."""
         boxed = (
-            f"(given) => {{ const value = ({patient(script)})(given); return value != null && {{ value }} }}"
+            f"(given) => {{ const value = ({patient(script)})(given); return value != null && {{ "
+            f"value }} }}"
         )
         found = self.page.wait_for_function(boxed, arg=argument, timeout=PATIENCE)
         return found.json_value()["value"]
@@ -130,7 +133,8 @@ class Visitor:
     def chips(self, side: str) -> list[str]:
         """The tokens of a strip, without indices and glosses."""
         script = (
-            f"[...document.querySelectorAll('.lv-strip-{side} .lv-word')].map(e => e.firstChild.textContent)"
+            f"[...document.querySelectorAll('.lv-strip-{side} .lv-word')].map(e => "
+            "e.firstChild.textContent)"
         )
         return self.page.evaluate(script)  # type: ignore[attr-defined, no-any-return]
 
@@ -141,7 +145,9 @@ class Visitor:
     def has(self, **params: str) -> None:
         """Waits until the address has these parameters."""
         condition = "given => { const own = new URLSearchParams(location.search);"
-        condition += " return Object.entries(given).every(([name, value]) => own.get(name) === value) }"
+        condition += (
+            " return Object.entries(given).every(([name, value]) => own.get(name) === value) }"
+        )
         self.until(condition, params)
 
     def params(self) -> dict[str, str]:
@@ -187,7 +193,9 @@ class Visitor:
 
 @pytest.fixture(scope="session")
 def models(
-    closed_form_models: dict[str, Path], translator: Translator, tmp_path_factory: pytest.TempPathFactory
+    closed_form_models: dict[str, Path],
+    translator: Translator,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Path:
     """A folder of models as `train` leaves it: the closed-form ones and a random one."""
     folder = tmp_path_factory.mktemp("models")
@@ -231,7 +239,8 @@ class Printed:
     def own_errors(self) -> list[str]:
         """Lines of tracebacks that name a file of this project.
 
-        Streamlit prints a traceback of its own if a browser leaves while it is answered; that is no error.
+        Streamlit prints a traceback of its own if a browser leaves while it is answered; that is no
+        error.
         """
         return [line for line in self.lines if OWN_FILE.search(line)]
 
@@ -241,7 +250,8 @@ class Printed:
 
 @pytest.fixture(scope="session")
 def gate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The pipe at which translations of ``HELD`` texts wait; what is written into it lets them all pass."""
+    """The pipe at which translations of ``HELD`` texts wait; what is written into it lets them all
+    pass."""
     path = tmp_path_factory.mktemp("gate") / "gate"
     os.mkfifo(path)
     return path
@@ -249,7 +259,8 @@ def gate(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @contextmanager
 def serving(program: Sequence[str], **environment: str) -> Iterator[str]:
-    """Runs the app, and yields its address; afterwards, no traceback may name a file of this project.
+    """Runs the app, and yields its address; afterwards, no traceback may name a file of this
+    project.
 
     Args:
         program: What starts Streamlit with the arguments that follow.
@@ -259,7 +270,12 @@ def serving(program: Sequence[str], **environment: str) -> Iterator[str]:
     command = [sys.executable, *program, "run", "app.py", "--server.headless", "true"]
     command += ["--server.port", str(port), "--server.address", "127.0.0.1"]
     command += ["--server.fileWatcherType", "none"]
-    variables = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
+    variables = {
+        **os.environ,
+        "OMP_NUM_THREADS": "1",
+        "PYTHONPATH": str(ROOT),
+        "PYTHONUNBUFFERED": "1",
+    }
     with subprocess.Popen(
         command,
         cwd=ROOT,
@@ -284,18 +300,27 @@ def serving(program: Sequence[str], **environment: str) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def app(models: Path, gate: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a running app."""
-    folders = {"TRANSFORMER_MODELS": str(models), "HF_HUB_CACHE": str(tmp_path_factory.mktemp("hub"))}
+    folders = {
+        "TRANSFORMER_MODELS": str(models),
+        "HF_HUB_CACHE": str(tmp_path_factory.mktemp("hub")),
+    }
     with serving((gated_app.__file__, str(gate)), **folders) as url:
         yield url
 
 
 @pytest.fixture(scope="session")
 def profile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
-    """A profile for visitors who come one after the other: on disk, so that it keeps compiled scripts."""
-    assert CHROMIUM is not None, "Chromium is not installed, and CI must not skip the browser tests."
+    """A profile for visitors who come one after the other: on disk, so that it keeps compiled
+    scripts."""
+    assert CHROMIUM is not None, (
+        "Chromium is not installed, and CI must not skip the browser tests."
+    )
     with playwright_api.sync_playwright() as playwright:
         context = playwright.chromium.launch_persistent_context(
-            tmp_path_factory.mktemp("profile"), executable_path=CHROMIUM, args=ARGUMENTS, viewport=VIEWPORT
+            tmp_path_factory.mktemp("profile"),
+            executable_path=CHROMIUM,
+            args=ARGUMENTS,
+            viewport=VIEWPORT,
         )
         context.add_init_script(STILL)
         yield context
@@ -333,7 +358,9 @@ def call(scripts_alone: Any) -> Callable[..., Any]:
     def called(name: str, *arguments: object) -> Any:
         module, function = name.split(".")
         (path,) = STATIC.glob(f"*/{module}.js")
-        script = f"given => import('/{path.parent.name}/{module}.js').then(m => m.{function}(...given))"
+        script = (
+            f"given => import('/{path.parent.name}/{module}.js').then(m => m.{function}(...given))"
+        )
         return scripts_alone.evaluate(script, list(arguments))
 
     return called
@@ -349,8 +376,9 @@ def strangers() -> list[object]:
 def newcomer(app: str, chromium: Any, strangers: list[object]) -> Iterator[Callable[..., Visitor]]:
     """Makes visitors, each with a profile of their own; any error in the page fails the test.
 
-    Profiles without options are used again by later tests, empty: a new one would first compile the app.
-    Those with an option serve one test; so a test that changes more than cookies and storage gives one.
+    Profiles without options are used again by later tests, empty: a new one would first compile the
+    app. Those with an option serve one test; so a test that changes more than cookies and storage
+    gives one.
     """
     taken, own = [], []
 
@@ -387,8 +415,8 @@ def shared_page(profile: Any) -> object:
 def visitor(app: str, profile: Any) -> Iterator[Visitor]:
     """One visitor in the page of the shared profile; any error in the page fails the test.
 
-    All these tests share one page, one after the other: a new page would start a process of its own, which
-    takes twice as long to show the app.
+    All these tests share one page, one after the other: a new page would start a process of its
+    own, which takes twice as long to show the app.
     """
     visitor = Visitor(shared_page(profile), app)
     yield visitor
@@ -397,7 +425,8 @@ def visitor(app: str, profile: Any) -> Iterator[Visitor]:
 
 
 def patient(script: str) -> str:
-    """The script with null instead of an error where an element is just drawn again: null has no style."""
+    """The script with null instead of an error where an element is just drawn again: null has no
+    style."""
     return f"""(given) => {{
       try {{
         const found = ({script});
@@ -410,7 +439,8 @@ def patient(script: str) -> str:
 
 
 def box_of(place: Any) -> dict[str, float]:
-    """Where an element of a page lies; one that is just being drawn again has no box, and is waited for."""
+    """Where an element of a page lies; one that is just being drawn again has no box, and is waited
+    for."""
     for _ in range(100):
         place.wait_for(timeout=PATIENCE)
         if box := place.bounding_box():

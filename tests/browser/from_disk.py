@@ -17,7 +17,8 @@ READY = "document.querySelector('#digest').textContent.startsWith('Its numbers a
 
 
 class Reader(Visitor):
-    """A visitor of such a page: its policy refuses to evaluate texts, and so the browser's own polling."""
+    """A visitor of such a page: its policy refuses to evaluate texts, and so the browser's own
+    polling."""
 
     def until(self, condition: str, argument: object = None) -> None:
         waiting.until(lambda: bool(self.page.evaluate(patient(condition), argument)))
@@ -29,10 +30,11 @@ class Reader(Visitor):
 
 @pytest.fixture(name="opened")
 def open_from_disk(chromium: Any, tmp_path: Path) -> Iterator[Open]:
-    """Opens a page from its text or address; nothing may go wrong in it, and nothing else be asked for.
+    """Opens a page from its text or address; nothing may go wrong in it, and nothing else be asked
+    for.
 
-    From a text, it is opened as a file, which may ask for nothing at all. It is waited for unless the
-    condition is None.
+    From a text, it is opened as a file, which may ask for nothing at all. It is waited for unless
+    the condition is None.
     """
     made: list[tuple[Visitor, list[str], str]] = []
 
@@ -52,7 +54,10 @@ def open_from_disk(chromium: Any, tmp_path: Path) -> Iterator[Open]:
         asked: list[str] = []
         tab.on("request", lambda request: asked.append(request.url))
         visitor = Reader(tab, "")
-        tab.on("console", lambda told: visitor.errors.append(told.text) if told.type == "error" else None)
+        tab.on(
+            "console",
+            lambda told: visitor.errors.append(told.text) if told.type == "error" else None,
+        )
         made.append((visitor, asked, own))
         tab.goto(f"{address}{place}")
         if ready:
@@ -66,13 +71,17 @@ def open_from_disk(chromium: Any, tmp_path: Path) -> Iterator[Open]:
         visitor.page.close()
         assert visitor.errors == []
         assert [
-            url for url in asked[1:] if not own or not url.startswith((own, "about:", "blob:", "data:"))
+            url
+            for url in asked[1:]
+            if not own or not url.startswith((own, "about:", "blob:", "data:"))
         ] == []
 
 
 def said(visitor: Visitor) -> str:
     """What stands under the pointer."""
-    return str(visitor.page.wait_for_selector(".pic-tip:not([hidden])", timeout=PATIENCE).inner_text())
+    return str(
+        visitor.page.wait_for_selector(".pic-tip:not([hidden])", timeout=PATIENCE).inner_text()
+    )
 
 
 def over(visitor: Visitor, kind: str, row: int, column: int) -> None:
@@ -86,7 +95,10 @@ def choose(visitor: Visitor, kind: str, layer: int, head: int) -> None:
     """Chooses a head of a map, counted from 0."""
     visitor.page.select_option(f"[data-plot={kind}] .lv-head", f"{layer}.{head}")
     visitor.until(
-        "([kind, head]) => document.querySelector(`[data-plot=${kind}] .lv-body`).ariaLabel.includes(head)",
+        (
+            "([kind, head]) => document.querySelector(`[data-plot=${kind}] "
+            ".lv-body`).ariaLabel.includes(head)"
+        ),
         [kind, f"head {head + 1} of layer {layer + 1}"],
     )
 
@@ -95,4 +107,6 @@ def accessible(tab: Any) -> None:
     """Holds a page against the rules of axe-core."""
     tab.evaluate(AXE.axe_script)
     found = tab.evaluate("given => axe.run(document, given)", RULES)
-    assert [(each["id"], [node["target"] for node in each["nodes"]]) for each in found["violations"]] == []
+    assert [
+        (each["id"], [node["target"] for node in each["nodes"]]) for each in found["violations"]
+    ] == []

@@ -15,7 +15,8 @@ RULES = {
     "rules": {"scrollable-region-focusable": {"enabled": False}},
     "resultTypes": ["violations"],
 }
-"""Contrast, labels, names, the rest of WCAG 2.1 AA; browsers themselves let the focus into scroll areas."""
+"""Contrast, labels, names, the rest of WCAG 2.1 AA; browsers themselves let the focus into scroll
+areas."""
 CONTRAST = {"runOnly": ["color-contrast"], "resultTypes": ["violations"]}
 """What depends on the colour scheme."""
 AXE = Axe()
@@ -41,18 +42,27 @@ VIEWS: dict[str, tuple[dict[str, str], ...]] = {
 }
 """What else is judged of a page besides what it opens with."""
 WHOLE = {
-    group.name: [name for entry in sitemap.entries(group.name) for name in entry] for group in sitemap.GROUPS
+    group.name: [name for entry in sitemap.entries(group.name) for name in entry]
+    for group in sitemap.GROUPS
 }
 """The pages of each group of the menu."""
-FEW = {sitemap.HOME: ({},), "masks": ({"view": "batch"},), "what_if": VIEWS["what_if"][:1], "heads": ({},)}
+FEW = {
+    sitemap.HOME: ({},),
+    "masks": ({"view": "batch"},),
+    "what_if": VIEWS["what_if"][:1],
+    "heads": ({},),
+}
 """Places that have together every kind of element; all others are judged nightly."""
 GROUNDS = {"light": "rgb(255, 255, 255)", "dark": "rgb(18, 22, 28)"}
 
 
 def drawn(visitor: Visitor) -> None:
-    """Waits until the linked view, if there is one, is drawn, the script has ended, and no colour changes."""
+    """Waits until the linked view, if there is one, is drawn, the script has ended, and no colour
+    changes."""
     visitor.page.wait_for_selector(".stMainBlockContainer .stElementContainer", timeout=PATIENCE)
-    visitor.until("[...document.querySelectorAll('.lv')].every((view) => view.dataset.ready === 'true')")
+    visitor.until(
+        "[...document.querySelectorAll('.lv')].every((view) => view.dataset.ready === 'true')"
+    )
     ended = "document.querySelector('.stApp').dataset.testScriptState === 'notRunning'"
     visitor.until(f"{ended} && !document.querySelector('[data-stale=true]')")  # which is paler
     visitor.until("document.getAnimations().every((each) => each.playState !== 'running')")
@@ -96,7 +106,9 @@ def test_every_page_has_contrast_and_names_in_light_and_dark(visitor: Visitor, g
     whole = {page: ({}, *VIEWS.get(page, ())) for page in WHOLE.get(group, ())}
     for page, views in (whole or FEW).items():
         for more in views:
-            address = f"{page.removeprefix(sitemap.HOME)}?{urlencode(case_link('copy', step='2') | more)}"
+            address = (
+                f"{page.removeprefix(sitemap.HOME)}?{urlencode(case_link('copy', step='2') | more)}"
+            )
             visitor.page.goto(f"{visitor.base}/{address}")
             drawn(visitor)
             found = objections(visitor, menu=page == sitemap.HOME)

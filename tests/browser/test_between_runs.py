@@ -1,4 +1,5 @@
-"""The pointer lies over the picture of a run that has given way to one of which nothing has come yet."""
+"""The pointer lies over the picture of a run that has given way to one of which nothing has come
+yet."""
 
 from typing import Any
 

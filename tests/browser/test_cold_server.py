@@ -1,4 +1,5 @@
-"""A server that has just started: the picture is there before PyTorch, and stays as it is when that comes."""
+"""A server that has just started: the picture is there before PyTorch, and stays as it is when that
+comes."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -16,8 +17,12 @@ STARTING = "PyTorch and the model are still loading"
 SEEN = """() => [...document.querySelectorAll('.lv [data-plot], .lv-chip, .lv-word, .stTextInput, .stButton')]
   .map(e => [e.textContent.replace(/\\d\\.\\d × 10[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+/g, ''),
     ...Object.values(e.getBoundingClientRect().toJSON()).map(Math.round)])"""
-"""Words and places; the rounding errors of a check are left out, since each processor has its own."""
-PAINTED = "() => [...document.querySelectorAll('.lv .heatmaplayer image')].map(e => e.getAttribute('href'))"
+"""Words and places; the rounding errors of a check are left out, since each processor has its
+own."""
+PAINTED = (
+    "() => [...document.querySelectorAll('.lv .heatmaplayer image')].map(e => "
+    "e.getAttribute('href'))"
+)
 
 
 @pytest.fixture

@@ -1,4 +1,5 @@
-"""The app in a frame of another page, with `?embed=true`: it is drawn, steps, and other pages open there."""
+"""The app in a frame of another page, with `?embed=true`: it is drawn, steps, and other pages open
+there."""
 
 from collections.abc import Callable
 from urllib.parse import urlencode

@@ -12,7 +12,8 @@ from transformer import load_trace
 from .conftest import PATIENCE, Visitor, case_link
 
 HOSTILE = (
-    "</script><script>window.hacked=1</script> <b>one</b> \u202etwo\u202c #000001 <a href='//x.invalid'>z</a>"
+    "</script><script>window.hacked=1</script> <b>one</b> \u202etwo\u202c #000001 <a "
+    "href='//x.invalid'>z</a>"
 )
 
 
@@ -44,7 +45,15 @@ def test_every_format_arrives_with_tokens_and_caption_inside_and_runs_nothing(
     assert min(struct.unpack(">II", png[16:24])) > 1000
     assert len(png) > 20_000
     svg, page = (download(visitor, box, label, tmp_path) for label in ("SVG", "HTML"))
-    for text in ("one", "two", "Cross-attention", "layer 1", "verified", "cross=1.1", "data:image/png"):
+    for text in (
+        "one",
+        "two",
+        "Cross-attention",
+        "layer 1",
+        "verified",
+        "cross=1.1",
+        "data:image/png",
+    ):
         assert text in svg.read_text(), text
     assert not re.search("<script|\u202e", svg.read_text())
     assert "src=" not in page.read_text()[-20_000:]
@@ -57,7 +66,9 @@ def test_every_format_arrives_with_tokens_and_caption_inside_and_runs_nothing(
     assert "Cross-attention" in visitor.page.inner_text("body")
 
 
-def test_a_run_is_exported_and_opened_again_without_its_model(visitor: Visitor, tmp_path: Path) -> None:
+def test_a_run_is_exported_and_opened_again_without_its_model(
+    visitor: Visitor, tmp_path: Path
+) -> None:
     case = CASES["shift"]
     visitor.open("cross_attention", **case_link("shift", step="2"))
     box = popover(visitor)

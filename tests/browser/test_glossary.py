@@ -1,4 +1,5 @@
-"""Words of the glossary in Chromium: underlined once, listed, explained by a click, closed by a key."""
+"""Words of the glossary in Chromium: underlined once, listed, explained by a click, closed by a
+key."""
 
 import pytest
 
@@ -15,7 +16,9 @@ MIDDLE = """() => {
 def test_every_word_is_underlined_once_listed_and_explained_by_a_click(visitor: Visitor) -> None:
     visitor.open("cross_attention", **case_link("copy", step="2"))
     # a part of the page that is drawn again leaves empty ranges until the page is read again
-    visitor.until("(all => all.length && all.every(String))([...(CSS.highlights.get('glossary') ?? [])])")
+    visitor.until(
+        "(all => all.length && all.every(String))([...(CSS.highlights.get('glossary') ?? [])])"
+    )
     found = visitor.page.evaluate(
         "[...CSS.highlights.get('glossary')].map((range) => range.toString().toLowerCase())"
     )

@@ -14,10 +14,15 @@ from .conftest import PATIENCE, VIEWPORT, Visitor, case_link
 from .test_home_sizes import OVERLAYS
 
 COUNT = "document.querySelector('.lv-count')?.textContent"
-RANDOM = {"model": "random", "text": "one two three four five six eight nine ten stop one two three"}
+RANDOM = {
+    "model": "random",
+    "text": "one two three four five six eight nine ten stop one two three",
+}
 
 
-def test_a_map_explains_itself_a_tour_leads_over_the_page_and_the_theme_is_followed(visitor: Visitor) -> None:
+def test_a_map_explains_itself_a_tour_leads_over_the_page_and_the_theme_is_followed(
+    visitor: Visitor,
+) -> None:
     visitor.page.emulate_media(color_scheme="light")
     visitor.open(**case_link("copy"), cross="1.1")
     details = visitor.page.locator("[data-plot=cross] .lv-proof-text")
@@ -42,7 +47,9 @@ def tour_of_five_clicks(visitor: Visitor) -> None:
     for number in range(1, 6):
         assert visitor.page.inner_text(".lv-tour b") == f"{number} of 5"
         assert visitor.page.locator(".lv-lit").count() == 1
-        visitor.page.get_by_role("button", name="Next" if number < 5 else "Done", exact=True).click()
+        visitor.page.get_by_role(
+            "button", name="Next" if number < 5 else "Done", exact=True
+        ).click()
     assert visitor.page.locator(".lv-tour").is_hidden()
 
 
@@ -140,7 +147,9 @@ def test_a_link_reopens_the_view_and_back_forward_and_the_menu_keep_it(
     head = visitor.page.get_by_label("Head of cross-attention")
     head.focus()
     head.select_option(label="L1 H2")
-    visitor.until("document.querySelector('[data-plot=cross] .lv-caption').textContent.includes('head 2')")
+    visitor.until(
+        "document.querySelector('[data-plot=cross] .lv-caption').textContent.includes('head 2')"
+    )
     visitor.has(cross="1.2")
     assert visitor.count() == "step 1 of 5"
     assert head.evaluate("node => node === document.activeElement && node.value") == "0.1"
@@ -156,7 +165,12 @@ def test_a_link_reopens_the_view_and_back_forward_and_the_menu_keep_it(
     visitor.until(f"{COUNT} === 'step 2 of 5'")
     visitor.page.go_forward()
     visitor.until(f"{COUNT} === 'step 3 of 5'")
-    for page in ("cross_attention", "encoder_self_attention", "decoder_self_attention", "cross_attention"):
+    for page in (
+        "cross_attention",
+        "encoder_self_attention",
+        "decoder_self_attention",
+        "cross_attention",
+    ):
         visitor.link(page).click()
         visitor.until(f"location.pathname === '/{page}' && !location.search.includes('keep=')")
         visitor.ready()
@@ -178,7 +192,9 @@ def test_a_click_on_a_candidate_goes_on_with_it_and_back_undoes_it(visitor: Visi
     visitor.until(
         "document.querySelector('.st-key-changed') && location.search.includes('changes=choose_2_')"
     )
-    visitor.until("token => document.querySelector('.lv-chosen .lv-name')?.textContent === token", token)
+    visitor.until(
+        "token => document.querySelector('.lv-chosen .lv-name')?.textContent === token", token
+    )
     assert visitor.chips("target")[:2] == [before[0], token]
     assert visitor.count().startswith("step 2 of")
     visitor.until("document.querySelectorAll('.lv-tried').length === 2")
@@ -186,7 +202,9 @@ def test_a_click_on_a_candidate_goes_on_with_it_and_back_undoes_it(visitor: Visi
     visitor.page.wait_for_selector("text=✓ verified, with 1 change")
     visitor.page.go_back()
     visitor.until("!document.querySelector('.st-key-changed')")
-    visitor.until("token => document.querySelector('.lv-chosen .lv-name')?.textContent === token", before[1])
+    visitor.until(
+        "token => document.querySelector('.lv-chosen .lv-name')?.textContent === token", before[1]
+    )
     assert visitor.chips("target") == before
 
 
@@ -211,14 +229,17 @@ def test_a_long_sentence_shows_how_far_it_has_come(visitor: Visitor, gate: Path)
     text = " ".join([HELD, *["one two three four five six eight nine ten"] * 40])
     held = os.open(gate, os.O_RDWR)
     visitor.page.goto(f"{visitor.base}/?{urlencode({'model': 'random', 'text': text})}")
-    visitor.until("document.querySelector('[data-testid=stProgress]')?.textContent.includes('tokens so far')")
+    visitor.until(
+        "document.querySelector('[data-testid=stProgress]')?.textContent.includes('tokens so far')"
+    )
     os.write(held, b"open")
     visitor.ready()
     os.close(held)
     assert visitor.page.locator("[data-testid=stProgress]").count() == 0
     visitor.press("Home")
     visitor.until(
-        "document.querySelector('[data-plot=decoder] .lv-caption').textContent.includes('queries 1–64')"
+        "document.querySelector('[data-plot=decoder] .lv-caption').textContent.includes('queries "
+        "1–64')"
     )
     visitor.ready()
     assert visitor.page.locator("[data-plot=decoder] .lv-row").is_visible()

@@ -15,7 +15,8 @@ COUNT_ENTRIES = """() => {
 COUNT = "document.querySelector('.lv-count').textContent"
 RUNNING = "document.querySelector('.lv').getAnimations({ subtree: true })"
 TARGET = (
-    "[...document.querySelectorAll('.lv-strip-target .lv-chip')].map(e => getComputedStyle(e).visibility)"
+    "[...document.querySelectorAll('.lv-strip-target .lv-chip')].map(e => "
+    "getComputedStyle(e).visibility)"
 )
 
 
@@ -28,7 +29,7 @@ def painted(visitor: Visitor, step: int) -> None:
     visitor.until(f"document.querySelector('.lv').dataset.painted === '{step}'")
 
 
-# --- playing ------------------------------------------------------------------------------------------------
+# --- playing -------------------------------------------------------------------------------------
 
 
 def test_play_starts_at_step_one_and_writes_the_address_once(visitor: Visitor) -> None:
@@ -68,10 +69,12 @@ def test_candidates_race_and_links_flow_unless_motion_is_unwanted(visitor: Visit
         play(visitor)
 
 
-# --- presenting ---------------------------------------------------------------------------------------------
+# --- presenting ----------------------------------------------------------------------------------
 
 
-def test_presenting_shows_the_view_alone_and_is_in_the_address(newcomer: Callable[..., Visitor]) -> None:
+def test_presenting_shows_the_view_alone_and_is_in_the_address(
+    newcomer: Callable[..., Visitor],
+) -> None:
     visitor = newcomer()
     visitor.open(**case_link("copy", step="2"))
     size = "parseFloat(getComputedStyle(document.querySelector('.lv-word')).fontSize)"
@@ -105,7 +108,9 @@ def test_presenting_shows_the_view_alone_and_is_in_the_address(newcomer: Callabl
 
 
 @pytest.mark.parametrize("page", ["", "cross_attention"])
-def test_a_presented_map_fills_the_height_with_labels_twice_as_large(visitor: Visitor, page: str) -> None:
+def test_a_presented_map_fills_the_height_with_labels_twice_as_large(
+    visitor: Visitor, page: str
+) -> None:
     visitor.open(page, **case_link("copy", step="2"))
     for width, height in ((1280, 720), (1920, 1080)):
         visitor.page.set_viewport_size({"width": width, "height": height})
@@ -129,7 +134,7 @@ def presented_map_fills(visitor: Visitor, height: int) -> None:
     visitor.until(f"parseFloat(getComputedStyle({label}).fontSize) === {usual}")
 
 
-# --- the keys -----------------------------------------------------------------------------------------------
+# --- the keys ------------------------------------------------------------------------------------
 
 
 def test_arrows_move_step_and_key_token_without_a_click_into_the_view(visitor: Visitor) -> None:
@@ -151,7 +156,9 @@ def test_arrows_move_step_and_key_token_without_a_click_into_the_view(visitor: V
     assert "key three" in visitor.page.inner_text(".lv-live")
 
 
-def test_a_question_mark_lists_the_keys_which_stay_with_what_is_typed_or_chosen(visitor: Visitor) -> None:
+def test_a_question_mark_lists_the_keys_which_stay_with_what_is_typed_or_chosen(
+    visitor: Visitor,
+) -> None:
     visitor.open(**case_link("copy", step="2"))
     listed = visitor.page.locator(".lv-keys")
     visitor.page.keyboard.press("?")

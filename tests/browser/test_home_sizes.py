@@ -1,4 +1,5 @@
-"""The home page in windows of several sizes: what is on the screen, how large, and that nothing is cut."""
+"""The home page in windows of several sizes: what is on the screen, how large, and that nothing is
+cut."""
 
 from typing import Any
 
@@ -18,7 +19,8 @@ SENTENCES = {
 """Sentences for the bundled model, by about how many tokens they have."""
 
 SCROLLS, LEAST = {("40 tokens", "short")}, 160
-"""Where the strips leave so little that the page scrolls, and the height that maps keep there, in px."""
+"""Where the strips leave so little that the page scrolls, and the height that maps keep there, in
+px."""
 
 PLACES = """() => {
   const box = (node) => {
@@ -92,7 +94,9 @@ def test_the_maps_make_room_for_what_appears_above_them(visitor: Visitor) -> Non
 
 
 @pytest.mark.parametrize("length", thinned(SENTENCES, 3))
-def test_everything_is_seen_whole_and_the_large_map_is_the_largest(visitor: Visitor, length: str) -> None:
+def test_everything_is_seen_whole_and_the_large_map_is_the_largest(
+    visitor: Visitor, length: str
+) -> None:
     visitor.open(text=SENTENCES[length])
     visitor.rested()
     wrong = []
@@ -153,7 +157,10 @@ def full(found: dict[str, Any], height: int) -> dict[str, bool]:
 def covered(visitor: Visitor) -> dict[str, bool]:
     """Whether the three overlays lie where plotly.js draws."""
     offsets = visitor.read(OVERLAYS)
-    return {"three overlays": len(offsets) == 3, "overlays on their maps": max(map(max, offsets)) < 1}
+    return {
+        "three overlays": len(offsets) == 3,
+        "overlays on their maps": max(map(max, offsets)) < 1,
+    }
 
 
 def test_lines_of_changes_lie_over_nothing_and_one_line_moves_nothing(visitor: Visitor) -> None:

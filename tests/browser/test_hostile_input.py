@@ -1,4 +1,5 @@
-"""Whatever is typed is shown as text: nothing runs, nothing breaks, and a sentence says what is wrong."""
+"""Whatever is typed is shown as text: nothing runs, nothing breaks, and a sentence says what is
+wrong."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -26,12 +27,15 @@ HOSTILE = {
 
 TYPED = [" ".join([*HOSTILE.values()][i : i + 4]) for i in range(0, len(HOSTILE), 4)]
 """The texts as they are typed, four at a time."""
-SOURCE = "[...document.querySelectorAll('.lv-strip-source .lv-word')].map(e => e.textContent).join(' ')"
+SOURCE = (
+    "[...document.querySelectorAll('.lv-strip-source .lv-word')].map(e => e.textContent).join(' ')"
+)
 
 
 @pytest.fixture
 def requests(visitor: Visitor) -> Iterator[list[str]]:
-    """The addresses that the page of the visitor asks for; what the view complains of is printed."""
+    """The addresses that the page of the visitor asks for; what the view complains of is
+    printed."""
     asked: list[str] = []
 
     def note(request: Any) -> None:
@@ -54,11 +58,15 @@ def harmless(visitor: Visitor, requests: list[str]) -> None:
     assert visitor.page.evaluate("window.hacked") is None
     assert visitor.page.locator(".lv script, .lv img, .lv a, .lv svg a").count() == 0
     assert visitor.page.locator(".stException, .lv-problem:not([hidden])").count() == 0
-    assert not [url for url in requests if url.startswith("http://example.invalid") or url.endswith("/x")]
+    assert not [
+        url for url in requests if url.startswith("http://example.invalid") or url.endswith("/x")
+    ]
     assert all(chip.strip() for chip in visitor.chips("source"))
 
 
-def test_hostile_text_that_is_typed_is_shown_and_never_runs(visitor: Visitor, requests: list[str]) -> None:
+def test_hostile_text_that_is_typed_is_shown_and_never_runs(
+    visitor: Visitor, requests: list[str]
+) -> None:
     visitor.open(model="random", text="one", step="1", source="1")
     box = visitor.page.get_by_label("Sentence to translate")
     for text in TYPED:

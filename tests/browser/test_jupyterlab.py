@@ -1,4 +1,5 @@
-"""Two views in a notebook of JupyterLab: skipped where JupyterLab and nbconvert are not installed, as in CI.
+"""Two views in a notebook of JupyterLab: skipped where JupyterLab and nbconvert are not installed,
+as in CI.
 
 pip install "jupyterlab>=4" nbconvert && pytest -n 0 tests/browser/test_jupyterlab.py
 """
@@ -23,7 +24,10 @@ pytest.importorskip("nbconvert", reason="nbconvert is not installed")
 
 pytestmark = pytest.mark.nightly
 CELLS = (
-    "from explorer import show\nfrom transformer.exports.npz import load_trace\nrun = load_trace('run.npz')",
+    (
+        "from explorer import show\nfrom transformer.exports.npz import load_trace\nrun = "
+        "load_trace('run.npz')"
+    ),
     "show(run, place='step=1')",
     "show(run, place='step=4')",
 )
@@ -36,7 +40,12 @@ def folder(translator: Translator, tmp_path_factory: pytest.TempPathFactory) -> 
     """A folder with a run, and a notebook that shows it twice, executed but not trusted."""
     made = tmp_path_factory.mktemp("notebook")
     save_trace(translator.translate("one two three", max_length=6), made / "run.npz")
-    cell: dict[str, Any] = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None}
+    cell: dict[str, Any] = {
+        "cell_type": "code",
+        "metadata": {},
+        "outputs": [],
+        "execution_count": None,
+    }
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
     notebook = {"cells": [{**cell, "source": each} for each in CELLS], "metadata": kernel}
     (made / "run.ipynb").write_text(json.dumps({**notebook, "nbformat": 4, "nbformat_minor": 4}))
@@ -97,7 +106,9 @@ def test_two_views_have_cursors_of_their_own_and_follow_the_theme(
     assert other.locator(".lv-count").inner_text().startswith("step 4 ")
     for theme, colour in (("Dark", DARK), ("Light", LIGHT)):
         name = f"JupyterLab {theme}"
-        tab.evaluate("theme => jupyterapp.commands.execute('apputils:change-theme', { theme })", name)
+        tab.evaluate(
+            "theme => jupyterapp.commands.execute('apputils:change-theme', { theme })", name
+        )
         frames = [frame for frame in tab.frames if frame.parent_frame is not None]
         waiting.until(lambda: {frame.evaluate(BACKGROUND) for frame in frames} == {colour})  # noqa: B023
         assert all(frame.locator("canvas").first.is_visible() for frame in frames)
@@ -109,5 +120,7 @@ def test_nbconvert_keeps_the_views(chromium: Any, folder: Path) -> None:
     tab = chromium.new_page(viewport={"width": 1400, "height": 900})
     tab.goto((folder / "run.html").as_uri())
     for i in (0, 1):
-        tab.frame_locator(f"iframe >> nth={i}").locator('.lv[data-ready="true"]').wait_for(timeout=PATIENCE)
+        tab.frame_locator(f"iframe >> nth={i}").locator('.lv[data-ready="true"]').wait_for(
+            timeout=PATIENCE
+        )
     tab.close()

@@ -1,4 +1,5 @@
-"""What the browser says in words and numbers: each is known from the closed form, or computed elsewhere."""
+"""What the browser says in words and numbers: each is known from the closed form, or computed
+elsewhere."""
 
 import math
 import re
@@ -15,7 +16,8 @@ from .conftest import Visitor, case_link
 
 TEXT = "nine two five"
 DRAWN = 2e-3
-"""Numbers of the page have two or three digits; the app reads the weights of its model in 16 bits."""
+"""Numbers of the page have two or three digits; the app reads the weights of its model in 16
+bits."""
 
 LINKS = """() => [...document.querySelectorAll(".lv-flow path")].map((path) => {
   const box = path.ownerSVGElement.getBoundingClientRect();
@@ -50,7 +52,9 @@ def cells_tell(visitor: Visitor, translator: Translator, kind: str) -> None:
     row = 3
     true = independent(translator, TEXT, kind, (1, 2), row)
     scores = true["products"] / math.sqrt(translator.config.d_head)
-    for column, (weight, score) in list(enumerate(zip(true["weights"], scores, strict=True)))[: row + 1]:
+    for column, (weight, score) in list(enumerate(zip(true["weights"], scores, strict=True)))[
+        : row + 1
+    ]:
         told = visitor.hover_text(kind, row, column)
         said = re.search(r"weight ([\d.]+) · score before the mask ([-−]?[\d.]+)", told)
         assert said is not None
@@ -83,7 +87,9 @@ def panel_tells(visitor: Visitor, case: Case, step: int) -> None:
 def sentence_tells(visitor: Visitor, case: Case, step: int) -> None:
     """Looks at the sentence beside the map of cross-attention."""
     told = " ".join(visitor.page.inner_text(".lv-sentence").split())
-    found = re.match(r"Predicting “(.+)”, head 2 of layer 1 puts ([\d.]+) % of its weight on “(.+?)”\.", told)
+    found = re.match(
+        r"Predicting “(.+)”, head 2 of layer 1 puts ([\d.]+) % of its weight on “(.+?)”\.", told
+    )
     assert found is not None, told
     key = case.keys("cross", 1)[step]
     assert found.group(1, 3) == (word(case.target_tokens[step]), word(case.source_tokens[key]))

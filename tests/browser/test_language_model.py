@@ -10,7 +10,9 @@ def given(visitor: Visitor) -> int:
     return int(visitor.page.locator(".lv-given").count())
 
 
-def test_a_link_opens_text_step_and_head_and_a_click_on_a_tile_another_head(visitor: Visitor) -> None:
+def test_a_link_opens_text_step_and_head_and_a_click_on_a_tile_another_head(
+    visitor: Visitor,
+) -> None:
     visitor.open(PAGE, **LINK, step="4", decoder="2.3", decode="sample-3")
     assert visitor.count().startswith("step 4 ")
     assert visitor.page.get_by_label("Text", exact=True).input_value() == LINK["prompt"]
@@ -35,14 +37,18 @@ def test_a_click_on_a_candidate_makes_it_the_end_of_the_prompt(visitor: Visitor)
         visitor.page.keyboard.press("ArrowRight")
         visitor.until("now => document.querySelector('.lv-count').textContent !== now", now)
     other.first.click()
-    visitor.until("one => new URLSearchParams(location.search).get('prompt') !== one", LINK["prompt"])
+    visitor.until(
+        "one => new URLSearchParams(location.search).get('prompt') !== one", LINK["prompt"]
+    )
     visitor.until(f"document.querySelectorAll('.lv-given').length !== {before}")
     assert visitor.params()["prompt"].startswith(LINK["prompt"])
     visitor.page.go_back()
     visitor.has(prompt=LINK["prompt"])
 
 
-def test_a_link_of_the_menu_to_other_models_leaves_the_place_in_this_text_out(visitor: Visitor) -> None:
+def test_a_link_of_the_menu_to_other_models_leaves_the_place_in_this_text_out(
+    visitor: Visitor,
+) -> None:
     def link(label: str) -> str:
         found = visitor.page.locator(".st-key-menu a").filter(has_text=label)
         found.hover()

@@ -1,4 +1,5 @@
-"""A lesson in Chromium: walked step by step, answered right and wrong, and left by the browser's Back."""
+"""A lesson in Chromium: walked step by step, answered right and wrong, and left by the browser's
+Back."""
 
 import re
 from urllib.parse import urlencode
@@ -19,9 +20,12 @@ def arrived(visitor: Visitor, step: int) -> None:
     """Waits until a step of the lesson is drawn, and its address is written."""
     visitor.has(lesson=f"map.{step}")
     assert LESSON is not None
-    page = LESSON.steps[step - 1].page.removesuffix(".py").removeprefix("pages/").removesuffix("app")
+    page = (
+        LESSON.steps[step - 1].page.removesuffix(".py").removeprefix("pages/").removesuffix("app")
+    )
     visitor.until(
-        "([step, page]) => document.querySelector('.st-key-lesson')?.innerText.includes(`step ${step} of`)"
+        "([step, page]) => document.querySelector('.st-key-lesson')?.innerText.includes(`step "
+        "${step} of`)"
         " && location.pathname === `/${page}` && !location.search.includes('keep=')",
         [step, page],
     )
@@ -77,7 +81,8 @@ PICTURES = {
     "pages/training.py": ".st-key-shifted .main-svg",
     "pages/explanation.py": ".st-key-measures .main-svg",
 }
-"""The picture that a question asks about, by its page; one of its numbers' parts where it has several."""
+"""The picture that a question asks about, by its page; one of its numbers' parts where it has
+several."""
 FIRST = {
     name: next(i for i, step in enumerate(lesson.steps) if step.question is not None)
     for name, lesson in every()[0].items()
@@ -85,7 +90,9 @@ FIRST = {
 
 
 @pytest.mark.parametrize(("name", "i"), thinned(FIRST.items(), 3))
-def test_the_picture_that_is_asked_about_lies_in_the_window(visitor: Visitor, name: str, i: int) -> None:
+def test_the_picture_that_is_asked_about_lies_in_the_window(
+    visitor: Visitor, name: str, i: int
+) -> None:
     lesson = find(name)
     assert lesson is not None
     step = lesson.steps[i]
@@ -97,7 +104,10 @@ def test_the_picture_that_is_asked_about_lies_in_the_window(visitor: Visitor, na
     visitor.page.locator(".st-key-lesson-options button").first.wait_for()
     picture = visitor.page.locator(PICTURES[step.page]).first
     picture.wait_for()
-    inside = "selector => { const { top, bottom } = document.querySelector(selector).getBoundingClientRect();"
+    inside = (
+        "selector => { const { top, bottom } = "
+        "document.querySelector(selector).getBoundingClientRect();"
+    )
     inside += " return top >= 0 && bottom > top && bottom <= innerHeight }"
     visitor.until(inside, PICTURES[step.page])
     assert visitor.page.locator(".lv-strip-source .lv-on").count() == (

@@ -1,4 +1,5 @@
-"""A page in which the model runs: from the disk, in a frame, under a strict policy, beside its files."""
+"""A page in which the model runs: from the disk, in a frame, under a strict policy, beside its
+files."""
 
 import functools
 import http.server
@@ -67,7 +68,9 @@ def test_a_typed_sentence_is_translated_here_as_python_translates_it(
     weights, scores = run.map("cross", 1, 2).weights, run.map("cross", 1, 2).scores
     over(visitor, "cross", 2, 3)
     tip = said(visitor)
-    assert f"weight {weights[2, 3]:.3f} · score before the mask {scores[2, 3]:.2f}" in tip.replace("−", "-")
+    assert f"weight {weights[2, 3]:.3f} · score before the mask {scores[2, 3]:.2f}" in tip.replace(
+        "−", "-"
+    )
     assert "cross=2.3" in tab.url
     assert "text=We+saw" in tab.url
 
@@ -75,7 +78,9 @@ def test_a_typed_sentence_is_translated_here_as_python_translates_it(
 def test_a_head_is_switched_off_and_an_own_translation_is_read(
     opened: Open, written: Path, model: Translator
 ) -> None:
-    visitor = opened(f"{written.as_uri()}#text=Where+is+the+key%3F&cross=2.1&step=3", ready=COMPARED)
+    visitor = opened(
+        f"{written.as_uri()}#text=Where+is+the+key%3F&cross=2.1&step=3", ready=COMPARED
+    )
     tab = visitor.page
     shows(visitor, model.translate("Where is the key?").text)
     assert visitor.count().startswith("step 3 of")
@@ -86,7 +91,9 @@ def test_a_head_is_switched_off_and_an_own_translation_is_read(
     assert "is off: its output is 0" in tab.inner_text(".lv-sentence")
     title = tab.locator("[data-plot=next] .lv-runner.lv-chosen").get_attribute("title")
     step = run.steps[min(2, len(run.steps) - 1)]
-    assert float(re.search(r"log-probability (-[\d.]+)", title)[1]) == pytest.approx(step.log_prob, abs=2e-2)
+    assert float(re.search(r"log-probability (-[\d.]+)", title)[1]) == pytest.approx(
+        step.log_prob, abs=2e-2
+    )
     assert "off=cross.1.0" in tab.url
     whole = model.translate("Where is the key?").text
     changes = f"The translation changes; with every head it is “{whole}”."
@@ -99,7 +106,9 @@ def test_a_head_is_switched_off_and_an_own_translation_is_read(
     assert "your translation, not the model's" in tab.inner_text("[data-plot=next]")
 
 
-def test_what_cannot_be_translated_is_refused_and_what_is_there_stays(opened: Open, written: Path) -> None:
+def test_what_cannot_be_translated_is_refused_and_what_is_there_stays(
+    opened: Open, written: Path
+) -> None:
     visitor = opened(written.as_uri(), ready=COMPARED)
     tab = visitor.page
     before = tab.inner_text("#texts")
@@ -107,7 +116,10 @@ def test_what_cannot_be_translated_is_refused_and_what_is_there_stays(opened: Op
         ask(visitor, text)
         waiting.until(lambda says=says: says in tab.inner_text("#status"))
         assert tab.inner_text("#texts") == before
-    long = "The old house is near the river and the new house is on the hill, but nobody lives there now."
+    long = (
+        "The old house is near the river and the new house is on the hill, but nobody lives there "
+        "now."
+    )
     for text in (long, "We like music."):
         ask(visitor, text)
     waiting.until(lambda: tab.locator("#texts p").first.inner_text() == "We like music.")
@@ -158,7 +170,9 @@ def test_an_answer_that_arrives_after_the_next_one_is_not_shown(
     assert [tab.inner_text(part) for part in ("#texts", "#status", "#doubt")] == before
 
 
-def test_a_doubt_stands_under_the_picture_and_the_card_at_the_end(opened: Open, tmp_path: Path) -> None:
+def test_a_doubt_stands_under_the_picture_and_the_card_at_the_end(
+    opened: Open, tmp_path: Path
+) -> None:
     name = tmp_path / "unsure"
     shutil.copytree(MODEL, name)
     heads = json.loads((name / "heads.json").read_text())
@@ -171,7 +185,9 @@ def test_a_doubt_stands_under_the_picture_and_the_card_at_the_end(opened: Open, 
         tab.inner_text("#doubt").replace("\xa0", " "),
     )
     under = "document.querySelector('#doubt').getBoundingClientRect().top"
-    assert tab.evaluate(f"{under} >= document.querySelector('#view').getBoundingClientRect().bottom")
+    assert tab.evaluate(
+        f"{under} >= document.querySelector('#view').getBoundingClientRect().bottom"
+    )
     tab.get_by_text("The card of the model").click()
     assert "CC BY 2.0 FR" in tab.inner_text(".live-card pre")
 
@@ -188,7 +204,9 @@ def test_a_page_of_a_hostile_sentence_and_name_stays_whole(opened: Open, tmp_pat
 
 
 @pytest.mark.parametrize("how", ["sandboxed", "no WebAssembly", "no worker"])
-def test_it_runs_where_less_is_allowed(opened: Open, written: Path, tmp_path: Path, how: str) -> None:
+def test_it_runs_where_less_is_allowed(
+    opened: Open, written: Path, tmp_path: Path, how: str
+) -> None:
     page = written.read_text("utf-8")
     if how == "sandboxed":
         outside = written.with_name("outside.html")
@@ -199,7 +217,9 @@ def test_it_runs_where_less_is_allowed(opened: Open, written: Path, tmp_path: Pa
         waiting.until(lambda: "✓ compared" in inside.locator("#digest").inner_text())
         return
     path = tmp_path / "less.html"
-    without = {"no WebAssembly": "&#x27;wasm-unsafe-eval&#x27;", "no worker": "worker-src blob:"}[how]
+    without = {"no WebAssembly": "&#x27;wasm-unsafe-eval&#x27;", "no worker": "worker-src blob:"}[
+        how
+    ]
     assert without in page
     path.write_text(
         page.replace(without, "worker-src 'none'" if how == "no worker" else ""), encoding="utf-8"
@@ -208,21 +228,36 @@ def test_it_runs_where_less_is_allowed(opened: Open, written: Path, tmp_path: Pa
     tab = visitor.page
     waiting.until(lambda: "✓ compared" in tab.inner_text("#digest"))
     ask(visitor, TEXTS[1])
-    waiting.until(lambda: TEXTS[1] in tab.inner_text("#texts") and "ms" in tab.inner_text("#status"))
+    waiting.until(
+        lambda: TEXTS[1] in tab.inner_text("#texts") and "ms" in tab.inner_text("#status")
+    )
     assert ("several times slower" in tab.inner_text("#status")) == (how == "no WebAssembly")
     visitor.errors[:] = [each for each in visitor.errors if "Content Security Policy" not in each]
 
 
 def test_a_folder_serves_the_page_with_its_files_beside_it(opened: Open, tmp_path: Path) -> None:
     assert (
-        main(["live", "--model", str(MODEL), "--output", str(tmp_path / "space"), "--folder", TEXTS[0]]) == 0
+        main(
+            [
+                "live",
+                "--model",
+                str(MODEL),
+                "--output",
+                str(tmp_path / "space"),
+                "--folder",
+                TEXTS[0],
+            ]
+        )
+        == 0
     )
     assert sorted(each.name for each in (tmp_path / "space").iterdir()) == [
         "index.html",
         "model.safetensors",
         "tokenizer.model",
     ]
-    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(tmp_path / "space"))
+    handler = functools.partial(
+        http.server.SimpleHTTPRequestHandler, directory=str(tmp_path / "space")
+    )
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         tab: Any = opened(f"http://127.0.0.1:{server.server_port}/index.html", ready=COMPARED).page
@@ -230,7 +265,9 @@ def test_a_folder_serves_the_page_with_its_files_beside_it(opened: Open, tmp_pat
         server.shutdown()
 
 
-def test_the_page_is_accessible_in_both_themes_and_fits_a_phone(opened: Open, written: Path) -> None:
+def test_the_page_is_accessible_in_both_themes_and_fits_a_phone(
+    opened: Open, written: Path
+) -> None:
     visitor = opened(written.as_uri(), ready=COMPARED, color_scheme="dark", bypass_csp=True)
     tab = visitor.page
     for scheme in ("dark", "light"):
@@ -242,5 +279,8 @@ def test_the_page_is_accessible_in_both_themes_and_fits_a_phone(opened: Open, wr
     waiting.until(lambda: tab.evaluate(f"{parts}.every(each => each.scrollWidth <= innerWidth)"))
     ask(visitor, f"{TEXTS[1][:-1]} and {TEXTS[0].lower()}")
     waiting.until(lambda: "sister and he lives" in tab.inner_text("#texts"))
-    whole = "[...document.querySelectorAll('#texts p')].every(each => each.scrollWidth <= each.clientWidth)"
+    whole = (
+        "[...document.querySelectorAll('#texts p')].every(each => each.scrollWidth <= "
+        "each.clientWidth)"
+    )
     assert tab.evaluate(whole)

@@ -94,9 +94,13 @@ def test_two_runs_move_on_one_cursor_and_the_shorter_says_where_it_ended(
     tab.evaluate("document.querySelector('.lv').focus()")
     for step in range(3, steps[1] + 1):
         tab.keyboard.press("ArrowRight")
-        waiting.until(lambda step=step: f"step {step} of" in sides[1].locator(".lv-count").text_content())
+        waiting.until(
+            lambda step=step: f"step {step} of" in sides[1].locator(".lv-count").text_content()
+        )
         told = f" · ended after step {steps[0]}" * (step > steps[0])
-        waiting.until(lambda told=told: tab.evaluate(ended) == f"A · “one two”{told},B · “one two three”")
+        waiting.until(
+            lambda told=told: tab.evaluate(ended) == f"A · “one two”{told},B · “one two three”"
+        )
         rows = tab.evaluate(f"{sheets}.map(e => +e.style.getPropertyValue('--row'))")
         assert rows == [min(step, length) - 1 for length in steps]
     sides[1].locator("[data-plot=cross] .lv-head").select_option("1.0")
@@ -109,7 +113,8 @@ def test_two_runs_move_on_one_cursor_and_the_shorter_says_where_it_ended(
 
 
 def over_cell(tab: Any, number: int, run: Translation, row: int, column: int) -> None:
-    """Moves the pointer over a cell of cross-attention, in one of the runs that stand side by side."""
+    """Moves the pointer over a cell of cross-attention, in one of the runs that stand side by
+    side."""
     side = tab.locator(".living-side").nth(number)
     side.locator("[data-plot=cross] canvas").scroll_into_view_if_needed()
     box = box_of(side.locator("[data-plot=cross] .lv-sheet"))
@@ -226,7 +231,9 @@ def test_a_longer_run_has_tiles_and_some_heads_whole(
     run = translator.force("one " * 260, "two three")
     visitor = opened(page(run, heads="encoder=1.2&encoder=2.1&cross=1.1"), "#encoder=2.2&cross=2.2")
     tab = visitor.page
-    offered = "[...document.querySelectorAll('[data-plot=encoder] option:enabled')].map(e => e.value)"
+    offered = (
+        "[...document.querySelectorAll('[data-plot=encoder] option:enabled')].map(e => e.value)"
+    )
     assert tab.evaluate(offered) == ["0.1", "1.0"]
     shown = "[...document.querySelectorAll('.lv-head')].map(e => e.value)"
     assert tab.evaluate(shown) == ["0.0", "1.0", "2.0"]
@@ -252,7 +259,8 @@ def saved(visitor: Visitor, kind: str, folder: Path) -> Path:
 
 
 def pixels_and_sheet(path: Path, strong: int, weak: int) -> tuple[np.ndarray, np.ndarray]:
-    """(height, width, 3) pixels of a picture, and of its cells, where one colour is stronger than another."""
+    """(height, width, 3) pixels of a picture, and of its cells, where one colour is stronger than
+    another."""
     with Image.open(path) as image:
         pixels = np.asarray(image.convert("RGB")).astype(int)
     rows, columns = np.nonzero(pixels[..., strong] - pixels[..., weak] > 12)
@@ -270,7 +278,8 @@ def test_a_map_is_saved_with_its_colours_and_labels_on_white_and_its_numbers_as_
     assert (pixels[[0, 0, -1, -1], [0, -1, 0, -1]] == 255).all()
     sizes = [each / count for each, count in zip(sheet.shape, weights.shape, strict=False)]
     middles = [
-        (np.arange(n) * size + size / 2).astype(int) for n, size in zip(weights.shape, sizes, strict=True)
+        (np.arange(n) * size + size / 2).astype(int)
+        for n, size in zip(weights.shape, sizes, strict=True)
     ]
     opacity = 0.08 + 0.92 * weights[..., None]
     wanted = 255 + opacity * (np.array([0xD5, 0x5E, 0x00]) - 255)
@@ -298,7 +307,9 @@ def a_table_and_a_csv_file_have_its_numbers(tab: Any, weights: np.ndarray, folde
     assert [line[1:] for line in lines] == numbers
 
 
-def test_a_masked_part_of_a_saved_map_is_hatched(opened: Open, run: Translation, tmp_path: Path) -> None:
+def test_a_masked_part_of_a_saved_map_is_hatched(
+    opened: Open, run: Translation, tmp_path: Path
+) -> None:
     _, sheet = pixels_and_sheet(saved(opened(page(run)), "decoder", tmp_path), 1, 0)
     size = len(sheet) // len(run.decoder_input_tokens)
     masked = sheet[size // 4 : size, -size : -size // 4]
@@ -306,10 +317,13 @@ def test_a_masked_part_of_a_saved_map_is_hatched(opened: Open, run: Translation,
 
 
 @pytest.mark.parametrize(
-    ("scheme", "two"), thinned([("dark", True), ("light", True), ("light", False), ("dark", False)], 2)
+    ("scheme", "two"),
+    thinned([("dark", True), ("light", True), ("light", False), ("dark", False)], 2),
 )
 def test_the_file_is_accessible(opened: Open, run: Translation, scheme: str, two: bool) -> None:
-    tab: Any = opened(page(run, beside=run if two else None), color_scheme=scheme, bypass_csp=True).page
+    tab: Any = opened(
+        page(run, beside=run if two else None), color_scheme=scheme, bypass_csp=True
+    ).page
     accessible(tab)
 
 
@@ -319,7 +333,9 @@ def test_the_file_works_in_a_sandboxed_frame(opened: Open, run: Translation) -> 
     inside = tab.frame_locator("iframe")
     inside.locator('.lv[data-ready="true"]').wait_for(timeout=PATIENCE)
     inside.locator("[data-plot=cross] .lv-head").select_option("0.1")
-    inside.locator("[data-plot=cross] .lv-body[aria-label*='head 2 of layer 1']").wait_for(timeout=PATIENCE)
+    inside.locator("[data-plot=cross] .lv-body[aria-label*='head 2 of layer 1']").wait_for(
+        timeout=PATIENCE
+    )
     inside.get_by_label("One forward").click()
     assert inside.locator(".lv-problem").is_hidden()
 

@@ -36,7 +36,9 @@ def framed(visitor: Visitor, row: int, count: int) -> None:
     try:
         visitor.until(ONLY, [row, count])
     except playwright_api.TimeoutError:
-        raise AssertionError(f"row {row} of {count} maps: {visitor.page.evaluate(FRAMED)}") from None
+        raise AssertionError(
+            f"row {row} of {count} maps: {visitor.page.evaluate(FRAMED)}"
+        ) from None
 
 
 def test_the_row_of_the_cursor_is_framed_where_it_is_drawn(visitor: Visitor) -> None:
@@ -47,7 +49,11 @@ def test_the_row_of_the_cursor_is_framed_where_it_is_drawn(visitor: Visitor) -> 
         visitor.press("ArrowRight")
         framed(visitor, row + 1, 4)
     goto(
-        visitor, "what_if", 3, view="compare", **case_link("copy", kind="cross", step="2", against="head-1.2")
+        visitor,
+        "what_if",
+        3,
+        view="compare",
+        **case_link("copy", kind="cross", step="2", against="head-1.2"),
     )
     for width in (320, 1400):
         visitor.page.set_viewport_size({"width": width, "height": 844})

@@ -1,4 +1,5 @@
-"""The menu in Chromium: it keeps the visitor's place, also in new tabs, and Back finds every page again."""
+"""The menu in Chromium: it keeps the visitor's place, also in new tabs, and Back finds every page
+again."""
 
 import pytest
 
@@ -33,7 +34,9 @@ def test_clicks_and_as_many_backs_pass_every_page_once(visitor: Visitor) -> None
         visitor.link(page).click()
         passed.append(arrived(visitor, page))
         visitor.has(step="3")
-    for page, address in zip((*reversed(CLICKS[:-1]), sitemap.HOME), reversed(passed[:-1]), strict=True):
+    for page, address in zip(
+        (*reversed(CLICKS[:-1]), sitemap.HOME), reversed(passed[:-1]), strict=True
+    ):
         visitor.page.go_back()
         assert arrived(visitor, page) == address
     visitor.ready()
@@ -63,7 +66,9 @@ def test_a_link_opens_the_place_in_a_new_tab(visitor: Visitor, options: dict[str
     tab.page.close()
 
 
-def test_a_copied_link_holds_the_place_after_another_page_drew_the_menu_again(visitor: Visitor) -> None:
+def test_a_copied_link_holds_the_place_after_another_page_drew_the_menu_again(
+    visitor: Visitor,
+) -> None:
     visitor.open("cross_attention", **case_link("copy", step="2"))
     for page in ("glossary", "beam_search"):
         visitor.link(page).click()
@@ -82,7 +87,9 @@ def test_the_menu_fits_a_small_screen(visitor: Visitor) -> None:
     assert box["y"] + box["height"] + room_for_four_more < SMALL["height"]
 
 
-def test_a_step_of_a_long_sentence_receives_three_kilobytes_at_most_and_no_icon(visitor: Visitor) -> None:
+def test_a_step_of_a_long_sentence_receives_three_kilobytes_at_most_and_no_icon(
+    visitor: Visitor,
+) -> None:
     received, asked = list[int](), list[str]()
     visitor.page.on("request", lambda request: asked.append(request.url))
     visitor.page.on(

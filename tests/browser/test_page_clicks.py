@@ -1,4 +1,5 @@
-"""Pages of single subjects in Chromium: clicks on pictures and controls write addresses; Back undoes it."""
+"""Pages of single subjects in Chromium: clicks on pictures and controls write addresses; Back
+undoes it."""
 
 import re
 from pathlib import Path
@@ -17,10 +18,12 @@ SAYS = "text => document.querySelector('.stMain').innerText.includes(text)"
 DRAWN = "document.querySelector('.stMain .main-svg')"
 
 
-# --- the three kinds ----------------------------------------------------------------------------------------
+# --- the three kinds -----------------------------------------------------------------------------
 
 
-def test_every_control_is_reached_by_tab_and_the_row_of_the_cursor_follows_the_step(visitor: Visitor) -> None:
+def test_every_control_is_reached_by_tab_and_the_row_of_the_cursor_follows_the_step(
+    visitor: Visitor,
+) -> None:
     visitor.open("cross_attention", **case_link("copy", step="1"))
     visitor.press(*["Tab"] * 4)
     visitor.page.keyboard.press("Shift+Tab")
@@ -52,12 +55,14 @@ def click_on_a_tile_opens_its_head(visitor: Visitor, kind: str) -> None:
     """Clicks the second of two heads among the tiles."""
     box = box_of(visitor.page.locator("[data-plot=overview] .nsewdrag"))
     visitor.page.mouse.click(box["x"] + 0.75 * box["width"], box["y"] + 0.5 * box["height"])
-    visitor.until(f"document.querySelector('[data-plot={kind}] .lv-title')?.textContent.includes('L1 H2')")
+    visitor.until(
+        f"document.querySelector('[data-plot={kind}] .lv-title')?.textContent.includes('L1 H2')"
+    )
     visitor.has(**{kind: "1.2"})
     visitor.ready()
 
 
-# --- a control, and Back ------------------------------------------------------------------------------------
+# --- a control, and Back -------------------------------------------------------------------------
 
 CHOICES = {
     "recurrent": ({}, "dot product", {"score": "dot"}, "recurrent/dot", "recurrent/additive"),
@@ -69,7 +74,8 @@ CHOICES = {
         "base 100",
     ),
 }
-"""Pages: their address, the choice that is clicked, what it adds to the address, words after and before."""
+"""Pages: their address, the choice that is clicked, what it adds to the address, words after and
+before."""
 
 
 def test_a_choice_is_in_the_address_and_back_undoes_it(visitor: Visitor) -> None:
@@ -90,13 +96,14 @@ def test_local_attention_marks_its_centres_on_the_map(visitor: Visitor) -> None:
     visitor.until(SAYS, "its centre is position")
 
 
-# --- alignment ----------------------------------------------------------------------------------------------
+# --- alignment -----------------------------------------------------------------------------------
 
 LINKS = "document.querySelectorAll('.js-plotly-plot .shapelayer path').length"
 
 
 def click_cell(visitor: Visitor, row: int, column: int, shape: tuple[int, int], name: str) -> None:
-    """Clicks a cell of the only map (rows, columns), once the pointer is told which one it is on."""
+    """Clicks a cell of the only map (rows, columns), once the pointer is told which one it is
+    on."""
     area = visitor.page.locator(".js-plotly-plot .nsewdrag").first
     hover = visitor.page.locator(".hoverlayer .hovertext").filter(has_text=name)
     for _ in range(100):
@@ -128,7 +135,7 @@ def test_a_click_draws_a_link_and_a_second_one_takes_it_back(visitor: Visitor) -
     visitor.until(f"{LINKS} === 2")
 
 
-# --- the whole model, heads, training -----------------------------------------------------------------------
+# --- the whole model, heads, training ------------------------------------------------------------
 
 
 def test_a_step_moves_the_logit_lens_and_a_click_on_a_box_opens_the_part(visitor: Visitor) -> None:
@@ -212,7 +219,7 @@ def test_a_click_on_a_bar_chooses_its_position_everywhere(visitor: Visitor) -> N
     visitor.until(SAYS, "At position 3")
 
 
-# --- search -------------------------------------------------------------------------------------------------
+# --- search --------------------------------------------------------------------------------------
 
 SPOT = """place => {
   const chart = document.querySelector(".st-key-search-tree .js-plotly-plot");
@@ -230,7 +237,9 @@ def test_a_token_of_the_tree_shows_its_map_and_the_search_continues_from_it(
 ) -> None:
     text = "one two three"
     tree: Any = load_translator(models / "random").translate(text, beam_size=4, tree=True).tree
-    node = next(i for i, each in enumerate(tree.nodes) if each.step == 1 and not each.won and not each.ended)
+    node = next(
+        i for i, each in enumerate(tree.nodes) if each.step == 1 and not each.won and not each.ended
+    )
     visitor.open("beam_search", model="random", text=text, decode="beam-4")
     visitor.page.wait_for_selector(".stPlotlyChart .main-svg", timeout=PATIENCE)
     visitor.page.mouse.click(*visitor.read(SPOT, node))
@@ -241,7 +250,9 @@ def test_a_token_of_the_tree_shows_its_map_and_the_search_continues_from_it(
     assert badges
     assert all("✓" in each for each in badges)
     visitor.page.get_by_role("button", name="Continue from here").click()
-    visitor.until("location.search.includes('changes=prefix') && !location.search.includes('node=')")
+    visitor.until(
+        "location.search.includes('changes=prefix') && !location.search.includes('node=')"
+    )
     visitor.until("Number(document.querySelector('.lv-count')?.textContent.split(' of ')[1]) > 2")
     visitor.ready()
     assert "node" not in visitor.params()
@@ -251,7 +262,7 @@ def test_a_token_of_the_tree_shows_its_map_and_the_search_continues_from_it(
     assert "changes" not in visitor.params()
 
 
-# --- inside a head ------------------------------------------------------------------------------------------
+# --- inside a head -------------------------------------------------------------------------------
 
 FILLED = "document.querySelector('.pic[data-drawn]')"
 TIMES = """Object.fromEntries([...document.querySelectorAll('.pic')].map(
@@ -270,7 +281,9 @@ def test_a_step_draws_what_depends_on_it(visitor: Visitor) -> None:
 
 
 def test_steps_back_show_the_same_step_above_and_below_the_cursor(visitor: Visitor) -> None:
-    visitor.open("inside_a_head", **case_link("copy", step="4", section="products", kind="decoder", key="1"))
+    visitor.open(
+        "inside_a_head", **case_link("copy", step="4", section="products", kind="decoder", key="1")
+    )
     visitor.until(FILLED)
     for step in (3, 2, 1):
         visitor.page.click(".lv-button[aria-label='One back']")
@@ -299,8 +312,12 @@ def test_the_formula_of_a_step_is_exported(visitor: Visitor, tmp_path: Path) -> 
     visitor.open("inside_a_head", **case_link("copy", step="1", section="weights"))
     visitor.until(FILLED)
     visitor.press("ArrowRight")
-    visitor.until("document.querySelector('[data-slot=\"weights.scores\"]').innerText.includes('step 2 ·')")
-    visitor.page.locator(".st-key-inside-section-weights").get_by_role("button", name="export").click()
+    visitor.until(
+        "document.querySelector('[data-slot=\"weights.scores\"]').innerText.includes('step 2 ·')"
+    )
+    visitor.page.locator(".st-key-inside-section-weights").get_by_role(
+        "button", name="export"
+    ).click()
     visitor.page.wait_for_selector(".export-row button", timeout=PATIENCE)
     saved = download(visitor, visitor.page.locator(".export-row"), "SVG", tmp_path).read_text()
     for part in ("softmax", "step 2", "amber negative", "verified"):

@@ -1,4 +1,5 @@
-"""A pasted paragraph on the home page in Chromium: marked, stepped through by keys and clicks, copied."""
+"""A pasted paragraph on the home page in Chromium: marked, stepped through by keys and clicks,
+copied."""
 
 from collections.abc import Callable
 from typing import Any
@@ -22,13 +23,21 @@ def test_a_pasted_paragraph_is_kept_marked_stepped_through_and_copied(
     page.keyboard.press("ControlOrMeta+v")
     assert box.input_value() == TEXT
     box.press("Enter")
-    visitor.until("document.querySelector('.par-sentence[aria-current]')?.textContent === 'Nine eight.'")
+    visitor.until(
+        "document.querySelector('.par-sentence[aria-current]')?.textContent === 'Nine eight.'"
+    )
     visitor.ready()
-    assert page.locator(".par-sentence").all_inner_texts() == ["Nine eight.", "Eight nine?", "Nine nine!"]
+    assert page.locator(".par-sentence").all_inner_texts() == [
+        "Nine eight.",
+        "Eight nine?",
+        "Nine nine!",
+    ]
     visitor.until("!document.querySelector('.par-translation').textContent.includes('…')")
     page.keyboard.press("Alt+ArrowRight")
     visitor.has(text=TEXT, sentence="2")
-    visitor.until("document.querySelector('.par-sentence[aria-current]').textContent === 'Eight nine?'")
+    visitor.until(
+        "document.querySelector('.par-sentence[aria-current]').textContent === 'Eight nine?'"
+    )
     visitor.until("document.querySelector('.lv-strip-source').textContent.includes('?')")
     page.locator(".par-sentence").nth(2).click()
     visitor.has(text=TEXT, sentence="3")
@@ -89,4 +98,6 @@ def test_what_does_not_come_is_asked_for_again(scripts_alone: Any) -> None:
     assert sent(1, "window.draw(['Eins.', 'Zwei.'])") == more  # the sentence that was clicked
     assert sent(8_000) == more
     assert sent(60_000, "window.draw(['Eins.', 'Zwei.'], 1)") == []
-    assert sent(60_000, "window.draw(['Eins.', 'Zwei.'], 0)") == []  # the Back button of the browser
+    assert (
+        sent(60_000, "window.draw(['Eins.', 'Zwei.'], 0)") == []
+    )  # the Back button of the browser

@@ -1,4 +1,5 @@
-"""A page on a phone scrolls only downwards; a picture that is wider scrolls in a frame of its own."""
+"""A page on a phone scrolls only downwards; a picture that is wider scrolls in a frame of its
+own."""
 
 from collections.abc import Callable
 
@@ -12,8 +13,12 @@ STRANGE = {"model": "random", "text": HOSTILE}
 PROMPT = {"model": "language/writer", "prompt": "one two three"}
 LONG = " ".join(["one two three four five six eight nine ten"] * 6)
 PLOT = "document.querySelector('.stMain .main-svg')"
-WIDTHS = "[document.documentElement, document.querySelector('.stMain')].map((each) => each.scrollWidth)"
-SCROLLS = "name => { const own = document.querySelector(name); return own.scrollWidth > own.clientWidth }"
+WIDTHS = (
+    "[document.documentElement, document.querySelector('.stMain')].map((each) => each.scrollWidth)"
+)
+SCROLLS = (
+    "name => { const own = document.querySelector(name); return own.scrollWidth > own.clientWidth }"
+)
 ROWS = [
     (
         "inside_a_head",
@@ -28,12 +33,27 @@ ROWS = [
 NIGHTLY = [
     ("recurrent", {"view": "path"}, PLOT, ""),
     ("beam_search", {**RANDOM, "decode": "beam-8"}, PLOT, ".st-key-frame-search-tree"),
-    ("positions", {**COPY, "view": "sentence"}, "document.body.innerText.includes('which maps move')", ""),
+    (
+        "positions",
+        {**COPY, "view": "sentence"},
+        "document.body.innerText.includes('which maps move')",
+        "",
+    ),
     ("masks", {**STRANGE, "view": "batch", "sentences": f"one two\n{HOSTILE}"}, PLOT, ""),
     ("cross_attention", {**STRANGE, "view": "alignment", "pairs": "1-1"}, PLOT, ""),
-    ("what_if", {**STRANGE, "view": "compare", "against": "sentence", "other": f"one {HOSTILE}"}, PLOT, ""),
+    (
+        "what_if",
+        {**STRANGE, "view": "compare", "against": "sentence", "other": f"one {HOSTILE}"},
+        PLOT,
+        "",
+    ),
     *(
-        ("language_model", {**PROMPT, "view": view}, "document.querySelector('.lv').dataset.ready", "")
+        (
+            "language_model",
+            {**PROMPT, "view": view},
+            "document.querySelector('.lv').dataset.ready",
+            "",
+        )
         for view in ("generation", "surprisal", "lengths")
     ),
 ]
@@ -48,14 +68,18 @@ def test_nothing_is_wider_than_a_phone_and_no_typed_text_runs(visitor: Visitor, 
         assert max(visitor.read(WIDTHS)) <= PHONE["width"], (page, params)
         assert not frame or visitor.page.evaluate(SCROLLS, frame), page
         assert visitor.page.evaluate("window.hacked") is None, page
-        assert visitor.page.locator(".stException, .stMain img, .js-plotly-plot a").count() == 0, page
+        assert visitor.page.locator(".stException, .stMain img, .js-plotly-plot a").count() == 0, (
+            page
+        )
 
 
 def test_maps_are_whole_and_the_first_tap_selects_a_cell(newcomer: Callable[..., Visitor]) -> None:
     visitor = newcomer(has_touch=True)
     visitor.phone()
     visitor.open(
-        model="random", text="one two three four five six eight nine ten stop one two three", step="4"
+        model="random",
+        text="one two three four five six eight nine ten stop one two three",
+        step="4",
     )
     assert max(visitor.read(WIDTHS)) <= PHONE["width"]
     rights = "[...document.querySelectorAll('.lv-cell')].map(e => e.getBoundingClientRect().right)"

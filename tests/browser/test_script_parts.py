@@ -79,10 +79,17 @@ def test_a_strip_runs_right_to_left_and_marks_whole_characters(scripts_alone: An
 
 
 def test_a_gloss_says_where_it_comes_from(scripts_alone: Any) -> None:
-    glosses = [{"text": "mice", "origin": origin} for origin in ("example", "alignment head")] + [None]
-    chips = [{"text": "Mäuse", "first": i, "last": i, "gloss": gloss} for i, gloss in enumerate(glosses)]
+    glosses = [{"text": "mice", "origin": origin} for origin in ("example", "alignment head")] + [
+        None
+    ]
+    chips = [
+        {"text": "Mäuse", "first": i, "last": i, "gloss": gloss} for i, gloss in enumerate(glosses)
+    ]
     own, guessed = strip(scripts_alone, "target", given=0, target=chips)["glosses"]
-    assert (own, guessed) == (["mice", "", "lv-gloss"], ["mice", "from the alignment head", "lv-gloss"])
+    assert (own, guessed) == (
+        ["mice", "", "lv-gloss"],
+        ["mice", "from the alignment head", "lv-gloss"],
+    )
 
 
 def test_given_tokens_are_marked_and_a_shade_says_what_stands_behind_it(scripts_alone: Any) -> None:
@@ -105,7 +112,11 @@ CAPTION = """({ script, caption, badge }) => import(script).then((captions) => {
 
 def test_only_a_failed_check_is_drawn_as_failed(scripts_alone: Any) -> None:
     for caption, passed in product(("Full", "Brief"), (True, False)):
-        badge = {"passed": passed, "text": "✓ verified" if passed else "✗ check failed", "title": "why"}
+        badge = {
+            "passed": passed,
+            "text": "✓ verified" if passed else "✗ check failed",
+            "title": "why",
+        }
         given = {"script": f"/{VIEW}/captions.js", "caption": caption, "badge": badge}
         assert scripts_alone.evaluate(CAPTION, given) == [badge["text"], not passed], caption
 

@@ -1,4 +1,5 @@
-"""The functions of the scripts alone, in Chromium: what each returns, and what the smallest parts draw."""
+"""The functions of the scripts alone, in Chromium: what each returns, and what the smallest parts
+draw."""
 
 import csv
 import math
@@ -25,7 +26,10 @@ CROSS, OWN = {"rows": "step", "columns": "source"}, {"rows": "source", "columns"
 WINDOW = [[16, 17], [17, 20], [21, 22]]
 """Part of a long sentence: a word of three pieces, then a hidden token."""
 SPANS = {"rows": WINDOW, "columns": [[0, 1], [1, 2]]}
-IN_CROSS, IN_OWN = {**CROSS, "spans": SPANS}, {**OWN, "spans": {"rows": SPANS["columns"], "columns": WINDOW}}
+IN_CROSS, IN_OWN = (
+    {**CROSS, "spans": SPANS},
+    {**OWN, "spans": {"rows": SPANS["columns"], "columns": WINDOW}},
+)
 NAMES = {"reads": ["<s>", "ein"], "predicts": ["ein", "$& {reads}"], "source": ["שלום", ""]}
 ABOUT = "reads “{reads}”, predicts “{predicts}”"
 LINES = [{"y1": 0, "y2": 100}, {"y1": 100, "y2": 0}, {"y1": 0, "y2": 100, "same": True}]
@@ -34,23 +38,38 @@ STOPS = [[0, "rgba(0,0,0,0)"], [0.5, "#ffffff"], [0.5, "#ff0000"], [1, "rgba(0,0
 ROOMY = {"l": 118, "r": 92, "t": 4, "b": 22}
 PLACE = {"step": 6, "source": 2}
 KINDS, STRIPS = {"cross": {"size": [6, 8]}}, {"steps": 9, "names": {"source": ["a", "b", "c"]}}
-NOWHERE = ("", "#", "#step=0&cross=7.1", "#step=10&cross=1", "#step=1e0&cross=1.2.3", "#step=-1&cross=.5")
+NOWHERE = (
+    "",
+    "#",
+    "#step=0&cross=7.1",
+    "#step=10&cross=1",
+    "#step=1e0&cross=1.2.3",
+    "#step=-1&cross=.5",
+)
 TABLE = {"rows": ['a"b', "=1+1"], "columns": ["x,y"]}
 
 
-def moved(change: dict[str, Any], step: int, source: int | None) -> tuple[list[Any], dict[str, Any]]:
+def moved(
+    change: dict[str, Any], step: int, source: int | None
+) -> tuple[list[Any], dict[str, Any]]:
     return [AT, change, ROOM], {"step": step, "source": source}
 
 
-def heard(ack: int, place: object, changed: bool, trace: str = "one", **now: object) -> tuple[list[Any], Any]:
+def heard(
+    ack: int, place: object, changed: bool, trace: str = "one", **now: object
+) -> tuple[list[Any], Any]:
     return [{**NOW, **now}, {**TOLD, "ack": ack, "trace": trace}], {"at": place, "changed": changed}
 
 
-def unheard(ack: int, expected: bool, trace: str = "one", untold: bool = False) -> tuple[list[Any], bool]:
+def unheard(
+    ack: int, expected: bool, trace: str = "one", untold: bool = False
+) -> tuple[list[Any], bool]:
     return [{"seq": 7, "trace": "one", "untold": untold}, {"ack": ack, "trace": trace}], expected
 
 
-def picked(plot: object, rows: object, columns: object, source: int | None, expected: object) -> Any:
+def picked(
+    plot: object, rows: object, columns: object, source: int | None, expected: object
+) -> Any:
     return [plot, rows, columns, {"step": 3, "source": source}, 3 if plot is CROSS else 0], expected
 
 
@@ -160,16 +179,22 @@ RETURNS: dict[str, list[tuple[list[Any], Any]]] = {
     ],
     "text.countName": [(["step", 0, 5], "step 1 of 5"), (["source", 7, 8], "source token 8 of 8")],
     "text.plain": [
-        ([labels.escape(text)], text) for text in ("", "<b>1 & 2</b> #3", "&lt;", "&amp;lt;", "שלום", "&#35;")
+        ([labels.escape(text)], text)
+        for text in ("", "<b>1 & 2</b> #3", "&lt;", "&amp;lt;", "שלום", "&#35;")
     ],
-    "text.shortened": [(["a" * 13, 13], "a" * 13), (["a" * 14, 13], "a" * 12 + "…"), (["", 13], "")],
+    "text.shortened": [
+        (["a" * 13, 13], "a" * 13),
+        (["a" * 14, 13], "a" * 12 + "…"),
+        (["", 13], ""),
+    ],
     "flow.curve": [([[10, 20], [50, 60]], "M10 20C10 40 50 40 50 60")],
     "menu.sortOf": [
         (["/app/language_model", {"language_model": "language"}], "language"),
         (["/masks", {"language_model": "language"}], ""),
     ],
     "frame.scrolled": [
-        ([place, 50, 100], to) for place, to in {50: 50, 150: 50, 0: 0, 49: 0, 60.5: 50, 151: 101}.items()
+        ([place, 50, 100], to)
+        for place, to in {50: 50, 150: 50, 0: 0, 49: 0, 60.5: 50, 151: 101}.items()
     ],
     "frame.nearestLine": [
         ([LINES, 0.25, 27, 7], LINES[0]),
@@ -184,7 +209,8 @@ RETURNS: dict[str, list[tuple[list[Any], Any]]] = {
         ([WORDS, WORDS[1:]], [1.5, 3.5]),
     ],
     "frame.spanAt": [
-        ([WORDS, at], span) for at, span in {-3: [0, 2], 0.6: [0, 2], 2.4: [2, 3], 9: [3, 7]}.items()
+        ([WORDS, at], span)
+        for at, span in {-3: [0, 2], 0.6: [0, 2], 2.4: [2, 3], 9: [3, 7]}.items()
     ],
     "fit.thinned": [([list("abcdefg"), 3], ["a", "d", "g"]), ([list("abc"), 1], list("abc"))],
     "axes.roundTicks": [
@@ -224,12 +250,24 @@ def test_a_function_returns_what_it_says(call: Call, name: str) -> None:
         assert call(name, *arguments) == expected, arguments
 
 
-# --- laws, and what is read back ----------------------------------------------------------------------------
+# --- laws, and what is read back -----------------------------------------------------------------
 
 
 def test_keys_ask_for_what_the_label_of_the_view_says(call: Call) -> None:
-    keys = {"ArrowLeft": "back", "ArrowRight": "on", "PageUp": "back", "PageDown": "on", "Home": "first"}
-    keys |= {"End": "last", "ArrowUp": "key back", "ArrowDown": "key on", "Escape": "release", " ": "play"}
+    keys = {
+        "ArrowLeft": "back",
+        "ArrowRight": "on",
+        "PageUp": "back",
+        "PageDown": "on",
+        "Home": "first",
+    }
+    keys |= {
+        "End": "last",
+        "ArrowUp": "key back",
+        "ArrowDown": "key on",
+        "Escape": "release",
+        " ": "play",
+    }
     every = {**keys, "p": "present", "?": "keys", **dict.fromkeys(("a", "Tab", "constructor"))}
 
     def asked(*more: object, **held: bool) -> dict[str, str | None]:
@@ -247,7 +285,11 @@ def test_keys_pressed_elsewhere_move_the_view_if_nothing_else_uses_them(call: Ca
     everything = {"back", "on", "keys", "present", "key on", "first", "play", "release"}
 
     def free(own: object, scrolls: bool) -> set[str]:
-        return {asked for asked in everything if call("keys.free", asked, {"own": own, "scrolls": scrolls})}
+        return {
+            asked
+            for asked in everything
+            if call("keys.free", asked, {"own": own, "scrolls": scrolls})
+        }
 
     assert free(own=None, scrolls=False) == everything - {"release"}
     assert free(own=None, scrolls=True) == {"back", "on", "keys", "present"}
@@ -260,7 +302,9 @@ def test_the_strongest_come_first_and_the_others_are_added_up(call: Call) -> Non
     found = call("values.strongest", entries, 2)
     assert [each["name"] for each in found["listed"]] == ["c", "e"]
     assert (found["more"], found["rest"]) == (2, pytest.approx(0.2))
-    assert "".join(each["name"] for each in call("values.strongest", entries, 9)["listed"]) == "cead"
+    assert (
+        "".join(each["name"] for each in call("values.strongest", entries, 9)["listed"]) == "cead"
+    )
     assert call("values.strongest", [], 2) == {"listed": [], "more": 0, "rest": 0}
 
 
@@ -268,7 +312,14 @@ def race(names: list[str], shares: list[float], **more: Any) -> dict[str, Any]:
     """What a view hears of the candidates of one step, of which the first is chosen."""
     told = {"names": [names], "shares": [[f"{100 * each:.0f} %" for each in shares]]}
     ids = [[*range(len(names))]]
-    return {**told, "logs": list(map(math.log, shares)), "chosen": [0], "ids": ids, "tried": [[]], **more}
+    return {
+        **told,
+        "logs": list(map(math.log, shares)),
+        "chosen": [0],
+        "ids": ids,
+        "tried": [[]],
+        **more,
+    }
 
 
 def test_candidates_are_read_and_those_of_hardly_any_probability_are_one(call: Call) -> None:
@@ -280,7 +331,9 @@ def test_candidates_are_read_and_those_of_hardly_any_probability_are_one(call: C
     read = [second[each] for each in ("label", "name", "chosen", "text", "id", "tried")]
     assert read == ["a name of ma…", "a name of many letters", False, "25 %", 1, True]
     assert (first["share"], first["log"]) == (pytest.approx(0.5), pytest.approx(math.log(0.5)))
-    (row,) = call("race.runners", race([*"abcde"], [0.97, 0.02, 0.0005, 0.0004, 0.0003], tried=[[3]]))
+    (row,) = call(
+        "race.runners", race([*"abcde"], [0.97, 0.02, 0.0005, 0.0004, 0.0003], tried=[[3]])
+    )
     assert [each["label"] for each in row] == ["a", "b", "d", "others"]
     assert row[-1]["share"] == pytest.approx(1 - 0.97 - 0.02 - 0.0004)
     assert (row[-1]["text"], row[-1]["id"]) == ("1.0 %", None)
@@ -291,7 +344,10 @@ def test_candidates_are_read_and_those_of_hardly_any_probability_are_one(call: C
 def layout(rows: int, columns: int, **yaxis: object) -> dict[str, object]:
     """A layout with 100 by 200 px inside its margins, rows from top to bottom."""
     margin = {"l": 88, "t": 88, "r": 4, "b": 4}
-    ranges = {"xaxis": {"range": [-0.5, columns - 0.5]}, "yaxis": {"range": [rows - 0.5, -0.5], **yaxis}}
+    ranges = {
+        "xaxis": {"range": [-0.5, columns - 0.5]},
+        "yaxis": {"range": [rows - 0.5, -0.5], **yaxis},
+    }
     return {"width": 192, "height": 292, "margin": margin, **ranges}
 
 
@@ -314,8 +370,17 @@ WIDEST = {"rows": 4.0, "columns": 3.0}
 """Widths of the widest labels, in multiples of the font size."""
 
 
-def fitted(call: Call, rows: int, columns: int, room: tuple[float, float], **more: object) -> dict[str, Any]:
-    given = {"rows": rows, "columns": columns, "widest": WIDEST, "room": room, "smallest": 1, **more}
+def fitted(
+    call: Call, rows: int, columns: int, room: tuple[float, float], **more: object
+) -> dict[str, Any]:
+    given = {
+        "rows": rows,
+        "columns": columns,
+        "widest": WIDEST,
+        "room": room,
+        "smallest": 1,
+        **more,
+    }
     return call("fit.fitted", given)
 
 
@@ -335,7 +400,9 @@ def test_a_map_fits_its_room_and_its_labels_do_not_touch(call: Call) -> None:
 
 
 def test_cells_shrink_before_labels_are_left_out_and_scroll_last(call: Call) -> None:
-    sizes = [fitted(call, count, count, (360, 360), smallest=6) for count in (6, 13, 20, 25, 40, 64)]
+    sizes = [
+        fitted(call, count, count, (360, 360), smallest=6) for count in (6, 13, 20, 25, 40, 64)
+    ]
     for each in ("cell", "font"):
         found = [size[each] for size in sizes]
         assert found == sorted(found, reverse=True)
@@ -359,12 +426,21 @@ def test_the_pictures_fill_what_the_window_leaves(scripts_alone: Any) -> None:
       width, height, gap: 18, bars: [170, 150], around: 70,
       measure: ([wide, high]) => Math.min(wide, high + 30),
     }}))"""
-    layouts = {(1120, 470): "over", (990, 300): "beside", (1440, 740): "over", (1440, 400): "beside"}
+    layouts = {
+        (1120, 470): "over",
+        (990, 300): "beside",
+        (1440, 740): "over",
+        (1440, 400): "beside",
+    }
     for (width, height), layout in {**layouts, (800, 330): "square", (640, 300): "square"}.items():
         found = scripts_alone.evaluate(script, [width, height])
         (side, high), (bars, tall), main = found["side"], found["next"], found["main"]
         case = f"{width} × {height}: {found}"
-        across = {"over": [main, side, side], "beside": [main, side, side, bars], "square": [main, side]}
+        across = {
+            "over": [main, side, side],
+            "beside": [main, side, side, bars],
+            "square": [main, side],
+        }
         columns = across[layout]
         assert found["layout"] == layout, case
         assert sum(columns) + 18 * (len(columns) - 1) <= width + 1e-6, case
@@ -378,13 +454,20 @@ def test_the_pictures_fill_what_the_window_leaves(scripts_alone: Any) -> None:
 def test_names_in_a_csv_file_are_quoted_and_no_formulas(call: Call) -> None:
     text = call("numbers.csv", TABLE, ["0.500", "1.000"])
     assert text[0] == "\ufeff"
-    assert list(csv.reader(text[1:].splitlines())) == [["", "x,y"], ['a"b', "0.500"], ["'=1+1", "1.000"]]
+    assert list(csv.reader(text[1:].splitlines())) == [
+        ["", "x,y"],
+        ['a"b', "0.500"],
+        ["'=1+1", "1.000"],
+    ]
 
 
 def test_tiles_are_pooled_as_in_python(call: Call) -> None:
     values = np.random.default_rng(0).integers(0, 256, (9, 5), np.uint8)
     for most in (3, 5, 9):
-        found, expected = call("heads.pooled", values.ravel().tolist(), [9, 5], most), pool(values, most)[0]
+        found, expected = (
+            call("heads.pooled", values.ravel().tolist(), [9, 5], most),
+            pool(values, most)[0],
+        )
         assert [found["high"], found["wide"]] == list(expected.shape)
         assert found["cells"] == expected.ravel().tolist()
 
@@ -396,11 +479,16 @@ GLOSSARY = {
 }
 
 
-def test_a_word_is_found_once_where_it_is_used_first_and_of_two_the_longer_is_meant(call: Call) -> None:
+def test_a_word_is_found_once_where_it_is_used_first_and_of_two_the_longer_is_meant(
+    call: Call,
+) -> None:
     def found(*texts: str) -> list[tuple[str, int, str]]:
         """Word, number of the text, and what stands there, of each first use."""
         uses = call("words.firstUses", list(texts), GLOSSARY)
-        return [(use["word"], use["text"], texts[use["text"]][use["start"] : use["end"]]) for use in uses]
+        return [
+            (use["word"], use["text"], texts[use["text"]][use["start"] : use["end"]])
+            for use in uses
+        ]
 
     assert found("Heads", "a head", "Head 3, and head 4") == [("head", 1, "head")]
     assert found("ahead of kl, Σ of all") == []

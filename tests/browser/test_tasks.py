@@ -61,7 +61,9 @@ def test_sinusoidal_beside_rotary_takes_two_clicks(hand: Hand) -> None:
     hand.visitor.page.wait_for_selector(".stPlotlyChart .main-svg", timeout=PATIENCE)
     hand.click("[data-testid=stButtonGroup] button", "side by side")
     for field in ("encoding", "beside"):
-        hand.visitor.page.locator(f".st-key-together-{field} .main-svg").first.wait_for(timeout=PATIENCE)
+        hand.visitor.page.locator(f".st-key-together-{field} .main-svg").first.wait_for(
+            timeout=PATIENCE
+        )
     assert hand.clicks == 2
 
 
@@ -100,7 +102,9 @@ def test_a_model_that_learns_to_reverse_takes_three_clicks_to_start(hand: Hand) 
 def test_the_file_that_one_saved_is_asked_for_after_two_clicks(hand: Hand) -> None:
     hand.click(".st-key-menu summary", "Research")
     menu(hand, "Open a file")
-    hand.visitor.page.locator("[data-testid=stFileUploaderDropzone] button").wait_for(timeout=PATIENCE)
+    hand.visitor.page.locator("[data-testid=stFileUploaderDropzone] button").wait_for(
+        timeout=PATIENCE
+    )
     assert hand.clicks == 2
 
 

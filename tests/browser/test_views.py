@@ -79,7 +79,9 @@ def test_the_lists_follow_the_cursor_and_lead_to_other_tokens(visitor: Visitor) 
     assert "Strongest links" in visitor.page.inner_text("[data-testid=stPopoverBody]")
 
 
-def test_every_way_of_drawing_keeps_the_cursor_and_shows_hostile_tokens_as_text(visitor: Visitor) -> None:
+def test_every_way_of_drawing_keeps_the_cursor_and_shows_hostile_tokens_as_text(
+    visitor: Visitor,
+) -> None:
     text = "<img src=x onerror=alert(1)> </script> <b>one</b> שלום"
     visitor.open("encoder_self_attention", model="random", text=text, words="yes", source="3")
     count = visitor.count()
@@ -134,7 +136,8 @@ def test_a_click_on_the_whole_matrix_moves_the_window(visitor: Visitor) -> None:
     box = box_of(overview)
     overview.click(position={"x": box["width"] * 0.9, "y": box["height"] * 0.9})
     visitor.until(
-        "!document.querySelector('[data-plot=encoder] .lv-caption').textContent.includes('queries 1–16')"
+        "!document.querySelector('[data-plot=encoder] .lv-caption').textContent.includes('queries "
+        "1–16')"
     )
     visitor.ready()
     assert visitor.page.eval_on_selector(place, "e => parseFloat(e.style.top)") > before
@@ -143,7 +146,14 @@ def test_a_click_on_the_whole_matrix_moves_the_window(visitor: Visitor) -> None:
 
 
 def test_a_link_opens_what_was_seen_and_back_returns_to_it(visitor: Visitor) -> None:
-    link = {"cross": "1.2", "step": "3", "source": "2", "words": "yes", "hide": "special", "scale": "log"}
+    link = {
+        "cross": "1.2",
+        "step": "3",
+        "source": "2",
+        "words": "yes",
+        "hide": "special",
+        "scale": "log",
+    }
     visitor.open("cross_attention", **case_link("copy"), **link)
     visitor.page.focus(".lv")
     seen = _seen(visitor)
@@ -151,7 +161,9 @@ def test_a_link_opens_what_was_seen_and_back_returns_to_it(visitor: Visitor) -> 
     assert "logarithmic" in seen["caption"]
     visitor.has(**link)
     visitor.page.get_by_role("radio", name="lines").click()
-    visitor.until("document.querySelector('[data-plot=lines]') && location.search.includes('show=lines')")
+    visitor.until(
+        "document.querySelector('[data-plot=lines]') && location.search.includes('show=lines')"
+    )
     visitor.ready()
     visitor.rested()
     visitor.page.go_back()
@@ -182,7 +194,9 @@ def test_cells_say_what_they_did_and_one_cell_says_everything(visitor: Visitor) 
     assert "A weight is a share" in weights
     visitor.page.get_by_role("radio", name="effect").click()
     visitor.until("location.search.includes('measure=effect')")
-    visitor.until("document.querySelector('.lv-sentence').innerText.includes('Effects do not add up')")
+    visitor.until(
+        "document.querySelector('.lv-sentence').innerText.includes('Effects do not add up')"
+    )
     assert "Δ log p" in visitor.told(".lv-sentence")
     assert "share of the largest effect" in visitor.told("[data-plot=cross]")
     visitor.page.get_by_role("button", name="This cell").click()

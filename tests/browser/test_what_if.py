@@ -31,7 +31,8 @@ PLACE = """([text, row, column, size]) => {
   const box = area.getBoundingClientRect();
   return [box.left + (column + .5) / columns * box.width, box.top + (row + .5) / rows * box.height];
 }"""
-"""Where the chart that holds a text has a cell; its last trace knows the cells, if none are counted."""
+"""Where the chart that holds a text has a cell; its last trace knows the cells, if none are
+counted."""
 
 
 def link(*changes: do.Intervention, **params: str) -> dict[str, str]:
@@ -100,7 +101,9 @@ def test_a_word_and_a_head_are_changed_by_clicks(visitor: Visitor) -> None:
     until_active(visitor, THREE[1], off)
 
 
-def test_the_numbers_arrive_as_csv_with_their_caption(visitor: Visitor, models: Path, tmp_path: Path) -> None:
+def test_the_numbers_arrive_as_csv_with_their_caption(
+    visitor: Visitor, models: Path, tmp_path: Path
+) -> None:
     def table(picture: str) -> tuple[str, str, list[dict[str, str]]]:
         """Caption, provenance and rows of the saved numbers of a figure."""
         visitor.page.locator(".st-key-export-page button").first.click(timeout=PATIENCE)
@@ -122,4 +125,6 @@ def test_the_numbers_arrive_as_csv_with_their_caption(visitor: Visitor, models: 
     assert caption.startswith("# Δ log p of each token of the unchanged translation")
     assert do.write_text(THREE[1:2]) in provenance
     assert [row["token"] for row in steps] == list(base.target_tokens)
-    assert [float(row["Δ log p, nats"]) for row in steps] == pytest.approx(both.delta_log_p, abs=1e-5)
+    assert [float(row["Δ log p, nats"]) for row in steps] == pytest.approx(
+        both.delta_log_p, abs=1e-5
+    )

@@ -12,15 +12,19 @@ from transformer.translator import Translator
 
 @pytest.fixture(scope="session")
 def app_models(
-    closed_form_models: dict[str, Path], translator: Translator, tmp_path_factory: pytest.TempPathFactory
+    closed_form_models: dict[str, Path],
+    translator: Translator,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Path:
-    """The folder of models that all pages find; never changed, so that each model is loaded once."""
+    """The folder of models that all pages find; never changed, so that each model is loaded
+    once."""
     return write_app_models(tmp_path_factory.mktemp("app-models"), closed_form_models, translator)
 
 
 @pytest.fixture(autouse=True)
 def small_models(app_models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The app finds the folder through the environment, surveys one sentence, and chooses heads quickly.
+    """The app finds the folder through the environment, surveys one sentence, and chooses heads
+    quickly.
 
     Random models never end a translation, so the first heads would be chosen by six long ones.
     """
@@ -30,7 +34,9 @@ def small_models(app_models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def own_models(small_models: None, app_models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def own_models(
+    small_models: None, app_models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Path:
     """A folder with the same models that a test may change."""
     folder = tmp_path / "own-models"
     folder.mkdir()

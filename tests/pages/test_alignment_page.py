@@ -1,4 +1,5 @@
-"""Word alignment on the cross-attention page: known links, gold pairs, the best aligner, windows."""
+"""Word alignment on the cross-attention page: known links, gold pairs, the best aligner,
+windows."""
 
 import gzip
 import re
@@ -23,7 +24,9 @@ DOG = {"model": "en-de", "text": "The dog sleeps."}
 
 def known(name: str) -> str:
     """The links of head 1, written from 1 as the address does."""
-    return ",".join(f"{key + 1}-{row + 1}" for row, key in enumerate(CASES[name].keys("cross", 0)[:-1]))
+    return ",".join(
+        f"{key + 1}-{row + 1}" for row, key in enumerate(CASES[name].keys("cross", 0)[:-1])
+    )
 
 
 def align(**params: str):
@@ -83,8 +86,16 @@ def test_a_gold_pair_is_forced_and_brings_its_links(monkeypatch: pytest.MonkeyPa
     at = align(model="random")
     box(at, "bundled sample").select_index(1).run()
     assert not at.exception
-    held = {name: value[-1] if isinstance(value, list) else value for name, value in at.query_params.items()}
-    chosen = {"text": "one two .", "target": "eins zwei .", "pairs": "1-1,2p2,3-3", "gold": "sample-1"}
+    held = {
+        name: value[-1] if isinstance(value, list) else value
+        for name, value in at.query_params.items()
+    }
+    chosen = {
+        "text": "one two .",
+        "target": "eins zwei .",
+        "pairs": "1-1,2p2,3-3",
+        "gold": "sample-1",
+    }
     assert held.items() >= chosen.items()
     assert "Against 2 sure links made by hand" in words(at)
     at.text_input[0].set_value("nine ten").run()
@@ -101,16 +112,26 @@ def test_a_gold_pair_is_forced_and_brings_its_links(monkeypatch: pytest.MonkeyPa
         (b"a\tb\t" + b"9" * 5000 + b"-0\n", "the file:1: .* is not a link"),
         (b"a\tb\t0-" + b"9" * 5000 + b"\n", "the file:1: .* is not a link"),
         ("a\tb\t٣-0\n".encode(), "the file:1: .* is not a link"),
-        (gzip.compress(b"a\tb\t0-0\n" * 1_500_000), "unpacks to more than 2 MB|more than 2,000 lines"),
-        (gzip.compress(b"a " * 25_000_000 + b"\tb\t0-0\n"), "the file:1: this line has more than 64 KiB"),
+        (
+            gzip.compress(b"a\tb\t0-0\n" * 1_500_000),
+            "unpacks to more than 2 MB|more than 2,000 lines",
+        ),
+        (
+            gzip.compress(b"a " * 25_000_000 + b"\tb\t0-0\n"),
+            "the file:1: this line has more than 64 KiB",
+        ),
     ],
     ids=range(9),
 )
-def test_a_file_that_is_no_gold_file_gets_a_short_sentence_and_little_memory(content: bytes, message: str):
+def test_a_file_that_is_no_gold_file_gets_a_short_sentence_and_little_memory(
+    content: bytes, message: str
+):
     tracemalloc.start()
     try:
         with pytest.raises(DataError, match=message) as refused:
-            pairs.read_upload("gold.tsv.gz" if content[:2] == b"\x1f\x8b" else "gold.tsv", content, read_gold)
+            pairs.read_upload(
+                "gold.tsv.gz" if content[:2] == b"\x1f\x8b" else "gold.tsv", content, read_gold
+            )
         assert tracemalloc.get_traced_memory()[1] < 16 * 2**20
     finally:
         tracemalloc.stop()

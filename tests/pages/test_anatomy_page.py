@@ -1,4 +1,5 @@
-"""The page of the whole model: every part is proved, two against the model, the diagram, another model."""
+"""The page of the whole model: every part is proved, two against the model, the diagram, another
+model."""
 
 import re
 from pathlib import Path
@@ -34,7 +35,9 @@ def test_a_card_states_scores_by_test():
     assert functions(PAGE)["bleu"]([]) == ("", "")
 
 
-def test_a_click_on_a_box_opens_its_part_and_an_empty_one_changes_nothing(monkeypatch: pytest.MonkeyPatch):
+def test_a_click_on_a_box_opens_its_part_and_an_empty_one_changes_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+):
     opened: list[str] = []
     take = functions(PAGE)["take"]
     monkeypatch.setattr(session, "change", lambda **values: opened.append(values["part"]))
@@ -59,7 +62,9 @@ def test_what_the_config_says_is_drawn():
 
 def test_other_positions_biases_and_activations_are_said(own_models: Path, translator: Translator):
     changes = {"positions": "rotary", "activation": "gelu", "output_bias": True, "norm": "post"}
-    model = random_model(vocab_size=translator.config.vocab_size, scaled_embeddings=False, **changes)
+    model = random_model(
+        vocab_size=translator.config.vocab_size, scaled_embeddings=False, **changes
+    )
     save_checkpoint(own_models / "other", model.config, model.state_dict(), translator.tokenizer)
     for part, told in {
         "source-embedding": ["as it is: this model does not scale it", "act inside attention"],
@@ -82,7 +87,10 @@ def test_pre_norm_stands_beside_post_norm_and_an_embedding_beside_its_neighbours
     assert "Post-norm · this model" in told or "Pre-norm · this model" in told
     drawn = named_charts(at)
     post, pre = (
-        [note["text"].partition("<")[0] for note in drawn[f"anatomy-{norm}-norm"]["layout"]["annotations"]]
+        [
+            note["text"].partition("<")[0]
+            for note in drawn[f"anatomy-{norm}-norm"]["layout"]["annotations"]
+        ]
         for norm in ("post", "pre")
     )
     assert post.count("+") == pre.count("+") == 5

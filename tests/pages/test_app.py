@@ -79,7 +79,9 @@ def test_a_translation_is_made_once(monkeypatch: pytest.MonkeyPatch):
     calls: list[str] = []
     stream = Translator.stream
     monkeypatch.setattr(
-        Translator, "stream", lambda *given, **more: calls.append(given[1]) or stream(*given, **more)
+        Translator,
+        "stream",
+        lambda *given, **more: calls.append(given[1]) or stream(*given, **more),
     )
     text = "nine ten eight stop"
     at = run(text=text)
@@ -125,13 +127,17 @@ def test_the_menu_is_the_same_at_every_step_and_opens_the_state_of_the_session()
     assert view(alone)["step"] is not None
 
 
-def test_without_any_model_the_page_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_without_any_model_the_page_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setenv("TRANSFORMER_MODELS", str(tmp_path))
     monkeypatch.setattr("explorer.app.server.models.BUNDLED", tmp_path)
     assert "python -m transformer train" in said(run())
 
 
-@pytest.mark.parametrize(("page", "name"), [("app.py", "gpt2"), ("pages/language_model.py", "language/gpt2")])
+@pytest.mark.parametrize(
+    ("page", "name"), [("app.py", "gpt2"), ("pages/language_model.py", "language/gpt2")]
+)
 def test_a_folder_that_cannot_be_opened_is_named_with_the_reason(
     page: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
@@ -145,7 +151,9 @@ def test_a_folder_that_cannot_be_opened_is_named_with_the_reason(
     assert not any("runs on the" in caption for caption in captions)
 
 
-def test_a_damaged_document_ends_no_list_and_no_page(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+def test_a_damaged_document_ends_no_list_and_no_page(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
     (tmp_path / "damaged.json").write_text("{")
     paths = {**studies.known(), "damaged": tmp_path / "damaged.json"}
     monkeypatch.setattr(studies, "known", lambda: paths)
@@ -162,7 +170,11 @@ JOINED, SPACE = (f"“{sign}” {means}" for sign, means in labels.SIGNS.items()
 
 @pytest.mark.parametrize(
     ("text", "told"),
-    [("The old house is not for sale.", [JOINED]), ("He is old.", []), ("He is 3.", [JOINED, SPACE])],
+    [
+        ("The old house is not for sale.", [JOINED]),
+        ("He is old.", []),
+        ("He is 3.", [JOINED, SPACE]),
+    ],
 )
 def test_signs_are_explained_where_they_stand(text: str, told: list[str]):
     at = run("pages/cross_attention.py", model="en-de", text=text)

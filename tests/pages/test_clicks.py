@@ -1,4 +1,5 @@
-"""What a visitor chooses, types or presses goes into the address, is shown, and stays on its page."""
+"""What a visitor chooses, types or presses goes into the address, is shown, and stays on its
+page."""
 
 import json
 from typing import Any
@@ -67,7 +68,9 @@ def test_a_choice_goes_into_the_address_and_what_a_page_alone_reads_stays_there(
         use(at, label, value)
     assert not at.exception
     held = {name: at.query_params.get(name) for name in expected}
-    assert {name: each[-1] if isinstance(each, list) else each for name, each in held.items()} == expected
+    assert {
+        name: each[-1] if isinstance(each, list) else each for name, each in held.items()
+    } == expected
     shown = [
         words(at),
         said(at),

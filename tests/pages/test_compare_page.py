@@ -1,4 +1,5 @@
-"""The page of comparisons without a browser: known differences, controls, texts that differ, the address."""
+"""The page of comparisons without a browser: known differences, controls, texts that differ, the
+address."""
 
 from functools import partial
 
@@ -12,7 +13,10 @@ from explorer.app.server import models
 from transformer import interventions as do
 
 run = partial(app_pages.run, "pages/what_if.py", view="compare")
-COPY, RANDOM = {"model": "copy", "text": CASES["copy"].sentence}, {"model": "random", "text": "one two"}
+COPY, RANDOM = (
+    {"model": "copy", "text": CASES["copy"].sentence},
+    {"model": "random", "text": "one two"},
+)
 OFF = do.write_text([do.ablate("cross", 0, 0, "zero")])
 NO_DIFFERENCE = "no difference"
 
@@ -31,7 +35,9 @@ def box(at: object, label: str):
     return next(each for each in at.selectbox if each.label == label)  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize(("name", "kind"), [*zip(CASES, ("encoder", "decoder", "cross"), strict=True)])
+@pytest.mark.parametrize(
+    ("name", "kind"), [*zip(CASES, ("encoder", "decoder", "cross"), strict=True)]
+)
 def test_two_known_heads_give_their_known_difference(name: str, kind: str):
     case = CASES[name]
     at = run(model=name, text=case.sentence, kind=kind, against="head-1.2", **{kind: "1.1"})
@@ -70,15 +76,25 @@ TOLD: list[tuple[dict[str, str], str, bool]] = [
     (COPY | {"against": "head-1.1", "cross": "1.1"}, "A and B are the same head", False),
     (COPY | {"against": "model-copy"}, "A and B are the same model", False),
     (COPY | {"against": "sentence", "other": COPY["text"]}, "A and B are the same sentence", False),
-    (COPY | {"against": "unchanged", "kind": "encoder", "changes": OFF}, "No change reaches the", False),
+    (
+        COPY | {"against": "unchanged", "kind": "encoder", "changes": OFF},
+        "No change reaches the",
+        False,
+    ),
     ({"against": "unchanged"}, "Nothing is changed, so A and B are the same run.", False),
-    (RANDOM | {"against": "head-9.1", "cross": "1.1"}, "This model has 3 layers of 4 heads; cross", True),
+    (
+        RANDOM | {"against": "head-9.1", "cross": "1.1"},
+        "This model has 3 layers of 4 heads; cross",
+        True,
+    ),
     (RANDOM | {"against": "sentence", "other": "nine ten"}, "B: The output was cut at", True),
 ]
 
 
 @pytest.mark.parametrize(("params", "told", "differs"), TOLD, ids=str)
-def test_an_address_is_told_what_it_compares_and_why_nothing_differs(params, told: str, differs: bool):
+def test_an_address_is_told_what_it_compares_and_why_nothing_differs(
+    params, told: str, differs: bool
+):
     at = run(**params)
     assert not at.error
     assert told in words(at)
@@ -130,7 +146,9 @@ def test_texts_of_one_token_are_compared(text: str, against: str):
 
 def test_a_changed_run_stands_against_the_run_without_changes_which_is_else_not_offered():
     changes = do.write_text([do.scale("encoder", 0, 0, 0.0), do.hide(1)])
-    at = run(model="random", text="one two three four", changes=changes, cross="3.3", against="unchanged")
+    at = run(
+        model="random", text="one two three four", changes=changes, cross="3.3", against="unchanged"
+    )
     base = models.find("random").translator().translate("one two three four")
     assert shown(at, 1) == pytest.approx(base.weights("cross", 2, 2), abs=1e-3)
     assert shown(at, 0)[:, 1] == pytest.approx(0), "the hidden word"

@@ -44,8 +44,12 @@ def searched(text: str) -> Better:
 def test_a_beam_is_offered_exactly_if_its_text_differs_and_scores_higher() -> None:
     translator, offered = models.find("random").translator(), []
     for text in TEXTS:
-        greedy, best = (translator.translate(text, beam_size=size, capture=False) for size in (1, 4))
-        score, usual = (float(np.mean(each.log_probs)) for each in (best, greedy))  # of this model, α is 1
+        greedy, best = (
+            translator.translate(text, beam_size=size, capture=False) for size in (1, 4)
+        )
+        score, usual = (
+            float(np.mean(each.log_probs)) for each in (best, greedy)
+        )  # of this model, α is 1
         better = searched(text)
         assert better.differs == (best.text != greedy.text and score > usual)
         assert better[:3] == pytest.approx((best.text, score, usual), abs=1e-6)
@@ -102,7 +106,9 @@ def test_the_next_sentence_ends_the_search(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize("hosted", ["", "on"])
-def test_what_is_not_the_usual_output_is_not_searched(hosted: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_not_the_usual_output_is_not_searched(
+    hosted: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if hosted:
         monkeypatch.setenv(HOSTED_VARIABLE, hosted)
     asked = request("one two")
@@ -116,7 +122,9 @@ def test_what_is_not_the_usual_output_is_not_searched(hosted: str, monkeypatch: 
     assert not any(doubts.may_search(other, greedy) for other in others)
 
 
-def test_an_output_less_sure_than_usual_is_doubted_in_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_output_less_sure_than_usual_is_doubted_in_numbers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     mean = float(np.mean(runs.translate(request("one two"), whole=True).log_probs))
     for limit, doubted in ((mean + 0.1, True), (mean - 0.1, False), (None, False)):
         monkeypatch.setattr(Source, "unsure_below", limit)

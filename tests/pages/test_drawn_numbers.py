@@ -1,7 +1,9 @@
-"""The numbers that pages draw of a measure, read from the figures, beside the formulas in plain NumPy.
+"""The numbers that pages draw of a measure, read from the figures, beside the formulas in plain
+NumPy.
 
-Between a lens and the screen there is no badge: what a page passes on wrongly, reversed or of another row, is
-seen here alone. The second way is that of `second_ways`, for two sentences of a bundled model.
+Between a lens and the screen there is no badge: what a page passes on wrongly, reversed or of
+another row, is seen here alone. The second way is that of `second_ways`, for two sentences of a
+bundled model.
 """
 
 import html
@@ -25,7 +27,10 @@ from explorer.lenses.measures.effect import WAYS
 from explorer.lenses.measures.stream import Writer
 from transformer.interventions import hide, write_text
 
-EN_DE = second.EN_DE, ("She reads a long book in the garden.", "Sie liest ein langes Buch im Garten.")
+EN_DE = (
+    second.EN_DE,
+    ("She reads a long book in the garden.", "Sie liest ein langes Buch im Garten."),
+)
 KINDS = ("encoder", "decoder", "cross")
 BARS = 14
 """Parts with a bar of their own."""
@@ -49,7 +54,8 @@ def opened(bench: Bench, name: str, **more: str):
 
 
 def close(drawn: Doubles, expected: Doubles, limit: float = 1e-3) -> bool:
-    """Whether drawn numbers are the expected ones, up to a share of the largest; none where none is."""
+    """Whether drawn numbers are the expected ones, up to a share of the largest; none where none
+    is."""
     drawn, expected = np.asarray(drawn, float), np.asarray(expected, float)
     assert drawn.shape == expected.shape
     return bool(np.nanmax(np.abs(drawn - expected)) <= limit * np.nanmax(np.abs(expected)))
@@ -71,14 +77,15 @@ def names_of(chart: dict) -> list[str]:
 
 
 def shares(*rows: Doubles, signed: tuple[bool, ...]) -> Doubles:
-    """Rows as they are coloured: each by its largest, those in nats by the largest of all of them."""
+    """Rows as they are coloured: each by its largest, those in nats by the largest of all of
+    them."""
     most = [np.nanmax(np.abs(row)) for row in rows]
     nats = max((each for each, sign in zip(most, signed, strict=True) if sign), default=0.0)
     ends = [max(nats, 0.1) if sign else each for each, sign in zip(most, signed, strict=True)]
     return np.array([row / end for row, end in zip(rows, ends, strict=True)])
 
 
-# --- Explanation --------------------------------------------------------------------------------------------
+# --- Explanation ---------------------------------------------------------------------------------
 
 
 def test_effects_of_words_are_drawn_word_by_word(bench: Bench) -> None:
@@ -108,12 +115,16 @@ def test_weight_what_was_carried_and_effect_of_a_row_are_drawn(bench: Bench, kin
 
 def test_the_parts_of_a_logit_are_drawn(bench: Bench) -> None:
     charts = named_charts(opened(bench, "pages/explanation.py", view="why"))
-    parts = {str(Writer(*name)): float(part) for name, part in second.attribution_parts(bench).items()}
+    parts = {
+        str(Writer(*name)): float(part) for name, part in second.attribution_parts(bench).items()
+    }
     largest = sorted(parts, key=lambda name: -abs(parts[name]))[:BARS]
     bars = charts["parts"]["data"][0]
     drawn = dict(zip(names_of(charts["parts"]), array(bars["x"]).tolist(), strict=True))
     rest = next(name for name in drawn if name.endswith(" others"))
-    assert drawn.pop(rest) == pytest.approx(sum(parts.values()) - sum(map(parts.get, largest)), abs=2e-3)
+    assert drawn.pop(rest) == pytest.approx(
+        sum(parts.values()) - sum(map(parts.get, largest)), abs=2e-3
+    )
     assert drawn == pytest.approx({name: parts[name] for name in largest}, abs=2e-3)
     rows = second.by_source(bench), second.on_difference(bench, "cross")
     expected = shares(*rows, signed=(True, True))
@@ -130,7 +141,7 @@ def test_shares_of_the_source_are_drawn(bench: Bench) -> None:
     assert close(rows_of(charts["source tokens"]), source / source.max(1, keepdims=True))
 
 
-# --- maps and strips ----------------------------------------------------------------------------------------
+# --- maps and strips -----------------------------------------------------------------------------
 
 PAGES = {
     "app.py": KINDS,
@@ -149,7 +160,9 @@ def cells(at, kind: str) -> Doubles:
 
 @pytest.mark.parametrize(("script", "kind"), MAPS)
 @pytest.mark.parametrize("measure", ["weight", "carried", "effect"])
-def test_the_cells_of_a_map_are_the_measure(bench: Bench, script: str, kind: str, measure: str) -> None:
+def test_the_cells_of_a_map_are_the_measure(
+    bench: Bench, script: str, kind: str, measure: str
+) -> None:
     drawn = cells(opened(bench, script, measure=measure, source=str(STEP + 1)), kind)
     place = bench.head(kind)
     if measure == "weight":
@@ -172,7 +185,7 @@ def test_the_strip_is_shaded_by_the_share_of_the_source(bench: Bench) -> None:
     assert close(np.array([chip["shade"] for chip in chips]), np.array(expected))
 
 
-# --- What if, and a page in a file --------------------------------------------------------------------------
+# --- What if, and a page in a file ---------------------------------------------------------------
 
 
 def test_what_changes_did_is_drawn_step_by_step(bench: Bench) -> None:
@@ -186,7 +199,9 @@ def test_why_a_token_was_written_is_written_into_a_page(bench: Bench) -> None:
     text = page(bench.run, bench.translator, why=[STEP + 1])
     first = re.search(r"<table>(.*?)</table>", text).group(1)
     rows = re.findall(r"<tr><td>.*?</td>(.*?)</tr>", first)
-    drawn = np.array([[float(cell) for cell in re.findall(r"<td>([+-][\d.]+)</td>", row)] for row in rows])
+    drawn = np.array(
+        [[float(cell) for cell in re.findall(r"<td>([+-][\d.]+)</td>", row)] for row in rows]
+    )
     shares_of = second.product(bench, lambda kind, layer: second.shares(bench, kind, layer))
     columns = (
         second.by_source(bench),

@@ -1,4 +1,5 @@
-"""Every page with an address that is wrong, out of range, hostile or long, and at every step of a visit."""
+"""Every page with an address that is wrong, out of range, hostile or long, and at every step of a
+visit."""
 
 import json
 import re
@@ -39,10 +40,14 @@ OUT_OF_RANGE = {
     "layer": "99",
 }
 WRONG = (
-    "step=nan first=nan node=x member=z dimension=x cross=1 kind=y part=heart pairs=1-x swap=x twin_head=x "
-    "view=sideways mask=x against=untrained- encoding=circular statistic=beauty decode=beam-99x penalty=99 "
-    "temperature=hot top_p=7 top_k=0 seed=-3 draws=1000 smoothing=7 width=1e99 warmup=-5 d_model=inf "
-    "what_if=magic hide=all show=chord links=mass-x window=65 more=x scale=cubic rows=both color=age "
+    "step=nan first=nan node=x member=z dimension=x cross=1 kind=y part=heart pairs=1-x swap=x "
+    "twin_head=x "
+    "view=sideways mask=x against=untrained- encoding=circular statistic=beauty decode=beam-99x "
+    "penalty=99 "
+    "temperature=hot top_p=7 top_k=0 seed=-3 draws=1000 smoothing=7 width=1e99 warmup=-5 "
+    "d_model=inf "
+    "what_if=magic hide=all show=chord links=mass-x window=65 more=x scale=cubic rows=both "
+    "color=age "
     "words=maybe"
 )
 EVERYTHING_WRONG: dict[str, str | list[str]] = {
@@ -85,7 +90,9 @@ def test_positions_out_of_range_become_the_nearest_on_every_page(page: str):
         shown, carried = view(at), feeds(at)
         assert shown["step"] == len(CASES["copy"].target_tokens) - 1
         assert set(shown["plots"]) <= set(carried)
-        assert {data["trace"] for data in carried.values()} == {shown["trace"]}, "of one translation"
+        assert {data["trace"] for data in carried.values()} == {shown["trace"]}, (
+            "of one translation"
+        )
 
 
 NEAREST = [
@@ -101,10 +108,19 @@ NEAREST = [
     ("beam_search?changes=choose_900_▁drei", "900"),
     ("language_model?model=language/writer&view=surprisal&prompt=", "is empty"),
     ("explanation?view=why&rival=▁nonsense", "“nonsense” is no other token of this step"),
-    ("positions?d_model=1e9&base=-5&positions=99999999&offset=-1", "d_model, base, positions, offset."),
-    ("positions?first=77&encoding=circular", "There is no window that starts at position 77 here, so 1 is"),
+    (
+        "positions?d_model=1e9&base=-5&positions=99999999&offset=-1",
+        "d_model, base, positions, offset.",
+    ),
+    (
+        "positions?first=77&encoding=circular",
+        "There is no window that starts at position 77 here, so 1 is",
+    ),
     ("positions?dimension=5000", "There is no dimension 5,000 here, so 112 is shown."),
-    ("positions?view=sentence&twin_head=99.99&swap=70.2", "There is no head 99 here, so 4 is shown."),
+    (
+        "positions?view=sentence&twin_head=99.99&swap=70.2",
+        "There is no head 99 here, so 4 is shown.",
+    ),
     ("app?lesson=map.99", "step 8 of 8"),
     ("app?lesson=alchemy.1", "lesson that the address names is not here"),
     ("app?model=imported: run.npz (abcdef)", "Open the file again"),
@@ -112,7 +128,9 @@ NEAREST = [
 
 
 @pytest.mark.parametrize(("address", "sentence"), NEAREST)
-def test_a_value_that_does_not_fit_is_answered_in_a_sentence_and_the_nearest_is_shown(address, sentence):
+def test_a_value_that_does_not_fit_is_answered_in_a_sentence_and_the_nearest_is_shown(
+    address, sentence
+):
     at = visit(address, model="random", text="one two three")
     assert sentence in f"{said(at)} {words(at)}".replace("\\", "")
     assert len(at.error) <= 1
@@ -146,7 +164,10 @@ def test_hostile_texts_stay_text_on_every_page(address: str):
 
 WINDOWS = [
     *((Path(page).stem, "queries") for page in LINKED),
-    *((f"inside_a_head?section=sum&kind={kind}", "values, one per row · keys ") for kind in HEADS["default"]),
+    *(
+        (f"inside_a_head?section=sum&kind={kind}", "values, one per row · keys ")
+        for kind in HEADS["default"]
+    ),
     ("cross_attention?view=alignment&pairs=1-1", "source words 9–108"),
     ("masks?mask=zero", "queries "),
     (f"what_if?view=compare&against=sentence&other={LONG} one", "rows "),
@@ -170,14 +191,16 @@ VISIT = (
     {"model": "random", "text": "two.", "target": "zwei"},
     {"model": "copy", "text": "one two", "target": "eins"},
 )
-"""A visit of three sentences, with two models; the translation is given, so that its steps are known."""
+"""A visit of three sentences, with two models; the translation is given, so that its steps are
+known."""
 
 
 def choices(at: AppTest) -> dict[str, tuple[str, ...]]:
     """The texts of the options of every choice on a page, by the widget as the browser knows it."""
     drawn = (*at.selectbox, *at.multiselect, *at.get("button_group"), *at.select_slider)
     return {
-        each.proto.id: tuple(getattr(text, "content", text) for text in each.proto.options) for each in drawn
+        each.proto.id: tuple(getattr(text, "content", text) for text in each.proto.options)
+        for each in drawn
     }
 
 
@@ -195,7 +218,9 @@ def test_a_page_follows_every_step_and_no_option_changes_under_a_widget(page: st
                 at.run()
             assert not at.exception, (each, step)
             now = choices(at)
-            assert [name for name, texts in now.items() if known.setdefault(name, texts) != texts] == []
+            assert [
+                name for name, texts in now.items() if known.setdefault(name, texts) != texts
+            ] == []
             if page in LINKED:
                 assert view(at)["step"] == step
             if page == "pages/inside_a_head.py":

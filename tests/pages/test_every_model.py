@@ -1,4 +1,5 @@
-"""Every section with every kind of model, also a damaged one: it is shown, or a sentence says why not."""
+"""Every section with every kind of model, also a damaged one: it is shown, or a sentence says why
+not."""
 
 import json
 import re
@@ -35,7 +36,9 @@ from transformer.storage.packed import write_packed
 from transformer.text.tokenizer import Tokenizer
 from transformer.translator import load_translator
 
-SECTIONS = {sitemap.script(name): (*page.sections, *page.ways) for name, page in sitemap.PAGES.items()}
+SECTIONS = {
+    sitemap.script(name): (*page.sections, *page.ways) for name, page in sitemap.PAGES.items()
+}
 ADDRESSES = [(page, view) for page in PAGES for view in SECTIONS[page] or (None,)]
 
 
@@ -56,7 +59,9 @@ def write_zeros(folder: Path, tokenizer: Tokenizer) -> None:
     """A model of the shape of en-pt: post-norm, a start of zeros, no `<s>`."""
     ids = {"pad_id": tokenizer.vocab_size, "bos_id": tokenizer.vocab_size, "eos_id": 0, "unk_id": 1}
     config = random_config(vocab_size=tokenizer.vocab_size, norm="post", **ids)
-    save_checkpoint(folder / "zeros", config, randomised(Transformer(config)).state_dict(), tokenizer)
+    save_checkpoint(
+        folder / "zeros", config, randomised(Transformer(config)).state_dict(), tokenizer
+    )
 
 
 def write_additive(folder: Path, tokenizer: Tokenizer) -> None:
@@ -83,12 +88,16 @@ MODELS: dict[str, Callable[[Path, Tokenizer], object] | None] = {
 """Models by what an address calls them; how to make those that are not bundled."""
 WHOLE = ("random", "zeros", "additive")
 """Models of which no page may say that something is wrong."""
-NO_NAMES = [(name, address) for name in ("../copy", "imported: run (abcdef)") for address in ADDRESSES[::9]]
+NO_NAMES = [
+    (name, address) for name in ("../copy", "imported: run (abcdef)") for address in ADDRESSES[::9]
+]
 """What names no model: like ``nothing``, but of another form."""
 
 
 @pytest.fixture(scope="module")
-def every_kind(app_models: Path, tokenizer: Tokenizer, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def every_kind(
+    app_models: Path, tokenizer: Tokenizer, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
     """A folder with a model of every kind, so that each is loaded once."""
     folder = tmp_path_factory.mktemp("every-kind")
     for path in app_models.iterdir():
@@ -112,7 +121,9 @@ def test_a_section_shows_a_picture_of_any_model_or_says_why_not(
     assert name not in ("damaged", "nothing") or len(at.error) <= 1
 
 
-def test_a_card_that_would_grow_without_end_is_not_read(every_kind: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_card_that_would_grow_without_end_is_not_read(
+    every_kind: Path, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setenv("TRANSFORMER_MODELS", str(every_kind))
     at = run(model="aliases", text="He is old.")
     where = "the CPU" if named(AUTO) != "cuda" else "a GPU, if there is one"
@@ -121,7 +132,7 @@ def test_a_card_that_would_grow_without_end_is_not_read(every_kind: Path, monkey
     assert plain(f"aliases runs on {where}.") in [each.proto.help for each in at.caption]
 
 
-# --- numbers that overflow ----------------------------------------------------------------------------------
+# --- numbers that overflow -----------------------------------------------------------------------
 
 LARGEST = float(torch.finfo(torch.float16).max)
 WITHOUT = "positions findings open_file heads language_model recurrent glossary lessons paper"
@@ -138,7 +149,8 @@ VIEWS = (
 
 @pytest.fixture
 def largest(own_models: Path, tokenizer: Tokenizer) -> str:
-    """A model with the largest weights, so wide that the square of a number of its stream is infinite."""
+    """A model with the largest weights, so wide that the square of a number of its stream is
+    infinite."""
     sizes = {"d_model": 256, "d_ff": 1024, "n_encoder_layers": 1, "n_decoder_layers": 1}
     return _filled(
         own_models, tokenizer, Transformer(random_config(vocab_size=tokenizer.vocab_size, **sizes))
@@ -185,12 +197,24 @@ def test_the_survey_stops_with_the_sentence_python_is_told_and_the_app_goes_on(
     assert "overflow" not in said(run(model="copy", text="one two stop"))
 
 
-# --- damaged files beside a model ---------------------------------------------------------------------------
+# --- damaged files beside a model ----------------------------------------------------------------
 
-EXAMPLE: dict[str, Any] = {"label": "a", "text": "one two", "other": "one three", "gloss": {"eins": "one"}}
+EXAMPLE: dict[str, Any] = {
+    "label": "a",
+    "text": "one two",
+    "other": "one three",
+    "gloss": {"eins": "one"},
+}
 EXAMPLE["claim"] = {"text": "It shows.", "target": "eins", "source": "one", "layer": 0, "head": 0}
 EXAMPLE["claim"] |= {"least": 0.5, "weight": 0.9}
-WRONG = ({"layer": -1}, {"head": True}, {"layer": 0.5}, {"least": "x"}, {"weight": None}, {"target": 3})
+WRONG = (
+    {"layer": -1},
+    {"head": True},
+    {"layer": 0.5},
+    {"least": "x"},
+    {"weight": None},
+    {"target": 3},
+)
 """Claims that cannot be."""
 EXAMPLES = (
     '{"examples": [{"label": 1' + "0" * 400 + "}]}",
@@ -231,9 +255,13 @@ def test_examples_of_heads_that_the_model_lacks_are_named(beside: Path):
 
 @pytest.mark.parametrize("weights", ["gone", "shards", "bin"])
 def test_weights_in_other_files_or_gone_end_no_page(beside: Path, weights: str):
-    """What a model is good at and its licence stand under the list, with the size of what there is."""
+    """What a model is good at and its licence stand under the list, with the size of what there
+    is."""
     (beside / "README.md").write_text("---\nlicense: mit\ngood_at: short texts\n---\n")
-    names = {"gone": [], "shards": ["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"]}
+    names = {
+        "gone": [],
+        "shards": ["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"],
+    }
     for name in names.get(weights, ["pytorch_model.bin"]):
         shutil.copyfile(beside / "model.safetensors", beside / name)
     size = (beside / "model.safetensors").stat().st_size
@@ -252,7 +280,9 @@ def test_a_damaged_card_ends_no_page_and_is_named(beside: Path, header: str):
     assert read_header(beside).trouble.endswith(("valid YAML.", "valid YAML with named values."))
 
 
-@pytest.mark.parametrize("kinds", [None, [], {"encoder": None}, {"encoder": {"means": ["entropy"]}}])
+@pytest.mark.parametrize(
+    "kinds", [None, [], {"encoder": None}, {"encoder": {"means": ["entropy"]}}]
+)
 def test_a_damaged_survey_ends_no_page_and_is_named_where_it_is_shown(beside: Path, kinds: object):
     data = languages.sample_of(beside)
     read = fingerprint(surveys.sample(data.data), pairs.linked_in(data.alignments))
@@ -261,12 +291,14 @@ def test_a_damaged_survey_ends_no_page_and_is_named_where_it_is_shown(beside: Pa
     for page in ("app.py", "pages/what_if.py"):
         run(page, model="beside")
     told = [each.value.replace("\\", "") for each in run("pages/heads.py", model="beside").error]
-    assert [each for each in told if "survey.npz is damaged" in each and str(beside.parent) not in each]
+    assert [
+        each for each in told if "survey.npz is damaged" in each and str(beside.parent) not in each
+    ]
     with pytest.raises(CheckpointError, match=r"survey\.npz is damaged"):
         surveyed(beside)
 
 
-# --- sentences that state a fact about the model ------------------------------------------------------------
+# --- sentences that state a fact about the model -------------------------------------------------
 
 ASSETS = Path(__file__).parents[2] / "assets"
 STATED = ("en-pt", "en-de", "positions/rotary", "positions/alibi")
@@ -302,7 +334,10 @@ FACTS: tuple[tuple[str, Callable[[ModelConfig], bool]], ...] = (
     (r"includes label smoothing and dropout(?! where)", lambda config: config.dropout > 0),
     (r"d_k = d_\{model\} / h", lambda config: config.d_head * config.n_heads == config.d_model),
     (r"picture is true", lambda config: False),  # a badge has limits
-    (r"[Nn]othing leaks", lambda config: False),  # masks after the softmax leave later keys in the sum
+    (
+        r"[Nn]othing leaks",
+        lambda config: False,
+    ),  # masks after the softmax leave later keys in the sum
 )
 CONDITIONS = r"In masked self-attention|A decoder with masked self-attention|If your model"
 """Openings of a sentence that says itself for which models it holds."""
@@ -315,7 +350,12 @@ def wrong(text: str, config: ModelConfig) -> list[str]:
         sentence for i, sentence in enumerate(sentences)
         if not any(re.match(CONDITIONS, each) for each in sentences[max(0, i - 1) : i + 1])
     ]  # fmt: skip
-    return [each for each in whole for fact, holds in FACTS if re.search(fact, each) and not holds(config)]
+    return [
+        each
+        for each in whole
+        for fact, holds in FACTS
+        if re.search(fact, each) and not holds(config)
+    ]
 
 
 @pytest.mark.parametrize("name", STATED)

@@ -46,7 +46,7 @@ def test_the_home_page_shades_tokens_by_their_source_share_one_click_away(traced
             assert "from the source (ALTI+)" in chip["title"]
 
 
-# --- the sentences that the page makes of its numbers -------------------------------------------------------
+# --- the sentences that the page makes of its numbers --------------------------------------------
 
 LIES = "In this head, 70 % of the weight lies on **a**, which"
 MOST = f"{LIES} also carried most"
@@ -110,7 +110,7 @@ def test_a_sentence_says_what_its_numbers_show(said, told: str):
     assert said().replace("\xa0", " ") == told
 
 
-# --- badges -------------------------------------------------------------------------------------------------
+# --- badges --------------------------------------------------------------------------------------
 
 VIEWS = {
     "words": "",
@@ -148,7 +148,9 @@ def test_a_badge_says_how_many_runs_were_made_and_of_which_numbers(counted, trac
     source = len(traced[1].source_tokens)
     first, second = captions_of("")["words"], captions_of("why")["tokens.cross"]
     assert first.endswith(f"✓ from {1 + source} runs")
-    assert captions_of("")["measures"].endswith(f"✓ from a verified trace, effects from {1 + source} runs")
+    assert captions_of("")["measures"].endswith(
+        f"✓ from a verified trace, effects from {1 + source} runs"
+    )
     assert second.endswith(f"✓ from a verified trace, effects from {2 + 2 * source} runs")
     made = [counted[i] + counted[i + 1] for i in range(0, len(counted), 2)]
     assert made == [1 + source] * len(made)

@@ -1,4 +1,5 @@
-"""The first picture of a cold server: drawn without PyTorch and pandas, which then load behind it."""
+"""The first picture of a cold server: drawn without PyTorch and pandas, which then load behind
+it."""
 
 import base64
 import json
@@ -94,9 +95,12 @@ def test_an_own_sentence_waits_for_the_model_and_is_translated(visit: dict[str, 
 
 
 def alike(here: object, there: object) -> bool:
-    """Whether two values of feeds are equal but for rounding: 1e-5 in numbers, one level in colours."""
+    """Whether two values of feeds are equal but for rounding: 1e-5 in numbers, one level in
+    colours."""
     if isinstance(here, dict) and "bdata" in here:
-        one, other = (np.frombuffer(base64.b64decode(each["bdata"]), each["dtype"]) for each in (here, there))
+        one, other = (
+            np.frombuffer(base64.b64decode(each["bdata"]), each["dtype"]) for each in (here, there)
+        )
         close = 1 if here["dtype"] == "u1" else 1e-5 * max(1, np.abs(one).max())
         return one.shape == other.shape and np.abs(one.astype(float) - other).max() <= close
     if isinstance(here, dict):

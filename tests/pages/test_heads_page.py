@@ -67,7 +67,9 @@ def read(**params: str) -> AppTest:
 
 def told(at: AppTest) -> str:
     """All text of the page."""
-    return " ".join(each.value for each in (*at.markdown, *at.caption, *at.info, *at.error)).replace("\\", "")
+    return " ".join(
+        each.value for each in (*at.markdown, *at.caption, *at.info, *at.error)
+    ).replace("\\", "")
 
 
 def links(at: AppTest, words: str) -> list:
@@ -82,12 +84,18 @@ def test_the_survey_that_came_with_a_model_is_shown_at_once(whole_sample: None):
     found = surveys.shipped(models.find("en-de"))
     means = found.profiles[CROSS].means
     at = run(PAGE, model="en-de", kind="cross", cross="3.4", keys_by="lift", unit="pieces")
-    for each in (each for by in ("lift", "selective") for each in found.tokens(CROSS, 2, 3, "pieces", by)):
+    for each in (
+        each for by in ("lift", "selective") for each in found.tokens(CROSS, 2, 3, "pieces", by)
+    ):
         assert f"| {each.ratio:.1f} times | {each.seen} |" in told(at)
-    assert array(charts(at)[0]["data"][0]["z"]) == pytest.approx(np.fmin(means["aer"], means["aer_read"]))
+    assert array(charts(at)[0]["data"][0]["z"]) == pytest.approx(
+        np.fmin(means["aer"], means["aer_read"])
+    )
     asks = [each.label for each in at.button if "here" in each.label]
     assert asks == [f"Read the {found.sentences} sentences here"]
-    at = run(PAGE, model="en-de", kind="cross", cross="3.4", facet="distances", statistic="eos_value")
+    at = run(
+        PAGE, model="en-de", kind="cross", cross="3.4", facet="distances", statistic="eos_value"
+    )
     heads, bars = (each["data"][0] for each in charts(at))
     assert array(heads["z"]) == pytest.approx(means["eos_value"], abs=1e-5)
     assert array(bars["y"]) == pytest.approx(found.profiles[CROSS].distances[2, 3], abs=1e-6)
@@ -104,7 +112,11 @@ def test_the_page_leads_with_its_numbers_and_keeps_the_choices_in_the_address():
     at = read(kind="encoder", statistic="entropy", encoder="1.2")
     shown = "**1 next token, 1 previous token**"
     assert f"Over 3 sentences, the 2 heads of encoder self-attention show: {shown}" in told(at)
-    for words in ("L1 H2 · previous token", "**100\u00a0%** of the sentences show it", "entropy, colour"):
+    for words in (
+        "L1 H2 · previous token",
+        "**100\u00a0%** of the sentences show it",
+        "entropy, colour",
+    ):
         assert words in told(at)
     cells = [each["text"].split("<br>")[1] for each in charts(at)[0]["layout"]["annotations"]]
     assert cells == ["next", "prev"]
@@ -143,7 +155,9 @@ def test_where_a_head_rests_is_measured_and_a_value_is_short_below_a_half(kind, 
     assert ("A short value" in told(at)) == (value < 0.5)
 
 
-def test_reading_can_be_stopped_and_taken_up_again_and_no_part_with_a_clock_draws_findings(monkeypatch):
+def test_reading_can_be_stopped_and_taken_up_again_and_no_part_with_a_clock_draws_findings(
+    monkeypatch,
+):
     monkeypatch.setattr(surveys, "sample", lambda _: LINES * 10)
     with taken():
         at = ask(run(PAGE, model="copy", kind="encoder"))
@@ -193,10 +207,14 @@ def test_a_hostile_sentence_stays_text():
     assert all("<" not in label.replace("\\<", "") for label in labels)
 
 
-def test_a_model_of_a_toy_task_opens_on_sequences_of_its_task_and_is_measured_on_them(own_models: Path):
+def test_a_model_of_a_toy_task_opens_on_sequences_of_its_task_and_is_measured_on_them(
+    own_models: Path,
+):
     directory = own_models / "backwards"
     shutil.copytree(own_models / "copy", directory)
-    card = "```sh\npython -m transformer train --toy reverse --toy-length 6 --output backwards\n```\n"
+    card = (
+        "```sh\npython -m transformer train --toy reverse --toy-length 6 --output backwards\n```\n"
+    )
     (directory / "README.md").write_text(card, encoding="utf-8")
     source = models.find("backwards")
     texts = [*offered(source).values()]

@@ -44,7 +44,10 @@ def server(originals: dict[str, Path]) -> Iterator[HubServer]:
 
 @pytest.fixture(autouse=True)
 def hub(
-    server: HubServer, closed_form_models: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    server: HubServer,
+    closed_form_models: dict[str, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> Hub:
     """The local Hub is the one of the environment; the models on disk are the closed-form ones."""
     hub = Hub(endpoint=server.url, cache_dir=tmp_path / "cache", token=False, timeout=2.0)
@@ -80,7 +83,11 @@ def picker(at: AppTest) -> object:
 
 
 def look_up(at: AppTest, name: str) -> AppTest:
-    return next(each for each in at.text_input if each.label.startswith("Name of a model")).input(name).run()
+    return (
+        next(each for each in at.text_input if each.label.startswith("Name of a model"))
+        .input(name)
+        .run()
+    )
 
 
 def until(at: AppTest, condition: Callable[[], bool]) -> AppTest:
@@ -105,7 +112,9 @@ def test_a_model_is_looked_up_fetched_and_opened(server: HubServer):
     assert models.find(NAME).translator().name.startswith(f"{NAME}@")
 
 
-def test_a_look_at_what_is_not_there_is_one_sentence(server: HubServer, monkeypatch: pytest.MonkeyPatch):
+def test_a_look_at_what_is_not_there_is_one_sentence(
+    server: HubServer, monkeypatch: pytest.MonkeyPatch
+):
     at = look_up(run(), "user/nothing")
     assert "There is no model user/nothing on the Hub" in said(at)
     assert "is not a model name" in said(look_up(at, "../../etc"))
@@ -140,7 +149,9 @@ def test_a_download_can_be_stopped_or_fail_and_goes_on_later(server: HubServer):
     assert server.asked("GET", "/storage/", "source.spm") == 1
 
 
-def test_without_a_network_the_form_is_grey_and_says_so(server: HubServer, monkeypatch: pytest.MonkeyPatch):
+def test_without_a_network_the_form_is_grey_and_says_so(
+    server: HubServer, monkeypatch: pytest.MonkeyPatch
+):
     find(NAME)
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     at = run(model=NAME, text=TEXT)
@@ -159,7 +170,10 @@ def test_without_a_network_the_form_is_grey_and_says_so(server: HubServer, monke
 
 def test_a_hosted_installation_opens_what_it_allows(hub: Hub, monkeypatch: pytest.MonkeyPatch):
     find(NAME)
-    for allowed, reason in (((), "does not open models from the Hub"), (("Helsinki-NLP/*",), "Allowed here")):
+    for allowed, reason in (
+        ((), "does not open models from the Hub"),
+        (("Helsinki-NLP/*",), "Allowed here"),
+    ):
         strict = Hub(endpoint=hub.endpoint, cache_dir=hub.cache, token=False, allowed=allowed)
         monkeypatch.setattr(Hub, "from_environment", classmethod(lambda cls, strict=strict: strict))
         at = run(model=NAME)
@@ -172,7 +186,10 @@ def test_a_hosted_installation_opens_what_it_allows(hub: Hub, monkeypatch: pytes
 def test_a_link_to_a_model_that_is_not_here_offers_it_and_fetches_nothing(server: HubServer):
     at = run(model=NAME)
     assert f"{NAME} is not on this machine, so" in said(at)
-    assert next(each for each in at.text_input if each.label.startswith("Name of a model")).value == NAME
+    assert (
+        next(each for each in at.text_input if each.label.startswith("Name of a model")).value
+        == NAME
+    )
     assert server.requests == []
     assert "to download" in said(button(at, "Look it up").click().run())
 
@@ -187,7 +204,10 @@ def test_a_model_of_several_languages_offers_them():
     assert first.text == f">>fra<< {TEXT}"
     box.select(">>spa<<").run()
     assert at.query_params["language"] in (">>spa<<", [">>spa<<"])
-    assert runs.request(at.session_state["state"], models.find(LANGUAGES), TEXT).text == f">>spa<< {TEXT}"
+    assert (
+        runs.request(at.session_state["state"], models.find(LANGUAGES), TEXT).text
+        == f">>spa<< {TEXT}"
+    )
     survey_run = run_of(many := models.find(LANGUAGES), lines_of(many, (Line(TEXT),), None))
     wait_until(lambda: not survey_run.wait("anyone"))
     survey = survey_run.result()
@@ -210,7 +230,9 @@ def test_sentence_step_and_chosen_heads_survive_another_model_and_what_cannot_is
     assert "The source token is no longer chosen" in said(at)
 
 
-def test_a_fetched_model_opens_at_the_same_step_and_its_address_will_do_for_its_name(server: HubServer):
+def test_a_fetched_model_opens_at_the_same_step_and_its_address_will_do_for_its_name(
+    server: HubServer,
+):
     at = run(step="2", source="1", cross="1.1")
     look_up(at, f"{server.url}/{NAME}/tree/main?x=1")
     button(at, "Download it").click().run()

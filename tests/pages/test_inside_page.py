@@ -30,7 +30,9 @@ def looked(section: str, kind: str = "cross", **more: str) -> AppTest:
 
 def step(section: str, kind: str = "cross", **more: str) -> AppTest:
     """A step at the third row of head 1.2."""
-    return run(PAGE, **{"section": section, "kind": kind, "step": "3", "source": "3", kind: "1.2", **more})
+    return run(
+        PAGE, **{"section": section, "kind": kind, "step": "3", "source": "3", kind: "1.2", **more}
+    )
 
 
 def formulas(at: AppTest) -> str:
@@ -104,7 +106,7 @@ def test_what_an_encoding_adds_is_in_the_formula_and_in_the_numbers():
     equal(np.array(turned[0] @ turned[1]), np.array(line(charts(at)["scores"], "q·k")[4]))
 
 
-# --- a query of one's own: what is drawn is computed, and what is drawn is graded ---------------------------
+# --- a query of one's own: what is drawn is computed, and what is drawn is graded ----------------
 
 OWN = examples.text_on(models.find("en-pt"), None)
 
@@ -128,7 +130,11 @@ def row(at: AppTest, kind: str = "cross") -> np.ndarray:
 
 
 def lengthened(at: AppTest, value: float) -> AppTest:
-    return next(each for each in at.number_input if each.label.startswith("l ·")).set_value(value).run()
+    return (
+        next(each for each in at.number_input if each.label.startswith("l ·"))
+        .set_value(value)
+        .run()
+    )
 
 
 @pytest.mark.parametrize("kind", ["encoder", "cross"])
@@ -142,7 +148,9 @@ def test_the_weights_that_are_drawn_are_those_of_the_query(kind: str):
 
 def test_a_query_that_reaches_the_goal_is_the_answer_of_the_step():
     steps = files.find("copy").steps
-    step = next(i for i, each in enumerate(steps) if each.question and each.question.quantity == "build")
+    step = next(
+        i for i, each in enumerate(steps) if each.question and each.question.quantity == "build"
+    )
     at = built(goal="copy", lesson=f"copy.{step + 1}", two="1.5", a="6", b="-5", length="1")
     assert weights(at)[0] < 0.95
     assert "Not yet." in words(at)
@@ -175,7 +183,11 @@ def test_where_the_keys_forbid_it_the_page_says_so_with_the_best_and_hidden_keys
 def test_the_matrix_form_is_the_whole_head(app_models: Path, kind: str):
     drawn = charts(looked("matrices", kind, model="random"))
     view = load_translator(app_models / "random").translate(TEXT).head(kind, 0, 1)
-    found = [array(trace["z"]) for name in ("sentence", "attention") for trace in drawn[name]["data"]]
-    for one, other in zip(found, (view.query, view.key, view.value, view.weights, view.output), strict=True):
+    found = [
+        array(trace["z"]) for name in ("sentence", "attention") for trace in drawn[name]["data"]
+    ]
+    for one, other in zip(
+        found, (view.query, view.key, view.value, view.weights, view.output), strict=True
+    ):
         np.testing.assert_allclose(one, other, atol=1e-5)
     np.testing.assert_allclose(found[3] @ found[2], found[4], atol=1e-5)

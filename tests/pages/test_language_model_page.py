@@ -1,4 +1,5 @@
-"""The page Language model: what it draws of a prompt and of a text, and its place among the others."""
+"""The page Language model: what it draws of a prompt and of a text, and its place among the
+others."""
 
 from functools import partial
 from pathlib import Path
@@ -32,9 +33,13 @@ def test_the_model_goes_on_with_the_prompt_or_begins_by_itself(generator: Transl
     assert carried["strips"]["given"] == found.n_given == given
     assert carried["strips"]["steps"] == len(found.target_tokens)
     assert (view(at)["strips"], view(at)["step"]) == (["target"], given)
-    assert (f"The {given} tokens of the prompt are given" if given else "Nothing is given") in words(at)
+    assert (
+        f"The {given} tokens of the prompt are given" if given else "Nothing is given"
+    ) in words(at)
     for step, offered in zip(found.steps[given:], carried["next"]["ids"][given:], strict=True):
-        marks = [each for each in step.alternatives if is_special(each.token) or "<0x" in each.token]
+        marks = [
+            each for each in step.alternatives if is_special(each.token) or "<0x" in each.token
+        ]
         assert {each.token_id for each in marks}.isdisjoint(offered), "marks are not offered"
 
 
@@ -57,8 +62,10 @@ def test_every_token_of_a_text_has_its_surprisal(generator: Translator):
     np.testing.assert_allclose(table["sum of bits"].iloc[-1], sum(found.surprisals))
     bits, pieces = sum(found.surprisals), len(found.target_tokens)
     assert (
-        f"**{bits:.1f} bits** in all: {bits / 4:.1f} bits per word (3 words and the end). Perplexity "
-        f"**{2 ** (bits / 4):,.1f} per word**, {2 ** (bits / pieces):,.1f} per piece ({pieces} pieces, the "
+        f"**{bits:.1f} bits** in all: {bits / 4:.1f} bits per word (3 words and the end). "
+        "Perplexity "
+        f"**{2 ** (bits / 4):,.1f} per word**, {2 ** (bits / pieces):,.1f} per piece ({pieces} "
+        "pieces, the "
         "end among them)."
     ) in words(at)
     chances = {0.5: "1 in 1.4", 3: "1 in 8.0", 11.5: "1 in 2,900"}
@@ -80,7 +87,9 @@ def test_each_sort_of_models_keeps_its_own_place():
 
 
 @pytest.mark.parametrize("own", [None, "four five"])
-def test_an_example_gives_way_to_that_of_another_section_and_a_text_of_one_s_own_stays(own: str | None):
+def test_an_example_gives_way_to_that_of_another_section_and_a_text_of_one_s_own_stays(
+    own: str | None,
+):
     at = run(PAGE, **({} if own is None else {"prompt": own}))
     next(each for each in at.segmented_control if each.label == "View").set_value("surprisal").run()
     assert at.text_input[0].value == (own or next(iter(surprisal.EXAMPLES.values())))

@@ -1,4 +1,5 @@
-"""The pages Glossary and The paper, and the questions of What if: what is found, and what links open."""
+"""The pages Glossary and The paper, and the questions of What if: what is found, and what links
+open."""
 
 import json
 import re
@@ -18,19 +19,30 @@ matches, FILE = (functions("pages/glossary.py")[name] for name in ("matches", "F
 ITEMS = [item for items in functions("pages/paper.py")["WALK"].values() for item in items]
 LINKS = sorted({address for item in ITEMS for _, address in item.links})
 bundled = pytest.mark.skipif(
-    not (ROOT / "assets/models/en-de/model.safetensors").exists(), reason="the bundled model is not here"
+    not (ROOT / "assets/models/en-de/model.safetensors").exists(),
+    reason="the bundled model is not here",
 )
 
 
 def test_a_word_is_found_by_its_name_a_form_its_explanation_and_however_it_is_joined():
     entry = {"written": ["beam"], "told": "Several unfinished translations at once."}
-    assert all(matches(asked, "beam search", entry) for asked in ("", "Beam", " unfinished ", "beam search"))
+    assert all(
+        matches(asked, "beam search", entry)
+        for asked in ("", "Beam", " unfinished ", "beam search")
+    )
     assert not matches("softmax", "beam search", entry)
     entries = json.loads(FILE.read_text(encoding="utf-8"))
-    found = {"layer normalisation": "LayerNorm", "Layer-Norm": "LayerNorm", "dk": "d_k", "multi-head": "head"}
+    found = {
+        "layer normalisation": "LayerNorm",
+        "Layer-Norm": "LayerNorm",
+        "dk": "d_k",
+        "multi-head": "head",
+    }
     found |= {"FFN": "feed-forward", "query vector": "query", "</s>": "</s>"}
     for asked, word in found.items():
-        assert word in [each for each, entry in entries.items() if matches(asked, each, entry)], asked
+        assert word in [each for each, entry in entries.items() if matches(asked, each, entry)], (
+            asked
+        )
 
 
 ORDINARY = """
@@ -51,7 +63,15 @@ def test_every_word_of_the_field_in_a_title_or_in_the_readme_s_table_is_found():
     assert sorted({*missing} - {*ORDINARY.split()}) == []
 
 
-FIRST_LECTURE = ("self-attention", "BPE", "tokeniser", "tokenizer", "embedding", "encoder", "decoder")
+FIRST_LECTURE = (
+    "self-attention",
+    "BPE",
+    "tokeniser",
+    "tokenizer",
+    "embedding",
+    "encoder",
+    "decoder",
+)
 
 
 @pytest.mark.parametrize("asked", FIRST_LECTURE)
@@ -88,14 +108,20 @@ def test_a_link_of_the_paper_opens_the_live_thing(address: str):
     link = next(
         each.proto
         for each in at.get("page_link")
-        if each.proto.page == name and given.items() <= dict(parse_qsl(each.proto.query_string)).items()
+        if each.proto.page == name
+        and given.items() <= dict(parse_qsl(each.proto.query_string)).items()
     )
     at.query_params.clear()
     at.query_params.update(parse_qsl(link.query_string))
     at = at.switch_page(sitemap.script(path)).run()
     assert not at.exception
     assert not at.error
-    shown = [*at.get("plotly_chart"), *at.get("bidi_component"), *at.get("dataframe"), *at.get("table")]
+    shown = [
+        *at.get("plotly_chart"),
+        *at.get("bidi_component"),
+        *at.get("dataframe"),
+        *at.get("table"),
+    ]
     assert len(shown) > 1 or at.info or at.button
     assert not parse({name: [value] for name, value in given.items()})[1]
     assert (at.query_params["text"], at.query_params["step"]) == ("one two three", "2")
@@ -113,7 +139,9 @@ def test_the_address_of_a_question_asks_the_model_and_shows_its_answer(each):
     for variant, changes in zip(variants, written, strict=True):
         at = run("pages/what_if.py", model="en-de", decode="beam-2")
         at.button(key=f"experiment.{each.name}.{variant}").click().run()
-        params = {name: at.query_params.get(name) for name in ("text", "changes", "target", "decode")}
+        params = {
+            name: at.query_params.get(name) for name in ("text", "changes", "target", "decode")
+        }
         assert params == {"text": each.text, "changes": changes, "target": target, "decode": None}
     assert not at.error
     told = words(at).replace("\\", "")

@@ -23,7 +23,9 @@ STEPS = [(name, i) for name, lesson in SHIPPED.items() for i in range(len(lesson
 def step(name: str, at: int, **params: str) -> AppTest:
     """Opens a step of a lesson."""
     view = SHIPPED[name].steps[at]
-    return run(view.page, **{**view.params, "lesson": f"{name}.{at + 1}", "model": "random", **params})
+    return run(
+        view.page, **{**view.params, "lesson": f"{name}.{at + 1}", "model": "random", **params}
+    )
 
 
 def options(at: AppTest) -> list:
@@ -47,7 +49,11 @@ def follow(at: AppTest, label: str) -> AppTest:
 def test_every_step_opens_its_page_with_a_picture(name: str, i: int):
     view = SHIPPED[name].steps[i]
     bundled = view.page == "pages/heads.py"
-    at = step(name, i, **({"model": "en-pt", "text": "He is old."} if bundled else {"text": "one two three"}))
+    at = step(
+        name,
+        i,
+        **({"model": "en-pt", "text": "He is old."} if bundled else {"text": "one two three"}),
+    )
     assert not at.error
     assert view.text in words(at)
     assert f"step {i + 1} of {len(SHIPPED[name].steps)}" in words(at)
@@ -56,7 +62,9 @@ def test_every_step_opens_its_page_with_a_picture(name: str, i: int):
     if view.question is not None and view.question.quantity == "build":
         assert "every query is graded" in words(at) or "Nothing is asked here" in words(at)
     elif view.question is not None:
-        assert options(at) or "too close to ask" in words(at) or "Nothing is asked here" in words(at)
+        assert (
+            options(at) or "too close to ask" in words(at) or "Nothing is asked here" in words(at)
+        )
 
 
 def test_a_choice_is_answered_with_its_numbers_and_noted_and_another_row_is_another_question():
@@ -102,7 +110,9 @@ def test_a_lesson_can_be_left_and_the_list_goes_on_after_it():
     assert at.session_state["visit"].silent is None
     assert "Leave the lesson" not in [each.label for each in at.button]
     at = at.switch_page("pages/lessons.py").run()
-    go_on = next(each.proto for each in at.get("page_link") if each.proto.label.startswith("Continue"))
+    go_on = next(
+        each.proto for each in at.get("page_link") if each.proto.label.startswith("Continue")
+    )
     assert "lesson=map.2" in go_on.query_string
     assert "1 of 8 steps seen" in words(at)
     at = run("pages/lessons.py", lesson="masks.3")
@@ -113,7 +123,9 @@ def test_a_lesson_can_be_left_and_the_list_goes_on_after_it():
         assert [f"lesson={following}.1" in each.query_string for each in links] == [True]
 
 
-def test_an_own_lesson_cannot_bring_code_or_pictures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_an_own_lesson_cannot_bring_code_or_pictures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     hostile = "<script>alert(1)</script> ![x](https://example.org/x.png) <b>bold</b>"
     lesson = {
         "title": hostile[:40],
@@ -132,7 +144,12 @@ def test_an_own_lesson_cannot_bring_code_or_pictures(tmp_path: Path, monkeypatch
 def test_bad_lessons_are_named_in_the_list_and_the_others_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    good = {"title": "Mine", "minutes": 5, "purpose": "Look.", "steps": [{"text": "Look.", "view": ""}]}
+    good = {
+        "title": "Mine",
+        "minutes": 5,
+        "purpose": "Look.",
+        "steps": [{"text": "Look.", "view": ""}],
+    }
     written = {
         "good.json": good,
         "address.json": {**good, "steps": [{"text": "Look.", "view": "//[x"}]},
@@ -155,7 +172,7 @@ def test_bad_lessons_are_named_in_the_list_and_the_others_work(
     assert SHIPPED["masks"].steps[2].text in words(run(lesson="masks.3"))
 
 
-# --- the check before and after: other sentences, answers noted and not told, and the score -----------------
+# --- the check before and after: other sentences, answers noted and not told, and the score ------
 
 
 @pytest.mark.parametrize("model", ["en-pt", "en-de"])
@@ -164,7 +181,9 @@ def test_the_two_checks_ask_about_other_sentences_and_always_ask(model: str):
     for name, lesson in files.checks().items():
         chosen = [asking.of_check(models.find(model), lesson, step) for step in lesson.steps]
         texts[name] = {each["text"] for each in chosen}
-        assert chosen == [asking.of_check(models.find(model), lesson, step) for step in lesson.steps]
+        assert chosen == [
+            asking.of_check(models.find(model), lesson, step) for step in lesson.steps
+        ]
         for i, step in enumerate(lesson.steps, start=1):
             at = run(step.page, **{**step.params, "lesson": f"{name}.{i}"}, model=model)
             assert options(at), (name, step.question)
@@ -180,7 +199,11 @@ def test_an_answer_is_noted_and_not_told(name: str):
     for i in range(len(options(at))):
         options(at)[i].click().run()
         assert at.session_state["visit"].silent
-        assert [each in words(at) for each in ("Measured", "Right", "Noted.")] == [False, False, True]
+        assert [each in words(at) for each in ("Measured", "Right", "Noted.")] == [
+            False,
+            False,
+            True,
+        ]
         told.add(words(at).partition("Noted.")[2])
         note = at.session_state["visit"].lesson_notes[name][0]
         assert plain(note.chose) == options(at)[i].label
@@ -194,7 +217,9 @@ RIGHT, WRONG = (Note(**NOTE, right=right) for right in (True, False))
 
 def test_the_score_comes_when_all_was_seen_and_then_no_answer_changes():
     at = run("pages/lessons.py")
-    assert any("check what you know" in each for each in labels(at)), "offered until a lesson is begun"
+    assert any("check what you know" in each for each in labels(at)), (
+        "offered until a lesson is begun"
+    )
     at.session_state["visit"].lesson_notes = {"map": {0: None}}
     assert not any("check what you know" in each for each in labels(at.run()))
     at.session_state["visit"].lesson_notes = {"before": dict.fromkeys(range(1, 7), RIGHT)}
@@ -233,7 +258,9 @@ def test_a_class_is_shown_from_its_files_and_damaged_ones_are_named():
     uploader = next(each for each in at.file_uploader if each.label == "Files of progress (JSON)")
     steps = [{"step": 1}, {"step": 2, **NOTE, "right": False}]
     good = json.dumps({"name": "Ana", "lessons": {"map": steps}}).encode()
-    uploader.set_value([("a.json", good, "application/json"), ("b.json", b"{", "application/json")]).run()
+    uploader.set_value(
+        [("a.json", good, "application/json"), ("b.json", b"{", "application/json")]
+    ).run()
     assert list(at.dataframe[0].value["name"]) == ["Ana"]
     told = words(at).replace("\\", "")
     assert "step 2 of “What a map is”, by 1 of 1" in told

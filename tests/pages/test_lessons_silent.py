@@ -1,7 +1,8 @@
-"""While a lesson's question is open, nothing on the page singles its answer out; then everything speaks.
+"""While a lesson's question is open, nothing on the page singles its answer out; then everything
+speaks.
 
-What is read: running text, captions, what the linked view is told beside axes and strips, and what figures
-write, note, and say under the pointer. Colours, bars and axes are what is asked about.
+What is read: running text, captions, what the linked view is told beside axes and strips, and what
+figures write, note, and say under the pointer. Colours, bars and axes are what is asked about.
 """
 
 import json
@@ -72,11 +73,15 @@ def feed_texts(feed: dict[str, Any]) -> Iterator[str]:
     assert feed["silent"]
     for name in ("title", "about", "caption", "alt"):
         yield feed.get(name, "")
-    yield from flat([feed.get("sentences"), list((feed.get("notes") or {}).values()), feed.get("shares")])
+    yield from flat(
+        [feed.get("sentences"), list((feed.get("notes") or {}).values()), feed.get("shares")]
+    )
     yield from flat((feed.get("claim") or {}).get("text"))
     for chip in feed.get("target", ()):
         yield from (chip.get("title") or "", (chip["gloss"] or {}).get("text", ""))
-    yield from (f"“{name}”" for row in feed["names"] for name in row) if feed["draw"] == "race" else ()
+    yield from (
+        (f"“{name}”" for row in feed["names"] for name in row) if feed["draw"] == "race" else ()
+    )
     yield from flat((feed.get("choice") or {}).get("roles"))
     if "figure" in feed:
         yield from figure_texts(json.loads(feed["figure"]))
@@ -108,15 +113,20 @@ def unfolded(block: Any) -> Iterator[Any]:
 
 
 def names(option: str, text: str) -> bool:
-    """Whether a text names an option; a token is often a word, so it counts in quotes, in bold, as a key."""
+    """Whether a text names an option; a token is often a word, so it counts in quotes, in bold, as
+    a key."""
     if re.fullmatch("“.*”( .*)?", option):
         token = re.escape(option.partition("”")[0][1:])
         return re.search(rf"(“|\*\*|key |^){token}(”|\*\*|$)", text.replace("\\", "")) is not None
-    return re.search(rf"(?<!\w){re.escape(option.strip('“”'))}(?!\w)", text.replace("\\", "")) is not None
+    return (
+        re.search(rf"(?<!\w){re.escape(option.strip('“”'))}(?!\w)", text.replace("\\", ""))
+        is not None
+    )
 
 
 def singled_out(found: Measured, quantity: str, text: str) -> bool:
-    """Whether a text names the answer and not every other option, or says one of the measured numbers."""
+    """Whether a text names the answer and not every other option, or says one of the measured
+    numbers."""
     right = found.options[found.best].name
     if re.search(IN_OTHER_WORDS.get(quantity, "(?!)"), text):
         return True
@@ -132,7 +142,9 @@ def singled_out(found: Measured, quantity: str, text: str) -> bool:
 def opened(model: str, name: str, i: int, text: str | None = None) -> AppTest:
     view = LESSONS[name].steps[i]
     text = text or examples.text_on(models.find(model), None)
-    return run(view.page, **{"text": text, **view.params, "lesson": f"{name}.{i + 1}", "model": model})
+    return run(
+        view.page, **{"text": text, **view.params, "lesson": f"{name}.{i + 1}", "model": model}
+    )
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -156,7 +168,8 @@ def test_nothing_singles_the_answer_of_an_open_question_out(
     assert [text for text in texts if singled_out(found, question.quantity, text)] == []
     if question.quantity == "role":
         heads = [
-            f"L{layer + 1} H{head + 1}" for layer, head in [at.session_state["state"].__dict__[question.kind]]
+            f"L{layer + 1} H{head + 1}"
+            for layer, head in [at.session_state["state"].__dict__[question.kind]]
         ]
         assert found.options[found.best].name not in heads
 
@@ -168,7 +181,9 @@ def plain_of(at: AppTest, found: Measured) -> str:
     return said[0][1:-1]
 
 
-@pytest.mark.parametrize(("name", "i"), [("map", 1), ("by-hand", 2), ("masks", 0), ("explanation", 0)])
+@pytest.mark.parametrize(
+    ("name", "i"), [("map", 1), ("by-hand", 2), ("masks", 0), ("explanation", 0)]
+)
 def test_after_the_answer_everything_speaks(name: str, i: int):
     at = opened("en-pt", name, i)
     assert at.session_state["visit"].silent
@@ -188,14 +203,15 @@ def test_an_answer_brings_the_cursor_back_to_what_was_asked():
     assert "**Right.**" in words(at) or "**Not so.**" in words(at)
 
 
-# --- what an earlier step says ------------------------------------------------------------------------------
+# --- what an earlier step says -------------------------------------------------------------------
 
 FIRST = [*files.every()[0].items()][:6]
 EARLIER = [(name, i) for name, lesson in FIRST for i in range(len(lesson.steps))]
 
 
 def questions_after(name: str, i: int) -> Iterator[tuple[str, int]]:
-    """The steps of the first six lessons that come after one, and ask something that a page can state."""
+    """The steps of the first six lessons that come after one, and ask something that a page can
+    state."""
     for later, number in EARLIER[EARLIER.index((name, i)) + 1 :]:
         question = LESSONS[later].steps[number].question
         if question is not None and question.quantity in STATED:
@@ -203,7 +219,8 @@ def questions_after(name: str, i: int) -> Iterator[tuple[str, int]]:
 
 
 def read(at: AppTest) -> Iterator[str]:
-    """What a visitor reads on a page without a click: its texts, and what the views say at the cursor."""
+    """What a visitor reads on a page without a click: its texts, and what the views say at the
+    cursor."""
     for each in unfolded(at.main):
         yield each.value
     now = at.session_state["state"]
@@ -228,7 +245,9 @@ def largest_key_stated(found: Measured, text: str) -> bool:
     key = re.match("“(.*)”", found.options[found.best].name)
     assert row
     assert key
-    return "of its weight on" in text and all(f"“{token[1]}”" in text for token in ([0, row[2]], key))
+    return "of its weight on" in text and all(
+        f"“{token[1]}”" in text for token in ([0, row[2]], key)
+    )
 
 
 STATED = {
@@ -256,7 +275,9 @@ def test_no_step_states_what_a_later_one_asks(name: str, i: int):
         step = LESSONS[later].steps[number]
         assert step.question is not None
         named, _ = parse({key: [value] for key, value in step.params.items()})
-        view, _ = asking.open_view(replace(named, model="en-pt", text=state.text), LESSONS[later].needs)
+        view, _ = asking.open_view(
+            replace(named, model="en-pt", text=state.text), LESSONS[later].needs
+        )
         heads = {
             kind: getattr(named, kind) or getattr(state, kind) or view.source.default_heads[kind]
             for kind in view.kinds
@@ -269,7 +290,10 @@ def test_no_step_states_what_a_later_one_asks(name: str, i: int):
 
 def test_no_question_stands_twice():
     questions = [
-        step.question for lesson in files.every()[0].values() for step in lesson.steps if step.question
+        step.question
+        for lesson in files.every()[0].values()
+        for step in lesson.steps
+        if step.question
     ]
     assert [each for each in questions if questions.count(each) > 1] == []
 
@@ -278,5 +302,7 @@ def test_no_question_stands_twice():
 def test_that_the_page_keeps_back_is_said_once(name: str, i: int):
     at = opened("en-pt", name, i)
     told = [each.value for each in unfolded(at.main) if LATER in each.value]
-    told += [text for feed in feeds(at).values() for text in flat(feed.get("sentences")) if LATER in text]
+    told += [
+        text for feed in feeds(at).values() for text in flat(feed.get("sentences")) if LATER in text
+    ]
     assert len(told) == (name not in files.CHECKS and at.session_state["visit"].silent is not None)

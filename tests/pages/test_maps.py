@@ -51,7 +51,9 @@ def test_known_cells_are_drawn_in_every_way(kind: str, name: str):
 
 @pytest.mark.parametrize("show", display.SHOWS)
 def test_smaller_windows_come_with_the_whole_matrix(show: str):
-    at = run(PAGES["cross"], model="random", text=LONG, window="16", step="20", source="40", show=show)
+    at = run(
+        PAGES["cross"], model="random", text=LONG, window="16", step="20", source="40", show=show
+    )
     carried = feeds(at)
     focus = carried["cross" if show == "matrix" else show]
     assert max(map(len, focus["spans"].values())) <= 16
@@ -63,7 +65,9 @@ def test_smaller_windows_come_with_the_whole_matrix(show: str):
 
 @pytest.mark.parametrize("statistic", ["first_mass", "aer"])
 def test_tiles_take_the_colour_and_the_order_of_a_statistic(statistic: str):
-    carried = feeds(run(PAGES["cross"], model="random", color=statistic, order=statistic))["overview"]
+    carried = feeds(run(PAGES["cross"], model="random", color=statistic, order=statistic))[
+        "overview"
+    ]
     layout = json.loads(str(carried["figure"]))["layout"]
     written = [float(note["text"].split(" · ")[1]) for note in layout["annotations"]]
     rows = [written[i : i + 4] for i in range(0, len(written), 4)]
@@ -72,7 +76,9 @@ def test_tiles_take_the_colour_and_the_order_of_a_statistic(statistic: str):
 
 
 def test_the_table_has_the_numbers_and_masked_cells_are_empty(app_models: Path):
-    head = load_translator(app_models / "copy").translate(CASES["copy"].sentence).head("decoder", 0, 0)
+    head = (
+        load_translator(app_models / "copy").translate(CASES["copy"].sentence).head("decoder", 0, 0)
+    )
     table = display.weights(read_view(head, Reading()))
     assert table.isna().to_numpy().sum() == (~head.mask).sum()
     assert table.iloc[3, 2] > KNOWN
@@ -80,10 +86,10 @@ def test_the_table_has_the_numbers_and_masked_cells_are_empty(app_models: Path):
     assert list(table.columns[:2]) == ["1 <s>", "2 eins"]
 
 
-# --- masks --------------------------------------------------------------------------------------------------
+# --- masks ---------------------------------------------------------------------------------------
 
 
-# --- what keys carried, and what happens without them -------------------------------------------------------
+# --- what keys carried, and what happens without them --------------------------------------------
 
 
 @pytest.fixture
@@ -128,10 +134,17 @@ def test_a_cell_is_measured_in_every_way(traced):
     expected = [
         translation.attention.map("cross", 1, 2).scores[row, key],
         translation.weights("cross", 1, 2)[row, key],
-        *(own.values[key], own.norms[row, key], own.bias, own.norms[row, key] / own.norms[row].sum()),
+        *(
+            own.values[key],
+            own.norms[row, key],
+            own.bias,
+            own.norms[row, key] / own.norms[row].sum(),
+        ),
         *(lenses.effect(*traced, "cross", 1, 2, way, rows=[row])[row, key] for way in ways),
     ]
     lines = measures.of_cell(one, "cross", (1, 2), (row, key), row)
-    assert [float(each.replace("−", "-")) for _, each, _ in lines] == pytest.approx(expected, abs=6e-4)
+    assert [float(each.replace("−", "-")) for _, each, _ in lines] == pytest.approx(
+        expected, abs=6e-4
+    )
     masked = measures.of_cell(one, "decoder", (1, 2), (0, 1), 0)
     assert masked == [("weight", "0", "masked: the query may not see the key")]

@@ -50,13 +50,15 @@ def test_a_trace_opens_again_and_says_what_was_checked_and_that_its_model_is_not
     at = opened(trace_file(translation, None))
     assert not at.error
     text = words(at)
-    assert [each in text for each in ("✓ imported file, consistent", "computed again", "as recorded")] == [
-        True
-    ] * 3
+    assert [
+        each in text for each in ("✓ imported file, consistent", "computed again", "as recorded")
+    ] == [True] * 3
     assert "cannot be run again" in text
 
 
-@pytest.mark.parametrize("name", ["**bold**_x_.npz", "[a](b).npz", "$x^2$:red[y].npz", "![a](b)`c`.npz"])
+@pytest.mark.parametrize(
+    "name", ["**bold**_x_.npz", "[a](b).npz", "$x^2$:red[y].npz", "![a](b)`c`.npz"]
+)
 def test_the_name_of_a_file_is_no_markdown(translation: Translation, name: str):
     at = opened(trace_file(translation, None), name)
     shown = next(each.value for each in at.markdown if "npz" in each.value)
@@ -65,7 +67,8 @@ def test_the_name_of_a_file_is_no_markdown(translation: Translation, name: str):
 
 
 @pytest.mark.parametrize(
-    ("page", "view"), [*((page, None) for page in LINKED), *thinned([*product(PAGES, (None, "batch"))], 3)]
+    ("page", "view"),
+    [*((page, None) for page in LINKED), *thinned([*product(PAGES, (None, "batch"))], 3)],
 )
 def test_every_page_takes_an_imported_run_or_says_in_one_sentence_that_it_needs_the_model(
     translation: Translation, page: str, view: str | None, own_models: Path
@@ -104,7 +107,9 @@ def test_where_the_model_is_its_pictures_of_the_same_translation_are_computed_he
     model = load_translator(closed_form_models["reverse"])
     made = model.translate(CASES["reverse"].sentence, interventions=changes)
     at = opened(trace_file(made, None))
-    link = next(each.proto for each in at.get("page_link") if "Compute its pictures" in each.proto.label)
+    link = next(
+        each.proto for each in at.get("page_link") if "Compute its pictures" in each.proto.label
+    )
     assert "verified here" in link.help
     shown = run("app.py", **dict(parse_qsl(link.query_string)))
     assert not shown.error
@@ -123,7 +128,9 @@ def test_a_file_with_changes_opens_whatever_was_changed_before_and_runs_again_wi
     model = load_translator(closed_form_models["reverse"])
     made = model.translate(CASES["reverse"].sentence, interventions=changes)
     at = run(PAGE, changes=do.write_text([do.hide(0)]))
-    at.file_uploader[0].set_value(("run.npz", trace_file(made, None), "application/octet-stream")).run()
+    at.file_uploader[0].set_value(
+        ("run.npz", trace_file(made, None), "application/octet-stream")
+    ).run()
     assert not at.exception
     again = next(each for each in at.get("page_link") if "Run it again" in each.proto.label)
     assert dict(parse_qsl(again.proto.query_string))["changes"] == do.write_text(changes)
@@ -180,7 +187,9 @@ def test_a_visitor_keeps_a_few_files_only_and_can_close_them(translator: Transla
     assert len([button for button in at.button if button.label == "Close"]) == 3
 
 
-def test_all_visits_together_keep_so_much(translation: Translation, monkeypatch: pytest.MonkeyPatch):
+def test_all_visits_together_keep_so_much(
+    translation: Translation, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr(models, "_open", WeakValueDictionary())  # of other tests, some may be open
     monkeypatch.setattr(models, "TOGETHER", 3 * models.nbytes(translation))
     content = trace_file(translation, None)

@@ -1,4 +1,5 @@
-"""What every page says and draws, as it was last agreed on, in words, controls, tables and figures."""
+"""What every page says and draws, as it was last agreed on, in words, controls, tables and
+figures."""
 
 from pathlib import Path
 

@@ -95,10 +95,18 @@ def captions(at: AppTest) -> str:
 
 
 def test_a_figure_for_a_paper_says_what_it_shows_and_is_one_click_away():
-    at = for_a_paper("pages/cross_attention.py", model="copy", text=CASES["copy"].sentence, cross="1.2")
+    at = for_a_paper(
+        "pages/cross_attention.py", model="copy", text=CASES["copy"].sentence, cross="1.2"
+    )
     buttons = [button.label for button in at.download_button]
     assert buttons == ["Save PDF", "NPZ", "Living page", "A page that translates"]
-    parts = ("Cross-attention · layer 1 · head 2", "copy", "✓ verified", CASES["copy"].sentence, "8.5 ×")
+    parts = (
+        "Cross-attention · layer 1 · head 2",
+        "copy",
+        "✓ verified",
+        CASES["copy"].sentence,
+        "8.5 ×",
+    )
     assert [part for part in parts if part not in captions(at)] == []
 
 
@@ -121,9 +129,12 @@ def test_several_heads_stand_on_one_sheet_and_none_or_no_room_is_one_sentence():
 def test_the_living_page_of_a_changed_run_has_the_run_as_it_is_beside_it():
     run()
     plain, changed = (
-        Request(named("copy"), CASES["copy"].sentence, "greedy", None, each) for each in ((), (OFF,))
+        Request(named("copy"), CASES["copy"].sentence, "greedy", None, each)
+        for each in ((), (OFF,))
     )
-    made = living_page(View(changed, runs.translate(changed, whole=True), None), State(**START)).decode()
+    made = living_page(
+        View(changed, runs.translate(changed, whole=True), None), State(**START)
+    ).decode()
     assert living_pages.Opened(made).run["said"]["changes"] == [f"Changed: {OFF}."]
     beside = living_pages.Opened(made, "-2").run
     assert "changes" not in beside["said"]
@@ -138,7 +149,9 @@ def test_the_living_page_of_a_changed_run_has_the_run_as_it_is_beside_it():
 
 def test_the_files_of_a_run_hold_its_known_cells(closed_form_models: dict[str, Path]):
     case, translator = CASES["copy"], load_translator(closed_form_models["copy"])
-    trace = load_trace(io.BytesIO(trace_file(translator.translate(case.sentence), translator.model)))
+    trace = load_trace(
+        io.BytesIO(trace_file(translator.translate(case.sentence), translator.model))
+    )
     head = trace.head("cross", 0, 1)
     assert head.audit.passed
     assert (head.weights[case.weights("cross", 1) == 1] > KNOWN).all()

@@ -36,7 +36,8 @@ def places(at: AppTest) -> set[int]:
 
 
 def candidates(run: AppTest | Translation) -> list[list[int]]:
-    """The ids of the candidates of every step, as the linked view shows them, or of a translation."""
+    """The ids of the candidates of every step, as the linked view shows them, or of a
+    translation."""
     if isinstance(run, AppTest):
         return feeds(run)["next"]["ids"]
     return [[each.token_id for each in shown_candidates(step)] for step in run.steps]
@@ -92,14 +93,21 @@ def test_a_node_shows_its_own_run_and_continuing_keeps_its_tokens_and_searches_o
     assert (feeds(at)["strips"]["steps"], view(at)["step"]) == (len(ids), 2) == (3, 2)
     assert feeds(at)["cross"]["badge"]["passed"]
     assert candidates(at) == candidates(translator().force(TEXT, ids))
-    node = next(i for i, each in enumerate(tree.nodes) if each.step == 1 and not each.won and not each.ended)
+    node = next(
+        i for i, each in enumerate(tree.nodes) if each.step == 1 and not each.won and not each.ended
+    )
     at = opened(node=str(node + 1))
     at.button("search.continue").click().run()
     assert not at.exception
     kept = [do.prefix(tree.token_ids(node))]
-    assert (at.query_params["changes"], at.query_params["decode"]) == (do.write_text(kept), "beam-4")
+    assert (at.query_params["changes"], at.query_params["decode"]) == (
+        do.write_text(kept),
+        "beam-4",
+    )
     assert "node" not in at.query_params
-    assert candidates(at) == candidates(translator().translate(TEXT, beam_size=4, interventions=kept))
+    assert candidates(at) == candidates(
+        translator().translate(TEXT, beam_size=4, interventions=kept)
+    )
 
 
 def test_a_token_is_chosen_from_the_list_too_and_an_output_that_has_ended_is_not_continued():
@@ -118,7 +126,16 @@ def test_a_token_is_chosen_from_the_list_too_and_an_output_that_has_ended_is_not
 def test_the_numbers_of_the_tree_are_offered_as_csv():
     tree = tree_of()
     names, *rows = search_tree.table(tree, {"score": [each.score for each in tree.nodes]})
-    assert names == ("node", "step", "token", "token id", "parent", "log p", "sum of log p", "score")
+    assert names == (
+        "node",
+        "step",
+        "token",
+        "token id",
+        "parent",
+        "log p",
+        "sum of log p",
+        "score",
+    )
     for i, (row, n) in enumerate(zip(rows, tree.nodes, strict=True)):
         parent = "" if n.parent is None else n.parent
         assert row == (i, n.step, n.token, n.token_id, parent, n.log_prob, n.total, n.score)
@@ -127,7 +144,10 @@ def test_the_numbers_of_the_tree_are_offered_as_csv():
 def test_samples_are_those_of_their_seeds_other_draws_take_the_next_and_one_can_be_shown():
     at = opened(view="sampling", draws="3", temperature="1.2", top_k="5", top_p="0.9")
     rules = {"temperature": 1.2, "top_k": 5, "top_p": 0.9}
-    runs = [translator().translate(TEXT, beam_size=1, sample=Sampling(seed=i, **rules)) for i in (1, 2, 3)]
+    runs = [
+        translator().translate(TEXT, beam_size=1, sample=Sampling(seed=i, **rules))
+        for i in (1, 2, 3)
+    ]
     ranked = sorted(runs, key=lambda each: -sum(each.log_probs))
     assert list(at.dataframe[0].value["translation"]) == [each.text for each in ranked]
     at.button("search.again").click().run()

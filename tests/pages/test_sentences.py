@@ -1,4 +1,5 @@
-"""Sentences that templates make, with every kind of model and change: no raw piece, no broken grammar.
+"""Sentences that templates make, with every kind of model and change: no raw piece, no broken
+grammar.
 
 A row is a page, a model and its changes. Whatever the page says is read once.
 """
@@ -14,13 +15,28 @@ from streamlit.testing.v1 import AppTest
 
 from explorer.app.address import sitemap
 
-SECTIONS = {sitemap.script(name): (*page.sections, *page.ways) for name, page in sitemap.PAGES.items()}
-FIXED = {"pages/findings.py", "pages/glossary.py", "pages/lessons.py", "pages/paper.py", "pages/open_file.py"}
+SECTIONS = {
+    sitemap.script(name): (*page.sections, *page.ways) for name, page in sitemap.PAGES.items()
+}
+FIXED = {
+    "pages/findings.py",
+    "pages/glossary.py",
+    "pages/lessons.py",
+    "pages/paper.py",
+    "pages/open_file.py",
+}
 """Pages whose texts no model changes."""
-ADDRESSES = [(page, view) for page in PAGES if page not in FIXED for view in SECTIONS[page] or (None,)]
+ADDRESSES = [
+    (page, view) for page in PAGES if page not in FIXED for view in SECTIONS[page] or (None,)
+]
 SENTENCE = "The old house is not for sale."
 CHANGED = {
-    "en-de": ("", "hide_2~choose_3_▁ein~ablate_cross_2_6_mean", "drop_3~forbid_▁Haus", "choose_3_▁xxxx"),
+    "en-de": (
+        "",
+        "hide_2~choose_3_▁ein~ablate_cross_2_6_mean",
+        "drop_3~forbid_▁Haus",
+        "choose_3_▁xxxx",
+    ),
     "en-pt": ("", "edit_1_▁A~ablate_encoder_1_1", "hide_2"),
     "positions/t5": ("", "hide_1~unscaled_cross_1_1"),
     "recurrent/local": ("", "hide_2"),
@@ -49,7 +65,17 @@ def texts(at: AppTest) -> Iterator[str]:
         yield button.label
         yield button.help or ""
     for feed in feeds(at).values():
-        for name in ("title", "about", "caption", "alt", "badge", "sentences", "notes", "limit", "absent"):
+        for name in (
+            "title",
+            "about",
+            "caption",
+            "alt",
+            "badge",
+            "sentences",
+            "notes",
+            "limit",
+            "absent",
+        ):
             yield from strings(feed.get(name))
 
 
@@ -69,7 +95,9 @@ def strings(value: object) -> Iterator[str]:
 
 def faults(at: AppTest) -> list[tuple[str, str]]:
     told = dict.fromkeys(text.replace("\\", "") for text in texts(at))
-    return [(name, text) for text in told for name, fault in FAULTS.items() if re.search(fault, text)]
+    return [
+        (name, text) for text in told for name, fault in FAULTS.items() if re.search(fault, text)
+    ]
 
 
 @pytest.mark.parametrize(("case", "address"), thinned(product(CASES, ADDRESSES), 11), ids=str)
@@ -77,7 +105,9 @@ def test_a_sentence_has_no_raw_piece_and_no_broken_grammar(
     case: tuple[str, str], address: tuple[str, str | None]
 ) -> None:
     (model, changes), (page, view) = case, address
-    values = {"text": SENTENCE} | ({"prompt": "The old house"} if model.startswith("language/") else {})
+    values = {"text": SENTENCE} | (
+        {"prompt": "The old house"} if model.startswith("language/") else {}
+    )
     values |= {"changes": changes} if changes else {}
     values |= {} if view is None else {"view": view}
     assert faults(run(page, model=model, **values)) == []
@@ -90,6 +120,10 @@ WRITES = [page for page in ADDRESSES if page[0] == "pages/language_model.py"]
 @pytest.mark.parametrize("address", WRITES, ids=str)
 def test_nothing_is_called_a_translation_where_nothing_is_translated(address, changes: str) -> None:
     page, view = address
-    values = {"prompt": "The old house", "changes": changes} if changes else {"prompt": "The old house"}
+    values = (
+        {"prompt": "The old house", "changes": changes} if changes else {"prompt": "The old house"}
+    )
     at = run(page, model="language/lm-en", view=view, **values)
-    assert [text for text in texts(at) if re.search(r"[Tt]ranslat", text) and text != "Translate"] == []
+    assert [
+        text for text in texts(at) if re.search(r"[Tt]ranslat", text) and text != "Translate"
+    ] == []

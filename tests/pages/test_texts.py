@@ -35,7 +35,9 @@ SENTENCES = ["One two.", "Three four?", "Five six!"]
 
 def paragraph(at: AppTest) -> dict[str, Any] | None:
     told = [json.loads(each.proto.json) for each in at.get("bidi_component") if each.proto.json]
-    return next((data[0] for data in told if isinstance(data, list) and "translations" in data[0]), None)
+    return next(
+        (data[0] for data in told if isinstance(data, list) and "translations" in data[0]), None
+    )
 
 
 def said_on(at: AppTest) -> str:
@@ -44,7 +46,8 @@ def said_on(at: AppTest) -> str:
 
 
 @pytest.mark.parametrize(
-    ("sentence", "at"), [({}, 0), ({"sentence": "2"}, 1), ({"sentence": "9"}, 2), ({"sentence": "all"}, -1)]
+    ("sentence", "at"),
+    [({}, 0), ({"sentence": "2"}, 1), ({"sentence": "9"}, 2), ({"sentence": "all"}, -1)],
 )
 def test_the_address_says_which_sentence_is_shown(sentence: dict[str, str], at: int) -> None:
     page = run(model="random", text=TEXT, **sentence)
@@ -90,7 +93,8 @@ def test_another_text_begins_at_its_first_sentence_and_has_forty_at_most() -> No
 
 
 @pytest.mark.parametrize(
-    ("count", "said"), [(29, ""), (30, "This text has 3,029 characters; this server takes at most 3000.")]
+    ("count", "said"),
+    [(29, ""), (30, "This text has 3,029 characters; this server takes at most 3000.")],
 )
 def test_a_hosted_server_bounds_each_sentence_and_ten_times_as_much(
     count: int, said: str, monkeypatch: pytest.MonkeyPatch
@@ -112,10 +116,13 @@ def test_all_sentences_are_exported_as_living_pages_with_an_index() -> None:
         assert all(folder.read(f"{i}.html").startswith(b"<!doctype html>") for i in (1, 2, 3))
 
 
-# --- the way of one typed sentence through the files --------------------------------------------------------
+# --- the way of one typed sentence through the files ---------------------------------------------
 
 ROOT = f"{Path(__file__).parents[2]}/"
-MODEL = {f"{ROOT}transformer/{name}.py" for name in ("attention", "encodings", "hooks", "layers", "model")}
+MODEL = {
+    f"{ROOT}transformer/{name}.py"
+    for name in ("attention", "encodings", "hooks", "layers", "model")
+}
 """The passes of the model itself, one a token and layer, are not counted."""
 
 
@@ -151,7 +158,7 @@ def test_a_typed_sentence_finds_its_model_at_most_twice_and_seldom_changes_file(
     assert moves <= 2_300, moves
 
 
-# --- models that are told both languages, or a task ---------------------------------------------------------
+# --- models that are told both languages, or a task ----------------------------------------------
 
 DOGS, OLD = "two dogs ran over the hills .", "summarize: He is old and tired."
 
@@ -161,7 +168,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("told")
     for kind in ("nllb", "m2m"):
         write_m2m(made / kind, kind=kind)
-    tasks = {"a": {"prefix": "summarize: "}, "b": {"prefix": "translate English to German: "}, "c": {}}
+    tasks = {
+        "a": {"prefix": "summarize: "},
+        "b": {"prefix": "translate English to German: "},
+        "c": {},
+    }
     write_t5(made / "t5", feed_forward="gated-gelu", config={"task_specific_params": tasks})
     write_t5(made / "mt5", kind="mt5", feed_forward="gated-gelu", tied=False)
     write_t5(made / "madlad", symbols=("<2pt>", "<2de>"))
@@ -175,7 +186,9 @@ def told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def pickers(at: AppTest) -> list:
-    return [each for each in at.selectbox if each.label in ("Translate from", "Into", "Translate into")]
+    return [
+        each for each in at.selectbox if each.label in ("Translate from", "Into", "Translate into")
+    ]
 
 
 def test_every_language_has_a_name_of_its_own() -> None:
@@ -190,7 +203,9 @@ def test_every_language_has_a_name_of_its_own() -> None:
     ("nllb", "eng_Latn", "deu_Latn", "arb_Arab"),
     ("m2m", "__en__", "__de__", "__ar__"),
 ])  # fmt: skip
-def test_two_pickers_choose_the_languages_of_the_run_and_of_the_address(model, source, target, other) -> None:
+def test_two_pickers_choose_the_languages_of_the_run_and_of_the_address(
+    model, source, target, other
+) -> None:
     at = run("app.py", model=model, text=DOGS)
     first, into = pickers(at)
     assert (first.value, into.value) == (source, target)
@@ -199,13 +214,19 @@ def test_two_pickers_choose_the_languages_of_the_run_and_of_the_address(model, s
     into.select_index(into.options.index(language_name(other))).run()
     assert at.session_state["state"].language == at.query_params["language"] == f"{source} {other}"
     assert f'"text": "{other}"' in json.dumps(feeds(at))
-    assert pickers(run("app.py", model=model, text=DOGS, language=f"{source} {other}"))[1].value == other
+    assert (
+        pickers(run("app.py", model=model, text=DOGS, language=f"{source} {other}"))[1].value
+        == other
+    )
 
 
 @pytest.mark.usefixtures("told")
 def test_a_text_that_names_its_languages_decides_and_angle_brackets_have_a_picker() -> None:
     found = pickers(run("app.py", model="nllb", text=f"fra_Latn eng_Latn {DOGS}"))
-    assert [(each.value, each.disabled) for each in found] == [("fra_Latn", True), ("eng_Latn", True)]
+    assert [(each.value, each.disabled) for each in found] == [
+        ("fra_Latn", True),
+        ("eng_Latn", True),
+    ]
     assert models.find("nllb").addressed(DOGS, "fra_Latn nonsense") == f"eng_Latn deu_Latn {DOGS}"
     (picker,) = pickers(run("app.py", model="madlad", text="the house"))
     assert picker.options == ["German", "Portuguese"]
@@ -223,7 +244,11 @@ def said(at: AppTest) -> str:
 def test_the_tasks_of_the_config_are_offered_and_begin_the_text() -> None:
     assert models.find("t5").prompts == ("summarize: ", "translate English to German: ")
     assert models.find("mt5").prompts == ()
-    assert [models.find(name).task for name in ("t5", "mt5", "en-de")] == ["write", "write", "translate"]
+    assert [models.find(name).task for name in ("t5", "mt5", "en-de")] == [
+        "write",
+        "write",
+        "translate",
+    ]
     assert examples.text_on(models.find("t5"), None).startswith("summarize: ")
     at = run("app.py", model="t5", text=OLD)
     assert sitemap.WRITES in said(at)
@@ -237,8 +262,16 @@ def test_the_tasks_of_the_config_are_offered_and_begin_the_text() -> None:
 WRONG = (r"\mathrm{LayerNorm}", "LN is LayerNorm", "÷ √6", "+ b_1", "This model divides")
 SAYS: list[tuple[str, dict[str, str], list[str]]] = [
     ("inside_a_head", {"section": "all"}, []),
-    ("inside_a_head", {"section": "weights", "what_if": "no-scale"}, ["does not divide q·k by √d_k"]),
-    ("whole_model", {"part": "decoder-forward-norm"}, [r"\mathrm{RMSNorm}(x)", "No mean is taken away"]),
+    (
+        "inside_a_head",
+        {"section": "weights", "what_if": "no-scale"},
+        ["does not divide q·k by √d_k"],
+    ),
+    (
+        "whole_model",
+        {"part": "decoder-forward-norm"},
+        [r"\mathrm{RMSNorm}(x)", "No mean is taken away"],
+    ),
     ("whole_model", {"part": "encoder-forward"}, ["It makes a gate for each unit", r"\odot"]),
     ("whole_model", {"part": "output"}, [r"\tfrac{1}{\sqrt{d_{model}}}"]),
     ("masks", {}, []),
@@ -249,7 +282,9 @@ SAYS: list[tuple[str, dict[str, str], list[str]]] = [
 
 @pytest.mark.usefixtures("told")
 @pytest.mark.parametrize(("page", "params", "says"), SAYS, ids=str)
-def test_a_page_says_what_a_t5_model_computes(page: str, params: dict[str, str], says: list[str]) -> None:
+def test_a_page_says_what_a_t5_model_computes(
+    page: str, params: dict[str, str], says: list[str]
+) -> None:
     at = run(sitemap.script(page), model="t5", text=OLD, **params)
     assert not [each.value for each in at.error]
     assert [each for each in says if each not in said(at)] == []
@@ -258,7 +293,9 @@ def test_a_page_says_what_a_t5_model_computes(page: str, params: dict[str, str],
         assert r"\sqrt{d_k}}" not in said(at).replace(r"$\sqrt{d_k}$", "")
     if "what_if" in params:
         assert at.session_state["state"].what_if == ("no-scale", None)
-        assert "what if, not the model's computation" not in said(at), "nothing that it does not divide by"
+        assert "what if, not the model's computation" not in said(at), (
+            "nothing that it does not divide by"
+        )
 
 
 @pytest.mark.usefixtures("told")
@@ -277,6 +314,8 @@ def test_a_lesson_says_what_is_true_of_the_model(
     lesson: str, step: int, model: str, says: str, not_said: str
 ):
     view = files.find(lesson).steps[step - 1]
-    at = run(view.page, **{**view.params, "lesson": f"{lesson}.{step}", "model": model, "text": OLD})
+    at = run(
+        view.page, **{**view.params, "lesson": f"{lesson}.{step}", "model": model, "text": OLD}
+    )
     (strip,) = (each.value for each in at.markdown if says in each.value)
     assert not not_said or not_said not in strip

@@ -52,7 +52,9 @@ def test_the_schedule_is_equation_3_for_the_width_and_warm_up_of_the_address_and
 def logged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, translator: Translator) -> Path:
     """A model of the visitor's own whose run is logged; returns its directory."""
     directory = tmp_path / "models" / "logged"
-    save_checkpoint(directory, translator.config, translator.model.state_dict(), translator.tokenizer)
+    save_checkpoint(
+        directory, translator.config, translator.model.state_dict(), translator.tokenizer
+    )
     write_history(directory, write_log(tmp_path / "log.jsonl"), "command", "2026-01-01")
     monkeypatch.setenv("TRANSFORMER_MODELS", str(tmp_path / "models"))
     return directory
@@ -98,7 +100,8 @@ def test_what_is_said_of_the_training_is_what_the_card_states(logged: Path):
     (logged / "README.md").write_text(DISTILLED)
     after = words(run(PAGE, model="logged", text=TEXT, view="history"))
     lines = (
-        "The targets, those of the validation too, are what a teacher writes: BLEU says how like them "
+        "The targets, those of the validation too, are what a teacher writes: BLEU says how like "
+        "them "
         "the output is. BLEU on tests, as its card states it: 12.5 on news.",
         "Its encoder is a teacher's.",
         "The rate starts again at step 3.",
@@ -106,7 +109,9 @@ def test_what_is_said_of_the_training_is_what_the_card_states(logged: Path):
     assert not any(line in before for line in lines)
     assert all(line in after.replace("\\", "") for line in lines)
     whole = words(run("pages/whole_model.py", model="logged", text=TEXT))
-    assert "| training | 5 steps on one core. Its encoder is a teacher's. |" in whole.replace("\\", "")
+    assert "| training | 5 steps on one core. Its encoder is a teacher's. |" in whole.replace(
+        "\\", ""
+    )
 
 
 @pytest.mark.parametrize(

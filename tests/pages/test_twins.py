@@ -97,7 +97,7 @@ def test_a_word_of_several_pieces_is_refused_with_their_number():
     assert next(each.value for each in at.text_input if each.label == "The word") == "twelve"
 
 
-# --- the page Recurrent, and every other page with a recurrent model ----------------------------------------
+# --- the page Recurrent, and every other page with a recurrent model -----------------------------
 
 RECURRENT = "pages/recurrent.py"
 TEXT = "one two three four five six"
@@ -116,7 +116,10 @@ def test_both_maps_are_verified_and_the_score_adds_up(score):
     assert len(captions) == 2
     assert all("✓ verified" in each for each in captions)
     table = next(each.value for each in at.markdown if "sum = score" in each.value)
-    rows = [line.strip("| ").split("|")[-1].strip(" *").replace("−", "-") for line in table.splitlines()[2:]]
+    rows = [
+        line.strip("| ").split("|")[-1].strip(" *").replace("−", "-")
+        for line in table.splitlines()[2:]
+    ]
     *terms, total = map(float, rows)
     assert sum(terms) == pytest.approx(total, abs=0.01)
     assert f"Score **{total:.2f}**".replace("-", "−") in words(at)
@@ -156,7 +159,9 @@ def test_a_counterpart_is_the_same_token_and_the_aligned_one_first():
 @pytest.mark.parametrize("model", [None, "recurrent/other"])
 def test_a_transformer_in_the_folder_is_no_recurrent_twin(folder, tmp_path, monkeypatch, model):
     shutil.copytree(folder, tmp_path / "models")
-    shutil.copytree(folder / "positions" / "sinusoidal", tmp_path / "models" / "recurrent" / "other")
+    shutil.copytree(
+        folder / "positions" / "sinusoidal", tmp_path / "models" / "recurrent" / "other"
+    )
     monkeypatch.setattr(models, "BUNDLED", tmp_path / "models")
     at = show(score="other", model=model)
     assert {"cross recurrent", "cross transformer"} <= set(named_charts(at))

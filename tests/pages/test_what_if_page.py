@@ -1,4 +1,5 @@
-"""The page What if: what it can add, its list of changes, what a click changes, what changes did."""
+"""The page What if: what it can add, its list of changes, what a click changes, what changes
+did."""
 
 import math
 import re
@@ -43,7 +44,9 @@ def patched(place: str, *ids: int) -> do.Intervention:
     return do.patch(place, other, [(i, i) for i in ids])
 
 
-def form(group: str, sort: int, choices: dict[str, Any], *changes: do.Intervention, **params: str) -> AppTest:
+def form(
+    group: str, sort: int, choices: dict[str, Any], *changes: do.Intervention, **params: str
+) -> AppTest:
     """The page with a form open and filled in."""
     at = opened(*changes, **params)
     at.segmented_control(key="what-if.group").set_value(group).run()
@@ -65,7 +68,7 @@ def active(at: AppTest) -> list[do.Intervention]:
     return list(do.read_text(at.query_params["changes"])) if "changes" in at.query_params else []
 
 
-# --- what can be added --------------------------------------------------------------------------------------
+# --- what can be added ---------------------------------------------------------------------------
 
 SENTENCE = {"The other sentence": OTHER}
 STREAM = {"Put in": "stream", "Layer": 1, "Sub-layer": "feed_forward", "At": 1}
@@ -124,15 +127,29 @@ def test_a_sort_of_change_is_added_as_it_is_filled_in(group, sort):
     [
         ("Tokens", 0, {"Replacement token": "xyzzy"}, [], "no single token for “xyzzy”"),
         ("Tokens", 1, {}, [do.edit_source(0, "▁three")], "Two changes decide source token 1"),
-        ("Another sentence", 0, {"The other sentence": "one two", "At": "all"}, [], "not every token has a"),
-        ("Another sentence", 0, {"The other sentence": TEXT}, [], "No word of one sentence stands where"),
+        (
+            "Another sentence",
+            0,
+            {"The other sentence": "one two", "At": "all"},
+            [],
+            "not every token has a",
+        ),
+        (
+            "Another sentence",
+            0,
+            {"The other sentence": TEXT},
+            [],
+            "No word of one sentence stands where",
+        ),
         ("Another sentence", 0, {}, [], None),
     ],
 )
 def test_what_cannot_be_added_says_why_and_stays_in_its_fields(group, sort, choices, changes, told):
     at = form(group, sort, choices, *changes)
     assert at.button("what-if.add").disabled
-    assert [told in each.value.replace("\\", "") for each in at.warning] == [True] * (told is not None)
+    assert [told in each.value.replace("\\", "") for each in at.warning] == [True] * (
+        told is not None
+    )
     values = {box.label: box.value for box in (*at.selectbox, *at.text_input)}
     assert values.items() >= ({"Change": sort} | choices).items()
 
@@ -150,7 +167,7 @@ def test_lifting_the_causal_mask_keeps_to_the_translation_without_changes_and_sa
     assert (active(at), at.query_params["target"]) == ([LIFTED], base().text)
 
 
-# --- the list -----------------------------------------------------------------------------------------------
+# --- the list ------------------------------------------------------------------------------------
 
 
 def test_a_change_is_switched_off_without_losing_it_and_on_again_in_its_place():
@@ -175,7 +192,9 @@ def test_a_change_that_is_refused_says_why_and_can_be_switched_off_or_removed():
     at.checkbox[0].uncheck().run()
     assert "There is no layer 9" not in said(at)
     assert active(at) == [HEAD]
-    page = run("pages/what_if.py", model="en-de", text="He lives here.", changes="mask_decoder_next")
+    page = run(
+        "pages/what_if.py", model="en-de", text="He lives here.", changes="mask_decoder_next"
+    )
     (refused,) = page.error
     assert "later tokens do not exist yet" in refused.value
     assert not page.get("progress"), "nothing is loading"
@@ -190,7 +209,12 @@ CURSOR = {"kind": "cross", "cross": "2.1", "step": "2", "source": "3"}
         ([HEAD], OFF, "changed.0", [HEAD]),
         ([HEAD], {}, "changed.0", []),
         ([HEAD], OFF, "changed.none", []),
-        ([WORD], {"kind": "decoder", "decoder": "2.3"}, "what-if.switch", [WORD, do.ablate("decoder", 1, 2)]),
+        (
+            [WORD],
+            {"kind": "decoder", "decoder": "2.3"},
+            "what-if.switch",
+            [WORD, do.ablate("decoder", 1, 2)],
+        ),
         ([do.ablate("decoder", 1, 2)], {"kind": "decoder", "decoder": "2.3"}, "what-if.switch", []),
         ([WORD], CURSOR, "what-if.switch", [WORD, do.ablate("cross", 1, 0)]),
     ],
@@ -199,14 +223,18 @@ def test_a_click_changes_the_list_and_leaves_the_cursor(changes, params, key, af
     at = click(opened(*changes, **params), key)
     assert active(at) == after
     assert "off" not in at.query_params
-    assert all(at.query_params[name] == params[name] for name in ("step", "source") if name in params)
+    assert all(
+        at.query_params[name] == params[name] for name in ("step", "source") if name in params
+    )
 
 
 def test_a_click_on_a_word_hides_it_and_another_click_shows_it_again():
     far = do.hide(70)
     for before, text, note in (([HEAD], TEXT, False), ([far], " ".join(["one", "two"] * 36), True)):
         at = opened(*before, text=text)
-        pills = lambda at=at: next(each for each in at.get("button_group") if each.label.startswith("Click"))  # noqa: E731
+        pills = lambda at=at: next(
+            each for each in at.get("button_group") if each.label.startswith("Click")
+        )  # noqa: E731
         pills().set_value([1]).run()
         assert active(at) == [*before, do.hide(1)]
         pills().set_value([]).run()
@@ -214,11 +242,13 @@ def test_a_click_on_a_word_hides_it_and_another_click_shows_it_again():
         assert ("The first 64 tokens" in words(at)) == note
 
 
-# --- what the changes did -----------------------------------------------------------------------------------
+# --- what the changes did ------------------------------------------------------------------------
 
 
 def bars(at: AppTest) -> list[float]:
-    return next(list(one["x"]) for chart in charts(at) for one in chart["data"] if one["type"] == "bar")
+    return next(
+        list(one["x"]) for chart in charts(at) for one in chart["data"] if one["type"] == "bar"
+    )
 
 
 def test_a_tiny_change_is_told_and_coloured_with_the_digits_that_it_needs():
@@ -237,7 +267,9 @@ def test_a_tiny_change_is_told_and_coloured_with_the_digits_that_it_needs():
 def test_a_change_of_a_head_stands_among_the_same_change_at_other_heads():
     at, translator = opened(WORD, HEAD), models.find("random").translator()
     expected = random_heads(translator, TEXT, base().target_ids, HEAD, [WORD])
-    (chart,) = [each for each in charts(at) if len(each["data"]) == 2 and each["data"][0]["type"] == "bar"]
+    (chart,) = [
+        each for each in charts(at) if len(each["data"]) == 2 and each["data"][0]["type"] == "bar"
+    ]
     assert chart["data"][0]["x"] == pytest.approx([expected.effect])
     assert chart["data"][1]["x"] == pytest.approx(expected.effects)
     told = f"(dots: all 3 others); {expected.as_large} of 3 move it as far"
@@ -247,9 +279,12 @@ def test_a_change_of_a_head_stands_among_the_same_change_at_other_heads():
     assert "The same change at other heads" not in words(opened(WORD))
 
 
-# --- the line about changes on every page -------------------------------------------------------------------
+# --- the line about changes on every page --------------------------------------------------------
 
-CHOSEN, ABLATED = do.write_text([do.choose(1, "▁drei")]), do.write_text([do.ablate("cross", 0, 0, "zero")])
+CHOSEN, ABLATED = (
+    do.write_text([do.choose(1, "▁drei")]),
+    do.write_text([do.ablate("cross", 0, 0, "zero")]),
+)
 
 
 def line(at: AppTest) -> list[str]:
@@ -293,7 +328,9 @@ def test_pages_of_the_model_itself_and_the_changed_head_leave_arithmetic_out_and
     assert not slots(at)
 
 
-@pytest.mark.parametrize("text", ["magic_1", "hide_two", "choose_x_y", "~~", "ablate_cross_1_1_rage"])
+@pytest.mark.parametrize(
+    "text", ["magic_1", "hide_two", "choose_x_y", "~~", "ablate_cross_1_1_rage"]
+)
 def test_changes_that_cannot_be_read_are_named(text: str):
     at = run(changes=text)
     assert ("changes" in said(at), line(at)) == (True, [])
@@ -302,7 +339,9 @@ def test_changes_that_cannot_be_read_are_named(text: str):
 def test_a_claim_about_an_example_is_made_for_the_model_as_it_is_only():
     text = examples.of(models.find("en-de")).examples[0].text
     for more in ({}, {"changes": ABLATED}):
-        assert (feeds(run(model="en-de", text=text, **more))["strips"]["claim"] is None) == bool(more)
+        assert (feeds(run(model="en-de", text=text, **more))["strips"]["claim"] is None) == bool(
+            more
+        )
 
 
 def test_a_line_that_leads_back_to_nothing_possible_is_left_out(monkeypatch: pytest.MonkeyPatch):

@@ -33,11 +33,17 @@ LINKED = (
 """Pages with a linked view."""
 PAGES = tuple(sitemap.script(name) for name in sitemap.PAGES)
 SENTENCE = CASES["copy"].sentence
-HOSTILE = "<script>alert(1)</script> </b> </s> {x} %{z} **one** $x$ [a](javascript:1) #000001 \u202eabc two"
+HOSTILE = (
+    "<script>alert(1)</script> </b> </s> {x} %{z} **one** $x$ [a](javascript:1) #000001 \u202eabc "
+    "two"
+)
 HEADS = {
     "default": {"encoder": [1, 3], "decoder": [0, 1], "cross": [2, 2]},
     "heads": {
-        kind: [[{"aer": 0.9 - head / 10, "previous": head / 10} for head in range(4)] for _ in range(layers)]
+        kind: [
+            [{"aer": 0.9 - head / 10, "previous": head / 10} for head in range(4)]
+            for _ in range(layers)
+        ]
         for kind, layers in (("encoder", 2), ("decoder", 3), ("cross", 3))
     },
 }
@@ -45,7 +51,8 @@ HEADS = {
 
 
 def write_app_models(folder: Path, closed_form: dict[str, Path], translator: Translator) -> Path:
-    """A folder of models as a visitor's own: the closed-form ones, and `random` with facts on its heads."""
+    """A folder of models as a visitor's own: the closed-form ones, and `random` with facts on its
+    heads."""
     for name, path in closed_form.items():
         (folder / name).symlink_to(path)
     state = translator.model.state_dict()
@@ -140,12 +147,17 @@ def charts(at: AppTest) -> list[dict]:
 
 def named_charts(at: AppTest) -> dict[str, dict]:
     """The figures of a page by their keys."""
-    return {each.proto.id.split("-", 2)[2]: json.loads(each.proto.spec) for each in at.get("plotly_chart")}
+    return {
+        each.proto.id.split("-", 2)[2]: json.loads(each.proto.spec)
+        for each in at.get("plotly_chart")
+    }
 
 
 def framed_rows(at: AppTest) -> dict[str, int]:
     """The row that a frame lies over, from 0, by the class of the figure's key."""
-    style = re.compile(r"\.st-key-(\S+) \.gl-container::after .*?top: calc\(\S+ \+ (\d+) ", re.DOTALL)
+    style = re.compile(
+        r"\.st-key-(\S+) \.gl-container::after .*?top: calc\(\S+ \+ (\d+) ", re.DOTALL
+    )
     found = [style.search(each.proto.body) for each in at.get("html")]
     return {each[1]: int(each[2]) for each in found if each}
 

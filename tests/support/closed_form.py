@@ -1,17 +1,18 @@
 """Models whose weights are set by hand, so that every attention weight is known before they run.
 
-Each has one encoder and one decoder layer with two heads. A head is a ``Line``: row t attends to key
-``slope × t + offset``, limited to the keys that row t may see. The line is drawn with the model's own
-sinusoids: a rotation turns PE(t) into PE(t + offset), a reflection into PE(offset - t) (section 3.5).
-Cross-attention head 0 alone writes into the residual stream, so it also decides the translation:
-``copy``, ``shift`` and ``reverse`` really translate number words, and the source word "stop" into ``</s>``.
+Each has one encoder and one decoder layer with two heads. A head is a ``Line``: row t attends to
+key ``slope × t + offset``, limited to the keys that row t may see. The line is drawn with the
+model's own sinusoids: a rotation turns PE(t) into PE(t + offset), a reflection into PE(offset - t)
+(section 3.5). Cross-attention head 0 alone writes into the residual stream, so it also decides the
+translation: ``copy``, ``shift`` and ``reverse`` really translate number words, and the source word
+"stop" into ``</s>``.
 
     models = write_models(directory)                       # checkpoints that load_translator opens
     view = load_translator(models["shift"]).translate(CASES["shift"].sentence).head("cross", 0, 0)
     CASES["shift"].keys("cross", 0)                        # the key each row attends to: (1, 2, …)
 
-In each case all tokens are distinct, source and target have different lengths, and no map equals its
-transpose, so a figure with swapped axes, swapped heads or swapped sides shows other cells.
+In each case all tokens are distinct, source and target have different lengths, and no map equals
+its transpose, so a figure with swapped axes, swapped heads or swapped sides shows other cells.
 """
 
 import math
@@ -31,14 +32,16 @@ from transformer.text.words import BOS, EOS
 ENGLISH = ("one", "two", "three", "four", "five", "six", "eight", "nine", "ten", "stop")
 GERMAN = ("eins", "zwei", "drei", "vier", "fünf", "sechs", "acht", "neun", "zehn", EOS)
 VOCAB_SIZE = 302
-"""4 special pieces, 256 bytes, 23 characters, and the words: all that sentencepiece finds in them."""
+"""4 special pieces, 256 bytes, 23 characters, and the words: all that sentencepiece finds in
+them."""
 
 D_MODEL, N_HEADS = 128, 2
 D_HEAD = D_MODEL // N_HEADS
 FREQUENCIES = 6
 """How many of the fastest sinusoids place a line."""
 IDENTITY, NULL = 84, 126
-"""First of the dimensions that name a token, and one that is 0 everywhere: slow sines, below 0.01 here."""
+"""First of the dimensions that name a token, and one that is 0 everywhere: slow sines, below 0.01
+here."""
 IDENTITY_SIZE, SHARPNESS, WRITE, LOGIT = 4.0, 8.0, 8.0, 1.0
 KNOWN = 0.99
 """Every known cell holds more than this."""
@@ -129,7 +132,10 @@ def write_models(directory: Path) -> dict[str, Path]:
     paths = {name: directory / name for name in CASES}
     for name, path in paths.items():
         model = make_model(CASES[name], tokenizer)
-        card = f"# {name}\n\nWeights set by hand for tests: {CASES[name].sentence!r} is known cell by cell.\n"
+        card = (
+            f"# {name}\n\nWeights set by hand for tests: {CASES[name].sentence!r} is known cell by "
+            "cell.\n"
+        )
         save_checkpoint(path, model.config, model.state_dict(), tokenizer, card=card)
     return paths
 
@@ -137,7 +143,9 @@ def write_models(directory: Path) -> dict[str, Path]:
 def make_tokenizer() -> Tokenizer:
     """A real sentencepiece vocabulary in which every number word is one piece."""
     words = [word for word in ENGLISH + GERMAN if word != EOS]
-    return Tokenizer.train([word + end for word in words for end in ("", "", "", ".", "!")] * 100, VOCAB_SIZE)
+    return Tokenizer.train(
+        [word + end for word in words for end in ("", "", "", ".", "!")] * 100, VOCAB_SIZE
+    )
 
 
 def make_model(case: Case, tokenizer: Tokenizer) -> Transformer:
@@ -168,9 +176,12 @@ def make_model(case: Case, tokenizer: Tokenizer) -> Transformer:
 
 
 def _set_attention(attention: torch.nn.Module, lines: tuple[Line, Line]) -> None:
-    """Queries place the line, keys are the sinusoids themselves, values name the token; none is written."""
+    """Queries place the line, keys are the sinusoids themselves, values name the token; none is
+    written."""
     keys = _difference_from_null(range(2 * FREQUENCIES))
-    attention.q_proj.weight.copy_(torch.cat([SHARPNESS * math.sqrt(D_HEAD) * _turn(x) @ keys for x in lines]))
+    attention.q_proj.weight.copy_(
+        torch.cat([SHARPNESS * math.sqrt(D_HEAD) * _turn(x) @ keys for x in lines])
+    )
     attention.k_proj.weight.copy_(torch.cat([keys] * N_HEADS))
     attention.v_proj.weight.copy_(torch.cat([_identities()] * N_HEADS))
     attention.out_proj.weight.zero_()
@@ -189,7 +200,8 @@ def _turn(line: Line) -> Tensor:
 
 
 def _difference_from_null(dimensions: range) -> Tensor:
-    """(d_head, d_model): reads dimensions less the null one, so that LayerNorm's mean cancels exactly."""
+    """(d_head, d_model): reads dimensions less the null one, so that LayerNorm's mean cancels
+    exactly."""
     matrix = torch.zeros(D_HEAD, D_MODEL)
     for row, dimension in enumerate(dimensions):
         matrix[row, dimension] = 1.0
@@ -203,9 +215,12 @@ def _identities() -> Tensor:
 
 
 def _set_words(model: Transformer, tokenizer: Tokenizer) -> None:
-    """Each word names itself in a dimension of its own; reading a source word predicts its translation."""
+    """Each word names itself in a dimension of its own; reading a source word predicts its
+    translation."""
     source = [tokenizer.source.ids[f"▁{word}"] for word in ENGLISH] + [EOS_ID]
-    target = [EOS_ID if word == EOS else tokenizer.source.ids[f"▁{word}"] for word in GERMAN] + [EOS_ID]
+    target = [EOS_ID if word == EOS else tokenizer.source.ids[f"▁{word}"] for word in GERMAN] + [
+        EOS_ID
+    ]
     names = dict.fromkeys([*source, *target, BOS_ID])
     dimension = {token_id: IDENTITY + 2 * place for place, token_id in enumerate(names)}
     assert max(dimension.values()) < NULL

@@ -1,9 +1,10 @@
-"""Streamlit as the tests of a cold server start it: the loading behind the first picture waits at a gate.
+"""Streamlit as the tests of a cold server start it: the loading behind the first picture waits at a
+gate.
 
     python cold_app.py GATE run app.py …
 
-The gate is a named pipe: before it imports anything, the loading thread waits until somebody opens the other
-end.
+The gate is a named pipe: before it imports anything, the loading thread waits until somebody opens
+the other end.
 """
 
 import sys

@@ -10,7 +10,12 @@ from transformer.trace import LAYER_PARTS, AttentionTrace, EmbeddingTrace, Resid
 _LAYER = {part: field for field, part in LAYER_PARTS.items()}
 _RESIDUAL = {"read": "read", "output": "output", "stream": "stream"}
 _RESIDUAL |= {"output.own": "own_output", "stream.own": "own_stream"}
-_EMBEDDING = {"tokens": "tokens", "positions": "positions", "input": "input", "input.own": "own_input"}
+_EMBEDDING = {
+    "tokens": "tokens",
+    "positions": "positions",
+    "input": "input",
+    "input.own": "own_input",
+}
 
 
 def forged(
@@ -32,19 +37,31 @@ def forged(
     for side, embedding in (embeddings or {}).items():
         _write(tensors, side, embedding, _EMBEDDING)
         norm = embedding.norm
-        parts = {"gain": None, "shift": None} if norm is None else {"gain": norm.weight, "shift": shift(norm)}
+        parts = (
+            {"gain": None, "shift": None}
+            if norm is None
+            else {"gain": norm.weight, "shift": shift(norm)}
+        )
         tensors |= {f"{side}.input.{part}": each for part, each in parts.items()}
     if residuals is not None:
-        gone = {sublayer.path for sublayer in trace.residuals} - {sublayer.path for sublayer in residuals}
-        tensors = {name: each for name, each in tensors.items() if name.rpartition(".")[0] not in gone}
+        gone = {sublayer.path for sublayer in trace.residuals} - {
+            sublayer.path for sublayer in residuals
+        }
+        tensors = {
+            name: each for name, each in tensors.items() if name.rpartition(".")[0] not in gone
+        }
         for sublayer, record in residuals.items():
             _write(tensors, sublayer.path, record, _RESIDUAL)
     tensors |= {name.replace("__", "."): each for name, each in named.items()}
-    changed = replace(trace, tensors={name: each for name, each in tensors.items() if each is not None})
+    changed = replace(
+        trace, tensors={name: each for name, each in tensors.items() if each is not None}
+    )
     if layers is not None:  # rules are no tensors
         vars(changed)["layers"] = {
             kind: tuple(
-                replace(now, causal=given.causal, score=given.score, focus=given.focus, bias=given.bias)
+                replace(
+                    now, causal=given.causal, score=given.score, focus=given.focus, bias=given.bias
+                )
                 for now, given in zip(records, layers.get(kind, records), strict=False)
             )
             for kind, records in changed.layers.items()

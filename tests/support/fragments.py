@@ -1,4 +1,5 @@
-"""What a page sends: which parts draw themselves again on a clock, and which parts lie inside those."""
+"""What a page sends: which parts draw themselves again on a clock, and which parts lie inside
+those."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,7 +32,8 @@ class Sent:
         return {
             name
             for name, places in self.places.items()
-            if name not in self.timed and any(place[: len(top)] == top for top in tops for place in places)
+            if name not in self.timed
+            and any(place[: len(top)] == top for top in tops for place in places)
         }
 
 

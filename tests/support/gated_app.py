@@ -1,11 +1,13 @@
-"""Streamlit as the browser tests start it: a translation of a text that begins with ``HELD`` waits at a gate.
+"""Streamlit as the browser tests start it: a translation of a text that begins with ``HELD`` waits
+at a gate.
 
 The page "Heads over sentences" reads the first ``SAMPLE`` sentences only.
 
     python gated_app.py GATE run app.py …
 
-The gate is a named pipe. The first tokens come slowly and the finished translation not at all, until the test
-writes into the pipe; so what is shown meanwhile is there for as long as the test looks for it.
+The gate is a named pipe. The first tokens come slowly and the finished translation not at all,
+until the test writes into the pipe; so what is shown meanwhile is there for as long as the test
+looks for it.
 """
 
 import os

@@ -1,4 +1,5 @@
-"""What pictures were last agreed on: a JSON file with a line for every part, to be read as a diff."""
+"""What pictures were last agreed on: a JSON file with a line for every part, to be read as a
+diff."""
 
 import base64
 import json
@@ -12,14 +13,17 @@ from typing import Any
 import numpy as np
 
 BRIEF = 20
-"""A list with more numbers and texts is stored as their count, two sums (one tells the order) and a hash."""
+"""A list with more numbers and texts is stored as their count, two sums (one tells the order) and a
+hash."""
 
 
 def plain(value: Any) -> Any:
     """Numbers to four digits, packed arrays as lists, and long lists in brief."""
     if isinstance(value, dict) and "bdata" in value:
         shape = [int(n) for n in str(value.get("shape", "-1")).split(",")]
-        return plain(np.frombuffer(base64.b64decode(value["bdata"]), value["dtype"]).reshape(shape).tolist())
+        return plain(
+            np.frombuffer(base64.b64decode(value["bdata"]), value["dtype"]).reshape(shape).tolist()
+        )
     if isinstance(value, dict):
         return {name: plain(each) for name, each in sorted(value.items())}
     if isinstance(value, list | tuple):
@@ -34,7 +38,11 @@ def plain(value: Any) -> Any:
                 texts,
             ]
         return [plain(each) for each in value]
-    return (float(f"{value:.4g}") if math.isfinite(value) else None) if isinstance(value, float) else value
+    return (
+        (float(f"{value:.4g}") if math.isfinite(value) else None)
+        if isinstance(value, float)
+        else value
+    )
 
 
 def leaves(value: Any) -> Iterator[Any]:
@@ -52,7 +60,9 @@ def leaves(value: Any) -> Iterator[Any]:
 def near(one: Any, other: Any) -> bool:
     """Whether two values are equal, numbers up to rounding."""
     if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(near(each, other[name]) for name, each in one.items())
+        return one.keys() == other.keys() and all(
+            near(each, other[name]) for name, each in one.items()
+        )
     if isinstance(one, list) and isinstance(other, list):
         return len(one) == len(other) and all(map(near, one, other))
     if isinstance(one, float) and isinstance(other, float | int):
@@ -68,9 +78,14 @@ def agrees(file: Path, name: str, parts: dict[str, Any]) -> None:
     if os.environ.get("UPDATE_GOLDEN"):
         lines = {line: each for line, each in agreed.items() if line not in before} | drawn
         text = (
-            f"{json.dumps(line)}: {json.dumps(lines[line], ensure_ascii=False)}" for line in sorted(lines)
+            f"{json.dumps(line)}: {json.dumps(lines[line], ensure_ascii=False)}"
+            for line in sorted(lines)
         )
         file.write_text("{\n" + ",\n".join(text) + "\n}\n", encoding="utf-8")
         return
-    wrong = [line for line in drawn.keys() | before if not near(drawn.get(line, "none"), before.get(line))]
+    wrong = [
+        line
+        for line in drawn.keys() | before
+        if not near(drawn.get(line, "none"), before.get(line))
+    ]
     assert not wrong, {line: (before.get(line), drawn.get(line)) for line in sorted(wrong)[:2]}

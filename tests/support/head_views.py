@@ -43,7 +43,8 @@ class View:
     measured: None = None
     score: str = "scaled_dot"
     centres: None = None
-    scores: np.ndarray = None  # type: ignore[assignment]  # if none are given, they differ in every cell
+    # if none are given, they differ in every cell
+    scores: np.ndarray = None  # type: ignore[assignment]
     window: Window = field(default_factory=lambda: Window(0, 1, 0, 1))
     audit: Audit = field(default_factory=Audit)
 
@@ -62,7 +63,11 @@ class View:
 
 
 def view(
-    kind: str, query_tokens: tuple[str, ...], key_tokens: tuple[str, ...], seed: int = 0, **more: object
+    kind: str,
+    query_tokens: tuple[str, ...],
+    key_tokens: tuple[str, ...],
+    seed: int = 0,
+    **more: object,
 ) -> View:
     """A head with random weights; causal for the decoder."""
     shape = len(query_tokens), len(key_tokens)
@@ -70,7 +75,13 @@ def view(
     weights = np.random.default_rng(seed).random(shape) * mask
     weights = (weights / weights.sum(1, keepdims=True)).astype(np.float32)
     return View(
-        kind, query_tokens, key_tokens, weights, mask, window=Window(0, shape[0], 0, shape[1]), **more
+        kind,
+        query_tokens,
+        key_tokens,
+        weights,
+        mask,
+        window=Window(0, shape[0], 0, shape[1]),
+        **more,
     )
 
 

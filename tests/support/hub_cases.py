@@ -12,11 +12,14 @@ NAME = "user/tiny"
 
 
 def change(server: HubServer, **files: bytes | None) -> str:
-    """A new state of the model: ``__`` in a name stands for a dot, None drops a file; gives the commit."""
+    """A new state of the model: ``__`` in a name stands for a dot, None drops a file; gives the
+    commit."""
     repository = server.repositories[NAME]
     before = repository.commits[repository.branches["main"]]
     merged = before | {name.replace("__", "."): content for name, content in files.items()}
-    return repository.commit({name: content for name, content in merged.items() if content is not None})
+    return repository.commit(
+        {name: content for name, content in merged.items() if content is not None}
+    )
 
 
 def refused(message: str, action: Callable[..., Any], *arguments: Any) -> None:

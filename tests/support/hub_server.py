@@ -89,7 +89,10 @@ class HubServer(ThreadingHTTPServer):
 
     def asked(self, method: str, part: str = "", file: str = "") -> int:
         """How many requests of a method had a part in their path, and a file at its end."""
-        return sum(found == method and part in path and path.endswith(file) for found, path in self.requests)
+        return sum(
+            found == method and part in path and path.endswith(file)
+            for found, path in self.requests
+        )
 
     def hang(self) -> None:
         """Keeps a request waiting until the test is over."""
@@ -106,7 +109,9 @@ def read_files(directory: Path) -> dict[str, bytes]:
 def running_hub() -> Iterator[HubServer]:
     """A Hub that answers until the block ends."""
     server = HubServer()
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread = threading.Thread(
+        target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+    )
     thread.start()
     yield server
     server.released.set()
@@ -140,7 +145,9 @@ class _Handler(BaseHTTPRequestHandler):
         return path
 
     def _answer(self, values: object, status: int = 200, **headers: str) -> None:
-        self._send(json.dumps(values).encode(), status, **{"Content-Type": "application/json", **headers})
+        self._send(
+            json.dumps(values).encode(), status, **{"Content-Type": "application/json", **headers}
+        )
 
     def _send(self, content: bytes, status: int = 200, **headers: str) -> None:
         self.send_response(status)
@@ -194,9 +201,13 @@ class _Handler(BaseHTTPRequestHandler):
         elif fault == "nonsense":
             self._send(b"<html>Please log in to the hotel's network.</html>")
         elif fault in ("407", "403 page"):
-            self._send(b"<html>Log in to the proxy.</html>", int(fault[:3]), Content_Type="text/html")
+            self._send(
+                b"<html>Log in to the proxy.</html>", int(fault[:3]), Content_Type="text/html"
+            )
         elif fault == "wrong":
-            self._answer({"id": "../../x", "sha": "main", "siblings": [{"rfilename": "config.json"}]})
+            self._answer(
+                {"id": "../../x", "sha": "main", "siblings": [{"rfilename": "config.json"}]}
+            )
         else:
             return False
         return True
@@ -218,9 +229,13 @@ class _Handler(BaseHTTPRequestHandler):
                 "X-Xet-Hash": sha256(content),
                 "X-Xet-Refresh-Route": f"{self.server.url}/no-xet-here",
             }
-            self._send(b"", 302, Location=f"{self.server.storage}/{sha256(content)}/{file}", **headers)
+            self._send(
+                b"", 302, Location=f"{self.server.storage}/{sha256(content)}/{file}", **headers
+            )
         else:
-            self._send_file(file, content, {"X-Repo-Commit": commit, "ETag": f'"{git_hash(content)}"'})
+            self._send_file(
+                file, content, {"X-Repo-Commit": commit, "ETag": f'"{git_hash(content)}"'}
+            )
 
     def _send_storage(self, digest: str, file: str) -> None:
         contents = (

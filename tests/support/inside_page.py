@@ -44,7 +44,9 @@ def equal(shown: np.ndarray, true: np.ndarray) -> None:
     np.testing.assert_allclose(shown, true, rtol=0, atol=1e-5 * max(1.0, float(np.abs(true).max())))
 
 
-def independent(translator: Translator, text: str, kind: str, place: tuple[int, int], row: int) -> dict:
+def independent(
+    translator: Translator, text: str, kind: str, place: tuple[int, int], row: int
+) -> dict:
     """The head by torch's own modules, step by step; nothing of `explorer.lenses.inside.inside`."""
     model, (layer, head) = translator.model, place
     translation = translator.translate(text)
@@ -58,7 +60,9 @@ def independent(translator: Translator, text: str, kind: str, place: tuple[int, 
 
     def keep(_module: object, given: tuple, named: dict, result: torch.Tensor) -> None:
         memory = named.get("memory")
-        seen.update(x=given[0][0], a=(given[0] if memory is None else memory)[0], update=result[0, row])
+        seen.update(
+            x=given[0][0], a=(given[0] if memory is None else memory)[0], update=result[0, row]
+        )
 
     handle = attention.register_forward_hook(keep, with_kwargs=True)
     model(src, tgt)

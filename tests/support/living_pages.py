@@ -14,8 +14,8 @@ DATA = r'<script type="text/plain" id="run{}" data-sha256="(\w+)" data-place="([
 class Opened:
     """What a page holds: its JSON, and the cells of every kind as (layers, heads, queries, keys).
 
-    Of a long run: the tiles of all heads, (layers, heads, rows, columns), and the cells of some, (heads,
-    queries, keys).
+    Of a long run: the tiles of all heads, (layers, heads, rows, columns), and the cells of some,
+    (heads, queries, keys).
     """
 
     def __init__(self, page: str, number: str = "") -> None:
@@ -27,7 +27,9 @@ class Opened:
         self.run: dict[str, Any] = json.loads(content[4 : 4 + length])
         self.tiles: dict[str, np.ndarray] = {}
         self.cells: dict[str, list[np.ndarray]] = {}
-        self.measures: dict[str, dict[str, list[np.ndarray]]] = {}  # shares as levels and beside, numbers
+        self.measures: dict[
+            str, dict[str, list[np.ndarray]]
+        ] = {}  # shares as levels and beside, numbers
         rest = np.frombuffer(content[4 + length :], np.uint8)
         for kind, told in self.run["kinds"].items():
             if "whole" in told:
@@ -38,7 +40,9 @@ class Opened:
             shape = (*shape, *told["shape"])
             count = 1 + told["fine"] + 2 * told["scored"]
             size = int(np.prod(shape))
-            self.cells[kind] = [rest[i * size : (i + 1) * size].reshape(shape) for i in range(count)]
+            self.cells[kind] = [
+                rest[i * size : (i + 1) * size].reshape(shape) for i in range(count)
+            ]
             rest = rest[count * size :]
             self.measures[kind] = {}
             for name, measure in told.get("measures", {}).items():

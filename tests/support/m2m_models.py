@@ -1,4 +1,5 @@
-"""Small M2M-100 and NLLB-200 models as transformers saves them, with the published layout of files."""
+"""Small M2M-100 and NLLB-200 models as transformers saves them, with the published layout of
+files."""
 
 import json
 import random
@@ -25,13 +26,16 @@ def pieces(model_type: str = "bpe") -> bytes:
 
 
 def write_vocabulary(directory: Path, kind: str) -> int:
-    """Writes the files of a vocabulary and returns its number of pieces, the languages among them."""
+    """Writes the files of a vocabulary and returns its number of pieces, the languages among
+    them."""
     (directory / "sentencepiece.bpe.model").write_bytes(pieces())
     found = sentencepiece.SentencePieceProcessor(model_proto=pieces())
     names = [found.IdToPiece(number) for number in range(3, found.get_piece_size())]
     if kind == "nllb":
         return 4 + len(names) + 202 + 1
-    listed = {piece: number for number, piece in enumerate(("<s>", "<pad>", "</s>", "<unk>", *names))}
+    listed = {
+        piece: number for number, piece in enumerate(("<s>", "<pad>", "</s>", "<unk>", *names))
+    }
     (directory / "vocab.json").write_text(json.dumps(listed))
     return len(listed) + 100
 
@@ -51,13 +55,17 @@ def write_m2m(
     from transformers import M2M100Config, M2M100ForConditionalGeneration
 
     directory.mkdir(parents=True, exist_ok=True)
-    choices = {"vocab_size": write_vocabulary(directory, kind) + 3, "activation_function": activation}
+    choices = {
+        "vocab_size": write_vocabulary(directory, kind) + 3,
+        "activation_function": activation,
+    }
     model = random_of(M2M100Config, M2M100ForConditionalGeneration, choices, seed, sizes)
     save(directory, model, generation or {"max_length": 20, "num_beams": 4}, dtype, shards)
     return directory
 
 
 def english() -> int:
-    """The id of NLLB's English: fairseq numbers the pieces, with one more at the start, then languages."""
+    """The id of NLLB's English: fairseq numbers the pieces, with one more at the start, then
+    languages."""
     count = sentencepiece.SentencePieceProcessor(model_proto=pieces()).get_piece_size()
     return count + 1 + 46

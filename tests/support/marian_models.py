@@ -1,4 +1,5 @@
-"""Small Marian models as transformers saves them, their random weights spread enough to tell heads apart."""
+"""Small Marian models as transformers saves them, their random weights spread enough to tell heads
+apart."""
 
 import io
 import json
@@ -13,9 +14,12 @@ import sentencepiece
 import torch
 
 SOURCE_WORDS = (
-    "the cat sat on a mat and saw two dogs that ran over hills with bright red hats while birds sang"
+    "the cat sat on a mat and saw two dogs that ran over hills with bright red hats while birds "
+    "sang"
 )
-TARGET_WORDS = "die Katze saß auf einer Matte und sah zwei Hunde die über Hügel liefen während Vögel sangen"
+TARGET_WORDS = (
+    "die Katze saß auf einer Matte und sah zwei Hunde die über Hügel liefen während Vögel sangen"
+)
 LANGUAGES = (">>fra<<", ">>spa<<", ">>por<<")
 SIZES = {"d_model": 32, "ffn": 48, "heads": 4, "encoder_layers": 2, "decoder_layers": 3}
 
@@ -46,11 +50,17 @@ def pieces_of(model: bytes) -> list[str]:
 
 
 def vocabulary(*pieces: str) -> dict[str, int]:
-    """Numbers in Marian's order: `</s>`, `<unk>`, the pieces, and, unless it is among them, `<pad>` last."""
-    return {piece: number for number, piece in enumerate(dict.fromkeys(("</s>", "<unk>", *pieces, "<pad>")))}
+    """Numbers in Marian's order: `</s>`, `<unk>`, the pieces, and, unless it is among them, `<pad>`
+    last."""
+    return {
+        piece: number
+        for number, piece in enumerate(dict.fromkeys(("</s>", "<unk>", *pieces, "<pad>")))
+    }
 
 
-def write_vocabulary(directory: Path, *, separate: bool = False, languages: bool = False) -> tuple[int, int]:
+def write_vocabulary(
+    directory: Path, *, separate: bool = False, languages: bool = False
+) -> tuple[int, int]:
     """Writes the vocabulary's files and returns the numbers of source and target pieces."""
     source, target = sentencepiece_model(SOURCE_WORDS), sentencepiece_model(TARGET_WORDS, 1, "bpe")
     (directory / "source.spm").write_bytes(source)
@@ -81,7 +91,8 @@ def write_marian(
     shards: bool = False,
     **sizes: int,
 ) -> Path:
-    """Makes and saves a model; ``sizes`` replace ``SIZES``; ``file`` is "safetensors", "bin" or "old"."""
+    """Makes and saves a model; ``sizes`` replace ``SIZES``; ``file`` is "safetensors", "bin" or
+    "old"."""
     from transformers import MarianConfig, MarianMTModel
 
     directory.mkdir(parents=True, exist_ok=True)
@@ -115,7 +126,10 @@ def random_of(
     shape = SIZES | sizes
     heads = {f"{side}_attention_heads": shape["heads"] for side in ("encoder", "decoder")}
     layers = {name: shape[name] for name in ("d_model", "encoder_layers", "decoder_layers")}
-    widths = {"encoder_ffn_dim": shape["ffn"], "decoder_ffn_dim": shape.get("decoder_ffn", shape["ffn"])}
+    widths = {
+        "encoder_ffn_dim": shape["ffn"],
+        "decoder_ffn_dim": shape.get("decoder_ffn", shape["ffn"]),
+    }
     config = of_config(**choices, **heads, **layers, **widths, max_position_embeddings=64)
     model = of_model(config).eval()
     spread(model, seed)
@@ -123,9 +137,15 @@ def random_of(
 
 
 def save(
-    directory: Path, model: Any, rules: dict[str, Any], dtype: torch.dtype, shards: bool, bare: bool = False
+    directory: Path,
+    model: Any,
+    rules: dict[str, Any],
+    dtype: torch.dtype,
+    shards: bool,
+    bare: bool = False,
 ) -> None:
-    """As transformers saves a model; ``bare`` without its output projection: no prefix, no bias of logits."""
+    """As transformers saves a model; ``bare`` without its output projection: no prefix, no bias of
+    logits."""
     model.generation_config.update(**rules)
     model = model.to(dtype)
     with warnings.catch_warnings():
@@ -135,9 +155,16 @@ def save(
 
 
 def spread(model: Any, seed: int) -> None:
-    """Random values for every parameter and for a bias of the logits; positions stay what they are."""
+    """Random values for every parameter and for a bias of the logits; positions stay what they
+    are."""
     generator = torch.Generator().manual_seed(seed)
-    widths = {"q_proj.weight": 0.5, "k_proj.weight": 0.5, "proj.weight": 0.15, "fc": 0.15, "norm": 0.1}
+    widths = {
+        "q_proj.weight": 0.5,
+        "k_proj.weight": 0.5,
+        "proj.weight": 0.15,
+        "fc": 0.15,
+        "norm": 0.1,
+    }
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if "embed_positions" in name:
@@ -151,7 +178,8 @@ def spread(model: Any, seed: int) -> None:
 
 
 def _as_pytorch(directory: Path, model: Any, *, old: bool, shards: bool) -> None:
-    """Replaces the safetensors by PyTorch files, every name of a tied table in them, as OPUS-MT's have."""
+    """Replaces the safetensors by PyTorch files, every name of a tied table in them, as OPUS-MT's
+    have."""
     for path in [*directory.glob("*.safetensors"), *directory.glob("*.safetensors.index.json")]:
         path.unlink()
     state = model.state_dict()
@@ -160,10 +188,13 @@ def _as_pytorch(directory: Path, model: Any, *, old: bool, shards: bool) -> None
         return
     names = list(state)
     places = {
-        name: f"pytorch_model-{1 + 2 * i // len(names):05d}-of-00002.bin" for i, name in enumerate(names)
+        name: f"pytorch_model-{1 + 2 * i // len(names):05d}-of-00002.bin"
+        for i, name in enumerate(names)
     }
     for place in set(places.values()):
-        torch.save({name: state[name] for name in names if places[name] == place}, directory / place)
+        torch.save(
+            {name: state[name] for name in names if places[name] == place}, directory / place
+        )
     index = {"metadata": {}, "weight_map": places}
     (directory / "pytorch_model.bin.index.json").write_text(json.dumps(index))
 

@@ -9,8 +9,8 @@ import pytest
 def thinned(rows: Iterable[Any], every: int) -> list[Any]:
     """The rows as parameters of a test; one of so many runs on every change.
 
-    Where rows are pairs, `every` should have no factor in common with the length of either side, so that what
-    runs meets each page and each model.
+    Where rows are pairs, `every` should have no factor in common with the length of either side, so
+    that what runs meets each page and each model.
     """
     return [
         row

@@ -1,6 +1,8 @@
-"""A worker of torchrun that runs several commands: `torchrun … one_after_another.py '[["evaluate", …], …]'`.
+"""A worker of torchrun that runs several commands: `torchrun … one_after_another.py '[["evaluate",
+…], …]'`.
 
-A job of its own for every command would mostly import PyTorch. The first command that fails ends the job.
+A job of its own for every command would mostly import PyTorch. The first command that fails ends
+the job.
 """
 
 import json

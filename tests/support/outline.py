@@ -1,4 +1,5 @@
-"""What a page says and draws, as lines to be compared: words exactly, numbers nearly, figures in brief."""
+"""What a page says and draws, as lines to be compared: words exactly, numbers nearly, figures in
+brief."""
 
 import difflib
 import json
@@ -20,12 +21,26 @@ from streamlit.testing.v1 import AppTest
 HEAD = 12
 """So many characters of a text stand in its line; the others are a hash."""
 FEW = 4
-"""More numbers than this are their count, their sum, and their sum by place, which tells their order."""
-NUMBER = re.compile(r"#[0-9A-Fa-f]{6}\b|[-−]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?(?: × 10[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)?")
+"""More numbers than this are their count, their sum, and their sum by place, which tells their
+order."""
+NUMBER = re.compile(
+    r"#[0-9A-Fa-f]{6}\b|[-−]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?(?: × 10[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)?"
+)
 """A number, or a colour, which is none."""
 EXPONENT = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 PASSING = {
-    *("id", "uid", "template", "trace", "ack", "badge", "formId", "allowHtml", "pageScriptHash", "url"),
+    *(
+        "id",
+        "uid",
+        "template",
+        "trace",
+        "ack",
+        "badge",
+        "formId",
+        "allowHtml",
+        "pageScriptHash",
+        "url",
+    ),
     "deferredFileId",
 }
 """Of a widget, a figure or a feed: what is another at every visit, or on every machine."""
@@ -97,26 +112,33 @@ def brief(value: Any, named: str | None = None) -> str:
     if len(numbers) > FEW:
         known = np.nan_to_num(np.arcsinh(50 * np.array(numbers)), posinf=0, neginf=0)
         shown = f"{len(numbers)}:{known.sum():.4g}:{known @ np.arange(len(known)) / len(known):.4g}"
-    return " ".join(filter(None, (head[:HEAD].strip(), letters(said) * (said != head[:HEAD]), shown)))
+    return " ".join(
+        filter(None, (head[:HEAD].strip(), letters(said) * (said != head[:HEAD]), shown))
+    )
 
 
 def outline(at: AppTest, menu: bool = False) -> list[str]:
     """The lines of a page from its top, the address first; the menu only if it is asked for."""
-    address = {name: value for name, value in at.query_params.items() if name not in ("model", "text")}
+    address = {
+        name: value for name, value in at.query_params.items() if name not in ("model", "text")
+    }
     blocks = (at.main, at.sidebar) if menu else (at.main,)
     lines = [f"address {brief(address, ' '.join(address))}"]
     found = (pair for each in blocks for pair in _elements(each))
     for listed, group in groupby(found, lambda pair: pair[0] in LISTED):
         each = [*group]
         if listed and len(each) >= MANY:
-            lines.append(f"list {brief([value for _, value, _ in each], str(each[0][2] or each[0][1]))}")
+            lines.append(
+                f"list {brief([value for _, value, _ in each], str(each[0][2] or each[0][1]))}"
+            )
         else:
             lines += [f"{kind} {brief(value, name)}" for kind, value, name in each]
     return lines
 
 
 def _elements(block: Any) -> Iterator[tuple[str, Any, str | None]]:
-    """What stands in a block, from its top: its kind, all that it says, and what its line begins with."""
+    """What stands in a block, from its top: its kind, all that it says, and what its line begins
+    with."""
     for node in block.children.values():
         proto, value, kind = getattr(node, "proto", None), getattr(node, "value", None), node.type
         named = KINDS.get(kind, kind)
@@ -148,7 +170,8 @@ def _name(told: dict[str, Any]) -> str:
 
 
 def _component(told: Any) -> Iterator[tuple[str, Any, str | None]]:
-    """What a component was told: the linked view, a feed, the texts and pictures of slots, other data."""
+    """What a component was told: the linked view, a feed, the texts and pictures of slots, other
+    data."""
     if isinstance(told, list):
         yield "feed", told, str(told[0].get("name", told[0].get("layout", "")))
     elif "slots" in told:
@@ -160,7 +183,8 @@ def _component(told: Any) -> Iterator[tuple[str, Any, str | None]]:
 
 
 def alike(here: str, there: str) -> bool:
-    """Whether two lines have the same words and nearly the same numbers; sums are compared more exactly."""
+    """Whether two lines have the same words and nearly the same numbers; sums are compared more
+    exactly."""
     (words, numbers), (others, known) = split(here), split(there)
     near = 0.002 if ":" in here else 0.01
     return words == others and all(
@@ -206,6 +230,8 @@ def agrees(file: Path, name: str, drawn: list[str]) -> None:
     if os.environ.get("UPDATE_GOLDEN"):
         write(file, agreed | {name: drawn})
         return
-    known = [next((each for each in agreed.get(name, ()) if alike(each, line)), line) for line in drawn]
+    known = [
+        next((each for each in agreed.get(name, ()) if alike(each, line)), line) for line in drawn
+    ]
     wrong = difflib.unified_diff(agreed.get(name, []), known, "agreed", "drawn", lineterm="", n=1)
     assert known == agreed.get(name), "\n".join(wrong)

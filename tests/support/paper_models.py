@@ -10,4 +10,6 @@ def paper_base(vocab_size: int = 37_000) -> TransformerConfig:
 
 def paper_big(vocab_size: int = 37_000) -> TransformerConfig:
     """The paper's big model (table 3, last row): 214.2 M parameters with 37,000 tied pieces."""
-    return TransformerConfig(vocab_size=vocab_size, d_model=1024, d_ff=4096, n_heads=16, dropout=0.3)
+    return TransformerConfig(
+        vocab_size=vocab_size, d_model=1024, d_ff=4096, n_heads=16, dropout=0.3
+    )

@@ -1,4 +1,5 @@
-"""A model beside transformers' model of the same directory: comparisons that every family passes."""
+"""A model beside transformers' model of the same directory: comparisons that every family
+passes."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -34,7 +35,11 @@ class Pair:
         return torch.tensor([self.source])
 
     def generate(self, **options: Any) -> Any:
-        asked = {"forced_bos_token_id": self.first, "do_sample": False, "return_dict_in_generate": True}
+        asked = {
+            "forced_bos_token_id": self.first,
+            "do_sample": False,
+            "return_dict_in_generate": True,
+        }
         return self.model.generate(self.rows, use_cache=False, **asked | options)
 
 
@@ -73,7 +78,8 @@ def check_forward(pair: Pair, target: str) -> Translation:
 
 
 def check_greedy(pair: Pair, least: int = 2) -> Translation:
-    """What greedy search writes, as long as the reference has a margin: more than ``least`` tokens."""
+    """What greedy search writes, as long as the reference has a margin: more than ``least``
+    tokens."""
     expected = pair.generate(num_beams=1, output_logits=True)
     margins = [float(row[0].topk(2).values.diff().abs()) for row in expected.logits]
     begun = pair.first is not None
@@ -84,7 +90,9 @@ def check_greedy(pair: Pair, least: int = 2) -> Translation:
     assert sure > least
     assert written[:sure] == expected.sequences[0, 1:].tolist()[:sure]
     for step, logits in list(zip(ours.steps, expected.logits, strict=False))[begun:sure]:
-        assert step.log_prob == pytest.approx(float(logits[0].log_softmax(-1)[step.token_id]), abs=NEAR)
+        assert step.log_prob == pytest.approx(
+            float(logits[0].log_softmax(-1)[step.token_id]), abs=NEAR
+        )
     assert ours.attention.audit().passed
     (other,) = hypotheses(pair.translator, [pair.text], beam_size=1)
     assert list(other.token_ids) == written

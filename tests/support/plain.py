@@ -1,4 +1,5 @@
-"""A Transformer by the formulas in NumPy, float64: the second way of everything that is measured in a run."""
+"""A Transformer by the formulas in NumPy, float64: the second way of everything that is measured in
+a run."""
 
 from typing import Any, NamedTuple
 
@@ -26,7 +27,8 @@ def norm(vectors: Doubles, axis: int = -1) -> Doubles:
 
 
 class Plain:
-    """A Transformer with LayerNorm and ReLU: sections 3.1 to 3.5, rotary positions, biases of scores."""
+    """A Transformer with LayerNorm and ReLU: sections 3.1 to 3.5, rotary positions, biases of
+    scores."""
 
     def __init__(self, translator: Translator, run: Translation) -> None:
         self.config, self.run = translator.config, run
@@ -41,7 +43,8 @@ class Plain:
         self.embedding = self.state["embedding.weight"]
 
     def forward(self, change=None, scale=None, source=None, target=None, seen=None) -> Doubles:
-        """(steps, pieces) logits; ``change`` makes the output of a head, ``scale`` lengthens embeddings."""
+        """(steps, pieces) logits; ``change`` makes the output of a head, ``scale`` lengthens
+        embeddings."""
         seen = {} if seen is None else seen
         ids = {
             "encoder": source or self.source,
@@ -53,8 +56,12 @@ class Plain:
             tokens = tokens * (1 if scale is None else scale[side][:, None])
             x, seen[side, "token"] = tokens, tokens
             if self.config.positions == "sinusoidal":
-                angles = np.arange(len(x))[:, None] / 10_000 ** (np.arange(0, x.shape[1], 2) / x.shape[1])
-                seen[side, "position"] = np.stack([np.sin(angles), np.cos(angles)], -1).reshape(len(x), -1)
+                angles = np.arange(len(x))[:, None] / 10_000 ** (
+                    np.arange(0, x.shape[1], 2) / x.shape[1]
+                )
+                seen[side, "position"] = np.stack([np.sin(angles), np.cos(angles)], -1).reshape(
+                    len(x), -1
+                )
                 x = tokens + seen[side, "position"]
             seen[side, "input"] = x
             for layer, name in self.sublayers(side):
@@ -66,7 +73,12 @@ class Plain:
                 else:
                     kind = "cross" if name == "cross_attention" else side
                     update = self.attend(
-                        (kind, layer), place, read, memory if kind == "cross" else read, change, seen
+                        (kind, layer),
+                        place,
+                        read,
+                        memory if kind == "cross" else read,
+                        change,
+                        seen,
                     )
                 x = x + update if self.pre else self.normed(f"{place}_residual.norm", x + update)
                 seen[side, layer, name] = entered, read, update, x
@@ -80,7 +92,9 @@ class Plain:
         )
         if self.config.positions == "rotary" and place[0] != "cross":
             query, key = turned(query), turned(key)
-        scores = query @ key.swapaxes(1, 2) / np.sqrt(self.size) + self.bias(*place, query, len(sources))
+        scores = query @ key.swapaxes(1, 2) / np.sqrt(self.size) + self.bias(
+            *place, query, len(sources)
+        )
         mask = np.ones(scores.shape[1:], bool)
         mask = np.tril(mask) if place[0] == "decoder" else mask
         weights = softmax(np.where(mask, scores, -np.inf))
@@ -89,19 +103,29 @@ class Plain:
         return self.linear(f"{name}.out_proj", output.swapaxes(0, 1).reshape(len(read), -1))
 
     def bias(self, kind: str, layer: int, query: Doubles, keys: int) -> Doubles | float:
-        """q_i · a_{j−i} / √d_k (Shaw et al. 2018); of T5 what was recorded, which only distances decide."""
+        """q_i · a_{j−i} / √d_k (Shaw et al.
+
+        2018); of T5 what was recorded, which only distances decide.
+        """
         rows = query.shape[1]
         if self.config.positions == "shaw" and kind != "cross":
             away = (np.arange(keys) - np.arange(rows)[:, None]).clip(-16, 16) + 16
             vectors = self.state[f"{kind}.positions.vectors"][layer][:, away]
             return np.einsum("hqd,hqkd->hqk", query, vectors) / np.sqrt(self.size)
-        found = [self.run.attention.map(kind, layer, head).bias for head in range(self.config.n_heads)]
+        found = [
+            self.run.attention.map(kind, layer, head).bias for head in range(self.config.n_heads)
+        ]
         return 0.0 if found[0] is None else np.stack(found)[:, :rows, :keys].astype(float)
 
     def sublayers(self, side: str) -> list[tuple[int, str]]:
         names = ["self_attention", "cross_attention", "feed_forward"]
         layers = self.config.n_encoder_layers if side == "encoder" else self.config.n_decoder_layers
-        return [(i, name) for i in range(layers) for name in names if side == "decoder" or name[0] != "c"]
+        return [
+            (i, name)
+            for i in range(layers)
+            for name in names
+            if side == "decoder" or name[0] != "c"
+        ]
 
     def linear(self, name: str, x: Doubles) -> Doubles:
         return x @ self.state[f"{name}.weight"].T + self.state[f"{name}.bias"]
@@ -114,9 +138,7 @@ class Plain:
 
     def matrix(self, kind: str, layer: int, which: str, head: int) -> Doubles:
         """(d_model, d_head) W_Q, W_K or W_V of a head, or its (d_head, d_model) of W_O."""
-        place = (
-            f"{SIDES[kind]}.layers.{layer}.{'cross' if kind == 'cross' else 'self'}_attention.{which}_proj"
-        )
+        place = f"{SIDES[kind]}.layers.{layer}.{'cross' if kind == 'cross' else 'self'}_attention.{which}_proj"
         own, weight = slice(head * self.size, (head + 1) * self.size), self.state[f"{place}.weight"]
         return weight[:, own].T if which == "out" else weight[own].T
 
@@ -128,12 +150,16 @@ class Plain:
     def effect(self, *cut, **named) -> Doubles:
         return self.log_probs(change=lambda *at: without(*at, *cut, **named)) - self.base
 
-    def written(self, side: str, at: int, reader=None, total=None) -> dict[tuple[Any, ...], Doubles]:
+    def written(
+        self, side: str, at: int, reader=None, total=None
+    ) -> dict[tuple[Any, ...], Doubles]:
         """(d_model,) what each writer, and each key of a head, gave to what is read at a token."""
         found: dict[tuple[Any, ...], Doubles] = {}
         for what in ("token", "position"):
             if (side, what) in self.seen:
-                found[what, None, None] = self.onward(self.seen[side, what][at], side, at, 0, reader)
+                found[what, None, None] = self.onward(
+                    self.seen[side, what][at], side, at, 0, reader
+                )
         for number, (layer, name) in enumerate(self.sublayers(side)):
             if (layer, name) == reader:
                 break
@@ -152,7 +178,8 @@ class Plain:
         return {("biases", None, None): read - known, **found}
 
     def onward(self, part: Doubles, side: str, at: int, number: int, reader=None) -> Doubles:
-        """A part of the stream as it is read, with the σ of the run in every LayerNorm on its way."""
+        """A part of the stream as it is read, with the σ of the run in every LayerNorm on its
+        way."""
         for layer, name in self.sublayers(side)[number:]:
             place, (entered, _, update, _) = (
                 f"{side}.layers.{layer}.{name}_residual.norm",
@@ -186,12 +213,17 @@ def turned(vectors: Doubles) -> Doubles:
     return np.stack([pairs.real, pairs.imag], -1).reshape(vectors.shape)
 
 
-def without(place, weights, value, mask, kind, keys, way, layer=None, head=None, query=None) -> Doubles:
-    """The heads' output, if keys are hidden, or their values are 0 or the mean of the visible ones."""
+def without(
+    place, weights, value, mask, kind, keys, way, layer=None, head=None, query=None
+) -> Doubles:
+    """The heads' output, if keys are hidden, or their values are 0 or the mean of the visible
+    ones."""
     if place[0] != kind or layer not in (None, place[1]):
         return weights @ value
     gone = np.zeros_like(weights)
-    heads, queries = (slice(None) if each is None else slice(each, each + 1) for each in (head, query))
+    heads, queries = (
+        slice(None) if each is None else slice(each, each + 1) for each in (head, query)
+    )
     for key in keys:
         gone[heads, queries, key] = weights[heads, queries, key]
     left = weights - gone

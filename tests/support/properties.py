@@ -1,4 +1,5 @@
-"""What hypothesis draws: JSON and texts that were damaged in a few places, the same in every run."""
+"""What hypothesis draws: JSON and texts that were damaged in a few places, the same in every
+run."""
 
 import copy
 import json
@@ -11,22 +12,32 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 PROPERTY = settings(
-    derandomize=True, database=None, deadline=None, max_examples=60, suppress_health_check=list(HealthCheck)
+    derandomize=True,
+    database=None,
+    deadline=None,
+    max_examples=60,
+    suppress_health_check=list(HealthCheck),
 )
 """Few examples, always the same ones, and no limit of time."""
 SCALARS = st.one_of(
     st.none(),
     st.booleans(),
     st.integers(-3, 3),
-    st.sampled_from([10**400, 2**31, 1e400, -1e400, float("nan"), 0.5, "", "a", "\ud800", "x" * 500, "1"]),
+    st.sampled_from(
+        [10**400, 2**31, 1e400, -1e400, float("nan"), 0.5, "", "a", "\ud800", "x" * 500, "1"]
+    ),
 )
-JSON = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.just("a"), inner))
+JSON = st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.just("a"), inner)
+)
 SIGNS = st.text("_~%.-,:;<> 0123456789aexn▁é²\u2028", max_size=3)
 
 
 def places(value: Any) -> Iterator[tuple[Any, Any]]:
     """Every list or object within a JSON value, with a key of it."""
-    keys = value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
+    keys = (
+        value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
+    )
     for key in list(keys):
         yield value, key
         yield from places(value[key])

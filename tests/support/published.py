@@ -1,4 +1,5 @@
-"""Models of every family of the Hub, made here as transformers saves them, beside transformers' own."""
+"""Models of every family of the Hub, made here as transformers saves them, beside transformers'
+own."""
 
 import json
 import shutil
@@ -55,7 +56,8 @@ def _folder() -> tempfile.TemporaryDirectory[str]:
 
 
 def published(family: str, saved: bool = False, **options: Any) -> Path:
-    """The directory of a model, written once, only read; ``saved`` with ``tokenizer.json`` and ``ADDED``."""
+    """The directory of a model, written once, only read; ``saved`` with ``tokenizer.json`` and
+    ``ADDED``."""
     key = f"{family} {saved} {options}"
     if key not in _MADE:
         _MADE[key] = Path(_folder().name) / str(len(_MADE))
@@ -71,7 +73,8 @@ def copied(directory: Path, family: str, saved: bool = False, **options: Any) ->
 
 
 def write_saved(directory: Path, family: str, **options: Any) -> Path:
-    """Makes a model, and saves its tokenizer with transformers 5: ``tokenizer.json``, and ``ADDED`` in it.
+    """Makes a model, and saves its tokenizer with transformers 5: ``tokenizer.json``, and ``ADDED``
+    in it.
 
     These get rows that the model has to spare.
     """
@@ -99,9 +102,13 @@ def tokenizer_of(family: str, directory: Path) -> Any:
     import transformers
 
     if (directory / "tokenizer.json").is_file():
-        return transformers.PreTrainedTokenizerFast(tokenizer_file=str(directory / "tokenizer.json"))
+        return transformers.PreTrainedTokenizerFast(
+            tokenizer_file=str(directory / "tokenizer.json")
+        )
     kinds = _KINDS | {"marian": "Marian", "m2m": "M2M100"}
-    kind = getattr(transformers, "MarianTokenizer" if family == "marian" else f"{kinds[family]}Tokenizer")
+    kind = getattr(
+        transformers, "MarianTokenizer" if family == "marian" else f"{kinds[family]}Tokenizer"
+    )
     language = {"mbart": "en_XX", "m2m": "en", "nllb": "eng_Latn"}.get(family)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -111,8 +118,9 @@ def tokenizer_of(family: str, directory: Path) -> Any:
 def ids_of(family: str, directory: Path, text: str) -> list[int]:
     """transformers' ids of a text without its pair of languages.
 
-    Without ``tokenizer.json``, transformers 5 leaves NLLB's languages out, or puts them behind ``<mask>``; in
-    the published files they stand before it. So only the text's own pieces come from there.
+    Without ``tokenizer.json``, transformers 5 leaves NLLB's languages out, or puts them behind
+    ``<mask>``; in the published files they stand before it. So only the text's own pieces come from
+    there.
     """
     ids: list[int] = _tokenizer(family, directory)(text).input_ids
     bare = family == "nllb" and not (directory / "tokenizer.json").is_file()
@@ -129,7 +137,9 @@ def pair_of(family: str, directory: Path) -> Pair:
     first = 0 if family == "bart" else None
     if family in PAIRS:
         first = translator.tokenizer.source.ids[PAIRS[family].split()[1]]
-    return Pair(translator, model_of(directory), TEXTS[family], tuple(ids), translator.config.bos_id, first)
+    return Pair(
+        translator, model_of(directory), TEXTS[family], tuple(ids), translator.config.bos_id, first
+    )
 
 
 def changed(directory: Path, file: str = "config.json", **entries: Any) -> Path:
@@ -144,5 +154,9 @@ def rewritten(directory: Path, **changes: torch.Tensor | None) -> Path:
     """Changes tensors of the safetensors file; None takes one out."""
     path = directory / "model.safetensors"
     state = load_file(path) | changes
-    save_file({name: tensor for name, tensor in state.items() if tensor is not None}, path, {"format": "pt"})
+    save_file(
+        {name: tensor for name, tensor in state.items() if tensor is not None},
+        path,
+        {"format": "pt"},
+    )
     return directory

@@ -27,8 +27,11 @@ def random_model(seed: int = 0, scale: float = 0.3, **changes: object) -> Transf
     return randomised(Transformer(random_config(**changes)), seed, scale)
 
 
-def random_translator(tokenizer: Vocabulary, norm: str = "pre", positions: str = "sinusoidal") -> Translator:
-    """A random model far from its start: its biases and LayerNorms too, and a bias of the output."""
+def random_translator(
+    tokenizer: Vocabulary, norm: str = "pre", positions: str = "sinusoidal"
+) -> Translator:
+    """A random model far from its start: its biases and LayerNorms too, and a bias of the
+    output."""
     sizes = {"vocab_size": tokenizer.vocab_size, "norm": norm, "positions": positions}
     network = random_model(scale=0.6, output_bias=True, **sizes)
     torch.manual_seed(5)
@@ -41,7 +44,9 @@ def random_translator(tokenizer: Vocabulary, norm: str = "pre", positions: str =
 
 def random_ids(batch: int, length: int, seed: int = 0, vocab_size: int = 40) -> torch.Tensor:
     """(batch, length) ids of ordinary pieces, none of them special."""
-    return torch.randint(4, vocab_size, (batch, length), generator=torch.Generator().manual_seed(seed))
+    return torch.randint(
+        4, vocab_size, (batch, length), generator=torch.Generator().manual_seed(seed)
+    )
 
 
 def random_language_model(seed: int = 0, scale: float = 0.3, **changes: object) -> LanguageModel:

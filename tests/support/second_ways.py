@@ -1,4 +1,5 @@
-"""Every measure by its formula, from the arrays of `plain.Plain`, for one layer, head and step of a bench."""
+"""Every measure by its formula, from the arrays of `plain.Plain`, for one layer, head and step of a
+bench."""
 
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -31,7 +32,8 @@ class Bench:
             self.translator = load_translator(BUNDLED)
         else:
             sizes = dict(
-                zip(("norm", "positions"), name.split(), strict=True), vocab_size=tokenizer.vocab_size
+                zip(("norm", "positions"), name.split(), strict=True),
+                vocab_size=tokenizer.vocab_size,
             )
             self.translator = Translator(
                 random_model(scale=0.6, output_bias=True, **sizes), tokenizer, name=name
@@ -40,7 +42,9 @@ class Bench:
         self.model = self.translator.model
         self.run = self.translator.force(*texts, capture=Capture(residual=True))
         self.plain, self.token = Plain(self.translator, self.run), self.run.target_ids[STEP]
-        self.rival = next(int(each) for each in np.argsort(-self.plain.logits[STEP]) if each != self.token)
+        self.rival = next(
+            int(each) for each in np.argsort(-self.plain.logits[STEP]) if each != self.token
+        )
         self.direction = self.plain.embedding[self.token] - self.plain.embedding[self.rival]
         self.asked = STEP, self.token, self.rival
 
@@ -54,7 +58,9 @@ class Bench:
 def lengths(b: Bench, kind: str, head: int, biased: bool = False) -> Doubles:
     """(keys, d_model) x_j W_V W_O, with b_V inside or without."""
     found = b.head(kind).sources @ b.plain.matrix(kind, LAYER, "v", head)
-    return (b.head(kind).value[head] if biased else found) @ b.plain.matrix(kind, LAYER, "out", head)
+    return (b.head(kind).value[head] if biased else found) @ b.plain.matrix(
+        kind, LAYER, "out", head
+    )
 
 
 def carried(b: Bench, kind: str) -> Doubles:
@@ -70,7 +76,10 @@ def together(b: Bench, kind: str) -> list[Doubles]:
 
 def in_order(parts: Iterable[tuple[Any, Any]]) -> list[float]:
     """Numbers of writers in an order of their names."""
-    return [float(number) for _, number in sorted((str(tuple(writer)), number) for writer, number in parts)]
+    return [
+        float(number)
+        for _, number in sorted((str(tuple(writer)), number) for writer, number in parts)
+    ]
 
 
 def attribution(b: Bench) -> list[float]:
@@ -82,7 +91,9 @@ def attribution_parts(b: Bench) -> dict[tuple[Any, ...], float]:
     """What each writer adds to the difference of two logits."""
     bias = b.plain.state.get("output_bias", np.zeros(len(b.plain.embedding)))
     found = {
-        name: each @ b.direction for name, each in b.plain.written("decoder", STEP).items() if len(name) == 3
+        name: each @ b.direction
+        for name, each in b.plain.written("decoder", STEP).items()
+        if len(name) == 3
     }
     found["biases", None, None] += bias[b.token] - bias[b.rival]
     return found
@@ -90,9 +101,14 @@ def attribution_parts(b: Bench) -> dict[tuple[Any, ...], float]:
 
 def keys(b: Bench, kind: str) -> Doubles:
     """(layers, heads, keys)"""
-    name, heads = "cross_attention" if kind == "cross" else "self_attention", range(b.run.config.n_heads)
+    name, heads = (
+        "cross_attention" if kind == "cross" else "self_attention",
+        range(b.run.config.n_heads),
+    )
     found = b.plain.written("decoder", STEP)
-    return np.array([[found[name, i, head, "keys"] @ b.direction for head in heads] for i in b.layers(kind)])
+    return np.array(
+        [[found[name, i, head, "keys"] @ b.direction for head in heads] for i in b.layers(kind)]
+    )
 
 
 def by_source(b: Bench) -> Doubles:
@@ -101,8 +117,14 @@ def by_source(b: Bench) -> Doubles:
         for head in range(b.run.config.n_heads) if name == "cross_attention" else ():
             place = b.head("cross", layer)
             value = place.sources @ b.plain.matrix("cross", layer, "v", head)
-            parts = place.weights[head, STEP][:, None] * value @ b.plain.matrix("cross", layer, "out", head)
-            found += np.array([b.plain.onward(each, "decoder", STEP, number) @ b.direction for each in parts])
+            parts = (
+                place.weights[head, STEP][:, None]
+                * value
+                @ b.plain.matrix("cross", layer, "out", head)
+            )
+            found += np.array(
+                [b.plain.onward(each, "decoder", STEP, number) @ b.direction for each in parts]
+            )
     return found
 
 
@@ -122,20 +144,28 @@ def scores(b: Bench, kind: str, query: int, key: int) -> Doubles:
             if len(each) == 3
         }
         place = f"{SIDES[kind]}.layers.{LAYER}.{name}.{which}_proj.bias"
-        sides["biases", None, None] += b.plain.state[place][HEAD * b.plain.size : (HEAD + 1) * b.plain.size]
-        rows = np.stack([part for _, part in sorted((str(each), part) for each, part in sides.items())])
+        sides["biases", None, None] += b.plain.state[place][
+            HEAD * b.plain.size : (HEAD + 1) * b.plain.size
+        ]
+        rows = np.stack(
+            [part for _, part in sorted((str(each), part) for each, part in sides.items())]
+        )
         if b.run.config.positions == "rotary" and kind != "cross":
             rows = turned(np.repeat(rows[:, None], at + 1, 1))[:, at]
         ends.append(rows)
     return ends[0] @ ends[1].T / np.sqrt(b.plain.size)
 
 
-def effect(b: Bench, kind: str, way: str, rows: Iterable[int] = (1, 2), on_all: bool = False) -> Doubles:
+def effect(
+    b: Bench, kind: str, way: str, rows: Iterable[int] = (1, 2), on_all: bool = False
+) -> Doubles:
     mask, found = b.head(kind).mask, np.full(b.head(kind).mask.shape, np.nan)
     for row, key in np.argwhere(mask):
         if row in rows:
             moved = b.plain.effect(kind, (key,), way, LAYER, HEAD, row)
-            found[row, key] = np.abs(moved).sum() if on_all else moved[STEP if kind == "encoder" else row]
+            found[row, key] = (
+                np.abs(moved).sum() if on_all else moved[STEP if kind == "encoder" else row]
+            )
     return found[list(rows)]
 
 
@@ -147,7 +177,9 @@ def effect_map(b: Bench, kind: str) -> Doubles:
 def on_difference(b: Bench, kind: str) -> Doubles:
     found = []
     for key in range(len(b.plain.source)):
-        moved = b.plain.forward(partial(without, kind=kind, keys=(key,), way="hidden")) - b.plain.logits
+        moved = (
+            b.plain.forward(partial(without, kind=kind, keys=(key,), way="hidden")) - b.plain.logits
+        )
         found.append(moved[STEP, b.token] - moved[STEP, b.rival])
     return np.array(found)
 
@@ -182,7 +214,11 @@ def shares(b: Bench, kind: str, layer: int = LAYER) -> Doubles:
     weights = b.head(kind, layer).weights
     parts = sum(
         weights[head][:, :, None]
-        * (sources @ b.plain.matrix(kind, layer, "v", head) @ b.plain.matrix(kind, layer, "out", head))
+        * (
+            sources
+            @ b.plain.matrix(kind, layer, "v", head)
+            @ b.plain.matrix(kind, layer, "out", head)
+        )
         for head in range(len(weights))
     )
     own = np.eye(len(stream))[:, :, None] * stream
@@ -215,7 +251,9 @@ def zeroing(b: Bench, kind: str) -> Doubles:
     return np.stack(found, 1)
 
 
-def statistics_of_rows(b: Bench, kind: str, layer: int = LAYER, head: int = HEAD) -> dict[str, list[float]]:
+def statistics_of_rows(
+    b: Bench, kind: str, layer: int = LAYER, head: int = HEAD
+) -> dict[str, list[float]]:
     """Every statistic of every row, from the definitions."""
     keys, found = b.run.labels(kind).keys, {}
     words = [number for number, group in enumerate(reading_groups(keys)) for _ in group.indices]
@@ -327,9 +365,16 @@ def resting(b: Bench, kind: str) -> list[float]:
 def products(b: Bench, kind: str) -> list[float]:
     place = b.head(kind)
     every = [
-        q @ k for q, row in zip(place.query[HEAD], place.mask, strict=True) for k in place.key[HEAD][row]
+        q @ k
+        for q, row in zip(place.query[HEAD], place.mask, strict=True)
+        for k in place.key[HEAD][row]
     ]
-    return [np.var(every), np.var(every) / b.plain.size, place.query[HEAD].var(), place.key[HEAD].var()]
+    return [
+        np.var(every),
+        np.var(every) / b.plain.size,
+        place.query[HEAD].var(),
+        place.key[HEAD].var(),
+    ]
 
 
 def compared(b: Bench, kind: str) -> Doubles:

@@ -1,4 +1,5 @@
-"""Small T5 models as transformers saves them, with the names and layouts of the published repositories."""
+"""Small T5 models as transformers saves them, with the names and layouts of the published
+repositories."""
 
 import json
 import random
@@ -20,7 +21,14 @@ LINES = (
     "שלום עולם مرحبا بالعالم في المدينة القديمة",
     "नमस्ते दुनिया é è ü ñ 0 1 2 3 4 5 6 7 8 9 , : ! ?",
 )
-SIZES = {"d_model": 24, "d_kv": 6, "d_ff": 40, "num_heads": 3, "num_layers": 2, "num_decoder_layers": 3}
+SIZES = {
+    "d_model": 24,
+    "d_kv": 6,
+    "d_ff": 40,
+    "num_heads": 3,
+    "num_layers": 2,
+    "num_decoder_layers": 3,
+}
 EXTRA = 10
 PREFIX = "translate English to German: "
 
@@ -32,7 +40,9 @@ def pieces(seed: int = 0, symbols: tuple[str, ...] = ()) -> bytes:
     words = [word for line in LINES for word in line.split()]
     lines = [*LINES, *(" ".join(draw.choices(words, k=8)) for _ in range(300))]
     ids = {"pad_id": 0, "eos_id": 1, "unk_id": 2, "bos_id": -1}
-    return trained(lines, model_type="unigram", vocab_size=200, user_defined_symbols=list(symbols), **ids)
+    return trained(
+        lines, model_type="unigram", vocab_size=200, user_defined_symbols=list(symbols), **ids
+    )
 
 
 def write_t5(
@@ -53,10 +63,16 @@ def write_t5(
 ) -> Path:
     """Makes and saves a model; ``sizes`` replace ``SIZES``.
 
-    Untied, the file holds another table for the output, as those of T5 1.1, and config.json says so.
-    ``old`` adds the table that old files carry in cross-attention, and every name of the tied table.
+    Untied, the file holds another table for the output, as those of T5 1.1, and config.json says
+    so. ``old`` adds the table that old files carry in cross-attention, and every name of the tied
+    table.
     """
-    from transformers import MT5Config, MT5ForConditionalGeneration, T5Config, T5ForConditionalGeneration
+    from transformers import (
+        MT5Config,
+        MT5ForConditionalGeneration,
+        T5Config,
+        T5ForConditionalGeneration,
+    )
 
     configs = {"t5": T5Config, "mt5": MT5Config}
     models = {"t5": T5ForConditionalGeneration, "mt5": MT5ForConditionalGeneration}

@@ -16,9 +16,16 @@ RESULTS = Path(__file__).parents[2] / "assets" / "models" / "positions" / "resul
 def write_twins(folder: Path, tokenizer: Tokenizer) -> Path:
     """Writes one random twin for each encoding and the results of the experiments on them."""
     for name in REGISTRY:
-        changes = {"vocab_size": tokenizer.vocab_size, "positions": name, "norm": "pre", "max_positions": 300}
+        changes = {
+            "vocab_size": tokenizer.vocab_size,
+            "positions": name,
+            "norm": "pre",
+            "max_positions": 300,
+        }
         model = random_model(scale=0.2, **changes)
-        save_checkpoint(folder / "positions" / name, random_config(**changes), model.state_dict(), tokenizer)
+        save_checkpoint(
+            folder / "positions" / name, random_config(**changes), model.state_dict(), tokenizer
+        )
     shutil.copy(RESULTS, folder / "positions")
     return folder
 
@@ -31,5 +38,7 @@ def write_recurrent(folder: Path, tokenizer: Tokenizer) -> Path:
         save_checkpoint(folder / "recurrent" / score, model.config, model.state_dict(), tokenizer)
     changes = {"vocab_size": pieces, "norm": "pre"}
     weights = random_model(scale=0.2, **changes).state_dict()
-    save_checkpoint(folder / "positions" / "sinusoidal", random_config(**changes), weights, tokenizer)
+    save_checkpoint(
+        folder / "positions" / "sinusoidal", random_config(**changes), weights, tokenizer
+    )
     return folder

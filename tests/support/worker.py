@@ -1,6 +1,7 @@
 """A worker of torchrun that ends without a word before a step, as if it was killed; but only once.
 
-`torchrun … worker.py RANK STEP MARK train …`: process RANK ends before STEP unless the file MARK exists.
+`torchrun … worker.py RANK STEP MARK train …`: process RANK ends before STEP unless the file MARK
+exists.
 """
 
 import os

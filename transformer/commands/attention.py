@@ -24,10 +24,14 @@ def attention(
     text: Annotated[str, "TEXT", "text to translate"],
     *,
     model: TranslatorOptions,
-    kind: Annotated[str, one_of(*(each.value for each in AttentionKind)), "which attention"] = "cross",
+    kind: Annotated[
+        str, one_of(*(each.value for each in AttentionKind)), "which attention"
+    ] = "cross",
     layer: Annotated[int, "layer, counted from 1"] = 1,
     head: Annotated[int, "head, counted from 1"] = 1,
-    target: Annotated[str | None, "TEXT", "force this translation instead of the model's own"] = None,
+    target: Annotated[
+        str | None, "TEXT", "force this translation instead of the model's own"
+    ] = None,
     output: Annotated[OutputFile | None, "FILE", "file to save to, .npz or .json"] = None,
     beam: BeamOptions,
 ) -> int:
@@ -36,10 +40,15 @@ def attention(
         raise ValueError(f"The output {output} must end in .npz or .json.")
     translator = model.open(beam)
     config = translator.config
-    counts = (("layer", layer, config.sites[AttentionKind(kind)].n_layers), ("head", head, config.n_heads))
+    counts = (
+        ("layer", layer, config.sites[AttentionKind(kind)].n_layers),
+        ("head", head, config.n_heads),
+    )
     for name, place, most in counts:
         if not 1 <= place <= most:
-            raise ValueError(f"There is no {kind} {name} {place}; this model has {name}s 1 to {most}.")
+            raise ValueError(
+                f"There is no {kind} {name} {place}; this model has {name}s 1 to {most}."
+            )
     if target is None:
         translation = translator.translate(text, beam_size=beam.beam_size)
     else:
@@ -50,7 +59,9 @@ def attention(
         print(_table(translation, view))
         return 0
     names = ("layer", "head", "query_tokens", "predicted_tokens", "key_tokens")
-    scores, weights = (np.round(each.astype(float), 6).tolist() for each in (view.scores, view.weights))
+    scores, weights = (
+        np.round(each.astype(float), 6).tolist() for each in (view.scores, view.weights)
+    )
     values: Json = {"kind": view.kind.value} | {name: getattr(view, name) for name in names}
     values |= {"scores": scores, "mask": view.mask.tolist(), "weights": weights}
     values |= {"audit_passed": view.audit.passed}
@@ -61,7 +72,9 @@ def attention(
         write_atomically(output, json.dumps(values, ensure_ascii=False).encode())
     else:
         arrays = {name: np.array(values[name]) for name in ("kind", "layer", "head")}
-        arrays |= {name: np.array(values[name] or (), str) for name in values if name.endswith("_tokens")}
+        arrays |= {
+            name: np.array(values[name] or (), str) for name in values if name.endswith("_tokens")
+        }
         arrays |= {name: getattr(view, name) for name in ("scores", "mask", "weights")}
         write_arrays(output, arrays)
     print(f"Wrote {output}.", file=sys.stderr)
@@ -72,15 +85,21 @@ def _table(translation: Translation, view: HeadView) -> str:
     labels, rows = list(map(_short, view.query_tokens)), "rows are queries"
     if (predicted := view.predicted_tokens) is not None:
         rows += " (token read → token predicted)"
-        labels = [f"{each} → {_short(token)}" for each, token in zip(labels, predicted, strict=True)]
+        labels = [
+            f"{each} → {_short(token)}" for each, token in zip(labels, predicted, strict=True)
+        ]
     place = f"{view.kind.value} attention, layer {view.layer + 1}, head {view.head + 1}"
     lines = [f"{translation.source_text} → {translation.text}", f"{place}: weights; {rows}"]
     table = [["", *map(_short, view.key_tokens)]]
     for label, weights, mask in zip(labels, view.weights, view.mask, strict=True):
-        cells = (f"{weight:.2f}" if seen else "-" for weight, seen in zip(weights, mask, strict=True))
+        cells = (
+            f"{weight:.2f}" if seen else "-" for weight, seen in zip(weights, mask, strict=True)
+        )
         table.append([label, *cells])
     for label, *row in table:
-        lines.append(f"{label:<{max(map(len, labels))}}" + "".join(f" {cell:>{CELL_WIDTH}}" for cell in row))
+        lines.append(
+            f"{label:<{max(map(len, labels))}}" + "".join(f" {cell:>{CELL_WIDTH}}" for cell in row)
+        )
     return "\n".join([*lines, f"audit: {'passed' if view.audit.passed else 'FAILED'}"])
 
 

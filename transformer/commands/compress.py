@@ -40,4 +40,6 @@ def compress(*, model: str, output: Path) -> int:
 def check_new(output: Path) -> None:
     """CheckpointError if a directory to write holds anything."""
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
-        raise CheckpointError(f"{output} already exists and is not an empty directory; choose a new one.")
+        raise CheckpointError(
+            f"{output} already exists and is not an empty directory; choose a new one."
+        )

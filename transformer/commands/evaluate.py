@@ -38,7 +38,9 @@ def evaluate(*, model: TranslatorOptions, data: str, beam: BeamOptions) -> int:
         tokens = sum(len(translator.tokenizer.target.encode(output)) + 1 for output in outputs)
         if isinstance(translator.tokenizer, Tokenizer):
             encoded = encode_pairs(pairs, translator.tokenizer)
-            loss = round(evaluate_loss(translator.model, encoded, BATCH_POSITIONS, workers=workers), 4)
+            loss = round(
+                evaluate_loss(translator.model, encoded, BATCH_POSITIONS, workers=workers), 4
+            )
         if not workers.first:
             return 0
     scores, speed = corpus_scores(outputs, pairs), round(tokens / seconds, 1)
@@ -63,4 +65,7 @@ def corpus_scores(outputs: Sequence[str], pairs: Sequence[SentencePair]) -> Json
         "bleu": round(bleu.corpus_score(list(outputs), references).score, 2),
         "chrf": round(chrf.corpus_score(list(outputs), references).score, 2),
     }
-    return values | {"signature": str(bleu.get_signature()), "chrf_signature": str(chrf.get_signature())}
+    return values | {
+        "signature": str(bleu.get_signature()),
+        "chrf_signature": str(chrf.get_signature()),
+    }

@@ -1,4 +1,5 @@
-"""`python -m transformer generate` and `perplexity`: continues and scores texts with a language model."""
+"""`python -m transformer generate` and `perplexity`: continues and scores texts with a language
+model."""
 
 from functools import partial
 from typing import Annotated
@@ -17,7 +18,9 @@ from transformer.training import quality
 
 
 def generate(
-    prompts: Annotated[tuple[str, ...], "TEXT", "how the text begins; without one, each line of input"] = (),
+    prompts: Annotated[
+        tuple[str, ...], "TEXT", "how the text begins; without one, each line of input"
+    ] = (),
     *,
     model: LanguageModelOptions,
     beam: BeamOptions,
@@ -56,7 +59,10 @@ def perplexity(
         raise DataError(f"{empty[0]}: there is no text in this file.")
     for path, lines in texts.items():
         log_probs = np.array([sum(each) for each in batches.forced_log_probs(generator, lines)])
-        words, pieces = [len(text.split()) for text in lines], [len(generator.ids(text)) for text in lines]
+        words, pieces = (
+            [len(text.split()) for text in lines],
+            [len(generator.ids(text)) for text in lines],
+        )
         per_word, per_piece = (quality.perplexity(log_probs, units) for units in (words, pieces))
         values: Json = {"texts": len(lines), "words": sum(words), "pieces": sum(pieces)}
         values |= {"per_word": per_word, "per_piece": per_piece}

@@ -1,4 +1,5 @@
-"""Texts and files of pairs, line by line: a line that is blank or cannot be used keeps its place."""
+"""Texts and files of pairs, line by line: a line that is blank or cannot be used keeps its
+place."""
 
 import os
 import re
@@ -36,11 +37,14 @@ def answer_lines(
     texts: Sequence[str],  # without any, the lines of standard input
     answer: Callable[[str], Answer],  # ValueError for a bad text
     write: Callable[[dict[str, Any], str], None],
-    nothing: str = "",  # the message of a DataError if there is no text; without one, that is no error
+    # the message of a DataError if there is no text; without one, that is no error
+    nothing: str = "",
 ) -> int:
     """Writes an answer for each text in its place, an empty one for a bad text; the exit status."""
     bad, place = list[str](), 0
-    lines: Iterable[str | bytes] = () if sys.stdin is None else sys.stdin.buffer  # None if it was closed
+    lines: Iterable[str | bytes] = (
+        () if sys.stdin is None else sys.stdin.buffer
+    )  # None if it was closed
     for place, words in enumerate(texts or lines, start=1):
         try:
             values, line, notes = answer(line_text(words))
@@ -56,7 +60,9 @@ def answer_lines(
 
 def answer_pairs(
     path: str | Path,  # source<TAB>target lines, plain or .gz
-    check: Callable[[SentencePair], object],  # raises ValueError for a pair that the model cannot read
+    check: Callable[
+        [SentencePair], object
+    ],  # raises ValueError for a pair that the model cannot read
     # what pairs are answered, as JSON and as a line
     answer: Callable[[list[SentencePair]], Iterable[tuple[dict[str, Any], str]]],
     empty: dict[str, Any],  # the answer to a line that is blank or cannot be used

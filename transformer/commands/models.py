@@ -23,11 +23,14 @@ Device = Annotated[
 class BeamOptions:
     """How a command searches; ValueError for a beam narrower than 1.
 
-    length_offset [K]: divide by ((K + length) / (K + 1))^a instead; 5 is the formula of Wu et al. (2016)
+    length_offset [K]: divide by ((K + length) / (K + 1))^a instead; 5 is the formula of Wu et al.
+    (2016)
     """
 
     beam_size: Annotated[int, "beam width; 1 is greedy"] = 1
-    length_penalty: Annotated[float | None, "A", "a of a beam's score, sum of log p / length^a"] = None
+    length_penalty: Annotated[float | None, "A", "a of a beam's score, sum of log p / length^a"] = (
+        None
+    )
     length_offset: int | None = None
 
     def __post_init__(self) -> None:
@@ -55,7 +58,11 @@ class LanguageModelOptions:
 
     def write(self, model: Translator, values: Json, text: str) -> None:
         """Prints a line of JSON, with the device that computed it, or the text."""
-        line = json.dumps(values | {"device": str(model.device)}, ensure_ascii=False) if self.json else text
+        line = (
+            json.dumps(values | {"device": str(model.device)}, ensure_ascii=False)
+            if self.json
+            else text
+        )
         print(line, flush=True)
 
 

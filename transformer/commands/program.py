@@ -1,10 +1,12 @@
-"""A program of several commands, each a function: its signature and docstring make the options. No PyTorch.
+"""A program of several commands, each a function: its signature and docstring make the options. No
+PyTorch.
 
-The first line of the docstring is the help. A parameter that may be given by place is an argument, one after
-``*`` the option of its name. A dataclass as a type stands for the options that are its fields, and a ``dict``
-beside a table of types for those options of the table that were given. What stands beside a type are the
-kinds of its values (``transformer.text.kinds``), a function that reads a word, a placeholder, the help; those
-that do not fit there are a line ``name [PLACEHOLDER]: help`` of the docstring.
+The first line of the docstring is the help. A parameter that may be given by place is an argument,
+one after ``*`` the option of its name. A dataclass as a type stands for the options that are its
+fields, and a ``dict`` beside a table of types for those options of the table that were given. What
+stands beside a type are the kinds of its values (``transformer.text.kinds``), a function that reads
+a word, a placeholder, the help; those that do not fit there are a line ``name [PLACEHOLDER]: help``
+of the docstring.
 """
 
 import argparse
@@ -42,9 +44,11 @@ def run_program(
     about: str | None,
     # imports the commands: that takes seconds, in which Ctrl-C may come
     commands: Callable[[], Commands],
-    argv: Sequence[str] | None = None,  # the words after the program's name; None for those of the process
+    argv: Sequence[str]
+    | None = None,  # the words after the program's name; None for those of the process
 ) -> int:
-    """Runs one command; the exit status: 0, 1 if some lines were left out, 2 for bad input, 130 after Ctrl-C.
+    """Runs one command; the exit status: 0, 1 if some lines were left out, 2 for bad input, 130
+    after Ctrl-C.
 
     Errors are one sentence on standard error. What is written is UTF-8, whatever the locale.
     """
@@ -74,14 +78,19 @@ def run_program(
 
         if not is_full(error):
             raise
-        print("The GPU has no memory left: ask for less at once, or use --device cpu.", file=sys.stderr)
+        print(
+            "The GPU has no memory left: ask for less at once, or use --device cpu.",
+            file=sys.stderr,
+        )
         return 2
 
 
 def output_file(path: str) -> Path:
     """The path of a file to write; ValueError, before any work begins, if its folder is missing."""
     if not (folder := Path(path).absolute().parent).is_dir():
-        raise ValueError(f"There is no folder {folder} to write {Path(path).name} into; make it first.")
+        raise ValueError(
+            f"There is no folder {folder} to write {Path(path).name} into; make it first."
+        )
     return Path(path)
 
 
@@ -101,9 +110,12 @@ def _add_commands(parser: argparse.ArgumentParser, commands: Commands) -> None:
 
 
 def _add_parameters(parser: argparse.ArgumentParser, function: Callable[..., Any]) -> Maker:
-    """Adds the parameters of a function, or the fields of a dataclass; what calls it with their values."""
+    """Adds the parameters of a function, or the fields of a dataclass; what calls it with their
+    values."""
     hints, makers = get_type_hints(function, include_extras=True), dict[str, Maker]()
-    owners = reversed(getattr(function, "__mro__", (function,)))  # a class has its bases' docstrings, too
+    owners = reversed(
+        getattr(function, "__mro__", (function,))
+    )  # a class has its bases' docstrings, too
     rows = [row for owner in owners for row in _TEXT.findall(cleandoc(owner.__doc__ or ""))]
     texts = {name: (*filter(None, [sign]), " ".join(text.split())) for name, sign, text in rows}
     for name, parameter in signature(function).parameters.items():
@@ -114,7 +126,10 @@ def _add_parameters(parser: argparse.ArgumentParser, function: Callable[..., Any
 def _add_parameter(
     parser: argparse.ArgumentParser, parameter: Parameter, hint: Any, notes: tuple[str, ...]
 ) -> Maker:
-    name, table = parameter.name, next((each for each in get_args(hint) if isinstance(each, Mapping)), None)
+    name, table = (
+        parameter.name,
+        next((each for each in get_args(hint) if isinstance(each, Mapping)), None),
+    )
     if isinstance(hint, type) and is_dataclass(hint):
         return _add_parameters(parser, hint)
     if table is not None:
@@ -128,14 +143,21 @@ def _add_parameter(
 
 
 def _add(
-    parser: argparse.ArgumentParser, name: str, value: Declared, default: Any, is_option: bool = True
+    parser: argparse.ArgumentParser,
+    name: str,
+    value: Declared,
+    default: Any,
+    is_option: bool = True,
 ) -> None:
     """Adds an option, or an argument."""
     required = default is Parameter.empty
     *placeholder, text = value.notes
     if default not in (Parameter.empty, None, False, (), ""):
         text += f" (default: {default})"
-    more: dict[str, Any] = {"help": text.replace("%", "%%"), "default": None if required else default}
+    more: dict[str, Any] = {
+        "help": text.replace("%", "%%"),
+        "default": None if required else default,
+    }
     if several := get_origin(value.type) is list:  # an option that may be given several times
         value = declared(*get_args(value.type))
     if value.type is bool:

@@ -29,13 +29,20 @@ def pull(name: str, *, revision: str | None = None, output: Path | None = None) 
         nonlocal last
         if terminal and (done >= total or time.monotonic() - last >= _EVERY):
             last, end = time.monotonic(), "\n" if done >= total else ""
-            print(f"\r{done / 1e6:,.0f} of {total / 1e6:,.0f} MB", end=end, file=sys.stderr, flush=True)
+            print(
+                f"\r{done / 1e6:,.0f} of {total / 1e6:,.0f} MB",
+                end=end,
+                file=sys.stderr,
+                flush=True,
+            )
 
     snapshot = find(name, revision, progress=progress)
     print(snapshot.note or f"{snapshot.title} is downloaded and complete.", file=sys.stderr)
     if output is not None:
         # Other programs may have downloaded more files to the same folder.
-        names = needed([path.name for path in snapshot.directory.iterdir() if path.is_file()], snapshot.name)
+        names = needed(
+            [path.name for path in snapshot.directory.iterdir() if path.is_file()], snapshot.name
+        )
         try:
             output.mkdir(parents=True, exist_ok=True)
             write_together(output, {name: snapshot.directory / name for name in names})

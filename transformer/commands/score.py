@@ -28,11 +28,18 @@ def score(*, model: TranslatorOptions, data: str, tokens: bool = False) -> int:
     def answers(pairs: list[SentencePair]) -> Iterator[tuple[Json, str]]:
         for pair, log_probs in zip(pairs, forced_log_probs(translator, pairs), strict=True):
             total, count = sum(log_probs), len(log_probs)
-            values: Json = {"log_prob": round(total, 6), "tokens": count, "mean": round(total / count, 6)}
+            values: Json = {
+                "log_prob": round(total, 6),
+                "tokens": count,
+                "mean": round(total / count, 6),
+            }
             columns = [f"{total:.6f}", str(count), f"{total / count:.6f}"]
             if tokens:
                 pieces = translator.pieces(translator.output(pair.target, pair.source).ids)
-                values |= {"target_tokens": pieces, "log_probs": [round(value, 6) for value in log_probs]}
+                values |= {
+                    "target_tokens": pieces,
+                    "log_probs": [round(value, 6) for value in log_probs],
+                }
                 columns += [" ".join(pieces), " ".join(f"{value:.6f}" for value in log_probs)]
             yield values, "\t".join(columns)
 

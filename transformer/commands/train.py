@@ -36,7 +36,8 @@ from transformer.training.run import STATE_FILE, Exported, RunDirectory, load_ex
 from transformer.training.toys import LENGTH, TOYS, toy_data
 
 SMALL = 5_000_000
-"""Parameters below which a CPU trains on one thread: in such small products, threads wait for each other."""
+"""Parameters below which a CPU trains on one thread: in such small products, threads wait for each
+other."""
 MOST_WEIGHT = 100
 _CONFIG = get_type_hints(TransformerConfig, include_extras=True)
 _TEXTS = {
@@ -52,14 +53,18 @@ _TEXTS = {
 }
 SIZES = {name: Annotated[_CONFIG[name], text] for name, text in _TEXTS.items()}
 OPTIONS = get_type_hints(TrainingOptions, include_extras=True)
-SHARES = {f"{name}_share": Annotated[float, f"add X {text} per pair"] for name, (_, text) in MAKERS.items()}
+SHARES = {
+    f"{name}_share": Annotated[float, f"add X {text} per pair"]
+    for name, (_, text) in MAKERS.items()
+}
 
 
 @dataclass(frozen=True, kw_only=True)
 class PairOptions:
     """The pairs of a training run.
 
-    train [FILE[:WEIGHT]]: source<TAB>target lines (.gz too); weight 2 uses each pair twice per epoch, weight
+    train [FILE[:WEIGHT]]: source<TAB>target lines (.gz too); weight 2 uses each pair twice per
+        epoch, weight
         0.35 uses a new 35 % of the pairs in each epoch
     toy: instead of files: pairs of a toy task, which the package makes itself
     """
@@ -72,10 +77,11 @@ class PairOptions:
     def read(
         self, shares: dict[str, float], seed: int
     ) -> tuple[Sequence[SentencePair], list[float] | None, Sequence[SentencePair], Sequence[str]]:
-        """The training pairs with their weights, the validation pairs, and words for the vocabulary alone.
+        """The training pairs with their weights, the validation pairs, and words for the vocabulary
+        alone.
 
-        There are no weights if each is 1. ValueError if the options name no pairs, or both files and a toy
-        task, or a file cannot be used.
+        There are no weights if each is 1. ValueError if the options name no pairs, or both files
+        and a toy task, or a file cannot be used.
         """
         if self.toy and (self.train or self.valid):
             raise ValueError("--toy makes its own pairs; leave out --train and --valid.")
@@ -83,7 +89,9 @@ class PairOptions:
             toy = toy_data(self.toy, self.toy_length, seed)
             return toy.train, None, toy.valid, toy.words
         if not (self.train and self.valid):
-            raise ValueError("Give pairs to train on and to evaluate on: --train and --valid, or --toy.")
+            raise ValueError(
+                "Give pairs to train on and to evaluate on: --train and --valid, or --toy."
+            )
         pairs, weights = list[SentencePair](), list[float]()
         for file in self.train:
             path, weight = _weighted(file)
@@ -97,8 +105,10 @@ class PairOptions:
 class RunOptions:
     """Where and how a training run computes.
 
-    resume_if_present: resume the run in DIR if there is one, otherwise begin: for torchrun --max-restarts
-    obey_input: stop once standard input ends: it is a pipe that a program keeps open, and the system closes
+    resume_if_present: resume the run in DIR if there is one, otherwise begin: for torchrun
+        --max-restarts
+    obey_input: stop once standard input ends: it is a pipe that a program keeps open, and the
+        system closes
         with it, however it ends
     """
 
@@ -115,7 +125,8 @@ class RunOptions:
     obey_input: bool = False
 
     def resumed(self) -> Exported | None:
-        """What a saved run exports that continues, or None; ValueError if the directory does not fit."""
+        """What a saved run exports that continues, or None; ValueError if the directory does not
+        fit."""
         path = self.output
         if path.exists() and not path.is_dir():
             raise ValueError(f"The output {path} is a file; choose a directory.")
@@ -137,7 +148,9 @@ def train(
     shares: Annotated[dict[str, float], SHARES],
     languages: Annotated[str, "A,B", "source and target language, for the model card"] = "en,de",
     run: RunOptions,
-    tokenizer: Annotated[Path | None, "use this sentencepiece model instead of training one"] = None,
+    tokenizer: Annotated[
+        Path | None, "use this sentencepiece model instead of training one"
+    ] = None,
     smaller_vocabulary: bool = False,
     sizes: Annotated[dict[str, Any], SIZES],
     settings: Annotated[dict[str, Any], OPTIONS],
@@ -145,7 +158,8 @@ def train(
     """Train a model on parallel text.
 
     preset: sizes and settings to start from: en-de, or toy with --toy
-    bleu_sentences: translate N validation sentences greedily at each evaluation and log their BLEU; 0 for
+    bleu_sentences: translate N validation sentences greedily at each evaluation and log their
+        BLEU; 0 for
         none
     smaller_vocabulary: if the text cannot give --vocab-size pieces, take as many as it can give
     """
@@ -159,7 +173,9 @@ def train(
         torch.manual_seed(options.seed)
         if not 2 <= max_length <= config.max_positions:
             raise ValueError(f"--max-length is {max_length}; choose 2 to {config.max_positions:,}.")
-        shares = defaults.shares | {name.removesuffix("_share"): share for name, share in shares.items()}
+        shares = defaults.shares | {
+            name.removesuffix("_share"): share for name, share in shares.items()
+        }
         train_pairs, weights, valid_pairs, words = files.read(shares, options.seed)
 
         def vocabulary() -> Exported:
@@ -169,7 +185,9 @@ def train(
                 return Exported(Tokenizer.load(tokenizer))
             at_most, size = bool(smaller_vocabulary or files.toy), config.vocab_size
             sentences = (text for pair in train_pairs for text in (pair.source, pair.target))
-            print(f"Training a vocabulary of {'at most ' * at_most}{size:,} pieces.", file=sys.stderr)
+            print(
+                f"Training a vocabulary of {'at most ' * at_most}{size:,} pieces.", file=sys.stderr
+            )
             return Exported(Tokenizer.train(chain(words, sentences), size, at_most))
 
         exported = workers.agree(vocabulary)
@@ -195,7 +213,9 @@ def train(
         return _steps(directory, valid, quality, run)
 
 
-def _steps(directory: RunDirectory, valid: EncodedPairs, quality: GreedyBleu, run: RunOptions) -> int:
+def _steps(
+    directory: RunDirectory, valid: EncodedPairs, quality: GreedyBleu, run: RunOptions
+) -> int:
     """Takes the steps of a run, each with its line in the log and on the terminal; the exit status.
 
     A signal lets the current step finish, so that the saved state lies between two steps.
@@ -216,7 +236,11 @@ def _steps(directory: RunDirectory, valid: EncodedPairs, quality: GreedyBleu, ru
         if workers.first:
             pairs = f"{len(data):,} pairs, the longest {data.longest} tokens"
             span = f"steps {trainer.step + 1:,} to {steps:,} into {run.output}"
-            print(f"{parameters:,} parameters on {device}; {pairs}; {span}.", file=sys.stderr, flush=True)
+            print(
+                f"{parameters:,} parameters on {device}; {pairs}; {span}.",
+                file=sys.stderr,
+                flush=True,
+            )
             speed, source = peak(device, trainer.dtype)
             log = stack.enter_context(directory.log())
             line = TerminalLine(steps, speed * workers.world, source)
@@ -256,5 +280,7 @@ def _weighted(file: str) -> tuple[str, float]:
     if not colon or Path(file).exists():
         return file, 1.0
     if not 0 < weight <= MOST_WEIGHT:
-        raise ValueError(f"The weight of {path} is {text}; it must be above 0 and at most {MOST_WEIGHT}.")
+        raise ValueError(
+            f"The weight of {path} is {text}; it must be above 0 and at most {MOST_WEIGHT}."
+        )
     return path, weight

@@ -9,7 +9,14 @@ from pathlib import Path
 
 from transformer.batches import translate_all
 from transformer.beam import SearchTree
-from transformer.commands.lines import AT_ONCE, Answer, answer_lines, line_text, name_bad, warn_unread
+from transformer.commands.lines import (
+    AT_ONCE,
+    Answer,
+    answer_lines,
+    line_text,
+    name_bad,
+    warn_unread,
+)
 from transformer.commands.models import BeamOptions, Json, TranslatorOptions
 from transformer.commands.program import OutputFile
 from transformer.reader import InputError
@@ -36,31 +43,47 @@ def translate(
     texts [TEXT]: text to translate; without one, each line of standard input
     file: translate the first column of each line (.gz too) in batches of like length, into --output
     output [FILE]: text<TAB>translation lines; a file that was begun is continued
-    n_best: the N best translations of the beam: a line each, rank<TAB>score<TAB>text; implies --no-split
-    no_split: translate a text at once; else its sentences alone, and joined to one line. With --json, tokens
+    n_best: the N best translations of the beam: a line each, rank<TAB>score<TAB>text; implies
+        --no-split
+    no_split: translate a text at once; else its sentences alone, and joined to one line. With
+        --json, tokens
         and log_probs are then those of all sentences, one after the other
     """
     if texts and file is not None:
         raise InputError("Give texts, or a file of them with --file, not both.")
     if (file is None) != (output is None):
         lacks = ("--output", "to be written") if output is None else ("--file", "with the texts")
-        raise InputError(f"Add {lacks[0]} FILE, the file {lacks[1]}: --file and --output need each other.")
+        raise InputError(
+            f"Add {lacks[0]} FILE, the file {lacks[1]}: --file and --output need each other."
+        )
     if file is not None and output is not None and output.exists() and output.samefile(file):
         raise InputError(f"--output is the file of the texts, {file}; give another one.")
     if n_best is not None:
         if file is not None:
-            raise InputError("--n-best is written to standard output; give the texts on standard input.")
+            raise InputError(
+                "--n-best is written to standard output; give the texts on standard input."
+            )
         at_least(1).check("--n-best", n_best, InputError)
         if n_best > (kept := beam.beam_size):
-            raise InputError(f"--n-best is {n_best}, but the beam keeps {kept}; give --beam-size {n_best}.")
+            raise InputError(
+                f"--n-best is {n_best}, but the beam keeps {kept}; give --beam-size {n_best}."
+            )
     translator = model.open(beam)
     if file is not None and output is not None:
         return _translate_file(translator, file, output, beam.beam_size, no_split)
 
     def answer(text: str) -> Answer:
         best: list[Json] = []
-        parts = () if not text.strip() else (text,) if n_best or no_split else translator.sentences(text)
-        search = partial(translator.translate, beam_size=beam.beam_size, capture=False, tree=bool(n_best))
+        parts = (
+            ()
+            if not text.strip()
+            else (text,)
+            if n_best or no_split
+            else translator.sentences(text)
+        )
+        search = partial(
+            translator.translate, beam_size=beam.beam_size, capture=False, tree=bool(n_best)
+        )
         whole = TranslatedText.of(map(search, parts))
         values: Json = {
             "text": whole.runs[0].text if len(parts) == 1 else whole.text,
@@ -72,7 +95,10 @@ def translate(
             return values, values["text"], whole.notes
         if parts and (tree := whole.runs[0].tree) is not None:
             best = _best(translator, tree, n_best)
-        lines = (f"{each['rank']}\t{each['score']:.5f}\t{' '.join(each['text'].split())}" for each in best)
+        lines = (
+            f"{each['rank']}\t{each['score']:.5f}\t{' '.join(each['text'].split())}"
+            for each in best
+        )
         return values | {"n_best": best}, "\n".join(lines), whole.notes
 
     nothing = "There is nothing to translate; give texts as arguments or lines on standard input."
@@ -94,8 +120,11 @@ def _best(translator: Translator, tree: SearchTree, count: int) -> list[Json]:
     return best
 
 
-def _translate_file(translator: Translator, file: Path, output: Path, beam_size: int, no_split: bool) -> int:
-    """Translates the lines of a file that its output lacks; each part is written as soon as it is done."""
+def _translate_file(
+    translator: Translator, file: Path, output: Path, beam_size: int, no_split: bool
+) -> int:
+    """Translates the lines of a file that its output lacks; each part is written as soon as it is
+    done."""
     texts = [line.partition("\t")[0] for _, line in read_lines(file, errors="surrogateescape")]
     done = begun = _translated(output, texts)
     started, bad, missing = time.monotonic(), list[str](), Counter[str]()
@@ -106,7 +135,9 @@ def _translate_file(translator: Translator, file: Path, output: Path, beam_size:
             try:
                 if line_text(text).strip():
                     parts = (text,) if no_split else translator.sentences(text)
-                    missing.update({note for each in parts for note in translator.cut(each).notes()})
+                    missing.update(
+                        {note for each in parts for note in translator.cut(each).notes()}
+                    )
                     good[place] = parts
             except ValueError as error:
                 bad.append(f"{file}:{done + place + 1}: {error}")

@@ -1,9 +1,9 @@
 """A run with the maps of all its heads as one small file, which is read without PyTorch.
 
-The head (``transformer.storage.packed``) holds the run (``transformer.exports.record``), the SHA-256 of each
-file of the model that decides a run, and the checks of every head. The arrays are, by kind,
-``encoder.weights`` and ``encoder.scores``, (layers, heads, queries, keys) float32, and ``encoder.mask``,
-(queries, keys) bool, True = may attend; also ``decoder.…`` and ``cross.…``.
+The head (``transformer.storage.packed``) holds the run (``transformer.exports.record``), the
+SHA-256 of each file of the model that decides a run, and the checks of every head. The arrays are,
+by kind, ``encoder.weights`` and ``encoder.scores``, (layers, heads, queries, keys) float32, and
+``encoder.mask``, (queries, keys) bool, True = may attend; also ``decoder.…`` and ``cross.…``.
 """
 
 from collections.abc import Mapping
@@ -27,10 +27,16 @@ class MappedRun(Translation):
     """A run whose maps are known, while its trace is not: ``attention`` is None."""
 
     arrays: Mapping[str, Any] = field(default_factory=dict)  # of the file, by name
-    checks: Mapping[str, Any] = field(default_factory=dict)  # by kind, layer and head: parts of checks
-    digests: Digests = field(default_factory=dict)  # SHA-256 of the files of the model that made the run
+    checks: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # by kind, layer and head: parts of checks
+    digests: Digests = field(
+        default_factory=dict
+    )  # SHA-256 of the files of the model that made the run
 
-    def map(self, kind: AttentionKind | str, layer: int, head: int, window: Window | None = None) -> HeadMap:
+    def map(
+        self, kind: AttentionKind | str, layer: int, head: int, window: Window | None = None
+    ) -> HeadMap:
         """One head, or a window of it; the audit is that of the whole head."""
         kind, mask = AttentionKind(kind), self.mask(kind, layer, head)
         window = window or Window(0, mask.shape[0], 0, mask.shape[1])
@@ -65,11 +71,14 @@ class MappedRun(Translation):
 
 
 def save_maps(translation: Translation, directory: Path, path: Path) -> None:
-    """Writes a run, and the maps of all its heads, to a file; the directory is that of the model."""
+    """Writes a run, and the maps of all its heads, to a file; the directory is that of the
+    model."""
     arrays, checks = dict[str, Any](), dict[str, Any]()
     for kind, site in translation.config.sites.items():
         heads = range(translation.config.n_heads)
-        maps = [[translation.map(kind, layer, head) for head in heads] for layer in range(site.n_layers)]
+        maps = [
+            [translation.map(kind, layer, head) for head in heads] for layer in range(site.n_layers)
+        ]
         arrays[f"{kind}.weights"] = np.array([[each.weights for each in row] for row in maps])
         arrays[f"{kind}.scores"] = np.array([[each.scores for each in row] for row in maps])
         arrays[f"{kind}.mask"] = maps[0][0].mask
@@ -79,7 +88,8 @@ def save_maps(translation: Translation, directory: Path, path: Path) -> None:
 
 
 def load_maps(path: str | Path) -> MappedRun:
-    """Reads a file of this installation that ``save_maps`` wrote; CheckpointError if it is damaged."""
+    """Reads a file of this installation that ``save_maps`` wrote; CheckpointError if it is
+    damaged."""
     head, arrays = read_packed(Path(path))
     for array in arrays.values():
         array.flags.writeable = False

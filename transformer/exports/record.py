@@ -14,13 +14,24 @@ from transformer.interventions.request import RunShape, check
 from transformer.run import Alternative, DecodeStep, Translation
 from transformer.text import kinds
 from transformer.text.kinds import Kind
-from transformer.text.words import BOS, EOS, NO_PIECE, PAD, UNK, Special, is_language, is_special, raw
+from transformer.text.words import (
+    BOS,
+    EOS,
+    NO_PIECE,
+    PAD,
+    UNK,
+    Special,
+    is_language,
+    is_special,
+    raw,
+)
 
 MOST_TOKENS = 4_096
 MOST_ALTERNATIVES = 100
 
 Reader = Callable[[Any], Any]
-"""Checks a JSON value; TraceFileError, ValueError, KeyError or TypeError for one that no run has."""
+"""Checks a JSON value; TraceFileError, ValueError, KeyError or TypeError for one that no run
+has."""
 
 
 class TraceFileError(ValueError):
@@ -35,7 +46,8 @@ def _value(kind: Kind, value: Any) -> Any:
 
 
 def _text(longest: int, value: Any, pattern: str = r"(?s:.*)", wrong: str = "") -> str:
-    """A text that UTF-8 can hold; TraceFileError with the sentence ``wrong`` if it has another form."""
+    """A text that UTF-8 can hold; TraceFileError with the sentence ``wrong`` if it has another
+    form."""
     _value(Kind("a text", lambda text: isinstance(text, str) and len(text) <= longest), value)
     value.encode("utf-8")
     if not re.fullmatch(pattern, value):
@@ -44,7 +56,9 @@ def _text(longest: int, value: Any, pattern: str = r"(?s:.*)", wrong: str = "") 
 
 
 def _list(item: Reader, most: int, values: Any) -> tuple[Any, ...]:
-    kind = Kind(f"a list of at most {most:,}", lambda many: isinstance(many, list) and len(many) <= most)
+    kind = Kind(
+        f"a list of at most {most:,}", lambda many: isinstance(many, list) and len(many) <= most
+    )
     return tuple(map(item, _value(kind, values)))
 
 
@@ -64,16 +78,25 @@ def _step(values: Any) -> DecodeStep:
     excluded = _list(_whole, MOST_ALTERNATIVES, values.get("excluded", []))
     several = enumerate(known.pop("alternatives"))
     alternatives = tuple(replace(each, excluded=place in excluded) for place, each in several)
-    return DecodeStep(**known, alternatives=alternatives, forced=values.get("forced", False) is True)
+    return DecodeStep(
+        **known, alternatives=alternatives, forced=values.get("forced", False) is True
+    )
 
 
 _TOKEN, _NAME, _TEXT = (partial(_text, longest) for longest in (1_000, 200, 200_000))
 _METHODS = r"greedy|forced|beam-\d{1,3}|sample-\d{1,10}"
-_METHOD = partial(_NAME, pattern=_METHODS, wrong="The file names a way of decoding that does not exist.")
+_METHOD = partial(
+    _NAME, pattern=_METHODS, wrong="The file names a way of decoding that does not exist."
+)
 _NO_DIGEST = "The file's digest of the model is not a valid digest."
 _DIGEST = partial(_text, 64, pattern="[0-9a-f]{64}", wrong=_NO_DIGEST)
 _TOKENS = partial(_list, _TOKEN, MOST_TOKENS)
-_STEP: dict[str, Reader] = {"token": _TOKEN, "token_id": _whole, "log_prob": _log_prob, "parent": _whole}
+_STEP: dict[str, Reader] = {
+    "token": _TOKEN,
+    "token_id": _whole,
+    "log_prob": _log_prob,
+    "parent": _whole,
+}
 _STEP["alternatives"] = partial(_list, _alternative, MOST_ALTERNATIVES)
 _RUN: dict[str, Reader] = {
     "source_text": _TEXT,
@@ -94,7 +117,11 @@ _RUN: dict[str, Reader] = {
 def run_to_dict(run: Translation) -> dict[str, Any]:
     """Everything about a run except its arrays, as JSON values."""
     values = {name: getattr(run, name) for name in _RUN}
-    values |= {"config": asdict(run.config), "interventions": to_json(run.interventions), "steps": []}
+    values |= {
+        "config": asdict(run.config),
+        "interventions": to_json(run.interventions),
+        "steps": [],
+    }
     sides = {"source": run.source_tokens, "target": run.target_tokens}
     values["special"] = {
         side: [place for place, token in enumerate(tokens) if is_special(token)]
@@ -110,8 +137,8 @@ def run_to_dict(run: Translation) -> dict[str, Any]:
 def run_from_dict(values: Any) -> Translation:
     """The translation that ``run_to_dict`` wrote, without attention.
 
-    TraceFileError if its parts contradict each other; ValueError, KeyError or TypeError if one is missing or
-    of a wrong type or value.
+    TraceFileError if its parts contradict each other; ValueError, KeyError or TypeError if one is
+    missing or of a wrong type or value.
     """
     known = {name: read(values[name]) for name, read in _RUN.items()}
     run = Translation(**known, log_probs=tuple(step.log_prob for step in known["steps"]))
@@ -137,8 +164,8 @@ def run_from_dict(values: Any) -> Translation:
 def _flagged(run: Translation, places: Any) -> Translation:
     """The run whose special pieces are so again: those at the places of the file, by side.
 
-    A file of an earlier version names none: they are what ids and places say, the end of the source, a
-    language at its start, and the target's ids that no text is written of.
+    A file of an earlier version names none: they are what ids and places say, the end of the
+    source, a language at its start, and the target's ids that no text is written of.
     """
     source, target, config = run.source_tokens, run.target_tokens, run.config
     ids = {config.pad_id, config.bos_id, config.eos_id, config.unk_id}
@@ -147,7 +174,9 @@ def _flagged(run: Translation, places: Any) -> Translation:
         read |= {len(source) - 1} if source[-1] == EOS else set()
         written = {place for place, number in enumerate(run.target_ids) if number in ids}
     else:
-        read, written = (set(_list(_whole, MOST_TOKENS, places[side])) for side in ("source", "target"))
+        read, written = (
+            set(_list(_whole, MOST_TOKENS, places[side])) for side in ("source", "target")
+        )
     ids |= {number for place, number in enumerate(run.target_ids) if place in written}
     tokens = _special(target, written)
     steps = tuple(
@@ -179,8 +208,8 @@ def _special(pieces: Sequence[str], places: Collection[int]) -> tuple[str, ...]:
 def _spell(pieces: Sequence[str], text: str) -> bool:
     """True if pieces have the letters and digits of a text; `<unk>` stands for any text.
 
-    Vocabularies differ in what they do to spaces, punctuation and forms of letters. A language may be named
-    in a text and be a piece of the output, or the other way round.
+    Vocabularies differ in what they do to spaces, punctuation and forms of letters. A language may
+    be named in a text and be a piece of the output, or the other way round.
     """
     bare = [piece for piece in pieces if not is_language(piece)]
     unnamed = " ".join(word for word in text.split() if not is_language(word))

@@ -1,8 +1,8 @@
 """BART and mBART-50, and what Marian and M2M-100 share with them: the names of their weights.
 
-BART (a text in, another out, such as its summary) is post-norm and has a byte-level vocabulary. mBART-50 (52
-languages) is pre-norm and has fairseq's vocabulary. Both have learned positions, and a LayerNorm on the sum
-of embedding and position.
+BART (a text in, another out, such as its summary) is post-norm and has a byte-level vocabulary.
+mBART-50 (52 languages) is pre-norm and has fairseq's vocabulary. Both have learned positions, and a
+LayerNorm on the sum of embedding and position.
 """
 
 from collections.abc import Callable, Sequence
@@ -52,13 +52,17 @@ TIED = {
     (False, True): ((SOURCE,), (TARGET, OUTPUT)),
     (False, False): ((SOURCE,), (TARGET,), (OUTPUT,)),
 }
-"""By (shared, tied) embeddings: the groups of names of one table; a file may hold any of a group."""
+"""By (shared, tied) embeddings: the groups of names of one table; a file may hold any of a
+group."""
 
 
 def tables(config: TransformerConfig) -> list[tuple[str, ...]]:
     """For the tables of source, target and output: the names under which a file may hold each."""
     groups = TIED[config.shared_embeddings, config.tied_embeddings]
-    return [(role, *next(group for group in groups if role in group)) for role in (SOURCE, TARGET, OUTPUT)]
+    return [
+        (role, *next(group for group in groups if role in group))
+        for role in (SOURCE, TARGET, OUTPUT)
+    ]
 
 
 def names(config: TransformerConfig) -> dict[str, str]:
@@ -67,10 +71,18 @@ def names(config: TransformerConfig) -> dict[str, str]:
     norms = {"embedding_norm": "layernorm_embedding"} if config.embedding_norm else {}
     norms |= {"final_norm": "layer_norm"} if config.norm == "pre" else {}
     sides = "encoder", "decoder"
-    parts |= {f"{side}.{our}": f"model.{side}.{their}" for side in sides for our, their in norms.items()}
-    ours = {f"{our}.{kind}": f"{their}.{kind}" for our, their in parts.items() for kind in ("weight", "bias")}
+    parts |= {
+        f"{side}.{our}": f"model.{side}.{their}" for side in sides for our, their in norms.items()
+    }
+    ours = {
+        f"{our}.{kind}": f"{their}.{kind}"
+        for our, their in parts.items()
+        for kind in ("weight", "bias")
+    }
     if config.positions == "learned":
-        ours |= {f"{side}.positions.table": f"model.{side}.embed_positions.weight" for side in sides}
+        ours |= {
+            f"{side}.positions.table": f"model.{side}.embed_positions.weight" for side in sides
+        }
     return ours
 
 
@@ -98,10 +110,12 @@ bart_config = partial(
     choices=CHOICES | {"norm": "post", "task": "write"},
 )
 OLD = (
-    "{} holds an mBART model of 25 languages, which puts the language behind the text; only mBART-50, with "
+    "{} holds an mBART model of 25 languages, which puts the language behind the text; only "
+    "mBART-50, with "
     "the language before the text, is supported."
 )
-"""What is said of mBART-cc25 and what was trained from it: the same ``model_type``, another order."""
+"""What is said of mBART-cc25 and what was trained from it: the same ``model_type``, another
+order."""
 
 
 def mbart_config(values: Json, path: Path) -> TransformerConfig:
@@ -115,10 +129,15 @@ def mbart_config(values: Json, path: Path) -> TransformerConfig:
 IDS_FILE, MERGES_FILE, MASK = "vocab.json", "merges.txt", "<mask>"
 
 
-def bart_vocabulary(directory: Path, config: TransformerConfig) -> tuple[Vocabulary, TransformerConfig]:
-    """Byte-level pieces; a source begins with `<s>`, a target does not, since the search begins it."""
+def bart_vocabulary(
+    directory: Path, config: TransformerConfig
+) -> tuple[Vocabulary, TransformerConfig]:
+    """Byte-level pieces; a source begins with `<s>`, a target does not, since the search begins
+    it."""
     if settings_of(directory).get("add_prefix_space"):
-        raise CheckpointError(f"{directory} says add_prefix_space, which is not supported for this family.")
+        raise CheckpointError(
+            f"{directory} says add_prefix_space, which is not supported for this family."
+        )
     whole, files = directory / WHOLE_FILE, [directory / IDS_FILE, directory / MERGES_FILE]
     absent = [path.name for path in files if not path.is_file()]
     if whole.is_file():
@@ -126,7 +145,8 @@ def bart_vocabulary(directory: Path, config: TransformerConfig) -> tuple[Vocabul
         pieces.check_frame((BOS,))
     elif absent:
         raise CheckpointError(
-            f"{directory} has no {WHOLE_FILE} and no {absent[0]}, so it is not a complete model directory."
+            f"{directory} has no {WHOLE_FILE} and no {absent[0]}, so it is not a complete model "
+            "directory."
         )
     else:
         pieces = WholePieces(_byte_level(files, config.vocab_size), config.vocab_size, SPECIAL)
@@ -141,7 +161,9 @@ def _byte_level(files: list[Path], size: int) -> Whole:
     for piece in sorted(added, key=added.__getitem__):
         tokenizer.add([piece], special=piece in special)
         if tokenizer.id_of(piece) != added[piece]:
-            raise CheckpointError(f"{files[0].parent} gives {piece!r:.60} an id that is not the next one.")
+            raise CheckpointError(
+                f"{files[0].parent} gives {piece!r:.60} an id that is not the next one."
+            )
     return tokenizer
 
 
@@ -152,28 +174,35 @@ nl_XX ro_RO ru_RU si_LK tr_TR vi_VN zh_CN af_ZA az_AZ bn_IN fa_IR he_IL hr_HR id
 mn_MN mr_IN pl_PL ps_AF pt_XX sv_SE sw_KE ta_IN te_IN th_TH tl_XX uk_UA ur_PK xh_ZA gl_ES sl_SI
 """
 LANGUAGES = tuple(_CODES.split())
-"""ISO 639-1, and a country or none (XX), in the order of their ids; the first 25 are those of mBART-cc25."""
+"""ISO 639-1, and a country or none (XX), in the order of their ids; the first 25 are those of
+mBART-cc25."""
 
 
 def pair_vocabulary(
     directory: Path, config: TransformerConfig, order: Callable[[list[str]], dict[str, int]]
 ) -> tuple[Vocabulary, TransformerConfig]:
-    """The vocabulary of a model for many pairs of languages; ``order`` and errors as for ``read_pieces``.
+    """The vocabulary of a model for many pairs of languages; ``order`` and errors as for
+    ``read_pieces``.
 
-    A text begins with two of them, such as ``eng_Latn deu_Latn``: the first is a piece of the source, the
-    second the one with which the output begins.
+    A text begins with two of them, such as ``eng_Latn deu_Latn``: the first is a piece of the
+    source, the second the one with which the output begins.
     """
     path = directory / PIECES_FILE
     pieces = read_pieces(path, config.vocab_size, order, "languages", SPECIAL, pair=True)
     languages = languages_of(pieces)
     if not languages:
-        raise CheckpointError(f"{directory / WHOLE_FILE} names no language, although the model needs two.")
+        raise CheckpointError(
+            f"{directory / WHOLE_FILE} names no language, although the model needs two."
+        )
     config = replace(config, languages=" ".join(languages), language_pair=True)
     return Vocabulary(pieces, pieces, languages, pair=True), config
 
 
-def mbart_vocabulary(directory: Path, config: TransformerConfig) -> tuple[Vocabulary, TransformerConfig]:
-    """mBART-50: fairseq's order, for which three pieces of sentencepiece make room; 52 languages behind."""
+def mbart_vocabulary(
+    directory: Path, config: TransformerConfig
+) -> tuple[Vocabulary, TransformerConfig]:
+    """mBART-50: fairseq's order, for which three pieces of sentencepiece make room; 52 languages
+    behind."""
 
     def order(pieces: list[str]) -> dict[str, int]:
         ids = with_behind({}, (*SPECIAL, *pieces[3:]))

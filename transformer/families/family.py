@@ -1,4 +1,5 @@
-"""A family of checkpoints, as transformers and the Hub have them: its values, and how its config is ours.
+"""A family of checkpoints, as transformers and the Hub have them: its values, and how its config is
+ours.
 
 No PyTorch: a model is described without it.
 """
@@ -25,17 +26,22 @@ class Family:
 
     name: str  # how people call its models
     types: tuple[str, ...]  # what ``model_type`` of config.json may say
-    files: tuple[str, ...]  # of a vocabulary without tokenizer.json; the first tells the families apart
+    files: tuple[
+        str, ...
+    ]  # of a vocabulary without tokenizer.json; the first tells the families apart
     tokenizers: tuple[str, ...]  # classes of transformers that put tokens in this family's order
     # entries of config.json, and its path for messages, as our config
     config: Callable[[Json, Path], TransformerConfig]
     # our name of every weight besides the tables → theirs
     names: Callable[[TransformerConfig], dict[str, str]]
-    # for the tables of source, target and output: the names under which a file may hold each, its own first
+    # for the tables of source, target and output: the names under which a file may hold each, its
+    # own first
     tables: Callable[[TransformerConfig], Sequence[Sequence[str]]]
     # the vocabulary of a directory, and the config with what only the vocabulary knows
     vocabulary: Callable[[Path, TransformerConfig], tuple[Vocabulary, TransformerConfig]]
-    prefix: str = "model."  # of names of weights, which models saved without their output projection lack
+    prefix: str = (
+        "model."  # of names of weights, which models saved without their output projection lack
+    )
 
 
 FIELDS: dict[str, tuple[str, Any]] = {
@@ -62,9 +68,13 @@ def config_of(
     activation: str,  # the default
     choices: Json,  # what all of the family have in common
 ) -> TransformerConfig:
-    """The config of Marian's and fairseq's relatives; CheckpointError if an entry is wrong or unsupported."""
+    """The config of Marian's and fairseq's relatives; CheckpointError if an entry is wrong or
+    unsupported."""
     require(values, required, path)
-    heads, twin = values.get("decoder_attention_heads", 16), values.get("encoder_attention_heads", 16)
+    heads, twin = (
+        values.get("decoder_attention_heads", 16),
+        values.get("encoder_attention_heads", 16),
+    )
     if heads != twin:
         raise CheckpointError(
             f"{path} has decoder_attention_heads = {heads!r:.80}, but encoder_attention_heads = "
@@ -75,24 +85,33 @@ def config_of(
 
 
 def require(values: Json, required: Mapping[str, object], path: Path) -> None:
-    """CheckpointError if an entry is there and says something else than what this package can compute."""
+    """CheckpointError if an entry is there and says something else than what this package can
+    compute."""
     for name, needed in required.items():
         if values.get(name, needed) != needed:
-            raise CheckpointError(f"{path} says {name} = {values[name]!r:.80}; only {needed!r} is supported.")
+            raise CheckpointError(
+                f"{path} says {name} = {values[name]!r:.80}; only {needed!r} is supported."
+            )
 
 
-def one_of(values: Json, name: str, default: str, known: Mapping[str, Any], what: str, path: Path) -> Any:
+def one_of(
+    values: Json, name: str, default: str, known: Mapping[str, Any], what: str, path: Path
+) -> Any:
     """What a table says of an entry; CheckpointError if the table does not know it."""
     value = values.get(name, default)
     if not isinstance(value, str) or value not in known:
-        raise CheckpointError(f"{path} has the {what} {value!r:.80}; supported are {', '.join(known)}.")
+        raise CheckpointError(
+            f"{path} has the {what} {value!r:.80}; supported are {', '.join(known)}."
+        )
     return known[value]
 
 
 def taken(values: Json, fields: Mapping[str, tuple[str, Any]]) -> Json:
     """Our fields, each from its entry, or the reference's default; a list of one id is that id."""
     ours = {field: values.get(name, default) for field, (name, default) in fields.items()}
-    return {field: one_id(value) if field.endswith("_id") else value for field, value in ours.items()}
+    return {
+        field: one_id(value) if field.endswith("_id") else value for field, value in ours.items()
+    }
 
 
 def one_id(value: Any) -> Any:
@@ -101,7 +120,8 @@ def one_id(value: Any) -> Any:
 
 
 def built(ours: Json, path: Path) -> TransformerConfig:
-    """The config of fields; CheckpointError if one is out of range, or the model would be too large."""
+    """The config of fields; CheckpointError if one is out of range, or the model would be too
+    large."""
     if ours.get("decoder_d_ff") == ours["d_ff"]:
         ours = ours | {"decoder_d_ff": None}
     try:
@@ -115,12 +135,13 @@ def built(ours: Json, path: Path) -> TransformerConfig:
 def every_part(
     config: TransformerConfig, layers: str, encoder: Mapping[str, str], decoder: Mapping[str, str]
 ) -> Iterator[tuple[str, str]]:
-    """Our name and theirs of every part of all layers, named alike in each; ``layers`` is what theirs begin
-    with, a pattern of the stack's name and the layer's number, from 0."""
+    """Our name and theirs of every part of all layers, named alike in each; ``layers`` is what
+    theirs begin with, a pattern of the stack's name and the layer's number, from 0."""
     depths = {"encoder": config.n_encoder_layers, "decoder": config.n_decoder_layers}
     for stack, parts in (("encoder", encoder), ("decoder", decoder)):
         for layer in range(depths[stack]):
             theirs = layers.format(stack, layer)
             yield from (
-                (f"{stack}.layers.{layer}.{our}", f"{theirs}.{their}") for our, their in parts.items()
+                (f"{stack}.layers.{layer}.{our}", f"{theirs}.{their}")
+                for our, their in parts.items()
             )

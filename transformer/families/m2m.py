@@ -1,7 +1,8 @@
-"""M2M-100 and NLLB-200: one pre-norm model for many pairs of languages, with sinusoids and no bias of logits.
+"""M2M-100 and NLLB-200: one pre-norm model for many pairs of languages, with sinusoids and no bias
+of logits.
 
-The pieces of the languages stand behind the vocabulary. In M2M-100 a file lists the ids of the other pieces;
-NLLB-200 has fairseq's order.
+The pieces of the languages stand behind the vocabulary. In M2M-100 a file lists the ids of the
+other pieces; NLLB-200 has fairseq's order.
 """
 
 from pathlib import Path
@@ -37,15 +38,18 @@ CHOICES: Json = {"norm": "pre", "sine_layout": "inclusive", "first_position": 2,
 
 
 def config(values: Json, path: Path) -> TransformerConfig:
-    """Entries of a ``config.json`` as our config; CheckpointError if one is out of range or unsupported."""
+    """Entries of a ``config.json`` as our config; CheckpointError if one is out of range or
+    unsupported."""
     ours = config_of(values, path, FIELDS, REQUIRED, "relu", CHOICES)
     if ours.d_model % 2:
         raise CheckpointError(
-            f"{path} says d_model = {ours.d_model}; the sinusoids of this family need an even width."
+            f"{path} says d_model = {ours.d_model}; the sinusoids of this family need an even "
+            "width."
         )
     if ours.bos_id == ours.pad_id:
         raise CheckpointError(
-            f"{path} says decoder_start_token_id = pad_token_id = {ours.pad_id}; this family gives padding "
+            f"{path} says decoder_start_token_id = pad_token_id = {ours.pad_id}; this family gives "
+            "padding "
             "no position, so an output that begins with it is not supported."
         )
     return ours
@@ -57,7 +61,8 @@ MADE_UP = 8
 
 
 def vocabulary(directory: Path, config: TransformerConfig) -> tuple[Vocabulary, TransformerConfig]:
-    """The vocabulary of a directory; CheckpointError if a file is missing, damaged or another model's."""
+    """The vocabulary of a directory; CheckpointError if a file is missing, damaged or another
+    model's."""
     settings, listed = settings_of(directory), directory / IDS_FILE
     require(settings, {"legacy_behaviour": False}, directory / SETTINGS_FILE)
 
@@ -66,7 +71,9 @@ def vocabulary(directory: Path, config: TransformerConfig) -> tuple[Vocabulary, 
         if not listed.is_file():
             return with_behind(fairseq_ids, (*NLLB, MASK))
         ids, codes = _listed(listed), WMT21 if settings.get("language_codes") == "wmt21" else M2M
-        missing = sorted(fairseq_ids.keys() - ids.keys())  # languages would get their ids, rows would be left
+        missing = sorted(
+            fairseq_ids.keys() - ids.keys()
+        )  # languages would get their ids, rows would be left
         if missing and config.vocab_size - len(ids) - len(codes) > MADE_UP:
             raise CheckpointError(
                 f"{listed} lacks {len(missing):,} pieces of {PIECES_FILE} for which config.json "

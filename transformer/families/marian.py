@@ -1,12 +1,12 @@
 """Marian: the family that OPUS-MT models belong to.
 
-A Marian model is the paper's post-norm Transformer with a few other choices, each a value of the config: the
-layout of the sinusoids, scaled embeddings, the activation, the start token (``<pad>``), a bias on the logits,
-one embedding table or several, and language pieces.
+A Marian model is the paper's post-norm Transformer with a few other choices, each a value of the
+config: the layout of the sinusoids, scaled embeddings, the activation, the start token (``<pad>``),
+a bias on the logits, one embedding table or several, and language pieces.
 
-Texts are split as MarianTokenizer splits them, with its oddities: `</s>`, `<unk>` and `<pad>` in a text are
-the special ids, and `>>fra<<` is a single piece only at the start of a text. JSON has the ids of the pieces
-of two sentencepiece models.
+Texts are split as MarianTokenizer splits them, with its oddities: `</s>`, `<unk>` and `<pad>` in a
+text are the special ids, and `>>fra<<` is a single piece only at the start of a text. JSON has the
+ids of the pieces of two sentencepiece models.
 """
 
 from dataclasses import replace
@@ -16,7 +16,13 @@ from typing import Any
 from transformer.config import TransformerConfig
 from transformer.families.bart import fairseq
 from transformer.families.family import Json, config_of
-from transformer.families.pieces import SETTINGS_FILE, SentencePieces, check_pieces, languages_of, settings_of
+from transformer.families.pieces import (
+    SETTINGS_FILE,
+    SentencePieces,
+    check_pieces,
+    languages_of,
+    settings_of,
+)
 from transformer.storage.files import CheckpointError, read_json
 from transformer.text.tokenizer import Vocabulary
 from transformer.text.words import EOS, PAD, UNK
@@ -42,7 +48,8 @@ REQUIRED: dict[str, object] = {
 
 
 def config(values: Json, path: Path) -> TransformerConfig:
-    """Entries of a ``config.json`` as our config; CheckpointError if one is out of range or unsupported."""
+    """Entries of a ``config.json`` as our config; CheckpointError if one is out of range or
+    unsupported."""
     choices: Json = {"norm": "post", "sine_layout": "halves", "unk_id": 0}
     if not values.get("share_encoder_decoder_embeddings", True):
         choices["target_vocab_size"] = values.get("decoder_vocab_size") or None
@@ -55,7 +62,8 @@ _LEAD = r">>.*?<<"
 
 
 def vocabulary(directory: Path, config: TransformerConfig) -> tuple[Vocabulary, TransformerConfig]:
-    """The vocabulary of a directory; CheckpointError if a file is missing, damaged, or another model's.
+    """The vocabulary of a directory; CheckpointError if a file is missing, damaged, or another
+    model's.
 
     Only the vocabulary knows the ids of padding and of the unknown piece, and the languages.
     """
@@ -84,7 +92,8 @@ def _ids(path: Path, size: int) -> dict[str, int]:
     numbers = list(ids.values())
     if not all(type(number) is int and 0 <= number < size for number in numbers):
         raise CheckpointError(
-            f"{path} has numbers that are not from 0 to {size - 1:,}, the ids that config.json allows; "
+            f"{path} has numbers that are not from 0 to {size - 1:,}, the ids that config.json "
+            "allows; "
             "the files belong to different models."
         )
     if len(set(numbers)) != len(numbers):

@@ -44,8 +44,8 @@ class _Group:
 def tries_for_ever(pattern: str) -> bool:
     """True if the time to find out that a pattern does not match may grow too fast with the text.
 
-    It does if what itself repeats or chooses is repeated, a group is referred to, or one choice has many
-    repeats or ways. What cannot be told is taken for such a pattern.
+    It does if what itself repeats or chooses is repeated, a group is referred to, or one choice has
+    many repeats or ways. What cannot be told is taken for such a pattern.
     """
     groups = [_Group()]
     varies = False  # whether what stands just before repeats or chooses
@@ -73,7 +73,9 @@ def tries_for_ever(pattern: str) -> bool:
         elif token == "|":
             groups[-1].choose()
         elif match["repeat"]:
-            is_mode = previous in ("*", "+", "?") and token in "?+"  # as few as there may be; all or none
+            is_mode = (
+                previous in ("*", "+", "?") and token in "?+"
+            )  # as few as there may be; all or none
             if not is_mode and not _repeat(groups[-1], token, varied):
                 return True
             varies = True

@@ -1,8 +1,8 @@
 """The pieces of published vocabularies: what splits a text, and a table of ids.
 
-Two libraries split: sentencepiece, with a table of ids beside it; and tokenizers (`whole.py`), whose one file
-holds both.
-Special pieces and added tokens stay whole wherever they stand in a text, as in transformers.
+Two libraries split: sentencepiece, with a table of ids beside it; and tokenizers (`whole.py`),
+whose one file holds both. Special pieces and added tokens stay whole wherever they stand in a text,
+as in transformers.
 """
 
 import json
@@ -25,7 +25,8 @@ MOST_DIGITS = 10
 """An id of more digits is none."""
 _TEXTLESS = re.compile(r"<extra_id_\d+>|<mask>")
 _HEAD_BYTES = 2**20
-"""Added tokens stand before the pieces of a ``tokenizer.json``: so far into the file they are looked for."""
+"""Added tokens stand before the pieces of a ``tokenizer.json``: so far into the file they are
+looked for."""
 
 
 def pieces_by_id(ids: Mapping[str, int], size: int, spelling: Callable[[str], str]) -> list[str]:
@@ -49,7 +50,9 @@ class SentencePieces(Pieces):
         added, marked = added_tokens(path.parent, ids, size)
         self.special = frozenset({*special, *marked})
         known = {**ids, **added}
-        textless = [known[piece] for piece in known if piece in self.special or self._lead.fullmatch(piece)]
+        textless = [
+            known[piece] for piece in known if piece in self.special or self._lead.fullmatch(piece)
+        ]
         super().__init__(known, pieces_by_id(known, size, without_surrogates), textless)
         self._whole = self.special | added.keys()
         longest = sorted(self._whole, key=lambda piece: (-len(piece), piece))
@@ -71,7 +74,9 @@ class SentencePieces(Pieces):
 
     def decode(self, ids: Iterable[int]) -> str:
         pieces = (self.pieces[number] for number in ids)
-        text = self._processor.DecodePieces([piece for piece in pieces if piece not in self.special])
+        text = self._processor.DecodePieces(
+            [piece for piece in pieces if piece not in self.special]
+        )
         return str(text).replace(SPACE, " ").strip()
 
 
@@ -82,7 +87,9 @@ class WholePieces(Pieces):
         """CheckpointError, naming the file, if a special piece is missing or a piece has no row."""
         ids = tokenizer.ids()
         check_pieces(tokenizer.path, special, ids, size)
-        tokenizer.add([*special, *filter(is_language, ids)], special=True)  # which have ids, and stay whole
+        tokenizer.add(
+            [*special, *filter(is_language, ids)], special=True
+        )  # which have ids, and stay whole
         tokenizer.probe()
         self._tokenizer = tokenizer
         spelling = byte_name if tokenizer.in_bytes else without_surrogates
@@ -108,13 +115,15 @@ class WholePieces(Pieces):
         return self._tokenizer.decode([*ids]).strip()
 
     def check_frame(self, before: Collection[str]) -> None:
-        """CheckpointError if the file puts other tokens around a text than one of these pieces and `</s>`."""
+        """CheckpointError if the file puts other tokens around a text than one of these pieces and
+        `</s>`."""
         bare, framed = (self._tokenizer.encode("a", framed).ids for framed in (False, True))
         firsts = [[self.ids[piece]] for piece in before] or [[]]
         ends = [[*first, *bare, self.ids[EOS]] for first in firsts]
         if framed != bare and framed not in ends:
             raise CheckpointError(
-                f"{self._tokenizer.path} puts other tokens around a text than models of this family read; "
+                f"{self._tokenizer.path} puts other tokens around a text than models of this "
+                "family read; "
                 "it is not supported."
             )
 
@@ -128,7 +137,9 @@ def languages_of(pieces: Pieces, mark: str = "") -> tuple[str, ...]:
 def read_pieces(
     path: Path,  # of the sentencepiece model
     size: int,  # rows of embeddings
-    order: Callable[[list[str]], dict[str, int]],  # its pieces → the ids of all, of those behind them, too
+    order: Callable[
+        [list[str]], dict[str, int]
+    ],  # its pieces → the ids of all, of those behind them, too
     behind: str,  # what stands behind them, for messages
     needed: Collection[str],  # pieces that there must be
     pair: bool = False,  # whether a text begins with a language
@@ -150,7 +161,8 @@ def read_pieces(
 def check_pieces(
     path: Path, needed: Iterable[str], ids: Mapping[str, int], size: int, what: str = ""
 ) -> None:
-    """CheckpointError if a vocabulary lacks a piece that its family needs, or has more pieces than rows."""
+    """CheckpointError if a vocabulary lacks a piece that its family needs, or has more pieces than
+    rows."""
     if missing := [piece for piece in needed if piece not in ids]:
         raise CheckpointError(
             f"{path} has no piece {missing[0]}, so it is not the vocabulary of such a model."
@@ -163,21 +175,27 @@ def check_pieces(
 
 
 def whole_pieces(directory: Path, size: int, needed: Collection[str]) -> WholePieces:
-    """The pieces of a ``tokenizer.json``; CheckpointError if it is damaged, too large, or another model's."""
+    """The pieces of a ``tokenizer.json``; CheckpointError if it is damaged, too large, or another
+    model's."""
     return WholePieces(Whole.read(directory / WHOLE_FILE), size, needed)
 
 
 def settings_of(directory: Path, name: str = SETTINGS_FILE) -> dict[str, Any]:
-    """The content of ``tokenizer_config.json``, or of another file beside it; empty if there is none."""
+    """The content of ``tokenizer_config.json``, or of another file beside it; empty if there is
+    none."""
     path = directory / name
     return read_json(path) if path.exists() else {}
 
 
-def added_tokens(directory: Path, ids: Mapping[str, int], size: int) -> tuple[dict[str, int], set[str]]:
-    """Tokens that somebody added to a vocabulary, with their ids; and which of them no text is written of.
+def added_tokens(
+    directory: Path, ids: Mapping[str, int], size: int
+) -> tuple[dict[str, int], set[str]]:
+    """Tokens that somebody added to a vocabulary, with their ids; and which of them no text is
+    written of.
 
-    They stand in ``tokenizer.json``, in ``added_tokens.json`` and twice in ``tokenizer_config.json``; the
-    last file counts. One without an id gets the next. Those without a row are left out.
+    They stand in ``tokenizer.json``, in ``added_tokens.json`` and twice in
+    ``tokenizer_config.json``; the last file counts. One without an id gets the next. Those without
+    a row are left out.
     """
     settings, numbers = settings_of(directory), settings_of(directory, ADDED_FILE)
     entries = _head(directory / WHOLE_FILE)
@@ -190,7 +208,9 @@ def added_tokens(directory: Path, ids: Mapping[str, int], size: int) -> tuple[di
         tokens = settings.get(name)
         tokens = [*tokens.values()] if isinstance(tokens, dict) else tokens
         for token in tokens if isinstance(tokens, list) else ():
-            entries.append((token if isinstance(token, dict) else {"content": token}) | {"special": True})
+            entries.append(
+                (token if isinstance(token, dict) else {"content": token}) | {"special": True}
+            )
     added, special, last = dict[str, int](), set[str](), max(ids.values(), default=-1)
     for entry in entries:
         piece = entry.get("content")
@@ -209,16 +229,24 @@ def _head(path: Path) -> list[dict[str, Any]]:
     if not path.is_file():
         return []
     with path.open("rb") as file:
-        rest = file.read(_HEAD_BYTES).decode("utf-8", "ignore").partition('"added_tokens":')[2].lstrip()
+        rest = (
+            file.read(_HEAD_BYTES)
+            .decode("utf-8", "ignore")
+            .partition('"added_tokens":')[2]
+            .lstrip()
+        )
     try:
         entries = json.JSONDecoder().raw_decode(rest)[0]
     except (ValueError, RecursionError):
         return []
-    return [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
+    return (
+        [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
+    )
 
 
 def proposed(directory: Path, vocabulary: Vocabulary, start: int | None) -> tuple[str, ...]:
-    """The languages of a vocabulary; those first that the model's own files name, source before target.
+    """The languages of a vocabulary; those first that the model's own files name, source before
+    target.
 
     ``start`` is the id of the token that the files force at the start of the output.
     """
@@ -236,9 +264,12 @@ def proposed(directory: Path, vocabulary: Vocabulary, start: int | None) -> tupl
 
 
 def read_model(path: Path) -> tuple[Any, list[str]]:
-    """A sentencepiece model and its pieces; CheckpointError if it is missing, too large or damaged."""
+    """A sentencepiece model and its pieces; CheckpointError if it is missing, too large or
+    damaged."""
     if not path.is_file():
-        raise CheckpointError(f"{path.parent} has no {path.name}, so it is not a complete model directory.")
+        raise CheckpointError(
+            f"{path.parent} has no {path.name}, so it is not a complete model directory."
+        )
     check_vocabulary(path)
     try:
         return sentencepiece_model(path.read_bytes(), path.name)
@@ -250,15 +281,19 @@ def read_model(path: Path) -> tuple[Any, list[str]]:
 
 _VISIBLE = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
 _OTHERS = sorted({*range(0x100)} - {*_VISIBLE})
-_BYTES = {chr(byte): byte for byte in _VISIBLE} | {chr(0x100 + at): byte for at, byte in enumerate(_OTHERS)}
-"""The byte for which a letter stands in a file: itself if it is visible, else one from U+0100 on."""
+_BYTES = {chr(byte): byte for byte in _VISIBLE} | {
+    chr(0x100 + at): byte for at, byte in enumerate(_OTHERS)
+}
+"""The byte for which a letter stands in a file: itself if it is visible, else one from U+0100
+on."""
 _HIDDEN = re.compile("[\x00-\x1f\x7f-\xa0\xad\udc80-\udcff]")
-"""What a byte-level piece cannot show: control characters, and bytes that are no whole character."""
+"""What a byte-level piece cannot show: control characters, and bytes that are no whole
+character."""
 
 
 def byte_name(token: str) -> str:
-    """The name of a token of a byte-level vocabulary: `Ġhouse` is `▁house`; bytes that are no whole character
-    are named by their codes, such as `<0xF0><0x9F>`."""
+    """The name of a token of a byte-level vocabulary: `Ġhouse` is `▁house`; bytes that are no whole
+    character are named by their codes, such as `<0xF0><0x9F>`."""
     if not set(token) <= _BYTES.keys():
         return token  # a special one
     text = bytes(_BYTES[letter] for letter in token).decode("utf-8", "surrogateescape")

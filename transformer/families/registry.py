@@ -1,4 +1,5 @@
-"""The formats of models that can be opened; nothing else asks of which a model is. No PyTorch at import."""
+"""The formats of models that can be opened; nothing else asks of which a model is. No PyTorch at
+import."""
 
 from __future__ import annotations
 
@@ -35,7 +36,13 @@ FAMILIES: tuple[Family, ...] = (MARIAN, T5, M2M100, MBART, BART)
 KNOWN = listed(family.name for family in FAMILIES)
 """What the families are called: "A, B and C"."""
 WELCOME = CARD_FILE, HEADS_FILE
-_BESIDE = "vocab.json", "target_vocab.json", pieces.SETTINGS_FILE, pieces.ADDED_FILE, GENERATION_FILE
+_BESIDE = (
+    "vocab.json",
+    "target_vocab.json",
+    pieces.SETTINGS_FILE,
+    pieces.ADDED_FILE,
+    GENERATION_FILE,
+)
 """Files that a published model may have besides."""
 
 
@@ -47,7 +54,8 @@ def family_of(path: str | Path) -> Family | None:
 
 
 def config_in(path: Path) -> ModelConfig:
-    """The config of a model, read without its weights; CheckpointError if the package cannot open it."""
+    """The config of a model, read without its weights; CheckpointError if the package cannot open
+    it."""
     family, file = family_of(path), path / CONFIG_FILE
     return read_config(path) if family is None else family.config(read_json(file), file)
 
@@ -61,7 +69,8 @@ def described(path: Path) -> Description | None:
 
 
 def load(path: Path) -> Checkpoint:
-    """Opens a model; CheckpointError if a file is missing, damaged, another model's, or unsupported."""
+    """Opens a model; CheckpointError if a file is missing, damaged, another model's, or
+    unsupported."""
     if (family := family_of(path)) is None:
         from transformer.storage.directory import load_checkpoint
 
@@ -72,14 +81,19 @@ def load(path: Path) -> Checkpoint:
 
 
 def needed_files(names: Collection[str]) -> tuple[list[str], list[str]]:
-    """Of the files of a model on the Hub: those needed besides weights, with those that are welcome; and the
-    files of weights, safetensors before PyTorch, one file before shards, empty if there are none.
+    """Of the files of a model on the Hub: those needed besides weights, with those that are
+    welcome; and the files of weights, safetensors before PyTorch, one file before shards, empty if
+    there are none.
 
     The first list may name files that the model lacks.
     """
-    family = next((family for family in FAMILIES if {CONFIG_FILE, family.files[0]} <= set(names)), None)
+    family = next(
+        (family for family in FAMILIES if {CONFIG_FILE, family.files[0]} <= set(names)), None
+    )
     if family is None and not {CONFIG_FILE, pieces.WHOLE_FILE} <= set(names):
-        return [CONFIG_FILE, TOKENIZER_FILE, *(name for name in WELCOME if name in names)], [WEIGHTS_FILE]
+        return [CONFIG_FILE, TOKENIZER_FILE, *(name for name in WELCOME if name in names)], [
+            WEIGHTS_FILE
+        ]
     required = family.files if family else (pieces.WHOLE_FILE,)
     whole = (pieces.WHOLE_FILE,) if family is BART else ()
     welcome = [name for name in (*WELCOME, *whole, *_BESIDE) if name in names]

@@ -1,4 +1,5 @@
-"""Search settings of a published model, from ``generation_config.json`` or an older ``config.json``."""
+"""Search settings of a published model, from ``generation_config.json`` or an older
+``config.json``."""
 
 from pathlib import Path
 from typing import Any
@@ -27,11 +28,14 @@ NEUTRAL: dict[str, tuple[object, ...]] = {
 
 def search_rules(
     directory: Path,  # the model directory
-    config_values: dict[str, Any],  # content of ``config.json``, which holds these entries in older models
+    config_values: dict[
+        str, Any
+    ],  # content of ``config.json``, which holds these entries in older models
     config: TransformerConfig,  # the same config, converted to ours
     pad_id: int,  # id of `<pad>` in the output's vocabulary, which no search writes
 ) -> tuple[SearchRules, tuple[str, ...]]:
-    """The search rules, and one sentence for each entry left unapplied; CheckpointError if one is invalid."""
+    """The search rules, and one sentence for each entry left unapplied; CheckpointError if one is
+    invalid."""
     path = directory / GENERATION_FILE
     values = read_json(path) if path.exists() else config_values
 
@@ -42,7 +46,10 @@ def search_rules(
     try:
         beams = entry("num_beams", whole(1, MANY), 1)
         # of two entries for one length, the older counts the start token
-        most = entry("max_new_tokens", whole(1, MANY), None) or entry("max_length", whole(2, MANY), 1) - 1
+        most = (
+            entry("max_new_tokens", whole(1, MANY), None)
+            or entry("max_length", whole(2, MANY), 1) - 1
+        )
         fewest = entry("min_new_tokens", whole(0, MANY), entry("min_length", whole(0, MANY), 0) - 1)
         start, end = (_forced(values, f"forced_{name}_token_id", config) for name in ("bos", "eos"))
         never = () if pad_id in (start, end, config.eos_id) else ((pad_id,),)
@@ -75,13 +82,15 @@ def search_rules(
         notes.append(f"This model's files ask for {beams:,} beams; it searches with {MOST_BEAMS}.")
     for name in ignored:
         notes.append(
-            f"This model's files set {name} = {values[name]!r:.80}, which this package does not apply."
+            f"This model's files set {name} = {values[name]!r:.80}, which this package does not "
+            "apply."
         )
     return rules, tuple(notes)
 
 
 def _forbidden(values: dict[str, Any], config: TransformerConfig) -> tuple[tuple[int, ...], ...]:
-    """The sequences of ``bad_words_ids`` except ``</s>`` alone, and the tokens of ``suppress_tokens``."""
+    """The sequences of ``bad_words_ids`` except ``</s>`` alone, and the tokens of
+    ``suppress_tokens``."""
     words, tokens = (values.get(name) or [] for name in ("bad_words_ids", "suppress_tokens"))
     lists = isinstance(words, list) and isinstance(tokens, list)
     if not lists or len(words) + len(tokens) > MAX_FORBIDDEN:
@@ -92,7 +101,9 @@ def _forbidden(values: dict[str, Any], config: TransformerConfig) -> tuple[tuple
     sequences = [entry if isinstance(entry, list) else [entry] for entry in entries]
     piece = whole(0, config.n_target_pieces - 1)
     if not all(sequence and all(map(piece.holds, sequence)) for sequence in sequences):
-        raise ValueError("bad_words_ids or suppress_tokens names pieces that the vocabulary does not have.")
+        raise ValueError(
+            "bad_words_ids or suppress_tokens names pieces that the vocabulary does not have."
+        )
     forbidden = tuple(dict.fromkeys(map(tuple, sequences)))
     if sum(len(sequence) == 1 for sequence in forbidden) >= config.n_target_pieces - 1:
         raise ValueError("bad_words_ids forbids every piece of the vocabulary.")

@@ -1,7 +1,8 @@
 """T5 and its kin: T5 1.0 and 1.1, FLAN-T5, mT5, MADLAD.
 
-Against the paper's Transformer: RMSNorm before each sub-layer, no biases, scores that are not divided by
-√d_k, and relative positions in buckets, one table for all layers of a stack (Raffel et al. 2020, 2.1).
+Against the paper's Transformer: RMSNorm before each sub-layer, no biases, scores that are not
+divided by √d_k, and relative positions in buckets, one table for all layers of a stack (Raffel et
+al. 2020, 2.1).
 """
 
 import re
@@ -76,7 +77,8 @@ MOST_PROMPTS = 8
 
 
 def config(values: Json, path: Path) -> TransformerConfig:
-    """Entries of a ``config.json`` as our config; CheckpointError if one is out of range or unsupported."""
+    """Entries of a ``config.json`` as our config; CheckpointError if one is out of range or
+    unsupported."""
     multilingual = values.get("model_type") == "mt5"
     values = (OF_MT5 if multilingual else {}) | values
     require(values, REQUIRED, path)
@@ -88,8 +90,8 @@ def config(values: Json, path: Path) -> TransformerConfig:
     ours["n_decoder_layers"] = ours["n_encoder_layers"] if depth is None else depth
     ours["bos_id"] = ours["pad_id"] if start is None else start
     ours["tied_embeddings"] = values.get("tie_word_embeddings") is not False
-    # T5 1.0 divides the output by √d_model; 1.1 says that its tables are not tied. transformers 5 ties every
-    # T5, so that what it saves says so, and what was meant stands in a second entry.
+    # T5 1.0 divides the output by √d_model; 1.1 says that its tables are not tied. transformers 5
+    # ties every T5, so that what it saves says so, and what was meant stands in a second entry.
     scales = values.get("scale_decoder_outputs")
     scales = scales if isinstance(scales, bool) else ours["tied_embeddings"]
     ours["scaled_output"] = scales and not multilingual
@@ -102,7 +104,9 @@ def _prompts(values: Json) -> tuple[str, ...]:
     tasks = values.get("task_specific_params")
     listed = tasks.values() if isinstance(tasks, dict) else ()
     prefixes = [task.get("prefix") for task in listed if isinstance(task, dict)]
-    usable = (each for each in prefixes if isinstance(each, str) and each.strip() and each.isprintable())
+    usable = (
+        each for each in prefixes if isinstance(each, str) and each.strip() and each.isprintable()
+    )
     return tuple(dict.fromkeys(each[:80] for each in usable))[:MOST_PROMPTS]
 
 
@@ -117,7 +121,8 @@ def tables(config: TransformerConfig) -> list[tuple[str, ...]]:
 
 
 def names(config: TransformerConfig) -> dict[str, str]:
-    """Our name of every weight besides the tables → theirs; positions stand with a stack's first layer."""
+    """Our name of every weight besides the tables → theirs; positions stand with a stack's first
+    layer."""
     encoder = _parts(config, self_attention="SelfAttention")
     decoder = _parts(config, self_attention="SelfAttention", cross_attention="EncDecAttention")
     parts = dict(every_part(config, "{}.block.{}", encoder, decoder))
@@ -128,7 +133,8 @@ def names(config: TransformerConfig) -> dict[str, str]:
 
 
 def _parts(config: TransformerConfig, **attentions: str) -> dict[str, str]:
-    """Our part of a layer → theirs; ``attentions`` are its kinds in their order, each by our name."""
+    """Our part of a layer → theirs; ``attentions`` are its kinds in their order, each by our
+    name."""
     inner = {"gate": "wi_0", "inner": "wi_1"} if config.gated else {"inner": "wi"}
     projections = {"q_proj": "q", "k_proj": "k", "v_proj": "v", "out_proj": "o"}
     sublayers = [(*names, projections) for names in attentions.items()]
@@ -165,14 +171,20 @@ def vocabulary(directory: Path, config: TransformerConfig) -> tuple[Vocabulary, 
 
 
 def _extra_ids(directory: Path) -> int:
-    """Number of extra ids that the tokenizer's settings ask for; CheckpointError if it is not one."""
+    """Number of extra ids that the tokenizer's settings ask for; CheckpointError if it is not
+    one."""
     settings = settings_of(directory)
     special = settings.get("additional_special_tokens")
-    listed = [each for each in special if _EXTRA.fullmatch(str(each))] if isinstance(special, list) else ()
+    listed = (
+        [each for each in special if _EXTRA.fullmatch(str(each))]
+        if isinstance(special, list)
+        else ()
+    )
     count = settings.get("extra_ids", len(listed) or EXTRA_IDS)
     if type(count) is not int or not 0 <= count <= 10_000:
         raise CheckpointError(
-            f"{directory / SETTINGS_FILE} says extra_ids = {count!r:.80}; it must be from 0 to 10,000."
+            f"{directory / SETTINGS_FILE} says extra_ids = {count!r:.80}; it must be from 0 to "
+            "10,000."
         )
     return count
 

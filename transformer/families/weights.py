@@ -1,7 +1,7 @@
 """Opens a model of a family: names, shapes, then numbers, which are read a few tensors at a time.
 
-A family says which of its names is which of ours. What its files hold is compared with what the config asks
-for before memory is allocated.
+A family says which of its names is which of ours. What its files hold is compared with what the
+config asks for before memory is allocated.
 """
 
 import math
@@ -43,7 +43,9 @@ SINES_DIFFER = 1e-2
 """Largest difference allowed between such a table and the formula: 16-bit rounding."""
 UNREAD = re.compile(r"model\.(encoder|decoder)\.(version|embed_positions\.(weights|_float_tensor))")
 """Tensors of old files that no model reads: a version, and sines, which are computed."""
-UNSAID = re.compile(r"decoder\.block\.0\.layer\.1\.EncDecAttention\.relative_attention_bias\.weight")
+UNSAID = re.compile(
+    r"decoder\.block\.0\.layer\.1\.EncDecAttention\.relative_attention_bias\.weight"
+)
 """A table of positions of cross-attention in T5's old files, which no model reads."""
 QUANTISED = "I8", "U8", "int8", "uint8", "F8_E4M3", "F8_E5M2"
 """Types that only quantised weights have."""
@@ -55,7 +57,10 @@ UNUSED_ROWS = 2
 """Rows at the start of a table of learned positions that no token has."""
 Layout = tuple[Callable[[tuple[int, ...]], tuple[int, ...]], Callable[[Tensor], Tensor]]
 LAYOUTS: dict[str, Layout] = {
-    "positions.table": (lambda ours: (UNUSED_ROWS + ours[0], *ours[1:]), lambda theirs: theirs[UNUSED_ROWS:]),
+    "positions.table": (
+        lambda ours: (UNUSED_ROWS + ours[0], *ours[1:]),
+        lambda theirs: theirs[UNUSED_ROWS:],
+    ),
     "positions.weight": (lambda ours: ours[::-1], Tensor.t),  # buckets by heads
     "output_bias": (lambda ours: (1, *ours), lambda theirs: theirs[0]),
 }
@@ -67,8 +72,9 @@ _BARE = re.compile(r"(shared|encoder|decoder)\.")
 def open_model(family: Family, directory: Path) -> Checkpoint:
     """Reads a model directory in the format of transformers and the Hub.
 
-    The config is checked before memory is allocated; names and shapes of all weights before they are read.
-    CheckpointError if a file is missing, damaged, of another model, or needs an unsupported feature.
+    The config is checked before memory is allocated; names and shapes of all weights before they
+    are read. CheckpointError if a file is missing, damaged, of another model, or needs an
+    unsupported feature.
     """
     values = read_json(directory / CONFIG_FILE)
     config = family.config(values, directory / CONFIG_FILE)
@@ -80,7 +86,12 @@ def open_model(family: Family, directory: Path) -> Checkpoint:
             for name, each in stored.items()
         }
     roles = family.tables(config)
-    known = {BIAS, *family.names(config).values(), *(name for role in roles for name in role), *SINES}
+    known = {
+        BIAS,
+        *family.names(config).values(),
+        *(name for role in roles for name in role),
+        *SINES,
+    }
     check_quantised(directory, values.get("quantization_config"), known, stored)
     check_sizes(directory, config, {name: tensor.shape for name, tensor in stored.items()})
     source, target, output = chosen = tables(directory, roles, stored)
@@ -89,7 +100,9 @@ def open_model(family: Family, directory: Path) -> Checkpoint:
     names |= {"output_bias": BIAS} if BIAS in stored else {}
     needed = set(names.values())
     unread = [name for name, each in stored.items() if UNREAD.fullmatch(name) or each.kind]
-    sines = {name: stored[name] for name in SINES if name in stored and config.positions == "sinusoidal"}
+    sines = {
+        name: stored[name] for name in SINES if name in stored and config.positions == "sinusoidal"
+    }
     ignored = {
         *chosen,
         *(name for role in roles for name in role),
@@ -117,25 +130,34 @@ def open_model(family: Family, directory: Path) -> Checkpoint:
     model = read_weights(directory, config, names, stored)
     _read_sines(model, sines)
     heads, damaged = read_heads(directory, config)
-    return Checkpoint(config, model, vocabulary, heads, read_card(directory), rules, (*notes, *damaged))
+    return Checkpoint(
+        config, model, vocabulary, heads, read_card(directory), rules, (*notes, *damaged)
+    )
 
 
 def _check_tokenizer(family: Family, directory: Path, otherwise: object) -> None:
-    """CheckpointError if the files name a tokenizer that orders tokens otherwise than its family."""
+    """CheckpointError if the files name a tokenizer that orders tokens otherwise than its
+    family."""
     named = settings_of(directory).get("tokenizer_class") or otherwise
-    if isinstance(named, str) and named.removesuffix("Fast") not in (*family.tokenizers, *ANY_FAMILY):
+    if isinstance(named, str) and named.removesuffix("Fast") not in (
+        *family.tokenizers,
+        *ANY_FAMILY,
+    ):
         raise CheckpointError(
             f"{directory} names the tokenizer {named!r:.60}, which orders tokens otherwise than "
             f"{' and '.join(family.tokenizers)}; models of {family.name} with it are not supported."
         )
 
 
-def tables(directory: Path, roles: Sequence[Sequence[str]], stored: Mapping[str, StoredTensor]) -> list[str]:
-    """Stored names of source, target and output table; one equal to an earlier one gets the earlier name.
+def tables(
+    directory: Path, roles: Sequence[Sequence[str]], stored: Mapping[str, StoredTensor]
+) -> list[str]:
+    """Stored names of source, target and output table; one equal to an earlier one gets the earlier
+    name.
 
-    ``roles`` holds, for each of the three, the names under which its table may be stored, its own first:
-    tied tables are stored once, under any of their names, or several times with the same numbers.
-    CheckpointError if one is missing.
+    ``roles`` holds, for each of the three, the names under which its table may be stored, its own
+    first: tied tables are stored once, under any of their names, or several times with the same
+    numbers. CheckpointError if one is missing.
     """
     chosen: list[str] = []
     for names in roles:
@@ -164,9 +186,12 @@ def check_quantised(
     known: Collection[str],  # names of the weights of such a model
     stored: Mapping[str, StoredTensor],
 ) -> None:
-    """CheckpointError if weights are no floating-point numbers; it names how they were quantised."""
+    """CheckpointError if weights are no floating-point numbers; it names how they were
+    quantised."""
     others = {name: each for name, each in stored.items() if each.kind}
-    weights = {name: each for name, each in others.items() if name in known or name.endswith(PACKED)}
+    weights = {
+        name: each for name, each in others.items() if name in known or name.endswith(PACKED)
+    }
     stated = method if isinstance(method, dict) and others else {}
     if not weights and not stated:
         return
@@ -175,13 +200,15 @@ def check_quantised(
         check_types({name: each})
     way = stated.get("quant_method") or ("GPTQ or AWQ" if name.endswith(PACKED) else "bitsandbytes")
     raise CheckpointError(
-        f"The weights in {directory} are quantised ({way!s:.40}; {name:.80} is stored as {each.kind}), and "
+        f"The weights in {directory} are quantised ({way!s:.40}; {name:.80} is stored as "
+        f"{each.kind}), and "
         "only floating-point weights are supported: open the model that they were made from."
     )
 
 
 def padding_piece(directory: Path, config: TransformerConfig, vocabulary: Vocabulary) -> str:
-    """The piece that pads: one of a fine-tuner's own, if the settings name it and it has the config's id."""
+    """The piece that pads: one of a fine-tuner's own, if the settings name it and it has the
+    config's id."""
     named = settings_of(directory).get("pad_token")
     piece = named.get("content") if isinstance(named, dict) else named
     sides = (vocabulary.source.ids, vocabulary.target.ids)
@@ -189,11 +216,17 @@ def padding_piece(directory: Path, config: TransformerConfig, vocabulary: Vocabu
     return str(piece) if added else PAD
 
 
-def check_ids(directory: Path, config: TransformerConfig, vocabulary: Vocabulary, padding: str) -> None:
+def check_ids(
+    directory: Path, config: TransformerConfig, vocabulary: Vocabulary, padding: str
+) -> None:
     """CheckpointError if a config and a vocabulary number the special pieces differently."""
     ids = vocabulary.source.ids
     special = ((EOS, config.eos_id, vocabulary.target.ids), (EOS, config.eos_id, ids))
-    for piece, number, table in (*special, (padding, config.pad_id, ids), (UNK, config.unk_id, ids)):
+    for piece, number, table in (
+        *special,
+        (padding, config.pad_id, ids),
+        (UNK, config.unk_id, ids),
+    ):
         if table[piece] != number:
             raise CheckpointError(
                 f"config.json in {directory} gives {piece} the id {number}, but the vocabulary has "
@@ -207,7 +240,8 @@ def read_weights(
     names: Mapping[str, str],  # our name of every weight → theirs
     stored: Stored,  # the tensors; what is read is removed, which frees one that was held in memory
 ) -> Transformer:
-    """The model, float32; CheckpointError if a shape is another one or a number is NaN or infinite."""
+    """The model, float32; CheckpointError if a shape is another one or a number is NaN or
+    infinite."""
     model = empty_model(directory, config)
     assert isinstance(model, Transformer)
     expected = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
@@ -236,7 +270,8 @@ def copied(stored: Stored) -> Iterator[tuple[str, Tensor]]:
 
 
 def _read_sines(model: Transformer, stored: Stored) -> None:
-    """Copies stored sinusoids; CheckpointError if a table does not match the formula up to rounding."""
+    """Copies stored sinusoids; CheckpointError if a table does not match the formula up to
+    rounding."""
     for name, each in stored.items():
         check_shape(each.path, name, each.shape, (model.config.max_positions, model.config.d_model))
     paths = {name: each.path for name, each in stored.items()}

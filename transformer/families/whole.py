@@ -1,7 +1,8 @@
 """The library tokenizers: the one place that calls it, and what a file may ask of it.
 
-Its panics are no Exceptions, so that nothing would catch them: here each becomes a sentence. Rules of a file
-that would make much text of little, or whose patterns try for ever, are refused before a text is read.
+Its panics are no Exceptions, so that nothing would catch them: here each becomes a sentence. Rules
+of a file that would make much text of little, or whose patterns try for ever, are refused before a
+text is read.
 """
 
 from __future__ import annotations
@@ -25,14 +26,24 @@ MOST_CHARACTERS = 2**23
 """Characters that a text may become by these rules; each may be a token, of some 200 bytes."""
 MOST_STEPS = 64
 """Rules of a kind, one after another."""
-_GROWTH = {"NFC": 3, "NFD": 4, "NFKC": 18, "NFKD": 18, "Lowercase": 3, "BertNormalizer": 12, "ByteLevel": 4}
-"""The most characters that a rule of a kind makes of one; of all others, which have no texts, one."""
+_GROWTH = {
+    "NFC": 3,
+    "NFD": 4,
+    "NFKC": 18,
+    "NFKD": 18,
+    "Lowercase": 3,
+    "BertNormalizer": 12,
+    "ByteLevel": 4,
+}
+"""The most characters that a rule of a kind makes of one; of all others, which have no texts,
+one."""
 _PROBES = "a", "\u0378", " 1é-Z\n", "日本 ½👩\u200d"
 """Texts that every vocabulary reads in some way; the second has a character that none knows."""
 
 
 class Whole:
-    """A tokenizer of the library; every method raises a CheckpointError for what the library cannot do."""
+    """A tokenizer of the library; every method raises a CheckpointError for what the library cannot
+    do."""
 
     def __init__(self, path: Path, tokenizer: Tokenizer) -> None:
         """Takes a tokenizer that was read from a file; CheckpointError if its rules are refused."""
@@ -64,7 +75,8 @@ class Whole:
 
     @classmethod
     def byte_level(cls, ids: Path, merges: Path) -> Whole:
-        """Reads the two files of a byte-level vocabulary; CheckpointError if one is damaged or too large."""
+        """Reads the two files of a byte-level vocabulary; CheckpointError if one is damaged or too
+        large."""
         from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
         for path in (ids, merges):
@@ -81,7 +93,8 @@ class Whole:
         return type(self._tokenizer.decoder).__name__ == "ByteLevel"
 
     def add(self, pieces: Iterable[str], special: bool, after_spaces: bool = False) -> None:
-        """Adds pieces that stay whole wherever they stand; ``after_spaces`` takes those before them, too."""
+        """Adds pieces that stay whole wherever they stand; ``after_spaces`` takes those before
+        them, too."""
         from tokenizers import AddedToken
 
         added = (
@@ -117,7 +130,8 @@ class Whole:
         """The ids of a text and where each stands, with the tokens around it if ``framed``."""
         if len(text) * self._growth > MOST_CHARACTERS:
             raise CheckpointError(
-                f"This text has {len(text):,} characters; with the rules of {self.path}, only texts of at "
+                f"This text has {len(text):,} characters; with the rules of {self.path}, only "
+                "texts of at "
                 f"most {MOST_CHARACTERS // self._growth:,} are read."
             )
         with self._answers():
@@ -130,26 +144,31 @@ class Whole:
 
     @contextmanager
     def _answers(self) -> Iterator[None]:
-        with _panics(f"{self.path} has rules at which its library stopped, so it is not supported."):
+        with _panics(
+            f"{self.path} has rules at which its library stopped, so it is not supported."
+        ):
             yield
 
     def _check_patterns(self, steps: Collection[Mapping[str, Any]]) -> None:
         """CheckpointError if there are too many rules, or a pattern may try for ever."""
         if len(steps) > MOST_STEPS:
             raise CheckpointError(
-                f"{self.path} has {len(steps):,} rules one after another; at most {MOST_STEPS} are supported."
+                f"{self.path} has {len(steps):,} rules one after another; at most {MOST_STEPS} are "
+                "supported."
             )
         for step in steps:
             if (pattern := _pattern(step)) is not None and tries_for_ever(pattern):
                 raise CheckpointError(
-                    f"{self.path} has the pattern {pattern!r:.80}, which may take for ever on a short text; "
+                    f"{self.path} has the pattern {pattern!r:.80}, which may take for ever on a "
+                    "short text; "
                     "it is not supported."
                 )
 
 
 @contextmanager
 def _panics(sentence: str) -> Iterator[None]:
-    """Says in a sentence what the library raises, which is nothing narrower than Exception, or a panic."""
+    """Says in a sentence what the library raises, which is nothing narrower than Exception, or a
+    panic."""
     try:
         yield
     except Exception as error:
@@ -161,7 +180,8 @@ def _panics(sentence: str) -> Iterator[None]:
 
 
 def _steps(rules: Any) -> tuple[dict[str, Any], ...]:
-    """The rules of a normaliser, of what splits before the model, or of a decoder, in their order."""
+    """The rules of a normaliser, of what splits before the model, or of a decoder, in their
+    order."""
     if rules is None:
         return ()
     with _panics("A rule of a vocabulary cannot be read."):
@@ -195,8 +215,8 @@ def _growth(steps: Iterable[Mapping[str, Any]]) -> int:
 
 
 def _longest(table: str) -> int:
-    """Characters of the longest text in sentencepiece's table: the bytes of a trie, after their number, and
-    texts that end in a zero byte."""
+    """Characters of the longest text in sentencepiece's table: the bytes of a trie, after their
+    number, and texts that end in a zero byte."""
     content = base64.b64decode(table)
     first = 4 + int.from_bytes(content[:4], "little")
     texts = content[first:].decode("utf-8", "replace").split("\0")

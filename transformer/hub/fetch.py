@@ -1,7 +1,7 @@
 """Downloads models from the Hub by name, and checks them.
 
-A download goes to huggingface_hub's cache, file by file, at one commit. Every file is compared with the hash
-that the Hub gives for it.
+A download goes to huggingface_hub's cache, file by file, at one commit. Every file is compared with
+the hash that the Hub gives for it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,16 @@ from huggingface_hub import HfApi, constants, errors, hf_hub_download
 
 from transformer.families.pieces import WHOLE_FILE
 from transformer.families.registry import config_in
-from transformer.hub.files import Offer, RemoteFile, Snapshot, cached, check, in_words_of, needed, size
+from transformer.hub.files import (
+    Offer,
+    RemoteFile,
+    Snapshot,
+    cached,
+    check,
+    in_words_of,
+    needed,
+    size,
+)
 from transformer.hub.settings import LIMIT_VARIABLE, Hub, HubError, UnreachableError
 from transformer.storage.description import CONFIG_FILE
 from transformer.storage.files import MAX_JSON_BYTES, MAX_TOKENIZER_BYTES, write_atomically
@@ -29,9 +38,18 @@ from transformer.storage.files import MAX_JSON_BYTES, MAX_TOKENIZER_BYTES, write
 constants.HF_HUB_DISABLE_XET = True
 
 Progress = Callable[[int, int], None]
-"""Called with the bytes received and the bytes in total; an exception from it stops the download."""
+"""Called with the bytes received and the bytes in total; an exception from it stops the
+download."""
 
-_FOREIGN = (httpx2.HTTPError, OSError, ValueError, KeyError, TypeError, AttributeError, AssertionError)
+_FOREIGN = (
+    httpx2.HTTPError,
+    OSError,
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    AssertionError,
+)
 """Errors that huggingface_hub raises: its own, and others if an answer is not as it expects."""
 _UNREACHABLE = (errors.OfflineModeIsEnabled, httpx2.TransportError)
 _LOG_IN = "log in with `hf auth login`."
@@ -54,7 +72,8 @@ _SENTENCES: dict[type[BaseException], str] = {
 def find(
     name: str, revision: str | None = None, hub: Hub | None = None, progress: Progress | None = None
 ) -> Snapshot:
-    """A model's newest state on the Hub or, without a network, that in the cache; HubError if neither."""
+    """A model's newest state on the Hub or, without a network, that in the cache; HubError if
+    neither."""
     hub = hub or Hub.from_environment()
     known = cached(name, revision, hub)
     if known is not None and known.commit == revision:
@@ -63,8 +82,13 @@ def find(
         return fetch(look(name, revision, hub), progress, hub)
     except UnreachableError as error:
         if known is None:
-            reason, which = str(error).removesuffix("."), f" at {revision!r:.120}" if revision else ""
-            raise HubError(f"{reason}, and {name}{which} is not in the cache at {hub.cache}.") from error
+            reason, which = (
+                str(error).removesuffix("."),
+                f" at {revision!r:.120}" if revision else "",
+            )
+            raise HubError(
+                f"{reason}, and {name}{which} is not in the cache at {hub.cache}."
+            ) from error
         note = f"{str(error).removesuffix('.')}; {known.title} was opened from the cache."
         return replace(known, note=note)
 
@@ -72,8 +96,8 @@ def find(
 def look(name: str, revision: str | None = None, hub: Hub | None = None) -> Offer:
     """Asks the Hub about a model; only the config is downloaded.
 
-    UnreachableError if the Hub does not answer; HubError if the model does not exist, is not allowed here, is
-    too large, or is of an unsupported kind.
+    UnreachableError if the Hub does not answer; HubError if the model does not exist, is not
+    allowed here, is too large, or is of an unsupported kind.
     """
     hub = hub or Hub.from_environment()
     revision = hub.revision(name, revision)
@@ -82,11 +106,15 @@ def look(name: str, revision: str | None = None, hub: Hub | None = None) -> Offe
     try:
         info = api.model_info(name, revision=revision, files_metadata=True, timeout=hub.timeout)
         for each in info.siblings or []:
-            nbytes, digest = (each.lfs.size, each.lfs.sha256) if each.lfs else (each.size, each.blob_id)
+            nbytes, digest = (
+                (each.lfs.size, each.lfs.sha256) if each.lfs else (each.size, each.blob_id)
+            )
             if type(nbytes) is not int or nbytes < 0 or not isinstance(digest, str):
                 raise ValueError("no size or no hash")
             files[each.rfilename] = RemoteFile(each.rfilename, nbytes, digest)
-        if not re.fullmatch("[0-9a-f]{40}", commit := info.sha or "") or not isinstance(info.id, str):
+        if not re.fullmatch("[0-9a-f]{40}", commit := info.sha or "") or not isinstance(
+            info.id, str
+        ):
             raise ValueError("no commit or no name")
     except (*_FOREIGN, RecursionError) as error:
         raise _explained(error, name, hub, revision) from error
@@ -95,9 +123,13 @@ def look(name: str, revision: str | None = None, hub: Hub | None = None) -> Offe
     for file in chosen:
         most = MAX_TOKENIZER_BYTES if file.name == WHOLE_FILE else MAX_JSON_BYTES
         if file.size > most and not file.name.endswith((".safetensors", ".bin")):
-            raise HubError(f"{name}: {file.name} has {size(file.size)}, which is too large for this file.")
+            raise HubError(
+                f"{name}: {file.name} has {size(file.size)}, which is too large for this file."
+            )
     if (total := sum(file.size for file in chosen)) > hub.most_bytes:
-        limit = f"downloads are limited to {size(hub.most_bytes)}; {LIMIT_VARIABLE} changes the limit"
+        limit = (
+            f"downloads are limited to {size(hub.most_bytes)}; {LIMIT_VARIABLE} changes the limit"
+        )
         raise HubError(f"{name} has {size(total)}, but {limit}.")
     config_file = next(file for file in chosen if file.name == CONFIG_FILE)
     directory = _download(name, commit, config_file, hub).parent
@@ -108,8 +140,8 @@ def look(name: str, revision: str | None = None, hub: Hub | None = None) -> Offe
 def fetch(offer: Offer, progress: Progress | None = None, hub: Hub | None = None) -> Snapshot:
     """Downloads the files that are not yet in the cache, and compares every file with its hash.
 
-    UnreachableError if the Hub stops answering; HubError if a file is damaged or missing, or does not fit on
-    the disk.
+    UnreachableError if the Hub stops answering; HubError if a file is damaged or missing, or does
+    not fit on the disk.
     """
     hub = hub or Hub.from_environment()
     folder = hub.folder(offer.name)
@@ -133,7 +165,8 @@ def fetch(offer: Offer, progress: Progress | None = None, hub: Hub | None = None
 
 
 class _Meter(nullcontext["_Meter"]):
-    """Stands in for huggingface_hub's progress bar: counts bytes, and stops a file that is too large."""
+    """Stands in for huggingface_hub's progress bar: counts bytes, and stops a file that is too
+    large."""
 
     def __init__(self, name: str, file: RemoteFile, count: Callable[[int], None]) -> None:
         super().__init__(self)
@@ -179,7 +212,12 @@ def _explained(error: BaseException, name: str, hub: Hub, revision: str) -> HubE
     if isinstance(error, errors.LocalEntryNotFoundError) and error.__cause__ is not None:
         return _explained(error.__cause__, name, hub, revision)
     own = UnreachableError if isinstance(error, _UNREACHABLE) else HubError
-    known = {"name": name, "address": hub.address, "revision": revision, "kind": type(error).__name__}
+    known = {
+        "name": name,
+        "address": hub.address,
+        "revision": revision,
+        "kind": type(error).__name__,
+    }
     for sentence in (each for foreign, each in _SENTENCES.items() if isinstance(error, foreign)):
         return own(sentence.format(**known))
     stranger = f"the server at {hub.address} is not the Hub; check the network, and HF_ENDPOINT."

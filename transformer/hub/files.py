@@ -1,7 +1,8 @@
-"""A model's files: those needed to open it, and those in huggingface_hub's cache. No network, no PyTorch.
+"""A model's files: those needed to open it, and those in huggingface_hub's cache. No network, no
+PyTorch.
 
-A branch is recorded (`refs/main`) only after all its files have arrived, so an interrupted download never
-looks like a complete model.
+A branch is recorded (`refs/main`) only after all its files have arrived, so an interrupted download
+never looks like a complete model.
 """
 
 import hashlib
@@ -55,7 +56,8 @@ class Snapshot:
     name: str  # name on the Hub
     commit: str  # commit hash of the files
     directory: Path  # directory that holds the files
-    # why the Hub was not asked for a newer state, in a sentence; empty if it was, or did not need to be
+    # why the Hub was not asked for a newer state, in a sentence; empty if it was, or did not need
+    # to be
     note: str = field(default="", compare=False)
 
     @property
@@ -82,7 +84,8 @@ def needed(names: Collection[str], model: str) -> list[str]:
 
 
 def cached(name: str, revision: str | None = None, hub: Hub | None = None) -> Snapshot | None:
-    """A complete model in the cache, or None, without network; HubError if the name is not allowed."""
+    """A complete model in the cache, or None, without network; HubError if the name is not
+    allowed."""
     from huggingface_hub import try_to_load_from_cache  # here, since it loads the client
 
     hub = hub or Hub.from_environment()
@@ -100,11 +103,14 @@ def cached(name: str, revision: str | None = None, hub: Hub | None = None) -> Sn
 
 
 def cached_models(hub: Hub | None = None) -> list[Snapshot]:
-    """All models in the cache that this package can open and that are allowed here, sorted by name."""
+    """All models in the cache that this package can open and that are allowed here, sorted by
+    name."""
     hub, snapshots = hub or Hub.from_environment(), list[Snapshot]()
     for folder in hub.cache.glob("models--*--*"):
         with suppress(HubError):
-            if snapshot := cached(folder.name.removeprefix("models--").replace("--", "/"), None, hub):
+            if snapshot := cached(
+                folder.name.removeprefix("models--").replace("--", "/"), None, hub
+            ):
                 snapshots.append(snapshot)
     return sorted(snapshots, key=lambda snapshot: snapshot.name.lower())
 
@@ -114,17 +120,23 @@ _checked: dict[str, tuple[int, int]] = {}
 
 
 def check(path: Path, expected: str, folder: Path, name: str) -> None:
-    """Compares a file with its hash, once per process; removes it and raises HubError if they differ.
+    """Compares a file with its hash, once per process; removes it and raises HubError if they
+    differ.
 
     HubError too if the file lies outside the model's folder.
     """
-    real, what = path.resolve(), f"{name} of {folder.name.removeprefix('models--').replace('--', '/')}"
+    real, what = (
+        path.resolve(),
+        f"{name} of {folder.name.removeprefix('models--').replace('--', '/')}",
+    )
     if not real.is_relative_to(folder):
         raise HubError(f"{what} lies outside the cache of its model, so it is not opened.")
     key, stamp = f"{real} {expected}", (real.stat().st_size, real.stat().st_mtime_ns)
     if _checked.get(key) != stamp:
         start = f"blob {stamp[0]}\0".encode()  # of what git hashes
-        digest = hashlib.sha256() if len(expected) == 64 else hashlib.sha1(start, usedforsecurity=False)
+        digest = (
+            hashlib.sha256() if len(expected) == 64 else hashlib.sha1(start, usedforsecurity=False)
+        )
         with real.open("rb") as file:
             own = hashlib.file_digest(file, lambda: digest).hexdigest()
         if own != expected:
@@ -136,7 +148,8 @@ def check(path: Path, expected: str, folder: Path, name: str) -> None:
 
 
 def verify(directory: Path) -> None:
-    """HubError if a snapshot's file differs from its hash; it is removed, so that it is fetched again."""
+    """HubError if a snapshot's file differs from its hash; it is removed, so that it is fetched
+    again."""
     folder = directory.resolve().parents[1]
     for name in needed([path.name for path in directory.iterdir()], folder.name):
         path = directory / name

@@ -45,8 +45,12 @@ class UnreachableError(HubError):
 class Hub:
     """The Hub to fetch models from, and limits on what may be fetched."""
 
-    endpoint: str | None = None  # address of the Hub or a mirror; None for huggingface_hub's default
-    cache_dir: Path | None = None  # folder of the downloaded files; None for huggingface_hub's default
+    endpoint: str | None = (
+        None  # address of the Hub or a mirror; None for huggingface_hub's default
+    )
+    cache_dir: Path | None = (
+        None  # folder of the downloaded files; None for huggingface_hub's default
+    )
     token: str | bool | None = None  # a token; False for none; None for huggingface_hub's default
     most_bytes: int = MOST_BYTES  # largest total size of a model's files in bytes
     # patterns of the names that may be opened, such as ``Helsinki-NLP/*``; None for all
@@ -55,7 +59,8 @@ class Hub:
 
     @classmethod
     def from_environment(cls) -> Hub:
-        """The Hub as the environment describes it; HubError if ``TRANSFORMER_HUB_GB`` is not a number."""
+        """The Hub as the environment describes it; HubError if ``TRANSFORMER_HUB_GB`` is not a
+        number."""
         limit = os.environ.get(LIMIT_VARIABLE)
         allowed = os.environ.get(ALLOWED_VARIABLE, "" if is_hosted() else None)
         patterns = None if allowed is None else tuple(filter(None, re.split(r"[,\s]+", allowed)))
@@ -86,11 +91,16 @@ class Hub:
         return self.allowed is None or any(fnmatch.fnmatchcase(name, each) for each in self.allowed)
 
     def revision(self, name: str, revision: str | None = None) -> str:
-        """The revision to open, ``main`` if none is named; HubError if it or the name may not be opened."""
+        """The revision to open, ``main`` if none is named; HubError if it or the name may not be
+        opened."""
         if not is_name(name):
-            raise HubError(f"{name!r:.120} is not a model name on the Hub; names have the form owner/model.")
+            raise HubError(
+                f"{name!r:.120} is not a model name on the Hub; names have the form owner/model."
+            )
         if not _REVISION.fullmatch(revision or "main"):
-            raise HubError(f"{revision!r:.120} is not a revision; give a branch, a tag or a commit.")
+            raise HubError(
+                f"{revision!r:.120} is not a revision; give a branch, a tag or a commit."
+            )
         if not self.allows(name):
             names = " or ".join((self.allowed or ())[:4]) or "no model at all"
             raise HubError(f"{name} may not be opened here; {ALLOWED_VARIABLE} allows {names}.")
@@ -98,14 +108,23 @@ class Hub:
 
 
 def is_hosted() -> bool:
-    """True if anybody may come to this installation, so that it is bounded; a strange value bounds it too."""
-    return os.environ.get(HOSTED_VARIABLE, "").strip().lower() not in ("", "off", "no", "false", "0")
+    """True if anybody may come to this installation, so that it is bounded; a strange value bounds
+    it too."""
+    return os.environ.get(HOSTED_VARIABLE, "").strip().lower() not in (
+        "",
+        "off",
+        "no",
+        "false",
+        "0",
+    )
 
 
 def pasted_name(text: str, hub: Hub | None = None) -> str | None:
-    """The model that a text names which was copied from the Hub: its name, or the address of a page of its.
+    """The model that a text names which was copied from the Hub: its name, or the address of a page
+    of its.
 
-    None for an address of another host than the Hub or its mirror (``HF_ENDPOINT``), and for any other text.
+    None for an address of another host than the Hub or its mirror (``HF_ENDPOINT``), and for any
+    other text.
     """
     text = text.strip()
     hosts = {*HOSTS, urlsplit((hub or Hub.from_environment()).address).netloc.lower()}
@@ -118,10 +137,13 @@ def pasted_name(text: str, hub: Hub | None = None) -> str | None:
     except ValueError:
         return None
     if is_address and (
-        parts.scheme not in ("http", "https") or parts.netloc.lower().removeprefix("www.") not in hosts
+        parts.scheme not in ("http", "https")
+        or parts.netloc.lower().removeprefix("www.") not in hosts
     ):
         return None
-    names = parts.path.strip("/").split("/") if is_address else re.split(r"[?#]", text)[0].split("/")
+    names = (
+        parts.path.strip("/").split("/") if is_address else re.split(r"[?#]", text)[0].split("/")
+    )
     if not is_address and names[-1:] == [""]:
         names.pop()
     is_page = len(names) == 2 or (len(names) > 2 and names[2] in _PAGES)
@@ -131,5 +153,6 @@ def pasted_name(text: str, hub: Hub | None = None) -> str | None:
 
 
 def is_name(text: str) -> bool:
-    """True if a text has the form of a model name on the Hub, ``owner/model``, as a path does not."""
+    """True if a text has the form of a model name on the Hub, ``owner/model``, as a path does
+    not."""
     return _NAME.fullmatch(text) is not None

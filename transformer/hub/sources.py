@@ -19,14 +19,17 @@ def open_model(
     path: str | Path,  # a directory, an archive that a family reads, or ``owner/model`` on the Hub
     revision: str | None = None,  # branch, tag or commit on the Hub; None for the newest state
 ) -> tuple[str, Checkpoint]:
-    """The name for captions and the content of a model; CheckpointError if it cannot be fetched or opened."""
+    """The name for captions and the content of a model; CheckpointError if it cannot be fetched or
+    opened."""
     pasted = None if isinstance(path, Path) or Path(path).exists() else pasted_name(path)
     directory, note = Path(path if pasted is None else pasted), ""
     if pasted is not None and not Path(pasted).exists():
         snapshot = _fetched(pasted, revision)
         directory, note = snapshot.directory, snapshot.note
     elif revision is not None:
-        raise CheckpointError(f"{path} is not a name on the Hub, so it has no revision {revision!r:.80}.")
+        raise CheckpointError(
+            f"{path} is not a name on the Hub, so it has no revision {revision!r:.80}."
+        )
     title = hub_title(directory)
     with nullcontext() if title is None else in_words_of(title, directory):
         if title is not None:

@@ -1,22 +1,21 @@
 """Interventions: one thing changed in a running model, as a value.
 
-    from transformer import interventions as do
-    base = translator.translate(text)
-    changed = translator.translate(text, interventions=[do.ablate("cross", layer=1, head=5, by="mean")])
+    from transformer import interventions as do base = translator.translate(text) changed =
+    translator.translate(text, interventions=[do.ablate("cross", layer=1, head=5, by="mean")])
 
-An intervention is frozen and compares by its fields, so it is a key, a line of a caption (``str``, counted
-from 1), JSON (``to_json``, counted from 0) and a part of an address (``write_text``, counted from 1). Within
-one attention, scores and masks come first, then weights, then outputs, as the model calls them; changes of
-one sort act in their order.
+An intervention is frozen and compares by its fields, so it is a key, a line of a caption (``str``,
+counted from 1), JSON (``to_json``, counted from 0) and a part of an address (``write_text``,
+counted from 1). Within one attention, scores and masks come first, then weights, then outputs, as
+the model calls them; changes of one sort act in their order.
 
-Positions of ``edit_source`` and ``drop_source`` are those of the text as typed, all other positions those of
-the source as the model reads it. While decoding, later keys do not exist, so only in a forced pass can the
-causal mask be lifted or the whole output be patched.
+Positions of ``edit_source`` and ``drop_source`` are those of the text as typed, all other positions
+those of the source as the model reads it. While decoding, later keys do not exist, so only in a
+forced pass can the causal mask be lifted or the whole output be patched.
 
-The kinds stand in ``tokens``, ``heads``, ``masks``, ``stack`` and ``patches``: a class that holds exact
-values and can be asked what it changes and whether it fits a run, and the function that people call.
-What a field may hold is in ``fields``, text and JSON in ``codec``. What each change does is in ``edits``,
-its equation in ``transformer.equations``.
+The kinds stand in ``tokens``, ``heads``, ``masks``, ``stack`` and ``patches``: a class that holds
+exact values and can be asked what it changes and whether it fits a run, and the function that
+people call. What a field may hold is in ``fields``, text and JSON in ``codec``. What each change
+does is in ``edits``, its equation in ``transformer.equations``.
 """
 
 from __future__ import annotations
@@ -27,7 +26,13 @@ from typing import TYPE_CHECKING
 
 from transformer.config import AttentionKind
 from transformer.interventions.base import Intervention, InterventionError
-from transformer.interventions.codec import as_interventions, from_json, read_text, to_json, write_text
+from transformer.interventions.codec import (
+    as_interventions,
+    from_json,
+    read_text,
+    to_json,
+    write_text,
+)
 from transformer.interventions.heads import (
     SUM_LIMIT,
     Ablate,

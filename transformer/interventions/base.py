@@ -12,7 +12,8 @@ from transformer.interventions.fields import Form, Raw
 from transformer.interventions.words import PARTS, SITES
 
 Part = Literal["tokens", "mask", "scores", "weights", "heads", "stream"]
-"""What is changed: tokens; the mask, scores, weights or heads' outputs of an attention; the stream."""
+"""What is changed: tokens; the mask, scores, weights or heads' outputs of an attention; the
+stream."""
 DAMAGES = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
 T = TypeVar("T")
 C = TypeVar("C", bound="Intervention")
@@ -48,7 +49,8 @@ class Bounds:
         most = "at most " if noun in self.grows else ""
         name = "source token" if noun == "typed" else noun
         raise InterventionError(
-            f"There is no {name} {index + 1} in {self.where}: there are {most}{count:,}, counted from 1."
+            f"There is no {name} {index + 1} in {self.where}: there are {most}{count:,}, counted "
+            "from 1."
         )
 
 
@@ -60,7 +62,9 @@ class RunShape:
     typed: int  # number of source tokens as typed, ``</s>`` included
     source: int  # number of source tokens as the model reads them
     target: int  # most tokens of the output
-    forced: int | None = None  # number of tokens of the output in a forced pass; None while decoding
+    forced: int | None = (
+        None  # number of tokens of the output in a forced pass; None while decoding
+    )
 
     @property
     def decoding(self) -> bool:
@@ -93,7 +97,8 @@ class RunShape:
         return self._bounds(SITES[kind], counts)
 
     def of_stack(self, side: Side, sublayer: str | None = None) -> Bounds:
-        """Bounds in a stack; InterventionError if the model lacks it, or its layers the sub-layer."""
+        """Bounds in a stack; InterventionError if the model lacks it, or its layers the
+        sub-layer."""
         stack = self.config.stacks.get(side)
         if stack is None:
             raise InterventionError(f"This model has no {side}.")
@@ -115,7 +120,8 @@ class RunShape:
 
 @dataclass(frozen=True)
 class Intervention:
-    """One change of a run: a value that can be printed, compared, used as a key and written to a file.
+    """One change of a run: a value that can be printed, compared, used as a key and written to a
+    file.
 
     Whatever is set, from Python, JSON or an address, becomes exact when a change is made, or is
     refused in one sentence.

@@ -17,7 +17,8 @@ LONGEST = 20_000
 
 
 def change_of(value: Raw) -> Intervention:
-    """A change as it is, or from its JSON or compact text; one of ``DAMAGES`` if it means nothing."""
+    """A change as it is, or from its JSON or compact text; one of ``DAMAGES`` if it means
+    nothing."""
     if isinstance(value, Intervention):
         return value
     if isinstance(value, str):
@@ -84,5 +85,7 @@ def _texts(text: str) -> list[str]:
 def _all(values: Raw) -> tuple[Intervention, ...]:
     changes = attempt(tuple, values, "The changes {} cannot be read.")
     if len(changes) > MOST_CHANGES:
-        raise InterventionError(f"A run takes at most {MOST_CHANGES} changes; there are {len(changes)}.")
+        raise InterventionError(
+            f"A run takes at most {MOST_CHANGES} changes; there are {len(changes)}."
+        )
     return tuple(attempt(change_of, value, "The change {} cannot be read.") for value in changes)

@@ -1,4 +1,5 @@
-"""Interventions at work: each becomes edits of the values that a model names (``transformer.hooks``)."""
+"""Interventions at work: each becomes edits of the values that a model names
+(``transformer.hooks``)."""
 
 import math
 from collections.abc import Sequence
@@ -25,7 +26,8 @@ class Change:
 
 
 def edits(changes: Sequence[Change], config: ModelConfig) -> dict[str, list[Edit]]:
-    """By name, the edits of some changes; the model calls those of scores and masks before the others.
+    """By name, the edits of some changes; the model calls those of scores and masks before the
+    others.
 
     Changes of one sort act in the order of the list; but the division by √d_k is left out once, and
     before any temperature.
@@ -65,7 +67,8 @@ def _edit(config: ModelConfig, change: Change, heads: Sequence[int], original: A
 
 
 def _positions(original: Tensor, first: int) -> tuple[Tensor, Tensor]:
-    """(queries, 1) and (keys,): positions of the rows of a map, from ``first`` on, and of its columns."""
+    """(queries, 1) and (keys,): positions of the rows of a map, from ``first`` on, and of its
+    columns."""
     queries, keys = original.shape[-2:]
     rows = torch.arange(first, first + queries, device=original.device)
     return rows[:, None], torch.arange(keys, device=original.device)
@@ -150,7 +153,8 @@ def _shared(value: do.SetRow, original: Tensor, visible: Tensor) -> Tensor:
     row[..., keys] = row.new_tensor(weights)
     if bool((row * ~visible).any()):
         raise do.InterventionError(
-            f"Query {value.query + 1} of {do.SITES[value.kind]} cannot attend to a key that is hidden."
+            f"Query {value.query + 1} of {do.SITES[value.kind]} cannot attend to a key that is "
+            "hidden."
         )
     free = visible.clone()
     free[..., keys] = False
@@ -160,13 +164,15 @@ def _shared(value: do.SetRow, original: Tensor, visible: Tensor) -> Tensor:
     left = max(0.0, 1.0 - sum(weights))
     if left > do.SUM_LIMIT and not bool(total.gt(0).all()):
         raise do.InterventionError(
-            f"The weights of query {value.query + 1} sum to {1 - left:g}, and no other key can take the rest."
+            f"The weights of query {value.query + 1} sum to {1 - left:g}, and no other key can "
+            "take the rest."
         )
     return (row + rest * (left / total.clamp_min(1e-30))).to(original.dtype)
 
 
 def _patched(value: do.Patch, original: Tensor, first: int, material: Tensor | None) -> Tensor:
-    """(…, positions, width): a place, from position ``first`` on, with what another run held there."""
+    """(…, positions, width): a place, from position ``first`` on, with what another run held
+    there."""
     assert material is not None
     pairs = enumerate(value.pairs(len(material)))
     places = {here - first: row for row, (here, _) in pairs}

@@ -140,7 +140,8 @@ class Text(Unit):
 
 
 class Token(Unit):
-    """A token by its piece or its id; in text, a piece that begins like an id has ``.`` before it."""
+    """A token by its piece or its id; in text, a piece that begins like an id has ``.`` before
+    it."""
 
     said = "a piece such as '▁ist', or its id"
 

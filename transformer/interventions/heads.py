@@ -72,13 +72,16 @@ class Ablate(OfHeads):
             return
         if self.kind == AttentionKind.CROSS:
             raise InterventionError(
-                "A query of cross-attention has no previous key: its keys belong to another sentence."
+                "A query of cross-attention has no previous key: its keys belong to another "
+                "sentence."
             )
         if self.rows is not None and 0 in self.rows:
             raise InterventionError("Query 1 has no previous key, so it cannot look there.")
 
 
-def ablate(kind: str, layer: int, head: Indices = None, by: str = "zero", rows: Indices = None) -> Ablate:
+def ablate(
+    kind: str, layer: int, head: Indices = None, by: str = "zero", rows: Indices = None
+) -> Ablate:
     """A head without what it computes: "zero" and "mean" replace its output, others its weights.
 
     A row whose key is hidden or does not exist stays as it is.
@@ -113,7 +116,9 @@ class SetRow(OfHeads):
     given: Annotated[tuple[tuple[int, float], ...], Pairs(Index("key"), Number(0, 1))]
 
     def __str__(self) -> str:
-        weights = words.few(f"{words.number('key', key)} → {weight:g}" for key, weight in self.given)
+        weights = words.few(
+            f"{words.number('key', key)} → {weight:g}" for key, weight in self.given
+        )
         return f"{self.place}, {words.number('query', self.query)}: {weights}"
 
     def check(self, shape: RunShape, changes: Sequence[Intervention]) -> None:
@@ -122,7 +127,9 @@ class SetRow(OfHeads):
             raise InterventionError("The weights of a row sum to more than 1.")
         if not shape.config.sites[self.kind].causal:
             return
-        masks = [change for change in changes if isinstance(change, Mask) and change.kind == self.kind]
+        masks = [
+            change for change in changes if isinstance(change, Mask) and change.kind == self.kind
+        ]
         for key, weight in self.given:
             ahead = weight > 0 and key > self.query
             if ahead and not any(allows(mask, self.query, key) for mask in masks):
@@ -153,7 +160,8 @@ class Temperature(OfHeads):
 
 
 def temperature(kind: str, layer: int, head: Indices, temperature: float) -> Temperature:
-    """A head whose scores are divided by a number before the softmax: below 1 sharper, above flatter."""
+    """A head whose scores are divided by a number before the softmax: below 1 sharper, above
+    flatter."""
     return exact(Temperature, kind=kind, layer=layer, head=head, temperature=temperature)
 
 
@@ -169,9 +177,12 @@ class Unscaled(OfHeads):
     def check(self, shape: RunShape, changes: Sequence[Intervention]) -> None:
         super().check(shape, changes)
         if shape.config.sites[self.kind].score != "scaled_dot":
-            raise InterventionError(f"The scores of this model's {SITES[self.kind]} are not divided by √d_k.")
+            raise InterventionError(
+                f"The scores of this model's {SITES[self.kind]} are not divided by √d_k."
+            )
 
 
 def unscaled(kind: str, layer: int, head: Indices = None) -> Unscaled:
-    """A head without the division by √d_k (section 3.2.1): its scores are q·k, plus what positions add."""
+    """A head without the division by √d_k (section 3.2.1): its scores are q·k, plus what positions
+    add."""
     return exact(Unscaled, kind=kind, layer=layer, head=head)

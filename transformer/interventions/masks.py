@@ -1,4 +1,5 @@
-"""Changes of masks: cells that a query may attend to, or may not, in every head, before the softmax."""
+"""Changes of masks: cells that a query may attend to, or may not, in every head, before the
+softmax."""
 
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
@@ -105,11 +106,13 @@ class Mask(OfMask):
         relative = {*REGIONS} - _ACROSS_SENTENCES
         if not site.own_keys and relative.intersection(cells):
             raise InterventionError(
-                f"Queries and keys of {SITES[self.kind]} belong to two sentences: name cells, or all."
+                f"Queries and keys of {SITES[self.kind]} belong to two sentences: name cells, or "
+                "all."
             )
         if shape.decoding and site.causal and lifts(self):
             raise InterventionError(
-                "While decoding, later tokens do not exist yet; lift the mask over a given translation."
+                "While decoding, later tokens do not exist yet; lift the mask over a given "
+                "translation."
             )
 
 
@@ -119,9 +122,11 @@ def mask(
     forbid: Cell | Iterable[Cell] = (),
     layer: int | None = None,
 ) -> Mask:
-    """Cells of a kind's masks that are allowed, and cells that are forbidden, in one layer or in all.
+    """Cells of a kind's masks that are allowed, and cells that are forbidden, in one layer or in
+    all.
 
-    Lifting the causal mask is defined in a forced pass only: while decoding, later keys do not exist.
+    Lifting the causal mask is defined in a forced pass only: while decoding, later keys do not
+    exist.
     """
     return exact(Mask, kind=kind, allow=allow, forbid=forbid, layer=layer)
 
@@ -138,7 +143,8 @@ def _lies_ahead(cell: Cell) -> bool:
     return key is None or key > (query or 0)
 
 
-# `Any` below: a number, a truth, or an array of these of NumPy or PyTorch, whose operators are alike.
+# `Any` below: a number, a truth, or an array of these of NumPy or PyTorch, whose operators are
+# alike.
 
 
 def allows(change: OfMask, query: Any, key: Any, visible: Any = False) -> Any:

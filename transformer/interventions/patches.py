@@ -52,7 +52,8 @@ def stream(side: str, layer: int, sublayer: str) -> str:
 
 
 def encoder_output() -> str:
-    """The memory of cross-attention: the encoder's last stream, after its last norm if it has one."""
+    """The memory of cross-attention: the encoder's last stream, after its last norm if it has
+    one."""
     return "encoder.output"
 
 
@@ -215,10 +216,13 @@ class Patch(Intervention):
         if self.hook not in hook_names(config) or (self.head or 0) >= config.n_heads:
             raise InterventionError(f"This model has no {words.place(self.place)}, counted from 1.")
         if self.side == "decoder" and self.target is None:
-            raise InterventionError("A patch into the decoder needs the output of the other run; give one.")
+            raise InterventionError(
+                "A patch into the decoder needs the output of the other run; give one."
+            )
         if self.positions is None and shape.exact(self.side) is None:
             raise InterventionError(
-                "While decoding, the output has no length yet; name positions, or patch a forced pass."
+                "While decoding, the output has no length yet; name positions, or patch a forced "
+                "pass."
             )
 
     def pairs(self, length: int) -> tuple[tuple[int, int], ...]:
@@ -234,7 +238,9 @@ class Patch(Intervention):
             raise InterventionError(f"{other} and this one {here}; name which position goes where.")
         positions = [position for _, position in self.pairs(there)]
         if max(positions) >= there:
-            raise InterventionError(f"{other}, counted from 1; there is no position {max(positions) + 1}.")
+            raise InterventionError(
+                f"{other}, counted from 1; there is no position {max(positions) + 1}."
+            )
         return positions
 
 
@@ -262,4 +268,6 @@ def patch(
         raise InterventionError(
             f"The other run is {from_run!r:.80}; it must be a translation, or a value of run()."
         ) from error
-    return exact(Patch, place=place, text=text, positions=positions, target=target, interventions=changes)
+    return exact(
+        Patch, place=place, text=text, positions=positions, target=target, interventions=changes
+    )

@@ -9,7 +9,8 @@ __all__ = ["RunShape", "check"]
 
 
 def check(changes: Sequence[do.Intervention], shape: RunShape) -> None:
-    """Raises InterventionError if a change does not fit the request, or if two contradict each other."""
+    """Raises InterventionError if a change does not fit the request, or if two contradict each
+    other."""
     for change in changes:
         change.check(shape, changes)
     decisions = [decision for change in changes for decision in _decides(change)]

@@ -34,7 +34,9 @@ class NoPositions(Intervention):
     def check(self, shape: RunShape, changes: Sequence[Intervention]) -> None:
         super().check(shape, changes)
         if shape.config.positions == "none":
-            raise InterventionError(f"This model has no positions in the {self.side} that could be left out.")
+            raise InterventionError(
+                f"This model has no positions in the {self.side} that could be left out."
+            )
 
     def hooks(self, config: ModelConfig) -> Iterator[str]:
         yield f"{self.side}.encoding"
@@ -65,7 +67,8 @@ class DropSublayer(Intervention):
 
 
 def drop_sublayer(side: str, layer: int, sublayer: str) -> DropSublayer:
-    """A sub-layer that adds nothing to the stream; it is computed, and its update replaced by zero."""
+    """A sub-layer that adds nothing to the stream; it is computed, and its update replaced by
+    zero."""
     return exact(DropSublayer, side=side, layer=layer, sublayer=sublayer)
 
 
@@ -89,7 +92,8 @@ class DropNorm(Intervention):
         super().check(shape, changes)
         if (self.layer is None) != (self.sublayer is None):
             raise InterventionError(
-                "A norm is that of a sub-layer of a layer, or the last of a side; name both, or none."
+                "A norm is that of a sub-layer of a layer, or the last of a side; name both, or "
+                "none."
             )
         if self.layer is not None:
             return
@@ -106,5 +110,6 @@ class DropNorm(Intervention):
 
 
 def drop_norm(side: str, layer: int | None = None, sublayer: str | None = None) -> DropNorm:
-    """A LayerNorm that passes its input on: that of a sub-layer, or (None) that at the end of a stack."""
+    """A LayerNorm that passes its input on: that of a sub-layer, or (None) that at the end of a
+    stack."""
     return exact(DropNorm, side=side, layer=layer, sublayer=sublayer)

@@ -27,7 +27,8 @@ class Choose(Intervention):
 
 
 def choose(step: int, token: Token) -> Choose:
-    """One token at one step of the output, in every live hypothesis; no output ends before that step."""
+    """One token at one step of the output, in every live hypothesis; no output ends before that
+    step."""
     return exact(Choose, step=step, token=token)
 
 

@@ -15,7 +15,10 @@ REGIONS = {
     "past": "earlier keys",
 }
 """Regions of a mask by their names."""
-SITES = {kind: "cross-attention" if kind == "cross" else f"{kind} self-attention" for kind in AttentionKind}
+SITES = {
+    kind: "cross-attention" if kind == "cross" else f"{kind} self-attention"
+    for kind in AttentionKind
+}
 SIDES = {"encoder": "encoder", "decoder": "decoder"}
 PARTS: dict[str, str] = {
     "self_attention": "self-attention",
@@ -75,5 +78,6 @@ def place(name: str) -> str:
     layered = re.sub(r"\.([0-9]+\..)", r".layer.\1", name)
     singular = re.sub(r"heads\.", "head.", layered)
     return " ".join(
-        str(int(part) + 1) if part.isdigit() else PARTS.get(part, part) for part in singular.split(".")
+        str(int(part) + 1) if part.isdigit() else PARTS.get(part, part)
+        for part in singular.split(".")
     )

@@ -1,5 +1,5 @@
-"""Model cards: the YAML header, which anybody may have written, read as plain values within limits; the
-results that it states; and the card that a training run writes. No PyTorch."""
+"""Model cards: the YAML header, which anybody may have written, read as plain values within limits;
+the results that it states; and the card that a training run writes. No PyTorch."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ _LISTS = ("language", "tags", "metrics", "datasets")
 _MOST_ITEMS, _MOST_ITEM = 1_000, 200
 _MOST_LETTERS = 300
 """The most characters of a name or a number among the results."""
-_BLOCK = re.compile(r"\A\s*---[ \t]*(?:\r\n|\r|\n)(.*?)(?:\r\n|\r|\n)---[ \t]*(?:\r|\n|\Z)", re.DOTALL)
+_BLOCK = re.compile(
+    r"\A\s*---[ \t]*(?:\r\n|\r|\n)(.*?)(?:\r\n|\r|\n)---[ \t]*(?:\r|\n|\Z)", re.DOTALL
+)
 _NULLS = ("", "~", "null")
 
 
@@ -40,14 +42,17 @@ class CardError(ValueError):
 
 @dataclass(frozen=True)
 class Header:
-    """Texts of a card's header that the package and the app read; empty where the card does not say."""
+    """Texts of a card's header that the package and the app read; empty where the card does not
+    say."""
 
     language: tuple[str, ...] = ()  # codes of languages, such as ("en", "de")
     license: str = ""
     license_name: str = ""
     good_at: str = ""  # the kind of text that the model translates well
     guided_alignment: str = ""  # how given alignments shaped the attention
-    training_targets: str = ""  # whose outputs training asked for, to stand behind "its targets were"
+    training_targets: str = (
+        ""  # whose outputs training asked for, to stand behind "its targets were"
+    )
     training_start: str = ""  # what the model had before its training began, in sentences
     training_course: str = ""  # what changed while it was trained, in sentences
     trouble: str = ""  # what could not be read, in one sentence
@@ -68,7 +73,10 @@ class Header:
             name
             for name, items in parts.items()
             if len(items) > _MOST_ITEMS
-            or any(not isinstance(each, str) or len(each) > _TEXTS.get(name, _MOST_ITEM) for each in items)
+            or any(
+                not isinstance(each, str) or len(each) > _TEXTS.get(name, _MOST_ITEM)
+                for each in items
+            )
         ]
         texts = {name: "".join(parts[name]) for name in _TEXTS if name not in wrong}
         codes = () if "language" in wrong else tuple(parts["language"])
@@ -77,7 +85,8 @@ class Header:
 
 
 class _Plain(yaml.BaseLoader):  # type: ignore[misc]
-    """Reads every scalar as text, and no aliases: nine of them in nine of them grow to gigabytes."""
+    """Reads every scalar as text, and no aliases: nine of them in nine of them grow to
+    gigabytes."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         if self.check_event(yaml.AliasEvent):
@@ -94,16 +103,22 @@ def parse(card: str) -> dict[str, Any]:
     if block is None:
         return {}
     if len(block[1]) > MOST_CHARACTERS:
-        raise CardError(f"The card’s header has more than {MOST_CHARACTERS:,} characters, so it is not read.")
+        raise CardError(
+            f"The card’s header has more than {MOST_CHARACTERS:,} characters, so it is not read."
+        )
     try:
         found = yaml.load(block[1], Loader=_Plain)
         check_values(found)
     except CardError:
         raise
     except (yaml.YAMLError, ValueError, TypeError, OverflowError, RecursionError) as error:
-        raise CardError("The card’s header, between the two --- lines, is not valid YAML.") from error
+        raise CardError(
+            "The card’s header, between the two --- lines, is not valid YAML."
+        ) from error
     if not isinstance(found or {}, dict):
-        raise CardError("The card’s header, between the two --- lines, is not valid YAML with named values.")
+        raise CardError(
+            "The card’s header, between the two --- lines, is not valid YAML with named values."
+        )
     return found or {}
 
 
@@ -118,7 +133,8 @@ class Score:
 
 
 def scores(card: str) -> tuple[Score, ...]:
-    """The results in a card's YAML header (``model-index``); those that cannot be read are left out."""
+    """The results in a card's YAML header (``model-index``); those that cannot be read are left
+    out."""
     try:
         index = parse(card).get("model-index")
     except CardError:
@@ -200,15 +216,25 @@ def _shape(config: ModelConfig) -> str:
     """Description of a model in one sentence."""
     vocabulary = f"joint vocabulary of {config.vocab_size:,} pieces."
     if isinstance(config, RecurrentConfig):
-        reach = f" within {config.reach} positions of a predicted centre" if config.score == "local" else ""
+        reach = (
+            f" within {config.reach} positions of a predicted centre"
+            if config.score == "local"
+            else ""
+        )
         return (
             "A recurrent encoder-decoder with attention: one layer of GRUs on either side, in both "
-            f"directions in the encoder, {config.score} scores{reach}, d_model {config.d_model}, {vocabulary}"
+            f"directions in the encoder, {config.score} scores{reach}, d_model {config.d_model}, "
+            f"{vocabulary}"
         )
     assert isinstance(config, TransformerConfig)
-    norms = {"pre": "pre-norm (LayerNorm before each sub-layer)", "post": "post-norm, as in the paper"}
+    norms = {
+        "pre": "pre-norm (LayerNorm before each sub-layer)",
+        "post": "post-norm, as in the paper",
+    }
     return (
-        f"An encoder-decoder Transformer: {config.n_encoder_layers} + {config.n_decoder_layers} layers, "
-        f"d_model {config.d_model}, {config.n_heads} heads, d_ff {config.d_ff}, {norms[config.norm]}, "
+        f"An encoder-decoder Transformer: {config.n_encoder_layers} + {config.n_decoder_layers} "
+        "layers, "
+        f"d_model {config.d_model}, {config.n_heads} heads, d_ff {config.d_ff}, "
+        f"{norms[config.norm]}, "
         f"{config.positions} positions, {vocabulary}"
     )

@@ -1,4 +1,5 @@
-"""Description of a model from its directory, without its weights: config, size, heads, card. No PyTorch."""
+"""Description of a model from its directory, without its weights: config, size, heads, card. No
+PyTorch."""
 
 import hashlib
 from collections.abc import Mapping
@@ -40,8 +41,11 @@ class Description:
     heads: dict[str, Any] | None  # head statistics (`heads.json`), or None
 
 
-def read_heads(directory: Path, config: ModelConfig) -> tuple[dict[str, Any] | None, tuple[str, ...]]:
-    """The content of `heads.json`, or None; and a note if the file is damaged, which ends no model."""
+def read_heads(
+    directory: Path, config: ModelConfig
+) -> tuple[dict[str, Any] | None, tuple[str, ...]]:
+    """The content of `heads.json`, or None; and a note if the file is damaged, which ends no
+    model."""
     if not (directory / HEADS_FILE).exists():
         return None, ()
     size = sum(site.n_layers * config.n_heads for site in config.sites.values())
@@ -61,7 +65,8 @@ def model_digests(directory: Path) -> Digests:
 
 
 def measured(directory: Path, name: str) -> dict[str, Any] | None:
-    """Content of a file beside a model; None if absent or another model's; CheckpointError if damaged."""
+    """Content of a file beside a model; None if absent or another model's; CheckpointError if
+    damaged."""
     path = directory / name
     if not path.is_file():
         return None
@@ -90,25 +95,30 @@ def read_header(directory: Path) -> Header:
 
 
 def read_config(directory: Path) -> ModelConfig:
-    """Reads and checks `config.json`; CheckpointError if it describes no model that can be built."""
+    """Reads and checks `config.json`; CheckpointError if it describes no model that can be
+    built."""
     if not directory.is_dir():
         raise CheckpointError(f"There is no model directory {directory}.")
     values = read_json(directory / CONFIG_FILE)
     if "model_type" in values or "architectures" in values:
         kind = values.get("model_type") or values.get("architectures")
         raise CheckpointError(
-            f"{directory} holds a {kind!s:.60} model of another library; this package cannot open it."
+            f"{directory} holds a {kind!s:.60} model of another library; this package cannot open "
+            "it."
         )
     try:
         config = config_from(values)
     except (TypeError, ValueError) as error:
-        raise CheckpointError(f"{directory / CONFIG_FILE} describes no usable model: {error}") from error
+        raise CheckpointError(
+            f"{directory / CONFIG_FILE} describes no usable model: {error}"
+        ) from error
     check_parameters(directory / CONFIG_FILE, config)
     return config
 
 
 def check_parameters(path: Path, config: ModelConfig) -> None:
-    """CheckpointError, naming ``path``, if a config describes more than ``MAX_PARAMETERS`` parameters."""
+    """CheckpointError, naming ``path``, if a config describes more than ``MAX_PARAMETERS``
+    parameters."""
     if parameter_count(config) > MAX_PARAMETERS:
         raise CheckpointError(
             f"{path} describes a model of {parameter_count(config):,} parameters; "
@@ -117,7 +127,8 @@ def check_parameters(path: Path, config: ModelConfig) -> None:
 
 
 def parameter_count(config: ModelConfig) -> int:
-    """Estimates the number of parameters of a config, with its position table, without building the model."""
+    """Estimates the number of parameters of a config, with its position table, without building the
+    model."""
     one = 4 * config.d_model * config.n_heads * config.d_head
     attention = sum(one * site.n_layers for site in config.sites.values())
     others = sum(config.products.values())
@@ -138,7 +149,9 @@ class _Heads:
     default: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     heads: Mapping[str, tuple[tuple[Mapping[str, float], ...], ...]] = field(default_factory=dict)
     aligner: _Aligner | None = None
-    unsure_below: float | None = None  # mean log-probability of a token that four of five outputs reach
+    unsure_below: float | None = (
+        None  # mean log-probability of a token that four of five outputs reach
+    )
 
     def fits(self, config: ModelConfig) -> bool:
         """Whether a model has these heads, and each of its heads has statistics."""
@@ -153,5 +166,6 @@ class _Heads:
             for kind, grid in self.heads.items()
         )
         return all(grids) and all(
-            0 <= layer < layers.get(kind, 0) and 0 <= head < config.n_heads for kind, (layer, head) in places
+            0 <= layer < layers.get(kind, 0) and 0 <= head < config.n_heads
+            for kind, (layer, head) in places
         )

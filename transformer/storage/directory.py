@@ -30,7 +30,12 @@ from transformer.storage.description import (
     weights_hash,
 )
 from transformer.storage.eight_bits import unpacked, weight_names
-from transformer.storage.files import CheckpointError, check_vocabulary, write_atomically, write_json
+from transformer.storage.files import (
+    CheckpointError,
+    check_vocabulary,
+    write_atomically,
+    write_json,
+)
 from transformer.storage.tensors import (
     EIGHT_BITS,
     TYPES,
@@ -71,12 +76,18 @@ class Checkpoint:
         """The model, if it translates; CheckpointError if it is a model of another sort."""
         if isinstance(self.model, EncoderDecoder):
             return self.model
-        raise CheckpointError("This is a language model, which cannot translate; continue a text with it.")
+        raise CheckpointError(
+            "This is a language model, which cannot translate; continue a text with it."
+        )
 
 
 def half_precision(state: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Weights for storage: contiguous float16 on the CPU; CheckpointError if one is not finite in float16."""
-    stored = {name: tensor.detach().to("cpu", torch.float16).contiguous() for name, tensor in state.items()}
+    """Weights for storage: contiguous float16 on the CPU; CheckpointError if one is not finite in
+    float16."""
+    stored = {
+        name: tensor.detach().to("cpu", torch.float16).contiguous()
+        for name, tensor in state.items()
+    }
     for name, tensor in stored.items():
         if not bool(tensor.isfinite().all()):
             raise CheckpointError(
@@ -124,7 +135,8 @@ def step_of(directory: Path) -> int | None:
 def load_checkpoint(path: str | Path, weights: str = WEIGHTS_FILE) -> Checkpoint:
     """Reads a model directory; CheckpointError if a file is missing, damaged or another model's.
 
-    The config is checked before memory is allocated, the shapes of all weights before the weights are read.
+    The config is checked before memory is allocated, the shapes of all weights before the weights
+    are read.
     """
     directory = Path(path)
     config = read_config(directory)
@@ -160,13 +172,19 @@ def _read_tokenizer(directory: Path, config: ModelConfig) -> Tokenizer:
 
 
 class _WithoutMemory(TorchFunctionMode):
-    """Puts new parameters (created without a dtype) on the meta device and draws no random numbers for them.
+    """Puts new parameters (created without a dtype) on the meta device and draws no random numbers
+    for them.
 
-    (With `torch.device("meta")`, the first draw or `arange` imports 800 modules: 1.5 s, *measured*.)
+    (With `torch.device("meta")`, the first draw or `arange` imports 800 modules: 1.5 s,
+    *measured*.)
     """
 
     def __torch_function__(
-        self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+        self,
+        func: Callable[..., Any],
+        types: Any,
+        args: Any = (),
+        kwargs: dict[str, Any] | None = None,
     ) -> Any:
         kwargs = kwargs or {}
         if getattr(func, "__module__", None) == "torch.nn.init" or func in _RANDOM_FILLS:
@@ -182,7 +200,9 @@ _RANDOM_FILLS = (Tensor.uniform_, Tensor.normal_)
 def _read_weights(directory: Path, config: ModelConfig, name: str) -> Network:
     path = directory / name
     if not path.is_file():
-        raise CheckpointError(f"{directory} has no {name}, so it is not a complete model directory.")
+        raise CheckpointError(
+            f"{directory} has no {name}, so it is not a complete model directory."
+        )
     stored = stored_tensors([path], TYPES | EIGHT_BITS)
     shapes = {each: stored[each].shape for each in weight_names(stored)}
     check_sizes(path, config, shapes)
@@ -207,15 +227,19 @@ def empty_model(directory: Path, config: ModelConfig) -> Network:
         with _WithoutMemory():
             return NETWORKS[type(config)](config)
     except (RuntimeError, ValueError) as error:
-        raise CheckpointError(f"{directory / CONFIG_FILE} describes no usable model: {error}") from error
+        raise CheckpointError(
+            f"{directory / CONFIG_FILE} describes no usable model: {error}"
+        ) from error
 
 
 def check_sizes(path: Path, config: ModelConfig, shapes: dict[str, tuple[int, ...]]) -> None:
-    """CheckpointError, before memory is allocated, if a config is far larger than the weights' shapes."""
+    """CheckpointError, before memory is allocated, if a config is far larger than the weights'
+    shapes."""
     held, described = sum(map(math.prod, shapes.values())), parameter_count(config)
     if described > 4 * held + 10_000_000:
         raise CheckpointError(
-            f"{path} holds {held:,} numbers, but config.json describes a model of about {described:,}; "
+            f"{path} holds {held:,} numbers, but config.json describes a model of about "
+            f"{described:,}; "
             "the files belong to different models."
         )
 
@@ -228,7 +252,8 @@ def write_means(directory: Path, means: HeadMeans) -> None:
 
 
 def read_means(directory: Path, config: ModelConfig) -> HeadMeans | None:
-    """The content of `means.safetensors`; None if there is no such file, or it belongs to other weights.
+    """The content of `means.safetensors`; None if there is no such file, or it belongs to other
+    weights.
 
     CheckpointError if it is damaged, or describes the heads of another model.
     """
@@ -240,9 +265,14 @@ def read_means(directory: Path, config: ModelConfig) -> HeadMeans | None:
         found = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     if notes.get(WEIGHTS) != weights_hash(directory):
         return None
-    shape = {str(kind): (site.n_layers, config.n_heads, config.d_head) for kind, site in config.sites.items()}
+    shape = {
+        str(kind): (site.n_layers, config.n_heads, config.d_head)
+        for kind, site in config.sites.items()
+    }
     fits = {name: tuple(tensor.shape) for name, tensor in found.items()} == shape
     if not fits or not all(bool(tensor.isfinite().all()) for tensor in found.values()):
-        raise CheckpointError(f"{path} is damaged or describes the heads of another model; remove it.")
+        raise CheckpointError(
+            f"{path} is damaged or describes the heads of another model; remove it."
+        )
     about = {name: text for name, text in notes.items() if name not in ("format", WEIGHTS)}
     return HeadMeans({kind: found[kind].float() for kind in config.sites}, about)

@@ -1,4 +1,5 @@
-"""Weights in 8 bits: a matrix is whole numbers from −127 to 127, divided by one multiplier a row or for all.
+"""Weights in 8 bits: a matrix is whole numbers from −127 to 127, divided by one multiplier a row or
+for all.
 
 What runs is what is stored: the quotients, as float32.
 """
@@ -19,7 +20,8 @@ _FEW = 4
 
 
 def packed(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Weights as a file holds them: matrices in 8 bits, vectors in float16 or, if that loses, in float32.
+    """Weights as a file holds them: matrices in 8 bits, vectors in float16 or, if that loses, in
+    float32.
 
     A matrix that comes from 8 bits with one multiplier is stored without a loss.
     CheckpointError if a weight is not finite.
@@ -48,7 +50,10 @@ def _common(weight: Tensor) -> Tensor | None:
     least = weight.abs()[weight != 0].min() if bool(weight.any()) else torch.tensor(1.0)
     for number in range(1, _FEW):
         near = number / least
-        for multiplier in (near, *(near.nextafter(near.new_tensor(end)) for end in (0.0, torch.inf))):
+        for multiplier in (
+            near,
+            *(near.nextafter(near.new_tensor(end)) for end in (0.0, torch.inf)),
+        ):
             numbers = (weight * multiplier).round()
             if bool((numbers.abs() <= MOST).all()) and torch.equal(numbers / multiplier, weight):
                 return multiplier
@@ -56,14 +61,18 @@ def _common(weight: Tensor) -> Tensor | None:
 
 
 def weight_names(names: Collection[str]) -> list[str]:
-    """The names of the weights among those of a file's tensors: all but the multipliers of others."""
+    """The names of the weights among those of a file's tensors: all but the multipliers of
+    others."""
     return [
-        name for name in names if name.removesuffix(MULTIPLIER) not in names or not name.endswith(MULTIPLIER)
+        name
+        for name in names
+        if name.removesuffix(MULTIPLIER) not in names or not name.endswith(MULTIPLIER)
     ]
 
 
 def unpacked(path: Path, tensors: Mapping[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
-    """Yields the weights of a file in float32; CheckpointError if 8 bits lack multipliers that fit."""
+    """Yields the weights of a file in float32; CheckpointError if 8 bits lack multipliers that
+    fit."""
     for name in weight_names(tensors):
         weight, multiplier = tensors[name], tensors.get(name + MULTIPLIER)
         if weight.dtype != torch.int8 and multiplier is None:
@@ -76,5 +85,7 @@ def unpacked(path: Path, tensors: Mapping[str, Tensor]) -> Iterator[tuple[str, T
             or multiplier.shape not in (torch.Size(), weight.shape[:1])
             or not bool((multiplier > 0).all() and multiplier.isfinite().all())
         ):
-            raise CheckpointError(f"{path} holds {name} in 8 bits, but no multipliers that belong to it.")
+            raise CheckpointError(
+                f"{path} holds {name} in 8 bits, but no multipliers that belong to it."
+            )
         yield name, weight.float() / multiplier.reshape(-1, *[1] * (weight.dim() - 1))

@@ -1,4 +1,5 @@
-"""Reads JSON, writes files atomically, and defines the error for model files that cannot be used."""
+"""Reads JSON, writes files atomically, and defines the error for model files that cannot be
+used."""
 
 import json
 import os
@@ -10,11 +11,16 @@ from pathlib import Path
 from typing import IO, Any
 
 MAX_JSON_BYTES = MAX_VOCABULARY_BYTES = 16 * 2**20
-"""Vocabularies of OPUS-MT are below one MiB. Each byte of a file may take some 30 bytes of memory."""
+"""Vocabularies of OPUS-MT are below one MiB.
+
+Each byte of a file may take some 30 bytes of memory.
+"""
 MAX_JSON_ENTRIES = 500_000
-"""Largest number of values in a JSON file, each of which takes some 100 bytes; M2M-100 has 128,000 pieces."""
+"""Largest number of values in a JSON file, each of which takes some 100 bytes; M2M-100 has 128,000
+pieces."""
 MAX_TOKENIZER_BYTES = 64 * 2**20
-"""Largest number of bytes in a ``tokenizer.json``, which Python does not parse; those of NLLB have 17 MB."""
+"""Largest number of bytes in a ``tokenizer.json``, which Python does not parse; those of NLLB have
+17 MB."""
 SAFETENSORS, PYTORCH = "model.safetensors", "pytorch_model.bin"
 """Names of the files of weights, whole or as the stems of shards."""
 MAX_SHARDS = 256
@@ -64,7 +70,8 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 
 def write_together(folder: Path, contents: Mapping[str, bytes | Path]) -> None:
-    """Writes some files of a folder, each its content or a copy of a file, as ``opened_atomically``.
+    """Writes some files of a folder, each its content or a copy of a file, as
+    ``opened_atomically``.
 
     The first takes its place last, and none does before all are written.
     """
@@ -100,7 +107,8 @@ def claimed(path: Path) -> IO[str] | None:
 def write_json(path: Path, values: dict[str, Any]) -> None:
     """Writes a JSON object atomically, a line for each of its fields."""
     fields = (
-        f"  {json.dumps(name)}: {json.dumps(value, ensure_ascii=False)}" for name, value in values.items()
+        f"  {json.dumps(name)}: {json.dumps(value, ensure_ascii=False)}"
+        for name, value in values.items()
     )
     write_atomically(path, ("{\n" + ",\n".join(fields) + "\n}\n").encode())
 
@@ -145,16 +153,22 @@ def read_json(path: Path, most: int = MAX_JSON_ENTRIES) -> dict[str, Any]:
     if path.exists() and not path.is_file():
         raise CheckpointError(f"{path} is not a file.")
     if path.is_file() and path.stat().st_size > MAX_JSON_BYTES:
-        raise CheckpointError(f"{path} is larger than 16 MiB, which is too large for a JSON file of a model.")
+        raise CheckpointError(
+            f"{path} is larger than 16 MiB, which is too large for a JSON file of a model."
+        )
     check_pointer(path)
     try:
         content = path.read_bytes()
         if sum(map(content.count, (b",", b"[", b"{"))) > most:
-            raise CheckpointError(f"{path} has more than {most:,} values, too many for this file of a model.")
+            raise CheckpointError(
+                f"{path} has more than {most:,} values, too many for this file of a model."
+            )
         values = json.loads(content.decode())
         check_values(values)
     except FileNotFoundError:
-        raise CheckpointError(f"{path.parent} has no {path.name}, so it is not a model directory.") from None
+        raise CheckpointError(
+            f"{path.parent} has no {path.name}, so it is not a model directory."
+        ) from None
     except OSError as error:
         raise CheckpointError(f"{path} cannot be read: {error.strerror}.") from error
     except CheckpointError:

@@ -1,4 +1,5 @@
-"""Arrays as NPZ files that anybody may have written: read within bounds, without pickle and PyTorch."""
+"""Arrays as NPZ files that anybody may have written: read within bounds, without pickle and
+PyTorch."""
 
 import io
 import json
@@ -27,17 +28,22 @@ class ArraysError(ValueError):
 
 
 class ArrayFile:
-    """An open NPZ file whose names and sizes were checked; nothing is unpacked before it is asked for."""
+    """An open NPZ file whose names and sizes were checked; nothing is unpacked before it is asked
+    for."""
 
     def __init__(self, source: IO[bytes], most: int) -> None:
-        """Reads the list of arrays; ArraysError if they unpack to over ``most`` bytes, or repeat a name."""
+        """Reads the list of arrays; ArraysError if they unpack to over ``most`` bytes, or repeat a
+        name."""
         self._archive = zipfile.ZipFile(source)
         entries = self._archive.infolist()
         if len(entries) > MOST_ARRAYS or sum(entry.file_size for entry in entries) > most:
             raise ArraysError(
                 f"The file unpacks to more than {most // 2**20} MiB, the limit for opening a file."
             )
-        if any(entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for entry in entries):
+        if any(
+            entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+            for entry in entries
+        ):
             raise ArraysError("The file is packed in a way that this package does not write.")
         self.entries = {entry.filename.removesuffix(".npy"): entry for entry in entries}  # by array
         if len(self.entries) < len(entries):
@@ -49,7 +55,9 @@ class ArrayFile:
         with self._archive.open(entry) as file:
             narrow = np.lib.format.read_magic(file) == (1, 0)
             header: Callable[..., tuple[tuple[int, ...], bool, np.dtype[Any]]] = (
-                np.lib.format.read_array_header_1_0 if narrow else np.lib.format.read_array_header_2_0
+                np.lib.format.read_array_header_1_0
+                if narrow
+                else np.lib.format.read_array_header_2_0
             )
             shape, fortran, dtype = header(file, max_header_size=_MOST_HEADER)
             if dtype not in types or fortran or any(n < 0 for n in shape):
@@ -74,13 +82,18 @@ def write_packed(path: Path, head: Mapping[str, Any], arrays: Mapping[str, NDArr
 
 
 def read_packed(path: Path, only: tuple[str, ...] | None = None) -> tuple[dict[str, Any], Arrays]:
-    """Head and arrays (all, or those named) of a file; CheckpointError if it is missing or damaged."""
+    """Head and arrays (all, or those named) of a file; CheckpointError if it is missing or
+    damaged."""
     try:
         with path.open("rb") as raw:
             file = ArrayFile(raw, MOST_BYTES)
-            names = [name for name in file.entries if name != _HEAD and (only is None or name in only)]
+            names = [
+                name for name in file.entries if name != _HEAD and (only is None or name in only)
+            ]
             head = json.loads(file.read(_HEAD).tobytes())
             check_values(head)
             return dict(head), {name: file.read(name) for name in names}
-    except Exception as error:  # zip, zlib, NumPy's tokenizer and JSON raise twenty kinds for damaged bytes
+    except (
+        Exception
+    ) as error:  # zip, zlib, NumPy's tokenizer and JSON raise twenty kinds for damaged bytes
         raise CheckpointError(f"{path} is damaged; remove it, or write it again.") from error

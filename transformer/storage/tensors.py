@@ -1,7 +1,8 @@
-"""Weights in files: safetensors or PyTorch, whole or in shards, as transformers and the Hub store them.
+"""Weights in files: safetensors or PyTorch, whole or in shards, as transformers and the Hub store
+them.
 
-Names, shapes and types are read before any numbers. The numbers are then read a few tensors at a time, so
-that peak memory is little more than the model itself.
+Names, shapes and types are read before any numbers. The numbers are then read a few tensors at a
+time, so that peak memory is little more than the model itself.
 """
 
 import json
@@ -47,7 +48,9 @@ class StoredTensor:
     shape: tuple[int, ...]  # shape of the tensor
     nbytes: int  # bytes that its numbers take in the file
     storage: int | None  # equal for two names of the same tensor in one file; None if unknown
-    loaded: Tensor | None = None  # the tensor itself, if its file cannot be mapped and had to be read whole
+    loaded: Tensor | None = (
+        None  # the tensor itself, if its file cannot be mapped and had to be read whole
+    )
     called: str = ""  # its name in the file, if it has another one here
     kind: str = ""  # the type of its numbers, if weights cannot be of this type
 
@@ -55,7 +58,8 @@ class StoredTensor:
 def weight_files(directory: Path) -> tuple[Path, ...]:
     """The files that hold a model's weights: safetensors before PyTorch, one file before shards.
 
-    CheckpointError if there are none, or the index of the shards names a file outside the directory.
+    CheckpointError if there are none, or the index of the shards names a file outside the
+    directory.
     """
     for name in (SAFETENSORS, PYTORCH):
         if (directory / name).is_file():
@@ -63,7 +67,8 @@ def weight_files(directory: Path) -> tuple[Path, ...]:
         if (directory / f"{name}.index.json").is_file():
             return _shards(directory / f"{name}.index.json")
     raise CheckpointError(
-        f"{directory} has neither {SAFETENSORS} nor {PYTORCH}, so it is not a complete model directory."
+        f"{directory} has neither {SAFETENSORS} nor {PYTORCH}, so it is not a complete model "
+        "directory."
     )
 
 
@@ -74,21 +79,31 @@ def _shards(index: Path) -> tuple[Path, ...]:
     names = {str(name) for name in places.values()}
     wrong = sorted(name for name in names if not _SHARD.fullmatch(name))
     if wrong:
-        raise CheckpointError(f"{index} names {wrong[0]!r:.80}, which is not a weight file beside it.")
+        raise CheckpointError(
+            f"{index} names {wrong[0]!r:.80}, which is not a weight file beside it."
+        )
     if len(names) > MAX_SHARDS:
-        raise CheckpointError(f"{index} names {len(names):,} files; this package opens at most {MAX_SHARDS}.")
+        raise CheckpointError(
+            f"{index} names {len(names):,} files; this package opens at most {MAX_SHARDS}."
+        )
     missing = sorted(name for name in names if not (index.parent / name).is_file())
     if missing:
-        raise CheckpointError(f"{index.parent} lacks {missing[0]}, one of the files that hold the weights.")
+        raise CheckpointError(
+            f"{index.parent} lacks {missing[0]}, one of the files that hold the weights."
+        )
     return tuple(index.parent / name for name in sorted(names))
 
 
 def stored_tensors(
     paths: Iterable[Path],
-    types: Mapping[str, torch.dtype] = TYPES,  # the types of numbers that a safetensors file may hold
-    all_types: bool = False,  # whether tensors of other types are listed, too, to be passed over or named
+    types: Mapping[
+        str, torch.dtype
+    ] = TYPES,  # the types of numbers that a safetensors file may hold
+    # whether tensors of other types are listed, too, to be passed over or named
+    all_types: bool = False,
 ) -> dict[str, StoredTensor]:
-    """Every tensor of the files, by name, without its numbers (PyTorch files before 1.6 are read whole).
+    """Every tensor of the files, by name, without its numbers (PyTorch files before 1.6 are read
+    whole).
 
     CheckpointError if a file is damaged or holds more than numbers, or a name occurs twice.
     """
@@ -97,14 +112,18 @@ def stored_tensors(
         check_pointer(path)
         if path.suffix == ".safetensors":
             with opened(path) as file:
-                parts = {name: _header(path, name, file.get_slice(name), types) for name in file.keys()}  # noqa: SIM118
+                parts = {
+                    name: _header(path, name, file.get_slice(name), types) for name in file.keys()
+                }  # noqa: SIM118
         else:
             parts = {name: _view(path, tensor) for name, tensor in _unpickled(path).items()}
         if not all_types:
             check_types(parts)
         for name, tensor in parts.items():
             if name in found:
-                raise CheckpointError(f"{path} holds {name!r:.80}, but {found[name].path.name} holds it too.")
+                raise CheckpointError(
+                    f"{path} holds {name!r:.80}, but {found[name].path.name} holds it too."
+                )
             found[name] = tensor
     return found
 
@@ -121,7 +140,8 @@ def check_types(stored: Mapping[str, StoredTensor]) -> None:
     for name, tensor in stored.items():
         if tensor.kind:
             raise CheckpointError(
-                f"{tensor.path} holds {name!s:.80} as {tensor.kind}; weights must be floating-point."
+                f"{tensor.path} holds {name!s:.80} as {tensor.kind}; weights must be "
+                "floating-point."
             )
 
 
@@ -129,9 +149,13 @@ def _view(path: Path, tensor: Tensor) -> StoredTensor:
     if tensor.device.type != "cpu" or tensor.is_nested or tensor.layout != torch.strided:
         raise CheckpointError(f"{path} holds a tensor that has no numbers or no single shape.")
     if tensor.dtype not in TYPES.values():
-        return StoredTensor(path, tuple(tensor.shape), 0, None, kind=str(tensor.dtype).removeprefix("torch."))
+        return StoredTensor(
+            path, tuple(tensor.shape), 0, None, kind=str(tensor.dtype).removeprefix("torch.")
+        )
     if tensor.nbytes > tensor.untyped_storage().nbytes():
-        raise CheckpointError(f"{path} holds a tensor that repeats its stored numbers; weights never do.")
+        raise CheckpointError(
+            f"{path} holds a tensor that repeats its stored numbers; weights never do."
+        )
     held = None if zipfile.is_zipfile(path) else tensor
     return StoredTensor(path, tuple(tensor.shape), tensor.nbytes, tensor.data_ptr(), held)
 
@@ -154,13 +178,15 @@ def check_shape(path: Path, name: str, shape: tuple[int, ...], wanted: tuple[int
     """CheckpointError if a weight of a file has another shape than its model."""
     if shape != wanted:
         raise CheckpointError(
-            f"{path}: the weight {name} has the shape {shape!s:.80}, but config.json asks for {wanted}; "
+            f"{path}: the weight {name} has the shape {shape!s:.80}, but config.json asks for "
+            f"{wanted}; "
             "the files belong to different models."
         )
 
 
 def read_tensors(stored: Mapping[str, StoredTensor]) -> Iterator[tuple[str, Tensor]]:
-    """Yields the named tensors, large ones first; copy each before asking for the next (files are mapped).
+    """Yields the named tensors, large ones first; copy each before asking for the next (files are
+    mapped).
 
     CheckpointError if a file has changed or is damaged.
     """
@@ -204,11 +230,14 @@ def opened(path: Path) -> Iterator[Any]:
         with safe_open(path, framework="pt") as file:
             yield file
     except (SafetensorError, OSError) as error:
-        raise CheckpointError(f"{path} is damaged, cut off, or not a safetensors file ({error}).") from error
+        raise CheckpointError(
+            f"{path} is damaged, cut off, or not a safetensors file ({error})."
+        ) from error
 
 
 def _unpickled(path: Path) -> dict[str, Tensor]:
-    """The tensors of a PyTorch file: mapped from a zip file, read whole from an older file (before 1.6)."""
+    """The tensors of a PyTorch file: mapped from a zip file, read whole from an older file (before
+    1.6)."""
     is_zip = zipfile.is_zipfile(path)
     if is_zip:
         _check_zip(path)
@@ -236,10 +265,16 @@ def _check_zip(path: Path) -> None:
         entry.compress_type != zipfile.ZIP_STORED or entry.file_size != entry.compress_size
         for entry in entries
     ):
-        raise CheckpointError(f"{path} is a compressed zip file; PyTorch does not write such files.")
+        raise CheckpointError(
+            f"{path} is a compressed zip file; PyTorch does not write such files."
+        )
     if sum(entry.file_size for entry in entries) > os.path.getsize(path):
-        raise CheckpointError(f"{path} unpacks to more than its own size; PyTorch does not write such files.")
-    if any(entry.file_size > MAX_PICKLE_BYTES for entry in entries if entry.filename.endswith(".pkl")):
+        raise CheckpointError(
+            f"{path} unpacks to more than its own size; PyTorch does not write such files."
+        )
+    if any(
+        entry.file_size > MAX_PICKLE_BYTES for entry in entries if entry.filename.endswith(".pkl")
+    ):
         raise CheckpointError(f"{path} names more tensors than any translation model has.")
 
 

@@ -1,4 +1,5 @@
-"""JSON as typed values: dataclasses of numbers, texts, tuples and mappings, and whether a file holds them."""
+"""JSON as typed values: dataclasses of numbers, texts, tuples and mappings, and whether a file
+holds them."""
 
 import functools
 import math
@@ -40,7 +41,9 @@ def typed(kind: type[T], value: Any, place: str = "the file") -> T:
         hints, values, known = _hints(make), _checked(value, dict, place), dict[str, Any]()
         for each in fields(make):
             if each.name in values:
-                known[each.name] = typed(hints[each.name], values[each.name], f"{each.name} of {place}")
+                known[each.name] = typed(
+                    hints[each.name], values[each.name], f"{each.name} of {place}"
+                )
             elif each.default is MISSING and each.default_factory is MISSING:
                 raise ValueError(f"There is no {each.name} in {place}.")
         try:
@@ -49,7 +52,9 @@ def typed(kind: type[T], value: Any, place: str = "the file") -> T:
             raise ValueError(f"In {place}: {error}") from error
     elif origin in (dict, Mapping):
         mapping = _checked(value, dict, place)
-        result = {name: typed(inner[1], each, f"{name} of {place}") for name, each in mapping.items()}
+        result = {
+            name: typed(inner[1], each, f"{name} of {place}") for name, each in mapping.items()
+        }
     elif origin in (tuple, Sequence):
         items = _checked(value, list, place)
         kinds = inner[:1] * len(items) if len(inner) == 1 or inner[1] is ... else inner

@@ -1,7 +1,9 @@
-"""Kinds of values: what a value may be, said once; checks, their messages and options of commands follow.
+"""Kinds of values: what a value may be, said once; checks, their messages and options of commands
+follow.
 
-A kind stands beside a type: ``steps: Annotated[int, whole(1), "total number of steps"]``. Some types say
-enough themselves: ``bool``, ``str``, a ``Literal`` with its choices, and ``None`` for what may be left out.
+A kind stands beside a type: ``steps: Annotated[int, whole(1), "total number of steps"]``. Some
+types say enough themselves: ``bool``, ``str``, a ``Literal`` with its choices, and ``None`` for
+what may be left out.
 """
 
 import functools
@@ -33,7 +35,9 @@ class Kind:
 
 def _of(said: str, kind: type, holds: Callable[[Any], bool] = lambda _: True) -> Kind:
     """A value of a type for which something holds; true and false are no numbers."""
-    return Kind(said, lambda x: isinstance(x, kind) and isinstance(x, bool) <= (kind is bool) and holds(x))
+    return Kind(
+        said, lambda x: isinstance(x, kind) and isinstance(x, bool) <= (kind is bool) and holds(x)
+    )
 
 
 def whole(low: int, high: int | None = None, most: float = math.inf) -> Kind:
@@ -65,7 +69,8 @@ def one_of(*choices: object) -> Kind:
 
 
 def listed(parts: Iterable[str], joint: str = "and", most: int | None = None) -> str:
-    """`a`, `a and b`, `a, b and c`; of more than ``most``, the first and the number of the others."""
+    """`a`, `a and b`, `a, b and c`; of more than ``most``, the first and the number of the
+    others."""
     every = list(parts)
     if most is not None and len(every) > most:
         every[most:] = [f"{len(every) - most} more"]
@@ -86,7 +91,8 @@ class Declared:
     notes: tuple[str, ...] = ()  # the other things that stand beside the type
     optional: bool = False  # whether it may be None
     many: bool = False  # whether it is a tuple of such values
-    # makes the value from a word of the command line, or raises ValueError; None for the type itself
+    # makes the value from a word of the command line, or raises ValueError; None for the type
+    # itself
     reader: Callable[[str], Any] | None = None
 
 

@@ -51,7 +51,9 @@ def read_lines(
             while raw := file.readline(bounds.line + 1):
                 number, left = number + 1, left - len(raw)
                 if len(raw) > bounds.line:
-                    raise DataError(f"{path}:{number}: this line has more than {_size(bounds.line)}.")
+                    raise DataError(
+                        f"{path}:{number}: this line has more than {_size(bounds.line)}."
+                    )
                 if left < 0:
                     raise DataError(f"{path}: the file unpacks to more than {_size(bounds.total)}.")
                 if number > bounds.lines:
@@ -59,7 +61,9 @@ def read_lines(
                 text = raw.decode("utf-8-sig" if number == 1 else "utf-8", errors)
                 yield number, text.rstrip("\r\n")
     except UnicodeDecodeError as error:
-        raise DataError(f"{path}:{number}: this line is not UTF-8 text (byte {error.start + 1}).") from error
+        raise DataError(
+            f"{path}:{number}: this line is not UTF-8 text (byte {error.start + 1})."
+        ) from error
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise DataError(
             f"{path}:{number + 1}: the gzip file is damaged or cut off here ({error})."
@@ -84,12 +88,15 @@ def read_pairs(path: str | Path, bounds: ReadBounds = TRUSTED) -> list[SentenceP
     """
     pairs = [parse_pair(path, number, line) for number, line in filled_lines(path, bounds)]
     if not pairs:
-        raise DataError(f"{path}: the file is empty; it needs one `source<TAB>target` pair per line.")
+        raise DataError(
+            f"{path}: the file is empty; it needs one `source<TAB>target` pair per line."
+        )
     return pairs
 
 
 def parse_pair(path: str | Path, number: int, line: str) -> SentencePair:
-    """The pair of one line; DataError, with its place, if it has not two columns or one is empty."""
+    """The pair of one line; DataError, with its place, if it has not two columns or one is
+    empty."""
     columns = line.split("\t")
     if len(columns) != 2:
         raise DataError(
@@ -98,5 +105,7 @@ def parse_pair(path: str | Path, number: int, line: str) -> SentencePair:
         )
     source, target = columns
     if not source.strip() or not target.strip():
-        raise DataError(f"{path}:{number}: the {'target' if source.strip() else 'source'} is empty.")
+        raise DataError(
+            f"{path}:{number}: the {'target' if source.strip() else 'source'} is empty."
+        )
     return SentencePair(source, target, number)

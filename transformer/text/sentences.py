@@ -1,11 +1,13 @@
-"""A text as its sentences, by the marks of its script. No language is asked for: the rules are those of many.
+"""A text as its sentences, by the marks of its script. No language is asked for: the rules are
+those of many.
 
-A mark ends a sentence if white space follows, after quotes and brackets that close, and what comes next may
-begin one: no small letter, no comma. The full stops of Chinese and Japanese need no white space. After an
-abbreviation, an initial or an ordinal, a full stop ends nothing; a line break is white space like any other.
+A mark ends a sentence if white space follows, after quotes and brackets that close, and what comes
+next may begin one: no small letter, no comma. The full stops of Chinese and Japanese need no white
+space. After an abbreviation, an initial or an ordinal, a full stop ends nothing; a line break is
+white space like any other.
 
-The time is linear in the length of any text: a run of marks is looked at once, and around a mark the last two
-words before it and the next one are.
+The time is linear in the length of any text: a run of marks is looked at once, and around a mark
+the last two words before it and the next one are.
 """
 
 import re
@@ -23,7 +25,8 @@ _END = re.compile(
     r"|(?<=[\u0370-\u03ff\u1f00-\u1fff])[;\u037e])"
     rf"[{re.escape(_CLOSING)}]*+(?P<space>\s+)|[{re.escape(_WIDE)}]+[{re.escape(_CLOSED)}]*(?P<wide>\s*)"
 )
-"""The end of a sentence; a run of marks is read from its first one, and never again from a later one."""
+"""The end of a sentence; a run of marks is read from its first one, and never again from a later
+one."""
 _NEXT = re.compile(rf"[{re.escape(_OPENING)}\s]*(.?)", re.DOTALL)
 _WORD = re.compile(r"\S+")
 _DOTTED = re.compile(r"(?:[^\W\d_]{1,2}\.)+[^\W\d_]{1,2}")
@@ -118,7 +121,8 @@ def _last_word(text: str, start: int, stop: int) -> tuple[int, int]:
 def _goes_on(previous: str, last: str, following: str) -> bool:
     """Whether the full stop after ``last`` belongs to an abbreviation, an initial or a number.
 
-    ``previous`` is the word before it in the sentence, empty if there is none; ``following`` the next one.
+    ``previous`` is the word before it in the sentence, empty if there is none; ``following`` the
+    next one.
     """
     last = last.lstrip(_OPENING)
     if _ABBREVIATION.fullmatch(last):

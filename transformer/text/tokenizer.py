@@ -1,8 +1,8 @@
 """From a text to pieces and ids, and back; and a joint sub-word vocabulary, sentencepiece unigram.
 
-The pieces of a vocabulary that this package trains are not normalised or case-folded, and characters that
-never occurred in the training text are written as UTF-8 bytes. So an encoded sentence always decodes to
-itself. ``read`` makes a text ready, see ``typed``.
+The pieces of a vocabulary that this package trains are not normalised or case-folded, and
+characters that never occurred in the training text are written as UTF-8 bytes. So an encoded
+sentence always decodes to itself. ``read`` makes a text ready, see ``typed``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,16 @@ import sentencepiece
 from transformer.text import typed
 from transformer.text.kinds import listed
 from transformer.text.typed import PLAIN, CleanText
-from transformer.text.words import EOS, NO_PIECE, SPACE, UNK, Group, Special, in_bytes, unknown_piece
+from transformer.text.words import (
+    EOS,
+    NO_PIECE,
+    SPACE,
+    UNK,
+    Group,
+    Special,
+    in_bytes,
+    unknown_piece,
+)
 
 PAD_ID, BOS_ID, EOS_ID, UNK_ID = 0, 1, 2, 3
 MOST_LISTED = 10
@@ -29,7 +38,8 @@ _FEWEST = re.compile(r"smaller than required_chars\. \d+ vs (\d+)")
 
 
 class SpecialIds(NamedTuple):
-    """Ids of the pieces that no text contains; one past the last piece for a piece that does not exist."""
+    """Ids of the pieces that no text contains; one past the last piece for a piece that does not
+    exist."""
 
     pad: int = PAD_ID
     bos: int = BOS_ID
@@ -52,7 +62,8 @@ class TokenizedText:
     clean: CleanText
     ids: tuple[int, ...]
     pieces: tuple[str, ...]  # `▁` kept; a text without a piece of its own is `<unk:text>`
-    # for each piece, the word of the typed text that it stands in, from 0; −1 for one that stands for no text
+    # for each piece, the word of the typed text that it stands in, from 0; −1 for one that stands
+    # for no text
     words: tuple[int, ...]
     unknown: tuple[str, ...]  # characters read as unknown, each once, in order
     spelled: tuple[str, ...]  # characters spelled in bytes, each once, in order
@@ -62,7 +73,11 @@ class TokenizedText:
         """Sentences for the reader: what the vocabulary has no piece for."""
         plain = dict.fromkeys(PLAIN[each].strip() for each in self.clean.plain)
         lacking = (
-            (self.clean.plain, "reads", plain and f"as the plain {listed(plain, most=MOST_LISTED)}"),
+            (
+                self.clean.plain,
+                "reads",
+                plain and f"as the plain {listed(plain, most=MOST_LISTED)}",
+            ),
             (self.unknown, "reads", "as unknown"),
             (self.spelled, "spells", "in bytes"),
         )
@@ -106,7 +121,10 @@ class Pieces:
         for number in special:
             named[number] = Special(named[number])
         self.pieces = tuple(named)
-        self.unknown, self.bytes = ids[UNK], frozenset(in_bytes)  # the ids that spell what has no piece
+        self.unknown, self.bytes = (
+            ids[UNK],
+            frozenset(in_bytes),
+        )  # the ids that spell what has no piece
 
     def encode(self, text: str) -> list[int]:
         """The ids of a text that has been read, without special tokens."""
@@ -131,7 +149,9 @@ class Pieces:
             if number == self.unknown:
                 own = clean.text[start:stop].strip()
                 unknown |= dict.fromkeys(own or clean.text[first])
-                piece = SPACE * piece.startswith(SPACE) + unknown_piece(own or piece.removeprefix(SPACE))
+                piece = SPACE * piece.startswith(SPACE) + unknown_piece(
+                    own or piece.removeprefix(SPACE)
+                )
             else:
                 piece = self.pieces[number]
                 if in_bytes(piece):
@@ -140,7 +160,12 @@ class Pieces:
             pieces.append(piece)
             words.append(clean.words[min(word_at[first], len(clean.words) - 1)])
         return TokenizedText(
-            clean, tuple(ids), tuple(pieces), tuple(words), unknown=tuple(unknown), spelled=tuple(spelled)
+            clean,
+            tuple(ids),
+            tuple(pieces),
+            tuple(words),
+            unknown=tuple(unknown),
+            spelled=tuple(spelled),
         )
 
 
@@ -152,7 +177,8 @@ class Vocabulary:
         source: Pieces,
         target: Pieces,
         languages: Sequence[str] = (),  # pieces that name a language, in the order of their ids
-        pair: bool = False,  # whether a text begins with two of them, its own and that of the output
+        # whether a text begins with two of them, its own and that of the output
+        pair: bool = False,
         before: Sequence[str] = (),  # pieces that stand before each source
     ) -> None:
         self.source, self.target, self.languages, self.pair = source, target, tuple(languages), pair
@@ -179,12 +205,13 @@ class Vocabulary:
 class Tokenizer(Vocabulary):
     """The vocabulary of a sentencepiece model, shared by source and target.
 
-    In vocabularies of this package, ids 0 to 3 are `<pad>`, `<s>`, `</s>` and `<unk>`. If a sentence contains
-    the text `<s>`, ordinary pieces spell it, never the special id.
+    In vocabularies of this package, ids 0 to 3 are `<pad>`, `<s>`, `</s>` and `<unk>`. If a
+    sentence contains the text `<s>`, ordinary pieces spell it, never the special id.
     """
 
     def __init__(self, serialized: bytes) -> None:
-        """Reads the bytes of a model; TokenizerError if they are none, or it has no `</s>` or no `<unk>`."""
+        """Reads the bytes of a model; TokenizerError if they are none, or it has no `</s>` or no
+        `<unk>`."""
         self.serialized = serialized  # as a file holds it
         self._pieces = _OwnPieces(serialized)
         self.special = self._pieces.special  # ids of the special pieces
@@ -194,8 +221,9 @@ class Tokenizer(Vocabulary):
     def train(cls, sentences: Iterable[str], vocab_size: int, at_most: bool = False) -> Tokenizer:
         """Trains one joint vocabulary on plain sentences of both languages, mixed.
 
-        ``vocab_size`` counts the 4 special pieces and the 256 byte pieces; with ``at_most``, a text that
-        cannot give so many pieces gives as many as it can. TokenizerError if it is too small or too large.
+        ``vocab_size`` counts the 4 special pieces and the 256 byte pieces; with ``at_most``, a text
+        that cannot give so many pieces gives as many as it can. TokenizerError if it is too small
+        or too large.
         """
         texts, written = list(map(typed.clean, sentences)), io.BytesIO()
         try:
@@ -232,11 +260,14 @@ class Tokenizer(Vocabulary):
 
     @classmethod
     def load(cls, path: str | Path) -> Tokenizer:
-        """Reads a file; TokenizerError if it is missing, damaged, or not a model of this package."""
+        """Reads a file; TokenizerError if it is missing, damaged, or not a model of this
+        package."""
         try:
             return cls(Path(path).read_bytes())
         except OSError as error:
-            raise TokenizerError(f"The tokenizer file {path} cannot be read: {error.strerror}.") from error
+            raise TokenizerError(
+                f"The tokenizer file {path} cannot be read: {error.strerror}."
+            ) from error
 
     def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of many texts at once, each of them read."""
@@ -250,7 +281,9 @@ class _OwnPieces(Pieces):
         model = self.processor
         ids = [each() for each in (model.pad_id, model.bos_id, model.eos_id, model.unk_id)]
         if min(ids[2:]) < 0:
-            raise TokenizerError(f"The tokenizer has no {EOS} or no {UNK}, which this package needs.")
+            raise TokenizerError(
+                f"The tokenizer has no {EOS} or no {UNK}, which this package needs."
+            )
         self.special = SpecialIds(*(len(pieces) if id_ < 0 else id_ for id_ in ids))
         numbers = {piece: number for number, piece in enumerate(pieces)} | {UNK: ids[3]}
         every = range(len(pieces))
@@ -259,15 +292,20 @@ class _OwnPieces(Pieces):
 
     def split(self, text: str) -> Iterator[tuple[int, str, int, int]]:
         read = self.processor.EncodeAsOffsetMapping(text)
-        for number, piece, (begin, end) in zip(read["ids"], read["pieces"], read["offsets"], strict=True):
+        for number, piece, (begin, end) in zip(
+            read["ids"], read["pieces"], read["offsets"], strict=True
+        ):
             yield number, piece, begin, end
 
     def decode(self, ids: Iterable[int]) -> str:
-        return str(self.processor.DecodeIds([int(i) for i in ids if int(i) not in self.special[:3]]))
+        return str(
+            self.processor.DecodeIds([int(i) for i in ids if int(i) not in self.special[:3]])
+        )
 
 
 def sentencepiece_model(serialized: bytes, name: str) -> tuple[Any, list[str]]:
-    """A sentencepiece model and its pieces; TokenizerError, with a name for it, if it is damaged or empty."""
+    """A sentencepiece model and its pieces; TokenizerError, with a name for it, if it is damaged or
+    empty."""
     try:
         model = sentencepiece.SentencePieceProcessor(model_proto=serialized)
         count = model.get_piece_size() if serialized else 0

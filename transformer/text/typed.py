@@ -1,8 +1,9 @@
 """Text as typed, made ready for a model: the one place that cleans.
 
-Control characters and white space become single spaces, and characters that draw nothing go. Typographic
-characters become their plain counterpart where a vocabulary lacks them. A word is what stood between two
-spaces of the typed text: its number is carried along, never counted from what became of it.
+Control characters and white space become single spaces, and characters that draw nothing go.
+Typographic characters become their plain counterpart where a vocabulary lacks them. A word is what
+stood between two spaces of the typed text: its number is carried along, never counted from what
+became of it.
 """
 
 import re
@@ -22,8 +23,8 @@ PLAIN = {
     **dict.fromkeys("—―", " - "),
     "…": "...",
 }
-"""Typographic characters and their plain counterparts; no currency and no letter, which would change the
-meaning."""
+"""Typographic characters and their plain counterparts; no currency and no letter, which would
+change the meaning."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,9 @@ class CleanText:
     """A text as a model reads it."""
 
     text: str
-    words: tuple[int, ...]  # for each of its space-separated words, the word of the typed text, from 0
+    words: tuple[
+        int, ...
+    ]  # for each of its space-separated words, the word of the typed text, from 0
     plain: tuple[str, ...] = ()  # typographic characters that became plain, each once, in order
 
 
@@ -51,12 +54,19 @@ def read(text: str, lacks: Callable[[str], bool] = lambda _: False) -> CleanText
     typed = composed(without_surrogates(text)).split()
     plain = tuple(char for char in dict.fromkeys("".join(typed)) if char in PLAIN and lacks(char))
     table = str.maketrans({char: PLAIN[char] for char in plain})
-    parts = [(i, part) for i, word in enumerate(typed) for part in _visible(word.translate(table)).split()]
-    return CleanText(" ".join(part for _, part in parts), tuple(number for number, _ in parts), plain)
+    parts = [
+        (i, part)
+        for i, word in enumerate(typed)
+        for part in _visible(word.translate(table)).split()
+    ]
+    return CleanText(
+        " ".join(part for _, part in parts), tuple(number for number, _ in parts), plain
+    )
 
 
 def _visible(word: str) -> str:
-    """A word in NFC, with spaces for control characters, and without characters that draw nothing."""
+    """A word in NFC, with spaces for control characters, and without characters that draw
+    nothing."""
     drawn = list[str]()
     for char in word:
         if char in JOINERS:
@@ -72,12 +82,14 @@ def _visible(word: str) -> str:
 
 
 def _composes(char: str) -> bool:
-    """True for marks and parts of Hangul's syllables, which may become one with what stands before."""
+    """True for marks and parts of Hangul's syllables, which may become one with what stands
+    before."""
     return unicodedata.category(char)[0] == "M" or 0x1160 <= ord(char) <= 0x11FF
 
 
 def composed(text: str) -> str:
-    """The text in NFC; in linear time, where the library's own takes quadratic for marks out of order."""
+    """The text in NFC; in linear time, where the library's own takes quadratic for marks out of
+    order."""
     if unicodedata.is_normalized("NFC", text):
         return text
     letters = "".join(unicodedata.normalize("NFD", char) for char in text)
@@ -92,7 +104,8 @@ def is_blank(char: str) -> bool:
 
 
 def shapes(before: str) -> bool:
-    """True if a joiner after this character shapes what is drawn: in emoji, and in scripts that join."""
+    """True if a joiner after this character shapes what is drawn: in emoji, and in scripts that
+    join."""
     if not before or unicodedata.category(before)[0] not in "LMS":
         return False
     return not unicodedata.name(before, "").startswith(("LATIN", "GREEK", "CYRILLIC"))

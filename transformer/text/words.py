@@ -1,4 +1,5 @@
-"""Pieces as people read them: without `▁`, bytes joined into characters, pieces joined into words."""
+"""Pieces as people read them: without `▁`, bytes joined into characters, pieces joined into
+words."""
 
 import re
 import unicodedata
@@ -16,7 +17,8 @@ class Special(str):
 
 PAD, BOS, EOS, UNK = Special("<pad>"), Special("<s>"), Special("</s>"), Special("<unk>")
 NO_PIECE = Special("◌")
-"""Stands for an id past the last piece: what a decoder reads first if its vocabulary has no start piece."""
+"""Stands for an id past the last piece: what a decoder reads first if its vocabulary has no start
+piece."""
 SPACE = "▁"
 VISIBLE_SPACE = "◦"
 LANGUAGE = re.compile(
@@ -47,7 +49,8 @@ class Group:
 
 
 def is_special(piece: str) -> bool:
-    """True if a piece stands for no text: `<pad>`, `<s>`, `</s>`, `<unk>`, ``NO_PIECE``, or a language.
+    """True if a piece stands for no text: `<pad>`, `<s>`, `</s>`, `<unk>`, ``NO_PIECE``, or a
+    language.
 
     The spelling says nothing: whoever names an id, or knows a place, makes the piece ``Special``.
     """
@@ -65,25 +68,29 @@ def in_bytes(piece: str) -> bool:
 
 
 def is_punctuation(text: str) -> bool:
-    """True if a text holds nothing but punctuation (Unicode categories P…); symbols and emoji are not."""
+    """True if a text holds nothing but punctuation (Unicode categories P…); symbols and emoji are
+    not."""
     return bool(text) and all(unicodedata.category(character).startswith("P") for character in text)
 
 
 def unknown_piece(text: str) -> str:
-    """The name of a piece that the model reads as `<unk>`: with the text for which it has no piece."""
+    """The name of a piece that the model reads as `<unk>`: with the text for which it has no
+    piece."""
     return f"<unk:{text if len(text) <= _LONGEST_UNKNOWN else text[:_LONGEST_UNKNOWN] + '…'}>"
 
 
 @lru_cache(4096)
 def unknown_text(piece: str) -> str | None:
-    """The text for which a model has no piece, by the name of what stands for it; None for other pieces."""
+    """The text for which a model has no piece, by the name of what stands for it; None for other
+    pieces."""
     match = _UNKNOWN_PIECE.fullmatch(piece)
     return match[1] if match else None
 
 
 @lru_cache(4096, typed=True)
 def readable(piece: str) -> str:
-    """One piece without its `▁`; a lone space is `◦`, a byte its character or its code, as `0xE2`."""
+    """One piece without its `▁`; a lone space is `◦`, a byte its character or its code, as
+    `0xE2`."""
     if (unknown := unknown_text(piece)) is not None:
         return unknown
     if is_special(piece):
@@ -103,7 +110,9 @@ def raw(piece: str) -> bytes:
     if (unknown := unknown_text(piece)) is not None:
         return (SPACE * piece.startswith(SPACE) + unknown).encode()
     texts = BYTE_PIECE.split(piece)  # texts, with the numbers of bytes between them
-    return b"".join(bytes.fromhex(each) if at % 2 else each.encode() for at, each in enumerate(texts))
+    return b"".join(
+        bytes.fromhex(each) if at % 2 else each.encode() for at, each in enumerate(texts)
+    )
 
 
 def spelled(pieces: Sequence[str]) -> str:
@@ -117,7 +126,12 @@ def groups_at(pieces: Sequence[str], starts: Iterable[int]) -> tuple[Group, ...]
     """The groups that begin at some pieces, of which the first is one."""
     bounds = pairwise([*starts, len(pieces)])
     return tuple(
-        Group(start, stop, spelled(pieces[start:stop]), stop == start + 1 and is_special(pieces[start]))
+        Group(
+            start,
+            stop,
+            spelled(pieces[start:stop]),
+            stop == start + 1 and is_special(pieces[start]),
+        )
         for start, stop in bounds
     )
 
@@ -135,7 +149,10 @@ def character_groups(pieces: Sequence[str]) -> tuple[Group, ...]:
 
 
 def word_groups(pieces: Sequence[str]) -> tuple[Group, ...]:
-    """One group per space-separated word; a special piece is a group of its own, unless it is `<unk>`."""
+    """One group per space-separated word; a special piece is a group of its own, unless it is
+    `<unk>`."""
     alone = [is_special(piece) and piece != UNK for piece in pieces]
-    begins = [not i or alone[i] or alone[i - 1] or piece[:1] == SPACE for i, piece in enumerate(pieces)]
+    begins = [
+        not i or alone[i] or alone[i - 1] or piece[:1] == SPACE for i, piece in enumerate(pieces)
+    ]
     return groups_at(pieces, (i for i, first in enumerate(begins) if first))

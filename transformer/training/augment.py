@@ -1,4 +1,5 @@
-"""Makes extra training pairs from given ones: longer texts, lower case, hasty typing, other names."""
+"""Makes extra training pairs from given ones: longer texts, lower case, hasty typing, other
+names."""
 
 import random
 import re
@@ -20,7 +21,9 @@ def _joined(pairs: Sequence[SentencePair], count: int, draw: random.Random) -> l
     """Joins two to four pairs into one, so that short sentences also give long texts."""
     groups = [draw.choices(pairs, k=draw.randint(2, 4)) for _ in range(count)]
     return [
-        SentencePair(" ".join(pair.source for pair in group), " ".join(pair.target for pair in group))
+        SentencePair(
+            " ".join(pair.source for pair in group), " ".join(pair.target for pair in group)
+        )
         for group in groups
     ]
 
@@ -48,11 +51,12 @@ def _hasty(text: str) -> str:
 
 
 def _swapped(pairs: Sequence[SentencePair], count: int, draw: random.Random) -> list[SentencePair]:
-    """Replaces names and numbers that occur on both sides, so that the model learns to copy unknown ones.
+    """Replaces names and numbers that occur on both sides, so that the model learns to copy unknown
+    ones.
 
-    A name is a capitalised word that occurs equally often on both sides of a pair, and nowhere in lower case.
-    Another name of these pairs replaces it; rare names are as likely as frequent ones. A number of two or
-    more digits becomes another number of the same length.
+    A name is a capitalised word that occurs equally often on both sides of a pair, and nowhere in
+    lower case. Another name of these pairs replaces it; rare names are as likely as frequent ones.
+    A number of two or more digits becomes another number of the same length.
     """
     lower = {word for pair in pairs for word in _WORD.findall(pair.source) if word[0].islower()}
     shared = [(pair, words) for pair in pairs if (words := _shared(pair, lower))]
@@ -61,12 +65,15 @@ def _swapped(pairs: Sequence[SentencePair], count: int, draw: random.Random) -> 
     return [_swap(pair, words, names, draw) for pair, words in drawn]
 
 
-def _swap(pair: SentencePair, words: list[str], names: list[str], draw: random.Random) -> SentencePair:
+def _swap(
+    pair: SentencePair, words: list[str], names: list[str], draw: random.Random
+) -> SentencePair:
     other = {word: draw.choice(names) for word in words if not word.isdigit()}
     for number in (word for word in words if word.isdigit()):
         other[number] = str(draw.randint(10 ** (len(number) - 1), 10 ** len(number) - 1))
     source, target = (
-        _WORD.sub(lambda word: other.get(word[0], word[0]), side) for side in (pair.source, pair.target)
+        _WORD.sub(lambda word: other.get(word[0], word[0]), side)
+        for side in (pair.source, pair.target)
     )
     return SentencePair(source, target)
 
@@ -75,13 +82,18 @@ def _shared(pair: SentencePair, lower: set[str]) -> list[str]:
     """The names and numbers of a pair, in the order of its source."""
     source, target = (Counter(_WORD.findall(side)) for side in (pair.source, pair.target))
     both = (word for word, count in source.items() if target[word] == count and len(word) > 1)
-    return [word for word in both if word.isdigit() or (word[0].isupper() and word.lower() not in lower)]
+    return [
+        word for word in both if word.isdigit() or (word[0].isupper() and word.lower() not in lower)
+    ]
 
 
 MAKERS: dict[str, tuple[Maker, str]] = {
     "join": (_joined, "texts of two to four pairs"),
     "plain": (partial(_rewritten, _plain, _plain), "pairs in lower case with spaced punctuation"),
-    "typed": (partial(_rewritten, _hasty, str), "pairs whose source is in lower case without its last mark"),
+    "typed": (
+        partial(_rewritten, _hasty, str),
+        "pairs whose source is in lower case without its last mark",
+    ),
     "swap": (_swapped, "pairs with other names and numbers"),
 }
 """Maps each name to the function that makes extra pairs, and a description of those pairs."""

@@ -65,10 +65,13 @@ class EncodedPairs:
         return max(map(self.length, range(len(self))), default=1)
 
     def up_to(self, max_tokens: int) -> EncodedPairs:
-        """The pairs whose sides have at most `max_tokens` tokens each, with `</s>`; DataError if none has."""
+        """The pairs whose sides have at most `max_tokens` tokens each, with `</s>`; DataError if
+        none has."""
         rows = [row for row in range(len(self)) if self.length(row) <= max_tokens]
         if not rows:
-            raise DataError(f"No pair has at most {max_tokens} tokens per side; raise --max-length.")
+            raise DataError(
+                f"No pair has at most {max_tokens} tokens per side; raise --max-length."
+            )
         weights = None if self.weights is None else array("f", (self.weights[row] for row in rows))
         source, target = ([side[row] for row in rows] for side in (self.source, self.target))
         return replace(self, source=source, target=target, weights=weights)
@@ -77,7 +80,8 @@ class EncodedPairs:
         self,
         max_positions: int,  # largest number of positions of either side of a batch, with padding
         seed: int,  # seed of the order
-        skip: int = 0,  # batches that are left out first: an earlier run or another process has them
+        # batches that are left out first: an earlier run or another process has them
+        skip: int = 0,
         every: int = 1,  # 1 yields each of the following batches, N the first of every N
         few_shapes: bool = False,  # whether batches are padded to few shapes, see ``rounded``
     ) -> Iterator[Batch]:
@@ -120,9 +124,9 @@ def rounded(length: int) -> int:
 def make_batch(data: EncodedPairs, rows: Sequence[int], max_positions: int = 0) -> Batch:
     """The pairs with these indices as one padded batch.
 
-    With ``max_positions`` its shape is one of few: its lengths are ``rounded``, and it has as many rows
-    as fit, unless most of them would be empty. An empty row reads one token, so that no softmax is over
-    nothing, and predicts none.
+    With ``max_positions`` its shape is one of few: its lengths are ``rounded``, and it has as many
+    rows as fit, unless most of them would be empty. An empty row reads one token, so that no
+    softmax is over nothing, and predicts none.
     """
     fill, bos, eos, _ = data.special
     source, target = ([side[row] for row in rows] for side in (data.source, data.target))
@@ -147,14 +151,16 @@ def make_batch(data: EncodedPairs, rows: Sequence[int], max_positions: int = 0) 
     whole = not max_positions and padding.all()
     read, predicted = torch.from_numpy(inputs), torch.from_numpy(wanted)
     tokens = sum(map(len, target)) + len(rows)
-    return Batch(torch.from_numpy(src), read, predicted, None if whole else torch.from_numpy(padding), tokens)
+    return Batch(
+        torch.from_numpy(src), read, predicted, None if whole else torch.from_numpy(padding), tokens
+    )
 
 
 def group_by_length(
     data: EncodedPairs,  # the pairs
     rows: Sequence[int],  # indices of pairs; pairs of equal length keep this order
-    # largest number of positions, with padding, of either side of a batch; a longer pair gets a batch of its
-    # own
+    # largest number of positions, with padding, of either side of a batch; a longer pair gets a
+    # batch of its own
     max_positions: int,
     width: Callable[[int], int] = int,  # the length that a batch has for its longest text
 ) -> list[list[int]]:
@@ -177,8 +183,9 @@ def epoch_order(
 ) -> list[list[int]]:
     """The batches of one epoch, as indices of pairs; the same for the same seed and epoch.
 
-    All pairs are shuffled and cut into pools. Each pool is sorted by length and cut into batches, and the
-    batches of all pools are shuffled. This keeps padding small and mixes the pairs anew in each epoch.
+    All pairs are shuffled and cut into pools. Each pool is sorted by length and cut into batches,
+    and the batches of all pools are shuffled. This keeps padding small and mixes the pairs anew in
+    each epoch.
     """
     order = random.Random(f"{seed}/{epoch}")
     rows = list(range(len(data)))
@@ -187,6 +194,8 @@ def epoch_order(
     order.shuffle(rows)
     pools = (rows[start : start + POOL_PAIRS] for start in range(0, len(rows), POOL_PAIRS))
     width = rounded if few_shapes else int
-    batches = [batch for pool in pools for batch in group_by_length(data, pool, max_positions, width)]
+    batches = [
+        batch for pool in pools for batch in group_by_length(data, pool, max_positions, width)
+    ]
     order.shuffle(batches)
     return batches

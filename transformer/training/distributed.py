@@ -1,12 +1,15 @@
 """The processes that train or measure one model together, each with its share of the work.
 
-`torchrun --nproc-per-node=N -m transformer train …` starts N processes (`torch.distributed`: gloo on CPUs,
-NCCL on GPUs). Without dropout they make the same steps as one process with N times `accumulate`:
+`torchrun --nproc-per-node=N -m transformer train …` starts N processes (`torch.distributed`: gloo
+on CPUs, NCCL on GPUs). Without dropout they make the same steps as one process with N times
+`accumulate`:
 
 - Of the batches of a step, process r of N takes number r, r + N, …, so no pair is read twice.
-- DistributedDataParallel *averages* gradients over processes. The loss of a step is a sum over tokens, so
+- DistributedDataParallel *averages* gradients over processes. The loss of a step is a sum over
+    tokens, so
   each process scales its own sum by N ÷ (tokens of all processes).
-- Process 0 alone writes files. All processes agree when to stop, since a process that leaves on its own would
+- Process 0 alone writes files. All processes agree when to stop, since a process that leaves on
+    its own would
   leave the others waiting for its gradients.
 """
 
@@ -53,7 +56,8 @@ class Workers:
         return [float(each) for each in total]
 
     def gather(self, work: Callable[[], T]) -> list[T]:
-        """Results of all processes, by rank; an error of one (`ValueError`, `OSError`) is raised in all."""
+        """Results of all processes, by rank; an error of one (`ValueError`, `OSError`) is raised in
+        all."""
         if self.world == 1:
             return [work()]
         result: T | Exception
@@ -70,7 +74,8 @@ class Workers:
         return results
 
     def shared_map(self, work: Callable[[Item], T], items: Iterable[Item]) -> Iterator[T]:
-        """Results of `work` for each item, in their order, in every process; each process does its share."""
+        """Results of `work` for each item, in their order, in every process; each process does its
+        share."""
         if self.world == 1:
             return map(work, items)
         items = list(items)
@@ -104,10 +109,11 @@ ALONE = Workers()
 
 @contextmanager
 def joined(device: torch.device) -> Iterator[tuple[Workers, torch.device]]:
-    """Joins the group that torchrun has started, if any; this process among the others, and its own device.
+    """Joins the group that torchrun has started, if any; this process among the others, and its own
+    device.
 
-    After a restart torchrun keeps its store, with the addresses of the processes that have ended. Each
-    attempt therefore writes under a prefix of its own.
+    After a restart torchrun keeps its store, with the addresses of the processes that have ended.
+    Each attempt therefore writes under a prefix of its own.
     """
     world = int(os.environ.get("WORLD_SIZE", "1"))
     if world == 1:

@@ -1,4 +1,5 @@
-"""A training run: its log, thinned to `history.json` beside the model, and what a model card states of it."""
+"""A training run: its log, thinned to `history.json` beside the model, and what a model card states
+of it."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -11,7 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from transformer.storage.description import DIGESTS, HISTORY_FILE, WEIGHTS_FILE, measured, model_digests
+from transformer.storage.description import (
+    DIGESTS,
+    HISTORY_FILE,
+    WEIGHTS_FILE,
+    measured,
+    model_digests,
+)
 from transformer.storage.directory import step_of
 from transformer.storage.files import write_json
 from transformer.storage.typed import read_typed, typed
@@ -20,10 +27,18 @@ from transformer.training.log import read_log, short
 from transformer.training.trainer import TrainingStep
 
 POINTS = 400
-"""Most steps that the file keeps, and most evaluations: so many lines of numbers stay below 100 kB."""
+"""Most steps that the file keeps, and most evaluations: so many lines of numbers stay below 100
+kB."""
 WINDOW = 100
 """A smoothed value is a mean over one WINDOW-th of the run around its step."""
-_STEP = ("step", "loss", "smoothed_loss", "learning_rate", "gradient_norm", "smoothed_gradient_norm")
+_STEP = (
+    "step",
+    "loss",
+    "smoothed_loss",
+    "learning_rate",
+    "gradient_norm",
+    "smoothed_gradient_norm",
+)
 _EVALUATED = ("step", "valid_loss", "valid_loss_average", "bleu")
 Floats = NDArray[np.float64]
 
@@ -34,8 +49,8 @@ class History:
 
     steps: int  # number of steps of the run
     window: int  # number of steps that a smoothed value is a mean over
-    # "step", "loss" (nats per token, smoothed targets), "learning_rate" and "gradient_norm" of some steps,
-    # and as "smoothed_…" means over the steps around them
+    # "step", "loss" (nats per token, smoothed targets), "learning_rate" and "gradient_norm" of some
+    # steps, and as "smoothed_…" means over the steps around them
     training: Mapping[str, Sequence[float]]
     # "step", "valid_loss", "valid_loss_average" and "bleu"; None if it was not measured
     evaluations: Mapping[str, Sequence[float | None]]
@@ -56,13 +71,17 @@ class History:
     def measured(self, name: str) -> list[tuple[int, float]]:
         """The evaluations that measured something: steps and values."""
         both = zip(self.evaluations["step"], self.evaluations[name], strict=True)
-        return [(int(step), value) for step, value in both if step is not None and value is not None]
+        return [
+            (int(step), value) for step, value in both if step is not None and value is not None
+        ]
 
 
 def thinned(log: Sequence[TrainingStep]) -> History:
     """The history of a log."""
     window = max(1, math.ceil(len(log) / WINDOW))
-    loss, norm, tokens = np.array([(each.loss, each.gradient_norm, each.tokens) for each in log], float).T
+    loss, norm, tokens = np.array(
+        [(each.loss, each.gradient_norm, each.tokens) for each in log], float
+    ).T
     smoothed = {
         "smoothed_loss": _smoothed(loss, tokens, window),
         "smoothed_gradient_norm": _smoothed(norm, np.ones(len(log)), window),
@@ -73,7 +92,9 @@ def thinned(log: Sequence[TrainingStep]) -> History:
     return History(log[-1].step, window, *tables, counts[-1] if counts else None)
 
 
-def _table(log: Sequence[TrainingStep], names: Sequence[str], others: Mapping[str, Floats]) -> dict[str, Any]:
+def _table(
+    log: Sequence[TrainingStep], names: Sequence[str], others: Mapping[str, Floats]
+) -> dict[str, Any]:
     """Columns of at most POINTS rows, evenly spread from the first step to the last."""
     count = min(len(log), POINTS)
     rows = [round(i * (len(log) - 1) / max(1, count - 1)) for i in range(count)]
@@ -93,21 +114,26 @@ def _smoothed(values: Floats, weights: Floats, window: int) -> Floats:
 
 
 def write_history(directory: Path, log: Path, command: str, date: str) -> History:
-    """Writes `history.json` beside a run's model; DataError if the log ends before the weights' step."""
+    """Writes `history.json` beside a run's model; DataError if the log ends before the weights'
+    step."""
     step = step_of(directory)
     history = thinned(read_log(log, step))
     if step is not None and history.steps < step:
         raise DataError(
-            f"{log} ends at step {history.steps:,}, but {directory / WEIGHTS_FILE} is of step {step:,}: "
+            f"{log} ends at step {history.steps:,}, but {directory / WEIGHTS_FILE} is of step "
+            f"{step:,}: "
             "this is the log of another run."
         )
-    values = {"command": command, "date": date} | vars(history) | {DIGESTS: model_digests(directory)}
+    values = (
+        {"command": command, "date": date} | vars(history) | {DIGESTS: model_digests(directory)}
+    )
     write_json(directory / HISTORY_FILE, values)
     return history
 
 
 def read_history(directory: Path) -> History | None:
-    """The history beside a model; None if absent or of other weights; CheckpointError if damaged."""
+    """The history beside a model; None if absent or of other weights; CheckpointError if
+    damaged."""
     if measured(directory, HISTORY_FILE) is None:
         return None
     return read_typed(directory / HISTORY_FILE, partial(typed, History))

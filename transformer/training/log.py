@@ -21,7 +21,9 @@ def log_line(step: TrainingStep) -> str:
         "gflops": round(step.flops / 1e9, 2),
         "flops": None,
     }
-    return json.dumps({name: value for name, value in (asdict(step) | rounded).items() if value is not None})
+    return json.dumps(
+        {name: value for name, value in (asdict(step) | rounded).items() if value is not None}
+    )
 
 
 def read_step(line: str | bytes) -> TrainingStep | None:
@@ -39,7 +41,8 @@ def read_log(
     path: Path,  # a `log.jsonl`
     last: int | None = None,  # leaves out later steps
 ) -> list[TrainingStep]:
-    """The steps of a run's log in order, without a half-written last line; DataError if it is none."""
+    """The steps of a run's log in order, without a half-written last line; DataError if it is
+    none."""
     log, lines = list[TrainingStep](), list(read_lines(path))
     for number, line in lines:
         step = read_step(line)

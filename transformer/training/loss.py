@@ -24,17 +24,22 @@ class _ProjectedLoss(torch.autograd.Function):
     """Computes the gradient together with the loss, some rows at a time.
 
     With p = softmax(z), z = h Wᵀ, ε the smoothing and V the vocabulary size, a row's loss is
-    logsumexp(z) − (1 − ε) z_y − ε mean(z), and its gradient by z is p − (1 − ε) onehot(y) − ε/V. Two of these
-    terms need no pass over the logits: mean(z) = h · mean(W), and logsumexp(z) = max z − log max p.
+    logsumexp(z) − (1 − ε) z_y − ε mean(z), and its gradient by z is p − (1 − ε) onehot(y) − ε/V.
+    Two of these terms need no pass over the logits: mean(z) = h · mean(W), and logsumexp(z) = max z
+    − log max p.
     """
 
     @staticmethod
-    def forward(ctx: Any, features: Tensor, weight: Tensor, labels: Tensor, smoothing: float) -> Tensor:
+    def forward(
+        ctx: Any, features: Tensor, weight: Tensor, labels: Tensor, smoothing: float
+    ) -> Tensor:
         counted = labels >= 0
         features, labels = features.masked_fill(~counted[:, None], 0.0), labels.clamp(min=0)
         mean_weight = weight.float().mean(0)
         feature_grad = torch.empty_like(features)
-        weight_grad = torch.zeros_like(weight, dtype=torch.float32) if ctx.needs_input_grad[1] else None
+        weight_grad = (
+            torch.zeros_like(weight, dtype=torch.float32) if ctx.needs_input_grad[1] else None
+        )
         loss = torch.zeros((), device=features.device)
         rows_at_once = ROWS_AT_ONCE[features.device.type == "cuda"]
         for start in range(0, features.shape[0], rows_at_once):
@@ -71,14 +76,16 @@ def projected_loss(
     features: Tensor,  # decoder outputs (positions, d_model)
     weight: Tensor,  # output projection (vocabulary, d_model)
     labels: Tensor,  # ids to predict (positions,); below 0 where a position does not count
-    smoothing: float,  # share of the target distribution spread over the vocabulary; the paper uses 0.1
+    # share of the target distribution spread over the vocabulary; the paper uses 0.1
+    smoothing: float,
     bias: Tensor | None = None,  # bias of the projection (vocabulary,); None is zero
 ) -> Tensor:
-    """Sum over positions of the smoothed cross-entropy of softmax(features Wᵀ + b), a float32 scalar.
+    """Sum over positions of the smoothed cross-entropy of softmax(features Wᵀ + b), a float32
+    scalar.
 
     The same value and gradient as `F.cross_entropy(features @ weight.T + bias, labels,
-    label_smoothing=smoothing, reduction="sum")`, but only some rows of logits exist at a time, and little
-    apart from the three matrix products runs at full size.
+    label_smoothing=smoothing, reduction="sum")`, but only some rows of logits exist at a time, and
+    little apart from the three matrix products runs at full size.
     """
     if bias is not None:  # a bias is a weight of a feature that is always 1
         features = torch.cat([features, torch.ones_like(features[:, :1])], dim=1)
@@ -89,7 +96,8 @@ def projected_loss(
 
 
 class SummedLoss(nn.Module):
-    """The smoothed cross-entropy of a batch, summed over its target tokens: what processes share."""
+    """The smoothed cross-entropy of a batch, summed over its target tokens: what processes
+    share."""
 
     def __init__(self, model: EncoderDecoder, smoothing: float, dtype: torch.dtype) -> None:
         super().__init__()
@@ -99,14 +107,18 @@ class SummedLoss(nn.Module):
         """The loss of a batch on the model's device, a scalar in nats."""
         with computing(batch.src_ids.device, self._dtype):
             memory = self.model.encode(batch.src_ids, batch.src_padding)
-            features = self.model.decode(batch.tgt_input_ids, memory, batch.src_padding).flatten(0, 1)
+            features = self.model.decode(batch.tgt_input_ids, memory, batch.src_padding).flatten(
+                0, 1
+            )
         labels, pad = batch.tgt_ids.flatten(), self.model.config.pad_id
         if labels.device.type == "cpu":  # a GPU would have to wait until the positions are counted
             counted = labels != pad
             features, labels = features[counted], labels[counted]
         weight, bias = self.model.projection
         projected = features.to(self._dtype) * self.model.config.output_scale
-        return projected_loss(projected, weight, labels.masked_fill(labels == pad, -1), self._smoothing, bias)
+        return projected_loss(
+            projected, weight, labels.masked_fill(labels == pad, -1), self._smoothing, bias
+        )
 
 
 @torch.no_grad()
@@ -115,9 +127,11 @@ def evaluate_loss(
     data: EncodedPairs,  # what to measure on
     batch_positions: int,  # see `TrainingOptions`
     dtype: torch.dtype = torch.float32,  # type of the matrix products
-    workers: Workers = ALONE,  # the processes that measure together, each with its share of the pairs
+    # the processes that measure together, each with its share of the pairs
+    workers: Workers = ALONE,
 ) -> float:
-    """Cross-entropy per predicted token in nats, without smoothing or dropout; `</s>` counts as a token."""
+    """Cross-entropy per predicted token in nats, without smoothing or dropout; `</s>` counts as a
+    token."""
     was_training = model.training
     model.eval()
     device = model.embedding.weight.device
@@ -137,12 +151,14 @@ def evaluate_loss(
 
 
 def computing(device: torch.device, dtype: torch.dtype) -> ExitStack:
-    """Sets up the forward pass: autocast if products are bfloat16, and the attention kernels that suit.
+    """Sets up the forward pass: autocast if products are bfloat16, and the attention kernels that
+    suit.
 
-    The rows of training are short. On a CPU, attention then runs as plain products: the backward pass of the
-    fused kernel takes a quarter of such a step. On CUDA, FlashAttention's blocks of 128 would be nearly
-    empty: it takes three times as long for 12 tokens as the memory-efficient kernel with its blocks of 64.
-    cuDNN's makes a plan for each shape that it has not seen, which takes ten times as long as the step.
+    The rows of training are short. On a CPU, attention then runs as plain products: the backward
+    pass of the fused kernel takes a quarter of such a step. On CUDA, FlashAttention's blocks of 128
+    would be nearly empty: it takes three times as long for 12 tokens as the memory-efficient kernel
+    with its blocks of 64. cuDNN's makes a plan for each shape that it has not seen, which takes ten
+    times as long as the step.
     """
     stack = ExitStack()
     if dtype == torch.bfloat16:

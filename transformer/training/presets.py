@@ -27,18 +27,26 @@ _TWIN_OPTIONS = {"steps": 3000, "learning_rate": 3e-3, "warmup": 400, "evaluate_
 # a learned table needs few rows in training, and few rows make a small file
 _TABLE_SIZES = {"learned": {"max_positions": 256}}
 TWINS = {
-    f"positions-{name}": Preset(_TWIN_SIZES | {"positions": name} | _TABLE_SIZES.get(name, {}), _TWIN_OPTIONS)
+    f"positions-{name}": Preset(
+        _TWIN_SIZES | {"positions": name} | _TABLE_SIZES.get(name, {}), _TWIN_OPTIONS
+    )
     for name in ENCODINGS
 }
 """The positional twins: one per encoding, pre-norm."""
 RECURRENT = {
     f"recurrent-{score}": Preset(
-        {"architecture": "recurrent", "vocab_size": 4000, "d_model": 168, "score": score}, _TWIN_OPTIONS
+        {"architecture": "recurrent", "vocab_size": 4000, "d_model": 168, "score": score},
+        _TWIN_OPTIONS,
     )
     for score in get_args(Score)
 }
 """The recurrent twins: one per score. Smaller than the positional twins, trained as these are."""
-_PAPER = {"batch_positions": 25_000, "schedule": "inverse_sqrt", "learning_rate": 1.0, "warmup": 4000}
+_PAPER = {
+    "batch_positions": 25_000,
+    "schedule": "inverse_sqrt",
+    "learning_rate": 1.0,
+    "warmup": 4000,
+}
 PRESETS: dict[str, Preset] = {
     **TWINS,
     "positions-postnorm": Preset(
@@ -66,7 +74,13 @@ PRESETS: dict[str, Preset] = {
     ),
     "tiny": Preset(
         _sizes(vocab_size=400, d_model=32, d_ff=64, n_heads=4, layers=2),
-        {"steps": 200, "warmup": 20, "evaluate_every": 100, "checkpoint_every": 50, "batch_positions": 512},
+        {
+            "steps": 200,
+            "warmup": 20,
+            "evaluate_every": 100,
+            "checkpoint_every": 50,
+            "batch_positions": 512,
+        },
     ),
     "paper-base": Preset({"vocab_size": 37_000}, {**_PAPER, "steps": 100_000, "weight_decay": 0.0}),
     "paper-big": Preset(

@@ -1,4 +1,5 @@
-"""A progress line for training, on standard error, with the share of a device's speed that it reaches."""
+"""A progress line for training, on standard error, with the share of a device's speed that it
+reaches."""
 
 import sys
 import time
@@ -13,7 +14,8 @@ BAR_WIDTH = 24
 RECENT_STEPS = 50
 CLEAR_REST = "\x1b[K"
 PEAKS = {"H200": 989, "H100": 989, "A100": 312, "L40S": 362, "L4": 121, "V100": 125, "T4": 65}
-"""Dense 16-bit products per second of GPUs, in TFLOP/s, by a part of their name (NVIDIA's data sheets)."""
+"""Dense 16-bit products per second of GPUs, in TFLOP/s, by a part of their name (NVIDIA's data
+sheets)."""
 SIZE = 512
 
 
@@ -36,7 +38,9 @@ class TerminalLine:
         """Records a step, and writes the line if it is due."""
         self._recent.append(done)
         if done.valid_loss is not None:
-            losses = [loss for loss in (done.valid_loss, done.valid_loss_average) if loss is not None]
+            losses = [
+                loss for loss in (done.valid_loss, done.valid_loss_average) if loss is not None
+            ]
             self._measured = " · valid " + " / ".join(f"{loss:.3f}" for loss in losses)
             self._measured += "" if done.bleu is None else f" · BLEU {done.bleu:.1f}"
             self._measured += "" if done.exact is None else f" · {100 * done.exact:.0f} % exact"
@@ -47,7 +51,8 @@ class TerminalLine:
             print(line, end="", file=sys.stderr, flush=True)
 
     def line(self) -> str:
-        """The line as text: bar, step, loss, tokens per second, time left, last validation losses, BLEU."""
+        """The line as text: bar, step, loss, tokens per second, time left, last validation losses,
+        BLEU."""
         recent, step = self._recent, self._recent[-1].step
         seconds, tokens = sum(each.seconds for each in recent), sum(each.tokens for each in recent)
         loss = sum(each.loss * each.tokens for each in recent) / max(1, tokens)
@@ -79,8 +84,8 @@ def duration(seconds: float) -> str:
 def peak(device: torch.device, dtype: torch.dtype) -> tuple[float, str]:
     """The speed in FLOP/s that products can reach on a device, and where the number comes from.
 
-    That is a data sheet, or the best of three products of 512 × 512 matrices made now with this process's
-    threads.
+    That is a data sheet, or the best of three products of 512 × 512 matrices made now with this
+    process's threads.
     """
     if device.type == "cuda" and dtype == torch.bfloat16:
         name = torch.cuda.get_device_name(device)

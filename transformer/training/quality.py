@@ -1,4 +1,5 @@
-"""BLEU and exact matches while a model is trained: greedy translations of some validation sentences."""
+"""BLEU and exact matches while a model is trained: greedy translations of some validation
+sentences."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -27,7 +28,8 @@ class GreedyBleu:
         self,
         pairs: Sequence[SentencePair],  # the validation pairs
         tokenizer: Tokenizer,  # the vocabulary of the model
-        sentences: int,  # how many to translate at most, spread evenly over the file, which may be sorted
+        # how many to translate at most, spread evenly over the file, which may be sorted
+        sentences: int,
         max_tokens: int,  # longest side of a pair in tokens, with `</s>`
     ) -> None:
         at_least(0).check("--bleu-sentences", sentences)
@@ -38,7 +40,8 @@ class GreedyBleu:
         self._data, self._tokenizer = encode_pairs(self.pairs, tokenizer), tokenizer
 
     def __call__(self, model: EncoderDecoder) -> dict[str, Any]:
-        """The measures as fields of a `TrainingStep`; none if the model's numbers overflow, or of no pairs.
+        """The measures as fields of a `TrainingStep`; none if the model's numbers overflow, or of
+        no pairs.
 
         The model stays in its mode.
         """
@@ -53,7 +56,9 @@ class GreedyBleu:
             for rows in group_by_length(data, range(len(data)), BATCH_POSITIONS):
                 source = make_batch(data, rows).src_ids.to(model.embedding.weight.device)
                 lengths = [len(data.source[row]) + 1 for row in rows]
-                limits = [min(int(1.5 * length) + 10, model.config.max_positions) for length in lengths]
+                limits = [
+                    min(int(1.5 * length) + 10, model.config.max_positions) for length in lengths
+                ]
                 with torch.inference_mode():
                     done = finish(decode(DecodingState(model, source), limits))
                 for row, hypothesis in zip(rows, done, strict=True):
@@ -68,10 +73,11 @@ class GreedyBleu:
 
 
 def perplexity(log_probs: NDArray[np.float64], units: Sequence[int]) -> float:
-    """Perplexity of sentences: ln p of each, its end included, and its words or pieces without the end.
+    """Perplexity of sentences: ln p of each, its end included, and its words or pieces without the
+    end.
 
-    Per word it is exp(−Σ ln p(sentence) / (words + sentences)), since each end is predicted, too: so models
-    with different pieces can be compared. p(sentence) is that of the one way in which the vocabulary splits
-    it; the other ways would add to it, so the figure is an upper bound.
+    Per word it is exp(−Σ ln p(sentence) / (words + sentences)), since each end is predicted, too:
+    so models with different pieces can be compared. p(sentence) is that of the one way in which the
+    vocabulary splits it; the other ways would add to it, so the figure is an upper bound.
     """
     return float(np.exp(-log_probs.sum() / (sum(units) + len(units))))

@@ -1,8 +1,10 @@
-"""The directory of a training run: one state file to resume from, a log of JSON lines, and the model.
+"""The directory of a training run: one state file to resume from, a log of JSON lines, and the
+model.
 
-Only the state file counts. It is replaced atomically and holds everything that determines what the run
-exports: weights, average, optimiser, random state, vocabulary, model card, and which weights did better. The
-model files are written from it, so a run that was killed between two files writes them again.
+Only the state file counts. It is replaced atomically and holds everything that determines what the
+run exports: weights, average, optimiser, random state, vocabulary, model card, and which weights
+did better. The model files are written from it, so a run that was killed between two files writes
+them again.
 """
 
 import json
@@ -53,7 +55,8 @@ class RunDirectory:
     _saved_step: int = field(default=-1, init=False)
 
     def begin(self, resume: bool, new_data: bool) -> None:
-        """Loads the saved state (for the same data, unless `new_data`), or saves the untrained model.
+        """Loads the saved state (for the same data, unless `new_data`), or saves the untrained
+        model.
 
         CheckpointError if another run trains into the directory, or as `load_state`.
         """
@@ -63,7 +66,8 @@ class RunDirectory:
             claim = claimed(self.path.with_name(f".{self.path.name}.lock"))
             if claim is None:
                 raise CheckpointError(
-                    f"Another run trains into {self.path}: stop that one, or choose another --output."
+                    f"Another run trains into {self.path}: stop that one, or choose another "
+                    "--output."
                 )
             weakref.finalize(self, claim.close)
             for file in self.path.rglob(UNFINISHED):
@@ -82,7 +86,8 @@ class RunDirectory:
             self._export()
 
     def save_state(self) -> None:
-        """Writes the state to one file, atomically; a call for all processes, of which the first writes."""
+        """Writes the state to one file, atomically; a call for all processes, of which the first
+        writes."""
         notes = {
             "step": str(self.trainer.step),
             "options": json.dumps(vars(self.trainer.options)),
@@ -97,27 +102,36 @@ class RunDirectory:
             write_atomically(self.path / STATE_FILE, serialize_tensors(tensors, notes))
 
     def load_state(self, new_data: bool = False) -> list[str]:
-        """Restores the state in which the run stopped; returns the names of the options that differ now.
+        """Restores the state in which the run stopped; returns the names of the options that differ
+        now.
 
-        CheckpointError if the state is missing or damaged, or belongs to another model or (unless `new_data`)
-        other data.
+        CheckpointError if the state is missing or damaged, or belongs to another model or (unless
+        `new_data`) other data.
         """
         with _opened(self.path) as file:
             notes, path = file.metadata() or {}, self.path / STATE_FILE
             saved, current = json.loads(notes["config"]), asdict(self.trainer.model.config)
-            if any(saved.get(name) != value for name, value in current.items() if name != "trained_length"):
+            if any(
+                saved.get(name) != value
+                for name, value in current.items()
+                if name != "trained_length"
+            ):
                 raise CheckpointError(
-                    f"{path} belongs to a model of a different shape; resume with the options of that run."
+                    f"{path} belongs to a model of a different shape; resume with the options of "
+                    "that run."
                 )
             if not new_data and notes["data"] != self.fingerprint:
                 raise CheckpointError(
-                    f"{path} was trained on other data; resume with the same files as before, or add "
+                    f"{path} was trained on other data; resume with the same files as before, or "
+                    "add "
                     "--new-data."
                 )
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
             self.trainer.load_state_tensors(tensors, int(notes["step"]))
             options: dict[str, Any] = json.loads(notes["options"])
-        return [name for name, value in vars(self.trainer.options).items() if options.get(name) != value]
+        return [
+            name for name, value in vars(self.trainer.options).items() if options.get(name) != value
+        ]
 
     def _export(self) -> None:
         """Writes the model files from the state, with the averaged weights if they did better."""
@@ -148,7 +162,8 @@ class RunDirectory:
 
 
 def load_exported(directory: Path) -> Exported:
-    """Exported parts of a saved run besides the weights; CheckpointError if the state is damaged."""
+    """Exported parts of a saved run besides the weights; CheckpointError if the state is
+    damaged."""
     with _opened(directory) as file:
         notes = file.metadata() or {}
         tokenizer = Tokenizer(file.get_tensor(TOKENIZER).numpy().tobytes())

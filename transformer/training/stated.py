@@ -1,4 +1,5 @@
-"""What a model card states of the training: its options, and the toy task. No PyTorch: a cold server asks."""
+"""What a model card states of the training: its options, and the toy task. No PyTorch: a cold
+server asks."""
 
 import re
 from dataclasses import fields

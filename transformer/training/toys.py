@@ -11,7 +11,8 @@ from transformer.text.pairs import SentencePair
 LETTERS = "abcdefghijkl"
 MONTHS = tuple(calendar.month_name)[1:]
 SHORTEST, LENGTH, LENGTHS = 2, 5, (3, 12)
-"""Fewest letters of a sequence, the usual most letters, and the smallest and largest choice for these."""
+"""Fewest letters of a sequence, the usual most letters, and the smallest and largest choice for
+these."""
 DRAWN, HELD_OUT = 10_000, 200
 """Pairs that are drawn, and how many of the different ones are kept for validation."""
 
@@ -47,7 +48,8 @@ def _date(chance: random.Random, _longest: int) -> SentencePair:
 TOYS: dict[str, Toy] = {
     "copy": Toy("gives the letters back as they are", partial(_letters, list)),
     "reverse": Toy(
-        "gives the letters back from last to first", partial(_letters, lambda letters: letters[::-1])
+        "gives the letters back from last to first",
+        partial(_letters, lambda letters: letters[::-1]),
     ),
     "sort": Toy("gives the letters back in the order of the alphabet", partial(_letters, sorted)),
     "dates": Toy("rewrites a date as year-month-day", _date, MONTHS, spelled=False),
@@ -72,7 +74,9 @@ def toy_data(name: str, length: int = LENGTH, seed: int = 1) -> ToyData:
     if name not in TOYS:
         raise ValueError(f"{name!r:.40} is not a toy task; choose {', '.join(TOYS)}.")
     if not LENGTHS[0] <= length <= LENGTHS[1]:
-        raise ValueError(f"The length of a toy task is {length}; choose {LENGTHS[0]} to {LENGTHS[1]}.")
+        raise ValueError(
+            f"The length of a toy task is {length}; choose {LENGTHS[0]} to {LENGTHS[1]}."
+        )
     toy, chance = TOYS[name], random.Random(f"{name}/{length}/{seed}")
     drawn = (toy.draw(chance, length) for _ in range(DRAWN))
     pairs = tuple({pair.source: pair for pair in drawn}.values())

@@ -44,17 +44,21 @@ class TrainingStep:
     # cross-entropy per token on the validation pairs, if this step measured it
     valid_loss: float | None = None
     valid_loss_average: float | None = None  # the same for the averaged weights
-    # BLEU of the weights or of their average, whichever has the lower loss, if this step measured it
+    # BLEU of the weights or of their average, whichever has the lower loss, if this step measured
+    # it
     bleu: float | None = None
     bleu_sentences: int | None = None  # on how many validation sentences
-    exact: float | None = None  # share of these that greedy search writes exactly as their reference
+    exact: float | None = (
+        None  # share of these that greedy search writes exactly as their reference
+    )
 
 
 class Cost:
     """Floating-point operations of a step's products with matrices, forward and backward.
 
-    A matrix of m × n entries costs 2·m·n per position, and the backward pass costs twice the forward pass.
-    Padding counts, since it is computed; queries times keys, below a hundredth for sentences, do not.
+    A matrix of m × n entries costs 2·m·n per position, and the backward pass costs twice the
+    forward pass. Padding counts, since it is computed; queries times keys, below a hundredth for
+    sentences, do not.
     """
 
     def __init__(self, model: EncoderDecoder) -> None:
@@ -70,14 +74,17 @@ class Cost:
     def __call__(self, batch: Batch) -> float:
         """Of a batch."""
         rows, source, target = batch.shape
-        return 6.0 * (rows * (source * self._source + target * self._target) + batch.tokens * self._token)
+        return 6.0 * (
+            rows * (source * self._source + target * self._target) + batch.tokens * self._token
+        )
 
 
 class ByteDropout(nn.Module):
-    """Dropout that draws its mask from random bytes: four times as fast on a CPU, where drawing is the cost.
+    """Dropout that draws its mask from random bytes: four times as fast on a CPU, where drawing is
+    the cost.
 
-    It zeroes each number with a probability rounded to 1/256 and scales up the rest to match. One 64-bit draw
-    of torch's generator gives eight mask entries; a saved generator state repeats them.
+    It zeroes each number with a probability rounded to 1/256 and scales up the rest to match. One
+    64-bit draw of torch's generator gives eight mask entries; a saved generator state repeats them.
     """
 
     def __init__(self, probability: float) -> None:
@@ -96,8 +103,8 @@ class ByteDropout(nn.Module):
 class Trainer:
     """Holds a model in training and everything that changes from step to step.
 
-    On a GPU, batches have few shapes, and the forward and backward pass of each shape is recorded once as a
-    CUDA graph and replayed: launching its kernels one by one takes longer than they do.
+    On a GPU, batches have few shapes, and the forward and backward pass of each shape is recorded
+    once as a CUDA graph and replayed: launching its kernels one by one takes longer than they do.
     """
 
     def __init__(
@@ -105,7 +112,8 @@ class Trainer:
         model: EncoderDecoder,  # the model; trained in place, on its device
         data: EncodedPairs,  # training pairs
         options: TrainingOptions,  # settings of the run
-        workers: Workers = ALONE,  # this process among those that train the model; all hold the same weights
+        # this process among those that train the model; all hold the same weights
+        workers: Workers = ALONE,
     ) -> None:
         self.model, self.data, self.options, self.workers = model.train(), data, options, workers
         self.step = self.used = 0  # steps done; batches that all processes have used
@@ -122,7 +130,10 @@ class Trainer:
                 layer.compile(dynamic=True)
         matrices = [each for each in model.parameters() if each.dim() > 1]
         vectors = [each for each in model.parameters() if each.dim() <= 1]
-        groups: list[dict[str, Any]] = [{"params": matrices}, {"params": vectors, "weight_decay": 0.0}]
+        groups: list[dict[str, Any]] = [
+            {"params": matrices},
+            {"params": vectors, "weight_decay": 0.0},
+        ]
         self.optimizer = torch.optim.AdamW(
             groups,
             options.learning_rate,
@@ -161,18 +172,26 @@ class Trainer:
                 loss += self._accumulate(batch, world / tokens, batch is batches[-1])
             norm = nn.utils.clip_grad_norm_(self.model.parameters(), options.clip or math.inf)
             self.optimizer.step()
-            self.optimizer.zero_grad(set_to_none=not self.on_gpu)  # a graph adds to gradients at one place
+            self.optimizer.zero_grad(
+                set_to_none=not self.on_gpu
+            )  # a graph adds to gradients at one place
             self.step += 1
             if self.average and self.step % AVERAGE_EVERY == 0:
                 updates = self.step // AVERAGE_EVERY
                 decay = min(options.average_decay**AVERAGE_EVERY, updates / (updates + 9))
                 average, weights = self.average, self.model.state_dict()
-                torch._foreach_lerp_([*average.values()], [weights[name] for name in average], 1 - decay)
+                torch._foreach_lerp_(
+                    [*average.values()], [weights[name] for name in average], 1 - decay
+                )
             self._next = self._draw()
-            mean, length = torch.stack([loss / world, norm]).tolist()  # a GPU has computed all by here
+            mean, length = torch.stack(
+                [loss / world, norm]
+            ).tolist()  # a GPU has computed all by here
         if world > 1:
             (mean,) = self.workers.sum(mean)
-        return TrainingStep(self.step, mean, rate, length, int(tokens), time.perf_counter() - started, flops)
+        return TrainingStep(
+            self.step, mean, rate, length, int(tokens), time.perf_counter() - started, flops
+        )
 
     def _draw(self) -> list[Batch]:
         """The batches of this process for the step after those of ``used``."""
@@ -185,22 +204,32 @@ class Trainer:
         return list(islice(self._batches, options.accumulate))
 
     def _accumulate(self, batch: Batch, scale: float, last: bool) -> Tensor:
-        """Adds the gradients of a batch, times a scale; processes exchange them after the last one."""
+        """Adds the gradients of a batch, times a scale; processes exchange them after the last
+        one."""
         if self.on_gpu and self.workers.world == 1:
             recorded = self._graphs.get(batch.shape)
-            if recorded is None and batch.shape in self._graphs and len(self._graphs) <= MOST_GRAPHS:
+            if (
+                recorded is None
+                and batch.shape in self._graphs
+                and len(self._graphs) <= MOST_GRAPHS
+            ):
                 recorded = _Recorded(self, batch)
             self._graphs[batch.shape] = recorded
             if recorded is not None:
                 return recorded(batch, scale)
         summed = self._loss
-        with summed.no_sync() if isinstance(summed, DistributedDataParallel) and not last else nullcontext():
+        with (
+            summed.no_sync()
+            if isinstance(summed, DistributedDataParallel) and not last
+            else nullcontext()
+        ):
             loss: Tensor = summed(batch) * scale
             torch.autograd.backward(loss)
         return loss.detach()
 
     def evaluate(self, data: EncodedPairs, quality: GreedyBleu | None = None) -> dict[str, Any]:
-        """What these fields of a `TrainingStep` measure; a call for all processes, of which 0 translates."""
+        """What these fields of a `TrainingStep` measure; a call for all processes, of which 0
+        translates."""
         how = self.options.batch_positions, self.dtype, self.workers
         measured: dict[str, Any] = {"valid_loss": evaluate_loss(self.model, data, *how)}
         if self.average:
@@ -223,7 +252,8 @@ class Trainer:
             self.model.load_state_dict(kept)
 
     def state_tensors(self) -> dict[str, Tensor]:
-        """Named tensors with all that a later run needs to resume exactly; a call for all processes."""
+        """Named tensors with all that a later run needs to resume exactly; a call for all
+        processes."""
         tensors = {f"model/{name}": tensor for name, tensor in self.model.state_dict().items()}
         tensors |= {f"average/{name}": tensor for name, tensor in self.average.items()}
         for name, parameter in self.model.named_parameters():
@@ -233,14 +263,21 @@ class Trainer:
         if self.on_gpu:
             random["cuda"] = torch.cuda.get_rng_state(self.device)
         for rank, states in enumerate(self.workers.gather(lambda: random)):
-            tensors |= {f"random/{name}" + f"/{rank}" * (rank > 0): state for name, state in states.items()}
+            tensors |= {
+                f"random/{name}" + f"/{rank}" * (rank > 0): state for name, state in states.items()
+            }
         tensors[USED] = torch.tensor(self.used)
         return {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
 
     def load_state_tensors(self, tensors: dict[str, Tensor], step: int) -> None:
-        """Resumes from `state_tensors`; KeyError if one is missing, RuntimeError if one does not fit."""
+        """Resumes from `state_tensors`; KeyError if one is missing, RuntimeError if one does not
+        fit."""
         model, average = (
-            {name.removeprefix(part): each for name, each in tensors.items() if name.startswith(part)}
+            {
+                name.removeprefix(part): each
+                for name, each in tensors.items()
+                if name.startswith(part)
+            }
             for part in ("model/", "average/")
         )
         self.model.load_state_dict(model)
@@ -263,7 +300,8 @@ class Trainer:
 
 
 class _Recorded:
-    """The forward and backward pass of one shape of batch as a CUDA graph, which reads at fixed addresses."""
+    """The forward and backward pass of one shape of batch as a CUDA graph, which reads at fixed
+    addresses."""
 
     def __init__(self, trainer: Trainer, batch: Batch) -> None:
         self._batch = batch.to(trainer.device, copy=True)
@@ -294,6 +332,8 @@ def train(
     while trainer.step < options.steps:
         with trainer.workers.together():
             done = trainer.advance()
-        if valid is not None and (done.step % options.evaluate_every == 0 or done.step == options.steps):
+        if valid is not None and (
+            done.step % options.evaluate_every == 0 or done.step == options.steps
+        ):
             done = replace(done, **trainer.evaluate(valid, quality))
         yield done

@@ -1,4 +1,5 @@
-"""The visitor's list of changes: those that act, and in their places those that are switched off."""
+"""The visitor's list of changes: those that act, and in their places those that are switched
+off."""
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple

@@ -9,7 +9,8 @@ from explorer.app.address.state import KEYS, State, changed, elsewhere
 LONGEST_LINK = 4_000
 """Most characters that the texts in an address may take, in URL encoding."""
 KEEP = {"keep": "session"}
-"""The query of the menu's links: the page opens with the state of this session, which replaces it at once."""
+"""The query of the menu's links: the page opens with the state of this session, which replaces it
+at once."""
 
 
 def parse(
@@ -45,8 +46,16 @@ def carried(state: State) -> bool:
 def as_params(state: State) -> dict[str, str]:
     """Writes a state as parameters of an address; texts that are too long are left out."""
     fits = carried(state)
-    values = ((name, key, getattr(state, name)) for name, key in list(KEYS.items()) if fits or not key.long)
-    return {name: key.kind.write(value) for name, key, value in values if value not in (None, key.default)}
+    values = (
+        (name, key, getattr(state, name))
+        for name, key in list(KEYS.items())
+        if fits or not key.long
+    )
+    return {
+        name: key.kind.write(value)
+        for name, key, value in values
+        if value not in (None, key.default)
+    }
 
 
 def link(

@@ -1,7 +1,8 @@
-"""The visitor's state, kept in the session and written to the address. No other file uses session keys.
+"""The visitor's state, kept in the session and written to the address. No other file uses session
+keys.
 
-The session holds the state; `state.py` beside it defines it. The first line of a page's full run reads
-the address (after a link, the menu, Back); every change writes it once.
+The session holds the state; `state.py` beside it defines it. The first line of a page's full run
+reads the address (after a link, the menu, Back); every change writes it once.
 """
 
 import hashlib
@@ -16,7 +17,14 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 from explorer.app.address.parameters import KEEP, as_params, carried, parse
 from explorer.app.address.sitemap import TRANSLATE
 from explorer.app.address.state import KEYS, State, UnservedError, changed, elsewhere, places
-from explorer.linked.view.events import Cursor, CursorRange, picked_candidate, picked_head, presented, reduce
+from explorer.linked.view.events import (
+    Cursor,
+    CursorRange,
+    picked_candidate,
+    picked_head,
+    presented,
+    reduce,
+)
 from transformer.config import Head
 
 RUN: dict[str, Any] = {
@@ -33,29 +41,37 @@ FRESH: dict[str, Any] = {**RUN, "changes": (), "off": ()}
 
 
 Take = Callable[[Any], object] | str | None
-"""Gets the value of a widget: a function, or a field of the state; None is that of the widget's name."""
+"""Gets the value of a widget: a function, or a field of the state; None is that of the widget's
+name."""
 
 
 @dataclass
 class Visit:
     """What this visitor has brought and done, beside the state; it lasts as long as the session."""
 
-    name: str = field(default_factory=lambda: uuid4().hex)  # tells shared work who is waiting for it
+    name: str = field(
+        default_factory=lambda: uuid4().hex
+    )  # tells shared work who is waiting for it
     notices: list[str] = field(default_factory=list)  # sentences for the next page run
-    files: dict[str, Any] = field(default_factory=dict)  # the runs from files, by name, oldest first
+    files: dict[str, Any] = field(
+        default_factory=dict
+    )  # the runs from files, by name, oldest first
     # the tokens that were tried in place of others, each with the tokens before it
     tried: set[Any] = field(default_factory=set)
-    # the visitor's file for the page "Heads over sentences": name and lines; None for the bundled sample
+    # the visitor's file for the page "Heads over sentences": name and lines; None for the bundled
+    # sample
     sentences: tuple[str, tuple[Any, ...]] | None = None
     gold: list[Any] = field(default_factory=list)  # gold alignments from the visitor's file
     # what was done, by lesson and step (from 0): None if read, else the question's outcome
     lesson_notes: dict[str, dict[int, Any]] = field(default_factory=dict)
     question: Any = None  # what is asked of the Hub; None for nothing yet
     student: str = ""  # the name for the file of progress
-    # in this run of the page, what an open question offers, so that nothing says which it is; None if the
-    # page may say everything
+    # in this run of the page, what an open question offers, so that nothing says which it is; None
+    # if the page may say everything
     silent: Sequence[str] | None = None
-    roleless: bool = False  # whether heads go without the names of their roles, for which a lesson will ask
+    roleless: bool = (
+        False  # whether heads go without the names of their roles, for which a lesson will ask
+    )
 
 
 def visit() -> Visit:
@@ -76,7 +92,8 @@ def _address() -> dict[str, list[str]]:
 
 
 FORMER = "en-de"
-"""Opened first until addresses named their model: it is meant by an address with a text and no model."""
+"""Opened first until addresses named their model: it is meant by an address with a text and no
+model."""
 CARRIED = (
     *("text", "sentence", "language", "model", "step", "source", "encoder", "decoder", "cross"),
     *("two", "a", "b", "length", "present"),
@@ -93,11 +110,12 @@ def need_app() -> None:
 def adopt(
     sort: str = TRANSLATE,  # the sort of models that the page shows
 ) -> None:
-    """Reads the address unless this session wrote it last; it differs after a link, the menu, or Back.
+    """Reads the address unless this session wrote it last; it differs after a link, the menu, or
+    Back.
 
-    A link of the menu (`KEEP`) keeps this session's state but for what the link names; a session that has
-    none reads the address. On a page of models of another sort, the menu opens the place where the visitor
-    left that sort. A link of a lesson keeps less, see `_at_step`.
+    A link of the menu (`KEEP`) keeps this session's state but for what the link names; a session
+    that has none reads the address. On a page of models of another sort, the menu opens the place
+    where the visitor left that sort. A link of a lesson keeps less, see `_at_step`.
     """
     need_app()
     params, place = _address(), _place(sort)
@@ -128,17 +146,22 @@ def adopt(
     if unreadable:
         names = ", ".join(unreadable)
         notice(
-            f"These parts of the address could not be read, so the nearest valid values are used: {names}."
+            "These parts of the address could not be read, so the nearest valid values are used: "
+            f"{names}."
         )
 
 
 def _at_step(named: Mapping[str, Any], place: Mapping[str, Any]) -> State:
-    """The state with which a step of a lesson opens: what it names, and the visitor's sentence and cursor."""
+    """The state with which a step of a lesson opens: what it names, and the visitor's sentence and
+    cursor."""
     now = {**vars(current()), **dict(current().page_values), **place}
     kept = {name: now[name] for name in CARRIED if name in now}
     if named.get("model", kept["model"]) != kept["model"]:
         kept |= {name: None for name in places() if name in CARRIED}
-    elif (named.get("text", kept["text"]), named.get("changes", ())) != (kept["text"], current().changes):
+    elif (named.get("text", kept["text"]), named.get("changes", ())) != (
+        kept["text"],
+        current().changes,
+    ):
         kept |= {"step": None, "source": None, "two": None}  # the cursor stood in another run
     if named.get("text", kept["text"]) != kept["text"]:
         kept["sentence"] = None
@@ -164,8 +187,9 @@ def change(**values: Any) -> None:
 def keep() -> None:
     """Callback of a button that changes nothing in the state: what is shown stays.
 
-    A click may overtake the address of the change before it, so that the browser sends the older address with
-    it. Without a callback, `adopt` would take that one for a link, and the change would be lost.
+    A click may overtake the address of the change before it, so that the browser sends the older
+    address with it. Without a callback, `adopt` would take that one for a link, and the change
+    would be lost.
     """
     written = st.session_state.get("written")
     if written not in (None, _address()):
@@ -175,12 +199,13 @@ def keep() -> None:
 def rerun(
     **values: Any,  # changes of the state
 ) -> None:
-    """Runs the page again from its first line, unless the visitor has asked for something else meanwhile.
+    """Runs the page again from its first line, unless the visitor has asked for something else
+    meanwhile.
 
-    `st.rerun` would replace a request that already waits, such as a click in the menu, and that click would
-    be lost. Every access to the session lets a waiting request run first, hence the call of `current`. A
-    click between this run and the next one would be lost too. So the new address, which tells whoever waits
-    for it that they may click, is written only by the next run.
+    `st.rerun` would replace a request that already waits, such as a click in the menu, and that
+    click would be lost. Every access to the session lets a waiting request run first, hence the
+    call of `current`. A click between this run and the next one would be lost too. So the new
+    address, which tells whoever waits for it that they may click, is written only by the next run.
     """
     if values:
         keep()
@@ -211,15 +236,16 @@ def notice(text: str) -> None:
 
 
 def browser() -> str:
-    """A name for the visitor's browser, the same after a reload; without cookies, that of the session."""
+    """A name for the visitor's browser, the same after a reload; without cookies, that of the
+    session."""
     return cookie() or visit().name
 
 
 def cookie() -> str:
     """A name for the visitor's browser by its cookie; empty without one.
 
-    Streamlit gives every browser a random token against forged requests, in a cookie: `2|mask|masked|time`.
-    It masks the token anew each time.
+    Streamlit gives every browser a random token against forged requests, in a cookie:
+    `2|mask|masked|time`. It masks the token anew each time.
     """
     parts = str(st.context.cookies.get("_streamlit_xsrf")).strip('"').split("|")
     try:
@@ -231,7 +257,8 @@ def cookie() -> str:
 
 
 def keep_sentences(name: str, lines: tuple[Any, ...]) -> None:
-    """Keeps the visitor's file of sentences for this visit; no lines bring back the bundled sample."""
+    """Keeps the visitor's file of sentences for this visit; no lines bring back the bundled
+    sample."""
     visit().sentences = (name, lines) if lines else None
 
 
@@ -241,10 +268,11 @@ def control(
     take: Take = None,  # what becomes of the value that the visitor chose
     texts: Iterable[str] = (),  # the texts of its options, if they depend on a sentence or a model
 ) -> dict[str, Any]:
-    """Key and callback of a widget; the key is new whenever something other than it changed the value.
+    """Key and callback of a widget; the key is new whenever something other than it changed the
+    value.
 
-    It is new, too, if the texts of the options have changed: a browser knows the chosen option by its text,
-    and would report the old text as the visitor's choice.
+    It is new, too, if the texts of the options have changed: a browser knows the chosen option by
+    its text, and would report the old text as the visitor's choice.
     """
     shown = st.session_state.setdefault("shown", {})
     now = value, tuple(texts)
@@ -264,7 +292,8 @@ def on_control(
     key: str,  # the key that `control` gave it
     apply: Callable[[Any], object],  # gets the value
 ) -> None:
-    """Callback of a widget: passes the value on, unless the event comes from an outdated version."""
+    """Callback of a widget: passes the value on, unless the event comes from an outdated
+    version."""
     version, (_, texts) = st.session_state.setdefault("shown", {}).get(name, (0, (None, ())))
     if key != f"{name}.{version}" or key not in st.session_state:
         return
@@ -275,9 +304,12 @@ def on_control(
 
 def on_pick(
     key: str,  # session key of the chart or table
-    apply: Callable[[Any], object],  # gets the `customdata` of the point, or the number of the row (from 0)
+    apply: Callable[
+        [Any], object
+    ],  # gets the `customdata` of the point, or the number of the row (from 0)
 ) -> None:
-    """Callback of a clickable chart or table: passes on what was picked; an empty pick is ignored."""
+    """Callback of a clickable chart or table: passes on what was picked; an empty pick is
+    ignored."""
     picked = st.session_state.get(key, {}).get("selection", {})
     points, rows = picked.get("points") or [], picked.get("rows") or []
     if points:
@@ -289,7 +321,7 @@ def on_pick(
 LINKED = "linked."
 """How the session keys of linked views begin."""
 
-# --- the cursor ---------------------------------------------------------------------------------------------
+# --- the cursor ----------------------------------------------------------------------------------
 
 
 def cursor() -> Cursor:
@@ -313,7 +345,8 @@ def on_linked_view(
     # the state's values after a head (kind, layer and head) was switched off, or on again
     switch: Callable[[str, Head], Mapping[str, Any]],
 ) -> bool:
-    """Callback of a linked view: moves the cursor as the event says, or takes the head or token chosen there.
+    """Callback of a linked view: moves the cursor as the event says, or takes the head or token
+    chosen there.
 
     Returns:
         Whether the model has to run again, for another token or without a head.

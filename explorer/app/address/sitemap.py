@@ -1,4 +1,5 @@
-"""The map of the app: every page and section by name, what it shows in a line, and what to look at next.
+"""The map of the app: every page and section by name, what it shows in a line, and what to look at
+next.
 
 It follows from the pages themselves: each declares itself by `PAGE = Page(…)` at its top.
 """
@@ -35,16 +36,19 @@ class Page:
     group: str  # of the menu, in which it stands
     icon: str  # in the menu
     follows: str = ""  # the page after which a reader would want it; empty for the first
-    beside: str = ""  # the page that leads the entry of the menu in which it stands, if that is another
+    beside: str = (
+        ""  # the page that leads the entry of the menu in which it stands, if that is another
+    )
     title: str = ""  # the heading; the name if empty
     sort: str = TRANSLATE  # the sort of models that it shows; each sort has a place of its own
     draws: str = ""  # as for a section
-    export: bool = (
-        True  # whether it has pictures beside those of a linked view or a step, which have their own
-    )
+    # whether it has pictures beside those of a linked view or a step, which have their own
+    export: bool = True
     # by the value of `view` in the address, which the first one leaves out
     sections: dict[str, Section] = field(default_factory=dict)
-    ways: dict[str, str] = field(default_factory=dict)  # of drawing the same: their names, by `view` too
+    ways: dict[str, str] = field(
+        default_factory=dict
+    )  # of drawing the same: their names, by `view` too
 
 
 @dataclass(frozen=True)
@@ -90,15 +94,21 @@ def declared(path: Path) -> Page:
 
 @cache
 def values() -> frozenset[str]:
-    """The names of all values that single pages read, as their sources declare them: no page is opened."""
-    sources = [ROOT / "app.py", *(ROOT / "pages").glob("*.py"), *(ROOT / "explorer" / "app").rglob("*.py")]
+    """The names of all values that single pages read, as their sources declare them: no page is
+    opened."""
+    sources = [
+        ROOT / "app.py",
+        *(ROOT / "pages").glob("*.py"),
+        *(ROOT / "explorer" / "app").rglob("*.py"),
+    ]
     return frozenset(
         name for path in sources for name in _DECLARATION.findall(path.read_text(encoding="utf-8"))
     )
 
 
 def in_order(pages: dict[str, Page], before: str = "") -> dict[str, Page]:
-    """Pages as a reader sees them; of those that follow one page, that with the shortest way on is first.
+    """Pages as a reader sees them; of those that follow one page, that with the shortest way on is
+    first.
 
     ValueError if one follows no page.
     """
@@ -110,9 +120,13 @@ def in_order(pages: dict[str, Page], before: str = "") -> dict[str, Page]:
     return {name: page for branch in sorted(branches, key=len) for name, page in branch.items()}
 
 
-PAGES = in_order({path.stem: declared(path) for path in (ROOT / "app.py", *(ROOT / "pages").glob("*.py"))})
+PAGES = in_order(
+    {path.stem: declared(path) for path in (ROOT / "app.py", *(ROOT / "pages").glob("*.py"))}
+)
 """Every page by the name of its script, in the order of reading."""
-VIEWS = tuple(dict.fromkeys(view for page in PAGES.values() for view in (*page.sections, *page.ways)))
+VIEWS = tuple(
+    dict.fromkeys(view for page in PAGES.values() for view in (*page.sections, *page.ways))
+)
 """What an address may say that a page shows."""
 WRITES = "Watch a Transformer write what your text asks for, and see what it reads at every step."
 """What the first page is for with a model that does not translate."""
@@ -129,14 +143,17 @@ class Place(NamedTuple):
 
 
 PLACES = dict[str, Place]()
-"""Every page and every section by its name, `training` and `training/loss`, in the order of reading."""
+"""Every page and every section by its name, `training` and `training/loss`, in the order of
+reading."""
 for _page, _next in zip(PAGES, [*[*PAGES][1:], *PAGES], strict=False):
     _own = PAGES[_page]
     PLACES[_page] = Place(_own.name, _own.name, _own.draws, _own.export, _next)
     _after = [*(f"{_page}/{view}" for view in _own.sections), _next][1:]
     for (_view, _part), _following in zip(_own.sections.items(), _after, strict=True):
         _shared = _part.draws or _own.draws, _part.export or _own.export
-        PLACES[f"{_page}/{_view}"] = Place(_part.name, f"{_own.name}: {_part.name}", *_shared, _following)
+        PLACES[f"{_page}/{_view}"] = Place(
+            _part.name, f"{_own.name}: {_part.name}", *_shared, _following
+        )
 
 
 @cache
@@ -155,11 +172,14 @@ def at(
 def entries(group: str) -> tuple[tuple[str, ...], ...]:
     """The entries of a group of the menu: pages that are looked at together, their leader first."""
     leaders = [name for name, page in PAGES.items() if page.group == group and not page.beside]
-    return tuple((name, *(each for each, page in PAGES.items() if page.beside == name)) for name in leaders)
+    return tuple(
+        (name, *(each for each, page in PAGES.items() if page.beside == name)) for name in leaders
+    )
 
 
 @cache
 def beside(page: str) -> tuple[str, ...]:
-    """The pages that are looked at together with a page, itself among them; empty if there is no other."""
+    """The pages that are looked at together with a page, itself among them; empty if there is no
+    other."""
     found = next(entry for entry in entries(PAGES[page].group) if page in entry)
     return found if len(found) > 1 else ()

@@ -31,7 +31,15 @@ from transformer.config import Head
 from transformer.interventions import Intervention
 
 ORDERS = (
-    *("entropy", "mean_distance", "previous_mass", "same_mass", "next_mass", "first_mass", "eos_mass"),
+    *(
+        "entropy",
+        "mean_distance",
+        "previous_mass",
+        "same_mass",
+        "next_mass",
+        "first_mass",
+        "eos_mass",
+    ),
     *("contribution", "aer"),
 )
 """Statistics that can order and colour a grid of heads."""
@@ -43,18 +51,24 @@ class Key:
 
     kind: Kind
     default: Any = None  # what an address leaves out; None lets the app choose
-    place: bool = False  # whether it belongs to models of one sort: a page of another sort has its own
+    place: bool = (
+        False  # whether it belongs to models of one sort: a page of another sort has its own
+    )
     long: bool = False  # whether it may be too long for an address
 
 
 KEYS: dict[str, Key] = {}
-"""Every value that an address may hold, by name, as far as it is known; another visitor may add some."""
+"""Every value that an address may hold, by name, as far as it is known; another visitor may add
+some."""
 DECLARED: dict[str, Key] = {}
 """The values that one page alone reads, as the pages that were opened so far declare them."""
 
 
-def page_value(name: str, kind: Kind, default: Any = None, place: bool = False, long: bool = False) -> None:
-    """Declares a value that one page alone reads, as `State.NAME`; the page calls this before it opens."""
+def page_value(
+    name: str, kind: Kind, default: Any = None, place: bool = False, long: bool = False
+) -> None:
+    """Declares a value that one page alone reads, as `State.NAME`; the page calls this before it
+    opens."""
     KEYS[name] = DECLARED[name] = Key(kind, default, place, long)
 
 
@@ -68,7 +82,8 @@ def shared(kind: Kind, default: Any = None, place: bool = False, long: bool = Fa
 
 @dataclass(frozen=True)
 class State:
-    """Everything that an address carries; positions, layers and heads count from 0; None: the app chooses."""
+    """Everything that an address carries; positions, layers and heads count from 0; None: the app
+    chooses."""
 
     text: str | None = shared(LINE, long=True)  # the text: a sentence, or several
     # which of its sentences is shown; `AS_ONE` for all of them as one run, None for the first
@@ -82,7 +97,9 @@ class State:
     step: int | None = shared(POSITION, place=True)  # the decode step
     source: int | None = shared(POSITION, place=True)  # the source token that was clicked
     encoder: Head | None = shared(HEAD, place=True)  # the chosen head of encoder self-attention
-    decoder: Head | None = shared(HEAD, place=True)  # the chosen head of masked decoder self-attention
+    decoder: Head | None = shared(
+        HEAD, place=True
+    )  # the chosen head of masked decoder self-attention
     cross: Head | None = shared(HEAD, place=True)  # the chosen head of cross-attention
     decode: str = shared(DECODE, "greedy")  # `greedy`, `beam-4`, `sample-7`
     target: str | None = shared(LINE, place=True, long=True)  # the visitor's own translation
@@ -90,12 +107,16 @@ class State:
     changes: tuple[Intervention, ...] = shared(CHANGES, (), place=True)
     # changes that are switched off, each with its place in the list: `2.hide_3` stands second
     off: Off = shared(SWITCHED_OFF, (), place=True)
-    order: str | None = shared(one_of(*ORDERS))  # the statistic by which the grids of heads are ordered
+    order: str | None = shared(
+        one_of(*ORDERS)
+    )  # the statistic by which the grids of heads are ordered
     words: bool = shared(YES, False)  # whether sub-words are merged into words
     hide: tuple[str, ...] = shared(HIDDEN, ())  # what the maps leave out, from `HIDEABLE`
     # whether decoder rows are named by the token `read` or `predicted`; None for the kind's default
     rows: str | None = shared(one_of("read", "predicted"))
-    scale: str = shared(one_of(*SCALES), "linear")  # how weights become colours: `linear`, `sqrt`, `log`
+    scale: str = shared(
+        one_of(*SCALES), "linear"
+    )  # how weights become colours: `linear`, `sqrt`, `log`
     window: int = shared(one_of(64, 32, 16), 64)  # most rows and columns that a map shows
     # how the page of an attention kind draws a head: `matrix`, `lines`, `strongest`
     show: str = shared(one_of("matrix", "lines", "strongest"), "matrix")
@@ -104,8 +125,8 @@ class State:
     # whether target tokens are shaded by how much of them comes from the source
     shares: bool = shared(YES, False)
     lesson: tuple[str, int] | None = shared(LESSON)  # the lesson that is open, and its step
-    # which lines are drawn: `mass-70`, the links that carry 70 % of each row; `weight-10`, those of at least
-    # 0.10
+    # which lines are drawn: `mass-70`, the links that carry 70 % of each row; `weight-10`, those of
+    # at least 0.10
     links: str = shared(LINKS, "mass-70")
     color: str | None = shared(one_of(*ORDERS))  # the statistic that colours the grids of heads
     pairs: HandLinks = shared(PAIRS, frozenset())  # word links made by hand
@@ -128,7 +149,9 @@ class State:
         return dict(self.page_values).get(name, DECLARED[name].default)
 
 
-SHARED: dict[str, Key] = {each.name: each.metadata["key"] for each in fields(State) if each.metadata}
+SHARED: dict[str, Key] = {
+    each.name: each.metadata["key"] for each in fields(State) if each.metadata
+}
 KEYS |= SHARED
 
 
@@ -149,9 +172,13 @@ def elsewhere(state: State) -> State:
 def changed(state: State, **values: Any) -> State:
     """The state with other values; another text opens at its first sentence."""
     fresh = {"sentence": None} if values.get("text", state.text) != state.text else {}
-    page = dict(state.page_values) | {name: value for name, value in values.items() if name in DECLARED}
+    page = dict(state.page_values) | {
+        name: value for name, value in values.items() if name in DECLARED
+    }
     every = {name: value for name, value in values.items() if name not in DECLARED}
-    held = tuple((name, page[name]) for name in sorted(page) if page[name] != DECLARED[name].default)
+    held = tuple(
+        (name, page[name]) for name in sorted(page) if page[name] != DECLARED[name].default
+    )
     none = [name for name, value in every.items() if name not in SHARED and value is None]
     for name in none:  # of a page that nobody has opened yet
         del every[name]

@@ -29,7 +29,13 @@ _LONGEST = 40
 """Most letters that each part of a name keeps."""
 _MOST_BYTES = 200
 """Most bytes of a name without its ending; file systems take 255."""
-_TAKEN = {"con", "prn", "aux", "nul", *(f"{port}{i}" for port in ("com", "lpt") for i in "0123456789¹²³")}
+_TAKEN = {
+    "con",
+    "prn",
+    "aux",
+    "nul",
+    *(f"{port}{i}" for port in ("com", "lpt") for i in "0123456789¹²³"),
+}
 """Names that Windows keeps for itself."""
 
 
@@ -37,7 +43,8 @@ def file_name(
     # what the name says, the sentence first; each is cut after a word, and an empty one is left out
     *parts: str,
 ) -> str:
-    """Joins texts to a name without an ending: lower-case words of any script, with hyphens between them."""
+    """Joins texts to a name without an ending: lower-case words of any script, with hyphens between
+    them."""
     name = "-".join(filter(None, map(_part, parts)))
     name = name.encode()[:_MOST_BYTES].decode(errors="ignore").rstrip("-")
     if not name:
@@ -47,7 +54,9 @@ def file_name(
 
 def _part(text: str) -> str:
     letters = unicodedata.normalize("NFC", text.lower())
-    words = "".join(letter if unicodedata.category(letter)[0] in "LMN" else " " for letter in letters).split()
+    words = "".join(
+        letter if unicodedata.category(letter)[0] in "LMN" else " " for letter in letters
+    ).split()
     kept = ""
     for word in words:
         longer = f"{kept}-{word}" if kept else word[:_LONGEST]
@@ -63,10 +72,12 @@ _buttons = st.components.v2.component(
     html='<div class="export-row"></div>',
     js=f"export default async (part) =>\n  (await {_SCRIPT}).show(part);",
     css=".export-row { display: flex; flex-wrap: wrap; gap: .5rem; align-items: center; }\n"
-    ".export-row button { font: inherit; font-size: .875rem; color: var(--st-text-color); cursor: pointer; "
+    ".export-row button { font: inherit; font-size: .875rem; color: var(--st-text-color); cursor: "
+    "pointer; "
     "background: var(--st-background-color); border: 1px solid var(--st-border-color); "
     "border-radius: var(--st-button-radius); min-height: 2.5rem; padding: .25rem .75rem; }\n"
-    ".export-row button:hover, .export-row button:focus-visible { border-color: var(--st-primary-color); }",
+    ".export-row button:hover, .export-row button:focus-visible { border-color: "
+    "var(--st-primary-color); }",
     isolate_styles=False,
 )
 
@@ -81,7 +92,9 @@ class Picture:
     make: Callable[[], go.Figure]  # draws the figure; called only when a visitor asks for it
     caption: str  # kind, layer, head, step, quantity, model
     audit: AuditReport | None = None  # result of the checks; None if the caption already gives it
-    derived: bool = False  # whether the figure shows values derived from a trace, not the model's own arrays
+    derived: bool = (
+        False  # whether the figure shows values derived from a trace, not the model's own arrays
+    )
     name: str = ""  # what the name of the file calls the figure; empty for its name on the page
     # whether the figure belongs to the visitor's sentence, so that the name of the file says it
     sentence: bool = True
@@ -90,7 +103,8 @@ class Picture:
     title: str = ""  # in a list of figures; the beginning of its caption if empty
 
     def csv(self, now: State) -> str:
-        """The numbers of the figure, after the caption and the provenance in cells that begin with #."""
+        """The numbers of the figure, after the caption and the provenance in cells that begin with
+        #."""
         told = [[f"# {' '.join(line.split())}"] for line in self.lines(now)]
         return cells.written([*told, *(() if self.table is None else self.table())])
 
@@ -110,7 +124,8 @@ def pictures() -> dict[str, tuple[State, Picture]]:
 
 
 def collect(name: str, picture: Picture) -> None:
-    """Puts a picture that the page has drawn, by a name unique on the page, into the page's export."""
+    """Puts a picture that the page has drawn, by a name unique on the page, into the page's
+    export."""
     pictures()[name] = session.current(), picture
 
 
@@ -137,10 +152,13 @@ def page_export() -> None:
 @contextmanager
 def popover(
     key: str,  # session key of the button
-    height: int,  # height of the content in px; the popover reserves it, so that it opens on a side with room
+    # height of the content in px; the popover reserves it, so that it opens on a side with room
+    height: int,
 ) -> Iterator[bool]:
     """The export button; yields whether its popover is open, so that a figure is made only then."""
-    box = st.popover("Export", type="tertiary", icon=":material/download:", key=key, on_change="rerun")
+    box = st.popover(
+        "Export", type="tertiary", icon=":material/download:", key=key, on_change="rerun"
+    )
     with box, st.container(height=height, border=False):
         yield bool(box.open)
 
@@ -154,13 +172,16 @@ def offer(
     chosen = next(iter(choice))
     if len(choice) > 1:
         key = f"export.{name}.{'.'.join(choice)}"
-        chosen = st.segmented_control("Figure", list(choice), default=chosen, required=True, key=key)
+        chosen = st.segmented_control(
+            "Figure", list(choice), default=chosen, required=True, key=key
+        )
     picture = choice[chosen]
     save(name, picture, picture.name or (name if len(choice) == 1 else f"{name} {chosen}"), now)
 
 
 def save(name: str, picture: Picture, what: str, now: State) -> None:
-    """The buttons that save a figure, in a file that is called by the sentence and by what it shows."""
+    """The buttons that save a figure, in a file that is called by the sentence and by what it
+    shows."""
     figure = printed(picture.make(), picture.lines(now))
     file = file_name(sentence_of(now) if picture.sentence else "", what)
     files: dict[str, Callable[[], str]] = {"html": lambda: html(figure)}
@@ -171,11 +192,14 @@ def save(name: str, picture: Picture, what: str, now: State) -> None:
         _buttons(key=f"export.{name}.buttons", data=data, width="content")
         for end, make in files.items():
             key = f"export.{name}.{end}"
-            st.download_button(end.upper(), make, f"{file}.{end}", f"text/{end}", key=key, on_click="ignore")
+            st.download_button(
+                end.upper(), make, f"{file}.{end}", f"text/{end}", key=key, on_click="ignore"
+            )
     bitmap = any(trace.type == "heatmap" for trace in figure.data)
     inside = " In an SVG, the cells of a map are one embedded bitmap." * bitmap
     st.caption(
-        f"The file holds the caption and the link. HTML opens offline and keeps its hover texts.{inside}"
+        "The file holds the caption and the link. HTML opens offline and keeps its hover "
+        f"texts.{inside}"
     )
 
 

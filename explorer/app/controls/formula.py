@@ -1,8 +1,13 @@
-"""The formula of attention as the running model computes it: with its mask, its bias and its rotation."""
+"""The formula of attention as the running model computes it: with its mask, its bias and its
+rotation."""
 
 from explorer.app.address.encodings import ENCODINGS
 
-_SIDES = {"encoder": ("", ""), "decoder": ("", ""), "cross": (r"_{\text{decoder}}", r"_{\text{encoder}}")}
+_SIDES = {
+    "encoder": ("", ""),
+    "decoder": ("", ""),
+    "cross": (r"_{\text{decoder}}", r"_{\text{encoder}}"),
+}
 
 
 _SAID = {
@@ -15,7 +20,8 @@ def attention(
     kind: str,  # encoder, decoder or cross
     positions: str,  # the model's encoding; in cross-attention no encoding acts
     masked: bool,  # whether M is written; without a mask that hides something, M is 0
-    score: str = "scaled_dot",  # how scores come from queries and keys, as ``config.sites`` names it
+    # how scores come from queries and keys, as ``config.sites`` names it
+    score: str = "scaled_dot",
 ) -> str:
     r"""LaTeX of softmax(QKᵀ/√d_k) V, with everything that this model adds to it."""
     queries, keys = _SIDES[kind]
@@ -36,7 +42,8 @@ def attention(
 
 
 def explained(kind: str, positions: str, score: str = "scaled_dot") -> str:
-    """A sentence on B, on Q' and K', or on another score, if the formula has them; empty otherwise."""
+    """A sentence on B, on Q' and K', or on another score, if the formula has them; empty
+    otherwise."""
     if kind == "cross":
         return _SAID.get(score, "")
     if ENCODINGS[positions].acts == "rotation":

@@ -1,7 +1,8 @@
 """The options of the choices: what can be chosen, and the text of each, in their order on the page.
 
-Streamlit knows a chosen option by its text alone. So a text says nothing that a step, a key or another choice
-changes; such a number stands beside the choice. `session.control` renews a widget whose texts have changed.
+Streamlit knows a chosen option by its text alone. So a text says nothing that a step, a key or
+another choice changes; such a number stands beside the choice. `session.control` renews a widget
+whose texts have changed.
 """
 
 from collections.abc import Iterable, Sequence

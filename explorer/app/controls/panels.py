@@ -1,4 +1,5 @@
-"""A figure with all that belongs to it: alternative text, caption, badge, explanation, numbers and export."""
+"""A figure with all that belongs to it: alternative text, caption, badge, explanation, numbers and
+export."""
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -36,12 +37,15 @@ def chart(
     key: str,  # unique on the page
     figure: go.Figure,  # the figure; the `customdata` of a mark say what it stands for
     alt: str,  # what the figure shows, for people who do not see it
-    take: Callable[[Any], object] | None = None,  # takes the `customdata` of the mark that was clicked
+    take: Callable[[Any], object]
+    | None = None,  # takes the `customdata` of the mark that was clicked
     width: Width = "stretch",  # as `st.plotly_chart` has it
-    # whether a figure wider than the page scrolls in a frame of its own; a number is its least width in px
+    # whether a figure wider than the page scrolls in a frame of its own; a number is its least
+    # width in px
     scrolls: bool | int = False,
     row: int
-    | None = None,  # the row of a map to frame, from 0, over the figure, which need not be sent again
+    # the row of a map to frame, from 0, over the figure, which need not be sent again
+    | None = None,
 ) -> None:
     """Draws a figure alone; its marks can be clicked if anybody takes the clicks."""
     clicks: dict[str, Any] = {}
@@ -53,11 +57,17 @@ def chart(
     frame = f"frame-{name}"
     if scrolls and width == "stretch":
         own = figure.layout.width
-        wide = f"min-width: {own}px; max-width: {own}px" if scrolls is True else f"min-width: {scrolls}px"
+        wide = (
+            f"min-width: {own}px; max-width: {own}px"
+            if scrolls is True
+            else f"min-width: {scrolls}px"
+        )
         st.html(f"<style>.st-key-{frame} > * {{ {wide} }}</style>")
     with st.container(key=frame) if scrolls else nullcontext():
         config = {"displayModeBar": False}
-        st.plotly_chart(drawn(figure), width=width, key=key, config=config, alt=hushed(alt), **clicks)
+        st.plotly_chart(
+            drawn(figure), width=width, key=key, config=config, alt=hushed(alt), **clicks
+        )
 
 
 def panel(
@@ -76,18 +86,22 @@ def panel(
     note: str = "",  # a sentence between the figure and its caption, in Markdown
     audit: AuditReport | None = None,  # result of the checks; its badge ends the caption
     proof: str = "",  # what stands behind the badge; the usual words if empty
-    derived: bool = False,  # whether the figure shows values derived from a trace, not the model's own arrays
+    # whether the figure shows values derived from a trace, not the model's own arrays
+    derived: bool = False,
     take: Callable[[Any], object] | None = None,  # as in `chart`
     width: Width = "stretch",  # as in `chart`
     scrolls: bool | int = False,  # as in `chart`
     row: int | None = None,  # as in `chart`
     inked: bool = False,  # whether `make` takes the colour of text in coloured cells
     beside: Sequence[float] = (),  # the widths of figure and words if they stand side by side
-    sentence: bool = True,  # whether the figure belongs to the visitor's sentence, which then names the file
+    # whether the figure belongs to the visitor's sentence, which then names the file
+    sentence: bool = True,
 ) -> None:
     """Draws a figure with its words, and puts it into the page's export."""
     left, right = (
-        st.columns(beside, gap="medium", vertical_alignment="center") if beside else (nullcontext(),) * 2
+        st.columns(beside, gap="medium", vertical_alignment="center")
+        if beside
+        else (nullcontext(),) * 2
     )
     with nullcontext() if place is None else place:
         if heading:
@@ -100,7 +114,9 @@ def panel(
                 st.markdown(hushed(note))
             bare = partial(make, _INK["light"]) if inked else make
             on_paper = bare if row is None else lambda: framed(bare(), row)
-            picture = Picture(on_paper, caption, audit, derived, name, sentence, table, heading.strip("*# "))
+            picture = Picture(
+                on_paper, caption, audit, derived, name, sentence, table, heading.strip("*# ")
+            )
             collect(name, picture)
             says(picture, proof)
             if seeing:
@@ -115,13 +131,17 @@ def head_panel(
     run: Translation,  # the run of the head
     of: str = "",  # whose head it is, such as "your sentence"
     size: int = 0,  # px of the figure; 0 for as much as there is
-    proven: bool = True,  # whether the figure shows the model's own arrays, so that it has their badge
+    # whether the figure shows the model's own arrays, so that it has their badge
+    proven: bool = True,
     **more: Any,  # other arguments of `panel`
 ) -> None:
-    """Draws a figure of one head: its caption, its alternative text and its badge come from the head."""
+    """Draws a figure of one head: its caption, its alternative text and its badge come from the
+    head."""
     part = what + captions.window_note(view.window, lengths(run, view.kind))
     more |= {"audit": view.audit} if proven else {}
-    more |= {"heading": f"**{what}**", "place": st.container(width=size, gap="xsmall")} if size else {}
+    more |= (
+        {"heading": f"**{what}**", "place": st.container(width=size, gap="xsmall")} if size else {}
+    )
     last = view.model if proven else f"not the model's computation · {view.model}"
     caption = " · ".join(filter(None, [captions.place(view), of, part, last]))
     panel(name, partial(draw, view, size) if size else partial(draw, view), caption, **more)

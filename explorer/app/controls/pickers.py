@@ -71,7 +71,8 @@ def slide(
     value: Any,  # the value that is chosen
     take: session.Take = None,  # as in `choose`
     *,
-    ends: tuple[Any, Any] | None = None,  # the smallest and the largest value; None: those of the address
+    ends: tuple[Any, Any]
+    | None = None,  # the smallest and the largest value; None: those of the address
     **more: Any,  # other arguments of `st.slider`
 ) -> None:
     """Lets the visitor choose a number."""
@@ -89,11 +90,14 @@ def examples(
     st.caption("Try:", width="content")
     for i, (topic, text) in enumerate(texts.items()):
         said = plain(text) or None
-        st.button(topic, key=f"example.{i}", type="tertiary", on_click=take, args=(text,), help=said)
+        st.button(
+            topic, key=f"example.{i}", type="tertiary", on_click=take, args=(text,), help=said
+        )
 
 
 def roles_of(source: Source, kind: str) -> list[list[str]]:
-    """The roles of the heads of a kind, by layer and head; none while a lesson asks for one, or will."""
+    """The roles of the heads of a kind, by layer and head; none while a lesson asks for one, or
+    will."""
     visit = session.visit()
     return source.roles.get(kind, []) if visit.silent is None and not visit.roleless else []
 
@@ -107,7 +111,8 @@ def head_picker(
     width: int | Literal["stretch"] = 240,  # in px
     other: str = "",  # the name of an entry before the heads that is none of them
 ) -> None:
-    """Lets the visitor choose layer and head of one kind; for use inside the fragment that draws the head."""
+    """Lets the visitor choose layer and head of one kind; for use inside the fragment that draws
+    the head."""
     take = take or (lambda head: session.change(**{kind: head}))
     roles = roles_of(source, kind)
     found: dict[Any, str] = {None: other} if other else {}
@@ -119,7 +124,8 @@ def head_picker(
 def kind_picker(
     kind: str,  # the kind on the screen
     kinds: Iterable[str] = models.KINDS,  # those that the page offers
-    part: bool = False,  # whether it stands in a part that keeps its kind, so that the page has to run again
+    # whether it stands in a part that keeps its kind, so that the page has to run again
+    part: bool = False,
     **also: Any,  # values of the address that change with it
 ) -> None:
     """Lets the visitor choose among the kinds of attention."""
@@ -186,7 +192,8 @@ def variants(
     sentences: dict[str, str] | None = None,  # what each variant shows
     # other values of the state with which a variant begins, by its name
     fresh: Callable[[str], Mapping[str, Any]] = lambda chosen: {},
-    usual: str | None = None,  # the variant that an address without `view` opens; None for the first
+    usual: str
+    | None = None,  # the variant that an address without `view` opens; None for the first
 ) -> None:
     """A switch between the variants of a page, with one sentence about each."""
     usual = usual or next(iter(choices))

@@ -9,14 +9,18 @@ from explorer.linked.view.silent import BLANK
 
 
 def say(text: str) -> None:
-    """Draws a sentence about the numbers of this run; while a question is open, a sign in its place."""
+    """Draws a sentence about the numbers of this run; while a question is open, a sign in its
+    place."""
     st.markdown(text if session.visit().silent is None else f":gray[{BLANK}]")
 
 
 def hushed(text: str) -> str:
-    """A text; while a question is open, one that names a choice or holds a measured number is put off."""
+    """A text; while a question is open, one that names a choice or holds a measured number is put
+    off."""
     choices = session.visit().silent
-    if choices is None or not (NUMBER.search(text) or any(each.strip("“”") in text for each in choices)):
+    if choices is None or not (
+        NUMBER.search(text) or any(each.strip("“”") in text for each in choices)
+    ):
         return text
     return BLANK
 

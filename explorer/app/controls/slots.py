@@ -1,8 +1,9 @@
-"""Places on a page whose texts and figures follow the cursor, while the page around them stays as it is.
+"""Places on a page whose texts and figures follow the cursor, while the page around them stays as
+it is.
 
 The page draws its frame once, with empty slots in it. At each step one feed fills them all, and
-`static/page-2/slots.js` redraws what has changed. (`st.plotly_chart` builds a chart anew whenever one number
-changes, and Streamlit compares every element of a fragment that runs again.)
+`static/page-2/slots.js` redraws what has changed. (`st.plotly_chart` builds a chart anew whenever
+one number changes, and Streamlit compares every element of a fragment that runs again.)
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +19,9 @@ from explorer.figures.base.plot import quiet
 
 _SCRIPT = 'import(new URL("app/static/page-2/slots.js", document.baseURI))'
 _slot = st.components.v2.component(
-    "slot", js=f"export default async (part) =>\n  (await {_SCRIPT}).slot(part);", isolate_styles=False
+    "slot",
+    js=f"export default async (part) =>\n  (await {_SCRIPT}).slot(part);",
+    isolate_styles=False,
 )
 _feed = st.components.v2.component(
     "slots_feed",
@@ -38,11 +41,14 @@ class Legend:
 
 
 def signed(
-    largest: float | None,  # the magnitude at both ends; None if each part of the figure has its own
+    largest: float
+    | None,  # the magnitude at both ends; None if each part of the figure has its own
     about: str,  # what the colours stand for
 ) -> Legend:
     """The legend of signed numbers."""
-    low, high = ("− largest", "+ largest") if largest is None else (f"−{largest:.3g}", f"+{largest:.3g}")
+    low, high = (
+        ("− largest", "+ largest") if largest is None else (f"−{largest:.3g}", f"+{largest:.3g}")
+    )
     clear = [f"{style.rgba(each, 0)} 50%" for each in (style.NEGATIVE, style.POSITIVE)]
     return Legend(low, high, (style.NEGATIVE, *clear, style.POSITIVE), about)
 
@@ -70,7 +76,9 @@ class SlotPicture:
         """The figure as the browser gets it."""
         return {
             "name": self.name,
-            "figure": style.to_json(self.spec if session.visit().silent is None else quiet(self.spec)),
+            "figure": style.to_json(
+                self.spec if session.visit().silent is None else quiet(self.spec)
+            ),
             "height": self.spec["layout"]["height"],
             "alt": hushed(self.alt),
             "caption": hushed(self.caption),
@@ -81,7 +89,8 @@ class SlotPicture:
 
 
 Content = str | Sequence[SlotPicture]
-"""Figures, or a text with `**bold**`, `*emphasis*`, tables, paragraphs; `\\` stands before a literal sign."""
+"""Figures, or a text with `**bold**`, `*emphasis*`, tables, paragraphs; `\\` stands before a
+literal sign."""
 
 
 def slot(
@@ -92,14 +101,16 @@ def slot(
 
 
 def feed(
-    # unique on the page. Streamlit does not send a large feed again if nothing in it has changed, so what
-    # changes rarely gets a feed of its own.
+    # unique on the page. Streamlit does not send a large feed again if nothing in it has changed,
+    # so what changes rarely gets a feed of its own.
     name: str,
     contents: Mapping[str, Content],  # what to show, by the name of the slot
 ) -> None:
     """Fills slots."""
     filled = {
-        key: {"text": hushed(each)} if isinstance(each, str) else {"pictures": [one.sent() for one in each]}
+        key: {"text": hushed(each)}
+        if isinstance(each, str)
+        else {"pictures": [one.sent() for one in each]}
         for key, each in contents.items()
     }
     _feed(key=f"slots.{name}", data={"slots": filled})

@@ -14,7 +14,8 @@ def plain(text: str) -> str:
 
 
 def refusal(error: Exception | str) -> str:
-    """What an error says, as plain text: a file with its folder, not where that lies on this machine.
+    """What an error says, as plain text: a file with its folder, not where that lies on this
+    machine.
 
     Pieces that it quotes stand without their `▁`.
     """
@@ -28,7 +29,8 @@ def alt(rows: list[Strip]) -> str:
 
 
 def command(text: str) -> str:
-    """A command as visitors read it: files outside the project without the folders of whoever ran it."""
+    """A command as visitors read it: files outside the project without the folders of whoever ran
+    it."""
     return re.sub(r"(?<=\s)(?:\.\./|/)\S*?([^/\s]+)(?=\s|$)", r"\1", text)
 
 

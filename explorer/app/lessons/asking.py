@@ -25,7 +25,8 @@ def place(
     run: Translation,
     now: State,  # heads and step are chosen
 ) -> Viewpoint:
-    """The cell that the cursor marks; without a chosen source token, the one most attended at the step."""
+    """The cell that the cursor marks; without a chosen source token, the one most attended at the
+    step."""
     heads = {kind: getattr(now, kind) for kind in map(str, run.config.sites)}
     step = min(now.step or 0, len(run.steps) - 1)
     source = now.source
@@ -53,10 +54,14 @@ def open_view(now: State, needs: Sequence[str]) -> tuple[View, Viewpoint]:
         source = models.find(now.model)
     else:
         every = list(models.available().values())
-        source = next((each for each in every if all(kind in each.sizes for kind in needs)), every[0])
+        source = next(
+            (each for each in every if all(kind in each.sizes for kind in needs)), every[0]
+        )
     request = runs.request(now, source, examples.passage(source, now).sentence)
     opened = View(request, runs.translate(request, whole=True), None)
-    heads: dict[str, Any] = {k: getattr(now, k) or first for k, first in source.default_heads.items()}
+    heads: dict[str, Any] = {
+        k: getattr(now, k) or first for k, first in source.default_heads.items()
+    }
     step = opened.opening.step if now.step is None else now.step
     return opened, place(opened.translation, State(step=step, source=now.source, **heads))
 
@@ -64,8 +69,8 @@ def open_view(now: State, needs: Sequence[str]) -> tuple[View, Viewpoint]:
 def of_check(source: Source, lesson: Lesson, step: Step) -> dict[str, Any]:
     """Sentence, cursor and heads of a step of a check: values of the state.
 
-    The checks share out the examples of a model, so that none is asked about twice. Of its own, a step takes
-    the first, from its own place on, on which the question has an answer with a margin.
+    The checks share out the examples of a model, so that none is asked about twice. Of its own, a
+    step takes the first, from its own place on, on which the question has an answer with a margin.
     """
     own = list(examples.offered(source).values())[CHECKS.index(lesson.name) :: len(CHECKS)]
     number = lesson.steps.index(step)
@@ -86,7 +91,8 @@ def of_check(source: Source, lesson: Lesson, step: Step) -> dict[str, Any]:
 
 
 def check(path: Path) -> Iterator[str]:
-    """What is wrong with a lesson's file, a sentence each; questions are asked on their sentences."""
+    """What is wrong with a lesson's file, a sentence each; questions are asked on their
+    sentences."""
     try:
         lesson = read(path)
     except LessonError as error:
@@ -99,8 +105,11 @@ def check(path: Path) -> Iterator[str]:
 
 
 def wrong_of(lesson: Lesson, step: Step) -> Iterator[str]:
-    """What nobody reads of a step's address, and why its question is not asked on its own sentence."""
-    with suppress(UnservedError):  # the page's script declares its values, up to the line that opens it
+    """What nobody reads of a step's address, and why its question is not asked on its own
+    sentence."""
+    with suppress(
+        UnservedError
+    ):  # the page's script declares its values, up to the line that opens it
         runpy.run_path(str(ROOT / step.page))
     now, unreadable = parse({name: [value] for name, value in step.params.items()})
     for name in step.params:

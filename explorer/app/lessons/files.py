@@ -25,14 +25,17 @@ from transformer.text.typed import without_surrogates
 ROOT = Path(__file__).resolve().parents[3]
 BUNDLED = ROOT / "assets" / "lessons"
 CHECKS = ("before", "after")
-"""Lessons in the folder `checks`, before the first one and after the sixth: answers are noted, not told."""
+"""Lessons in the folder `checks`, before the first one and after the sixth: answers are noted, not
+told."""
 FOLDER = "ATTENTION_LESSONS"
 """The environment variable that names a folder of further lessons."""
 MOST_BYTES, MOST_FILES, MOST_STEPS, MOST_WORDS = 100_000, 100, 30, 80
 FACTS: Mapping[str, Callable[[ModelConfig], bool]] = {
     "scale": lambda config: all(site.score == "scaled_dot" for site in config.sites.values()),
     "embedding-scale": lambda config: getattr(config, "scaled_embeddings", False),
-    "equation-2": lambda config: config.activation == "relu" and not getattr(config, "gated", False),
+    "equation-2": lambda config: (
+        config.activation == "relu" and not getattr(config, "gated", False)
+    ),
 }
 """What a text of a lesson may say of a model that is not so of every model, by its config."""
 _PATH = re.compile(r"[a-z_]*")
@@ -57,7 +60,9 @@ class Step(Checked):
     """One step of a lesson, as its file has it; ValueError if it cannot be shown."""
 
     text: Annotated[str, _text(1_000)]  # what to look at and do, Markdown
-    view: Annotated[str, _text(1_000, empty=True)]  # an address from the page on, as a browser shows it
+    view: Annotated[
+        str, _text(1_000, empty=True)
+    ]  # an address from the page on, as a browser shows it
     question: Question | None = None
     # by a fact (`FACTS`) on which the text rests, that for other models
     otherwise: Mapping[str, str] = field(default_factory=dict)
@@ -77,7 +82,9 @@ class Step(Checked):
         path = split.path.strip("/")
         if split.netloc or not _PATH.fullmatch(path) or not (ROOT / self.page).is_file():
             raise ValueError(f"there is no page {path!r:.60}.")
-        if "lesson" in self.params:  # what else a page reads, only the page knows: `asking.check` asks it
+        if (
+            "lesson" in self.params
+        ):  # what else a page reads, only the page knows: `asking.check` asks it
             raise ValueError("a step opens no other lesson.")
 
     @cached_property
@@ -94,7 +101,9 @@ class Step(Checked):
 
     def text_for(self, config: ModelConfig | None) -> str:
         """The text that is true of a model; without a model, that of the paper's."""
-        others = (text for fact, text in self.otherwise.items() if config and not FACTS[fact](config))
+        others = (
+            text for fact, text in self.otherwise.items() if config and not FACTS[fact](config)
+        )
         return next(others, self.text)
 
 
@@ -145,14 +154,18 @@ def _read(path: Path, _modified: int) -> Lesson:
         raise ValueError("this is not JSON in UTF-8.") from error
     text = json.dumps(values, ensure_ascii=False)
     if without_surrogates(text) != text:
-        raise ValueError("a text has half of a character, a lone surrogate, which no page can send.")
+        raise ValueError(
+            "a text has half of a character, a lone surrogate, which no page can send."
+        )
     if not isinstance(values, dict) or "name" in values:
         raise ValueError("this must be an object of title, minutes, purpose and steps.")
     name = re.sub(r"^\d+-", "", path.stem)
     try:
         LESSON.read(f"{name}.1")
     except ValueError as error:
-        raise ValueError("a lesson's file is called by lower-case letters, digits and hyphens.") from error
+        raise ValueError(
+            "a lesson's file is called by lower-case letters, digits and hyphens."
+        ) from error
     lesson, steps = typed(Lesson, {**values, "name": name}), values["steps"]
     asked = [step["question"] for step in steps if step.get("question")]
     for kind, objects in ((Lesson, [values]), (Step, steps), (Question, asked)):
@@ -163,9 +176,12 @@ def _read(path: Path, _modified: int) -> Lesson:
 
 
 def unreadable(step: Step) -> list[str]:
-    """What no page reads of a step's address, in sentences; `asking.check` asks its own page, too."""
+    """What no page reads of a step's address, in sentences; `asking.check` asks its own page,
+    too."""
     _, wrong = parse({name: [value] for name, value in step.params.items() if name in SHARED})
-    names = [name for name in step.params if name in wrong or name not in {*SHARED, *sitemap.values()}]
+    names = [
+        name for name in step.params if name in wrong or name not in {*SHARED, *sitemap.values()}
+    ]
     return [f"the address's {name}={step.params[name]} cannot be read." for name in names]
 
 

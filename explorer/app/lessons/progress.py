@@ -1,4 +1,5 @@
-"""What students have done: a file that each keeps, and a class in one table; nothing is stored here."""
+"""What students have done: a file that each keeps, and a class in one table; nothing is stored
+here."""
 
 import json
 from collections import Counter
@@ -21,7 +22,8 @@ _NONE = "This file holds no progress that was saved on this page."
 
 @dataclass(frozen=True)
 class Note:
-    """What is noted of an answer; ValueError for a text that is too long, or that no page can send."""
+    """What is noted of an answer; ValueError for a text that is too long, or that no page can
+    send."""
 
     sentence: str
     model: str
@@ -68,7 +70,10 @@ def score(notes: Notes, *lessons: str) -> Score:
 def written(notes: Notes, student: str = "") -> str:
     """The file; steps count from 1 in it."""
     steps = {
-        name: [{"step": step + 1, **(asdict(note) if note else {})} for step, note in sorted(steps.items())]
+        name: [
+            {"step": step + 1, **(asdict(note) if note else {})}
+            for step, note in sorted(steps.items())
+        ]
         for name, steps in notes.items()
     }
     right = {name: found.right for name in CHECKS if (found := score(notes, name)).answers}
@@ -78,9 +83,12 @@ def written(notes: Notes, student: str = "") -> str:
 
 
 def read(content: bytes) -> Progress:
-    """The content of a file; ProgressError if it holds no progress, which says so in one sentence."""
+    """The content of a file; ProgressError if it holds no progress, which says so in one
+    sentence."""
     if len(content) > MOST_BYTES:
-        raise ProgressError(f"The file is larger than {MOST_BYTES:,} bytes, so it holds no progress.")
+        raise ProgressError(
+            f"The file is larger than {MOST_BYTES:,} bytes, so it holds no progress."
+        )
     try:
         values = json.loads(content)
         lessons, name = values["lessons"].items(), values.get("name")
@@ -88,7 +96,11 @@ def read(content: bytes) -> Progress:
         raise ProgressError(_NONE) from error
     if len(lessons) > 2 * MOST_FILES:
         raise ProgressError(_NONE)
-    student = "".join(filter(str.isprintable, name)).strip()[:MOST_STUDENT] if isinstance(name, str) else ""
+    student = (
+        "".join(filter(str.isprintable, name)).strip()[:MOST_STUDENT]
+        if isinstance(name, str)
+        else ""
+    )
     notes, unread = Notes(), []
     for name, steps in lessons:
         try:
@@ -104,7 +116,7 @@ def read(content: bytes) -> Progress:
     return Progress(student, notes, unread)
 
 
-# --- a class at a glance ------------------------------------------------------------------------------------
+# --- a class at a glance -------------------------------------------------------------------------
 
 
 class Table(NamedTuple):
@@ -134,18 +146,35 @@ def table(files: Iterable[tuple[str, bytes]]) -> Table:
     begun = {name for each in students for name in each.notes} - {*CHECKS}
     lessons = [*(name for name in known if name in begun), *sorted(begun - {*known})]
     titles = [known[name].title if name in known else name for name in lessons]
-    head = "name", *(f"{name} (of {len(known[name].steps)})" for name in CHECKS), "answers", "right", *titles
+    head = (
+        "name",
+        *(f"{name} (of {len(known[name].steps)})" for name in CHECKS),
+        "answers",
+        "right",
+        *titles,
+    )
     rows = []
     for student, notes, _ in students:
-        scores = (found.right if found.answers else "" for found in (score(notes, name) for name in CHECKS))
-        seen = (_seen(len(notes[name]), known.get(name)) if name in notes else "" for name in lessons)
+        scores = (
+            found.right if found.answers else ""
+            for found in (score(notes, name) for name in CHECKS)
+        )
+        seen = (
+            _seen(len(notes[name]), known.get(name)) if name in notes else "" for name in lessons
+        )
         rows.append((student, *scores, *score(notes, *lessons), *seen))
     read_files = f"{len(rows)} file{'s' * (len(rows) != 1)} read."
-    return Table(head, tuple(rows), f"{read_files} {_hardest(students, known)}".strip(), tuple(wrong))
+    return Table(
+        head, tuple(rows), f"{read_files} {_hardest(students, known)}".strip(), tuple(wrong)
+    )
 
 
 def _seen(steps: int, lesson: Lesson | None) -> str:
-    return f"{steps} step{'s' * (steps != 1)}" if lesson is None else f"{steps} of {len(lesson.steps)} steps"
+    return (
+        f"{steps} step{'s' * (steps != 1)}"
+        if lesson is None
+        else f"{steps} of {len(lesson.steps)} steps"
+    )
 
 
 def _hardest(students: Iterable[Progress], known: Mapping[str, Lesson]) -> str:
@@ -159,4 +188,7 @@ def _hardest(students: Iterable[Progress], known: Mapping[str, Lesson]) -> str:
         return ""
     ((name, step), count), *_ = missed.most_common(1)
     title = known[name].title if name in known else name
-    return f"Most got wrong: step {labels.count(step)} of “{title}”, by {count} of {asked[name, step]}."
+    return (
+        f"Most got wrong: step {labels.count(step)} of “{title}”, by {count} of "
+        f"{asked[name, step]}."
+    )

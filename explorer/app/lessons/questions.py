@@ -1,4 +1,5 @@
-"""Questions about a run: what lessons name is a function in ``QUANTITIES``, measured at the cursor."""
+"""Questions about a run: what lessons name is a function in ``QUANTITIES``, measured at the
+cursor."""
 
 from __future__ import annotations
 
@@ -27,7 +28,11 @@ MOST = 4
 """Most options, ranks and changes of a question."""
 BEAM, ALPHA, OFFSET = 4, 0.6, 5
 """The paper's beam and length penalty (section 6.1)."""
-NAMES = {"encoder": "encoder self-attention", "decoder": "masked self-attention", "cross": "cross-attention"}
+NAMES = {
+    "encoder": "encoder self-attention",
+    "decoder": "masked self-attention",
+    "cross": "cross-attention",
+}
 KINDS = tuple(map(str, AttentionKind))
 PLACES = {"marked": 0, "after": 1, "before": -1}
 """Rows from the one that the cursor marks."""
@@ -38,7 +43,8 @@ SHORT = "This sentence is too short for the question."
 
 @dataclass(frozen=True)
 class Question(Checked):
-    """A question as a lesson writes it; it names no token and no number. ValueError if nobody can ask it."""
+    """A question as a lesson writes it; it names no token and no number. ValueError if nobody can
+    ask it."""
 
     quantity: Annotated[str, one_of(*QUANTITIES)]
     kind: Annotated[str, one_of(*KINDS)] = "cross"  # the attention that it is about
@@ -46,14 +52,20 @@ class Question(Checked):
     place: Annotated[str, one_of(*PLACES)] = (
         "marked"  # the row or step that the cursor marks, or the next one
     )
-    # of candidate and largest-key: 1 asks for the most probable token, or the key of the largest weight, …
+    # of candidate and largest-key: 1 asks for the most probable token, or the key of the largest
+    # weight, …
     rank: Annotated[int, whole(1, MOST)] = 1
     role: Annotated[str, one_of(*ROLES)] = "previous"  # of role: where the head looks
-    # of entropy: what is compared, rows or ways of scaling; of head-effect: the heads of all layers or of one
+    # of entropy: what is compared, rows or ways of scaling; of head-effect: the heads of all layers
+    # or of one
     among: Annotated[str, one_of(*AMONG)] = "rows"
-    against: Annotated[str, one_of(*AGAINST)] = "greedy"  # of search: the other way to search or to rank
+    against: Annotated[str, one_of(*AGAINST)] = (
+        "greedy"  # of search: the other way to search or to rank
+    )
     goal: Annotated[str, one_of(*GOALS)] = "copy"  # of build: what the query is to do
-    changes: tuple[Annotated[str, one_of(*CHANGES)], ...] = ()  # of difference: of several, which costs most
+    changes: tuple[
+        Annotated[str, one_of(*CHANGES)], ...
+    ] = ()  # of difference: of several, which costs most
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -101,12 +113,16 @@ class Measured:
     asks: str  # the question in one sentence
     options: tuple[Option, ...]  # in an order that tells nothing
     best: int  # the right one
-    why: str = ""  # the reason of an answer that is a count or a rule, in which no two options can come close
+    # the reason of an answer that is a count or a rule, in which no two options can come close
+    why: str = ""
 
     @property
     def second(self) -> Option:
         """The option whose value is nearest to the best one's; without others, the best itself."""
-        best, others = self.options[self.best], self.options[: self.best] + self.options[self.best + 1 :]
+        best, others = (
+            self.options[self.best],
+            self.options[: self.best] + self.options[self.best + 1 :],
+        )
         return min(others, key=lambda option: abs(option.value - best.value), default=best)
 
     @property
@@ -125,7 +141,9 @@ class Measured:
         if self.why:
             return self.why
         if choice != self.best:
-            return f"You chose {chosen.name}: {chosen.label}. The answer is {best.name}: {best.label}."
+            return (
+                f"You chose {chosen.name}: {chosen.label}. The answer is {best.name}: {best.label}."
+            )
         return f"{best.name}: {best.label}. The nearest other one is {second.name}: {second.label}."
 
 
@@ -164,7 +182,9 @@ class Asking:
 
     def translator(self) -> Translator:
         """The model; UnmeasuredError if there is none."""
-        return self.model or _refuse("This question runs the model again, and a file holds no model.")
+        return self.model or _refuse(
+            "This question runs the model again, and a file holds no model."
+        )
 
     def translated(self, changes: Sequence[Intervention], **way: Any) -> str:
         """What the model writes with changes, searching in a way."""
@@ -172,30 +192,40 @@ class Asking:
         return self.translator().translate(self.run.source_text, **options).text
 
     def row_name(self, row: int) -> str:
-        """A row of the kind's maps, with the token that it reads, or predicts in cross-attention."""
+        """A row of the kind's maps, with the token that it reads, or predicts in
+        cross-attention."""
         labels, across = self.run.labels(self.kind), self.kind == "cross"
         tokens = labels.predicted if across and labels.predicted else labels.queries
-        return f"row {row + 1}, which {'predicts' if across else 'reads'} “{self.name(tokens[row])}”"
+        return (
+            f"row {row + 1}, which {'predicts' if across else 'reads'} “{self.name(tokens[row])}”"
+        )
 
 
 def _spread(values: Values) -> list[int]:
-    """The place of the largest value and of others, evenly spread over the order, in their own order."""
+    """The place of the largest value and of others, evenly spread over the order, in their own
+    order."""
     order = np.argsort(-values, kind="stable")
     ranks = np.unique(np.linspace(0, len(order) - 1, min(MOST, len(order))).round().astype(int))
     return sorted(int(order[rank]) for rank in ranks)
 
 
-def _most(asks: str, names: Sequence[str], values: Any, write: Write = number, sign: int = 1) -> Measured:
+def _most(
+    asks: str, names: Sequence[str], values: Any, write: Write = number, sign: int = 1
+) -> Measured:
     """Which of several has the largest value, or the smallest with ``sign`` −1."""
     if len(names) < 2:
         _refuse("There is only one possible answer here, so nothing is asked.")
-    options = tuple(Option(name, float(each), write(each)) for name, each in zip(names, values, strict=True))
+    options = tuple(
+        Option(name, float(each), write(each)) for name, each in zip(names, values, strict=True)
+    )
     return Measured(asks, options, max(range(len(options)), key=lambda i: sign * options[i].value))
 
 
 def _rule(asks: str, yes: str, no: str, holds: bool, why: str) -> Measured:
     """A question that is true or not."""
-    return Measured(asks, (Option(yes, float(holds)), Option(no, float(not holds))), 0 if holds else 1, why)
+    return Measured(
+        asks, (Option(yes, float(holds)), Option(no, float(not holds))), 0 if holds else 1, why
+    )
 
 
 def largest_key(at: Asking) -> Measured:
@@ -232,7 +262,8 @@ def masked(at: Asking) -> Measured:
 
 
 def visible(at: Asking) -> Measured:
-    """The number of keys that the marked row does not see: the row's number would tell those that it sees."""
+    """The number of keys that the marked row does not see: the row's number would tell those that
+    it sees."""
     sees, keys = int(at.mask[at.row].sum()), at.mask.shape[1]
     right = keys - sees
     numbers = sorted({right, max(right - 1, 0), min(right + 1, keys - 1), sees, 0})
@@ -251,7 +282,10 @@ def entropy(at: Asking) -> Measured:
     """The row, or way of scaling the marked row, with the smallest entropy."""
     if at.question.among == "rows":
         rows = np.flatnonzero(at.mask.sum(-1) > 1)
-        names, values = [at.row_name(int(row)) for row in rows], arithmetic.entropy(at.weights[rows])
+        names, values = (
+            [at.row_name(int(row)) for row in rows],
+            arithmetic.entropy(at.weights[rows]),
+        )
         chosen = _spread(-values)
         asks = f"In {at.phrase}: which has the smallest entropy?"
         return _most(asks, [names[i] for i in chosen], values[chosen], _nats, -1)
@@ -260,7 +294,9 @@ def entropy(at: Asking) -> Measured:
     view = at.run.head(at.kind, *at.head)
     width = view.query.shape[-1]
     raw = view.key.astype(np.float64) @ view.query[at.row].astype(np.float64)
-    without = arithmetic.softmax(view.scores[at.row] - raw / np.sqrt(width) + raw, view.mask[at.row])
+    without = arithmetic.softmax(
+        view.scores[at.row] - raw / np.sqrt(width) + raw, view.mask[at.row]
+    )
     values = arithmetic.entropy(np.stack([view.weights[at.row], without]))
     asks = f"In {at.phrase}, {at.row_name(at.row)}: which has the smaller entropy?"
     return _most(asks, [f"divided by √{width}", "not divided"], values, _nats, -1)
@@ -269,7 +305,9 @@ def entropy(at: Asking) -> Measured:
 def candidate(at: Asking) -> Measured:
     """The token of a rank among the candidates of the step."""
     offered, rank = at.run.steps[at.place.step].alternatives, at.question.rank
-    listed = sorted(offered[rank - 1 : rank - 1 + MOST], key=lambda each: (each.token, each.token_id))
+    listed = sorted(
+        offered[rank - 1 : rank - 1 + MOST], key=lambda each: (each.token, each.token_id)
+    )
     more = ", ".join(f"“{at.name(each.token)}”" for each in offered[: rank - 1])
     apart = f"apart from {more}, " if more else ""
     asks = f"At step {at.place.step + 1}: {apart}which token is the most probable?"
@@ -294,17 +332,21 @@ ROLES: dict[str, tuple[str, Callable[[Values], Values] | None]] = {
     "end": ("the last key of the source, the end of the sentence", lambda weights: weights[:, -1]),
     "aligner": ("which head's strongest links agree best with links made by hand (1 − AER)?", None),
 }
-"""Place where a head with the role looks, and the weights there, one for each row that has such a key."""
+"""Place where a head with the role looks, and the weights there, one for each row that has such a
+key."""
 
 
 def role(at: Asking) -> Measured:
-    """The head of a list that has a role: its mean weight there is the largest, or its AER the least."""
+    """The head of a list that has a role: its mean weight there is the largest, or its AER the
+    least."""
     words, of = ROLES[at.question.role]
     if of is None:
         known = (at.translator().heads or {}).get("heads", {}).get(str(at.kind))
         if at.kind is not AttentionKind.CROSS or not known or "aer" not in known[0][0]:
             _refuse("Nobody measured which head of this model aligns best.")
-        return _of_heads(at, words, np.array([1 - float(head["aer"]) for layer in known for head in layer]))
+        return _of_heads(
+            at, words, np.array([1 - float(head["aer"]) for layer in known for head in layer])
+        )
     weights = [of(at.run.weights(at.kind, *head)) for head in at.heads]
     if not weights[0].size:
         _refuse(SHORT)
@@ -320,7 +362,9 @@ def head_effect(at: Asking) -> Measured:
     is_one_layer = at.question.among == "layer"
     heads = [head for head in at.heads if head[0] == at.head[0] or not is_one_layer]
     cuts = [(Cut(at.kind, keys, "zeroed", *head),) for head in heads]
-    moved = Effects(at.translator(), at.run).of(cuts)[:, at.place.step].abs().numpy().astype(np.float64)
+    moved = (
+        Effects(at.translator(), at.run).of(cuts)[:, at.place.step].abs().numpy().astype(np.float64)
+    )
     token = at.name(at.run.target_tokens[at.place.step])
     asks = f"which one moves log p of “{token}” most when it is switched off?"
     return _of_heads(replace(at, heads=heads), asks, moved, _nats)
@@ -347,7 +391,9 @@ def build(at: Asking) -> Measured:
     copy = f"one key a weight of at least {COPY}"
     gives = copy if goal == "copy" else f"two keys a weight of {HALF} ± {NEAR} each"
     asks = f"In {at.phrase}: build a query that gives {gives}."
-    return _rule(asks, "reached", "not reached", True, f"The best query of a plane gives {best:.2f}.")
+    return _rule(
+        asks, "reached", "not reached", True, f"The best query of a plane gives {best:.2f}."
+    )
 
 
 AGAINST = {"greedy": (None, "greedy search"), "sum": (0.0, "the same beam with α = 0")}
@@ -355,7 +401,8 @@ AGAINST = {"greedy": (None, "greedy search"), "sum": (0.0, "the same beam with �
 
 
 def search(at: Asking) -> Measured:
-    """Whether a beam of four, ranked with the paper's length penalty, comes to another translation."""
+    """Whether a beam of four, ranked with the paper's length penalty, comes to another
+    translation."""
     alpha, name = AGAINST[at.question.against]
     beam = {"beam_size": BEAM, "length_penalty": ALPHA, "length_offset": OFFSET}
     best = at.translated(at.run.interventions, **beam)
@@ -371,7 +418,9 @@ CHANGES: dict[str, Callable[[Asking], Intervention]] = {
     "uniform": lambda at: do.ablate(at.kind, *at.head, by="uniform"),
     "layer": lambda at: do.ablate(at.kind, at.head[0]),
     "unscaled": lambda at: do.unscaled(at.kind, at.head[0]),
-    "forward": lambda at: do.drop_sublayer(at.kind.replace("cross", "decoder"), at.head[0], "feed_forward"),
+    "forward": lambda at: do.drop_sublayer(
+        at.kind.replace("cross", "decoder"), at.head[0], "feed_forward"
+    ),
     "encoder-positions": lambda at: do.no_positions("encoder"),
     "decoder-positions": lambda at: do.no_positions("decoder"),
     "source": lambda at: do.hide(at.place.source),
@@ -394,7 +443,9 @@ def difference(at: Asking) -> Measured:
     asks, log_probs = "Which costs the translation ", list[float]()
     asks += f"{'more' if len(made) == 2 else 'the most'} log-probability?"
     for changes in (run.interventions, *((*run.interventions, each) for each in made)):
-        forced = at.translator().force(run.source_text, run.target_ids, capture=False, interventions=changes)
+        forced = at.translator().force(
+            run.source_text, run.target_ids, capture=False, interventions=changes
+        )
         log_probs.append(sum(forced.log_probs))
     return _most(asks, names, [log_probs[0] - each for each in log_probs[1:]], _nats)
 
@@ -414,13 +465,17 @@ def measure(
     model: Translator | None = None,
     name: Callable[[str], str] = str,
 ) -> Measured:
-    """The answer of a question in a run; UnmeasuredError or InterventionError says why it cannot be asked."""
+    """The answer of a question in a run; UnmeasuredError or InterventionError says why it cannot be
+    asked."""
     kind = AttentionKind(question.kind)
     place = place.moved(run, PLACES[question.place])
     if (head := getattr(place, kind)) is None:
         _refuse(f"This model has no {NAMES[kind]}.")
     row = place.source if kind == "encoder" else place.step
     phrase = f"{NAMES[kind]}, {HEAD.format(head[0] + 1, head[1] + 1)}"
-    maps, heads = (run.weights(kind, *head), run.mask(kind, *head)), [*np.ndindex(*run.config.sizes[kind])]
+    maps, heads = (
+        (run.weights(kind, *head), run.mask(kind, *head)),
+        [*np.ndindex(*run.config.sizes[kind])],
+    )
     at = Asking(question, run, place, model, name, kind, head, row, phrase, *maps, heads)
     return QUANTITIES[question.quantity](at)

@@ -27,28 +27,38 @@ from explorer.linked.view.strips import Gloss, Shade
 if TYPE_CHECKING:
     import pandas  # type: ignore[import-untyped]
 
-page_value("more", HEADS)  # further heads of the same kind, drawn as lines together with the chosen head
+page_value(
+    "more", HEADS
+)  # further heads of the same kind, drawn as lines together with the chosen head
 SHOWS = {"matrix": "matrix", "lines": "lines", "strongest": "strongest keys"}
 _HIDE = {"special": "Hide special tokens", "punctuation": "Hide punctuation"}
 _SCALES = {"linear": "linear", "sqrt": "square root", "log": "logarithmic"}
 _ROWS = {"read": "token read", "predicted": "token predicted"}
 _LINKS = {"mass": "share of each row", "weight": "weight"}
 _WORDS = (
-    "Merges the pieces of each word. Weights are summed over the pieces of a key and averaged over the "
-    "pieces of a query, so each row still sums to 1. Chinese, Japanese and Thai texts keep their pieces."
+    "Merges the pieces of each word. Weights are summed over the pieces of a key and averaged over "
+    "the "
+    "pieces of a query, so each row still sums to 1. Chinese, Japanese and Thai texts keep their "
+    "pieces."
 )
 _MEASURES = (
-    "**Weight**: a key's share in the head's sum. **Carried**: the length of what it added, ‖α x W_V W_O‖, "
-    "as a share of its row. **Effect**: the change of log p when this head does not see the key for this "
+    "**Weight**: a key's share in the head's sum. **Carried**: the length of what it added, ‖α x "
+    "W_V W_O‖, "
+    "as a share of its row. **Effect**: the change of log p when this head does not see the key "
+    "for this "
     "query, by running the model again for every cell. None of the three follows from another."
 )
 _SOURCE = "source (ALTI+)"
 _SHARES = (
-    "Shades each target token by the share of its prediction that comes from the source, and writes it "
-    "below; the rest comes from what is written already (ALTI+, Ferrando et al. 2022). It follows the values "
+    "Shades each target token by the share of its prediction that comes from the source, and "
+    "writes it "
+    "below; the rest comes from what is written already (ALTI+, Ferrando et al. 2022). It follows "
+    "the values "
     "through all layers, but not the feed-forward networks. More: *Explanation*, *why this token?*"
 )
-_WHY = "Opens the reasons for the token of this step: what spoke for it and not for another candidate"
+_WHY = (
+    "Opens the reasons for the token of this step: what spoke for it and not for another candidate"
+)
 
 
 def popover(
@@ -56,7 +66,8 @@ def popover(
     now: State,
     more: Callable[[], None] | None = None,  # draws further settings
 ) -> None:
-    """Draws one button for words, hidden tokens, rows, colours and windows; its label says what is on."""
+    """Draws one button for words, hidden tokens, rows, colours and windows; its label says what is
+    on."""
     on = ", ".join(["words"] * now.words + [f"no {name}" for name in now.hide])
     kinds = tuple(kinds)
 
@@ -74,7 +85,14 @@ def popover(
             usual = {"cross": "predicted", "decoder": "read"}.get("".join(kinds), "usual")
             names = _ROWS if usual in _ROWS else {"usual": "usual token", **_ROWS}
             take = lambda rows: session.change(rows=None if rows == usual else rows)  # noqa: E731
-            switch("rows", "Decoder rows are named by the", names, now.rows or usual, take, labelled=True)
+            switch(
+                "rows",
+                "Decoder rows are named by the",
+                names,
+                now.rows or usual,
+                take,
+                labelled=True,
+            )
         sizes = {n: str(n) for n in SHARED["window"].kind.choices}
         switch("window", "At most this many rows and columns", sizes, now.window, labelled=True)
         if more is not None:
@@ -82,7 +100,8 @@ def popover(
 
 
 def lines(look: HeadSelection, now: State) -> None:
-    """Draws the controls that choose the lines, and the other heads whose lines are drawn as well."""
+    """Draws the controls that choose the lines, and the other heads whose lines are drawn as
+    well."""
     name, _, number = now.links.partition("-")
     left, middle, right = st.columns([1.5, 1.5, 2], gap="medium", vertical_alignment="bottom")
     with left:
@@ -98,9 +117,13 @@ def lines(look: HeadSelection, now: State) -> None:
         others = [(i, j) for i in range(layers) for j in range(heads) if (i, j) != look.head]
         more = [head for head in now.more or () if head in others]
         keep = lambda heads: session.change(more=tuple(map(tuple, heads)) or None)  # noqa: E731
-        more_of: dict[str, Any] = session.control("more", more, keep) | {"placeholder": "Up to three"}
+        more_of: dict[str, Any] = session.control("more", more, keep) | {
+            "placeholder": "Up to three"
+        }
         name_of = lambda head: labels.head_name(*head)  # noqa: E731
-        st.multiselect("Other heads", others, more, format_func=name_of, max_selections=3, **more_of)
+        st.multiselect(
+            "Other heads", others, more, format_func=name_of, max_selections=3, **more_of
+        )
 
 
 class LinkRule(NamedTuple):
@@ -121,7 +144,8 @@ def link_rule(rule: str) -> LinkRule:
 
 
 def tables(views: Callable[[], Sequence[ReadView]]) -> None:
-    """Draws a button that opens the numbers of the maps; the numbers are read and sent only then."""
+    """Draws a button that opens the numbers of the maps; the numbers are read and sent only
+    then."""
     with st.popover("Table", type="tertiary", icon=":material/table:", on_change="rerun") as place:
         if place.open and session.visit().silent is not None:
             say("")
@@ -129,14 +153,17 @@ def tables(views: Callable[[], Sequence[ReadView]]) -> None:
             with waiting.while_loading():
                 models.loading.wait()  # with PyTorch comes pandas
             shown = views()
-            for view, tab in zip(shown, st.tabs([KIND_NAMES[view.kind] for view in shown]), strict=True):
+            for view, tab in zip(
+                shown, st.tabs([KIND_NAMES[view.kind] for view in shown]), strict=True
+            ):
                 with tab:
                     st.markdown(plain(summary(view)))
                     st.dataframe(weights(view), height=420, alt=summary(view))
 
 
 def weights(view: ReadView) -> pandas.DataFrame:
-    """The weights of a view; tokens, numbered from 1, name rows and columns, and masked cells are empty."""
+    """The weights of a view; tokens, numbered from 1, name rows and columns, and masked cells are
+    empty."""
     import pandas
 
     cells = pandas.DataFrame(view.weights.round(4)).where(view.mask)
@@ -170,8 +197,10 @@ def prepare(looks: Iterable[HeadSelection]) -> None:
         count = int(seen[look.window.queries, look.window.keys].sum())
         if count > most:
             inform(
-                f"The map of {KIND_NAMES[look.kind].lower()} has {count:,} visible cells, and each takes a "
-                f"run of its own; effects are measured for at most {most}. It shows weights: choose fewer "
+                f"The map of {KIND_NAMES[look.kind].lower()} has {count:,} visible cells, and each "
+                "takes a "
+                f"run of its own; effects are measured for at most {most}. It shows weights: "
+                "choose fewer "
                 "rows and columns under Display."
             )
             continue
@@ -205,7 +234,9 @@ def shaded(opened: View) -> list[Shade]:
 
     for share in measures.of_run(opened, lenses.alti).source.sum(1).tolist():
         said = f"{percent(share)} from the {_SOURCE}"
-        found.append(Shade(share=share, text=said, number=Gloss(text=percent(share), origin=_SOURCE)))
+        found.append(
+            Shade(share=share, text=said, number=Gloss(text=percent(share), origin=_SOURCE))
+        )
     return found
 
 
@@ -215,7 +246,11 @@ def why(opened: View) -> None:
         return
     cannot, icon = lacking(opened, "effect"), ":material/balance:"
     asked = st.button(
-        "Why this token?", type="tertiary", icon=icon, help=cannot or _WHY, disabled=cannot is not None
+        "Why this token?",
+        type="tertiary",
+        icon=icon,
+        help=cannot or _WHY,
+        disabled=cannot is not None,
     )
     if asked:
         st.switch_page("pages/explanation.py", query_params=link(session.current(), view="why"))
@@ -251,7 +286,8 @@ def cell_table(look: HeadSelection) -> str:
             f"**{query} → {read}**, {labels.head_phrase(*look.head)}\n",
             "| measure | value | unit |\n| --- | ---: | --- |",
             *(f"| {name} | {value} | {unit} |" for name, value, unit in lines),
-            f"\nΔ log p is that of “{plain(captions.quote(run.target_tokens[step]))}”, each by its own run. "
+            f"\nΔ log p is that of “{plain(captions.quote(run.target_tokens[step]))}”, each by its "
+            "own run. "
             f"{badge['text']}.",
         )
     )

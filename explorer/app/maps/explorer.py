@@ -1,8 +1,9 @@
 """A linked view and its feeders: the part that all pages with a cursor share.
 
 The outer fragment holds the head controls and the feeders; the inner fragment holds the view. A
-step runs only the inner fragment. Another head, or a step that leaves the drawn window, runs the outer
-fragment. The outer fragment asks the session once what the visitor looks at, and hands the answer down.
+step runs only the inner fragment. Another head, or a step that leaves the drawn window, runs the
+outer fragment. The outer fragment asks the session once what the visitor looks at, and hands the
+answer down.
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -34,8 +35,8 @@ from transformer.run import Translation
 page_value("present", YES, False)  # whether the view fills the window, in large type
 _KEY = "explorer"
 _SCRIPT = 'import(new URL("app/static/linked_view-7/view.js", document.baseURI))'
-# Data travel as a list of one: in a dictionary, Streamlit looks for tables among the values, with pandas.
-# Streamlit mistakes a one-line script for a path, so each script has a line break.
+# Data travel as a list of one: in a dictionary, Streamlit looks for tables among the values, with
+# pandas. Streamlit mistakes a one-line script for a path, so each script has a line break.
 _VIEW = st.components.v2.component(
     "linked_view",
     js=f"export default async (part) =>\n  (await {_SCRIPT}).show({{ ...part, data: part.data[0] }});",
@@ -53,11 +54,12 @@ def changes(
     step: int,  # the step, from 0
     token_id: int,  # one of the step's candidates
 ) -> tuple[Intervention, ...]:
-    """The changes with which a run keeps its tokens up to a step, writes a token there, and then continues.
+    """The changes with which a run keeps its tokens up to a step, writes a token there, and then
+    continues.
 
-    Greedy search needs only the choice of the token, because it writes the tokens before the step again, and
-    none of a token that it would write anyway. Any other way of decoding is given the tokens before the step.
-    Choices for later steps are dropped.
+    Greedy search needs only the choice of the token, because it writes the tokens before the step
+    again, and none of a token that it would write anyway. Any other way of decoding is given the
+    tokens before the step. Choices for later steps are dropped.
     """
     kept = tuple(
         each
@@ -69,7 +71,9 @@ def changes(
         others = tuple(each for each in kept if not isinstance(each, Choose | Prefix))
         return (*others, prefix([*translation.target_ids[:step], token_id]))
     offered = translation.steps[step].alternatives
-    free = all(isinstance(each, Choose) for each in kept)  # greedy search takes the most probable token
+    free = all(
+        isinstance(each, Choose) for each in kept
+    )  # greedy search takes the most probable token
     if free and token_id == offered[0].token_id and not offered[0].excluded:
         return kept
     # as its piece, which people can read in an address; by its id if several tokens look alike
@@ -79,7 +83,8 @@ def changes(
 
 
 def continue_with(opened: View, step: int, token_id: int) -> dict[str, Any]:
-    """The state's values for continuing with a candidate; it and the token it replaces count as tried."""
+    """The state's values for continuing with a candidate; it and the token it replaces count as
+    tried."""
     now = opened.translation.steps[step].token_id
     if token_id == now:
         return {}
@@ -89,7 +94,8 @@ def continue_with(opened: View, step: int, token_id: int) -> dict[str, Any]:
 
 
 def offered(opened: View) -> tuple[list[list[int]], list[list[int]]] | None:
-    """The ids of the candidates of each step, and of those that the visitor has tried; None for a file."""
+    """The ids of the candidates of each step, and of those that the visitor has tried; None for a
+    file."""
     if not opened.source.has_model:
         return None
     steps, tried = opened.translation.steps, session.visit().tried
@@ -135,7 +141,8 @@ class Later:
 
 @dataclass(frozen=True)
 class Scene:
-    """The linked view of one page; its functions get the state, and the visitor's look at each kind."""
+    """The linked view of one page; its functions get the state, and the visitor's look at each
+    kind."""
 
     # the contents of the view, or a function that returns them if they depend on the state
     layout: Layout | Callable[[State, Looks], Layout]
@@ -143,8 +150,12 @@ class Scene:
     kinds: tuple[str, ...]  # the kinds of attention whose chosen head is drawn as a map
     # returns the payloads of the other figures, by name
     extra: Callable[[State, Looks], Mapping[str, Feed]] = lambda now, looks: {}
-    below: Callable[[State, Looks], None] = lambda now, looks: None  # draws the controls under the view
-    tour: tuple[tuple[str, str], ...] = ()  # the stops of the tour, each a part of the view and its text
+    below: Callable[[State, Looks], None] = lambda now, looks: (
+        None
+    )  # draws the controls under the view
+    tour: tuple[
+        tuple[str, str], ...
+    ] = ()  # the stops of the tour, each a part of the view and its text
     fade: bool = True  # whether the rows of later steps are faded
     largest: int = 360  # the longest side that a map may have, in px
     # whether the part below the view shows the cursor's place, and is redrawn when that changes
@@ -152,22 +163,28 @@ class Scene:
     above: Callable[[State, Looks], None] | None = None  # draws the controls over the view
     # draws what follows every step together with the view
     beside: Callable[[State, Looks], None] | None = None
-    # what the token strips show beside the tokens, or a function that returns it if it depends on the state
+    # what the token strips show beside the tokens, or a function that returns it if it depends on
+    # the state
     strips: Strips | Callable[[State], Strips] = field(default_factory=Strips)
-    # gets the sentence, a step and a token id, and returns the values of the state with which the model
-    # continues from there with that token
+    # gets the sentence, a step and a token id, and returns the values of the state with which the
+    # model continues from there with that token
     go_on: Callable[[View, int, int], Mapping[str, Any]] = continue_with
     later: Later | None = None  # what waits until the view is painted
 
     def laid_out(self, now: State, looks: Looks) -> Layout:
-        """The contents of the view for a state, without maps of attention that the model does not have."""
+        """The contents of the view for a state, without maps of attention that the model does not
+        have."""
         found = self.layout if isinstance(self.layout, Layout) else self.layout(now, looks)
         lacking = {*AttentionKind} - {*self.opened.kinds}
         return replace(found, plots=tuple(name for name in found.plots if name not in lacking))
 
     def holds(self, now: State) -> bool:
-        """Whether the chosen heads are of this model: another may be chosen whose page is not drawn yet."""
-        heads = ((getattr(now, kind), size) for kind, size in self.opened.translation.config.sizes.items())
+        """Whether the chosen heads are of this model: another may be chosen whose page is not drawn
+        yet."""
+        heads = (
+            (getattr(now, kind), size)
+            for kind, size in self.opened.translation.config.sizes.items()
+        )
         return all(at is not None and at[0] < size[0] and at[1] < size[1] for at, size in heads)
 
 
@@ -177,7 +194,8 @@ def explorer(scene: Scene) -> None:
     looks = looks_of(scene.opened, now)
     layout = scene.laid_out(now, looks)
     with st.container(key="linked"):
-        # One container, however much `above` draws: Streamlit knows the view's fragment by its place.
+        # One container, however much `above` draws: Streamlit knows the view's fragment by its
+        # place.
         with st.container():
             if scene.above is not None:
                 with st.container(key="above"):
@@ -265,7 +283,8 @@ def _drawn(scene: Scene) -> list[object]:
 
 
 def _map(scene: Scene, layout: Layout, look: HeadSelection) -> Feed:
-    """The feed of a map; if the layout draws no map of this kind, the feed holds the head as recorded."""
+    """The feed of a map; if the layout draws no map of this kind, the feed holds the head as
+    recorded."""
     drawn, source = look.kind in layout.plots, scene.opened.source
     roles = pickers.roles_of(source, look.kind)
     view = look.read() if drawn else read_view(look.as_recorded(), Reading())
@@ -273,13 +292,16 @@ def _map(scene: Scene, layout: Layout, look: HeadSelection) -> Feed:
     sums = layout.style == "page"
     opened = scene.opened.trace, scene.opened.translation
     payload = head_map(*opened, view, look.lengths, first, roles, look.scale, scene.largest, sums)
-    # what a click on the map's title does with its head: `inside` opens it, `off` switches it off or on
+    # what a click on the map's title does with its head: `inside` opens it, `off` switches it off
+    # or on
     payload["acts"] = ["inside", "off"] if drawn and source.has_model else []
     if source.name.startswith(f"{models.LANGUAGE}/"):
         payload["acts"] = payload["acts"][1:]
     payload["fade"] = scene.fade and look.kind != "encoder"
     if payload["choice"] and look.kind == "cross":
-        payload["choice"]["first"] = f"{payload['choice']['first']} {source.header.guided_alignment}".rstrip()
+        payload["choice"]["first"] = (
+            f"{payload['choice']['first']} {source.header.guided_alignment}".rstrip()
+        )
     return payload
 
 
@@ -288,7 +310,8 @@ def _strips(scene: Scene, looks: Looks) -> Feed:
     strips = scene.strips if isinstance(scene.strips, Strips) else scene.strips(session.current())
     (step, claimed, glosses), claim = opened.opening, None
     tour = [
-        {"plot": plot, "text": text, "step": step if i else None} for i, (plot, text) in enumerate(scene.tour)
+        {"plot": plot, "text": text, "step": step if i else None}
+        for i, (plot, text) in enumerate(scene.tour)
     ]
     if opened.example is not None and claimed is not None and "cross" in scene.kinds:
         claim = {"step": claimed, "text": opened.example.claim.text}

@@ -1,4 +1,5 @@
-"""The heads of one kind of attention: all of them as tiles, one of them large, and the cursor's row."""
+"""The heads of one kind of attention: all of them as tiles, one of them large, and the cursor's
+row."""
 
 import math
 from collections.abc import Sequence
@@ -42,7 +43,8 @@ _LABELS = {each.name: each.label for each in STATISTICS} | {SAMPLE: "alignment e
 _FALLING = {each.name for each in STATISTICS if each.falling} | {SAMPLE}
 _SHARES = {each.name for each in STATISTICS if each.unit == "share"} - {"entropy"} | {SAMPLE}
 _LOCAL = (
-    " Local attention multiplies these weights by a Gaussian around a predicted centre, so a row sums to "
+    " Local attention multiplies these weights by a Gaussian around a predicted centre, so a row "
+    "sums to "
     "less than 1, and keys outside its window are hatched."
 )
 
@@ -92,7 +94,8 @@ def focus_of(look: HeadSelection, now: State) -> str:
 
 
 def choose(look: HeadSelection, now: State, tiles: bool = True) -> None:
-    """Draws the controls over the picture: which head, how it is drawn, and how the tiles beside it are."""
+    """Draws the controls over the picture: which head, how it is drawn, and how the tiles beside it
+    are."""
     with st.container(horizontal=True, vertical_alignment="center"):
         pickers.head_picker(look.kind, look.head, look.opened.source)
         pickers.switch("show", "Draw as", display.SHOWS, now.show)
@@ -103,7 +106,8 @@ def choose(look: HeadSelection, now: State, tiles: bool = True) -> None:
 
 
 def feeds(look: HeadSelection, now: State, fade: bool) -> dict[str, Feed]:
-    """The feeds of everything but the map: all heads, the cursor's row, lines, lists, the whole matrix."""
+    """The feeds of everything but the map: all heads, the cursor's row, lines, lists, the whole
+    matrix."""
     kind, trace, view = look.kind, look.opened.trace, look.read()
     row = bars_feed(
         trace,
@@ -140,7 +144,8 @@ def _with_others(look: HeadSelection, now: State, view: ReadView) -> list[ReadVi
 
 
 def printed(look: HeadSelection, now: State) -> dict[str, Picture]:
-    """Lines and lists as Plotly figures for export; on the page, the linked view draws them itself."""
+    """Lines and lists as Plotly figures for export; on the page, the linked view draws them
+    itself."""
     view = look.read()
     caption, audit = caption_of(view, look, None), view.audit
     if now.show == "lines":
@@ -154,7 +159,10 @@ def printed(look: HeadSelection, now: State) -> dict[str, Picture]:
     at = next((i for i, group in enumerate(view.rows) if group.start <= row < group.stop), None)
     if now.show != "strongest" or at is None:
         return {}
-    told = f"{caption} · the strongest keys, {labels.row_names(view.query_tokens, view.predicted_tokens)[at]}"
+    told = (
+        f"{caption} · the strongest keys, "
+        f"{labels.row_names(view.query_tokens, view.predicted_tokens)[at]}"
+    )
     return {"strongest keys": Picture(lambda: strongest(view, at), told, audit, view.derived)}
 
 
@@ -169,12 +177,15 @@ def values(opened: View, kind: str, statistic: str | None) -> list[list[float]] 
 
 
 def order(opened: View, kind: str, statistic: str | None) -> list[list[int]] | None:
-    """The heads of each layer by a statistic, those that stand out first; None if it is not known."""
+    """The heads of each layer by a statistic, those that stand out first; None if it is not
+    known."""
     numbers = values(opened, kind, statistic)
     if numbers is None:
         return None
     sign = 1 if statistic in _FALLING else -1
-    return [sorted(range(len(row)), key=lambda i: (row[i] != row[i], sign * row[i])) for row in numbers]
+    return [
+        sorted(range(len(row)), key=lambda i: (row[i] != row[i], sign * row[i])) for row in numbers
+    ]
 
 
 def tiles_feed(look: HeadSelection, now: State) -> Feed:
@@ -187,13 +198,16 @@ def tiles_feed(look: HeadSelection, now: State) -> Feed:
     said = {"weight": "", "carried": " (shares carried)"}.get(look.measure, " (weights)")
     parts = [
         f"each tile is a head: queries down, keys across, {colour_note(now.scale)}{said}",
-        f"each cell is the maximum over {tile.rows}×{tile.columns} cells" * (tile.rows * tile.columns > 1),
+        f"each cell is the maximum over {tile.rows}×{tile.columns} cells"
+        * (tile.rows * tile.columns > 1),
         f"ordered in each layer by {statistic_name(now.order)}" if ordered else "",
         f"strip under a tile: {statistic_name(now.color)}" if coloured else "",
         str(captions.badge(audited(opened, kind), derived=True)["text"]),
         "click a tile to open it",
     ]
-    legend = None if coloured is None else {"title": _LABELS[now.color or ""], "marks": coloured.legend}
+    legend = (
+        None if coloured is None else {"title": _LABELS[now.color or ""], "marks": coloured.legend}
+    )
     figure = overview_spec(tiles, kind, look.head, notes, ordered, coloured)
     told = " · ".join(filter(None, parts))
     return overview_feed(opened.trace, figure, kind, (layers, heads), look.head, told, legend)
@@ -206,7 +220,8 @@ def statistic_name(statistic: str | None) -> str:
 
 
 def note(look: HeadSelection, now: State, head: Head, roles: Sequence[Sequence[str]] = ()) -> str:
-    """The hover text of a head: role, alignment error, the chosen statistics, and its largest mass."""
+    """The hover text of a head: role, alignment error, the chosen statistics, and its largest
+    mass."""
     layer, number = head
     here = per_run.statistics(look.opened, look.kind)[layer][number]
     masses = [each for each in ORDERS if each.endswith("_mass") and each in here]
@@ -221,8 +236,11 @@ def note(look: HeadSelection, now: State, head: Head, roles: Sequence[Sequence[s
 
 
 def tile_pickers(look: HeadSelection, now: State) -> None:
-    """Draws two controls, for the statistic that orders the tiles and the statistic that colours them."""
-    known = {each: _LABELS[each] for each in ORDERS if values(look.opened, look.kind, each) is not None}
+    """Draws two controls, for the statistic that orders the tiles and the statistic that colours
+    them."""
+    known = {
+        each: _LABELS[each] for each in ORDERS if values(look.opened, look.kind, each) is not None
+    }
     for field, what, usual in (("order", "order", "number"), ("color", "colour", "weights only")):
         chosen = getattr(now, field) if getattr(now, field) in known else ""
         names = {name: f"{what}: {label}" for name, label in {"": usual, **known}.items()}

@@ -78,4 +78,6 @@ def place(kinds: tuple[str, ...], now: State) -> str:
     """The heads and the cursor of a state as the address of a page says them, counted from 1."""
     at = {"step": (now.step or 0) + 1, "source": None if now.source is None else now.source + 1}
     heads = {kind: "{}.{}".format(*(each + 1 for each in getattr(now, kind))) for kind in kinds}
-    return "&".join(f"{name}={value}" for name, value in {**at, **heads}.items() if value is not None)
+    return "&".join(
+        f"{name}={value}" for name, value in {**at, **heads}.items() if value is not None
+    )

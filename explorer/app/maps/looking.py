@@ -44,12 +44,16 @@ class HeadSelection:
     opened: View  # the opened sentence
     kind: str  # encoder, decoder or cross
     head: Head  # layer and head, from 0
-    reading: Reading  # whether words are merged, which tokens are hidden, and which token names a row
+    reading: (
+        Reading  # whether words are merged, which tokens are hidden, and which token names a row
+    )
     most: int  # how many rows, and how many columns, a map shows at most
     scale: str  # how weights become colours
     cursor: Cursor  # the step and the source token that the visitor chose
     measure: str  # what the cells say, one of `MEASURES`
-    cell: tuple[int, int]  # a row and column (from 0) of the whole map; every window must contain this cell
+    cell: tuple[
+        int, int
+    ]  # a row and column (from 0) of the whole map; every window must contain this cell
 
     @property
     def lengths(self) -> tuple[int, int]:
@@ -58,12 +62,16 @@ class HeadSelection:
 
     @property
     def tokens(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The pieces that name rows and columns; rows and columns are merged and hidden by these pieces."""
+        """The pieces that name rows and columns; rows and columns are merged and hidden by these
+        pieces."""
         run = self.opened.translation
         site = run.config.sites[AttentionKind(self.kind)]
         rows, columns = run.tokens(site.query_side), run.tokens(site.key_side)
         named = self.reading.rows or ("read" if site.own_keys else "predicted")
-        return run.target_tokens if site.query_side == "decoder" and named == "predicted" else rows, columns
+        return (
+            run.target_tokens if site.query_side == "decoder" and named == "predicted" else rows,
+            columns,
+        )
 
     @property
     def axes(self) -> tuple[tuple[Group, ...], tuple[Group, ...]]:
@@ -102,7 +110,8 @@ class HeadSelection:
         return self.opened.translation.map(self.kind, *self.head, window=window)
 
     def whole(self, head: Head | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Weights and mask (rows, columns) of a whole head, as the visitor reads it; `head` as in `read`."""
+        """Weights and mask (rows, columns) of a whole head, as the visitor reads it; `head` as in
+        `read`."""
         chosen = self.kind, *(head or self.head)
         run = self.opened.translation
         weights, mask = run.weights(*chosen), run.mask(*chosen)
@@ -126,7 +135,10 @@ def _tiles(
     opened: View, kind: str, _reading: Reading, scale: str, _measure: str, *, look: HeadSelection
 ) -> list[list[Tile]]:
     layers, heads = opened.translation.config.sizes[kind]
-    return [[Tile.of(*look.whole((layer, head)), scale) for head in range(heads)] for layer in range(layers)]
+    return [
+        [Tile.of(*look.whole((layer, head)), scale) for head in range(heads)]
+        for layer in range(layers)
+    ]
 
 
 @remembered(64)
@@ -144,7 +156,9 @@ def near(
     most: int = 64,  # most rows, and columns, of the window
 ) -> HeadView:
     """One head of a run, in a window if it is long."""
-    spans = (window_around(n, at, most) for n, at in zip(runs.lengths(run, kind), cell, strict=True))
+    spans = (
+        window_around(n, at, most) for n, at in zip(runs.lengths(run, kind), cell, strict=True)
+    )
     return run.head(kind, *head, window=Window(*itertools.chain(*spans)))
 
 
@@ -153,7 +167,8 @@ Looks = Mapping[str, HeadSelection]
 
 
 def looks_of(opened: View, state: State) -> dict[str, HeadSelection]:
-    """The visitor's look at each kind of attention of the run; the state must name a head of each."""
+    """The visitor's look at each kind of attention of the run; the state must name a head of
+    each."""
     measure = "weight" if lacking(opened, state.measure) else state.measure
     words = state.words and bool(QUANTITIES[measure].words)  # some measures are not of words
     hidden: tuple[bool, bool] = "special" in state.hide, "punctuation" in state.hide
@@ -181,14 +196,20 @@ def lacking(opened: View, measure: str) -> str | None:
     if not opened.source.has_model:
         return NEEDS_MODEL
     if not isinstance(opened.translation.config, TransformerConfig) or "cross" not in opened.kinds:
-        return "What keys carried and did is measured in Transformers that translate; the maps show weights."
+        return (
+            "What keys carried and did is measured in Transformers that translate; the maps show "
+            "weights."
+        )
     if opened.request.changes:
-        return "What keys carried and did is measured in a run without changes; the maps show weights."
+        return (
+            "What keys carried and did is measured in a run without changes; the maps show weights."
+        )
     return None
 
 
 def cells_of(opened: View, state: State) -> dict[str, tuple[int, int]]:
-    """The row and column (from 0) of the cursor, by kind; a source not chosen follows cross-attention."""
+    """The row and column (from 0) of the cursor, by kind; a source not chosen follows
+    cross-attention."""
     step, source, sites = state.step or 0, state.source or 0, opened.translation.config.sites
     if state.source is None and "cross" in opened.kinds:
         assert state.cross is not None

@@ -17,12 +17,17 @@ from transformer.trace import LayerTrace
 from transformer.view import AuditReport, HeadMap
 
 MOST_CELLS_OF_MAP = 400  # whose effect is measured: some seconds, with a bar
-MOST_TOKENS = 128  # longest side of a run explained by taking each token away: two minutes with `en-pt`
+MOST_TOKENS = (
+    128  # longest side of a run explained by taking each token away: two minutes with `en-pt`
+)
 
 
 @remembered(64)
-def of_run(opened: View, lens: Callable[..., Any], *arguments: Any, tell: Tell | None = None) -> Any:
-    """A measure of ``explorer.lenses`` for a run, made once and then kept; raises as the measure."""
+def of_run(
+    opened: View, lens: Callable[..., Any], *arguments: Any, tell: Tell | None = None
+) -> Any:
+    """A measure of ``explorer.lenses`` for a run, made once and then kept; raises as the
+    measure."""
     translator = opened.source.translator()
     first = translator if "translator" in signature(lens).parameters else translator.model
     return lens(first, retraced(opened), *arguments, **({"tell": tell} if tell else {}))
@@ -40,14 +45,17 @@ def of_effects(opened: View, effects: int, series: int = 1) -> AuditReport:
 
 
 def beside_effects(report: AuditReport, effects: int, series: int = 1) -> AuditReport:
-    """The audit of numbers of a trace that stand beside effects, which are from runs of their own."""
+    """The audit of numbers of a trace that stand beside effects, which are from runs of their
+    own."""
     return replace(report, claim=f"from a {{}} trace, effects {from_runs(effects, series)}")
 
 
 def _effects_in_place(opened: View, view: HeadMap) -> HeadMap:
     if view.mask.sum() > MOST_CELLS_OF_MAP:
         return view
-    return effect_map(view, of_run(opened, effect_in, view.kind, view.layer, view.head, view.window))
+    return effect_map(
+        view, of_run(opened, effect_in, view.kind, view.layer, view.head, view.window)
+    )
 
 
 IN_PLACE: dict[str, Callable[[View, HeadMap], HeadMap]] = {
@@ -56,17 +64,23 @@ IN_PLACE: dict[str, Callable[[View, HeadMap], HeadMap]] = {
     ),
     "effect": _effects_in_place,
 }
-"""What the switch of the maps offers beside weights: a map with it, or as it is if it has too many cells."""
+"""What the switch of the maps offers beside weights: a map with it, or as it is if it has too many
+cells."""
 
 
 def score_rule(record: LayerTrace) -> str:
-    """How a layer's scores come from queries and keys: divided or not, and with a bias of positions."""
+    """How a layer's scores come from queries and keys: divided or not, and with a bias of
+    positions."""
     divided = record.score.name == "scaled_dot"
     if record.bias is None:
         return "q·k ÷ √d_k" if divided else "q·k, which this model does not divide"
     if not divided:
         return "q·k + bias of positions, which this model does not divide"
-    return "(q·k + bias of positions) ÷ √d_k" if record.bias.divided else "q·k ÷ √d_k + bias of positions"
+    return (
+        "(q·k + bias of positions) ÷ √d_k"
+        if record.bias.divided
+        else "q·k ÷ √d_k + bias of positions"
+    )
 
 
 def audit_of_cell(opened: View, kind: str, chosen: Head) -> AuditReport:
@@ -95,7 +109,11 @@ def of_cell(
         ("‖b_V W_O‖, which every query gets", f"{own.bias:.3f}", "length"),
         ("share carried", f"{shares(own.norms)[row, key]:.3f}", "share of the row"),
         *(
-            (f"Δ log p, {names[way]}", number(each, "+.3f") if each == each else "no other key", "nats")
+            (
+                f"Δ log p, {names[way]}",
+                number(each, "+.3f") if each == each else "no other key",
+                "nats",
+            )
             for way, each in zip(WAYS, found, strict=True)
         ),
     ]

@@ -29,22 +29,31 @@ def offer(kinds: Sequence[str], looks: Looks, now: State) -> None:
         form = _choose_form(looks[kinds[-1]].scale, views)
         look, first = looks[views[0].kind], views[0]
         parts = (captions.window_note(view.window, looks[view.kind].lengths) for view in views)
-        drawn = "; ".join(f"{captions.place(view)}{part}" for view, part in zip(views, parts, strict=True))
-        scale = f"{captions.quantity_name(first)}, colour from 0 to 1, {style.SCALE_NAMES[look.scale]}"
+        drawn = "; ".join(
+            f"{captions.place(view)}{part}" for view, part in zip(views, parts, strict=True)
+        )
+        scale = (
+            f"{captions.quantity_name(first)}, colour from 0 to 1, {style.SCALE_NAMES[look.scale]}"
+        )
         model = f"{first.model} ({captions.NORMS[first.norm]})"
-        badges = dict.fromkeys(str(captions.badge(view.audit, view.derived)["text"]) for view in views)
+        badges = dict.fromkeys(
+            str(captions.badge(view.audit, view.derived)["text"]) for view in views
+        )
         run = look.opened.translation
         sentence = f"“{run.source_text}” → “{run.text}” ({run.method})"
         about = " · ".join((drawn, scale, model, *badges)), sentence, provenance(now)
         name, data = file_name(sentence_of(now), *heads), lambda: sheet(views, form, about)[0]
         button, mime = f"Save {form.file.upper()}", _FILES[form.file]
-        st.download_button(button, data, f"{name}.{form.file}", mime, key=f"{_KEY}.save", on_click="ignore")
+        st.download_button(
+            button, data, f"{name}.{form.file}", mime, key=f"{_KEY}.save", on_click="ignore"
+        )
     with picture, st.spinner("Drawing the figure"):
         _show(views, form, about)
 
 
 def _show(views: Sequence[ReadView], form: Form, about: Sequence[str]) -> None:
-    """The figure in the size that it has on paper, its caption, and notes that the visitor should know."""
+    """The figure in the size that it has on paper, its caption, and notes that the visitor should
+    know."""
     try:
         image, height, notes = sheet(views, replace(form, file="png"))
     except UserWarning:
@@ -54,30 +63,44 @@ def _show(views: Sequence[ReadView], form: Form, about: Sequence[str]) -> None:
     st.image(image, width=round(form.width / INCH * 96), alt=alt)  # 96 px are an inch
     st.caption(plain(f"{about[0]} · {about[1]}"))
     size = f"{form.width:g} × {height:.1f} cm, without the cursor and without fading."
-    st.caption(plain(" ".join((size, "The file's metadata holds this caption and the link.", *notes))))
+    st.caption(
+        plain(" ".join((size, "The file's metadata holds this caption and the link.", *notes)))
+    )
 
 
 def _choose_heads(kinds: Sequence[str], looks: Looks) -> dict[str, ReadView]:
     """The heads that the visitor chooses from all, by name."""
     look = looks[kinds[-1]]
     sizes = look.opened.source.sizes
-    places = [(kind, i, j) for kind in kinds for i in range(sizes[kind][0]) for j in range(sizes[kind][1])]
+    places = [
+        (kind, i, j) for kind in kinds for i in range(sizes[kind][0]) for j in range(sizes[kind][1])
+    ]
     heads = {f"{kind} {labels.head_name(i, j)}": (kind, (i, j)) for kind, i, j in places}
     shown = f"{look.kind} {labels.head_name(*look.head)}"
     key = session.control(f"{_KEY}.heads", shown, texts=heads)["key"]
-    names = st.multiselect("Heads in the figure", list(heads), [shown], max_selections=_MOST, key=key)
+    names = st.multiselect(
+        "Heads in the figure", list(heads), [shown], max_selections=_MOST, key=key
+    )
     return {name: looks[heads[name][0]].read(heads[name][1]) for name in names}
 
 
 def _choose_form(scale: str, views: Sequence[ReadView]) -> Form:
-    """The file and its sizes; at first as wide as one column of a journal if that has room, else as two."""
+    """The file and its sizes; at first as wide as one column of a journal if that has room, else as
+    two."""
     file = st.segmented_control(
-        "Format", list(_FILES), default="pdf", format_func=str.upper, required=True, key=f"{_KEY}.file"
+        "Format",
+        list(_FILES),
+        default="pdf",
+        format_func=str.upper,
+        required=True,
+        key=f"{_KEY}.file",
     )
     several = len(views) > 1
     usual = 8.5 if not several and max(views[0].weights.shape) <= 30 else 17.0
     at, key = st.columns(3), session.control(f"{_KEY}.width", usual)["key"]
     width = at[0].number_input("Width, cm", 3.0, 40.0, usual, 0.5, "%g", key)
     letters = at[1].number_input("Font size, pt", 4.0, 24.0, 8.0, 0.5, "%g", f"{_KEY}.letters")
-    columns = at[2].number_input("Maps per row", 1, _MOST, 3, key=f"{_KEY}.columns", disabled=not several)
+    columns = at[2].number_input(
+        "Maps per row", 1, _MOST, 3, key=f"{_KEY}.columns", disabled=not several
+    )
     return Form(file, width, letters, columns, scale)

@@ -52,15 +52,21 @@ def run_export(
             now = session.current()
             looks = looks_of(scene.opened, now)
             ways = (_SEEN, PAPER)
-            way = st.segmented_control("What to save", ways, default=_SEEN, required=True, key=f"{KEY}.way")
+            way = st.segmented_control(
+                "What to save", ways, default=_SEEN, required=True, key=f"{KEY}.way"
+            )
             if way == PAPER:
                 from explorer.app.maps import paper  # matplotlib comes with it
 
                 paper.offer(scene.kinds, looks, now)
             else:
                 own = {} if more is None else more(now, looks)
-                plots = scene.laid_out(now, looks).plots  # the kind that the page is about comes first
-                maps = {kind: _map(scene, looks[kind]) for kind in scene.kinds[::-1] if kind in plots}
+                plots = scene.laid_out(
+                    now, looks
+                ).plots  # the kind that the page is about comes first
+                maps = {
+                    kind: _map(scene, looks[kind]) for kind in scene.kinds[::-1] if kind in plots
+                }
                 bars = {
                     name: _bar(next(iter(looks.values())), feed)
                     for name, feed in scene.extra(now, looks).items()
@@ -144,17 +150,26 @@ def _run(opened: View, now: State) -> None:
             st.download_button(
                 label, make, f"{name}.{suffix}", kind, key=place, on_click="ignore", disabled=off
             )
-    page = "The living page is this view with all heads as one HTML file, without a server or a model"
+    page = (
+        "The living page is this view with all heads as one HTML file, without a server or a model"
+    )
     if longest > MOST:
         page += f"; it holds runs of at most {MOST:,} tokens a side."
     else:
-        page += "; in a run as long as this, only the heads shown here are whole." if longest > WHOLE else "."
+        page += (
+            "; in a run as long as this, only the heads shown here are whole."
+            if longest > WHOLE
+            else "."
+        )
     if translates:
         page += " In a page that translates, the model itself runs in its reader's browser."
     if "zip" in {suffix for suffix, *_ in files.values()}:
         page += " The ZIP file has a living page of each sentence, and an index of them."
     if run.source_tokens:
-        npz = "The NPZ file holds the whole trace and opens again here and in Python, even without the model."
+        npz = (
+            "The NPZ file holds the whole trace and opens again here and in Python, even without "
+            "the model."
+        )
         page = f"{npz} {page}"
     st.caption(page)
     if run.source_tokens:

@@ -17,6 +17,9 @@ def written(rows: Iterable[Sequence[object]]) -> str:
     # Python 3.11 leaves a lone carriage return unquoted, and readers then begin another row there.
     quoted = csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_ALL)
     for row in rows:
-        cells = [f"'{each}" if isinstance(each, str) and each.startswith(_FORMULAS) else each for each in row]
+        cells = [
+            f"'{each}" if isinstance(each, str) and each.startswith(_FORMULAS) else each
+            for each in row
+        ]
         (quoted if any("\r" in str(cell) for cell in cells) else usual).writerow(cells)
     return MARK + file.getvalue()

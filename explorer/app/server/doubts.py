@@ -28,7 +28,8 @@ class Better(NamedTuple):
 
 
 def may_search(request: Request, greedy: Translation) -> bool:
-    """Whether a beam may be searched unasked: of the model as it is, in memory, and for a short output.
+    """Whether a beam may be searched unasked: of the model as it is, in memory, and for a short
+    output.
 
     A hosted server does not: it would spend on it what visitors wait for.
     """

@@ -39,14 +39,17 @@ OFFERED = 4
 class Samples:
     """The example sentences of a model."""
 
-    examples: tuple[Example, ...]  # in their order on the page; the usual ones without a readable file
+    examples: tuple[
+        Example, ...
+    ]  # in their order on the page; the usual ones without a readable file
     are_its: bool  # whether they were written for this very model
     problem: str | None  # what is wrong with the file, in one sentence
     task: tuple[SentencePair, ...]  # held-out pairs of the toy task that the model learned
 
 
 def read(directory: Path | None) -> Samples:
-    """The examples beside a model; the usual ones for a directory without a readable file, and for None."""
+    """The examples beside a model; the usual ones for a directory without a readable file, and for
+    None."""
     if directory is None:
         return Samples(_once(_USUAL), False, None, ())
     file, task = directory / EXAMPLES_FILE, None
@@ -61,26 +64,34 @@ def read(directory: Path | None) -> Samples:
 
 
 def _own(directory: Path, file: Path) -> tuple[Example, ...]:
-    """The examples of a model's own file; CheckpointError if it is damaged, or names heads that it lacks."""
+    """The examples of a model's own file; CheckpointError if it is damaged, or names heads that it
+    lacks."""
     examples = read_examples(file)
     layers, heads = config_in(directory).sizes.get("cross", (0, 0))
     if not all(each.claim.layer < layers and each.claim.head < heads for each in examples):
-        raise CheckpointError(f"{file.name} beside the model names heads that the model does not have.")
+        raise CheckpointError(
+            f"{file.name} beside the model names heads that the model does not have."
+        )
     return examples
 
 
 def of(source: Source | None) -> Samples:
-    """The examples on offer with a model; the usual ones for a file, and for one that is not there."""
+    """The examples on offer with a model; the usual ones for a file, and for one that is not
+    there."""
     return read(None) if source is None or source.path is None else source.beside(read)
 
 
 def offered(source: Source | None, text: str | None = None) -> Mapping[str, str]:
-    """Texts to start from by their labels, with the prompt of a text if there is one; the first one opens."""
+    """Texts to start from by their labels, with the prompt of a text if there is one; the first one
+    opens."""
     samples = of(source)
     if samples.task:
         longest = sorted(samples.task, key=lambda pair: -len(pair.source))[:OFFERED]
         return {pair.source: pair.source for pair in longest}
-    texts, prompts = {each.label: each.text for each in samples.examples}, source.prompts if source else ()
+    texts, prompts = (
+        {each.label: each.text for each in samples.examples},
+        source.prompts if source else (),
+    )
     if not prompts:
         return texts
     first = prompt_of(source, text or "") or prompts[0]
@@ -107,7 +118,8 @@ class Passage(NamedTuple):
 def passage(source: Source | None, now: State) -> Passage:
     """The text on a page: the only place where the run of a text becomes that of a sentence.
 
-    One that is too long for this instance is not read: it is one part, as typed, which every run refuses.
+    One that is too long for this instance is not read: it is one part, as typed, which every run
+    refuses.
     """
     text = text_on(source, now.text)
     if not hosted.takes(text, hosted.TIMES):

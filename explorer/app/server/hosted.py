@@ -1,8 +1,10 @@
-"""What the environment lets visitors do: how large what they ask for may be, and whether they may train here.
+"""What the environment lets visitors do: how large what they ask for may be, and whether they may
+train here.
 
-``TRANSFORMER_HOSTED=on`` switches on all bounds of an instance where anybody may come: texts and searches are
-bounded, each run of a page is logged, the Hub is closed unless ``TRANSFORMER_HUB_ALLOWED`` names models
-(`transformer/hub/settings.py`), and so is training unless ``TRANSFORMER_TRAIN_HERE`` is on.
+``TRANSFORMER_HOSTED=on`` switches on all bounds of an instance where anybody may come: texts and
+searches are bounded, each run of a page is logged, the Hub is closed unless
+``TRANSFORMER_HUB_ALLOWED`` names models (`transformer/hub/settings.py`), and so is training unless
+``TRANSFORMER_TRAIN_HERE`` is on.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ SWITCH = "TRANSFORMER_TRAIN_HERE"
 MINUTES, MEMORY, DISK = f"{SWITCH}_MINUTES", f"{SWITCH}_MB", f"{SWITCH}_DISK_MB"
 NICE = f"{SWITCH}_NICE"
 HOSTED = (ALLOWED_VARIABLE, "SPACE_ID")
-"""Variables that only a hosted instance sets: the operator's list of models, and the name of a Space."""
+"""Variables that only a hosted instance sets: the operator's list of models, and the name of a
+Space."""
 ON, OFF = ("on", "yes", "true", "1"), ("off", "no", "false", "0")
 MOST = 1_000_000_000
 """The largest number that a variable may give."""
@@ -45,7 +48,8 @@ class Bounds:
         """The bounds of a hosted instance as the environment sets them; none if it is not hosted.
 
         Raises:
-            ValueError: a variable is not a number in its range, or sets nothing: a bound that is misspelt
+            ValueError: a variable is not a number in its range, or sets nothing: a bound that
+                is misspelt
                 would leave its default unnoticed.
         """
         if not is_hosted():
@@ -69,9 +73,12 @@ class Limits:
 
     @classmethod
     def from_environment(cls) -> Limits:
-        """The limits that the environment sets, or the usual ones; ValueError if one is out of its range."""
+        """The limits that the environment sets, or the usual ones; ValueError if one is out of its
+        range."""
         minutes, memory = _number(MINUTES, cls.minutes), _number(MEMORY, cls.memory_mb)
-        return cls(minutes, memory, _number(DISK, cls.disk_mb), int(_number(NICE, cls.nice, -1, 19)))
+        return cls(
+            minutes, memory, _number(DISK, cls.disk_mb), int(_number(NICE, cls.nice, -1, 19))
+        )
 
 
 def _number(name: str, usual: float, above: int = 0, most: int = MOST) -> float:
@@ -82,7 +89,9 @@ def _number(name: str, usual: float, above: int = 0, most: int = MOST) -> float:
     except ValueError:
         value = math.nan
     if not above < value <= most:
-        raise ValueError(f"{name} is {text!r:.20}; it must be a number above {above}, and at most {most:,}.")
+        raise ValueError(
+            f"{name} is {text!r:.20}; it must be a number above {above}, and at most {most:,}."
+        )
     return value
 
 
@@ -92,7 +101,10 @@ def closed() -> str | None:
     if value in OFF:
         return f"Training is switched off on this server ({SWITCH} is {value})."
     if value and value not in ON:
-        return f"Training is switched off on this server: {SWITCH} is {value!r:.20}; it must be on or off."
+        return (
+            f"Training is switched off on this server: {SWITCH} is {value!r:.20}; it must be on or "
+            "off."
+        )
     marks = [HOSTED_VARIABLE] if is_hosted() else [name for name in HOSTED if name in os.environ]
     if not value and marks:
         return (
@@ -121,9 +133,15 @@ def check(
         told += f"this server takes at most {times * bounds.characters:g}. "
         told += "Your own copy of the app takes more."
     elif decode.startswith(BEAM) and int(decode.removeprefix(BEAM)) > bounds.beam:
-        why, told = "beam", f"This server searches with at most {bounds.beam:g} hypotheses; choose fewer."
+        why, told = (
+            "beam",
+            f"This server searches with at most {bounds.beam:g} hypotheses; choose fewer.",
+        )
     elif draws > bounds.draws:
-        why, told = "draws", f"This server draws at most {bounds.draws:g} samples at once; choose fewer."
+        why, told = (
+            "draws",
+            f"This server draws at most {bounds.draws:g} samples at once; choose fewer.",
+        )
     else:
         return
     log("refused", why=why)
@@ -131,7 +149,12 @@ def check(
 
 
 def log(event: str, **values: object) -> None:
-    """Writes one line of JSON on a hosted instance; never a text, an address or a name of a visitor."""
+    """Writes one line of JSON on a hosted instance; never a text, an address or a name of a
+    visitor."""
     if is_hosted():
-        told = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "event": event, **values}
+        told = {
+            "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
+            "event": event,
+            **values,
+        }
         print(json.dumps(told), flush=True)

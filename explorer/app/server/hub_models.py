@@ -1,4 +1,5 @@
-"""Models on the Hub in the app: the cached ones, well-known ones, visitors' questions, and downloads."""
+"""Models on the Hub in the app: the cached ones, well-known ones, visitors' questions, and
+downloads."""
 
 import threading
 from dataclasses import dataclass
@@ -27,11 +28,17 @@ downloads = dict[tuple[str, str], Job[bool]]()
 
 
 def cached() -> dict[str, Path]:
-    """The models in huggingface_hub's cache that may be opened here, by name, as long as no file changes."""
+    """The models in huggingface_hub's cache that may be opened here, by name, as long as no file
+    changes."""
     try:
         hub = Hub.from_environment()
-        files = (*hub.cache.glob("models--*--*/refs/*"), *hub.cache.glob("models--*--*/snapshots/*/*"))
-        return _cached(hub, tuple((each, each.stat().st_mtime_ns) for each in files if each.exists()))
+        files = (
+            *hub.cache.glob("models--*--*/refs/*"),
+            *hub.cache.glob("models--*--*/snapshots/*/*"),
+        )
+        return _cached(
+            hub, tuple((each, each.stat().st_mtime_ns) for each in files if each.exists())
+        )
     except (HubError, OSError):
         return {}
 
@@ -48,9 +55,14 @@ def closed() -> str | None:
     except HubError as error:
         return str(error)
     if settings.allowed == ():
-        return f"This installation does not open models from the Hub ({ALLOWED_VARIABLE} names none)."
+        return (
+            f"This installation does not open models from the Hub ({ALLOWED_VARIABLE} names none)."
+        )
     if constants.is_offline_mode():
-        return "The network is switched off here (HF_HUB_OFFLINE); models in the cache are in the list above."
+        return (
+            "The network is switched off here (HF_HUB_OFFLINE); models in the cache are in the "
+            "list above."
+        )
     return None
 
 
@@ -75,10 +87,13 @@ class HubQuestion:
         except HubError as error:
             self.problem, self.unreachable = str(error), isinstance(error, UnreachableError)
         except OSError as error:
-            self.problem = f"The cache for models from the Hub cannot be written: {error.strerror or error}."
+            self.problem = (
+                f"The cache for models from the Hub cannot be written: {error.strerror or error}."
+            )
 
     def fetch(self) -> None:
-        """Fetches what the Hub offered; once nobody waits, the download stops, and whole files stay."""
+        """Fetches what the Hub offered; once nobody waits, the download stops, and whole files
+        stay."""
         if self.offer is None:
             return
         offer, key = self.offer, (self.offer.name, self.offer.commit)
@@ -110,8 +125,8 @@ def question() -> HubQuestion:
 def ask(name: str, again: bool = False) -> None:
     """Asks for a model by name; an empty name withdraws the question.
 
-    Repeating a question changes nothing, because a browser sends the text of a field again when the field
-    disappears, unless it is asked again.
+    Repeating a question changes nothing, because a browser sends the text of a field again when the
+    field disappears, unless it is asked again.
     """
     before = question()
     if again or name != before.name or not before.pressed:
@@ -126,14 +141,14 @@ def suggest(name: str) -> None:
         session.visit().question = HubQuestion(name, pressed=False)
 
 
-# --- well-known models --------------------------------------------------------------------------------------
+# --- well-known models ---------------------------------------------------------------------------
 
 
 class Suggested(NamedTuple):
     """A model on the Hub.
 
-    Parameters, licences and languages were written down by hand and not read from the Hub: the card that
-    opens with a model is what counts. A file of 32 bits has four bytes for each parameter.
+    Parameters, licences and languages were written down by hand and not read from the Hub: the card
+    that opens with a model is what counts. A file of 32 bits has four bytes for each parameter.
     """
 
     name: str
@@ -158,7 +173,9 @@ MODELS = (
     Suggested("sshleifer/distilbart-cnn-12-6", 306, "Apache 2.0", _ENGLISH),
     Suggested("facebook/bart-large-cnn", 406, "MIT", _ENGLISH),
     Suggested("facebook/m2m100_418M", 484, "MIT", "translates between 100 languages"),
-    Suggested("facebook/mbart-large-50-many-to-many-mmt", 611, "MIT", "translates between 50 languages"),
+    Suggested(
+        "facebook/mbart-large-50-many-to-many-mmt", 611, "MIT", "translates between 50 languages"
+    ),
     Suggested(
         *("facebook/nllb-200-distilled-600M", 615, "CC BY-NC 4.0, not for commercial use"),
         "translates between 200 languages",
@@ -168,7 +185,8 @@ MODELS = (
 
 
 def fitting() -> list[Suggested]:
-    """Those that may be opened here and fit the memory that is free; of many, some of every size."""
+    """Those that may be opened here and fit the memory that is free; of many, some of every
+    size."""
     hub = Hub.from_environment()
     free, limit = memory.available() / _ROOM, hub.most_bytes
     fit = [each for each in MODELS if each.nbytes <= min(free, limit) and hub.allows(each.name)]

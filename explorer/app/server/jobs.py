@@ -27,7 +27,8 @@ class _LeftError(Exception):
 
 @dataclass(eq=False)
 class Job(Generic[Result]):
-    """One piece of work, done in a thread as long as somebody waits for it; whoever comes back resumes it."""
+    """One piece of work, done in a thread as long as somebody waits for it; whoever comes back
+    resumes it."""
 
     name: str  # sort of the work, such as "survey"
     total: int  # how much there is to do
@@ -40,12 +41,15 @@ class Job(Generic[Result]):
     complete: bool = field(init=False, default=False)  # whether all is done
     _waiting: set[str] = field(init=False, default_factory=set)
     _wanted: dict[str, bool] = field(init=False, default_factory=dict)
-    _browser: str = field(init=False, default="")  # of the visitor who waited last; its turns are theirs
+    _browser: str = field(
+        init=False, default=""
+    )  # of the visitor who waited last; its turns are theirs
     _lock: threading.Lock = field(init=False, default_factory=threading.Lock)
     _thread: threading.Thread | None = field(init=False, default=None)
 
     def ask(self, visitor: str) -> None:
-        """Notes that a visitor wants the result, for the first time or again; what is done is not lost."""
+        """Notes that a visitor wants the result, for the first time or again; what is done is not
+        lost."""
         self._wanted[visitor] = True
 
     def wanted_by(self, visitor: str) -> bool:
@@ -53,7 +57,8 @@ class Job(Generic[Result]):
         return visitor in self._wanted or self.complete
 
     def wait(self, visitor: str, browser: str = "") -> bool:
-        """Whether the work goes on for a visitor who has not left; starts it if it is not running."""
+        """Whether the work goes on for a visitor who has not left; starts it if it is not
+        running."""
         with self._lock:
             self._browser = browser
             if not self._wanted.get(visitor, True) or self.complete or self.failed:
@@ -92,7 +97,9 @@ class Job(Generic[Result]):
                     work(self._tell)
                     self._finish(self.result())
         except Exception as error:  # tell the visitor, who would otherwise wait for ever
-            told = str(error) if isinstance(error, JobError) else f"The {self.name} stopped: {error}"
+            told = (
+                str(error) if isinstance(error, JobError) else f"The {self.name} stopped: {error}"
+            )
             with self._lock:
                 self.failed, self._thread = told, None
 
@@ -100,7 +107,8 @@ class Job(Generic[Result]):
         self.result, self.work, self.complete = lambda: result, None, True
 
     def _next(self) -> Callable[[Tell], object] | None:
-        """The work if somebody waits; if not, the thread is over, and whoever comes back starts another."""
+        """The work if somebody waits; if not, the thread is over, and whoever comes back starts
+        another."""
         with self._lock:
             if self.work is None or not self._waiting:
                 self._thread = None

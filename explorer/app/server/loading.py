@@ -1,8 +1,9 @@
 """PyTorch and the model that opens first, loaded in a thread of their own behind the first picture.
 
-An import holds its lock for seconds, and other threads see modules that are only half imported: Plotly uses
-the pandas that it finds loaded. So the thread starts after the first picture is on the screen, or as soon as
-somebody waits, and nobody imports these libraries before `Loading.wait` has returned.
+An import holds its lock for seconds, and other threads see modules that are only half imported:
+Plotly uses the pandas that it finds loaded. So the thread starts after the first picture is on the
+screen, or as soon as somebody waits, and nobody imports these libraries before `Loading.wait` has
+returned.
 """
 
 import gc

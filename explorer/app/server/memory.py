@@ -1,4 +1,5 @@
-"""Memory that models need, free memory according to the system, and how what is freed goes back to it."""
+"""Memory that models need, free memory according to the system, and how what is freed goes back to
+it."""
 
 import ctypes
 import os
@@ -11,8 +12,8 @@ _GROUP = Path("/sys/fs/cgroup")
 UNKNOWN = 2**62
 """Stands for a number that no system file gives, and means no limit."""
 _OWN_PAGES, _SPARE = (-3, 2**20), (-1, 4 * 2**20)
-"""Parameters of glibc's `mallopt`: from how many bytes on memory has pages of its own, which go back to the
-system at once, and how many free bytes the end of a pool keeps."""
+"""Parameters of glibc's `mallopt`: from how many bytes on memory has pages of its own, which go
+back to the system at once, and how many free bytes the end of a pool keeps."""
 
 
 def available() -> int:
@@ -30,8 +31,8 @@ def available() -> int:
 def give_back() -> None:
     """Makes glibc give freed tensors back to the system; without glibc, nothing.
 
-    By itself, once larger tensors were freed, it gives tensors pages of their own only from 32 MiB on, and
-    keeps up to 64 MiB in each of many pools.
+    By itself, once larger tensors were freed, it gives tensors pages of their own only from 32 MiB
+    on, and keeps up to 64 MiB in each of many pools.
     """
     mallopt = getattr(ctypes.CDLL(None) if os.name == "posix" else None, "mallopt", None)
     if mallopt is not None:

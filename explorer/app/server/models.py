@@ -1,4 +1,5 @@
-"""What visitors can choose: models, whose files are read and which are loaded once; runs from their files."""
+"""What visitors can choose: models, whose files are read and which are loaded once; runs from their
+files."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ from transformer.text.typed import clean
 ROOT = Path(__file__).resolve().parents[3]
 BUNDLED = ROOT / "assets" / "models"
 DEFAULT = "en-pt"
-"""Opens first: of the bundled models the one with most acceptable translations on the blind list."""
+"""Opens first: of the bundled models the one with most acceptable translations on the blind
+list."""
 TWINS = "positions"
 """Folder of the models that differ only in their positional encoding."""
 RECURRENT = "recurrent"
@@ -49,7 +51,10 @@ FOLDERS = (LANGUAGE, "", TWINS, RECURRENT)
 WEIGHTS = frozenset({".safetensors", ".bin", ".gguf", ".pt", ".pth"})
 """How names of files end that hold weights, ours or those of others."""
 KINDS = tuple(str(kind) for kind in AttentionKind)
-_TWINS = (*(f"{TWINS}/{name}" for name in ENCODINGS), *(f"{RECURRENT}/{rule}" for rule in SCORE_RULES))
+_TWINS = (
+    *(f"{TWINS}/{name}" for name in ENCODINGS),
+    *(f"{RECURRENT}/{rule}" for rule in SCORE_RULES),
+)
 _ORDER = {name: i for i, name in enumerate((DEFAULT, *_TWINS))}
 _FOLDER_NAMES = {TWINS: "Positional twin", RECURRENT: "Recurrent twin"}
 _TITLES = {"language/lm-en": "English language model"}
@@ -58,16 +63,19 @@ STARTING = "PyTorch and the model are still loading, because the server has just
 LARGE = 100_000_000
 """From this many bytes on, the list of models says how much memory a model needs."""
 MOST_FILES, LONGEST = 4, 255
-"""Most runs that a visitor opened from files, and most letters of a file's name, as file systems allow."""
+"""Most runs that a visitor opened from files, and most letters of a file's name, as file systems
+allow."""
 LARGEST, TOGETHER = 128 * 2**20, 256 * 2**20
 """Most bytes of traces that one visitor may keep open, and all of them together."""
 MOST_MODELS = 4
-"""Most models in memory, without the twins; `TRANSFORMER_MOST_MODELS` in the environment changes it."""
+"""Most models in memory, without the twins; `TRANSFORMER_MOST_MODELS` in the environment changes
+it."""
 
 
 @dataclass(frozen=True)
 class ModelHandle(Source):
-    """A model on this machine as it was at a time; what its files say is read once, without PyTorch."""
+    """A model on this machine as it was at a time; what its files say is read once, without
+    PyTorch."""
 
     name: str  # as in the list of models
     path: Path  # its directory
@@ -126,11 +134,16 @@ class ModelHandle(Source):
         chosen = self.heads.get("default")
         if chosen is None:
             model, (language, *_) = self.load(), (*self.pieces, None)
-            from explorer.lenses.heads.statistics import first_heads  # PyTorch is there, as the model is
+            from explorer.lenses.heads.statistics import (
+                first_heads,
+            )  # PyTorch is there, as the model is
 
             texts = [self.addressed(text, language) for text in examples.offered(self).values()]
             chosen = first_heads(model, texts)
-        return {kind: tuple(chosen.get(kind, (layers - 1, 0))) for kind, (layers, _) in self.sizes.items()}
+        return {
+            kind: tuple(chosen.get(kind, (layers - 1, 0)))
+            for kind, (layers, _) in self.sizes.items()
+        }
 
     @property
     def stated(self) -> ModelConfig | None:
@@ -174,7 +187,11 @@ class ModelHandle(Source):
             stays = devices.stays(self.needs // 4)
         except ValueError as error:  # the environment names no device
             return str(error)
-        return f"{self.name} runs on the CPU." if stays else f"{self.name} runs on a GPU, if there is one."
+        return (
+            f"{self.name} runs on the CPU."
+            if stays
+            else f"{self.name} runs on a GPU, if there is one."
+        )
 
     @Fact
     def _home(self) -> Residents:
@@ -199,7 +216,8 @@ class ModelHandle(Source):
 
 @dataclass(frozen=True)
 class Imported(Source):
-    """An open file. The visit holds its run, not what is kept of it: a closed file goes from memory."""
+    """An open file. The visit holds its run, not what is kept of it: a closed file goes from
+    memory."""
 
     name: str  # name in the list of models; contains a digest of the file
 
@@ -222,7 +240,10 @@ class Imported(Source):
         chosen = model.default_heads if model is not None and model.has_model else {}
         last = {kind: (layers - 1, heads - 1) for kind, (layers, heads) in self.sizes.items()}
         places = {kind: chosen.get(kind, (end[0], 0)) for kind, end in last.items()}
-        return {kind: (min(at[0], last[kind][0]), min(at[1], last[kind][1])) for kind, at in places.items()}
+        return {
+            kind: (min(at[0], last[kind][0]), min(at[1], last[kind][1]))
+            for kind, at in places.items()
+        }
 
     def load(self, progress: Progress = NOBODY) -> transformer.Translator:
         raise ValueError(NEEDS_MODEL)
@@ -239,13 +260,15 @@ class Imported(Source):
         }
 
     def run_of(self, request: Any) -> Translation:
-        """The run; ValueError for a request of something else, or of changes: they belong to the file."""
+        """The run; ValueError for a request of something else, or of changes: they belong to the
+        file."""
         wanted = self.selection
         target = None if wanted["target"] is None else clean(wanted["target"])
         asked = request.text, request.decode, request.target, request.changes
         if asked != (clean(wanted["text"] or ""), wanted["decode"], target, ()):
             raise ValueError(
-                "An imported file holds one run only: choose a model on the left to translate anything else."
+                "An imported file holds one run only: choose a model on the left to translate "
+                "anything else."
             )
         return self.translation
 
@@ -255,7 +278,9 @@ def nbytes(run: Translation) -> int:
     return 0 if run.attention is None else run.attention.nbytes
 
 
-_open = WeakValueDictionary[int, Translation]()  # by `id`: the runs of all visits, as long as one holds them
+_open = WeakValueDictionary[
+    int, Translation
+]()  # by `id`: the runs of all visits, as long as one holds them
 
 
 def open_file(file_name: str, content: bytes) -> Imported:
@@ -269,18 +294,22 @@ def open_file(file_name: str, content: bytes) -> Imported:
     hosted.check(run.source_text, run.text)
     opened = Imported(f"{FILE}{title or 'file'} ({digest})")
     if nbytes(run) > LARGEST:
-        raise TraceFileError(f"The trace takes more than {LARGEST // 2**20} MiB, the limit for one visit.")
+        raise TraceFileError(
+            f"The trace takes more than {LARGEST // 2**20} MiB, the limit for one visit."
+        )
     files = session.visit().files
     files.pop(opened.name, None)
     if sum(map(nbytes, _open.values())) + nbytes(run) > TOGETHER:
-        raise TraceFileError("The files that all visitors have open fill this server: come back later.")
+        raise TraceFileError(
+            "The files that all visitors have open fill this server: come back later."
+        )
     _open[id(run)] = files[opened.name] = run
     while len(files) > MOST_FILES or sum(map(nbytes, files.values())) > LARGEST:
         files.pop(next(iter(files)))
     return opened
 
 
-# --- the models in memory -----------------------------------------------------------------------------------
+# --- the models in memory ------------------------------------------------------------------------
 
 _residents = Residents(int(os.environ.get("TRANSFORMER_MOST_MODELS") or MOST_MODELS))
 _resident_twins = Residents(12)  # they are small, and many
@@ -294,7 +323,7 @@ def leave_gpu() -> None:
         home.leave_gpu()
 
 
-# --- which models there are ---------------------------------------------------------------------------------
+# --- which models there are ----------------------------------------------------------------------
 
 
 _handle = lru_cache(256)(ModelHandle)
@@ -313,8 +342,8 @@ def changed(path: Path) -> int:
 
 
 def catalogue() -> dict[str, ModelHandle]:
-    """The models of this machine by name: bundled ones and those trained here, which write in the folder of
-    language models and translate in those of twins; then cached ones of the Hub."""
+    """The models of this machine by name: bundled ones and those trained here, which write in the
+    folder of language models and translate in those of twins; then cached ones of the Hub."""
     models = dict[str, ModelHandle]()
     for name, path in (*_on_disk(), *hub_models.cached().items()):
         model = _handle(name, path, changed(path))
@@ -330,7 +359,8 @@ def _is_in_place(model: ModelHandle) -> bool:
 
 
 def unlisted() -> dict[str, str]:
-    """Folders among the models of this machine that the list leaves out, by name: why, in a sentence."""
+    """Folders among the models of this machine that the list leaves out, by name: why, in a
+    sentence."""
     reasons = dict[str, str]()
     for name, path in _folders():
         model = _handle(name, path, changed(path))
@@ -350,7 +380,8 @@ def _holds_weights(path: Path) -> bool:
 
 
 def _on_disk() -> Iterator[tuple[str, Path]]:
-    """Names and directories of bundled models and of those trained here: twins in their usual order."""
+    """Names and directories of bundled models and of those trained here: twins in their usual
+    order."""
     return ((name, path) for name, path in _folders() if (path / CONFIG_FILE).is_file())
 
 
@@ -373,7 +404,8 @@ def available() -> dict[str, ModelHandle]:
 
 
 def twins(folder: str = TWINS) -> dict[str, ModelHandle]:
-    """The twins of a folder by name, such as `positions/rotary`: in the usual order, then the others."""
+    """The twins of a folder by name, such as `positions/rotary`: in the usual order, then the
+    others."""
     return {name: each for name, each in available().items() if name.startswith(f"{folder}/")}
 
 
@@ -387,7 +419,8 @@ def find(name: str) -> Source:
 
 
 def known(name: str | None) -> Source | None:
-    """What the name in an address stands for, None for the model that opens first; None if there is none."""
+    """What the name in an address stands for, None for the model that opens first; None if there is
+    none."""
     with suppress(KeyError):
         return find(DEFAULT if name is None else name)
     return None

@@ -1,4 +1,5 @@
-"""Sentence pairs: those of a visitor's file, read within limits, and those whose links were made by hand."""
+"""Sentence pairs: those of a visitor's file, read within limits, and those whose links were made by
+hand."""
 
 import tempfile
 from collections.abc import Callable
@@ -25,11 +26,13 @@ def read_upload(
 ) -> T:
     """Content of an uploaded file.
 
-    DataError if the file is too large, or the reader refuses it; the message says where, as "the file".
+    DataError if the file is too large, or the reader refuses it; the message says where, as "the
+    file".
     """
     if len(content) > bounds.total:
         raise DataError(
-            f"The file has {len(content) / 2**20:.1f} MiB; at most {bounds.total // 2**20} MiB are allowed."
+            f"The file has {len(content) / 2**20:.1f} MiB; at most {bounds.total // 2**20} MiB are "
+            "allowed."
         )
     try:
         with tempfile.TemporaryDirectory() as folder:
@@ -44,7 +47,8 @@ def read_upload(
 
 
 def linked(source: Source) -> list[GoldPair]:
-    """The bundled pairs of a model's languages with links made by hand; none if the file is missing."""
+    """The bundled pairs of a model's languages with links made by hand; none if the file is
+    missing."""
     return linked_in(languages.sample_of(source.path).alignments)
 
 

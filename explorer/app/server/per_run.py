@@ -1,4 +1,5 @@
-"""Analyses of the models beyond a translation, for the pages that look deeper: made once, and then kept."""
+"""Analyses of the models beyond a translation, for the pages that look deeper: made once, and then
+kept."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -57,7 +58,8 @@ def plane(opened: View, place: PlacedHead, row: int, pair: Pair | None, goal: st
 def copies(
     _opened: View, _place: PlacedHead, _row: int, pair: Pair, *, plane: Plane
 ) -> tuple[Tensor, Tensor]:
-    """The queries (d_head,) of two heads, one of which copies the first key of a plane, one the second."""
+    """The queries (d_head,) of two heads, one of which copies the first key of a plane, one the
+    second."""
     return plane.copying(), replace(plane, pair=(pair[1], pair[0])).copying()
 
 
@@ -78,20 +80,23 @@ def statistics(opened: View, kind: str) -> Grid:
 
 @remembered(6)
 def batch(source: Source, texts: tuple[str, ...]) -> tuple[Translation, ...]:
-    """Several sentences translated as one padded batch; ValueError if a text is empty or too long."""
+    """Several sentences translated as one padded batch; ValueError if a text is empty or too
+    long."""
     hosted.check(*texts)
     model = source.translator()
     texts = tuple(source.addressed(text, None) for text in texts)
     longest = max(len(model.ids(text)) + 1 for text in texts)
     if longest > LONGEST_IN_BATCH:
         raise ValueError(
-            f"A sentence of the batch has {longest:,} tokens; at most {LONGEST_IN_BATCH} are allowed here."
+            f"A sentence of the batch has {longest:,} tokens; at most {LONGEST_IN_BATCH} are "
+            "allowed here."
         )
     return run_batch(model, texts)
 
 
 def searched(request: Request, rules: SearchRules, progress: Progress) -> Translation:
-    """A beam search, by the model's rules or with another score, with its tree and what greedy search writes.
+    """A beam search, by the model's rules or with another score, with its tree and what greedy
+    search writes.
 
     ValueError if the text cannot be translated, or a change does not hold in a search.
     """
@@ -127,7 +132,9 @@ def drawn(request: Request, drawing: Drawing, seeds: range, *, tell: Tell) -> Dr
             tell(done / len(seeds))
             yield seed
 
-    translate = partial(request.source.translator().translate, request.text, interventions=request.changes)
+    translate = partial(
+        request.source.translator().translate, request.text, interventions=request.changes
+    )
     return draw(translate, drawing.sampling(), steps_done())
 
 

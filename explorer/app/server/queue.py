@@ -1,4 +1,5 @@
-"""The fair queue of what the server computes: whole runs of pages, and long work; browsers come by turns."""
+"""The fair queue of what the server computes: whole runs of pages, and long work; browsers come by
+turns."""
 
 import threading
 from collections import Counter
@@ -14,7 +15,8 @@ from streamlit.runtime.scriptrunner.script_runner import ScriptRunner
 from explorer.app.address import session
 
 PAGES_AT_ONCE, AT_ONCE = 4, 2
-"""Most runs of pages, each of another browser, and most pieces of long work that compute at the same time."""
+"""Most runs of pages, each of another browser, and most pieces of long work that compute at the
+same time."""
 _TELLS = 0.2
 """Seconds after which whoever waits for a turn hears of its place."""
 
@@ -28,7 +30,8 @@ class _Turn:
 
 @dataclass(eq=False)
 class FairQueue:
-    """Turns to compute; the next one is of the browser that has waited longest since it was served."""
+    """Turns to compute; the next one is of the browser that has waited longest since it was
+    served."""
 
     free: int  # turns that nobody has: at first, most turns at the same time
     alone: bool = False  # whether a browser has at most one turn at a time
@@ -42,8 +45,10 @@ class FairQueue:
     def turn(
         self,
         who: object,  # the work
-        waits: Callable[[int], object] | None = None,  # hears how much is before it; gives up by raising
-        browser: str = "",  # whose work it is; empty if nobody's: then it is the only one of its browser
+        waits: Callable[[int], object]
+        | None = None,  # hears how much is before it; gives up by raising
+        # whose work it is; empty if nobody's: then it is the only one of its browser
+        browser: str = "",
     ) -> Iterator[None]:
         """Waits for a turn, and takes it while what is inside computes."""
         mine = _Turn(who, browser or object(), next(self._ticks))
@@ -87,7 +92,10 @@ class FairQueue:
     def before(self, who: object) -> int | None:
         """Number of pieces of work that wait before one; None if it does not wait."""
         with self._moved:
-            earlier, rounds = Counter(each.browser for each in self._computing), list[tuple[int, object]]()
+            earlier, rounds = (
+                Counter(each.browser for each in self._computing),
+                list[tuple[int, object]](),
+            )
             for each in sorted(self._waiting, key=lambda turn: turn.since):
                 rounds.append((earlier[each.browser], each.who))
                 earlier[each.browser] += 1

@@ -35,7 +35,8 @@ if TYPE_CHECKING:  # the first picture is drawn without PyTorch
 
 TEMPERATURE = 0.8
 MORE, LONGEST = 40, 200
-"""Most tokens that a language model writes after a prompt, and of a text that a visitor gives it."""
+"""Most tokens that a language model writes after a prompt, and of a text that a visitor gives
+it."""
 LONG_SEARCH = 2_000
 """Hypotheses × most tokens of the output up to which a search starts at once."""
 _runs = Recent[Translation](64, bytes_of)
@@ -49,7 +50,9 @@ class Drawing:
 
     temperature: float = TEMPERATURE  # divides the logits
     top_k: int | None = None  # only the k most probable tokens are drawn; None for all
-    top_p: float | None = None  # only the fewest tokens whose probabilities reach p are drawn; None for all
+    top_p: float | None = (
+        None  # only the fewest tokens whose probabilities reach p are drawn; None for all
+    )
 
     def sampling(self, seed: int = 0) -> transformer.Sampling:
         """The settings of the package."""
@@ -87,7 +90,8 @@ class Request:
 
     @property
     def trace(self) -> str:
-        """A short name of the translation, which figures, events and the view use to match each other."""
+        """A short name of the translation, which figures, events and the view use to match each
+        other."""
         changes = write_text(self.changes) if self.changes else ""
         given = self.target or "", str(self.target is None), changes, str(self.drawing)
         parts = "\0".join((self.source.name, self.text, self.decode, *given))
@@ -108,15 +112,17 @@ def drawing_of(state: State) -> Drawing:
 
 
 def translate(request: Request, progress: Progress = NOBODY, whole: bool = False) -> Translation:
-    """The translation, decoded once and then kept; before PyTorch is there, the bundled one of the example,
-    unless the whole trace is wanted, which only a model or a file has.
+    """The translation, decoded once and then kept; before PyTorch is there, the bundled one of the
+    example, unless the whole trace is wanted, which only a model or a file has.
 
     ValueError if the text cannot be translated; the message says why.
     """
     source = request.source
     if source.has_model and not (whole or models.loading.done):
         first = examples.of(source).examples[0].text
-        if request == Request(source, first, "greedy", None) and (shipped := source.beside(shipped_run)):
+        if request == Request(source, first, "greedy", None) and (
+            shipped := source.beside(shipped_run)
+        ):
             return shipped
     hosted.check(request.text, request.target, decode=request.decode)
     if isinstance(source, Imported):
@@ -126,7 +132,8 @@ def translate(request: Request, progress: Progress = NOBODY, whole: bool = False
 
 
 def text_of(request: Request, progress: Progress | None = None) -> str | None:
-    """The translation without its trace; None if it is not known, and no progress lets it be made."""
+    """The translation without its trace; None if it is not known, and no progress lets it be
+    made."""
     hosted.check(request.text, decode=request.decode)
     model = request.source.load()
     if (key := (request, id(model))) in _runs:
@@ -147,10 +154,17 @@ def shipped_run(directory: Path) -> MappedRun | None:
     return None
 
 
-def _decode(model: Translator, request: Request, progress: Progress, capture: bool = True) -> Translation:
+def _decode(
+    model: Translator, request: Request, progress: Progress, capture: bool = True
+) -> Translation:
     """The translation, made now; on a hosted instance, one with its trace is noted."""
     begun = time.perf_counter()
-    if request.decode.startswith(BEAM) and request.target is None and capture and not model.continues:
+    if (
+        request.decode.startswith(BEAM)
+        and request.target is None
+        and capture
+        and not model.continues
+    ):
         run = search(model, request, model.rules, progress)
     else:
         run = _last(_stream(model, request, capture), progress)
@@ -177,7 +191,11 @@ def _stream(
     if way == SAMPLE.removesuffix("-"):
         how["sample"] = request.drawing.sampling(int(number))
     if rules is not None:
-        how |= {"length_penalty": rules.length_penalty, "length_offset": rules.length_offset, "tree": True}
+        how |= {
+            "length_penalty": rules.length_penalty,
+            "length_offset": rules.length_offset,
+            "tree": True,
+        }
     if model.continues:
         how["max_length"] = min(count + MORE, model.config.max_positions)
     return model.stream(request.text, beam_size=int(number) if f"{way}-" == BEAM else 1, **how)
@@ -189,7 +207,8 @@ def search(
     rules: SearchRules,  # the model's, or with another score
     progress: Progress = NOBODY,  # hears how far it has come
 ) -> Translation:
-    """A beam search with its tree; `progress` ends it by raising, as Streamlit does once the visitor left."""
+    """A beam search with its tree; `progress` ends it by raising, as Streamlit does once the
+    visitor left."""
     beam_size = int(request.decode.removeprefix(BEAM))
     from transformer import requests  # PyTorch is there, as the model is
 
@@ -202,7 +221,8 @@ def search(
 
 
 def so_far(count: int, token: str) -> tuple[float, str]:
-    """How far an output of some tokens has come, as a share and in words; no one knows its length."""
+    """How far an output of some tokens has come, as a share and in words; no one knows its
+    length."""
     text = f"{count} token{'s' * (count != 1)} so far, the last one {labels.piece(token)}"
     return min(0.98, 1 - 0.98**count), text
 
@@ -232,7 +252,8 @@ def lengths(translation: Translation, kind: str) -> tuple[int, int]:
 
 
 def followed(translation: Translation, chosen: Head) -> Sequence[int]:
-    """For each step, the source token that a cross-attention head attends to most, except `</s>`."""
+    """For each step, the source token that a cross-attention head attends to most, except
+    `</s>`."""
     known = _followed.setdefault(translation, {})
     if chosen not in known:
         known[chosen] = strips.followed(translation.weights("cross", *chosen))

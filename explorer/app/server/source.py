@@ -1,4 +1,5 @@
-"""What stands behind a name in the list of models: a model on this machine, or a run from a file."""
+"""What stands behind a name in the list of models: a model on this machine, or a run from a
+file."""
 
 from __future__ import annotations
 
@@ -22,7 +23,9 @@ Progress = Callable[[float, str], object]
 NOBODY: Progress = lambda share, text: None  # noqa: E731
 FILE = "imported: "
 """How the names of files begin; no model's does."""
-NEEDS_MODEL = "This needs the model, which an imported file does not hold: choose a model on the left."
+NEEDS_MODEL = (
+    "This needs the model, which an imported file does not hold: choose a model on the left."
+)
 _USUAL = ("eng_", "__en__", "en_"), ("deu_", "__de__", "de_", "<2de>")
 """How the pieces of English and German begin."""
 
@@ -44,23 +47,27 @@ class Source(ABC):
     @property
     @abstractmethod
     def config(self) -> ModelConfig:
-        """Its config; loads a model whose files do not tell all of it; ValueError if they are damaged."""
+        """Its config; loads a model whose files do not tell all of it; ValueError if they are
+        damaged."""
 
     @property
     @abstractmethod
     def default_heads(self) -> dict[str, Head]:
-        """The heads that open first, by kind: from `heads.json`, otherwise measured on a few sentences."""
+        """The heads that open first, by kind: from `heads.json`, otherwise measured on a few
+        sentences."""
 
     @property
     def stated(self) -> ModelConfig | None:
-        """Its config as far as the files tell without loading the model; None if they cannot be read."""
+        """Its config as far as the files tell without loading the model; None if they cannot be
+        read."""
         return self.config
 
     @abstractmethod
     def load(self, progress: Progress = NOBODY) -> transformer.Translator:
         """The model, loaded once per server, and again if its directory has changed.
 
-        ValueError if the directory is damaged, or this is a file, which holds a run without its model.
+        ValueError if the directory is damaged, or this is a file, which holds a run without its
+        model.
         """
 
     def beside(self, read: Callable[..., T], *arguments: Hashable) -> T:
@@ -88,7 +95,8 @@ class Source(ABC):
 
     @Fact
     def roles(self) -> dict[str, list[list[str]]]:
-        """What every head does over many sentences, by kind, layer and head; an empty text for a mixed head.
+        """What every head does over many sentences, by kind, layer and head; an empty text for a
+        mixed head.
 
         Empty if the model has no survey of its heads.
         """
@@ -98,7 +106,8 @@ class Source(ABC):
 
     @Fact
     def aligner(self) -> Aligner:
-        """The best aligner that `heads.json` names, otherwise the cross-attention head that opens first."""
+        """The best aligner that `heads.json` names, otherwise the cross-attention head that opens
+        first."""
         best = self.heads.get("aligner")
         if best is None:
             return Aligner((self.default_heads["cross"],), "predicted")
@@ -106,7 +115,8 @@ class Source(ABC):
 
     @property
     def unsure_below(self) -> float | None:
-        """The mean log-probability that four of five of its outputs reach, in nats; None if unknown."""
+        """The mean log-probability that four of five of its outputs reach, in nats; None if
+        unknown."""
         known: float | None = self.heads.get("unsure_below")
         return known
 
@@ -149,7 +159,8 @@ class Source(ABC):
 
     @property
     def pieces(self) -> tuple[str, ...]:
-        """The pieces that name a target language, such as `>>fra<<`; empty if there is only one language."""
+        """The pieces that name a target language, such as `>>fra<<`; empty if there is only one
+        language."""
         try:
             pieces = self.config.language_pieces if self.has_model else ()
         except (ValueError, OSError):
@@ -162,8 +173,13 @@ class Source(ABC):
         return bool(self.pieces) and self.config.language_pair
 
     def addressed(self, text: str, language: str | None) -> str:
-        """The text for the model: one that names no language, but has to, gets the chosen one in front."""
-        return text if not self.pieces or self.named_in(text) else f"{self.language_of(language)} {text}"
+        """The text for the model: one that names no language, but has to, gets the chosen one in
+        front."""
+        return (
+            text
+            if not self.pieces or self.named_in(text)
+            else f"{self.language_of(language)} {text}"
+        )
 
     def named_in(self, text: str) -> str | None:
         """The language, or the two languages, that a text itself names; None if it names none."""
@@ -174,7 +190,8 @@ class Source(ABC):
         return next((piece for piece in pieces if text.startswith(piece)), None)
 
     def language_of(self, language: str | None) -> str:
-        """The target language: the chosen one if the model knows it, otherwise German, or the model's first.
+        """The target language: the chosen one if the model knows it, otherwise German, or the
+        model's first.
 
         For a model that is told both, the two of them; usually from English into German.
         """

@@ -17,7 +17,8 @@ from transformer.hub.files import size
 from transformer.run import Translation
 
 MOST_BYTES = 512 * 2**20
-"""Most bytes of translations that a store keeps for all visitors together, not counting the newest."""
+"""Most bytes of translations that a store keeps for all visitors together, not counting the
+newest."""
 _NODE = 400
 """Bytes that a node of a search's tree takes, about."""
 V = TypeVar("V")
@@ -28,7 +29,8 @@ Size = Callable[[Any], int] | None
 
 
 class Fact(Generic[V]):
-    """An attribute that is read once, without the lock with which `cached_property` lets others wait."""
+    """An attribute that is read once, without the lock with which `cached_property` lets others
+    wait."""
 
     def __init__(self, read: Callable[[Any], V]) -> None:
         self._read, self.__doc__ = read, read.__doc__
@@ -69,7 +71,8 @@ class Recent(Generic[V]):
         return value
 
     def drop(self, model: str) -> None:
-        """Forgets what was made with a model: keys that begin with the model's name or a request for it."""
+        """Forgets what was made with a model: keys that begin with the model's name or a request
+        for it."""
         with self._lock:
             for key in list(self._values):
                 first = key[0] if isinstance(key, tuple) and key else key
@@ -85,7 +88,8 @@ _stores = WeakSet[Recent[Any]]()
 
 
 def bytes_of(translation: Translation) -> int:
-    """Bytes that a translation holds in memory: the trace, the residual stream, the tree of a search."""
+    """Bytes that a translation holds in memory: the trace, the residual stream, the tree of a
+    search."""
     trace = translation.attention
     if trace is None:
         return 0
@@ -100,15 +104,16 @@ class Subject(Protocol):
 
     @property
     def identity(self) -> tuple[Hashable, ...]:
-        """Tells one state of the subject from another; begins with the model's name, or the request."""
+        """Tells one state of the subject from another; begins with the model's name, or the
+        request."""
 
 
 def remembered(
     entries: int,  # most values that are kept
     size: Size = None,  # the bytes of a value, if they are bounded, too
 ) -> Callable[[Callable[Concatenate[S, P], V]], Callable[Concatenate[S, P], V]]:
-    """Keeps what a function of a subject and of hashable values returns, as long as the subject is the same:
-    of a model until it is loaded again, of a sentence for the same run of it.
+    """Keeps what a function of a subject and of hashable values returns, as long as the subject is
+    the same: of a model until it is loaded again, of a sentence for the same run of it.
 
     What merely listens, such as a progress bar, is given by keyword, and is no part of the key.
     """
@@ -127,15 +132,18 @@ def remembered(
 
 @dataclass(eq=False)
 class Residents:
-    """Models in memory: at most `most`, and only as many as fit; the least recently used one leaves first.
+    """Models in memory: at most `most`, and only as many as fit; the least recently used one leaves
+    first.
 
-    A model that leaves while somebody computes with it stays alive until they finish. Until then `get` finds
-    it again.
+    A model that leaves while somebody computes with it stays alive until they finish. Until then
+    `get` finds it again.
     """
 
     most: int  # most models that stay
     # the models that somebody has, be it only until they have finished
-    alive: WeakValueDictionary[Any, transformer.Translator] = field(default_factory=WeakValueDictionary)
+    alive: WeakValueDictionary[Any, transformer.Translator] = field(
+        default_factory=WeakValueDictionary
+    )
     _recent: OrderedDict[Any, transformer.Translator] = field(default_factory=OrderedDict)
     _lock: Any = field(default_factory=threading.RLock)
     _loading: threading.Lock = field(default_factory=threading.Lock)
@@ -176,7 +184,8 @@ class Residents:
             gc.collect()
         if (free := memory.available()) < handle.needs:
             raise ValueError(
-                f"{handle.name} needs {size(handle.needs)} of memory, but only {size(free)} is free: "
+                f"{handle.name} needs {size(handle.needs)} of memory, but only {size(free)} is "
+                "free: "
                 "choose a smaller model."
             )
 

@@ -19,7 +19,9 @@ class Study:
     topic: str  # what it is listed under
     question: str
     finding: str  # the answer, in one sentence
-    parts: Sequence[str | Chart]  # paragraphs in Markdown and charts, in order; each number stands in a chart
+    parts: Sequence[
+        str | Chart
+    ]  # paragraphs in Markdown and charts, in order; each number stands in a chart
     method: str  # what was done, in a few sentences
     sources: str  # papers
     commands: Sequence[tuple[str, str]]  # dates and commands of the measurements
@@ -30,14 +32,17 @@ class Study:
 def known() -> dict[str, Path]:
     """The documents by name: `adam`, or `en-pt/importance` about a model."""
     return {
-        path.relative_to(FOLDER).with_suffix("").as_posix(): path for path in sorted(FOLDER.rglob("*.json"))
+        path.relative_to(FOLDER).with_suffix("").as_posix(): path
+        for path in sorted(FOLDER.rglob("*.json"))
     }
 
 
 @cache
 def study(name: str) -> Study:
     """A document; KeyError if there is none of that name, CheckpointError if it cannot be read."""
-    return read_typed(known()[name], lambda values: typed(Study, {**values, "commands": values["made"]}))
+    return read_typed(
+        known()[name], lambda values: typed(Study, {**values, "commands": values["made"]})
+    )
 
 
 def every() -> tuple[dict[str, Study], list[str]]:

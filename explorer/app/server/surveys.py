@@ -33,7 +33,8 @@ def sample(name: str = "tatoeba-en-de.tsv.gz") -> tuple[Line, ...]:
 
 
 def sample_of(source: Source) -> tuple[Line, ...]:
-    """The pairs that a model is measured on: held-out ones of its toy task, else the bundled sentences."""
+    """The pairs that a model is measured on: held-out ones of its toy task, else the bundled
+    sentences."""
     if task := examples.of(source).task:
         return tuple(Line(pair.source, pair.target) for pair in task)
     return sample(languages.sample_of(source.path).data)
@@ -73,14 +74,16 @@ def lines_of(
 
 @remembered(KEPT)
 def run_of(source: Source, lines: tuple[Line, ...]) -> Job[Survey]:
-    """The survey of some sentences, new if nobody has asked for it yet; KeyError if the model only writes."""
+    """The survey of some sentences, new if nobody has asked for it yet; KeyError if the model only
+    writes."""
     gold = [] if examples.of(source).task or source.pieces else pairs.linked(source)
     return survey_job(source.translator(), lines, gold)
 
 
 @remembered(2, lambda runs: sum(map(bytes_of, runs)))
 def runs_of(source: Source, lines: tuple[Line, ...]) -> list[Translation]:
-    """Runs of the first `RUN` of some sentences that the model can read, with their residual streams."""
+    """Runs of the first `RUN` of some sentences that the model can read, with their residual
+    streams."""
     runs = list[Translation]()
     for line in lines[:RUN]:
         with suppress(InputError):
@@ -108,7 +111,8 @@ def survey_job(
             tell(done)
         if result() is None:
             raise JobError(
-                "None of these sentences shows anything of the heads: each is too long for the model, or its "
+                "None of these sentences shows anything of the heads: each is too long for the "
+                "model, or its "
                 "translation is empty. Open a file with others."
             )
 

@@ -1,4 +1,5 @@
-"""Train here: one run at a time, a process at low priority within limits; and how its model is kept."""
+"""Train here: one run at a time, a process at low priority within limits; and how its model is
+kept."""
 
 from __future__ import annotations
 
@@ -48,7 +49,8 @@ MARK = "trained-here"
 PREFIX, OWNER = "training-", ".owner"
 """How the folders of runs begin, and the file in each that its server and its process claim."""
 TICK, GRACE = 0.2, 20
-"""Seconds between two looks at what the process takes, and those in which it may save once it has to stop."""
+"""Seconds between two looks at what the process takes, and those in which it may save once it has
+to stop."""
 MB = 1_000_000
 KIND = "cross"
 _ERRORS = "errors.txt"
@@ -78,10 +80,11 @@ class Log:
 
 
 class TrainingRun(Job[list[TrainingStep]]):
-    """A `python -m transformer train` at low priority on one thread: a job that its owner alone waits for.
+    """A `python -m transformer train` at low priority on one thread: a job that its owner alone
+    waits for.
 
-    The process stops after its present step once its standard input ends. This server holds the other end of
-    that pipe, and the system closes it with the server, however that ends.
+    The process stops after its present step once its standard input ends. This server holds the
+    other end of that pipe, and the system closes it with the server, however that ends.
     """
 
     def __init__(
@@ -102,7 +105,9 @@ class TrainingRun(Job[list[TrainingStep]]):
         if pairs is not None:
             pairs.write(self.folder)
         self.steps, self.pid = Log(self.directory / LOG_FILE).steps, 0
-        super().__init__("training", plan.steps, self._train, self.steps, FairQueue(1), shares=False)
+        super().__init__(
+            "training", plan.steps, self._train, self.steps, FairQueue(1), shares=False
+        )
 
     @property
     def has_model(self) -> bool:
@@ -116,9 +121,7 @@ class TrainingRun(Job[list[TrainingStep]]):
             return ""
         if self.failed or self.complete:
             return self.failed or f"Finished all {self.total:,} steps."
-        return (
-            f"Stopped, {'and saved after its last step' if self.has_model else 'before anything was saved'}."
-        )
+        return f"Stopped, {'and saved after its last step' if self.has_model else 'before anything was saved'}."
 
     def stop(self) -> None:
         """Lets it save and end, or ends it at once before it could save."""
@@ -166,7 +169,9 @@ class TrainingRun(Job[list[TrainingStep]]):
         with suppress(OSError):
             priority = os.getpriority(os.PRIO_PROCESS, 0) + self._limits.nice
             os.setpriority(os.PRIO_PROCESS, self.pid, priority)
-        with suppress(ImportError, AttributeError, OSError, ValueError):  # the system may refuse larger files
+        with suppress(
+            ImportError, AttributeError, OSError, ValueError
+        ):  # the system may refuse larger files
             import resource
 
             resource.prlimit(self.pid, resource.RLIMIT_FSIZE, (most, most))
@@ -182,18 +187,30 @@ class TrainingRun(Job[list[TrainingStep]]):
             resident = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
             resident *= os.sysconf("SC_PAGE_SIZE")
         if resident > limits.memory_mb * MB:
-            return f"Stopped: it took more than {limits.memory_mb:g} MB of memory, the limit of this server."
+            return (
+                f"Stopped: it took more than {limits.memory_mb:g} MB of memory, the limit of this "
+                "server."
+            )
         if nbytes_of(self.folder, *kept_models()) > limits.disk_mb * MB:
-            return f"Stopped: its files took more than {limits.disk_mb:g} MB, the limit of this server."
+            return (
+                f"Stopped: its files took more than {limits.disk_mb:g} MB, the limit of this "
+                "server."
+            )
         return ""
 
     def _verdict(self, status: int) -> str:
-        kept = "its last checkpoint is kept" if self.has_model else "it had not saved a checkpoint before"
+        kept = (
+            "its last checkpoint is kept"
+            if self.has_model
+            else "it had not saved a checkpoint before"
+        )
         if status < 0:
             return f"Its process was ended from outside (signal {-status}); {kept}."
         reason = f"its process ended with status {status}"
         with suppress(OSError):
-            lines = (self.folder / _ERRORS).read_text(encoding="utf-8", errors="replace").splitlines()
+            lines = (
+                (self.folder / _ERRORS).read_text(encoding="utf-8", errors="replace").splitlines()
+            )
             for line in lines:  # the last one counts that is no bar of progress
                 if line.strip() and "tokens/s" not in line:
                     reason = line.strip()[-300:].rstrip(".")
@@ -225,8 +242,8 @@ def nbytes_of(*folders: Path) -> int:
 class Workshop:
     """The run of a server, if there is one, for all its visitors.
 
-    Only the visitor who began a run may stop it. Once it has ended, anyone may keep its model, or start
-    another run, which replaces it.
+    Only the visitor who began a run may stop it. Once it has ended, anyone may keep its model, or
+    start another run, which replaces it.
     """
 
     run: TrainingRun | None = None
@@ -243,7 +260,8 @@ class Workshop:
             models.own_models().mkdir(parents=True, exist_ok=True)
             if (used := nbytes_of(*kept_models()) / MB) > limits.disk_mb:
                 raise ValueError(
-                    f"The models kept here take {used:,.0f} MB, and this server allows {limits.disk_mb:g} "
+                    f"The models kept here take {used:,.0f} MB, and this server allows "
+                    f"{limits.disk_mb:g} "
                     "MB; whoever runs it can delete some."
                 )
             run = TrainingRun(plan, pairs, visitor, limits)
@@ -264,7 +282,8 @@ class Workshop:
                 raise ValueError("There is no run that has ended and could be kept.")
             if not _NAME.fullmatch(name):
                 raise ValueError(
-                    "A name has 1 to 40 letters (a to z), digits, - and _, and begins and ends with a letter "
+                    "A name has 1 to 40 letters (a to z), digits, - and _, and begins and ends "
+                    "with a letter "
                     "or digit."
                 )
             taken = {*models.available(), *models.FOLDERS, *(path.name for path in place.iterdir())}
@@ -273,7 +292,9 @@ class Workshop:
             with TemporaryDirectory(prefix=".", dir=place) as folder:
                 state = shutil.ignore_patterns(STATE_FILE)
                 _finish(Path(shutil.copytree(run.directory, Path(folder) / name, ignore=state)))
-                os.replace(Path(folder) / name, place / name)  # another server may be quicker, and is refused
+                os.replace(
+                    Path(folder) / name, place / name
+                )  # another server may be quicker, and is refused
             self._replace(None)
 
     def _replace(self, run: TrainingRun | None) -> None:
@@ -288,7 +309,9 @@ def _refusing(start: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        reason = getattr(error.__cause__, "strerror", None) or error.strerror or str(error).rstrip(".")
+        reason = (
+            getattr(error.__cause__, "strerror", None) or error.strerror or str(error).rstrip(".")
+        )
         raise ValueError(f"{start}: {reason}.") from error
 
 
@@ -301,7 +324,9 @@ def _finish(directory: Path) -> None:
         write_atomically(card, os.fsencode(text))
     if (log := directory / LOG_FILE).is_file():
         with suppress(DataError):  # stopped before its first step
-            write_history(directory, log, f"python -m transformer train {output}", f"{datetime.now(UTC):%F}")
+            write_history(
+                directory, log, f"python -m transformer train {output}", f"{datetime.now(UTC):%F}"
+            )
     (directory / MARK).touch()
 
 
@@ -322,7 +347,7 @@ def workshop() -> Workshop:
     return Workshop()
 
 
-# --- the held-out pair while a model learns -----------------------------------------------------------------
+# --- the held-out pair while a model learns ------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -358,9 +383,10 @@ def _look(directory: str, changed: int, _run: TrainingRun) -> PairLook:
 
 
 def difference(weights: np.ndarray) -> float:
-    """Difference between the rows of a map (queries, keys), in nats: the information of a row about its key.
+    """Difference between the rows of a map (queries, keys), in nats: the information of a row about
+    its key.
 
-    It is the entropy of the mean row less the mean entropy of the rows: 0 if all rows are alike, and the
-    logarithm of their number if each looks at a key of its own.
+    It is the entropy of the mean row less the mean entropy of the rows: 0 if all rows are alike,
+    and the logarithm of their number if each looks at a key of its own.
     """
     return float(entropy(weights.mean(0)) - entropy(weights).mean())

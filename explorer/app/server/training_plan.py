@@ -42,7 +42,9 @@ class Plan(Checked):
     task: Annotated[str, one_of(*TASKS)] = "copy"
     # most letters of a sequence, if the task has such
     length: Annotated[int, whole(*LENGTHS)] = 8
-    width: Annotated[int, one_of(*WIDTHS)] = 48  # d_model; the feed-forward network is twice as wide
+    width: Annotated[int, one_of(*WIDTHS)] = (
+        48  # d_model; the feed-forward network is twice as wide
+    )
     heads: Annotated[int, one_of(*HEADS)] = 4  # heads per layer
     layers: Annotated[int, one_of(*LAYERS)] = 2  # layers of the encoder, and of the decoder
     steps: Annotated[int, whole(*STEPS)] = 1_000  # steps of training
@@ -67,7 +69,16 @@ class Plan(Checked):
         options = [part for name, value in numbers.items() for part in (f"--{name}", f"{value:g}")]
         data = ["--toy", self.task, "--toy-length", str(self.length)]
         if self.task not in TOYS:
-            data = ["--preset", "toy", "--train", TRAIN_FILE, "--valid", VALID_FILE, "--languages", "und,und"]
+            data = [
+                "--preset",
+                "toy",
+                "--train",
+                TRAIN_FILE,
+                "--valid",
+                VALID_FILE,
+                "--languages",
+                "und,und",
+            ]
             data += ["--tokenizer", TOKENIZER_FILE, "--max-length", str(_LONGEST)]
             data += ["--dropout", "0.1", "--label-smoothing", "0.1"]
         return ["train", *data, "--output", output, *options]
@@ -92,13 +103,16 @@ class Pairs:
 def own_pairs(name: str, content: bytes) -> Pairs:
     """Reads a visitor's file.
 
-    DataError if the file is too large, has too few pairs, is not in the format, or cannot be learned here.
+    DataError if the file is too large, has too few pairs, is not in the format, or cannot be
+    learned here.
     """
     read = read_upload(name, content, read_pairs, BOUNDS)
     cleaned = (SentencePair(clean(pair.source), clean(pair.target)) for pair in read)
     pairs = list({pair.source: pair for pair in cleaned if pair.source and pair.target}.values())
     if len(pairs) < FEWEST:
-        raise DataError(f"The file has {len(pairs)} different pairs; training needs at least {FEWEST}.")
+        raise DataError(
+            f"The file has {len(pairs)} different pairs; training needs at least {FEWEST}."
+        )
     every = max(HELD_OUT, -(-len(pairs) // MOST_HELD_OUT))
     train, valid = [pair for i, pair in enumerate(pairs) if i % every], pairs[::every]
     try:
@@ -107,10 +121,13 @@ def own_pairs(name: str, content: bytes) -> Pairs:
         for part in (train, valid):
             encode_pairs(part, tokenizer).up_to(_LONGEST)  # as the command does
     except TokenizerError as error:
-        raise DataError(f"The pairs have more signs than {_VOCABULARY:,} pieces can spell.") from error
+        raise DataError(
+            f"The pairs have more signs than {_VOCABULARY:,} pieces can spell."
+        ) from error
     except DataError as error:
         raise DataError(
-            f"No pair that is learned, or none that is held out, has sides of fewer than {_LONGEST} "
+            "No pair that is learned, or none that is held out, has sides of fewer than "
+            f"{_LONGEST} "
             "tokens; a model that is trained here reads no longer ones."
         ) from error
     return Pairs(train, valid, tokenizer)

@@ -11,7 +11,15 @@ from explorer.app.server import runs
 from explorer.app.server.runs import Request
 from explorer.app.server.source import Source
 from explorer.app.server.stores import Fact, bytes_of, remembered
-from explorer.linked.view.strips import Example, Gloss, WordAlignment, claim_step, glossed, meant, tell
+from explorer.linked.view.strips import (
+    Example,
+    Gloss,
+    WordAlignment,
+    claim_step,
+    glossed,
+    meant,
+    tell,
+)
 from transformer.config import AttentionKind
 from transformer.interventions import InterventionError
 from transformer.run import Translation
@@ -21,7 +29,9 @@ class Opening(NamedTuple):
     """On what a sentence opens."""
 
     step: int  # the step that opens first
-    claimed: int | None  # the step that shows the example's claim; None if there is none, or its word is lost
+    claimed: (
+        int | None
+    )  # the step that shows the example's claim; None if there is none, or its word is lost
     # a word under each target word that has one, by the position (from 0) of the word's first piece
     glosses: dict[int, Gloss]
 
@@ -66,7 +76,8 @@ class View:
 
     @Fact
     def opening(self) -> Opening:
-        """On what it opens: its example's claim, else the word that its attention tells most clearly."""
+        """On what it opens: its example's claim, else the word that its attention tells most
+        clearly."""
         run, claimed, glosses = self.translation, None, dict[int, Gloss]()
         alignment = word_alignment(self)
         if alignment.glosses:
@@ -79,7 +90,8 @@ class View:
 
 @remembered(64)
 def word_alignment(opened: View) -> WordAlignment:
-    """Glosses by the best aligner, and the step at which the head that opens first agrees with it."""
+    """Glosses by the best aligner, and the step at which the head that opens first agrees with
+    it."""
     if AttentionKind.CROSS not in opened.translation.config.sites:
         return WordAlignment()
     return tell(opened.translation, opened.source.aligner, opened.source.default_heads["cross"])

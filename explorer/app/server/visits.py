@@ -18,8 +18,8 @@ from explorer.app.server import hosted, jobs, memory, queue
 from explorer.app.server.hosted import Bounds
 
 LOOK = 50.0
-"""Seconds between two looks at a visit that was left once; if the page is closed at both, the visit is over.
-Streamlit keeps it for 120 seconds, and then until another visitor leaves."""
+"""Seconds between two looks at a visit that was left once; if the page is closed at both, the visit
+is over. Streamlit keeps it for 120 seconds, and then until another visitor leaves."""
 MOST_FILES = 8
 """Most uploaded files of one visit; a page needs one."""
 MOST_BYTES, MOST_TOGETHER = 64 * 2**20, 256 * 2**20
@@ -58,7 +58,10 @@ def _visit(at: str) -> Callable[[], None]:
             hosted.log("refused", why="visitors")
             raise FullError(f"This server is full, as {most:g} visitors are here: come back later.")
         _visits.add(at)
-        if isinstance(server.uploaded_file_mgr, Uploads) and server.uploaded_file_mgr not in _bounded:
+        if (
+            isinstance(server.uploaded_file_mgr, Uploads)
+            and server.uploaded_file_mgr not in _bounded
+        ):
             _bounded.add(server.uploaded_file_mgr)
             bound(server.uploaded_file_mgr, _visits)
     return partial(_leave, server, at)
@@ -72,7 +75,9 @@ def _leave(server: runtime.Runtime, at: str) -> None:
             loop.call_later(LOOK, _look, loop, server, at, False)
 
 
-def _look(loop: asyncio.AbstractEventLoop, server: runtime.Runtime, at: str, was_closed: bool) -> None:
+def _look(
+    loop: asyncio.AbstractEventLoop, server: runtime.Runtime, at: str, was_closed: bool
+) -> None:
     closed = not server.is_active_session(at)
     if not (closed and was_closed):
         loop.call_later(LOOK, _look, loop, server, at, closed)
@@ -88,7 +93,8 @@ def bound(
 ) -> None:
     """Drops the oldest files of whoever holds too many, and files of sessions without a page.
 
-    Streamlit takes whatever is sent for a session, asked or not, and bounds only the size of each file.
+    Streamlit takes whatever is sent for a session, asked or not, and bounds only the size of each
+    file.
     """
     add = uploads.add_file
 

@@ -40,7 +40,8 @@ def none(_change: Intervention) -> bool:
 
 
 def of_tokens(change: Intervention) -> bool:
-    """For a page that shows the model's own arithmetic: what the model reads and writes may be changed."""
+    """For a page that shows the model's own arithmetic: what the model reads and writes may be
+    changed."""
     return isinstance(change, OF_TOKENS)
 
 
@@ -101,12 +102,16 @@ def show_changes(
         st.caption(f":material/edit: {_count(now.changes)}{own}:", width="content")
         for i, each in enumerate(now.changes[:_MOST]):
             text, key = said(each, None if opened is None else opened.translation), f"changed.{i}"
-            close = partial(st.button, type="tertiary", icon=":material/close:", help="Remove this change")
+            close = partial(
+                st.button, type="tertiary", icon=":material/close:", help="Remove this change"
+            )
             close(text, key=key, on_click=remove, args=(each,))
         if opened is not None and not left_out:
             _back(now, opened)
         if opened is None or len(now.changes) > 1:
-            st.button("Remove all", type="tertiary", on_click=keep_first, args=(0,), key="changed.none")
+            st.button(
+                "Remove all", type="tertiary", on_click=keep_first, args=(0,), key="changed.none"
+            )
 
 
 def _count(changes: tuple[Intervention, ...]) -> str:
@@ -115,7 +120,8 @@ def _count(changes: tuple[Intervention, ...]) -> str:
 
 def said(
     change: Intervention,  # the change
-    run: Translation | None = None,  # the changed run, if there is one; it knows the words behind positions
+    run: Translation
+    | None = None,  # the changed run, if there is one; it knows the words behind positions
 ) -> str:
     """A change as people read it, as Markdown."""
     return plain(in_words(change, run))
@@ -133,11 +139,15 @@ def written_by(run: Translation) -> str:
 
 
 def verdict(before: Translation, after: Translation) -> str:
-    """What the last change did, in Markdown: the probability that moved most, or the first other token."""
+    """What the last change did, in Markdown: the probability that moved most, or the first other
+    token."""
     written = written_by(after)
     for i, (one, other) in enumerate(zip(before.steps, after.steps, strict=False)):
         if one.token_id != other.token_id:
-            told = f"“{plain(labels.piece(one.token))}” became “**{plain(labels.piece(other.token))}**”"
+            told = (
+                f"“{plain(labels.piece(one.token))}” became "
+                f"“**{plain(labels.piece(other.token))}**”"
+            )
             return f"The {written} is another one: at step {labels.count(i)}, {told}."
     if len(before.steps) != len(after.steps):
         return f"The {written} has another length."
@@ -154,7 +164,8 @@ def verdict(before: Translation, after: Translation) -> str:
 
 
 def _back(now: State, opened: View) -> None:
-    """What the last change did, and a button with the translation before it; a click goes back to that."""
+    """What the last change did, and a button with the translation before it; a click goes back to
+    that."""
     fewer = now.changes[:-1]
     try:
         before = runs.translate(replace(opened.request, changes=fewer))

@@ -1,4 +1,5 @@
-"""The quiet line after the picture: the model is unsure of its output, or a beam finds a better one."""
+"""The quiet line after the picture: the model is unsure of its output, or a beam finds a better
+one."""
 
 import math
 
@@ -20,9 +21,12 @@ _LOOK = 0.5
 _LONGEST = 36
 """Most letters of the better output, so that the line stays one."""
 _MEANING = (
-    "The geometric mean of the probabilities that the model gave the tokens it wrote, and the mean that "
-    "four of five of its outputs reach on the bundled sentences. How sure a model is tells how likely it is "
-    "to be right; it does not tell what is wrong. ✓\u00a0verified is about the pictures, not the output."
+    "The geometric mean of the probabilities that the model gave the tokens it wrote, and the mean "
+    "that "
+    "four of five of its outputs reach on the bundled sentences. How sure a model is tells how "
+    "likely it is "
+    "to be right; it does not tell what is wrong. ✓\u00a0verified is about the pictures, not the "
+    "output."
 )
 
 
@@ -32,7 +36,8 @@ def leave() -> None:
 
 
 def due(opened: View) -> bool:
-    """Whether a beam is to be searched once the picture is painted; not while a question is open."""
+    """Whether a beam is to be searched once the picture is painted; not while a question is
+    open."""
     return _may_search(opened) and not _search(opened).wanted_by(session.visit().name)
 
 
@@ -43,7 +48,8 @@ def begin(opened: View) -> str:
 
 
 def unsure(opened: View) -> str:
-    """That the model is less sure of its own output than it usually is, in a sentence; else empty."""
+    """That the model is less sure of its own output than it usually is, in a sentence; else
+    empty."""
     run, limit = opened.translation, opened.source.unsure_below
     mean = mean_log_prob(run.log_probs)
     if limit is None or run.method != "greedy" or run.interventions or mean >= limit:
@@ -90,8 +96,10 @@ def _offer(better: Better) -> None:
     st.caption(
         f":material/alt_route: A beam of {BEAM_SIZE} finds what scores higher: “{text}”",
         width="content",
-        help=f"“{plain(better.text)}” The score of this model's beam search is {score}, and {usual} for the "
-        "greedy output. Higher is more probable to the model, which is not always better to a reader.",
+        help=f"“{plain(better.text)}” The score of this model's beam search is {score}, and {usual} for the "(
+            "greedy output. Higher is more probable to the model, which is not always better to a "
+            "reader."
+        ),
     )
     st.button("Open it", type="tertiary", on_click=_open, key="doubt.open")
 

@@ -1,4 +1,5 @@
-"""Fits a state to the model and the translation: chooses the nearest valid values, and names each change."""
+"""Fits a state to the model and the translation: chooses the nearest valid values, and names each
+change."""
 
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
@@ -22,7 +23,10 @@ def fit_model(
     if wanted in known:
         return str(wanted)
     if wanted is not None and wanted.startswith(FILE):
-        say(f"The file that the address names is not open, so {known[0]} is shown. Open the file again.")
+        say(
+            f"The file that the address names is not open, so {known[0]} is shown. Open the file "
+            "again."
+        )
     elif wanted is not None:
         say(f"The model that the address names is not here, so {known[0]} is shown.")
     return known[0]
@@ -48,7 +52,9 @@ def fit_head(
 def fit_heads(
     now: State,
     source: Source,  # the model, or the open file
-    first: Mapping[str, Head] = MappingProxyType({}),  # the heads that open first instead of the model's own
+    first: Mapping[str, Head] = MappingProxyType(
+        {}
+    ),  # the heads that open first instead of the model's own
 ) -> dict[str, Head]:
     """`fit_head` for every kind of a model, with a notice."""
     opens = {**source.default_heads, **first}
@@ -58,7 +64,9 @@ def fit_heads(
     }
 
 
-def fit_position(what: str, wanted: int | None, length: int, say: Say = session.notice) -> int | None:
+def fit_position(
+    what: str, wanted: int | None, length: int, say: Say = session.notice
+) -> int | None:
     """A position inside the sentence (from 0); None stays None."""
     if wanted is None or wanted < length:
         return wanted

@@ -153,12 +153,14 @@ _STYLE = """
 </style>
 """
 _DARK = "<style>:is(.heatmaplayer image, .cbfills, .lv-mark i) { filter: brightness(1.4); }</style>"
-"""On a dark page the hues reach two thirds of the lightness of a light one; this gives the rest back."""
+"""On a dark page the hues reach two thirds of the lightness of a light one; this gives the rest
+back."""
 
 
 def open_page(
     page: str,  # the name of the page, as `sitemap` has it
-    declared: bool = True,  # whether it has said which values of an address are its own; else none is read
+    # whether it has said which values of an address are its own; else none is read
+    declared: bool = True,
 ) -> State:
     """The first line of every page: reads the address and sets up the page."""
     session.need_app()
@@ -189,12 +191,16 @@ def open_page(
 
 
 def heading(page: str, now: State, source: Source | None = None) -> None:
-    """Draws the heading, what the page is for (at home, with its model), and links to pages beside it."""
+    """Draws the heading, what the page is for (at home, with its model), and links to pages beside
+    it."""
     entry = sitemap.PAGES[page]
     purpose = entry.purpose if source is None or source.task == "translate" else sitemap.WRITES
     with st.container(horizontal=True, vertical_alignment="center", key="heading"):
         said = f'<p title="{purpose}">{purpose}</p>'
-        st.html(f'<div class="headline"><h1>{entry.title or entry.name}</h1>{said}</div>', width="stretch")
+        st.html(
+            f'<div class="headline"><h1>{entry.title or entry.name}</h1>{said}</div>',
+            width="stretch",
+        )
         with st.container(horizontal=True, width="content", gap="xxsmall", key="beside"):
             for other in sitemap.beside(page):
                 label = sitemap.PAGES[other].name.removesuffix(" self-attention")
@@ -211,7 +217,8 @@ def end(
     tokens: Iterable[str] = (),  # the pieces that the page shows, whose signs are then explained
     refused: bool = False,  # whether the page shows only why it has nothing to show
 ) -> None:
-    """Draws the end of the page, wherever it is called: what to look at next, and what the signs mean."""
+    """Draws the end of the page, wherever it is called: what to look at next, and what the signs
+    mean."""
     with st.container(key="end"):
         with st.container(horizontal=True, vertical_alignment="center"):
             place = sitemap.PLACES[sitemap.at(page, now.view)]

@@ -1,4 +1,5 @@
-"""Models on the Hub in the app: looks up a name, says what the model needs, and fetches the model."""
+"""Models on the Hub in the app: looks up a name, says what the model needs, and fetches the
+model."""
 
 from collections.abc import Callable
 
@@ -30,7 +31,8 @@ def draw(take: Take) -> None:
 
 @part(run_every=_EVERY)
 def _fetched(take: Take) -> None:
-    """Draws the progress of a download, twice a second; its end opens the model and draws the whole page."""
+    """Draws the progress of a download, twice a second; its end opens the model and draws the whole
+    page."""
     question = hub_models.question()
     if (download := question.download) is None:
         session.rerun()
@@ -56,7 +58,9 @@ def _panel() -> None:
     if question.download is not None:
         session.rerun()
     icon, key = ":material/cloud_download:", "hub.popover"
-    with st.popover("Models on the Hub", icon=icon, type="tertiary", key=key, on_change="rerun") as place:
+    with st.popover(
+        "Models on the Hub", icon=icon, type="tertiary", key=key, on_change="rerun"
+    ) as place:
         if place.open:  # free memory is read and the Hub is asked only then
             _form(question)
 
@@ -124,7 +128,9 @@ def _offer(question: HubQuestion, offer: Offer) -> None:
     fits = needs <= free
     if not fits:
         st.caption("This model needs more memory than is free here.")
-    st.button("Download it", type="primary", disabled=not fits, on_click=question.fetch, key="hub.fetch")
+    st.button(
+        "Download it", type="primary", disabled=not fits, on_click=question.fetch, key="hub.fetch"
+    )
 
 
 def _ask(text: str) -> None:

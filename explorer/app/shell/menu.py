@@ -1,9 +1,10 @@
 """The menu: every page in its group, and the links between pages.
 
-Streamlit opens a page with the query that the server sent with the link, whatever its `href` says. So the
-query is constant, and means "keep this session's state" (`address/session.py`): a step of the cursor
-sends no link again. `static/linked_view-7/menu.js` writes the full address into the `href`, for new tabs and
-copies; `static/page-2/words.js` lists the words of the glossary that the page uses.
+Streamlit opens a page with the query that the server sent with the link, whatever its `href` says.
+So the query is constant, and means "keep this session's state" (`address/session.py`): a step of
+the cursor sends no link again. `static/linked_view-7/menu.js` writes the full address into the
+`href`, for new tabs and copies; `static/page-2/words.js` lists the words of the glossary that the
+page uses.
 """
 
 from pathlib import Path
@@ -48,7 +49,9 @@ def with_model(
 ) -> None:
     """Draws a link to a place with another model, where the chosen one has nothing to show."""
     if (chosen := models.available().get(model)) is not None:
-        link(name, f"Open it with {chosen.title}", ":material/arrow_forward:", "content", model=model)
+        link(
+            name, f"Open it with {chosen.title}", ":material/arrow_forward:", "content", model=model
+        )
 
 
 def finding(
@@ -84,5 +87,11 @@ def draw() -> None:
             if page.sort != sitemap.TRANSLATE
         }
         shared = [name for name in SHARED if name not in HERE]
-        told = {"query": KEEP, "shared": shared, "place": places(), "sorts": sorts, "steady": session.CARRIED}
+        told = {
+            "query": KEEP,
+            "shared": shared,
+            "place": places(),
+            "sorts": sorts,
+            "steady": session.CARRIED,
+        }
         _addresses(key="menu-addresses", data=[told])

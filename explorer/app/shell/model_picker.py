@@ -1,4 +1,5 @@
-"""The choice of a model: the list in the sidebar, memory needs, target languages, and models on the Hub."""
+"""The choice of a model: the list in the sidebar, memory needs, target languages, and models on the
+Hub."""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -55,7 +56,8 @@ def pick_model(now: State, page: str = sitemap.HOME) -> Source | None:
         texts = {each: known[each].label if each in known else each for each in names}
         choose("model", "Model", texts, name, take_model, labelled=True)
     source = known.get(name) or Imported(name)
-    # a model whose files alone do not say which languages it knows is loaded; errors are reported later
+    # a model whose files alone do not say which languages it knows is loaded; errors are reported
+    # later
     with suppress(KeyError, ValueError, OSError):
         if isinstance(source, ModelHandle) and source.description is None and not source.resident:
             with st.spinner(plain(source.waits)):
@@ -76,7 +78,11 @@ def pick_model(now: State, page: str = sitemap.HOME) -> Source | None:
 def fit_listed(wanted: str | None, names: Iterable[str]) -> str:
     """The model to open; a notice says why it is not the one that the address names."""
     reason = models.unlisted().get(wanted or "")
-    say = session.notice if reason is None else lambda sentence: session.notice(f"{reason} {sentence}")
+    say = (
+        session.notice
+        if reason is None
+        else lambda sentence: session.notice(f"{reason} {sentence}")
+    )
     return fit_model(wanted, names, say)
 
 
@@ -84,13 +90,16 @@ def left_out() -> None:
     """Draws which folders the list leaves out, and why."""
     reasons = list(models.unlisted().values())
     if len(reasons) > MOST_LEFT_OUT:
-        reasons[MOST_LEFT_OUT:] = [f"{len(reasons) - MOST_LEFT_OUT} more folders hold no model of this list."]
+        reasons[MOST_LEFT_OUT:] = [
+            f"{len(reasons) - MOST_LEFT_OUT} more folders hold no model of this list."
+        ]
     for reason in reasons:
         st.caption(f":material/warning: {refusal(reason)}")
 
 
 def _about(source: ModelHandle) -> tuple[str, str]:
-    """What a model is good at, as far as its card says so; and its size, its licence, where it runs."""
+    """What a model is good at, as far as its card says so; and its size, its licence, where it
+    runs."""
     if source.problem:
         return "", source.problem
     card = source.header
@@ -104,7 +113,8 @@ def _about(source: ModelHandle) -> tuple[str, str]:
 
 
 def take_model(name: str) -> None:
-    """Opens another model; keeps the sentence, the step, the view, and heads that the visitor chose."""
+    """Opens another model; keeps the sentence, the step, the view, and heads that the visitor
+    chose."""
     if isinstance(found := models.known(name), Imported):
         nowhere = dict.fromkeys(("step", "source", *models.KINDS))
         session.change(model=name, **nowhere, **found.selection)
@@ -122,20 +132,27 @@ def take_model(name: str) -> None:
 
 
 def _pick_language(source: Source, now: State) -> None:
-    """Lets the visitor choose among several target languages; a sentence may name its language itself."""
+    """Lets the visitor choose among several target languages; a sentence may name its language
+    itself."""
     named = source.named_in(now.text or "")
     chosen = named or source.language_of(now.language)
     names = {piece: language_name(piece) for piece in source.pieces}
     found = dict(sorted(names.items(), key=lambda item: item[1]))
     more = {"labelled": True, "disabled": named is not None}
     if not source.names_pair:
-        told = "This model translates into several languages, so each text starts with the one you choose."
+        told = (
+            "This model translates into several languages, so each text starts with the one you "
+            "choose."
+        )
         take = partial(_take_language, [], 0)
         choose("language", "Translate into", found, chosen, take, help=told, **more)
         return
     sides = chosen.split()
     for side, label in enumerate(("Translate from", "Into")):
-        told = "This model is told both languages: the text begins with its own, the output with the other."
+        told = (
+            "This model is told both languages: the text begins with its own, the output with the "
+            "other."
+        )
         take = partial(_take_language, sides, side)
         choose(f"language.{side}", label, found, sides[side], take, help=told, **more)
 

@@ -23,7 +23,8 @@ def tell_lack(
     """Says in a sentence that a model lacks what the page shows, and leads to what it has.
 
     Returns:
-        Whether the model lacks any of them. A damaged model is reported when its sentence is opened.
+        Whether the model lacks any of them. A damaged model is reported when its sentence is
+            opened.
     """
     try:
         has = source.sizes
@@ -39,7 +40,8 @@ def tell_lack(
 
 
 def has(source: Source | None, kind: str) -> bool:
-    """Whether a model has a kind of attention; a model that is not there or damaged is taken to have all."""
+    """Whether a model has a kind of attention; a model that is not there or damaged is taken to
+    have all."""
     try:
         return source is None or kind in source.sizes
     except (ValueError, OSError):
@@ -52,7 +54,8 @@ def sentence(
 ) -> str:
     """Kinds of attention that a model lacks, its own instead, and the way out."""
     return (
-        f"This part shows {_names(lacking)}, which {source.name} does not have: its only attention is "
+        f"This part shows {_names(lacking)}, which {source.name} does not have: its only attention "
+        "is "
         f"{_names(list(source.sizes))}. Choose another model on the left."
     )
 

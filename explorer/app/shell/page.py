@@ -20,7 +20,8 @@ def open_sentence_page(
     changes: changed.Holds = changed.every,  # which changes hold on the page
     tell: changed.Tell = changed.show_changes,  # draws what is said about changes
     kinds: Sequence[str] = (),  # the kinds of attention without which the page has nothing to show
-    # the target that a model is given if the visitor gives none, by model and text; None if it writes its own
+    # the target that a model is given if the visitor gives none, by model and text; None if it
+    # writes its own
     target: Callable[[Source, str | None], str | None] = lambda source, text: None,
     # draws the choice of the way of decoding; None if the page decides it
     way: Callable[[State], None] | None = sentence.decoding,
@@ -56,7 +57,8 @@ def open_sentence_page(
 
 
 def open_plain_page(page: str, style: str = "") -> State:
-    """Draws the top of a page without a sentence, in its own style: title, model, notices; and its end."""
+    """Draws the top of a page without a sentence, in its own style: title, model, notices; and its
+    end."""
     now = frame.open_page(page)
     if style:
         st.html(style)

@@ -1,7 +1,7 @@
 """A text of several sentences: the shown one marked, and the translation of the whole under it.
 
-The browser asks for the translations of the other sentences one at a time, when it has shown what it has: a
-full run of the page makes none, and whatever the visitor does meanwhile comes first.
+The browser asks for the translations of the other sentences one at a time, when it has shown what
+it has: a full run of the page makes none, and whatever the visitor does meanwhile comes first.
 """
 
 from dataclasses import replace
@@ -62,14 +62,19 @@ def _more() -> None:
     """What the browser asks for is made when the part is drawn."""
 
 
-def _translations(source: Source, now: State, sentences: tuple[str, ...], asks: bool) -> list[str | None]:
-    """Translations of the sentences, from the shown one on; if asked, one that is missing is made."""
+def _translations(
+    source: Source, now: State, sentences: tuple[str, ...], asks: bool
+) -> list[str | None]:
+    """Translations of the sentences, from the shown one on; if asked, one that is missing is
+    made."""
     found: list[str | None] = [None] * len(sentences)
     at = min(now.sentence or 0, len(sentences) - 1)
     for i in (*range(at, len(sentences)), *range(at)):
         if not source.resident:
             break
-        asked = runs.request(now if i == at else replace(now, target=None, changes=()), source, sentences[i])
+        asked = runs.request(
+            now if i == at else replace(now, target=None, changes=()), source, sentences[i]
+        )
         try:
             found[i] = runs.text_of(asked)
             if found[i] is None and asks:

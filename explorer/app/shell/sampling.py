@@ -9,7 +9,8 @@ from explorer.app.server import runs
 _TOP_KS = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1_000)
 _ALL = 0
 _TEMPERATURE = (
-    "Divides the logits: below 1 the probable tokens gain, above 1 the improbable ones. At 0 the best one "
+    "Divides the logits: below 1 the probable tokens gain, above 1 the improbable ones. At 0 the "
+    "best one "
     "would always be taken, which is greedy search."
 )
 _TOP_K = "Draws from the k most probable tokens only."
@@ -47,7 +48,9 @@ def _top_k(now: State) -> None:
         chosen,
         format_func=lambda number: f"{number:,}" if number else "all",
         help=_TOP_K,
-        **session.control("top_k", chosen, lambda value: _take(top_k=value or None), map(str, numbers)),
+        **session.control(
+            "top_k", chosen, lambda value: _take(top_k=value or None), map(str, numbers)
+        ),
     )
 
 

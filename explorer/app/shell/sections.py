@@ -1,4 +1,5 @@
-"""Sections of a page: their names and sentences are declared by the page; the `show` of a file draws each."""
+"""Sections of a page: their names and sentences are declared by the page; the `show` of a file
+draws each."""
 
 from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
@@ -40,11 +41,14 @@ def switch(
 
 def draw(
     page: str,  # as in `switch`
-    files: Sequence[ModuleType],  # those that draw its sections, in the order in which the page declares them
+    files: Sequence[
+        ModuleType
+    ],  # those that draw its sections, in the order in which the page declares them
     now: State,
     *arguments: Any,  # what a section gets
 ) -> None:
-    """Draws the switch and the section that an address names; what that refuses is said in a sentence."""
+    """Draws the switch and the section that an address names; what that refuses is said in a
+    sentence."""
     switch(page, now)
     with refusals():
         chosen(dict(zip(sitemap.PAGES[page].sections, files, strict=True)), now).show(*arguments)

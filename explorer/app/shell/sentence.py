@@ -18,7 +18,8 @@ from explorer.app.shell.fitting import fit_heads, fit_position
 
 
 def new_text(text: str | None) -> None:
-    """Takes a new sentence, or the first example for None; the app chooses where the cursor starts."""
+    """Takes a new sentence, or the first example for None; the app chooses where the cursor
+    starts."""
     session.change(text=text, target=None, **session.FRESH)
 
 
@@ -30,8 +31,11 @@ def decoding(now: State) -> None:
         choose("decode", "Decoding", ways, now.decode, _take_decoding, texts=True, labelled=True)
 
 
-def sentence_box(source: Source, now: State, way: Callable[[State], None] | None = decoding) -> None:
-    """Draws the input box for the sentence, the way of decoding unless the page decides it, the button."""
+def sentence_box(
+    source: Source, now: State, way: Callable[[State], None] | None = decoding
+) -> None:
+    """Draws the input box for the sentence, the way of decoding unless the page decides it, the
+    button."""
     text, translates = examples.text_on(source, now.text), source.task == "translate"
     box, *middle, button = st.columns(
         [6.2, *([2.6] if way is not None else []), 1], vertical_alignment="bottom"
@@ -57,7 +61,8 @@ def _take_decoding(method: str) -> None:
 
 
 def below_box(source: Source, now: State) -> None:
-    """Draws what the text may ask for, one line of example sentences, and the visitor's own translation."""
+    """Draws what the text may ask for, one line of example sentences, and the visitor's own
+    translation."""
     if source.prompts:
         prompts(source, now)
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="examples"):
@@ -92,7 +97,8 @@ def draw_again(now: State) -> None:
 
 
 def own_translation(now: State, source: Source | None = None) -> None:
-    """A popover for the visitor's own translation or text, which is then forced through the model."""
+    """A popover for the visitor's own translation or text, which is then forced through the
+    model."""
     source, target = source or models.known(now.model), now.target
     own = "translation" if source is None or source.task == "translate" else "text"
     label = f"Use your own {own}" if target is None else f"Your own {own} is in use"
@@ -113,13 +119,18 @@ def _take_target(target: str) -> None:
 
 
 def open_sentence(source: Source, now: State) -> View | None:
-    """Translates the sentence of the state and fits the cursor and the heads to it; None after a refusal."""
+    """Translates the sentence of the state and fits the cursor and the heads to it; None after a
+    refusal."""
     sentences, text = examples.passage(source, now)
-    if (many := len(sentences)) > 1:  # which is shown if there is none of that number, and how many are
+    if (
+        many := len(sentences)
+    ) > 1:  # which is shown if there is none of that number, and how many are
         most = examples.MOST_SENTENCES
         if many > most and now.sentence != AS_ONE:
             kept = "the others stay in the field"
-            session.notice(f"This text has {many:,} sentences: the first {most} are translated, {kept}.")
+            session.notice(
+                f"This text has {many:,} sentences: the first {most} are translated, {kept}."
+            )
         last = min(many, most) - 1
         if now.sentence is not None and now.sentence > last:
             session.notice(f"This text has {many:,} sentences; sentence {last + 1} is shown.")
@@ -133,9 +144,13 @@ def open_sentence(source: Source, now: State) -> View | None:
     except (ValueError, OSError) as error:
         st.error(refusal(error), icon=":material/error:")
         if not text.strip():
-            st.button("Back to the example", icon=":material/undo:", on_click=new_text, args=(None,))
+            st.button(
+                "Back to the example", icon=":material/undo:", on_click=new_text, args=(None,)
+            )
         return None
-    example = None if asked.target is not None or asked.changes else examples.example_of(source, text)
+    example = (
+        None if asked.target is not None or asked.changes else examples.example_of(source, text)
+    )
     opened, first = View(asked, translation, example), {}
     if example is not None and examples.of(source).are_its:
         first = {"cross": (example.claim.layer, example.claim.head)}

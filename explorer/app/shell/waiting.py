@@ -30,7 +30,8 @@ def while_loading() -> Iterator[None]:
 def for_pytorch(
     page: str,  # the name of the page, as `sitemap` has it
 ) -> Iterator[None]:
-    """Waits before the imports of a page that needs PyTorch, and then runs the page again from its start."""
+    """Waits before the imports of a page that needs PyTorch, and then runs the page again from its
+    start."""
     if not models.loading.done:
         frame.heading(page, frame.open_page(page, declared=False))
         with while_loading():
@@ -42,12 +43,14 @@ def for_pytorch(
 @contextmanager
 def progress(
     text: str,  # what is computed
-    stop: str = "",  # the key of a button that stops it; none if empty, as in a part, whose clicks must wait
+    # the key of a button that stops it; none if empty, as in a part, whose clicks must wait
+    stop: str = "",
 ) -> Iterator[Callable[[float], object]]:
-    """A bar while something long is computed, which hears what share is done, and waits for its turn.
+    """A bar while something long is computed, which hears what share is done, and waits for its
+    turn.
 
-    What is kept already says nothing, and needs no turn. If other work waits, a turn ends at the next share.
-    Whoever clicks elsewhere or leaves ends it.
+    What is kept already says nothing, and needs no turn. If other work waits, a turn ends at the
+    next share. Whoever clicks elsewhere or leaves ends it.
     """
     with ExitStack() as turn:
         bar, button, begun = st.progress(0.0, text), st.empty(), False
@@ -64,7 +67,11 @@ def progress(
                 begun = True
                 turn.close()
                 turn.enter_context(
-                    turns.turn(object(), lambda before: bar.progress(done, place(before)), session.browser())
+                    turns.turn(
+                        object(),
+                        lambda before: bar.progress(done, place(before)),
+                        session.browser(),
+                    )
                 )
             bar.progress(done, text)
 
@@ -77,7 +84,8 @@ def progress(
 def telling(
     does: str,  # what the model does, such as `Translating`
 ) -> Iterator[Progress]:
-    """Tells the visitor, in one place on the page, how far a run of a model has come, while it runs."""
+    """Tells the visitor, in one place on the page, how far a run of a model has come, while it
+    runs."""
     place, last = st.empty(), time.monotonic()
 
     def tell(share: float, text: str) -> None:

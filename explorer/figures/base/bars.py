@@ -1,4 +1,5 @@
-"""Bars that follow the cursor: candidates for the next token, or one row of a map; each step is a frame."""
+"""Bars that follow the cursor: candidates for the next token, or one row of a map; each step is a
+frame."""
 
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
@@ -37,10 +38,15 @@ class Candidate(NamedTuple):
 
 def candidates(step: DecodeStep) -> list[Candidate]:
     """The candidates that are shown."""
-    barred, found = {each.token_id for each in step.alternatives if each.excluded} - {step.token_id}, []
+    barred, found = (
+        {each.token_id for each in step.alternatives if each.excluded} - {step.token_id},
+        [],
+    )
     for each in shown_candidates(step):
         chance = EXCLUDED if each.token_id in barred else labels.chance(each.log_prob)
-        found.append(Candidate(each.token, float(each.log_prob), each.token_id == step.token_id, chance))
+        found.append(
+            Candidate(each.token, float(each.log_prob), each.token_id == step.token_id, chance)
+        )
     return found
 
 
@@ -77,7 +83,8 @@ def upright(tokens: Sequence[str], title: str, ends: Sequence[float]) -> tuple[S
 
 
 def row_bars_spec(view: HeadMap, row: int = 0, height: int = 200) -> Spec:
-    """One row of a head (from 0, in the window), key by key, over at most 64 keys; other rows are frames."""
+    """One row of a head (from 0, in the window), key by key, over at most 64 keys; other rows are
+    frames."""
     what = quantity(view)
     frames = []
     rows, keys = cell_names(view)
@@ -112,7 +119,8 @@ def row_bars_spec(view: HeadMap, row: int = 0, height: int = 200) -> Spec:
 def strongest(
     view: HeadMap, place: int, of: Literal["query", "key"] = "query", height: int = style.SIZE
 ) -> go.Figure:
-    """The keys of a query, or the queries of a key, sorted, as bars; IndexError without such a place."""
+    """The keys of a query, or the queries of a key, sorted, as bars; IndexError without such a
+    place."""
     row = of == "query"
     at = (place, slice(None)) if row else (slice(None), place)
     values, seen = view.weights[at], view.mask[at]

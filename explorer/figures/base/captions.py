@@ -1,4 +1,5 @@
-"""What figures say of a head: what its numbers are, how rows are named, one sentence, a caption, a badge."""
+"""What figures say of a head: what its numbers are, how rows are named, one sentence, a caption, a
+badge."""
 
 from dataclasses import dataclass, replace
 
@@ -28,7 +29,8 @@ class Quantity:
     name: str  # for a control and a legend
     share: str  # what a number from 0 to 1 is
     caption: str  # what the numbers are, in full
-    hover: str  # Plotly's text of a cell: `customdata[0]` is the share, `customdata[1]` the measure itself
+    # Plotly's text of a cell: `customdata[0]` is the share, `customdata[1]` the measure itself
+    hover: str
     words: str  # as `caption`, for merged pieces; empty if it is not of words
     limit: str  # one sentence on what the numbers do not say
     sums: bool = True  # whether rows sum to 1
@@ -59,14 +61,17 @@ QUANTITIES = {
         "share carried",
         "what keys carried, ‖α x W_V W_O‖, as shares of each row's sum",
         "share carried %{customdata[0]:.3f}",
-        "what words carried, ‖α x W_V W_O‖ as shares of each row's sum, summed over the pieces of a key, "
+        "what words carried, ‖α x W_V W_O‖ as shares of each row's sum, summed over the pieces of "
+        "a key, "
         "averaged over those of a query",
         "What is long need not matter.",
     ),
     "effect": _EFFECT,
     "effect_on_all": replace(
         _EFFECT,
-        caption=_EFFECT.caption.replace("|Δ log p|", "Σ|Δ log p| of all tokens of the translation", 1),
+        caption=_EFFECT.caption.replace(
+            "|Δ log p|", "Σ|Δ log p| of all tokens of the translation", 1
+        ),
         hover="Σ|Δ log p| %{customdata[1]:.3f} nats",
         offered=False,
     ),
@@ -122,7 +127,10 @@ def _opening(view: HeadMap, row: int, role: str) -> tuple[list[str], str]:
     if view.predicted_tokens is None:
         return ["For ", read], name
     predicted = quote(view.predicted_tokens[row])
-    return ["Predicting ", predicted] if named(view) == "predicted" else ["Having read ", read], name
+    return ["Predicting ", predicted] if named(view) == "predicted" else [
+        "Having read ",
+        read,
+    ], name
 
 
 def sentence(view: HeadMap, row: int, role: str = "") -> list[str]:
@@ -135,13 +143,24 @@ def sentence(view: HeadMap, row: int, role: str = "") -> list[str]:
     on, most = quote(view.key_tokens[best]), float(weights[best])
     if measure == "weight":
         aside = float(hidden(view)[row])
-        left = "lies outside this window" if not getattr(view, "reach", 0) else "is taken by the Gaussian"
+        left = (
+            "lies outside this window"
+            if not getattr(view, "reach", 0)
+            else "is taken by the Gaussian"
+        )
         places = ((aside, "lies on hidden tokens"), (1 - float(weights.sum()) - aside, left))
-        rest = ", ".join(f"{percent(share)} {where}" for share, where in places if share > OUTSIDE_FROM)
+        rest = ", ".join(
+            f"{percent(share)} {where}" for share, where in places if share > OUTSIDE_FROM
+        )
         start = f", {name} puts {percent(most)} of its weight on "
         return [*opening, start, on, f" ({rest})." if rest else "."]
     if measure == "carried":
-        return [*opening, f", {name} carries most from ", on, f": {percent(most)} of the summed lengths."]
+        return [
+            *opening,
+            f", {name} carries most from ",
+            on,
+            f": {percent(most)} of the summed lengths.",
+        ]
     if measure in ("effect", "effect_on_all"):
         change = float(view.measured[row][best]) if view.measured is not None else 0.0
         if abs(change) < NO_EFFECT:
@@ -149,9 +168,17 @@ def sentence(view: HeadMap, row: int, role: str = "") -> list[str]:
         if view.predicted_tokens is None:
             all_of_it = f": log p of the translation's tokens changes by {change:.2f} nats in sum."
             return [*opening, f", {name} is missed most without ", on, all_of_it]
-        nats = f"{'less' if change < 0 else 'more'} probable, Δ log p {labels.number(change, '+.2f')} nats."
+        nats = (
+            f"{'less' if change < 0 else 'more'} probable, Δ log p {labels.number(change, '+.2f')} "
+            "nats."
+        )
         return [*opening, f", most changes if {name} does not see ", on, f": the token gets {nats}"]
-    return [*opening, f", {name} has its largest number at ", on, f": {quantity(view).share} {most:.2f}."]
+    return [
+        *opening,
+        f", {name} has its largest number at ",
+        on,
+        f": {quantity(view).share} {most:.2f}.",
+    ]
 
 
 def sentences_off(view: HeadMap, role: str = "") -> list[list[str]]:
@@ -162,7 +189,8 @@ def sentences_off(view: HeadMap, role: str = "") -> list[list[str]]:
 
 
 def notes(view: HeadMap) -> dict[int, str]:
-    """Notes on single rows (of the window, from 0): weight on hidden tokens, weight on a special token."""
+    """Notes on single rows (of the window, from 0): weight on hidden tokens, weight on a special
+    token."""
     found = dict[int, str]()
     special = [i for i, token in enumerate(view.key_tokens) if words.is_special(token)]
     for row, (weights, aside) in enumerate(zip(view.weights, hidden(view), strict=True)):
@@ -177,10 +205,15 @@ def notes(view: HeadMap) -> dict[int, str]:
 
 def place(view: HeadMap) -> str:
     """Kind, layer and head, as captions begin."""
-    return f"{KIND_NAMES[view.kind]} · layer {labels.count(view.layer)} · head {labels.count(view.head)}"
+    return (
+        f"{KIND_NAMES[view.kind]} · layer {labels.count(view.layer)} · head "
+        f"{labels.count(view.head)}"
+    )
 
 
-def caption(view: HeadMap, scale: str | None = "linear", whole: tuple[int, int] | None = None) -> str:
+def caption(
+    view: HeadMap, scale: str | None = "linear", whole: tuple[int, int] | None = None
+) -> str:
     """Kind, layer, head, step, quantity and model; the placeholder `{step}` is filled in later."""
     colour = "" if scale is None else f", colour from 0 to 1, {style.SCALE_NAMES[scale]}"
     quantity = f"{quantity_name(view)}{colour}{window_note(view.window, whole)}"
@@ -225,9 +258,11 @@ def window_note(window: object, whole: tuple[int, int] | None = None) -> str:
 
 
 def badge(audit: AuditReport, derived: bool = False) -> dict[str, object]:
-    """The audit badge; a file is only checked against itself, so its badge says that its parts agree.
+    """The audit badge; a file is only checked against itself, so its badge says that its parts
+    agree.
 
-    Its title says what stands behind it: the basis, the largest errors, what was not checked, the changes.
+    Its title says what stands behind it: the basis, the largest errors, what was not checked, the
+    changes.
     """
     origin, proved = ("imported file, ", "consistent") if audit.imported else ("", "verified")
     passed = audit.claim.format(proved) or (f"from a {proved} trace" if derived else proved)
@@ -248,7 +283,8 @@ def badge(audit: AuditReport, derived: bool = False) -> dict[str, object]:
         basis = (
             "Recomputed from a file, which can only be checked against itself: "
             f"{passed if audit.passed else 'a check fails'}. "
-            "Its log-probabilities, the norms of its values, its type of numbers, and its model's name and "
+            "Its log-probabilities, the norms of its values, its type of numbers, and its model's "
+            "name and "
             "hash are as recorded."
         )
     else:

@@ -1,4 +1,5 @@
-"""Tokens, positions, layers and heads as they are written for people, who count from 1 (`count`)."""
+"""Tokens, positions, layers and heads as they are written for people, who count from 1
+(`count`)."""
 
 import math
 import re
@@ -32,7 +33,8 @@ _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "#": "&#35;"})
 
 
 def count(index: int) -> int:
-    """Turns a position, layer or head counted from 0 (programs) into one counted from 1 (people)."""
+    """Turns a position, layer or head counted from 0 (programs) into one counted from 1
+    (people)."""
     return index + 1
 
 
@@ -62,20 +64,23 @@ def without_starts(text: str) -> str:
 
 
 def number(value: float, form: str = ".2f") -> str:
-    """A number with a true minus sign, which is as wide as a plus and breaks no line; a zero has no sign."""
+    """A number with a true minus sign, which is as wide as a plus and breaks no line; a zero has no
+    sign."""
     text = format(value, form)
     return text.replace("-", "−") if text.strip("+-0.%") else text.lstrip("+-")
 
 
 def times(nats: float) -> str:
-    """A difference of log-probabilities as a factor: `180,000 times less probable`; empty below a tenth."""
+    """A difference of log-probabilities as a factor: `180,000 times less probable`; empty below a
+    tenth."""
     factor = math.exp(min(abs(nats), 700))
     if factor < 1.1:
         return ""
     digits = max(1 - math.floor(math.log10(factor)), -300)
     written = f"{factor:.1f}" if factor < 10 else f"{round(factor, digits):,.0f}"
     return (
-        f"{written if factor < 1e9 else scientific(factor)} times {'less' if nats < 0 else 'more'} probable"
+        f"{written if factor < 1e9 else scientific(factor)} times {'less' if nats < 0 else 'more'} "
+        "probable"
     )
 
 
@@ -93,7 +98,8 @@ def scientific(value: float) -> str:
 
 
 def telling(value: float) -> str:
-    """A weight with two digits after the point, or as many as its first digit needs; "0" for rounding."""
+    """A weight with two digits after the point, or as many as its first digit needs; "0" for
+    rounding."""
     if value < ROUNDING:
         return "0"
     return f"{value:.2f}" if value >= 0.005 else f"{value:.{-math.floor(math.log10(value))}f}"
@@ -115,7 +121,8 @@ def chance(log_prob: float) -> str:
 
 
 def moved(value: float) -> str:
-    """A difference with its sign and as many digits as `telling` gives it; "not known" if it is none."""
+    """A difference with its sign and as many digits as `telling` gives it; "not known" if it is
+    none."""
     if value != value:
         return "not known"
     sign = "" if abs(value) < ROUNDING else "+" if value > 0 else "−"
@@ -123,7 +130,8 @@ def moved(value: float) -> str:
 
 
 def escape(text: str) -> str:
-    """Escapes the characters that Plotly reads as markup (`& < >`) and `#`, Streamlit's mark for colours."""
+    """Escapes the characters that Plotly reads as markup (`& < >`) and `#`, Streamlit's mark for
+    colours."""
     return text.translate(_ESCAPES)
 
 
@@ -135,7 +143,9 @@ def display(token: str) -> str:
     if (unknown := words.unknown_text(token)) is not None:
         return f"<unk> {unknown}"
     if words.BYTE_PIECE.search(token):
-        return " ".join(words.BYTE_PIECE.sub(words.byte_text, token.removeprefix(WORD_START)).split())
+        return " ".join(
+            words.BYTE_PIECE.sub(words.byte_text, token.removeprefix(WORD_START)).split()
+        )
     text = token.removeprefix(WORD_START)
     if not text:
         return "◦" if token else "◌"
@@ -149,14 +159,16 @@ def display(token: str) -> str:
 
 @lru_cache(4096, typed=True)
 def piece(token: str) -> str:
-    """As `display`, marked if a digit, or a letter of a script with cases, begins without a space."""
+    """As `display`, marked if a digit, or a letter of a script with cases, begins without a
+    space."""
     first = token[:1]
     joined = not words.is_special(token) and (first.isdigit() or first.lower() != first.upper())
     return JOINED * joined + display(token)
 
 
 def pieces(tokens: Sequence[str]) -> list[str]:
-    """Writes the tokens of a sequence; marks none if they are whole words, and never the first one."""
+    """Writes the tokens of a sequence; marks none if they are whole words, and never the first
+    one."""
     spaced = any(token.startswith(WORD_START) for token in tokens)
     return [piece(token) if spaced and i else display(token) for i, token in enumerate(tokens)]
 
@@ -222,7 +234,8 @@ def names(tokens: Sequence[str], room: float | None = None) -> list[str]:
 
 
 def row_names(query_tokens: Sequence[str], predicted_tokens: Sequence[str] | None) -> list[str]:
-    """Names of rows in words: the query, or for decoder rows the token read and the token predicted."""
+    """Names of rows in words: the query, or for decoder rows the token read and the token
+    predicted."""
     read = names(query_tokens)
     if predicted_tokens is None:
         return [f"query {name}" for name in read]

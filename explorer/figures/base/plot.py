@@ -1,4 +1,5 @@
-"""What every figure is put together from: axes, traces, texts, frames, places to click, a legend."""
+"""What every figure is put together from: axes, traces, texts, frames, places to click, a
+legend."""
 
 import re
 from collections.abc import Sequence
@@ -11,7 +12,13 @@ from explorer.figures.base import labels, style
 
 Spec = dict[str, Any]
 Numbers = Sequence[Any] | np.ndarray
-STILL: Spec = {"fixedrange": True, "showgrid": False, "zeroline": False, "automargin": False, "ticks": ""}
+STILL: Spec = {
+    "fixedrange": True,
+    "showgrid": False,
+    "zeroline": False,
+    "automargin": False,
+    "ticks": "",
+}
 """An axis that a visitor cannot move, and of which nothing but its names is seen."""
 HIDDEN = STILL | {"visible": False}
 CLICKS = {"clickmode": "event+select", "hovermode": "closest"}
@@ -34,7 +41,11 @@ def named_axis(
     """An axis of names."""
     shown = range(0, len(names), every)
     ends = [-edge, len(names) - 1 + edge]
-    ticks = {"tickvals": list(shown), "ticktext": [names[at] for at in shown], "tickfont": {"size": size}}
+    ticks = {
+        "tickvals": list(shown),
+        "ticktext": [names[at] for at in shown],
+        "tickfont": {"size": size},
+    }
     return {**STILL, "tickmode": "array", **ticks, "range": ends[::-1] if down else ends, **more}
 
 
@@ -65,7 +76,9 @@ def noted(notes: Sequence[str]) -> Spec:
     return {"hovertext": texts, "hovertemplate": "%{hovertext}<extra></extra>"}
 
 
-def heat(z: np.ndarray, ends: tuple[float, float], colours: Sequence[tuple[float, str]], **more: Any) -> Spec:
+def heat(
+    z: np.ndarray, ends: tuple[float, float], colours: Sequence[tuple[float, str]], **more: Any
+) -> Spec:
     """Cells (rows, columns) in colours."""
     return {
         "type": "heatmap",
@@ -79,7 +92,8 @@ def heat(z: np.ndarray, ends: tuple[float, float], colours: Sequence[tuple[float
 
 
 def bars(lengths: Numbers, colour: str | Sequence[str], across: bool = True, **more: Any) -> Spec:
-    """Bars at 0, 1, …: `across` the figure, from the left, or upright; a `text` stands at its bar's end."""
+    """Bars at 0, 1, …: `across` the figure, from the left, or upright; a `text` stands at its bar's
+    end."""
     places, values = list(range(len(lengths))), lengths
     axes = {"orientation": "h", "x": values, "y": places} if across else {"x": places, "y": values}
     ends = {"textposition": "outside", "cliponaxis": False} if "text" in more else {}
@@ -115,9 +129,12 @@ def curve(
 def targets(
     x: Numbers, y: Numbers, data: Sequence[Any], notes: Sequence[str], side: float, **more: Any
 ) -> Spec:
-    """Unseen squares of `side` px that take pointer and click; Streamlit reports no clicks on heatmaps."""
+    """Unseen squares of `side` px that take pointer and click; Streamlit reports no clicks on
+    heatmaps."""
     look = {"symbol": "square", "size": side, "opacity": 0, "color": "rgba(128,128,128,1)"}
-    return points(x, y, customdata=data, marker=look, showlegend=False, **noted(notes), **UNSEEN, **more)
+    return points(
+        x, y, customdata=data, marker=look, showlegend=False, **noted(notes), **UNSEEN, **more
+    )
 
 
 def error(below: Numbers, above: Numbers) -> Spec:
@@ -144,7 +161,9 @@ def stroke(*, dash: str = "dot", width: float = 1, colour: str = style.LINE, **a
     """A thin line through the whole figure: upright at `x`, or level at `y`."""
     ((axis, place),) = at.items()
     ends: Spec = {f"{axis}0": place, f"{axis}1": place}
-    ends |= {"y0": 0, "y1": 1, "yref": "paper"} if axis == "x" else {"x0": 0, "x1": 1, "xref": "paper"}
+    ends |= (
+        {"y0": 0, "y1": 1, "yref": "paper"} if axis == "x" else {"x0": 0, "x1": 1, "xref": "paper"}
+    )
     return {"type": "line", **ends, "line": {"color": colour, "width": width, "dash": dash}}
 
 
@@ -153,9 +172,20 @@ def note(text: str, x: float, y: float, size: int = 11, **more: Any) -> Spec:
     return {"text": text, "x": x, "y": y, "showarrow": False, "font": {"size": size}, **more}
 
 
-def colour_bar(ticks: dict[float, str], length: float, size: int = 10, title: str = "", air: int = 6) -> Spec:
-    """A thin colour bar under a map: escaped texts by value, share of the map's width, px of `air`."""
-    place = {"orientation": "h", "x": 0, "xanchor": "left", "y": 0, "yanchor": "top", "xpad": 0, "ypad": air}
+def colour_bar(
+    ticks: dict[float, str], length: float, size: int = 10, title: str = "", air: int = 6
+) -> Spec:
+    """A thin colour bar under a map: escaped texts by value, share of the map's width, px of
+    `air`."""
+    place = {
+        "orientation": "h",
+        "x": 0,
+        "xanchor": "left",
+        "y": 0,
+        "yanchor": "top",
+        "xpad": 0,
+        "ypad": air,
+    }
     look = {"len": length, "thickness": 8, "outlinewidth": 0, "tickfont": {"size": size}}
     text = {"title": {"text": title, "side": "top", "font": {"size": size}}} if title else {}
     return {**place, **look, "tickvals": list(ticks), "ticktext": list(ticks.values()), **text}
@@ -163,9 +193,19 @@ def colour_bar(ticks: dict[float, str], length: float, size: int = 10, title: st
 
 def legend(size: int = 11, top: bool = True, **more: Any) -> Spec:
     """The layout of a level legend: along the upper edge of the figure, or just above the axes."""
-    place = {"y": 1, "yanchor": "top", "yref": "container"} if top else {"y": 1.02, "yanchor": "bottom"}
+    place = (
+        {"y": 1, "yanchor": "top", "yref": "container"} if top else {"y": 1.02, "yanchor": "bottom"}
+    )
     quiet = {"itemclick": False, "itemdoubleclick": False, "traceorder": "normal"} if top else {}
-    look = {"orientation": "h", "x": 0, "xanchor": "left", "font": {"size": size}, **place, **quiet, **more}
+    look = {
+        "orientation": "h",
+        "x": 0,
+        "xanchor": "left",
+        "font": {"size": size},
+        **place,
+        **quiet,
+        **more,
+    }
     return {"showlegend": True, "legend": look}
 
 
@@ -177,9 +217,15 @@ def spec(
     around: tuple[int, int, int, int] = (0, 0, 0, 0),
     **more: Any,
 ) -> Spec:
-    """A figure as plain values; `around` are px on the left, at the top, on the right, at the bottom."""
+    """A figure as plain values; `around` are px on the left, at the top, on the right, at the
+    bottom."""
     frames = more.pop("frames", None)
-    layout = {"xaxis": x, "yaxis": y, "height": height, "margin": dict(zip("ltrb", around, strict=True))}
+    layout = {
+        "xaxis": x,
+        "yaxis": y,
+        "height": height,
+        "margin": dict(zip("ltrb", around, strict=True)),
+    }
     return style.spec(data, layout | more, frames)
 
 
@@ -195,10 +241,15 @@ def figure(
     return style.figure(spec(data, x, y, height, around, **more))
 
 
-def list_axes(names: Sequence[str], ends: tuple[float, float], rows: int | None = None) -> tuple[Spec, Spec]:
-    """The axes of a list with level bars: escaped names from the top down, in the room of so many `rows`."""
+def list_axes(
+    names: Sequence[str], ends: tuple[float, float], rows: int | None = None
+) -> tuple[Spec, Spec]:
+    """The axes of a list with level bars: escaped names from the top down, in the room of so many
+    `rows`."""
     down = named_axis(names, 12, down=True, edge=0.6)
-    return {**HIDDEN, "range": list(ends)}, down if rows is None else down | {"range": [rows - 0.4, -0.6]}
+    return {**HIDDEN, "range": list(ends)}, down if rows is None else down | {
+        "range": [rows - 0.4, -0.6]
+    }
 
 
 NUMBER = re.compile(r"\d[.,]\d|\d\s?%")
@@ -215,7 +266,9 @@ def quiet(spec: dict[str, Any]) -> dict[str, Any]:
             each | {"text": _without(each.get("text"))} for each in layout["annotations"]
         ]
     if "title" in layout:
-        layout["title"] = layout["title"] | {"text": _ENDS.sub("", layout["title"].get("text") or "")}
+        layout["title"] = layout["title"] | {
+            "text": _ENDS.sub("", layout["title"].get("text") or "")
+        }
     frames = [
         frame | {"layout": {"title": {"text": _ENDS.sub("", frame["layout"]["title"]["text"])}}}
         if "title" in frame.get("layout", {})
@@ -224,10 +277,16 @@ def quiet(spec: dict[str, Any]) -> dict[str, Any]:
     ]
     data = []
     for trace in spec["data"]:
-        left = {name: trace[name] for name in trace if name not in ("hovertemplate", "hovertext", "text")}
+        left = {
+            name: trace[name]
+            for name in trace
+            if name not in ("hovertemplate", "hovertext", "text")
+        }
         hover = {} if left.get("hoverinfo") == "skip" else {"hoverinfo": "none"}
         data.append(
-            left | ({"text": _without(trace["text"])} if trace.get("text") is not None else {}) | hover
+            left
+            | ({"text": _without(trace["text"])} if trace.get("text") is not None else {})
+            | hover
         )
     return {**spec, "data": data, "layout": layout, "frames": frames}
 

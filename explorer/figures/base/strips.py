@@ -10,10 +10,12 @@ from explorer.figures.base import labels, plot, style
 from explorer.figures.base.plot import Spec
 
 LARGEST_MATRIX = 16_384
-"""Most cells of a matrix that are sent one by one; a larger matrix is pooled, and its title says so."""
+"""Most cells of a matrix that are sent one by one; a larger matrix is pooled, and its title says
+so."""
 _STRIP = 22
 _LEFT, _RIGHT = 118, 92
-"""Room for names and notes beside the cells, so that the dimensions of strips and matrices line up."""
+"""Room for names and notes beside the cells, so that the dimensions of strips and matrices line
+up."""
 AIR = 5
 """Px between the name of a line and its cells."""
 _SMALL = {"tickfont": {"size": 9}}
@@ -40,7 +42,8 @@ def signed(values: np.ndarray, scale: float, **more: Any) -> Spec:
 
 
 def strips_spec(strips: Sequence[Strip], joint: bool = False, across: str = "dimension") -> Spec:
-    """Vectors one below the other, a column for each of what is `across`; `joint`: on one colour scale."""
+    """Vectors one below the other, a column for each of what is `across`; `joint`: on one colour
+    scale."""
     ends = [largest(strip.values) for strip in strips]
     traces = [
         signed(
@@ -55,7 +58,9 @@ def strips_spec(strips: Sequence[Strip], joint: bool = False, across: str = "dim
         for row, strip in enumerate(strips)
     ]
     names = [labels.escape(labels.shorten(strip.name, 26)) for strip in strips]
-    names = [f"<b>{name}</b>" if strip.bold else name for name, strip in zip(names, strips, strict=True)]
+    names = [
+        f"<b>{name}</b>" if strip.bold else name for name, strip in zip(names, strips, strict=True)
+    ]
     beside: Spec = {"xref": "paper", "xanchor": "left", "xshift": 6, "yanchor": "middle"}
     return plot.spec(
         traces,
@@ -95,7 +100,11 @@ def vectors_spec(
         hovertemplate=f"%{{y}}, dimension %{{x}}<br>{hover[1]} %{{customdata[0]:.3f}} × "
         f"{hover[0]} %{{z:.3f}} = %{{customdata[1]:.3f}}<extra></extra>",
     )
-    framed = [] if selected is None else [plot.rectangle(0.5, width + 0.5, selected - 0.5, selected + 0.5)]
+    framed = (
+        []
+        if selected is None
+        else [plot.rectangle(0.5, width + 0.5, selected - 0.5, selected + 0.5)]
+    )
     size = 10 if count <= 34 else 8
     names = [labels.escape(name) for name in labels.names(tokens, labels.ROOM)]
     down = plot.named_axis(names, size, down=True, ticklabelstandoff=AIR)
@@ -104,7 +113,8 @@ def vectors_spec(
 
 
 def matrices_spec(matrices: Sequence[tuple[str, np.ndarray]], height: int = 210) -> Spec:
-    """Weight matrices (name in markup, numbers) side by side, each with its own scale; rows are inputs."""
+    """Weight matrices (name in markup, numbers) side by side, each with its own scale; rows are
+    inputs."""
     gap, count = 0.05, len(matrices)
     width = (1 - gap * (count - 1)) / count
     traces, over, axes = [], [], Spec()
@@ -130,11 +140,14 @@ def matrices_spec(matrices: Sequence[tuple[str, np.ndarray]], height: int = 210)
         over.append(plot.note(text, left, 1, **corner))
     sides = (34, 4) if count > 1 else (_LEFT, _RIGHT)
     around = (sides[0], 34, sides[1], 22)
-    return plot.spec(traces, axes.pop("xaxis"), axes.pop("yaxis"), height, around, **axes, annotations=over)
+    return plot.spec(
+        traces, axes.pop("xaxis"), axes.pop("yaxis"), height, around, **axes, annotations=over
+    )
 
 
 def pooled(values: np.ndarray, cells: int = LARGEST_MATRIX) -> tuple[np.ndarray, int, int]:
-    """The number of largest magnitude of each of at most `cells` blocks; rows and columns of a block."""
+    """The number of largest magnitude of each of at most `cells` blocks; rows and columns of a
+    block."""
     rows, columns = values.shape
     down = along = 1
     while -(-rows // down) * -(-columns // along) > cells:

@@ -15,15 +15,21 @@ CHOSEN = "rgba(128,128,128,.95)"
 FRAME, LINE, GRID = (f"rgba(128,128,128,{alpha})" for alpha in ("1", ".9", ".25"))
 """Greys of frames, of thin lines and of the lines behind numbers."""
 SERIES = (("#E69F00", "solid"), ("#56B4E9", "dash"), ("#CC79A7", "dot"), ("#999999", "dashdot"))
-"""Colours (Okabe and Ito) and line styles of what is drawn together; none is the hue of an attention kind."""
+"""Colours (Okabe and Ito) and line styles of what is drawn together; none is the hue of an
+attention kind."""
 HATCH = {"shape": "/", "size": 6, "solidity": 0.25, "fgcolor": "rgba(128,128,128,.6)"}
 NEGATIVE, POSITIVE = "#B8860B", "#9457BE"
-"""The ends of the diverging scale, amber and purple: no attention kind's hue, safe for colour blindness."""
+"""The ends of the diverging scale, amber and purple: no attention kind's hue, safe for colour
+blindness."""
 FAINTEST = 0.08
 SCALES = ("linear", "sqrt", "log")
 """Colour of a weight: by its value, its square root, or its logarithm from 0.001 up."""
 SCALE_NAMES = {"linear": "linear", "sqrt": "square root", "log": "logarithmic from 0.001"}
-_STOPS = {"linear": (0, 0.25, 0.5, 0.75, 1), "sqrt": (0, 0.05, 0.2, 0.5, 1), "log": (0.001, 0.01, 0.1, 1)}
+_STOPS = {
+    "linear": (0, 0.25, 0.5, 0.75, 1),
+    "sqrt": (0, 0.05, 0.2, 0.5, 1),
+    "log": (0.001, 0.01, 0.1, 1),
+}
 MARGIN = {"l": 88, "t": 88, "r": 4, "b": 4}
 """Margin in px for labels as wide as `labels.ROOM`, plus a title outside them."""
 SIZE = 330
@@ -52,7 +58,8 @@ SCALES_OF = {
 
 
 def strength(weights: np.ndarray, scale: str = "linear") -> np.ndarray:
-    """Turns weights into shares of the full colour, from 0 to 1; ValueError if there is no such scale."""
+    """Turns weights into shares of the full colour, from 0 to 1; ValueError if there is no such
+    scale."""
     if scale not in SCALES:
         raise ValueError(f"There is no scale {scale!r}; there are {', '.join(SCALES)}.")
     clipped = np.clip(weights, 0, 1)
@@ -73,7 +80,9 @@ def stops(scale: str = "linear") -> list[tuple[str, float]]:
 
 def marks(kind: str, scale: str) -> list[tuple[str, str]]:
     """A few weights with their colours, for a legend."""
-    return [(text, rgba(HUES[kind], FAINTEST + (1 - FAINTEST) * share)) for text, share in stops(scale)]
+    return [
+        (text, rgba(HUES[kind], FAINTEST + (1 - FAINTEST) * share)) for text, share in stops(scale)
+    ]
 
 
 def shades(hue: str, low: float, high: float = 1) -> list[tuple[float, str]]:
@@ -98,8 +107,8 @@ def pitch(count: int, size: int = SIZE) -> float:
 
 
 def lettering(count: int, size: int = SIZE) -> tuple[int, int]:
-    """For an axis of `count` tokens in a map of `size` px: the font size in px, and the step between the
-    tokens that get a label, so that labels do not overlap."""
+    """For an axis of `count` tokens in a map of `size` px: the font size in px, and the step
+    between the tokens that get a label, so that labels do not overlap."""
     sizes, room = (12, 10) if size >= LARGE else (10,), pitch(count, size)
     letters = next((font for font in sizes if room >= 0.9 * font), 8)
     return letters, math.ceil(0.75 * letters / room)
@@ -112,7 +121,8 @@ _CLEAR: dict[str, Any] = {**_NO_PAPER, "showlegend": False, "dragmode": False}
 def spec(
     data: list[dict[str, Any]], layout: dict[str, Any], frames: list[dict[str, Any]] | None = None
 ) -> dict[str, Any]:
-    """A figure as plain values on a transparent background, so that the page's theme shows through."""
+    """A figure as plain values on a transparent background, so that the page's theme shows
+    through."""
     return {"data": data, "layout": _CLEAR | layout, "frames": frames or []}
 
 
@@ -129,5 +139,8 @@ def to_json(values: dict[str, Any]) -> str:
 def packed(values: np.ndarray) -> dict[str, str]:
     """An array in the form that plotly.js reads: its type, its bytes in base64, and its shape."""
     dtype = f"{values.dtype.kind}{values.dtype.itemsize}"
-    written = {"dtype": dtype, "bdata": base64.b64encode(np.ascontiguousarray(values).tobytes()).decode()}
+    written = {
+        "dtype": dtype,
+        "bdata": base64.b64encode(np.ascontiguousarray(values).tobytes()).decode(),
+    }
     return written if values.ndim == 1 else written | {"shape": ", ".join(map(str, values.shape))}

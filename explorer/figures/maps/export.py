@@ -49,7 +49,8 @@ def printed(figure: go.Figure, lines: Sequence[str]) -> go.Figure:
 
 
 def wrapped(text: str, letters: int) -> list[str]:
-    """Breaks a paragraph into rows of at most `letters` letters; wide East Asian letters count twice."""
+    """Breaks a paragraph into rows of at most `letters` letters; wide East Asian letters count
+    twice."""
     text = plain(text)
     if len(text) > _LONGEST_LINE:
         text = text[:_LONGEST_LINE] + "…"
@@ -79,23 +80,32 @@ def marked(
     at = _place(getattr(view, "rows", None), view.window.query_start, len(view.query_tokens), row)
     if at is None:
         return figure
-    if later and at + 1 < len(view.weights):  # the cells after the row become a trace of their own, faint
+    if later and at + 1 < len(
+        view.weights
+    ):  # the cells after the row become a trace of their own, faint
         cells, rest = figure.data[0], go.Heatmap(figure.data[0])
         for trace, rows in ((cells, slice(0, at + 1)), (rest, slice(at + 1, None))):
-            trace.z, trace.customdata = np.asarray(trace.z)[rows], np.asarray(trace.customdata)[rows]
+            trace.z, trace.customdata = (
+                np.asarray(trace.z)[rows],
+                np.asarray(trace.customdata)[rows],
+            )
             trace.text = cells.text[rows] if trace is rest else trace.text
         rest.update(y0=at + 1, dy=1, opacity=0.25, showscale=False)
         figure.add_trace(rest)
         figure.data = (figure.data[0], figure.data[-1], *figure.data[1:-1])
     rings = [(-0.5, view.weights.shape[1] - 0.5)]
-    key = _place(getattr(view, "columns", None), view.window.key_start, len(view.key_tokens), column)
+    key = _place(
+        getattr(view, "columns", None), view.window.key_start, len(view.key_tokens), column
+    )
     rings += [] if key is None else [(key - 0.5, key + 0.5)]
     for ends in rings:
         figure.add_shape(plot.rectangle(*ends, at - 0.5, at + 0.5, INK))
     return figure
 
 
-def _place(groups: Sequence[Group] | None, start: int, length: int, position: int | None) -> int | None:
+def _place(
+    groups: Sequence[Group] | None, start: int, length: int, position: int | None
+) -> int | None:
     """The row or column of a map that holds a position of the sentence; None if none does."""
     if position is None:
         return None

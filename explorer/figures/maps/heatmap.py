@@ -14,7 +14,8 @@ LARGEST = 64
 _SUMS = 76
 MASKED = " (masked)"
 LATER = " (masked: this row has not read it yet)"
-"""What a hover text adds to a masked cell; of masked decoder self-attention, to one right of the diagonal."""
+"""What a hover text adds to a masked cell; of masked decoder self-attention, to one right of the
+diagonal."""
 _SCORE = " · score before the mask %{customdata[1]:.2f}"
 _LENGTH = " · length %{customdata[1]:.3f}"
 
@@ -26,26 +27,37 @@ def levels(weights: np.ndarray, mask: np.ndarray, scale: str = "linear") -> np.n
 
 
 def pool(values: np.ndarray, limit: int) -> tuple[np.ndarray, int, int]:
-    """Maxima over blocks, so that no side is longer than `limit`; and the rows and columns of a block."""
+    """Maxima over blocks, so that no side is longer than `limit`; and the rows and columns of a
+    block."""
     rows, columns = (-(-length // limit) for length in values.shape)
-    starts = [np.arange(0, length, step) for length, step in zip(values.shape, (rows, columns), strict=True)]
+    starts = [
+        np.arange(0, length, step)
+        for length, step in zip(values.shape, (rows, columns), strict=True)
+    ]
     pooled = np.maximum.reduceat(np.maximum.reduceat(values, starts[0], axis=0), starts[1], axis=1)
     return pooled, rows, columns
 
 
 def hatching(mask: np.ndarray) -> list[Spec]:
-    """All masked cells as one hatched polygon, for a mask (queries, keys); no trace if nothing is masked."""
+    """All masked cells as one hatched polygon, for a mask (queries, keys); no trace if nothing is
+    masked."""
     x: list[float | None] = []
     y: list[float | None] = []
     for top, bottom, left, right in masked_blocks(mask):
         x += [left - 0.5, right - 0.5, right - 0.5, left - 0.5, left - 0.5, None]
         y += [top - 0.5, top - 0.5, bottom - 0.5, bottom - 0.5, top - 0.5, None]
-    look = {"fill": "toself", "fillcolor": "rgba(0,0,0,0)", "fillpattern": style.HATCH, "line": {"width": 0}}
+    look = {
+        "fill": "toself",
+        "fillcolor": "rgba(0,0,0,0)",
+        "fillpattern": style.HATCH,
+        "line": {"width": 0},
+    }
     return [plot.points(x[:-1], y[:-1], "lines", **look)] if x else []
 
 
 def masked_blocks(mask: np.ndarray) -> list[tuple[int, int, int, int]]:
-    """Masked cells as rectangles (top, bottom, left, right), with equal runs of adjacent rows joined."""
+    """Masked cells as rectangles (top, bottom, left, right), with equal runs of adjacent rows
+    joined."""
     blocks: list[tuple[int, int, int, int]] = []
     open_runs: dict[tuple[int, int], int] = {}
     for row in range(len(mask) + 1):
@@ -58,23 +70,34 @@ def masked_blocks(mask: np.ndarray) -> list[tuple[int, int, int, int]]:
     return blocks
 
 
-def heatmap(view: HeadMap, size: int = style.SIZE, scale: str = "linear", sums: bool = False) -> go.Figure:
-    """One head: how much each query (row) attends to each key (column), colours from 0 to 1 for every head.
+def heatmap(
+    view: HeadMap, size: int = style.SIZE, scale: str = "linear", sums: bool = False
+) -> go.Figure:
+    """One head: how much each query (row) attends to each key (column), colours from 0 to 1 for
+    every head.
 
-    The hover text gives weight and score; `sums` writes each row's. ValueError beyond 64 x 64 cells.
+    The hover text gives weight and score; `sums` writes each row's. ValueError beyond 64 x 64
+    cells.
     """
     spec = heatmap_spec(view, size, scale, sums)
     cells, layout = spec["data"][0], spec["layout"]
-    cells |= legend(scale, quantity(view).share) | {"text": cell_texts(**layout["meta"], mask=view.mask)}
+    cells |= legend(scale, quantity(view).share) | {
+        "text": cell_texts(**layout["meta"], mask=view.mask)
+    }
     layout["height"] += LEGEND
     layout["margin"]["b"] += LEGEND
     return style.figure(spec)
 
 
 def heatmap_spec(
-    view: HeadMap, size: int = style.SIZE, scale: str = "linear", sums: bool = False, most: int = LARGEST
+    view: HeadMap,
+    size: int = style.SIZE,
+    scale: str = "linear",
+    sums: bool = False,
+    most: int = LARGEST,
 ) -> Spec:
-    """`heatmap` as plain values, without legend; the linked view makes hover texts from `layout.meta`."""
+    """`heatmap` as plain values, without legend; the linked view makes hover texts from
+    `layout.meta`."""
     check(view, most)
     measured, hover = view.measured, quantity(view).hover
     if measured is not None:
@@ -108,7 +131,10 @@ def cell_texts(
 ) -> list[list[str]]:
     """The names of every cell, escaped; `other` ends those of cells outside the mask."""
     return [
-        [labels.escape(f"{row}, {column}{'' if mask[i, j] else other}") for j, column in enumerate(columns)]
+        [
+            labels.escape(f"{row}, {column}{'' if mask[i, j] else other}")
+            for j, column in enumerate(columns)
+        ]
         for i, row in enumerate(rows)
     ]
 
@@ -117,7 +143,8 @@ def check(view: HeadMap, most: int = LARGEST) -> None:
     shape = view.weights.shape
     if max(shape) > most:
         raise ValueError(
-            f"A map shows at most {most} x {most} cells, not {shape[0]} x {shape[1]}; ask for a window."
+            f"A map shows at most {most} x {most} cells, not {shape[0]} x {shape[1]}; ask for a "
+            "window."
         )
     if shape != (len(view.query_tokens), len(view.key_tokens)):
         raise ValueError(
@@ -127,14 +154,16 @@ def check(view: HeadMap, most: int = LARGEST) -> None:
 
 
 def row_tokens(view: HeadMap) -> tuple[str, ...]:
-    """The tokens that label the rows: those predicted (the default in cross-attention) or those read."""
+    """The tokens that label the rows: those predicted (the default in cross-attention) or those
+    read."""
     if named(view) == "predicted" and view.predicted_tokens is not None:
         return view.predicted_tokens
     return view.query_tokens
 
 
 def axis_titles(view: HeadMap) -> tuple[str, str]:
-    """Axis titles: the source of the queries (rows), and the source of the keys and values (columns)."""
+    """Axis titles: the source of the queries (rows), and the source of the keys and values
+    (columns)."""
     layer = f"layer {labels.count(view.layer)}"
     if view.kind == "encoder":
         return f"queries: encoder, {layer}", f"keys and values: encoder, {layer}"
@@ -167,7 +196,10 @@ def token_grid(
     across |= {"side": "top", "tickangle": -90, "constrain": "domain", "constraintoward": "left"}
     down |= {"range": [len(rows) - 0.5, -0.5], "scaleanchor": "x"}
     down |= {"constrain": "domain", "constraintoward": "top"}
-    more, around = round((room - labels.ROOM) * style.lettering(longest, size)[0]), style.margin(size)
+    more, around = (
+        round((room - labels.ROOM) * style.lettering(longest, size)[0]),
+        style.margin(size),
+    )
     left, top = around["l"] + more, around["t"] + more
     corner = {"xref": "paper", "yref": "paper", "xanchor": "left", "yanchor": "top"}
     spare = [min(0, size - around["l"] - _LETTERS * labels.width(title)) for title in titles]
@@ -177,7 +209,13 @@ def token_grid(
         "yaxis": down,
         "width": size + more,
         "height": size + more + below,
-        "margin": {"l": left, "t": top, "r": around["r"], "b": around["b"] + below, "autoexpand": False},
+        "margin": {
+            "l": left,
+            "t": top,
+            "r": around["r"],
+            "b": around["b"] + below,
+            "autoexpand": False,
+        },
         "annotations": [
             plot.note(titles[1], 0, 1, _LETTERS, **corner, xshift=spare[1], yshift=top - _EDGE),
             plot.note(titles[0], 0, 1, _LETTERS, **corner, **beside),
@@ -186,10 +224,17 @@ def token_grid(
 
 
 def row_ends(layout: Spec, texts: Sequence[str], heading: str, right: int) -> Spec:
-    """Writes something at the end of every row of a map, in `right` px; returns the trace that it needs."""
+    """Writes something at the end of every row of a map, in `right` px; returns the trace that it
+    needs."""
     down = layout["yaxis"]
     ends = {"overlaying": "y", "side": "right", "ticktext": [texts[i] for i in down["tickvals"]]}
-    corner = {"xref": "x domain", "yref": "paper", "xanchor": "left", "yanchor": "bottom", "xshift": 4}
+    corner = {
+        "xref": "x domain",
+        "yref": "paper",
+        "xanchor": "left",
+        "yanchor": "bottom",
+        "xshift": 4,
+    }
     layout["yaxis2"] = down | ends
     layout["margin"]["r"] = right
     layout["annotations"].append(plot.note(heading, 1, 1, 9, **corner))
@@ -203,7 +248,8 @@ def framed(figure: go.Figure, row: int) -> go.Figure:
 
 
 def row_frame(figure: go.Figure, row: int) -> dict[str, float]:
-    """Px and numbers of cells that place a frame over a row of a map, from 0, at any width of the figure."""
+    """Px and numbers of cells that place a frame over a row of a map, from 0, at any width of the
+    figure."""
     around, (rows, columns) = figure.layout.margin, figure.data[0].z.shape
     high = figure.layout.height - around.t - around.b
     sides = {"left": around.l, "top": around.t, "beside": around.l + around.r, "high": high}
@@ -211,7 +257,8 @@ def row_frame(figure: go.Figure, row: int) -> dict[str, float]:
 
 
 def lowered(figure: go.Figure, by: int) -> go.Figure:
-    """Moves the cells of a map down by `by` px, level with those of a map beside it; the title stays."""
+    """Moves the cells of a map down by `by` px, level with those of a map beside it; the title
+    stays."""
     figure.layout.height += by
     figure.layout.margin.t += by
     figure.layout.annotations[0].yshift += by

@@ -57,7 +57,8 @@ def lines(
     query: int | None = None,
     height: int = style.LARGE,
 ) -> go.Figure:
-    """One to four heads of one kind and window, else ValueError; other rows than `query` are faint."""
+    """One to four heads of one kind and window, else ValueError; other rows than `query` are
+    faint."""
     if not 1 <= len(views) <= len(SEVERAL):
         raise ValueError(f"Lines show 1 to {len(SEVERAL)} heads, not {len(views)}.")
     if any((view.kind, view.window) != (views[0].kind, views[0].window) for view in views):
@@ -65,9 +66,13 @@ def lines(
     traces = []
     for view, (hue, dash) in zip(views, looks(views), strict=False):
         found = links(view, mass, threshold)
-        traces += _traces([link for link in found if query in (None, link.query)], view, hue, dash, 1.0)
+        traces += _traces(
+            [link for link in found if query in (None, link.query)], view, hue, dash, 1.0
+        )
         if query is not None:
-            traces += _traces([link for link in found if link.query != query], view, hue, dash, 0.12)
+            traces += _traces(
+                [link for link in found if link.query != query], view, hue, dash, 0.12
+            )
     traces.append(plot.nothing(yaxis="y2", x=[0], hoverinfo="skip", showlegend=False))
     view = views[0]
     span = {"range": [max(len(view.query_tokens), len(view.key_tokens)) - 0.5, -0.5]}
@@ -89,8 +94,11 @@ def looks(views: Sequence[HeadMap]) -> Sequence[tuple[str, str]]:
     return SEVERAL if len(views) > 1 else ((style.HUES[views[0].kind], "solid"),)
 
 
-def _traces(lines: Sequence[WeightLine], view: HeadMap, hue: str, dash: str, opacity: float) -> list[Spec]:
-    """One trace per thickness, and one of invisible points at the middles of the lines for the hover text."""
+def _traces(
+    lines: Sequence[WeightLine], view: HeadMap, hue: str, dash: str, opacity: float
+) -> list[Spec]:
+    """One trace per thickness, and one of invisible points at the middles of the lines for the
+    hover text."""
     if not lines:
         return []
     levels = [max(1, round(link.weight * WIDTHS)) for link in lines]

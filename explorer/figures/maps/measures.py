@@ -26,16 +26,23 @@ class MeasureRow:
     signed: bool = False  # whether it is a change in nats; such rows share one scale
 
 
-def measures_map(rows: Sequence[MeasureRow], columns: Sequence[str], ink: str = "#1d232c") -> go.Figure:
-    """Measures as rows; the colour is a share of the row's largest number, or of all rows' in nats."""
+def measures_map(
+    rows: Sequence[MeasureRow], columns: Sequence[str], ink: str = "#1d232c"
+) -> go.Figure:
+    """Measures as rows; the colour is a share of the row's largest number, or of all rows' in
+    nats."""
     most = [float(np.nanmax(np.abs(row.values), initial=0.0)) for row in rows]
     shared = max((each for each, row in zip(most, rows, strict=True) if row.signed), default=0.0)
     ends = [
-        max(shared if row.signed else each, _LEAST[row.signed]) for each, row in zip(most, rows, strict=True)
+        max(shared if row.signed else each, _LEAST[row.signed])
+        for each, row in zip(most, rows, strict=True)
     ]
     texts = [[_said(value, row.signed) for value in row.values.tolist()] for row in rows]
     notes = [
-        [labels.escape(f"{row.name} · {column}: {text}") for column, text in zip(columns, said, strict=True)]
+        [
+            labels.escape(f"{row.name} · {column}: {text}")
+            for column, text in zip(columns, said, strict=True)
+        ]
         for row, said in zip(rows, texts, strict=True)
     ]
     shares = np.array([row.values / end for row, end in zip(rows, ends, strict=True)])
@@ -55,16 +62,23 @@ def _said(value: float, signed: bool) -> str:
     """A cell's number: "0" is a zero, up to rounding, and "0.00" is more than that."""
     if value != value:
         return "–"
-    return "0" if abs(value) < labels.ROUNDING else labels.number(value, "+.2f" if signed else ".2f")
+    return (
+        "0" if abs(value) < labels.ROUNDING else labels.number(value, "+.2f" if signed else ".2f")
+    )
 
 
 def share_bars(steps: Sequence[str], source: np.ndarray) -> go.Figure:
     """The source's share (steps,) of every named step, from 0 to 1, under the prefix's."""
     data = []
     for what, values, kind in (("source", source, "cross"), ("prefix", 1 - source, "decoder")):
-        said = [f"{step}: {what} {value:.2f}" for step, value in zip(steps, values.tolist(), strict=True)]
+        said = [
+            f"{step}: {what} {value:.2f}"
+            for step, value in zip(steps, values.tolist(), strict=True)
+        ]
         notes = {"hovertext": list(map(labels.escape, said)), "hoverinfo": "text"}
-        data.append(plot.bars(values.astype(np.float32), style.HUES[kind], across=False, name=what, **notes))
+        data.append(
+            plot.bars(values.astype(np.float32), style.HUES[kind], across=False, name=what, **notes)
+        )
     return plot.figure(
         data,
         plot.named_axis([labels.escape(each) for each in steps], side="bottom", tickangle=-90),

@@ -1,4 +1,5 @@
-"""Overviews: all heads of one kind as one tiled map, and a long matrix, pooled and labelled as pooled."""
+"""Overviews: all heads of one kind as one tiled map, and a long matrix, pooled and labelled as
+pooled."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ class Tile:
 
 @dataclass(frozen=True)
 class Measure:
-    """A statistic, drawn as a strip under each tile, coloured from its smallest value to its largest."""
+    """A statistic, drawn as a strip under each tile, coloured from its smallest value to its
+    largest."""
 
     texts: list[list[str]]  # each value as text, by layer and head; empty if a head has none
     colors: list[list[str]]  # of the strips; transparent if a head has no value
@@ -61,18 +63,22 @@ def overview_spec(
     kind: str,
     selected: tuple[int, int],
     notes: Mapping[tuple[int, int], str] | None = None,  # the hover texts of heads
-    order: Sequence[Sequence[int]] | None = None,  # for each layer its heads in the order of the columns
+    order: Sequence[Sequence[int]]
+    | None = None,  # for each layer its heads in the order of the columns
     measure: Measure | None = None,  # what colours a strip under each tile
     width: int = 560,
 ) -> Spec:
-    """Every head of a kind in one heatmap, one framed; a click's `customdata` is (layer, head), from 0."""
+    """Every head of a kind in one heatmap, one framed; a click's `customdata` is (layer, head),
+    from 0."""
     rows, columns = tiles[0][0].values.shape
     plain = order is None and measure is None
     gap = max(1, round((GAP if plain else 3 * GAP) * max(rows, columns)))
     numbers = order or [range(len(layer)) for layer in tiles]
     xs = [head * (columns + gap) + (columns - 1) / 2 for head in range(len(tiles[0]))]
     ys = [layer * (rows + gap) + (rows - 1) / 2 for layer in range(len(tiles))]
-    places = {(i, j): (xs[at], ys[i]) for i, line in enumerate(numbers) for at, j in enumerate(line)}
+    places = {
+        (i, j): (xs[at], ys[i]) for i, line in enumerate(numbers) for at, j in enumerate(line)
+    }
     canvas = np.zeros((len(ys) * (rows + gap) - gap, len(xs) * (columns + gap) - gap), np.uint8)
     frames = [_frame(*at, rows, columns, "rgba(128,128,128,.45)", 1) for at in places.values()]
     texts, look = [], {"yanchor": "bottom", "yshift": -2}
@@ -116,19 +122,26 @@ def _axis(texts: list[str], centres: list[float], pitch: int, gap: int) -> Spec:
 
 
 def _frame(x: float, y: float, height: float, width: float, colour: str, line: float) -> Spec:
-    return plot.rectangle(x - width / 2, x + width / 2, y - height / 2, y + height / 2, colour, line)
+    return plot.rectangle(
+        x - width / 2, x + width / 2, y - height / 2, y + height / 2, colour, line
+    )
 
 
 def pooled_spec(
     weights: np.ndarray, mask: np.ndarray, kind: str, size: int = style.SIZE, scale: str = "linear"
 ) -> Spec:
-    """A long matrix as an overview: each cell is the largest weight among the cells it stands for."""
+    """A long matrix as an overview: each cell is the largest weight among the cells it stands
+    for."""
     pooled, rows, columns = pool(levels(weights, mask, scale), LARGEST)
     place = {"x0": columns / 2 + 0.5, "dx": columns, "y0": rows / 2 + 0.5, "dy": rows}
     told = "near query %{y:.0f}, key %{x:.0f}<extra></extra>"
     cells = plot.heat(pooled, (0, 255), style.SCALES_OF[kind], **place, hovertemplate=told)
     frame = plot.STILL | {"constrain": "domain", "tickfont": {"size": 10}, "nticks": 6}
-    across: Spec = {"side": "top", "title": {"text": "key", "font": {"size": 10}}, "constraintoward": "left"}
+    across: Spec = {
+        "side": "top",
+        "title": {"text": "key", "font": {"size": 10}},
+        "constraintoward": "left",
+    }
     down: Spec = {
         "scaleanchor": "x",
         "title": {"text": "query", "font": {"size": 10}},

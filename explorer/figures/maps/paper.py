@@ -46,19 +46,28 @@ class Form:
     scale: str = "linear"  # how weights become colours, one of `style.SCALES`
 
 
-def sheet(views: Sequence[HeadMap], form: Form, about: Sequence[str] = ()) -> tuple[bytes, float, list[str]]:
-    """Heads on one sheet with cells of one size: the file, its height in cm, sentences for its reader.
+def sheet(
+    views: Sequence[HeadMap], form: Form, about: Sequence[str] = ()
+) -> tuple[bytes, float, list[str]]:
+    """Heads on one sheet with cells of one size: the file, its height in cm, sentences for its
+    reader.
 
     ValueError as for `heatmap`; UserWarning if the labels leave no room for the maps.
     """
     for view in views:
         check(view)
-    fonts, missing = families("".join(name for view in views for side in _names(view) for name in side))
+    fonts, missing = families(
+        "".join(name for view in views for side in _names(view) for name in side)
+    )
     outlined = [name for name in fonts if not _entries()[name].fname.lower().endswith(".ttf")]
     lines, data = [plain(each) for each in about], io.BytesIO()
     metadata = {"Title": "".join(lines[:1])}
     metadata["Subject" if form.file == "pdf" else "Description"] = "\n".join(lines)
-    with _DRAWING, matplotlib.rc_context(_settings(form, fonts, outlined)), warnings.catch_warnings():
+    with (
+        _DRAWING,
+        matplotlib.rc_context(_settings(form, fonts, outlined)),
+        warnings.catch_warnings(),
+    ):
         warnings.simplefilter("ignore")  # the notes name the letters without a font
         warnings.filterwarnings("error", "constrained_layout not applied")
         figure, step = _draw(views, form)
@@ -67,8 +76,14 @@ def sheet(views: Sequence[HeadMap], form: Form, about: Sequence[str] = ()) -> tu
         figure.savefig(data, format=form.file, dpi=300, metadata=metadata, bbox_inches=page)
     notes = (
         (step > 1, f"Only one label in {step} has room: choose a larger width, or a smaller font."),
-        (missing, f"No font here has {' '.join(missing[:12])}: install the Noto font of the script."),
-        (outlined, f"A PDF holds {' and '.join(outlined)} as Type 3, which some publishers refuse."),
+        (
+            missing,
+            f"No font here has {' '.join(missing[:12])}: install the Noto font of the script.",
+        ),
+        (
+            outlined,
+            f"A PDF holds {' and '.join(outlined)} as Type 3, which some publishers refuse.",
+        ),
     )
     return data.getvalue(), page.height * INCH, [note for holds, note in notes if holds]
 
@@ -76,7 +91,9 @@ def sheet(views: Sequence[HeadMap], form: Form, about: Sequence[str] = ()) -> tu
 @lru_cache(maxsize=64)
 def families(text: str) -> tuple[list[str], list[str]]:
     """The fonts that together draw a text, best first, and the letters that none of them has."""
-    variants = set(map(chr, range(0xFE00, 0xFE10)))  # choose between two drawings of the letter before
+    variants = set(
+        map(chr, range(0xFE00, 0xFE10))
+    )  # choose between two drawings of the letter before
     used, missing = [], {letter for letter in set(text) - variants if not letter.isspace()}
     for name, entry in _entries().items():
         font = get_font(FontPath(entry.fname, entry.index)) if missing else None
@@ -91,10 +108,13 @@ def families(text: str) -> tuple[list[str], list[str]]:
 def _entries() -> dict[str, FontEntry]:
     """The upright, regular font of every installed family, best first."""
     upright = [each for each in fontManager.ttflist if each.style == "normal"]
-    regular = {each.name: each for each in upright if each.weight in (400, "normal", "regular", "book")}
+    regular = {
+        each.name: each for each in upright if each.weight in (400, "normal", "regular", "book")
+    }
     regular.pop("Last Resort High-Efficiency", None)  # draws a frame in place of every letter
     ranks = {
-        name: [name not in _BEST[:2], *(not name.startswith(each) for each in _BEST)] for name in regular
+        name: [name not in _BEST[:2], *(not name.startswith(each) for each in _BEST)]
+        for name in regular
     }
     return {name: regular[name] for name in sorted(regular, key=lambda name: (ranks[name], name))}
 
@@ -116,7 +136,8 @@ def _settings(form: Form, fonts: list[str], outlined: list[str]) -> Any:
         "axes.labelcolor": _GREY,
         "axes.titlelocation": "left",
         "font.family": [*fonts, "sans-serif"],  # an SVG names them all
-        "text.hinting": "no_hinting",  # so that a text is as long in the file as when it is laid out
+        # so that a text is as long in the file as when it is laid out
+        "text.hinting": "no_hinting",
         "text.parse_math": False,  # a dollar sign does not begin a formula
         "pdf.fonttype": 3 if outlined else 42,
         "svg.fonttype": "none",  # text stays text
@@ -124,10 +145,14 @@ def _settings(form: Form, fonts: list[str], outlined: list[str]) -> Any:
 
 
 def _draw(views: Sequence[HeadMap], form: Form) -> tuple[Figure, int]:
-    """The maps side by side over what their colours mean, and every how many tokens one has a label."""
+    """The maps side by side over what their colours mean, and every how many tokens one has a
+    label."""
     count, kinds = min(form.columns, len(views)), list(dict.fromkeys(view.kind for view in views))
     wide = [max(len(view.key_tokens) for view in views[i::count]) for i in range(count)]
-    tall = [max(len(view.query_tokens) for view in views[i : i + count]) for i in range(0, len(views), count)]
+    tall = [
+        max(len(view.query_tokens) for view in views[i : i + count])
+        for i in range(0, len(views), count)
+    ]
     figure = Figure((form.width / INCH, _PAGE), dpi=72, layout="compressed")  # a dot is a pt
     grid = figure.add_gridspec(len(tall), count, width_ratios=wide, height_ratios=tall)
     titles = []
@@ -137,11 +162,19 @@ def _draw(views: Sequence[HeadMap], form: Form) -> tuple[Figure, int]:
         kind = f"{view.kind}\n" if len(kinds) > 1 else ""
         if len(views) > 1:  # the paper's own caption names a single one
             titles.append(
-                axes.set_title(f"({chr(ord('a') + i)}) {kind}{labels.head_name(view.layer, view.head)}")
+                axes.set_title(
+                    f"({chr(ord('a') + i)}) {kind}{labels.head_name(view.layer, view.head)}"
+                )
             )
         _draw_map(axes, view, form.scale)
     maps, (texts, shares) = list(figure.axes), zip(*style.stops(form.scale), strict=True)
-    place: dict[str, Any] = {"location": "bottom", "aspect": 40, "fraction": 0.03, "pad": 0.01, "ticks": []}
+    place: dict[str, Any] = {
+        "location": "bottom",
+        "aspect": 40,
+        "fraction": 0.03,
+        "pad": 0.01,
+        "ticks": [],
+    }
     bars = [figure.colorbar(ScalarMappable(cmap=_ramp(kind)), ax=maps, **place) for kind in kinds]
     for bar in bars:
         assert bar.solids is not None
@@ -172,13 +205,22 @@ def _draw_map(axes: Axes, view: HeadMap, scale: str) -> None:
     (rows, keys), (row_names, key_names) = view.weights.shape, _names(view)
     shares = np.ma.masked_array(style.strength(view.weights, scale), ~view.mask)
     # without an outline in the colour of the cell, readers of PDF show white lines between cells
-    cells = axes.pcolor(shares, cmap=_ramp(view.kind), vmin=0, vmax=1, edgecolors="face", linewidth=0.1)
+    cells = axes.pcolor(
+        shares, cmap=_ramp(view.kind), vmin=0, vmax=1, edgecolors="face", linewidth=0.1
+    )
     cells.set_gid(f"cells-{view.kind}-{view.layer}-{view.head}")
     line: dict[str, Any] = {"fill": False, "edgecolor": _GREY}
     axes.add_patch(Rectangle((0, 0), keys, rows, clip_on=False, **line))
     for top, bottom, left, right in masked_blocks(view.mask):
-        axes.add_patch(Rectangle((left, top), right - left, bottom - top, hatch="/////", linewidth=0, **line))
-    upwards: dict[str, Any] = {"rotation": 90, "rotation_mode": "anchor", "ha": "left", "va": "center"}
+        axes.add_patch(
+            Rectangle((left, top), right - left, bottom - top, hatch="/////", linewidth=0, **line)
+        )
+    upwards: dict[str, Any] = {
+        "rotation": 90,
+        "rotation_mode": "anchor",
+        "ha": "left",
+        "va": "center",
+    }
     axes.xaxis.tick_top()
     axes.xaxis.set_label_position("top")
     axes.set_xticks(np.arange(keys) + 0.5, key_names, **upwards)
@@ -189,6 +231,7 @@ def _draw_map(axes: Axes, view: HeadMap, scale: str) -> None:
 
 
 def _ramp(kind: str) -> LinearSegmentedColormap:
-    """The colours of weights from 0 to 1: those of the app's maps (`style.scale`) on a white page."""
+    """The colours of weights from 0 to 1: those of the app's maps (`style.scale`) on a white
+    page."""
     hue = np.array(to_rgb(style.HUES[kind]))
     return LinearSegmentedColormap.from_list(kind, [1 - style.FAINTEST * (1 - hue), hue])

@@ -28,19 +28,30 @@ class Box:
     label: str  # text in the box
     kind: str | None = None  # the attention kind whose hue the box has; None for other parts
     repeated: bool = False  # whether the box belongs to the layer that is stacked N times
-    adds: int = 0  # how many boxes back the residual connection that ends here starts; 0 if none ends here
+    adds: int = (
+        0  # how many boxes back the residual connection that ends here starts; 0 if none ends here
+    )
     shape: str = ""  # small, under the label; empty for none
 
 
 def diagram(
-    encoder: Sequence[Box], decoder: Sequence[Box], times: tuple[str, str], selected: str, feeds: str
+    encoder: Sequence[Box],
+    decoder: Sequence[Box],
+    times: tuple[str, str],
+    selected: str,
+    feeds: str,
 ) -> go.Figure:
-    """Encoder on the left, decoder on the right, both from the bottom up, as in the paper's figure 1."""
+    """Encoder on the left, decoder on the right, both from the bottom up, as in the paper's figure
+    1."""
     shapes, notes, places = [], [], []
     for x, boxes, count in zip(_COLUMNS, (encoder, decoder), times, strict=True):
         shapes += _stack(x, boxes, selected)
         for y, box in enumerate(boxes):
-            small = f'<br><span style="font-size:9px">{labels.escape(box.shape)}</span>' if box.shape else ""
+            small = (
+                f'<br><span style="font-size:9px">{labels.escape(box.shape)}</span>'
+                if box.shape
+                else ""
+            )
             notes.append(plot.note(_text(box.label, box.part == selected) + small, x, y))
             places += [(x + shift, y, box.part) for shift in np.linspace(-0.5, 0.5, _TARGETS)]
         inner = [y for y, box in enumerate(boxes) if box.repeated]
@@ -68,7 +79,9 @@ def _stack(x: float, boxes: Sequence[Box], selected: str) -> list[Spec]:
     inner = [y for y, box in enumerate(boxes) if box.repeated]
     edges = x - 0.9, x + 0.84, inner[0] - 0.62, inner[-1] + 0.5
     shapes = [plot.rectangle(*edges, width=0, fillcolor="rgba(128,128,128,.08)", layer="below")]
-    shapes += [_path((x, y + _HALF_HEIGHT), (x, y + 1 - _HALF_HEIGHT)) for y in range(-1, len(boxes) - 1)]
+    shapes += [
+        _path((x, y + _HALF_HEIGHT), (x, y + 1 - _HALF_HEIGHT)) for y in range(-1, len(boxes) - 1)
+    ]
     for y, box in enumerate(boxes):
         low, left = y - box.adds - 0.5, x - _HALF_WIDTH - 0.16
         if box.adds:
@@ -99,7 +112,8 @@ def lens(
     written: np.ndarray,
     chosen: Sequence[str],  # a text for each row about that token
 ) -> go.Figure:
-    """The model's prediction as read off after each layer: a row per layer, the most probable token first."""
+    """The model's prediction as read off after each layer: a row per layer, the most probable token
+    first."""
     count, ranks = shares.shape
     cells = plot.heat(shares, (0, 1), _SHADES, xgap=2, ygap=3) | {
         "text": [[labels.escape(labels.piece(token)) for token in row] for row in tokens],
@@ -107,7 +121,8 @@ def lens(
     }
     places = [(row, rank) for row in range(count) for rank in range(ranks)]
     texts = [
-        f"{labels.shorten(labels.piece(tokens[i][j]), 10)} {percent(float(shares[i, j]))}" for i, j in places
+        f"{labels.shorten(labels.piece(tokens[i][j]), 10)} {percent(float(shares[i, j]))}"
+        for i, j in places
     ]
     texts = [_text(text, bool(written[at])) for text, at in zip(texts, places, strict=True)]
     y, x = zip(*places, strict=True)
@@ -115,11 +130,14 @@ def lens(
     names[-1] = f"<b>{names[-1]}</b>"
     across = plot.HIDDEN | {"range": [-0.5, ranks - 0.5]}
     inside = plot.points(x, y, "text", text=texts, textfont={"size": 11})
-    return plot.figure([cells, inside], across, plot.named_axis(names, 12), 30 * count + 12, (164, 4, 4, 4))
+    return plot.figure(
+        [cells, inside], across, plot.named_axis(names, 12), 30 * count + 12, (164, 4, 4, 4)
+    )
 
 
 def stream(lines: Sequence[tuple[str, Sequence[str], np.ndarray]]) -> go.Figure:
-    """The length of vectors along the residual stream: for each line its name, the places and the lengths."""
+    """The length of vectors along the residual stream: for each line its name, the places and the
+    lengths."""
     traces = [
         plot.curve(
             name,
@@ -140,8 +158,11 @@ def stream(lines: Sequence[tuple[str, Sequence[str], np.ndarray]]) -> go.Figure:
     return plot.figure(traces, x, y, 230, (46, 28, 8, 40), **plot.legend(top=False))
 
 
-def ranked(names: Sequence[str], values: np.ndarray, written: Sequence[str], what: str) -> go.Figure:
-    """A sorted list of bars, with texts at their ends, and in the hover text `what` they measure."""
+def ranked(
+    names: Sequence[str], values: np.ndarray, written: Sequence[str], what: str
+) -> go.Figure:
+    """A sorted list of bars, with texts at their ends, and in the hover text `what` they
+    measure."""
     listed = plot.bars(
         values.astype(np.float32),
         style.NEUTRAL,

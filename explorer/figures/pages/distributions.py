@@ -1,4 +1,5 @@
-"""Bars of tokens: the model against the smoothed target, the gradient, what sampling changes, surprisal."""
+"""Bars of tokens: the model against the smoothed target, the gradient, what sampling changes,
+surprisal."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -20,8 +21,11 @@ Values = Sequence[float]
 
 
 def against_target(names: Sequence[str], model: Values, target: Values, right: int) -> go.Figure:
-    """The model's probabilities beside the smoothed target's; `right` is the row of the right piece."""
-    return _pairs(_names(names), {"the model, p": model, "the target, q": target}, right, (0.0, 1.0), small)
+    """The model's probabilities beside the smoothed target's; `right` is the row of the right
+    piece."""
+    return _pairs(
+        _names(names), {"the model, p": model, "the target, q": target}, right, (0.0, 1.0), small
+    )
 
 
 def gradient_bars(names: Sequence[str], bare: Values, smoothed: Values, right: int) -> go.Figure:
@@ -43,7 +47,9 @@ def before_after(
     ]
     sides = {"the model": before, "after temperature, top-k and top-p": after}
     names = list(map(labels.short, tokens))
-    return _pairs(names, sides, written, (0.0, 1.0), lambda each: percent(each) if each else "–", notes, 26)
+    return _pairs(
+        names, sides, written, (0.0, 1.0), lambda each: percent(each) if each else "–", notes, 26
+    )
 
 
 def _pairs(
@@ -61,8 +67,13 @@ def _pairs(
         texts = list(map(write, values))
         told = plot.noted(notes or [f"{name}: {text}" for text in texts])
         look = {"constraintext": "none", "textfont": {"size": 10}, **told}
-        data.append(plot.bars(list(values), hue, name=name, text=list(map(labels.escape, texts))) | look)
-    across = plot.STILL | {"range": [low - room if low else 0, high + room], "showticklabels": False}
+        data.append(
+            plot.bars(list(values), hue, name=name, text=list(map(labels.escape, texts))) | look
+        )
+    across = plot.STILL | {
+        "range": [low - room if low else 0, high + room],
+        "showticklabels": False,
+    }
     shown = [f"<b>{name}</b>" if at == bold else name for at, name in enumerate(names)]
     return plot.figure(
         data,
@@ -106,7 +117,8 @@ def share(bits: float) -> float:
 
 
 def bits_spec(tokens: Sequence[str], bits: Sequence[float], height: int = 190) -> Spec:
-    """The surprisal of each token, −log₂ p, as bars; in the frame of each token, its bar stands out."""
+    """The surprisal of each token, −log₂ p, as bars; in the frame of each token, its bar stands
+    out."""
     bar = plot.bars(
         np.array(bits, np.float32),
         style.POSITIVE,

@@ -35,16 +35,21 @@ def head_grid(
     ink: str | None = None,
     falling: bool = False,
 ) -> go.Figure:
-    """Heads of a kind, coloured by a statistic, one framed; a click's `customdata` is (layer, head)."""
+    """Heads of a kind, coloured by a statistic, one framed; a click's `customdata` is (layer,
+    head)."""
     n_layers, n_heads = len(cells), len(cells[0])
     roomy, hue = n_heads <= WIDEST_ROLES, style.HUES[kind]
     each = {(layer, head): cell for layer, row in enumerate(cells) for head, cell in enumerate(row)}
     texts = {cell.value: cell.text for cell in each.values() if cell.value is not None}
     low, high = (min(texts), max(texts)) if texts else (0.0, 1.0)
-    values = np.array([[np.nan if cell.value is None else cell.value for cell in row] for row in cells])
+    values = np.array(
+        [[np.nan if cell.value is None else cell.value for cell in row] for row in cells]
+    )
     shades = style.shades(hue, style.FAINTEST, STRONGEST)
     top = high if high > low else low + 1
-    colours = plot.heat(values, (low, top), shades, xgap=3, ygap=3, reversescale=falling, hoverinfo="skip")
+    colours = plot.heat(
+        values, (low, top), shades, xgap=3, ygap=3, reversescale=falling, hoverinfo="skip"
+    )
     if texts and high > low:
         ends = {value: labels.escape(texts[value]) for value in (low, high)}
         colours |= {"showscale": True, "colorbar": plot.colour_bar(ends, 0.4, air=8)}
@@ -75,14 +80,19 @@ def head_grid(
 
 
 def distance_bars(shares: np.ndarray, chance: np.ndarray, kind: str) -> go.Figure:
-    """Shares of the weight by query − key, (2 far + 1,) each, with what even weights give as a line."""
+    """Shares of the weight by query − key, (2 far + 1,) each, with what even weights give as a
+    line."""
     far = len(shares) // 2
     distances = np.arange(-far, far + 1)
     marks = [*range(-far, far + 1, far // 2)]
     texts = [f"{'≤ ' * (at == -far)}{'≥ ' * (at == far)}{labels.number(at, 'd')}" for at in marks]
     told = "query − key %{x}: %{y:.1%}<extra></extra>"
     measured = plot.bars(
-        np.asarray(shares, np.float32), style.HUES[kind], across=False, name="this head", hovertemplate=told
+        np.asarray(shares, np.float32),
+        style.HUES[kind],
+        across=False,
+        name="this head",
+        hovertemplate=told,
     )
     even = plot.curve(
         "even weights",
@@ -93,7 +103,9 @@ def distance_bars(shares: np.ndarray, chance: np.ndarray, kind: str) -> go.Figur
     )
     even["line"] = {"color": style.CHOSEN, "shape": "hvh", "width": 1.5}
     title = "query − key, in tokens (above 0: an earlier key)"
-    x = plot.number_axis(title, standoff=None, showgrid=False, tickvals=marks, ticktext=texts, tickfont=None)
+    x = plot.number_axis(
+        title, standoff=None, showgrid=False, tickvals=marks, ticktext=texts, tickfont=None
+    )
     y = plot.number_axis(tickformat=".0%", rangemode="tozero", tickfont=None)
     data = [measured | {"x": distances}, even]
     return plot.figure(data, x, y, 260, (44, 28, 6, 44), bargap=0.15, **plot.legend())
@@ -110,7 +122,9 @@ class Marks:
     notes: Sequence[str]  # the hover text of each
     data: Sequence[Any]  # the `customdata` of each
     symbol: str = "circle"
-    values: np.ndarray | None = None  # (n,) what shades the colour, from the smallest to the largest
+    values: np.ndarray | None = (
+        None  # (n,) what shades the colour, from the smallest to the largest
+    )
 
     def trace(self) -> Spec:
         look: Spec = {"symbol": self.symbol, "size": 8, "color": self.colour}
@@ -129,7 +143,8 @@ def plane(
     texts: Sequence[tuple[float, float, str]] = (),  # words at points
     ends: tuple[str, str] | None = None,  # what the smallest and the largest value of a shade are
 ) -> go.Figure:
-    """Draws points in a plane of one scale; a click gives a point whose `customdata` is that of the mark."""
+    """Draws points in a plane of one scale; a click gives a point whose `customdata` is that of the
+    mark."""
     data = [each.trace() for each in marks]
     shaded = [each.values for each in marks if each.values is not None and len(each.values)]
     low = min((float(np.nanmin(values)) for values in shaded), default=0.0)
@@ -137,13 +152,16 @@ def plane(
     if ends and high > low:
         for trace in data:
             trace["marker"] |= {"cmin": low, "cmax": high}
-        bar = plot.colour_bar({low: labels.escape(ends[0]), high: labels.escape(ends[1])}, 0.4, air=44)
+        bar = plot.colour_bar(
+            {low: labels.escape(ends[0]), high: labels.escape(ends[1])}, 0.4, air=44
+        )
         data[0]["marker"] |= {"showscale": True, "colorbar": bar}
     if chosen is not None:
         ring = {"symbol": "circle-open", "size": 17, "color": style.CHOSEN, "line": {"width": 2.5}}
         data.append(plot.points([chosen[0]], [chosen[1]], marker=ring, showlegend=False))
     x, y = (
-        plot.number_axis(labels.escape(each), zeroline=None, zerolinecolor=style.NEUTRAL) for each in titles
+        plot.number_axis(labels.escape(each), zeroline=None, zerolinecolor=style.NEUTRAL)
+        for each in titles
     )
     return plot.figure(
         data,

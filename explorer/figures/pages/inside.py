@@ -1,4 +1,5 @@
-"""One row of attention: in the order of the equation, as lectures draw it, and with a query that is built."""
+"""One row of attention: in the order of the equation, as lectures draw it, and with a query that is
+built."""
 
 from __future__ import annotations
 
@@ -25,15 +26,22 @@ class LedgerRow:
 
     name: str  # written to the left of the line
     values: np.ndarray  # one number per key (keys,)
-    share: bool = False  # whether the numbers are weights from 0 to 1, drawn in the hue of the attention kind
+    share: bool = (
+        False  # whether the numbers are weights from 0 to 1, drawn in the hue of the attention kind
+    )
     masked: bool = False  # whether masked keys have no number in this line
     what_if: bool = False  # whether the line shows other arithmetic than the model's
 
 
 def ledger_spec(
-    kind: str, tokens: Sequence[str], mask: np.ndarray, rows: Sequence[LedgerRow], selected: int | None = None
+    kind: str,
+    tokens: Sequence[str],
+    mask: np.ndarray,
+    rows: Sequence[LedgerRow],
+    selected: int | None = None,
 ) -> Spec:
-    """The calculation of one row, a line for each stage; a gap precedes the first that is not the model's."""
+    """The calculation of one row, a line for each stage; a gap precedes the first that is not the
+    model's."""
     places = [i + 0.6 if row.what_if else i for i, row in enumerate(rows)]
     names = [f"key {labels.escape(name)}" for name in labels.names(tokens)]
     lines = list(zip(rows, places, strict=True))
@@ -41,7 +49,9 @@ def ledger_spec(
     for row, place in lines:
         for hatched in hatching(mask[None]) if row.masked else ():
             traces.append(hatched | {"y": [None if y is None else y + place for y in hatched["y"]]})
-    if len(tokens) <= NUMBERS_UP_TO:  # white on a strong purple or hue, else in the page's text colour
+    if (
+        len(tokens) <= NUMBERS_UP_TO
+    ):  # white on a strong purple or hue, else in the page's text colour
         fonts = {"size": 10, "color": "#ffffff"}, {"size": 10}
         strong, faint = (plot.points([], [], "text", text=[], textfont=font) for font in fonts)
         for row, place in lines:
@@ -57,11 +67,17 @@ def ledger_spec(
         traces,
         plot.token_axis(tokens, style.LARGE, side="top", tickangle=-90),
         plot.STILL
-        | {"range": [bottom, -0.5], "tickvals": places, "ticktext": [labels.escape(row.name) for row in rows]}
+        | {
+            "range": [bottom, -0.5],
+            "tickvals": places,
+            "ticktext": [labels.escape(row.name) for row in rows],
+        }
         | {"tickmode": "array", "tickfont": {"size": 12}, "ticklabelstandoff": AIR},
         int(26 * (bottom + 0.5)) + 88,
         (112, 82, 4, 6),
-        shapes=[] if selected is None else [plot.rectangle(selected - 0.5, selected + 0.5, -0.5, bottom)],
+        shapes=[]
+        if selected is None
+        else [plot.rectangle(selected - 0.5, selected + 0.5, -0.5, bottom)],
     )
 
 
@@ -92,12 +108,16 @@ class Symbols:
     columns: bool  # whether vectors are columns, and a position stands at the top of a symbol
 
     def numbered(self, symbol: str, position: int) -> str:
-        """A symbol with its position (from 0), in Plotly's markup: raised in columns, lowered in rows."""
+        """A symbol with its position (from 0), in Plotly's markup: raised in columns, lowered in
+        rows."""
         number = str(labels.count(position))
-        return symbol + (number.translate(_SUPERSCRIPTS) if self.columns else f"<sub>{number}</sub>")
+        return symbol + (
+            number.translate(_SUPERSCRIPTS) if self.columns else f"<sub>{number}</sub>"
+        )
 
     def result(self, position: int) -> str:
-        """The output for one query, in Plotly's markup; a number at "head" would name another head."""
+        """The output for one query, in Plotly's markup; a number at "head" would name another
+        head."""
         return self.numbered(self.output, position) if self.columns else self.output
 
     def matrix(self, name: str) -> str:
@@ -168,7 +188,10 @@ def _box(x: float, y: float, text: str) -> Spec:
 
 
 def _link(
-    start: tuple[float, float], end: tuple[float, float], width: float = 1, colour: str = style.NEUTRAL
+    start: tuple[float, float],
+    end: tuple[float, float],
+    width: float = 1,
+    colour: str = style.NEUTRAL,
 ) -> Spec:
     line = {"width": width, "color": style.NEUTRAL if width == 1 else colour}
     return plot.points([start[0], end[0]], [start[1], end[1]], "lines", line=line)
@@ -187,11 +210,14 @@ def built_row(
     pair: tuple[int, int],
     goals: Sequence[float],
 ) -> go.Figure:
-    """Weights above, scores as points below, one column per key; a dotted line at each weight asked for."""
+    """Weights above, scores as points below, one column per key; a dotted line at each weight asked
+    for."""
     names = [f"key {labels.escape(name)}" for name in labels.names(tokens)]
     colours = [style.HUES[kind] if key in pair else style.NEUTRAL for key in range(len(tokens))]
     drawn: Spec = {"x": np.arange(len(tokens)), "hovertext": names, "cliponaxis": False}
-    weighed, scored = (np.where(mask, each, np.nan).astype(np.float32) for each in (weights, scores))
+    weighed, scored = (
+        np.where(mask, each, np.nan).astype(np.float32) for each in (weights, scores)
+    )
     written = {
         "text": [percent(float(each)) if each >= 0.005 else "" for each in weights],
         "textfont": {"size": 11},
@@ -215,7 +241,10 @@ def built_row(
         286,
         (56, 12, 6, 66),
         yaxis2=soft | below,
-        shapes=[plot.stroke(y=goal, width=1.5, colour=style.CHOSEN) | {"layer": "below"} for goal in goals],
+        shapes=[
+            plot.stroke(y=goal, width=1.5, colour=style.CHOSEN) | {"layer": "below"}
+            for goal in goals
+        ],
         bargap=0.2,
     )
 
@@ -223,7 +252,8 @@ def built_row(
 def key_plane(
     kind: str, tokens: Sequence[str], places: np.ndarray, query: np.ndarray, pair: tuple[int, int]
 ) -> go.Figure:
-    """The keys from above the plane, and the query's direction: a score is how far along it a key lies."""
+    """The keys from above the plane, and the query's direction: a score is how far along it a key
+    lies."""
     size = float(np.linalg.norm(query))
     tip = query / max(size, 1e-9) * 0.7 * float(np.linalg.norm(places, axis=1).max())
     seen = np.concatenate([places, tip[None], np.zeros((1, 2))])
@@ -243,10 +273,29 @@ def key_plane(
         hovertext=[f"key {name}" for name in names],
         hovertemplate="%{hovertext}<extra></extra>",
     )
-    arrow = {"ax": 0, "ay": 0, "axref": "x", "ayref": "y", "showarrow": True, "arrowhead": 2, "arrowwidth": 2}
+    arrow = {
+        "ax": 0,
+        "ay": 0,
+        "axref": "x",
+        "ayref": "y",
+        "showarrow": True,
+        "arrowhead": 2,
+        "arrowwidth": 2,
+    }
     head = {"x": tip[0], "y": tip[1], "text": "", "arrowcolor": style.POSITIVE}
-    end = {"x": tip[0], "y": tip[1], "showarrow": False, "text": "<b>q</b>", "xshift": 10, "yshift": 8}
-    axis = plot.number_axis(zeroline=True, zerolinecolor="rgba(128,128,128,.5)", showticklabels=False)
+    end = {
+        "x": tip[0],
+        "y": tip[1],
+        "showarrow": False,
+        "text": "<b>q</b>",
+        "xshift": 10,
+        "yshift": 8,
+    }
+    axis = plot.number_axis(
+        zeroline=True, zerolinecolor="rgba(128,128,128,.5)", showticklabels=False
+    )
     across, up = (axis | {"range": [low[i] - air, high[i] + air]} for i in range(2))
     notes = [arrow | head, end] if size else []
-    return plot.figure([keys], across, up | {"scaleanchor": "x"}, 210, (6, 6, 6, 6), annotations=notes)
+    return plot.figure(
+        [keys], across, up | {"scaleanchor": "x"}, 210, (6, 6, 6, 6), annotations=notes
+    )

@@ -16,11 +16,14 @@ WRITTEN = 22
 
 
 def mask_map(view: HeadMap, size: int = style.SIZE) -> go.Figure:
-    """The mask of a head: keys that each query (row) may attend to are coloured, all others hatched."""
+    """The mask of a head: keys that each query (row) may attend to are coloured, all others
+    hatched."""
     levels = np.where(view.mask, 90, 0).astype(np.uint8)
     figure = _over(view, size, z=levels, showscale=False, hovertemplate="%{text}<extra></extra>")
     place = {"xref": "paper", "yref": "paper", "xanchor": "left", "yanchor": "top", "yshift": -6}
-    return figure.add_annotation(plot.note("coloured: may attend · hatched: masked", 0, 0, 10, **place))
+    return figure.add_annotation(
+        plot.note("coloured: may attend · hatched: masked", 0, 0, 10, **place)
+    )
 
 
 def score_map(view: HeadMap, size: int = style.SIZE) -> go.Figure:
@@ -31,7 +34,9 @@ def score_map(view: HeadMap, size: int = style.SIZE) -> go.Figure:
     ends = [-most, 0.0, most]
     bar = {"tickvals": ends, "ticktext": [labels.number(end, ".1f") for end in ends], "len": 0.85}
     bar |= {"title": {"text": "score"}}
-    return _over(view, size, z=scores, zmin=-most, zmax=most, colorscale=style.DIVERGING, colorbar=bar)
+    return _over(
+        view, size, z=scores, zmin=-most, zmax=most, colorscale=style.DIVERGING, colorbar=bar
+    )
 
 
 def weight_map(view: HeadMap, size: int = style.SIZE) -> go.Figure:
@@ -46,7 +51,8 @@ def _over(view: HeadMap, size: int, **cells: object) -> go.Figure:
 
 def leak_bars(
     view: HeadMap,  # the head; gives kind and tokens
-    size: int = style.SIZE,  # height in px of the map beside the bars; each bar is level with its row
+    # height in px of the map beside the bars; each bar is level with its row
+    size: int = style.SIZE,
     *,
     visible: np.ndarray,  # (rows,) weight on visible keys
     masked: np.ndarray,  # (rows,) weight on masked keys
@@ -62,7 +68,13 @@ def leak_bars(
             ("on masked keys", masked, LEAKED),
         )
     ]
-    x = {"range": [0, 1.02], "tickvals": [0, 0.5, 1], "fixedrange": True, "side": "top", "zeroline": False}
+    x = {
+        "range": [0, 1.02],
+        "tickvals": [0, 0.5, 1],
+        "fixedrange": True,
+        "side": "top",
+        "zeroline": False,
+    }
     return plot.figure(
         parts,
         x | {"gridcolor": style.GRID},
@@ -76,8 +88,11 @@ def leak_bars(
     )
 
 
-def padding_grid(sentences: Sequence[Sequence[str]], mask: np.ndarray, selected: int, ink: str) -> go.Figure:
-    """A batch as a rectangle: each row is a sentence, and padding is hatched; both are counted from 1."""
+def padding_grid(
+    sentences: Sequence[Sequence[str]], mask: np.ndarray, selected: int, ink: str
+) -> go.Figure:
+    """A batch as a rectangle: each row is a sentence, and padding is hatched; both are counted from
+    1."""
     rows, columns = mask.shape
     shown = list(map(labels.pieces, sentences))
     shades = [(0.0, "rgba(128,128,128,0)"), (1.0, "rgba(128,128,128,.22)")]
@@ -95,5 +110,7 @@ def padding_grid(sentences: Sequence[Sequence[str]], mask: np.ndarray, selected:
         plot.named_axis(down, 12, down=True, edge=0.55),
         34 + 30 * rows,
         (24, 26, 4, 6),
-        shapes=[plot.rectangle(-0.5, columns - 0.5, selected - 0.47, selected + 0.47, style.CHOSEN)],
+        shapes=[
+            plot.rectangle(-0.5, columns - 0.5, selected - 0.47, selected + 0.47, style.CHOSEN)
+        ],
     )

@@ -28,11 +28,13 @@ _SPARE = tuple(
 """Looks of twins that have none of their own, such as that of a new encoding."""
 Values = Sequence[float] | np.ndarray
 _LEFT, _EDGES = 66, (12, 42)
-"""Px on the left: room for a tick label and, beside it, the title of the axis; on the right, and below."""
+"""Px on the left: room for a tick label and, beside it, the title of the axis; on the right, and
+below."""
 
 
 def looks(names: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """Colour and line of each twin, whatever its seed; one without a look takes the next spare one."""
+    """Colour and line of each twin, whatever its seed; one without a look takes the next spare
+    one."""
     first = {name: name.partition("-seed")[0] for name in names}
     spare = itertools.cycle(_SPARE)
     own = {each: LOOKS.get(each) or next(spare) for each in dict.fromkeys(first.values())}
@@ -58,7 +60,8 @@ def table_map(
     left: int = 1,  # number of the first column; the other columns count on from it
     most: float = 0,  # magnitude at the ends of the colours; 0 for the largest of the table
 ) -> go.Figure:
-    """A table of signed numbers as a map that draws every cell: rows are positions, columns dimensions."""
+    """A table of signed numbers as a map that draws every cell: rows are positions, columns
+    dimensions."""
     most = most or max(float(np.abs(table).max()), 1e-9)
     bar = {"thickness": 8, "outlinewidth": 0, "tickfont": {"size": 9}, "xpad": 4}
     told = f"{down} %{{y}}, {across} %{{x}}: %{{z:.3f}}<extra></extra>"
@@ -75,9 +78,11 @@ def lines(
     x: Values,
     series: Mapping[str, Values],
     titles: tuple[str, str],
-    twin: Callable[[str], str] | None = None,  # what the twin is called of which a curve is; None if of none
+    twin: Callable[[str], str]
+    | None = None,  # what the twin is called of which a curve is; None if of none
     height: int = 280,
-    top: int | None = None,  # px for the legend; None for one line of it, if there are several curves
+    top: int
+    | None = None,  # px for the legend; None for one line of it, if there are several curves
 ) -> go.Figure:
     """Several curves over the same places; a click in the legend isolates one curve."""
     several, data = len(series) > 1, []
@@ -113,6 +118,8 @@ def dots(
     written = plot.points([cell.high for cell in cells], places, "text", text=texts, **plot.BESIDE)
     high, low = max(cell.high for cell in cells), min(0.0, *(cell.low for cell in cells))
     shown = [labels.escape(named(name)) for name in values]
-    y = plot.number_axis(tickvals=places, ticktext=shown, range=[len(places) - 0.5, -0.5], showgrid=False)
+    y = plot.number_axis(
+        tickvals=places, ticktext=shown, range=[len(places) - 0.5, -0.5], showgrid=False
+    )
     x = plot.number_axis(title, range=[low - 0.02 * (high - low), high + 0.16 * (high - low)])
     return plot.figure([dot, written], x, y, 62 + 26 * len(places), (122, 6, 12, 42))

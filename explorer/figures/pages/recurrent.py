@@ -1,4 +1,5 @@
-"""The page Recurrent: predicted centres on a map, and the ways that information takes in a sentence."""
+"""The page Recurrent: predicted centres on a map, and the ways that information takes in a
+sentence."""
 
 from collections.abc import Sequence
 
@@ -28,24 +29,40 @@ def with_centres(figure: go.Figure, centres: np.ndarray, first: int, keys: int) 
 
 
 def paths(tokens: Sequence[str], ends: tuple[int, int]) -> go.Figure:
-    """The way of information from one token of a sentence to another: through every state, or directly."""
+    """The way of information from one token of a sentence to another: through every state, or
+    directly."""
     count, (start, stop) = len(tokens), sorted(ends)
     names = [labels.escape(name) for name in labels.names(tokens, 5.5)]
     steps, places = stop - start, list(range(count))
     told, data = "%{customdata}<extra></extra>", []
     faint = {"size": 9, "color": "rgba(0,0,0,0)", "line": {"width": 1.5, "color": style.NEUTRAL}}
     for y in (2.0, 0.0):
-        data.append(plot.points(places, [y] * count, marker=faint, customdata=names, hovertemplate=told))
-    for y, colour, way in ((2.0, RECURRENT, list(range(start, stop + 1))), (0.0, ATTENTION, [start, stop])):
+        data.append(
+            plot.points(places, [y] * count, marker=faint, customdata=names, hovertemplate=told)
+        )
+    for y, colour, way in (
+        (2.0, RECURRENT, list(range(start, stop + 1))),
+        (0.0, ATTENTION, [start, stop]),
+    ):
         sizes = [13 if place in (start, stop) else 9 for place in way]
         data.append(plot.points(way, [y] * len(way), marker={"size": sizes, "color": colour}))
     arc = {"type": "path", "path": f"M {start} 0.12 Q {(start + stop) / 2} 1.9 {stop} 0.12"}
     corner = {"xref": "paper", "yref": "y", "xanchor": "left", "yanchor": "top"}
     far = (
-        f"recurrent: {steps} step{'s' * (steps != 1)}, one after the other" if steps else "recurrent: no step"
+        f"recurrent: {steps} step{'s' * (steps != 1)}, one after the other"
+        if steps
+        else "recurrent: no step"
     )
     size, every = 12 if count <= 24 else 9, -(-count // _MOST_PLACES)
-    arrow: plot.Spec = {"y": 2.0, "ay": 2.0, "axref": "x", "ayref": "y", "xref": "x", "yref": "y", "text": ""}
+    arrow: plot.Spec = {
+        "y": 2.0,
+        "ay": 2.0,
+        "axref": "x",
+        "ayref": "y",
+        "xref": "x",
+        "yref": "y",
+        "text": "",
+    }
     arrow |= {"showarrow": True, "arrowhead": 2, "arrowsize": 0.9}
     arrows = []
     for i in range(count - 1):  # from one state of the recurrent network to the next

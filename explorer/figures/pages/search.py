@@ -1,4 +1,5 @@
-"""The tree of a search: columns are steps, and the thicker a line, the more probable its output so far."""
+"""The tree of a search: columns are steps, and the thicker a line, the more probable its output so
+far."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -71,7 +72,8 @@ def search_tree(
     start: str = "<s>",
     ink: str | None = None,
 ) -> go.Figure:
-    """A tree without crossing lines, the best path at the top; a click's `customdata` is a branch's place."""
+    """A tree without crossing lines, the best path at the top; a click's `customdata` is a branch's
+    place."""
     last = max(each.step for each in branches)
     if beside is not None:
         last = max(last, len(beside.inside) + len(beside.tokens) - 1)
@@ -94,7 +96,8 @@ def search_tree(
 
 
 def ordered(branches: Sequence[Branch]) -> list[list[int]]:
-    """The places of the branches, step by step, so that no two lines cross; the best path comes first."""
+    """The places of the branches, step by step, so that no two lines cross; the best path comes
+    first."""
     children: dict[int | None, list[int]] = defaultdict(list)
     for place, each in enumerate(branches):
         children[each.parent].append(place)
@@ -118,7 +121,12 @@ class _Tree:
         pitch: float,
         begin: str,
     ) -> None:
-        self.branches, self.beside, self.steps, self.pitch = branches, beside, range(first, last + 1), pitch
+        self.branches, self.beside, self.steps, self.pitch = (
+            branches,
+            beside,
+            range(first, last + 1),
+            pitch,
+        )
         end = max((each.step for each in branches if each.fate == WON), default=last)
         self.spots: dict[int, Spot] = {}
         for column in ordered(branches)[max(first - 1, 0) : last + 1]:
@@ -161,9 +169,13 @@ class _Tree:
         ]
 
     def dashes(self) -> list[Spec]:
-        """The dashed path: a little under the tokens that it shares with the tree, then in a lane below."""
+        """The dashed path: a little under the tokens that it shares with the tree, then in a lane
+        below."""
         inside = self.beside.inside if self.beside else ()
-        path = [*(spot for spot, _ in self.start), *(self.spots[at] for at in inside if at in self.spots)]
+        path = [
+            *(spot for spot, _ in self.start),
+            *(self.spots[at] for at in inside if at in self.spots),
+        ]
         under = [Spot(each.x, each.y + 0.26, 0) for each in path] + [spot for spot, *_ in self.lane]
         if self.beside is None or len(under) < 2:
             return []
@@ -190,7 +202,9 @@ class _Tree:
         spots = [*self.start, *((spot, token) for spot, token, _ in self.lane)]
         if spots:
             texts = [labels.escape(self._text(token)) for _, token in spots]
-            drawn.append(_written([spot for spot, _ in spots], texts, {"size": 5, "color": BESIDE_HUE}))
+            drawn.append(
+                _written([spot for spot, _ in spots], texts, {"size": 5, "color": BESIDE_HUE})
+            )
         return drawn
 
     def ring(self, chosen: int | None) -> list[Spec]:
@@ -198,9 +212,16 @@ class _Tree:
         if chosen is None or chosen not in self.spots:
             return []
         spot = self.spots[chosen]
-        left, right, top, bottom = spot.x - 8 / self.pitch, spot.x + spot.width, spot.y - 0.43, spot.y + 0.43
+        left, right, top, bottom = (
+            spot.x - 8 / self.pitch,
+            spot.x + spot.width,
+            spot.y - 0.43,
+            spot.y + 0.43,
+        )
         x, y = [left, right, right, left, left], [top, top, bottom, bottom, top]
-        return [plot.points(x, y, "lines", line={"color": style.FRAME, "width": 1.6}, showlegend=False)]
+        return [
+            plot.points(x, y, "lines", line={"color": style.FRAME, "width": 1.6}, showlegend=False)
+        ]
 
     def targets(self) -> Spec:
         """Unseen squares over dot and label, which take the pointer and the click."""
@@ -208,7 +229,9 @@ class _Tree:
         for place in self.visible:
             spot = self.spots[place]
             count = max(2, round(spot.width * self.pitch / 16))
-            x += np.linspace(spot.x, spot.x + max(0.0, spot.width - 14 / self.pitch), count).tolist()
+            x += np.linspace(
+                spot.x, spot.x + max(0.0, spot.width - 14 / self.pitch), count
+            ).tolist()
             y += [spot.y] * count
             places += [place] * count
             notes += [self.branches[place].note] * count
@@ -233,7 +256,9 @@ def _line(pieces: Sequence[np.ndarray], line: Spec) -> Spec:
     return plot.points(x, y, "lines", line=line, showlegend=False)
 
 
-def _written(spots: Sequence[Spot], texts: Sequence[str], marker: Spec, colour: str | None = None) -> Spec:
+def _written(
+    spots: Sequence[Spot], texts: Sequence[str], marker: Spec, colour: str | None = None
+) -> Spec:
     """Dots with a label at the right of each."""
     font = {"textfont": {"size": _FONT} | ({"color": colour} if colour else {})}
     x, y = [spot.x for spot in spots], [spot.y for spot in spots]

@@ -26,7 +26,8 @@ LOOKS = (
     ("#CC79A7", "dash", "square-open"),
     ("#999999", "solid", "star"),
 )
-"""Colour, line and mark of the series in turn: no hue of a kind of attention, distinct without colour."""
+"""Colour, line and mark of the series in turn: no hue of a kind of attention, distinct without
+colour."""
 KINDS = {name.lower(): kind for kind, name in KIND_NAMES.items()}
 """Series that are a kind of attention have its hue."""
 _RISING = style.shades(style.POSITIVE, 0.03, 0.7)
@@ -44,12 +45,13 @@ _ROW, _GROUP = 26, 18
 class Chart:
     """Rows of numbers, and how they are drawn."""
 
-    # `curves` over numbers; `dots` and `bars`, a row for each place, or side by side in groups; `grid`, a map
-    # of series (down) by places (across); `table`, with any columns
+    # `curves` over numbers; `dots` and `bars`, a row for each place, or side by side in groups;
+    # `grid`, a map of series (down) by places (across); `table`, with any columns
     kind: Literal["curves", "dots", "bars", "grid", "table"]
     caption: str  # what it shows
     alt: str  # what one sees, for people who do not see it
-    # names of the columns: series, place, value, and perhaps the low and the high end of an interval
+    # names of the columns: series, place, value, and perhaps the low and the high end of an
+    # interval
     columns: Sequence[str]
     rows: Sequence[Row]
     log: Literal["", "x", "y", "xy"] = ""  # which axes are logarithmic
@@ -58,11 +60,14 @@ class Chart:
     def __post_init__(self) -> None:
         lengths = {len(self.columns), *map(len, self.rows)}
         if len(lengths) > 1 or (self.kind != "table" and len(self.columns) < 3):
-            raise ValueError("A chart has columns of series, place and value, and rows of as many cells.")
+            raise ValueError(
+                "A chart has columns of series, place and value, and rows of as many cells."
+            )
 
 
 def draw(chart: Chart, among: Sequence[str] = (), ink: str = "#1d232c") -> go.Figure:
-    """The figure of a chart of any kind but a table; its series look as they do `among` those named."""
+    """The figure of a chart of any kind but a table; its series look as they do `among` those
+    named."""
     series: dict[str, list[Row]] = {}
     for row in chart.rows:
         if row[2] is not None:
@@ -92,13 +97,18 @@ def _curves(chart: Chart, series: Series) -> go.Figure:
         data.append(drawn | ({"error_y": _error(rows)} if len(chart.columns) > 3 else {}))
     x, y = (_axis(chart.columns[i], axis in chart.log) for i, axis in enumerate("xy", start=1))
     places = sorted({float(row[1] or 0.0) for row in chart.rows})
-    if "x" not in chart.log and len(places) <= _MOST_COUNTED and all(each.is_integer() for each in places):
+    if (
+        "x" not in chart.log
+        and len(places) <= _MOST_COUNTED
+        and all(each.is_integer() for each in places)
+    ):
         x["tickvals"] = places  # a few whole numbers, such as layers
     return _figure(data, x | {"zeroline": False}, y, 320, len(data))
 
 
 def _by_place(chart: Chart, series: Series) -> go.Figure:
-    """A row for each place, the series of a place under one another; each value behind its interval."""
+    """A row for each place, the series of a place under one another; each value behind its
+    interval."""
     data, barred = list[Spec](), chart.kind == "bars"
     places = list(dict.fromkeys(str(row[1]) for row in chart.rows))
     for i, (name, rows, (colour, _, symbol)) in enumerate(series):
@@ -123,10 +133,14 @@ def _by_place(chart: Chart, series: Series) -> go.Figure:
         base = [0.0] * barred
         ends = [max(float(each or 0.0) for each in (row[2], *row[4:5], *base)) for row in rows]
         texts, font = [f"\u2003{text}" for text in texts], {"textfont": {"size": 12}}
-        data.append(plot.points(ends, y, "text", text=texts, showlegend=False, **plot.BESIDE | font))
+        data.append(
+            plot.points(ends, y, "text", text=texts, showlegend=False, **plot.BESIDE | font)
+        )
     values = [float(each) for row in chart.rows for each in row[2:5] if each is not None]
     low, high = min(0.0, *values), max(0.0, *values)  # with room for what is written there
-    x_axis = _axis(chart.columns[2]) | {"range": [low - 0.03 * (high - low), high + 0.2 * (high - low)]}
+    x_axis = _axis(chart.columns[2]) | {
+        "range": [low - 0.03 * (high - low), high + 0.2 * (high - low)]
+    }
     height = len(places) * max(_ROW, _GROUP * len(series))
     return _figure(data, x_axis, _names(places, down=True), 60 + height, len(series))
 
@@ -138,7 +152,9 @@ def _grid(chart: Chart, _: Series) -> go.Figure:
     known = [float(each) for row in values for each in row if each is not None]
     most, signed = max(map(abs, known), default=1.0) or 1.0, min(known, default=0.0) < 0
     shades = _SIGNED if signed else _RISING
-    data = plot.heat(np.array(values, float), (-most if signed else 0, most), shades, xgap=2, ygap=2) | {
+    data = plot.heat(
+        np.array(values, float), (-most if signed else 0, most), shades, xgap=2, ygap=2
+    ) | {
         "z": values,
         "x": list(range(len(across))),
         "y": list(range(len(down))),
@@ -164,7 +180,9 @@ def number(value: object, digits: int = 3) -> str:
     """A number with at most so many digits after the point; empty for None. Only a zero is "0"."""
     if not isinstance(value, int | float):
         return ""
-    return labels.number(value, ",d" if isinstance(value, int) else f",.{digits}f") if value else "0"
+    return (
+        labels.number(value, ",d" if isinstance(value, int) else f",.{digits}f") if value else "0"
+    )
 
 
 def _digits(chart: Chart) -> int:
@@ -179,7 +197,10 @@ def _ends(row: Row) -> str:
 
 def _error(rows: Sequence[Row]) -> Spec:
     low, high = (
-        [abs(float(row[end] or 0.0) - float(row[2] or 0.0)) if row[end] is not None else 0.0 for row in rows]
+        [
+            abs(float(row[end] or 0.0) - float(row[2] or 0.0)) if row[end] is not None else 0.0
+            for row in rows
+        ]
         for end in (3, 4)
     )
     return plot.error(low, high)
@@ -200,9 +221,17 @@ def _axis(title: str, log: bool = False) -> Spec:
 
 
 def _names(texts: Sequence[str], width: int = 99, down: bool = False) -> Spec:
-    """What makes an axis one of names, broken into lines of so many letters; `down`, the whole axis."""
-    shown = ["<br>".join(map(labels.escape, wrap(each, width, break_on_hyphens=False))) for each in texts]
-    ticks = {"tickvals": list(range(len(texts))), "ticktext": shown, "showgrid": False, "zeroline": False}
+    """What makes an axis one of names, broken into lines of so many letters; `down`, the whole
+    axis."""
+    shown = [
+        "<br>".join(map(labels.escape, wrap(each, width, break_on_hyphens=False))) for each in texts
+    ]
+    ticks = {
+        "tickvals": list(range(len(texts))),
+        "ticktext": shown,
+        "showgrid": False,
+        "zeroline": False,
+    }
     return _axis("") | ticks | {"range": [len(texts) - 0.5, -0.5]} if down else ticks
 
 

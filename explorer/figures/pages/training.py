@@ -1,4 +1,5 @@
-"""A Transformer in training: shifted target and losses, and quantities as lines against the step."""
+"""A Transformer in training: shifted target and losses, and quantities as lines against the
+step."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -47,7 +48,9 @@ def shifted_right(
         _written({i: getattr(columns[i], name) for i in shown}, y, shown, ink, notes)
         for y, name in enumerate(("read", "token"))
     ]
-    lengths = plot.bars(losses, hues, across=False, text=[labels.number(loss) for loss in losses]) | {
+    lengths = plot.bars(
+        losses, hues, across=False, text=[labels.number(loss) for loss in losses]
+    ) | {
         "textangle": 0,
         "constraintext": "none",
         "textfont": {"size": 10},
@@ -74,7 +77,8 @@ def two_ways(
     first: int = 0,
     ink: str | None = None,
 ) -> go.Figure:
-    """The target, the best guess under teacher forcing, the model's own text; where they part is grey."""
+    """The target, the best guess under teacher forcing, the model's own text; where they part is
+    grey."""
     longest = max(len(columns), len(free))
     shown = range(first, min(first + COLUMNS, longest))
     end = longest if parting is None else parting
@@ -93,7 +97,12 @@ def two_ways(
     grey = []
     if parting is not None and parting in shown:
         at = parting - first
-        look: Spec = {"width": 0, "yref": "paper", "fillcolor": "rgba(128,128,128,.14)", "layer": "below"}
+        look: Spec = {
+            "width": 0,
+            "yref": "paper",
+            "fillcolor": "rgba(128,128,128,.14)",
+            "layer": "below",
+        }
         grey.append(plot.rectangle(at - 0.5, at + 0.5, 0, 1, **look))
     names = plot.named_axis(("target", "in training", "on its own"), down=True)
     return _columns(data, shown, names, 58 + 3 * _ROW, shapes=grey)
@@ -150,7 +159,8 @@ _GAP, _TOP, _BOTTOM = 26, 52, 44
 FAINT = "rgba(128,128,128,.42)"
 """The colour of raw values behind smoothed ones."""
 _CLICKED = {"mode": "lines+markers", "marker": {"opacity": 0, "size": 8}, **plot.UNSEEN}
-"""Plotly reports clicks on markers only, so a line that can be clicked has some that nobody sees."""
+"""Plotly reports clicks on markers only, so a line that can be clicked has some that nobody
+sees."""
 _DOTS = 40
 """A line of at most so many points shows them as dots."""
 
@@ -182,11 +192,14 @@ class Panel:
     lines: Sequence[Curve]  # what is drawn in it
     height: int = 120  # px of its axes
     from_zero: bool = True  # whether the vertical axis begins at zero
-    top: float | None = None  # where the vertical axis ends, from zero on; None for what the values need
+    top: float | None = (
+        None  # where the vertical axis ends, from zero on; None for what the values need
+    )
 
 
 def curves(lines: Sequence[Curve], titles: tuple[str, str], mark: float | None = None) -> go.Figure:
-    """Draws some lines from zero on, with what the axes show; a thin vertical line stands at `mark`."""
+    """Draws some lines from zero on, with what the axes show; a thin vertical line stands at
+    `mark`."""
     return plot.figure(
         [each.trace(titles[0]) for each in lines],
         plot.number_axis(titles[0], standoff=8, rangemode="tozero", tickformat=",d"),
@@ -200,7 +213,8 @@ def curves(lines: Sequence[Curve], titles: tuple[str, str], mark: float | None =
 
 
 def panels(parts: Sequence[Panel], x: str, mark: float | None = None) -> go.Figure:
-    """Panels with one horizontal axis; the legend names a line once, and none that is its panel's title."""
+    """Panels with one horizontal axis; the legend names a line once, and none that is its panel's
+    title."""
     inner = sum(part.height for part in parts) + _GAP * (len(parts) - 1)
     data, axes, above, named = list[Spec](), Spec(), 0, set[str]()
     for number, part in enumerate(parts):
@@ -216,7 +230,11 @@ def panels(parts: Sequence[Panel], x: str, mark: float | None = None) -> go.Figu
         for each in part.lines:
             known = each.name in named | {part.title}
             named.add(each.name)
-            trace = each.trace(x) | {"yaxis": f"y{axis}", "customdata": list(each.x), "showlegend": not known}
+            trace = each.trace(x) | {
+                "yaxis": f"y{axis}",
+                "customdata": list(each.x),
+                "showlegend": not known,
+            }
             if mark is not None:
                 trace |= _CLICKED
             elif len(each.x) <= _DOTS:
@@ -224,12 +242,18 @@ def panels(parts: Sequence[Panel], x: str, mark: float | None = None) -> go.Figu
             data.append(trace)
     return plot.figure(
         data,
-        plot.number_axis(x, standoff=8, anchor=f"y{len(parts) if len(parts) > 1 else ''}", tickformat=",d"),
+        plot.number_axis(
+            x, standoff=8, anchor=f"y{len(parts) if len(parts) > 1 else ''}", tickformat=",d"
+        ),
         axes.pop("yaxis"),
         inner + _TOP + _BOTTOM,
         (72, _TOP, 14, _BOTTOM),
         **axes,
         hovermode="closest",
-        **({} if mark is None else {"shapes": [plot.stroke(x=mark)], "clickmode": plot.CLICKS["clickmode"]}),
+        **(
+            {}
+            if mark is None
+            else {"shapes": [plot.stroke(x=mark)], "clickmode": plot.CLICKS["clickmode"]}
+        ),
         **plot.legend(),
     )

@@ -1,4 +1,5 @@
-"""Effect of a change: the difference of two maps, bars of Δ log p by step, the same change at other heads."""
+"""Effect of a change: the difference of two maps, bars of Δ log p by step, the same change at other
+heads."""
 
 import math
 from collections.abc import Sequence
@@ -9,7 +10,14 @@ import plotly.graph_objects as go
 
 from explorer.figures.base import labels, plot, style
 from explorer.figures.base.plot import Spec
-from explorer.figures.maps.heatmap import LARGEST, LEGEND, cell_texts, hatching, row_ends, token_grid
+from explorer.figures.maps.heatmap import (
+    LARGEST,
+    LEGEND,
+    cell_texts,
+    hatching,
+    row_ends,
+    token_grid,
+)
 
 _ROW = 24
 _STRIP = 0.36
@@ -45,12 +53,15 @@ def delta_bars(steps: Sequence[StepMove], parting: int | None) -> go.Figure:
         40 + _ROW * len(steps),
         (110, 8, 20, 32),
         bargap=0.3,
-        shapes=[] if parting is None or parting >= len(steps) else [plot.stroke(y=parting + 0.5, width=1.5)],
+        shapes=[]
+        if parting is None or parting >= len(steps)
+        else [plot.stroke(y=parting + 0.5, width=1.5)],
     )
 
 
 def _nats(title: str, values: Sequence[float]) -> Spec:
-    """An axis for differences of log-probabilities, with room for a number at the end of the longest bar."""
+    """An axis for differences of log-probabilities, with room for a number at the end of the
+    longest bar."""
     most = 1.3 * max(0.1, *map(abs, values))
     return {
         "range": [-most, most],
@@ -62,12 +73,15 @@ def _nats(title: str, values: Sequence[float]) -> Spec:
 
 
 def control_strip(effect: float, others: Sequence[float], notes: Sequence[str]) -> go.Figure:
-    """The effect of a change in nats as a bar, over grey dots for the same change at other heads."""
+    """The effect of a change in nats as a bar, over grey dots for the same change at other
+    heads."""
     y = [_STRIP * place for place in np.linspace(-1, 1, len(others) + 2)[1:-1]]
     grey = {"size": 9, "color": style.NEUTRAL, "line": {"width": 1, "color": style.LINE}}
     return plot.figure(
         [
-            plot.bars([effect], style.sign_hues([effect])[0], width=[_STRIP], **plot.noted(notes[:1])),
+            plot.bars(
+                [effect], style.sign_hues([effect])[0], width=[_STRIP], **plot.noted(notes[:1])
+            ),
             plot.points(list(others), y, marker=grey, **plot.noted(notes[1:])),
         ],
         _nats("Δ log p of the whole translation, nats", [effect, *others]),
@@ -85,12 +99,14 @@ ROOM = 8.5
 
 
 def scale_end(most: float) -> float:
-    """The end of a diverging scale on both sides: the next tenth above the largest difference, at most 1."""
+    """The end of a diverging scale on both sides: the next tenth above the largest difference, at
+    most 1."""
     return min(max(math.ceil(10 * most - 1e-6) / 10, 0.1), 1.0)
 
 
 def merged_names(first: Sequence[str], second: Sequence[str], pairs: Sequence[Pair]) -> list[str]:
-    """Names of aligned tokens: `A: …` or `B: …` if one side lacks the token, both names if they differ."""
+    """Names of aligned tokens: `A: …` or `B: …` if one side lacks the token, both names if they
+    differ."""
     a, b = map(labels.pieces, (first, second))
     found = list[str]()
     for i, j in pairs:
@@ -115,18 +131,23 @@ def difference_map(
     size: int = style.LARGE,
     room: float = ROOM,  # widest label, in multiples of its font size
 ) -> go.Figure:
-    """Draws first − second; cells that were not compared are hatched. ValueError beyond 64 x 64 cells."""
+    """Draws first − second; cells that were not compared are hatched. ValueError beyond 64 x 64
+    cells."""
     if max(compared.shape) > LARGEST:
         raise ValueError(f"A map shows at most {LARGEST} x {LARGEST} cells: ask for a window.")
     ticks = {-end: f"−{end:.1f}", 0.0: "0", end: f"{end:.1f}"}
-    told = "%{text}<br>A %{customdata[0]:.3f} · B %{customdata[1]:.3f} · A − B %{z:.3f}<extra></extra>"
+    told = (
+        "%{text}<br>A %{customdata[0]:.3f} · B %{customdata[1]:.3f} · A − B %{z:.3f}<extra></extra>"
+    )
     cells = plot.heat(
         np.where(compared, first - second, 0), (-end, end), style.DIVERGING, hovertemplate=told
     ) | {
         "showscale": True,
         "colorbar": plot.colour_bar(ticks, 0.7, 9, "weight, A − B", air=4),
         "customdata": np.stack([first, second], axis=-1).astype(np.float32),
-        "text": cell_texts(rows, [f"key {column}" for column in columns], compared, " (not compared)"),
+        "text": cell_texts(
+            rows, [f"key {column}" for column in columns], compared, " (not compared)"
+        ),
     }
     layout = token_grid(rows, columns, titles, size, room, LEGEND)
     layout["width"] += _ENDS - layout["margin"]["r"]

@@ -29,11 +29,14 @@ class Role(NamedTuple):
     share: bool = True  # whether the value is a share of 1
 
     def strength(self, means: Means) -> Floats:
-        """Value divided by threshold (inverted for `at_most`); a head has the role from 1 upwards."""
+        """Value divided by threshold (inverted for `at_most`); a head has the role from 1
+        upwards."""
         values = self.statistic(means)
         if values is None:
             return np.zeros_like(next(iter(means.values())))
-        ratio = self.threshold / np.maximum(values, 1e-6) if self.at_most else values / self.threshold
+        ratio = (
+            self.threshold / np.maximum(values, 1e-6) if self.at_most else values / self.threshold
+        )
         return np.nan_to_num(ratio, nan=0.0).astype(np.float32)
 
 
@@ -46,24 +49,32 @@ def _content(means: Means) -> Floats:
 def _alignment(means: Means) -> Floats | None:
     if "aer" not in means:
         return None
-    error, diagonal = np.fmin(means["aer"], means.get("aer_read", means["aer"])), means["aer_diagonal"]
-    without = np.where(error > 0, np.inf, error)  # no error of either is as good; what is not known stays so
+    error, diagonal = (
+        np.fmin(means["aer"], means.get("aer_read", means["aer"])),
+        means["aer_diagonal"],
+    )
+    without = np.where(
+        error > 0, np.inf, error
+    )  # no error of either is as good; what is not known stays so
     return np.where(diagonal > 0, error / np.maximum(diagonal, 1e-6), without).astype(np.float32)
 
 
 def aligned_by(means: Means) -> NDArray[np.str_]:
-    """Which row of each head implies the better word alignment: the one that reads a word, or predicts it."""
+    """Which row of each head implies the better word alignment: the one that reads a word, or
+    predicts it."""
     reads = means.get("aer_read", means["aer"]) < means["aer"]
     return np.where(reads, "reads", "predicts")
 
 
 THRESHOLDS = (
-    "All thresholds are this project's own choice: 50 % of the rows stands for most rows. Papers on heads "
+    "All thresholds are this project's own choice: 50 % of the rows stands for most rows. Papers "
+    "on heads "
     "set other thresholds, so counts of roles cannot be compared with theirs."
 )
 _most = "Its largest weight is {} in at least 50 % of the rows.".format
 _LINKS = (
-    "The word alignment of its rows, those that predict a word or those that read it, has an error (AER) of "
+    "The word alignment of its rows, those that predict a word or those that read it, has an error "
+    "(AER) of "
     "at most 0.8 times that of the diagonal."
 )
 _SINK = "At least 50 % of its weight is on <s>, </s> and punctuation."
@@ -72,18 +83,42 @@ ROLES = {
     each.name: each
     for each in (
         Role(ALIGNMENT, "align", ALL[2:], _LINKS, _alignment, 0.8, at_most=True, share=False),
-        Role("previous token", "prev", ALL, _most("one key earlier"), lambda means: means.get("previous")),
-        Role("next token", "next", ALL, _most("one key later"), lambda means: means.get("next")),
-        Role("same word", "word", ALL[:2], _most("on its own word"), lambda means: means.get("same_word")),
         Role(
-            *("first or last", "edge", ALL, _most("on the first key, or on the last one with text,")),
+            "previous token",
+            "prev",
+            ALL,
+            _most("one key earlier"),
+            lambda means: means.get("previous"),
+        ),
+        Role("next token", "next", ALL, _most("one key later"), lambda means: means.get("next")),
+        Role(
+            "same word",
+            "word",
+            ALL[:2],
+            _most("on its own word"),
+            lambda means: means.get("same_word"),
+        ),
+        Role(
+            *(
+                "first or last",
+                "edge",
+                ALL,
+                _most("on the first key, or on the last one with text,"),
+            ),
             lambda means: np.fmax(means["first"], means.get("last", means["first"])),
         ),
-        Role("sink", "sink", ALL, _SINK, lambda means: means["special_mass"] + means["punctuation_mass"]),
+        Role(
+            "sink",
+            "sink",
+            ALL,
+            _SINK,
+            lambda means: means["special_mass"] + means["punctuation_mass"],
+        ),
         Role("content", "content", ALL, _LIFT, _content, 4 / 3, share=False),
     )
 }
-"""By name; a head has the first role whose threshold it reaches, in this order; otherwise it is mixed."""
+"""By name; a head has the first role whose threshold it reaches, in this order; otherwise it is
+mixed."""
 MIXED_DEFINITION = "It reaches none of these thresholds."
 
 
@@ -99,7 +134,8 @@ def assign(means: Means, kind: AttentionKind) -> NDArray[np.str_]:
 
 
 def shows(name: str, means: Means, kind: AttentionKind) -> Floats:
-    """Strength of a role in each head, 1 at the threshold; for `mixed`, the distance below all thresholds."""
+    """Strength of a role in each head, 1 at the threshold; for `mixed`, the distance below all
+    thresholds."""
     if name != MIXED:
         return ROLES[name].strength(means)
     best = np.max(np.stack([*strengths(means, kind).values()]), axis=0)
@@ -107,7 +143,8 @@ def shows(name: str, means: Means, kind: AttentionKind) -> Floats:
 
 
 def keeps(name: str, values: Floats) -> NDArray[np.bool_]:
-    """True where the strength is enough for the role; a mixed head must stay below every threshold."""
+    """True where the strength is enough for the role; a mixed head must stay below every
+    threshold."""
     return values > 1 if name == MIXED else values >= 1
 
 
@@ -121,25 +158,44 @@ class Statistic(NamedTuple):
     falling: bool = False  # whether small values stand out
 
 
-_CONTENT = "Mean weight on pieces of words that are not function words, punctuation or special tokens."
-_CHANCE = "Mean share of visible keys that are pieces of content words: their weight under even attention."
-_ENTROPY = "Mean row entropy over the logarithm of the number of visible keys: 0 is one key, 1 is even."
+_CONTENT = (
+    "Mean weight on pieces of words that are not function words, punctuation or special tokens."
+)
+_CHANCE = (
+    "Mean share of visible keys that are pieces of content words: their weight under even "
+    "attention."
+)
+_ENTROPY = (
+    "Mean row entropy over the logarithm of the number of visible keys: 0 is one key, 1 is even."
+)
 _DISTANCE = "Mean of |row − key|, weighted by attention, in pieces."
 _CONTRIBUTION = "Mean norm of what the head adds to the stream: weights × values × its part of W_O."
 STATISTICS = (
-    Statistic("previous", "points at the previous token", "Rows whose largest weight is one key earlier."),
-    Statistic("same", "points at its own position", "Rows whose largest weight is on their own position."),
+    Statistic(
+        "previous", "points at the previous token", "Rows whose largest weight is one key earlier."
+    ),
+    Statistic(
+        "same", "points at its own position", "Rows whose largest weight is on their own position."
+    ),
     Statistic("next", "points at the next token", "Rows whose largest weight is one key later."),
     Statistic("first", "points at the first key", "Rows whose largest weight is on the first key."),
-    Statistic("last", "points at the last word", "Rows whose largest weight is on the last key with text."),
-    Statistic("same_word", "points into its own word", "Rows whose largest weight is on their own word."),
+    Statistic(
+        "last", "points at the last word", "Rows whose largest weight is on the last key with text."
+    ),
+    Statistic(
+        "same_word", "points into its own word", "Rows whose largest weight is on their own word."
+    ),
     Statistic("previous_mass", "weight on the previous token", "Mean weight one key earlier."),
     Statistic("same_mass", "weight on its own position", "Mean weight on the row's own position."),
     Statistic("next_mass", "weight on the next token", "Mean weight one key later."),
     Statistic("first_mass", "weight on the first key", "Mean weight on the first key."),
     Statistic("eos_mass", "weight on </s>", "Mean weight on </s>."),
-    Statistic("special_mass", "weight on special tokens", "Mean weight on <s>, </s> and their like."),
-    Statistic("punctuation_mass", "weight on punctuation", "Mean weight on pieces of punctuation only."),
+    Statistic(
+        "special_mass", "weight on special tokens", "Mean weight on <s>, </s> and their like."
+    ),
+    Statistic(
+        "punctuation_mass", "weight on punctuation", "Mean weight on pieces of punctuation only."
+    ),
     Statistic("content_mass", "weight on content words", _CONTENT),
     Statistic("content_chance", "share of content pieces", _CHANCE),
     Statistic("peak", "largest weight", "Mean of each row's largest weight."),
@@ -156,7 +212,12 @@ PROFILED = (Statistic("eos_value", "length of the value of </s>", _VALUE, "times
 _ERROR = "AER of the implied word alignment on the links made by hand"
 JUDGED = (
     Statistic("aer", "alignment error", f"{_ERROR}, by the better of the two rows.", falling=True),
-    Statistic("aer_read", "alignment error, row read", f"{_ERROR}, by rows that read a word.", falling=True),
+    Statistic(
+        "aer_read",
+        "alignment error, row read",
+        f"{_ERROR}, by rows that read a word.",
+        falling=True,
+    ),
     Statistic("keeps", "keeps its role", "Share of the sentences that show the head's role."),
 )
 """Statistics that need links made by hand, or a role."""

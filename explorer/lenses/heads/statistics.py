@@ -1,7 +1,7 @@
 """Statistics of where each attention head looks, over one sentence or many.
 
-Left out are rows that see one key, or for which a statistic is undefined: the first has no previous key. The
-*own position* of a row is the key with the same index.
+Left out are rows that see one key, or for which a statistic is undefined: the first has no previous
+key. The *own position* of a row is the key with the same index.
 """
 
 from __future__ import annotations
@@ -14,7 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from explorer.lenses.heads.roles import STATISTICS, Floats
-from explorer.lenses.words.groups import CONTENT, SOURCE_LANGUAGES, TARGET_LANGUAGES, reading_groups, sort_of
+from explorer.lenses.words.groups import (
+    CONTENT,
+    SOURCE_LANGUAGES,
+    TARGET_LANGUAGES,
+    reading_groups,
+    sort_of,
+)
 from explorer.lenses.words.linking import CrossAlignments
 from transformer.config import AttentionKind, Head, Side
 from transformer.decoding import OverflowedError
@@ -25,7 +31,10 @@ from transformer.text.words import is_end, is_punctuation, is_special, readable
 from transformer.view import BoolArray
 
 NAMES = tuple(each.name for each in STATISTICS)
-FUNCTION_WORDS: dict[Side, frozenset[str]] = {"encoder": SOURCE_LANGUAGES, "decoder": TARGET_LANGUAGES}
+FUNCTION_WORDS: dict[Side, frozenset[str]] = {
+    "encoder": SOURCE_LANGUAGES,
+    "decoder": TARGET_LANGUAGES,
+}
 
 
 def content_pieces(tokens: Sequence[str], function_words: frozenset[str]) -> BoolArray:
@@ -65,12 +74,16 @@ def _row_statistics(
         groups = reading_groups(tokens)
         words = np.repeat(range(len(groups)), [len(each.indices) for each in groups])
         found["same_word"] = words[best] == words
-    found["content_chance"] = (mask @ np.array(columns["content_mass"], np.float32) / visible.clip(1))[
-        :, None
-    ]
+    found["content_chance"] = (
+        mask @ np.array(columns["content_mass"], np.float32) / visible.clip(1)
+    )[:, None]
     logs = np.log(weights, out=np.zeros_like(weights), where=weights > 0)
-    found["entropy"] = -np.einsum("lhqk,lhqk->lhq", weights, logs) / np.log(visible.clip(2))[:, None]
-    found["mean_distance"] = np.einsum("lhqk,qk->lhq", weights, abs(rows[:, None] - keys).astype(np.float32))
+    found["entropy"] = (
+        -np.einsum("lhqk,lhqk->lhq", weights, logs) / np.log(visible.clip(2))[:, None]
+    )
+    found["mean_distance"] = np.einsum(
+        "lhqk,qk->lhq", weights, abs(rows[:, None] - keys).astype(np.float32)
+    )
     return found
 
 
@@ -99,10 +112,14 @@ class HeadsOfKind(NamedTuple):
     mask: BoolArray  # (layers, queries, keys), True = may attend
     rows: Floats  # (STATISTICS, layers, heads, queries); NaN in rows that are left out
     sums: Sums  # the statistics, summed over the rows
-    lengths: Floats | None  # (layers, heads, keys) length of what each key's value writes; None without W^O
+    lengths: (
+        Floats | None
+    )  # (layers, heads, keys) length of what each key's value writes; None without W^O
 
     @classmethod
-    def of(cls, run: Translation, kind: AttentionKind, projections: Projections | None = None) -> HeadsOfKind:
+    def of(
+        cls, run: Translation, kind: AttentionKind, projections: Projections | None = None
+    ) -> HeadsOfKind:
         """Reads a sentence; `contribution` and the lengths need W^O of the model."""
         trace, site, lengths = run.trace, run.config.sites[kind], None
         records = trace.layers[kind]
@@ -114,7 +131,9 @@ class HeadsOfKind(NamedTuple):
             known["contribution"], lengths = (
                 np.stack(
                     [
-                        np.linalg.norm(getattr(record, part).numpy() @ projections(kind, layer), axis=-1)
+                        np.linalg.norm(
+                            getattr(record, part).numpy() @ projections(kind, layer), axis=-1
+                        )
                         for layer, record in enumerate(records)
                     ]
                 )
@@ -138,12 +157,17 @@ def grid(sums: Sums, errors: Mapping[str, Floats] | None = None) -> Grid:
     """Means, and errors (layers, heads), by layer and head, rounded to four decimals."""
     means, (layers, heads) = sums.means() | dict(errors or {}), sums.totals.shape[1:]
     return [
-        [{name: round(float(each[layer, head]), 4) for name, each in means.items()} for head in range(heads)]
+        [
+            {name: round(float(each[layer, head]), 4) for name, each in means.items()}
+            for head in range(heads)
+        ]
         for layer in range(layers)
     ]
 
 
-def kind_sums(run: Translation, projections: Projections | None = None) -> dict[AttentionKind, Sums]:
+def kind_sums(
+    run: Translation, projections: Projections | None = None
+) -> dict[AttentionKind, Sums]:
     """The sums of one sentence for each kind of attention; `projections` for `contribution`."""
     return {kind: HeadsOfKind.of(run, kind, projections).sums for kind in run.config.sites}
 
@@ -151,7 +175,8 @@ def kind_sums(run: Translation, projections: Projections | None = None) -> dict[
 def measure_heads(
     sentences: Iterable[dict[AttentionKind, Sums]], alignments: CrossAlignments | None = None
 ) -> dict[str, Any]:
-    """Means of all heads, and those to open first; gold alignments add errors, and the `aligner`."""
+    """Means of all heads, and those to open first; gold alignments add errors, and the
+    `aligner`."""
     read, errors, measured = [*sentences], dict[AttentionKind, Any](), dict[str, Any]()
     if alignments is not None and alignments.counts:
         errors, (best, error) = {AttentionKind.CROSS: alignments.errors()}, alignments.best()
@@ -165,7 +190,8 @@ def measure_heads(
 
 
 def choose_head(heads: Grid, sharp: bool = False) -> Head:
-    """Layer and head to open first: by error, else neighbours, those that rest last; or the sharpest."""
+    """Layer and head to open first: by error, else neighbours, those that rest last; or the
+    sharpest."""
 
     def merit(place: Head) -> tuple[bool, float]:
         head = heads[place[0]][place[1]]

@@ -1,4 +1,5 @@
-"""A survey of all heads over many sentences: what it found, and its file (`survey.npz`). No PyTorch."""
+"""A survey of all heads over many sentences: what it found, and its file (`survey.npz`). No
+PyTorch."""
 
 from __future__ import annotations
 
@@ -44,7 +45,8 @@ class Line:
     target: str | None = None
 
     def run(self, translator: Translator, residual: bool) -> Translation:
-        """Runs it, with the residual stream if asked for; InputError if it is too long for the model."""
+        """Runs it, with the residual stream if asked for; InputError if it is too long for the
+        model."""
         from transformer.hooks import Capture  # PyTorch is there, as the model is
 
         capture = Capture(residual=residual)
@@ -59,12 +61,15 @@ def as_line(pair: GoldPair) -> Line:
 
 
 def read_sentences(path: Path, bounds: ReadBounds, translator: Translator) -> tuple[Line, ...]:
-    """A visitor's lines: one sentence or `source<TAB>target` each; DataError says which cannot be used."""
+    """A visitor's lines: one sentence or `source<TAB>target` each; DataError says which cannot be
+    used."""
     lines, form = list[Line](), "a sentence, or sentence, tab, translation."
     for number, line in filled_lines(path, bounds):
         columns = line.split("\t")
         if len(columns) > 2 or "\0" in line:
-            raise DataError(f"Line {number} is binary data, or has {len(columns)} columns; give {form}")
+            raise DataError(
+                f"Line {number} is binary data, or has {len(columns)} columns; give {form}"
+            )
         if len(lines) == MOST_SENTENCES:
             raise DataError(f"The file has more than {MOST_SENTENCES} sentences.")
         for column, side in zip(columns, ("source", "target"), strict=False):
@@ -73,7 +78,9 @@ def read_sentences(path: Path, bounds: ReadBounds, translator: Translator) -> tu
             except ValueError as error:
                 raise DataError(f"Line {number}: {error}") from error
             if tokens > MOST_TOKENS:
-                raise DataError(f"Line {number} has {tokens} tokens on one side; the limit is {MOST_TOKENS}.")
+                raise DataError(
+                    f"Line {number} has {tokens} tokens on one side; the limit is {MOST_TOKENS}."
+                )
         lines.append(Line(*columns))
     if not lines:
         raise DataError(f"The file is empty; each line needs {form}")
@@ -101,16 +108,23 @@ class Token(NamedTuple):
 class Profile:
     """All heads of one kind over many sentences; layers and heads count from 0."""
 
-    means: dict[str, Floats]  # maps each statistic to (layers, heads), over all rows; with gold pairs, errors
-    kept: Floats  # (layers, heads) share of the sentences (for an alignment, gold pairs) that show its role
+    means: dict[
+        str, Floats
+    ]  # maps each statistic to (layers, heads), over all rows; with gold pairs, errors
+    # (layers, heads) share of the sentences (for an alignment, gold pairs) that show its role
+    kept: Floats
     distances: Floats  # (layers, heads, 2 FAR + 1) share of the weight at query − key = −FAR … FAR
     chance: Floats  # (layers, 2 FAR + 1) the same for even weights over the visible keys
-    # (SORTED, layers, heads, SHOWN) numbers of sentences from the largest value to the smallest; −1 for none
+    # (SORTED, layers, heads, SHOWN) numbers of sentences from the largest value to the smallest; −1
+    # for none
     sentences: Ints
     values: Floats  # of those, the value
-    marked: Ints  # of those, the row with the largest value (in the lower half, the smallest); −1 if unknown
-    tokens: Ints  # (UNITS, LISTS, layers, heads, MOST) places in the vocabulary of the unit; −1 for none
-    told: Floats  # (…, 2) of those, share of the weight and lift, or mean selectivity and ratio to the head's
+    # of those, the row with the largest value (in the lower half, the smallest); −1 if unknown
+    marked: Ints
+    # (UNITS, LISTS, layers, heads, MOST) places in the vocabulary of the unit; −1 for none
+    tokens: Ints
+    # (…, 2) of those, share of the weight and lift, or mean selectivity and ratio to the head's
+    told: Floats
     vocabulary: dict[str, list[str]]  # by unit, the tokens that are in a list
     counts: dict[str, list[list[int]]]  # by unit, occurrences of each as a key and as a query
 
@@ -126,7 +140,8 @@ class Survey:
     forced: int  # number of those whose translation was given
     pairs: int  # number of gold pairs
     skipped: int = 0  # number of sentences too long for the model
-    # share of the source (ALTI+) below which 5 %, 50 % and 95 % of the predictions stay; None if unknown
+    # share of the source (ALTI+) below which 5 %, 50 % and 95 % of the predictions stay; None if
+    # unknown
     usual: tuple[float, ...] | None = None
     date: str = ""  # day of the measurement, of a file
 
@@ -139,10 +154,15 @@ class Survey:
         """The role of every head (layers, heads)."""
         return roles.assign(self.profiles[kind].means, kind)
 
-    def fifths(self, kind: AttentionKind, layer: int, head: int, order: str) -> list[list[SurveyExample]]:
-        """Sentences of each fifth of an order (`SORTED`), from the largest values to the smallest."""
+    def fifths(
+        self, kind: AttentionKind, layer: int, head: int, order: str
+    ) -> list[list[SurveyExample]]:
+        """Sentences of each fifth of an order (`SORTED`), from the largest values to the
+        smallest."""
         profile, place = self.profiles[kind], (SORTED.index(order), layer, head)
-        columns = (each[place].tolist() for each in (profile.sentences, profile.values, profile.marked))
+        columns = (
+            each[place].tolist() for each in (profile.sentences, profile.values, profile.marked)
+        )
         fifths: list[list[SurveyExample]] = [[] for _ in range(5)]
         for rank, (number, value, row) in enumerate(zip(*columns, strict=True)):
             if number >= 0:
@@ -155,10 +175,14 @@ class Survey:
         profile, place = self.profiles[kind], (UNITS.index(unit), LISTS.index(by), layer, head)
         names, counts = profile.vocabulary[unit], profile.counts[unit][by == "selective"]
         listed = zip(profile.tokens[place].tolist(), profile.told[place].tolist(), strict=True)
-        return [Token(names[number], counts[number], *values) for number, values in listed if number >= 0]
+        return [
+            Token(names[number], counts[number], *values)
+            for number, values in listed
+            if number >= 0
+        ]
 
 
-# --- its file -----------------------------------------------------------------------------------------------
+# --- its file ------------------------------------------------------------------------------------
 
 _HELD = {
     "kept": (np.float16, "layers heads"),
@@ -170,8 +194,15 @@ _HELD = {
     "tokens": (np.int16, "units lists layers heads listed"),
     "told": (np.float16, "units lists layers heads listed pair"),
 }
-"""How a file holds the arrays of a profile, and their axes; a brief file has nothing shown or listed."""
-_SIZES = {"bars": 2 * FAR + 1, "orders": len(SORTED), "units": len(UNITS), "lists": len(LISTS), "pair": 2}
+"""How a file holds the arrays of a profile, and their axes; a brief file has nothing shown or
+listed."""
+_SIZES = {
+    "bars": 2 * FAR + 1,
+    "orders": len(SORTED),
+    "units": len(UNITS),
+    "lists": len(LISTS),
+    "pair": 2,
+}
 _KNOWN = {*(each.name for each in (*STATISTICS, *PROFILED, *JUDGED[:2])), "aer_diagonal"}
 """The statistics that pages know; others of a file are read over."""
 _COUNTS = ("sentences", "forced", "pairs", "skipped")
@@ -198,11 +229,15 @@ def write_survey(
     kinds, arrays = {}, Arrays()
     for kind, profile in survey.profiles.items():
         words = {"vocabulary": profile.vocabulary, "counts": profile.counts}
-        kinds[kind.value] = {"means": [*profile.means]} | ({key: {} for key in words} if brief else words)
+        kinds[kind.value] = {"means": [*profile.means]} | (
+            {key: {} for key in words} if brief else words
+        )
         arrays[f"{kind}.means"] = np.stack([*profile.means.values()]).astype(np.float32)
         for name, (held, axes) in _HELD.items():
             values = numbers[profile.sentences] if name == "sentences" else getattr(profile, name)
-            part = tuple(slice(0 if brief and axis in ("shown", "listed") else None) for axis in axes.split())
+            part = tuple(
+                slice(0 if brief and axis in ("shown", "listed") else None) for axis in axes.split()
+            )
             limit = 6e4 if held is np.float16 else np.inf  # of a strength beside a rare pattern
             arrays[f"{kind}.{name}"] = np.minimum(values[part], limit).astype(held)
     entries = {"model": survey.model, "sample": fingerprint(lines, gold), **head, "kinds": kinds}
@@ -211,7 +246,8 @@ def write_survey(
 
 
 def survey_of(directory: Path, lines: Sequence[Line], gold: Sequence[GoldPair]) -> Survey | None:
-    """A model's survey of these sentences; None if there is none, CheckpointError if it is damaged."""
+    """A model's survey of these sentences; None if there is none, CheckpointError if it is
+    damaged."""
     entries = measured(directory, SURVEY_FILE)
     if entries is None or entries.get("sample") != fingerprint(lines, gold):
         return None
@@ -229,15 +265,21 @@ def survey_of(directory: Path, lines: Sequence[Line], gold: Sequence[GoldPair]) 
 
 
 def surveyed(directory: Path) -> dict[str, list[list[str]]]:
-    """By kind, layer and head, the role by a model's survey, empty if mixed; CheckpointError if damaged."""
+    """By kind, layer and head, the role by a model's survey, empty if mixed; CheckpointError if
+    damaged."""
     if measured(directory, SURVEY_FILE) is None:
         return {}
     found = {}
-    with _reading(directory / SURVEY_FILE, *(f"{kind}.means" for kind in AttentionKind)) as (head, arrays):
+    with _reading(directory / SURVEY_FILE, *(f"{kind}.means" for kind in AttentionKind)) as (
+        head,
+        arrays,
+    ):
         sizes = config_in(directory).sizes
         _check({*head["kinds"]} == {*sizes})
         for kind, size in sizes.items():
-            names = roles.assign(_means(head["kinds"][kind], kind, arrays, size), AttentionKind(kind))
+            names = roles.assign(
+                _means(head["kinds"][kind], kind, arrays, size), AttentionKind(kind)
+            )
             found[kind] = np.where(names == roles.MIXED, "", names).tolist()
     return found
 
@@ -263,14 +305,21 @@ def _means(words: Mapping[str, Any], kind: str, arrays: Arrays, size: Head) -> d
     return {name: each for name, each in named.items() if name in _KNOWN}
 
 
-def _profile(words: Mapping[str, Any], kind: str, arrays: Arrays, size: Head, lines: int) -> Profile:
+def _profile(
+    words: Mapping[str, Any], kind: str, arrays: Arrays, size: Head, lines: int
+) -> Profile:
     """The profile of a kind in a file; ValueError if it does not fit heads, sentences or itself."""
     found, sizes = {}, _SIZES | {"layers": size[0], "heads": size[1]}
-    sizes |= {"shown": arrays[f"{kind}.values"].shape[-1], "listed": arrays[f"{kind}.tokens"].shape[-1]}
+    sizes |= {
+        "shown": arrays[f"{kind}.values"].shape[-1],
+        "listed": arrays[f"{kind}.tokens"].shape[-1],
+    }
     _check(sizes["shown"] in (0, SHOWN) and sizes["listed"] in (0, MOST))
     for name, (held, axes) in _HELD.items():
         array = arrays[f"{kind}.{name}"]
-        _check(array.shape == tuple(sizes[axis] for axis in axes.split()) and np.isfinite(array).all())
+        _check(
+            array.shape == tuple(sizes[axis] for axis in axes.split()) and np.isfinite(array).all()
+        )
         found[name] = array.astype(np.float32 if held is np.float16 else int)
     vocabulary, counts = words["vocabulary"], words["counts"]
     limits = [(found["sentences"], lines)]

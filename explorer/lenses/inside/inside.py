@@ -1,4 +1,5 @@
-"""One query of one head, from the residual stream and back into it (section 3.2); vectors are rows."""
+"""One query of one head, from the residual stream and back into it (section 3.2); vectors are
+rows."""
 
 import math
 from functools import partial
@@ -30,7 +31,9 @@ from transformer.view import Array, AuditReport, HeadView, Window, read_only
 class Projection(NamedTuple):
     """A head's share of one linear map, x W + b."""
 
-    weight: Array  # (in, out) float32; W_Q, W_K, W_V are (d_model, d_head), W_O is (d_head, d_model)
+    weight: (
+        Array  # (in, out) float32; W_Q, W_K, W_V are (d_model, d_head), W_O is (d_head, d_model)
+    )
     bias: Array  # (out,) float32
 
     def __call__(self, x: Array) -> Any:
@@ -49,10 +52,13 @@ class ProductSpread(NamedTuple):
 
 
 def product_spread(record: LayerTrace, head: int) -> ProductSpread:
-    """Measures a head (from 0) of an attention sub-layer, recorded with unscaled queries and keys."""
+    """Measures a head (from 0) of an attention sub-layer, recorded with unscaled queries and
+    keys."""
     query, key = record.query[head].double(), record.key[head].double()
     products = (query @ key.T)[record.mask()]
-    spread = [float(each.var(correction=0)) if each.numel() else 0.0 for each in (products, query, key)]
+    spread = [
+        float(each.var(correction=0)) if each.numel() else 0.0 for each in (products, query, key)
+    ]
     return ProductSpread(spread[0], len(products), spread[1], spread[2], query.shape[-1])
 
 
@@ -81,8 +87,12 @@ class InsideHead(NamedTuple):
     contributions: Array  # (heads, d_model) the part of the update that each head adds
     update: Array  # (d_model,) the output of the sub-layer
     added: Array  # (d_model,) stream + update
-    next_stream: Array  # (d_model,) the stream that leaves: the sum, or with post-norm its LayerNorm
-    audit: AuditReport  # what was recorded, compared with the same numbers computed from the weights
+    next_stream: (
+        Array  # (d_model,) the stream that leaves: the sum, or with post-norm its LayerNorm
+    )
+    audit: (
+        AuditReport  # what was recorded, compared with the same numbers computed from the weights
+    )
 
 
 def look_inside(
@@ -92,7 +102,8 @@ def look_inside(
     row: int,
     decoded: Translation | None = None,
 ) -> InsideHead:
-    """Opens one query of one head; NotCapturedError if no stream was recorded, IndexError if out of range."""
+    """Opens one query of one head; NotCapturedError if no stream was recorded, IndexError if out of
+    range."""
     kind, layer, head = AttentionKind(which[0]), which[1], which[2]
     record, site = translation.trace.layer(kind, layer, head), model.config.sites[kind]
     view = translation.head(kind, layer, head, Window(row, row + 1, 0, record.shape[2]))
@@ -128,8 +139,13 @@ def look_inside(
     same = partial(compared, OUTPUT_LIMIT[attention.q_proj.weight.dtype])
     checks = [*view.audit.checks, *(same(name, pair) for name, pair in pairs.items())]
     if decoded is not None:
-        both, names = (record, decoded.trace.layer(kind, layer)), ("query", "key", "value", "output")
-        checks.append(same("same as decoded", *([getattr(x, name).numpy() for x in both] for name in names)))
+        both, names = (
+            (record, decoded.trace.layer(kind, layer)),
+            ("query", "key", "value", "output"),
+        )
+        checks.append(
+            same("same as decoded", *([getattr(x, name).numpy() for x in both] for name in names))
+        )
     rotates = positions is not None and ENCODINGS[model.config.positions].acts == "rotation"
     rule = "" if record.bias is None else record.bias.name
     own_bias = None if record.bias is None else (view.scores[0] - scaled).astype(np.float32)
@@ -138,18 +154,45 @@ def look_inside(
         each.astype(np.float32) for each in (products, scaled, contributions, added)
     )
     return InsideHead(
-        *(row, view, stream, read, sources, w_q, w_k, w_v, w_o, query, key, products, divisor, scaled),
-        *(own_bias, rule, rotates, spread, outputs, parts, update, total, next_stream, merged(checks)),
+        *(
+            row,
+            view,
+            stream,
+            read,
+            sources,
+            w_q,
+            w_k,
+            w_v,
+            w_o,
+            query,
+            key,
+            products,
+            divisor,
+            scaled,
+        ),
+        *(
+            own_bias,
+            rule,
+            rotates,
+            spread,
+            outputs,
+            parts,
+            update,
+            total,
+            next_stream,
+            merged(checks),
+        ),
     )
 
 
 def memory(model: Network, translation: Translation) -> Tensor:
-    """(source, d_model) float32 encoder output that cross-attention reads; NotCapturedError if unrecorded."""
+    """(source, d_model) float32 encoder output that cross-attention reads; NotCapturedError if
+    unrecorded."""
     last = translation.stream(model.config.stacks["encoder"].passed()[-1]).stream
     return leaving(model, "encoder", last).float().cpu()
 
 
-# --- one score, number by number ----------------------------------------------------------------------------
+# --- one score, number by number -----------------------------------------------------------------
 
 
 class ScoreTerms(NamedTuple):

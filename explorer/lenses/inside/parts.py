@@ -1,4 +1,5 @@
-"""The parts of a running model at one token, each checked against the recorded stream; the logit lens."""
+"""The parts of a running model at one token, each checked against the recorded stream; the logit
+lens."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -24,13 +25,16 @@ MOST_ACTIVE = 8
 
 
 class NormPart(NamedTuple):
-    """One norm at one token: γ (x − μ) / √(σ² + ε) + β; vectors are (d_model,). RMSNorm has no μ and no β."""
+    """One norm at one token: γ (x − μ) / √(σ² + ε) + β; vectors are (d_model,). RMSNorm has no μ
+    and no β."""
 
     before: Array  # x
     mean: float | None  # μ; None for RMSNorm, which takes no mean
     deviation: float  # σ; the root of the mean square for RMSNorm
     epsilon: float  # ε
-    normalised: Array  # (x − μ) / √(σ² + ε), of variance 1; RMSNorm: x / √(mean x² + ε), of mean square 1
+    normalised: (
+        Array  # (x − μ) / √(σ² + ε), of variance 1; RMSNorm: x / √(mean x² + ε), of mean square 1
+    )
     weight: Array  # γ
     bias: Array | None  # β; None if nothing is added
     after: Array  # the output
@@ -53,7 +57,8 @@ class FeedForwardPart(NamedTuple):
     """The feed-forward network at one token (equation 2)."""
 
     read: Array  # (d_model,) the input of the network
-    units: Array  # (d_ff,) inner units as the outer map reads them: activated, and times their gate if gated
+    # (d_ff,) inner units as the outer map reads them: activated, and times their gate if gated
+    units: Array
     gates: Array | None  # (d_ff,) the activated gates of a gated network; None without
     added: Array  # (d_ff,) norm of the vector that each unit adds to the update
     update: Array  # (d_model,) the output of the network
@@ -64,11 +69,14 @@ class FeedForwardPart(NamedTuple):
 def embedding_part(
     model: Network, translation: Translation, side: Side, position: int, token_id: int
 ) -> EmbeddingPart:
-    """The embedding of the token at a position (from 0), as it enters the encoder or the decoder."""
+    """The embedding of the token at a position (from 0), as it enters the encoder or the
+    decoder."""
     factor = model.config.embedding_scale
     same = partial(compared, OUTPUT_LIMIT[model.embedding.weight.dtype])
     row, trace = as_array(model.table(side).weight[token_id]), translation.trace.embeddings[side]
-    scaled, total, received = (as_array(each[position]) for each in (trace.tokens, trace.sum, trace.input))
+    scaled, total, received = (
+        as_array(each[position]) for each in (trace.tokens, trace.sum, trace.input)
+    )
     encoding = None if trace.positions is None else as_array(trace.positions[position])
     normed = None if trace.norm is None else _normed(trace.norm, total, received)
     checks = (
@@ -79,7 +87,8 @@ def embedding_part(
 
 
 def neighbours(model: Network, side: Side, token_id: int, count: int) -> list[tuple[int, float]]:
-    """The ids of the tokens whose embeddings point most like a token's, and their cosines, nearest first."""
+    """The ids of the tokens whose embeddings point most like a token's, and their cosines, nearest
+    first."""
     table = F.normalize(model.table(side).weight.detach().float(), dim=-1)
     cosines = table @ table[token_id]
     cosines[token_id] = -torch.inf
@@ -87,8 +96,11 @@ def neighbours(model: Network, side: Side, token_id: int, count: int) -> list[tu
     return [*zip(best.indices.tolist(), best.values.tolist(), strict=True)]
 
 
-def norm_part(model: Network, translation: Translation, sublayer: Sublayer, position: int) -> NormPart:
-    """The LayerNorm of a sub-layer at a token: before the sub-layer (pre-norm) or after it (post-norm)."""
+def norm_part(
+    model: Network, translation: Translation, sublayer: Sublayer, position: int
+) -> NormPart:
+    """The LayerNorm of a sub-layer at a token: before the sub-layer (pre-norm) or after it
+    (post-norm)."""
     trace, norm = translation.stream(sublayer), model.residual(sublayer).norm
     if model.config.norm == "pre":
         return _normed(norm, as_array(trace.before[position]), as_array(trace.read[position]))
@@ -96,7 +108,9 @@ def norm_part(model: Network, translation: Translation, sublayer: Sublayer, posi
     return _normed(norm, as_array(total), as_array(trace.stream[position]))
 
 
-def final_norm_part(model: Network, translation: Translation, side: Side, position: int) -> NormPart | None:
+def final_norm_part(
+    model: Network, translation: Translation, side: Side, position: int
+) -> NormPart | None:
     """The LayerNorm at the end of a pre-norm stack; None for post-norm, which has none there."""
     norm, last = model.stack(side).final_norm, translation.config.stacks[side].passed()[-1]
     if not isinstance(norm, StreamNorm):
@@ -110,9 +124,15 @@ def _normed(norm: StreamNorm, x: Array, after: Array) -> NormPart:
     mean = None if isinstance(norm, nn.RMSNorm) else float(x.mean(dtype=np.float64))
     epsilon, root = float(norm.eps or 0), float(spread(norm, x.astype(np.float64))[0])
     normalised = ((x - (mean or 0.0)) / root).astype(np.float32)
-    weight, bias = as_array(norm.weight), as_array(norm.bias) if isinstance(norm, nn.LayerNorm) else None
+    weight, bias = (
+        as_array(norm.weight),
+        as_array(norm.bias) if isinstance(norm, nn.LayerNorm) else None,
+    )
     by_hand = weight.astype(np.float64) * normalised + (0.0 if bias is None else bias)
-    pairs, deviation = ((by_hand, after), (layer_norm(norm, x), after)), max(root**2 - epsilon, 0.0) ** 0.5
+    pairs, deviation = (
+        ((by_hand, after), (layer_norm(norm, x), after)),
+        max(root**2 - epsilon, 0.0) ** 0.5,
+    )
     check = compared(OUTPUT_LIMIT[norm.weight.dtype], "LayerNorm", *pairs)
     return NormPart(x, mean, deviation, epsilon, normalised, weight, bias, after, (check,))
 
@@ -126,7 +146,9 @@ def feed_forward_part(
     read = trace.read[position]
     matrices = [each for each in (network.inner, network.gate) if each is not None]
     with torch.inference_mode():
-        values, *gates = (F.linear(read, exact(x.weight).float(), exact(shift(x)).float()) for x in matrices)
+        values, *gates = (
+            F.linear(read, exact(x.weight).float(), exact(shift(x)).float()) for x in matrices
+        )
         active = network.activation(gates[0] if gates else values)
         units = active * values if gates else active
         added = units.abs() * exact(network.outer.weight).float().norm(dim=0)
@@ -134,7 +156,9 @@ def feed_forward_part(
     update, shown = as_array(trace.output[position]), as_array(active) if gates else None
     check = compared(OUTPUT_LIMIT[network.inner.weight.dtype], "feed-forward", (total, update))
     best = added.argsort(descending=True, stable=True)[:MOST_ACTIVE].tolist()
-    return FeedForwardPart(as_array(read), as_array(units), shown, as_array(added), update, best, (check,))
+    return FeedForwardPart(
+        as_array(read), as_array(units), shown, as_array(added), update, best, (check,)
+    )
 
 
 def addition_check(
@@ -150,7 +174,8 @@ def addition_check(
 def stream_norms(
     translation: Translation, side: Side, position: int
 ) -> tuple[dict[Sublayer | None, float], Checks]:
-    """‖x‖ of a token at a stack's input (None) and after each sub-layer; with a check of what is between."""
+    """‖x‖ of a token at a stack's input (None) and after each sub-layer; with a check of what is
+    between."""
     norms: dict[Sublayer | None, float] = {
         None: float(translation.trace.embeddings[side].input[position].norm())
     }
@@ -166,13 +191,14 @@ def stream_norms(
 
 
 def leaving(model: Network, side: Side, stream: Tensor) -> Tensor:
-    """What leaves a stack whose last layer wrote (…, d_model): its final norm of it, if it has one."""
+    """What leaves a stack whose last layer wrote (…, d_model): its final norm of it, if it has
+    one."""
     stack = model.stack(side)
     with torch.inference_mode():
         return stack.final_norm(stream.to(device=model.embedding.weight.device, dtype=stack.dtype))
 
 
-# --- the logit lens -----------------------------------------------------------------------------------------
+# --- the logit lens ------------------------------------------------------------------------------
 
 
 class Guess(NamedTuple):
@@ -194,7 +220,8 @@ class LensRow(NamedTuple):
 def logit_lens(
     model: Network, translation: Translation, step: int, count: int = 5
 ) -> tuple[tuple[LensRow, ...], Checks]:
-    """The distributions of a step (from 0) at the decoder's input and after each layer, as if the last.
+    """The distributions of a step (from 0) at the decoder's input and after each layer, as if the
+    last.
 
     A row names ``count`` tokens; the check compares the last one with the decoded distribution.
     """
@@ -211,9 +238,14 @@ def logit_lens(
         best = tuple(map(Guess, ids.tolist(), values.double().exp().tolist()))
         chosen = row[written.token_id]
         rows.append(LensRow(layers, best, float(chosen.exp()), int((row > chosen).sum()) + 1))
-    own = {written.token_id: written.log_prob, **{e.token_id: e.log_prob for e in written.alternatives}}
+    own = {
+        written.token_id: written.log_prob,
+        **{e.token_id: e.log_prob for e in written.alternatives},
+    }
     worst = max(abs(float(log_probs[-1, token]) - decoded) for token, decoded in own.items())
-    return tuple(rows), (Check("last row of the lens", worst, LOG_PROB_LIMIT[model.embedding.weight.dtype]),)
+    return tuple(rows), (
+        Check("last row of the lens", worst, LOG_PROB_LIMIT[model.embedding.weight.dtype]),
+    )
 
 
 Doubles = NDArray[np.float64]
@@ -221,7 +253,8 @@ Floats = NDArray[np.floating]
 
 
 def compared(limit: float, name: str, *pairs: Sequence[Floats]) -> Check:
-    """The worst difference of pairs (shown, true), as a share of the largest true number, or of 0.01."""
+    """The worst difference of pairs (shown, true), as a share of the largest true number, or of
+    0.01."""
     return Check(name, worst(*(difference(shown, true, 1e-2) for shown, true in pairs)), limit)
 
 
@@ -245,8 +278,15 @@ def as_array(tensor: Tensor) -> Array:
 
 
 def layer_norm(norm: StreamNorm, x: Floats) -> Doubles:
-    """γ (x − μ) / √(σ² + ε) + β over the last axis, in float64 (Ba et al. 2016). RMSNorm: no μ, β."""
-    exactly, gain, bias = x.astype(np.float64), exact(norm.weight).numpy(), exact(shift(norm)).numpy()
+    """γ (x − μ) / √(σ² + ε) + β over the last axis, in float64 (Ba et al.
+
+    2016). RMSNorm: no μ, β.
+    """
+    exactly, gain, bias = (
+        x.astype(np.float64),
+        exact(norm.weight).numpy(),
+        exact(shift(norm)).numpy(),
+    )
     found: Doubles = gain * centred(norm, exactly) / spread(norm, exactly) + bias
     return found
 
@@ -260,18 +300,22 @@ def output_rows(model: Network, kind: AttentionKind, layer: int) -> tuple[Tensor
     """W_O by head (heads, d_head, d_model) and b_O (d_model,)."""
     attention = multi_head(model, kind, layer)
     weight = exact(attention.out_proj.weight)
-    return weight.T.reshape(attention.n_heads, -1, weight.shape[0]), exact(shift(attention.out_proj))
+    return weight.T.reshape(attention.n_heads, -1, weight.shape[0]), exact(
+        shift(attention.out_proj)
+    )
 
 
 def projected(linear: nn.Linear, parts: Tensor, n_heads: int, head: int) -> Tensor:
-    """(writers, …, d_head) of parts (writers, …, d_model); the bias belongs to the first, the biases."""
+    """(writers, …, d_head) of parts (writers, …, d_model); the bias belongs to the first, the
+    biases."""
     found = parts @ head_rows(linear, n_heads, head).T
     found[0] += exact(shift(linear)).view(n_heads, -1)[head]
     return found
 
 
 def rotated(positions: PositionalEncoding | None, vectors: Tensor, first: int = 0) -> Tensor:
-    """(…, length, d_head) float64, each turned by its position if the encoding of the head rotates."""
+    """(…, length, d_head) float64, each turned by its position if the encoding of the head
+    rotates."""
     if positions is None:
         return vectors.double()
     device = next(iter(positions.buffers()), torch.empty(0)).device

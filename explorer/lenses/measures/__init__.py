@@ -1,1 +1,2 @@
-"""Measures beside the weight: what it carried, what it did, and where a score or a logit comes from."""
+"""Measures beside the weight: what it carried, what it did, and where a score or a logit comes
+from."""

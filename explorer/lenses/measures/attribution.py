@@ -1,9 +1,9 @@
 """What the decoder predicts from: a logit by what wrote it, and shares of source and prefix.
 
-z_A − z_B = Σ_w part_w · (W_A − W_B) + biases, the σ of every norm held fixed: the direct path (Elhage et al.
-2021). In ALTI and ALTI+ (Ferrando et al. 2022 a, b), a block writes Σ_j T_i(x_j) + biases; the share of x_j
-is max(0, ‖y_i‖₁ − ‖y_i − T_i(x_j)‖₁), of their sum, multiplied through the layers; the residual of
-cross-attention counts as prefix.
+z_A − z_B = Σ_w part_w · (W_A − W_B) + biases, the σ of every norm held fixed: the direct path
+(Elhage et al. 2021). In ALTI and ALTI+ (Ferrando et al. 2022 a, b), a block writes Σ_j T_i(x_j) +
+biases; the share of x_j is max(0, ‖y_i‖₁ − ‖y_i − T_i(x_j)‖₁), of their sum, multiplied through the
+layers; the residual of cross-attention counts as prefix.
 """
 
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ from transformer.view import Array, AuditReport, read_only
 
 ENCODER, DECODER, CROSS = AttentionKind
 
-# --- Logits -------------------------------------------------------------------------------------------------
+# --- Logits --------------------------------------------------------------------------------------
 
 
 class Attribution(NamedTuple):
@@ -38,7 +38,8 @@ class Attribution(NamedTuple):
     audit: AuditReport  # whether the parts sum to the total
 
     def largest(self, count: int) -> list[tuple[str, float]]:
-        """The largest parts, from what spoke most for the logit to what spoke most against; others as one."""
+        """The largest parts, from what spoke most for the logit to what spoke most against; others
+        as one."""
         order = np.argsort(-np.abs(self.values), kind="stable").tolist()
         shown = sorted(order[:count], key=lambda at: -self.values[at])
         found = [(str(self.writers[at]), float(self.values[at])) for at in shown]
@@ -49,28 +50,35 @@ class Attribution(NamedTuple):
 def attribution(
     model: Network, run: Translation, step: int, token: int, against: int | None = None
 ) -> Attribution:
-    """Splits z_A at a step, or z_A − z_B, over what wrote the decoder's stream, σ held fixed (direct path).
+    """Splits z_A at a step, or z_A − z_B, over what wrote the decoder's stream, σ held fixed
+    (direct path).
 
-    Returns parts in nats (writers,), and those of heads by key (layers, heads, keys); they sum to the logit.
-    NotCapturedError and UnmeasuredError as ``recorded``; IndexError if there is no such step or token.
+    Returns parts in nats (writers,), and those of heads by key (layers, heads, keys); they sum to
+    the logit. NotCapturedError and UnmeasuredError as ``recorded``; IndexError if there is no such
+    step or token.
     """
     direction, total, bias = _direction(model, run, step, token, against)
     writers, wrote = stream.parts(model, run, "decoder", step)
     numbers, keys = wrote @ direction, dict[AttentionKind, list[Tensor]]()
     numbers[0] += bias
     for heads, here in _read(model, run, step, direction):
-        keys.setdefault(heads.kind, []).insert(0, heads.weights()[:, step] * (heads.values() @ here))
+        keys.setdefault(heads.kind, []).insert(
+            0, heads.weights()[:, step] * (heads.values() @ here)
+        )
     by_key = {kind: read_only(torch.stack(layers).float()) for kind, layers in keys.items()}
     missed = abs(float(numbers.sum()) - total) / max(1.0, float(numbers.abs().max()))
     audit = stream.summed("parts sum to the logit", missed, 1e-4)
     return Attribution(total, writers, read_only(numbers.float()), by_key, audit)
 
 
-def by_source(model: Network, run: Translation, step: int, token: int, against: int | None = None) -> Array:
-    """What all heads of cross-attention add to z_A, or z_A − z_B, through each source token (direct path).
+def by_source(
+    model: Network, run: Translation, step: int, token: int, against: int | None = None
+) -> Array:
+    """What all heads of cross-attention add to z_A, or z_A − z_B, through each source token (direct
+    path).
 
-    Without b_V, which every query gets whatever it reads. Returns (source,) parts in nats; NotCapturedError,
-    UnmeasuredError and IndexError as ``attribution``.
+    Without b_V, which every query gets whatever it reads. Returns (source,) parts in nats;
+    NotCapturedError, UnmeasuredError and IndexError as ``attribution``.
     """
     direction, _, _ = _direction(model, run, step, token, against)
     found = torch.zeros(len(run.source_tokens), dtype=torch.float64)
@@ -83,7 +91,8 @@ def by_source(model: Network, run: Translation, step: int, token: int, against: 
 def _direction(
     model: Network, run: Translation, step: int, token: int, against: int | None
 ) -> tuple[Tensor, float, float]:
-    """A direction of the output matrix (d_model,), the logit as the model computes it, and its bias."""
+    """A direction of the output matrix (d_model,), the logit as the model computes it, and its
+    bias."""
     recorded(run)
     weight, bias = model.projection
     ids = [token] if against is None else [token, against]
@@ -98,8 +107,11 @@ def _direction(
     return signs @ exact(weight[ids]) * model.config.output_scale, float(signs @ logits), constant
 
 
-def _read(model: Network, run: Translation, step: int, direction: Tensor) -> Iterator[tuple[Heads, Tensor]]:
-    """The attentions from the decoder's end, each with the direction there, which reads the same number."""
+def _read(
+    model: Network, run: Translation, step: int, direction: Tensor
+) -> Iterator[tuple[Heads, Tensor]]:
+    """The attentions from the decoder's end, each with the direction there, which reads the same
+    number."""
     norm = stream.final_norm(model, run, "decoder")
     for each in reversed(stream.written(model, run, "decoder")):
         for passed in (norm, each.norm):
@@ -110,7 +122,7 @@ def _read(model: Network, run: Translation, step: int, direction: Tensor) -> Ite
             yield Heads(model, run, each.kind, each.sublayer.layer), direction
 
 
-# --- Source and prefix --------------------------------------------------------------------------------------
+# --- Source and prefix ---------------------------------------------------------------------------
 
 AT_ONCE = 2**20
 """Numbers of a chunk of rows: memory does not grow with the square of the length."""
@@ -122,15 +134,18 @@ class Shares(NamedTuple):
     source: Array  # (steps, source) shares of the source tokens
     prefix: Array  # (steps, steps) shares of the tokens that the decoder read
     audit: AuditReport  # whether Σ_j T_i(x_j) + biases is what each block wrote
-    # by kind and layer, (queries, inputs) shares within a block; ``source`` and ``prefix`` are products
+    # by kind and layer, (queries, inputs) shares within a block; ``source`` and ``prefix`` are
+    # products
     blocks: dict[AttentionKind, tuple[Array, ...]]
 
 
 def alti(model: Network, run: Translation) -> Shares:
-    """Shares of the source tokens and of the tokens already written in the stream that predicts each token.
+    """Shares of the source tokens and of the tokens already written in the stream that predicts
+    each token.
 
-    Returns (steps, source) and (steps, steps) shares, with the audit of every block. NotCapturedError and
-    UnmeasuredError as ``recorded``; the latter also if the decoder has no self-attention.
+    Returns (steps, source) and (steps, steps) shares, with the audit of every block.
+    NotCapturedError and UnmeasuredError as ``recorded``; the latter also if the decoder has no
+    self-attention.
     """
     recorded(run)
     if {*run.config.sites} != {*AttentionKind}:
@@ -144,23 +159,32 @@ def alti(model: Network, run: Translation) -> Shares:
     encoder, prefix = (
         torch.eye(len(tokens)).double() for tokens in (run.source_tokens, run.decoder_input_tokens)
     )
-    for block in blocks[ENCODER]:  # shares of a stack are those of its blocks, multiplied layer by layer
+    for block in blocks[
+        ENCODER
+    ]:  # shares of a stack are those of its blocks, multiplied layer by layer
         encoder = block @ encoder
     source = torch.zeros(len(prefix), len(encoder)).double()
     for own, cross in zip(blocks[DECODER], blocks[CROSS], strict=True):
         source, prefix = (cross[:, :1] * (own @ each) for each in (source, prefix))
         source = source + cross[:, 1:] @ encoder
-    audit = stream.summed("transformed vectors and biases sum to what each block wrote", worst, 1e-3)
-    within = {kind: tuple(each.float().numpy() for each in layers) for kind, layers in blocks.items()}
+    audit = stream.summed(
+        "transformed vectors and biases sum to what each block wrote", worst, 1e-3
+    )
+    within = {
+        kind: tuple(each.float().numpy() for each in layers) for kind, layers in blocks.items()
+    }
     return Shares(source.float().numpy(), prefix.float().numpy(), audit, within)
 
 
 def _mixed(model: Network, update: stream.SublayerUpdate, heads: Heads) -> tuple[Tensor, float]:
-    """(queries, inputs) shares of a block, in cross-attention the residual first; how far parts miss it."""
+    """(queries, inputs) shares of a block, in cross-attention the residual first; how far parts
+    miss it."""
     across, norm, always = heads.kind is CROSS, update.norm, heads.b_v
     if norm is None and not across:  # with pre-norm, every value holds something of β
         matrix = exact(multi_head(model, heads.kind, heads.layer).v_proj.weight)
-        always = always + (matrix @ exact(shift(model.residual(update.sublayer).norm))).view_as(always)
+        always = always + (matrix @ exact(shift(model.residual(update.sublayer).norm))).view_as(
+            always
+        )
     weights, values = heads.weights(), heads.values(always)  # (heads, keys, d_model)
     residual, wrote = update.record.before.double(), update.record.stream.double()
     constant = torch.einsum("hqk,hd->qd", weights, (always @ heads.w_o)[:, 0]) + heads.b_o

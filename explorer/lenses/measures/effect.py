@@ -1,9 +1,10 @@
-"""What a key did: the change of a token's log-probability when the key is taken away, by running again.
+"""What a key did: the change of a token's log-probability when the key is taken away, by running
+again.
 
-Four questions with four answers. *hidden*: the key's score is −∞, and the other keys share its weight.
-*zeroed*: its weight stays, its value is 0. *mean*: its value is the mean of the values that the query sees.
-*Rewired*: the values stay, and the head has other weights. Effects do not add. (Without the word in the text,
-other tokens move: that is the intervention ``drop_source``.)
+Four questions with four answers. *hidden*: the key's score is −∞, and the other keys share its
+weight. *zeroed*: its weight stays, its value is 0. *mean*: its value is the mean of the values that
+the query sees. *Rewired*: the values stay, and the head has other weights. Effects do not add.
+(Without the word in the text, other tokens move: that is the intervention ``drop_source``.)
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -32,11 +33,14 @@ Way = Literal["hidden", "zeroed", "mean"]
 WAYS: tuple[Way, ...] = get_args(Way)
 Step = int | Literal["all"] | None
 AT_ONCE = 1024
-"""Tokens of a pass: few enough that progress is told, and somebody who waits can leave, within a second."""
+"""Tokens of a pass: few enough that progress is told, and somebody who waits can leave, within a
+second."""
 ON_ALL = "effect_on_all"
-"""Measure of the encoder's cells: Σ_t |Δ log p(y_t)|, because none of its queries predicts a token."""
+"""Measure of the encoder's cells: Σ_t |Δ log p(y_t)|, because none of its queries predicts a
+token."""
 LEAST = 0.1
-"""Effect in nats that is drawn in full colour at least, so that a map of small effects stays pale."""
+"""Effect in nats that is drawn in full colour at least, so that a map of small effects stays
+pale."""
 T = TypeVar("T")
 Edits = Mapping[str, Sequence[Edit]]
 
@@ -57,12 +61,15 @@ Cuts = Sequence[tuple[int, Cut]]
 
 
 def _cut_edits(runs: Sequence[Sequence[Cut]], config: ModelConfig) -> Edits:
-    """Edits that take keys away in each row of a batch; a query that sees no key any more gets no number."""
+    """Edits that take keys away in each row of a batch; a query that sees no key any more gets no
+    number."""
     edits: dict[str, list[Edit]] = {}
     every = [(row, cut) for row, several in enumerate(runs) for cut in several]
     for kind, site in config.sites.items():
         for layer in range(site.n_layers):
-            cuts = [(row, cut) for row, cut in every if cut.kind is kind and cut.layer in (None, layer)]
+            cuts = [
+                (row, cut) for row, cut in every if cut.kind is kind and cut.layer in (None, layer)
+            ]
             if cuts:
                 path = site.sublayer(layer).path
                 edits[f"{path}.scores"] = [partial(_hidden, cuts)]
@@ -71,7 +78,8 @@ def _cut_edits(runs: Sequence[Sequence[Cut]], config: ModelConfig) -> Edits:
 
 
 def _places(cuts: Cuts, like: Tensor, *ways: Way) -> Tensor:
-    """(rows, heads, queries, keys) bool: what cuts, each with its row of a batch, take away in these ways."""
+    """(rows, heads, queries, keys) bool: what cuts, each with its row of a batch, take away in
+    these ways."""
     places = torch.zeros_like(like, dtype=torch.bool)
     for row, cut in cuts:
         heads, queries = (slice(at, None if at is None else at + 1) for at in (cut.head, cut.query))
@@ -94,9 +102,12 @@ def _without(cuts: Cuts, weights: Tensor, at: At) -> Tensor:
 
 
 class Effects:
-    """Effects in one run: Δ log p of its tokens, in nats, negative if the token needed what was taken."""
+    """Effects in one run: Δ log p of its tokens, in nats, negative if the token needed what was
+    taken."""
 
-    def __init__(self, translator: Translator, run: Translation, target: Sequence[int] = ()) -> None:
+    def __init__(
+        self, translator: Translator, run: Translation, target: Sequence[int] = ()
+    ) -> None:
         """Of a target's ids, or the run's own; UnmeasuredError as ``recorded``."""
         recorded(run)
         assert isinstance(translator.model, EncoderDecoder)
@@ -112,11 +123,15 @@ class Effects:
         edits: Callable[[Sequence[Any]], Edits] = lambda runs: {},
         tell: Tell = silent,
     ) -> Tensor:
-        """(runs, target) log-probabilities; a pass takes as many runs as fit. Without edits, of one run."""
+        """(runs, target) log-probabilities; a pass takes as many runs as fit. Without edits, of one
+        run."""
         model, device = self._model, self._model.embedding.weight.device
         src, target = (torch.tensor([ids], device=device) for ids in (self._source, self._target))
         read = torch.tensor([[model.config.bos_id, *self._target[:-1]]], device=device)
-        unchanged, rows = model.encode(src), max(1, AT_ONCE // max(len(self._source), len(self._target)))
+        unchanged, rows = (
+            model.encode(src),
+            max(1, AT_ONCE // max(len(self._source), len(self._target))),
+        )
         found = [torch.zeros(0, target.shape[1])]
         for start in range(0, len(runs), rows):
             part = runs[start : start + rows]
@@ -133,11 +148,13 @@ class Effects:
     def changed(
         self, runs: Sequence[T], edits: Callable[[Sequence[T]], Edits], tell: Tell = silent
     ) -> Tensor:
-        """(runs, target) Δ log p of every token, float32; `edits` are those of some runs, each a row."""
+        """(runs, target) Δ log p of every token, float32; `edits` are those of some runs, each a
+        row."""
         return self._log_probs(runs, edits, tell) - self.base
 
     def of(self, cuts: Iterable[Sequence[Cut]], tell: Tell = silent) -> Tensor:
-        """(runs, target) Δ log p of every token, float32, without what each run's cuts take away."""
+        """(runs, target) Δ log p of every token, float32, without what each run's cuts take
+        away."""
         return self.changed(list(cuts), partial(_cut_edits, config=self._model.config), tell)
 
 
@@ -146,8 +163,8 @@ def on_difference(
 ) -> Array:
     """Change of z_A − z_B at a step, each source token hidden from all heads of cross-attention.
 
-    A is the token of the step. z_A − z_B = log p_A − log p_B, so the two effects on log p are subtracted.
-    Returns (source,) float32, in nats; UnmeasuredError as ``Effects``.
+    A is the token of the step. z_A − z_B = log p_A − log p_B, so the two effects on log p are
+    subtracted. Returns (source,) float32, in nats; UnmeasuredError as ``Effects``.
     """
     cuts = [(Cut(AttentionKind.CROSS, (key,)),) for key in range(len(run.source_tokens))]
     other = (*run.target_ids[:step], against, *run.target_ids[step + 1 :])
@@ -163,16 +180,18 @@ def effect(
     layer: int,
     head: int | None,  # None for all heads of the layer
     way: Way = "hidden",
-    step: Step = None,  # whose token is asked for; None: the one that the query predicts; "all": Σ |Δ log p|
+    # whose token is asked for; None: the one that the query predicts; "all": Σ |Δ log p|
+    step: Step = None,
     rows: Iterable[int] | None = None,  # queries, from 0; None for all
     tell: Tell = silent,
     keys: Iterable[int] | None = None,  # None for all
 ) -> Array:
-    """Δ log p = log p(y | without the cell) − log p(y) for each cell of a head, by running again for each.
+    """Δ log p = log p(y | without the cell) − log p(y) for each cell of a head, by running again
+    for each.
 
-    Returns (queries, keys) float32, in nats; NaN where the mask hides, no key would be left, or nobody asked.
-    UnmeasuredError as ``Effects``, and for the encoder without a step; IndexError without such a head or
-    step.
+    Returns (queries, keys) float32, in nats; NaN where the mask hides, no key would be left, or
+    nobody asked. UnmeasuredError as ``Effects``, and for the encoder without a step; IndexError
+    without such a head or step.
     """
     kind = AttentionKind(kind)
     if step is None and kind is AttentionKind.ENCODER:
@@ -182,7 +201,9 @@ def effect(
     if step != "all":
         needs_step(run, step)
     mask = recorded(run).layer(kind, layer, head).mask().numpy()
-    queries, some = (range(n) if x is None else x for n, x in zip(mask.shape, (rows, keys), strict=True))
+    queries, some = (
+        range(n) if x is None else x for n, x in zip(mask.shape, (rows, keys), strict=True)
+    )
     cells = [(query, key) for query, key in product(queries, some) if mask[query, key]]
     cuts = [(Cut(kind, (key,), way, layer, head, query),) for query, key in cells]
     found = np.full(mask.shape, np.nan, dtype=np.float32)
@@ -201,15 +222,20 @@ def effect_in(
     window: Window,
     tell: Tell = silent,
 ) -> Array:
-    """(queries, keys) the effects of a window's cells; the encoder's are Σ_t |Δ log p(y_t)| of all tokens."""
-    rows, keys = range(window.query_start, window.query_stop), range(window.key_start, window.key_stop)
+    """(queries, keys) the effects of a window's cells; the encoder's are Σ_t |Δ log p(y_t)| of all
+    tokens."""
+    rows, keys = (
+        range(window.query_start, window.query_stop),
+        range(window.key_start, window.key_stop),
+    )
     step: Step = "all" if AttentionKind(kind) is AttentionKind.ENCODER else None
     found = effect(translator, run, kind, layer, head, "hidden", step, rows, tell, keys)
     return found[window.queries, window.keys]
 
 
 def effect_map(view: HeadMap, effects: Array) -> HeadMap:
-    """A map, or a window of one, with shares of the largest effect for its weights (``effect_in``)."""
+    """A map, or a window of one, with shares of the largest effect for its weights
+    (``effect_in``)."""
     known: Array = np.nan_to_num(np.abs(effects))
     measure = ON_ALL if view.predicted_tokens is None else "effect"
     strength: Array = known / np.float32(max(float(known.max(initial=0.0)), LEAST))
@@ -220,7 +246,8 @@ def effect_map(view: HeadMap, effects: Array) -> HeadMap:
 def from_runs(effects: int, series: int = 1) -> str:
     """What the badge of effects says: how many runs were made for them.
 
-    One for each effect, and in each series (each token that is asked for) one with nothing taken away.
+    One for each effect, and in each series (each token that is asked for) one with nothing taken
+    away.
     """
     return f"from {series * (effects + 1):,} runs"
 
@@ -240,10 +267,12 @@ def word_effect(
     layer: int | None = None,
     tell: Tell = silent,
 ) -> Array:
-    """Δ log p of every token without each source word: all its pieces, for every query, in every head.
+    """Δ log p of every token without each source word: all its pieces, for every query, in every
+    head.
 
-    Returns (steps, words) float32, in nats; the words are those of ``source_words``. UnmeasuredError as
-    ``Effects``, and if the kind has no source words; IndexError if there is no such layer.
+    Returns (steps, words) float32, in nats; the words are those of ``source_words``.
+    UnmeasuredError as ``Effects``, and if the kind has no source words; IndexError if there is no
+    such layer.
     """
     trace, kind = recorded(run), AttentionKind(kind)
     if kind is AttentionKind.DECODER:

@@ -1,4 +1,5 @@
-"""Who wrote a residual stream, and why two of its vectors have their score, with every norm's σ fixed."""
+"""Who wrote a residual stream, and why two of its vectors have their score, with every norm's σ
+fixed."""
 
 from __future__ import annotations
 
@@ -35,12 +36,15 @@ class UnmeasuredError(ValueError):
 
 
 def recorded(run: Translation) -> AttentionTrace:
-    """The trace of a run; NotCapturedError if absent, UnmeasuredError if changed or no Transformer's."""
+    """The trace of a run; NotCapturedError if absent, UnmeasuredError if changed or no
+    Transformer's."""
     if isinstance(run.config, RecurrentConfig):
         reason = "a recurrent model has no sub-layers that write to a stream"
         raise UnmeasuredError(f"This measure needs a Transformer: {reason}.")
     if run.attention is None:
-        raise NotCapturedError("Attention was not recorded; translate with capture=Capture(residual=True).")
+        raise NotCapturedError(
+            "Attention was not recorded; translate with capture=Capture(residual=True)."
+        )
     if run.interventions:
         raise UnmeasuredError("This measure takes a run without changes: remove them first.")
     return run.attention
@@ -52,15 +56,18 @@ def needs_step(run: Translation, step: int | None) -> None:
         raise IndexError(f"There is no step {step}; this run has {len(run.steps)}, from 0.")
 
 
-_SUMS = "The parts sum to what the model computed: that proves their total, not which of them is whose."
+_SUMS = (
+    "The parts sum to what the model computed: that proves their total, not which of them is whose."
+)
 
 
 def summed(name: str, missed: float, limit: float) -> AuditReport:
-    """The audit of parts: by what share they miss their total, at most a limit, and what that proves."""
+    """The audit of parts: by what share they miss their total, at most a limit, and what that
+    proves."""
     return AuditReport((Check(name, missed, limit),), proofs=(_SUMS,), claim="sums up")
 
 
-# --- what is linear once every σ is fixed -------------------------------------------------------------------
+# --- what is linear once every σ is fixed --------------------------------------------------------
 
 
 class FixedNorm(NamedTuple):
@@ -77,7 +84,9 @@ class FixedNorm(NamedTuple):
         if not isinstance(norm, StreamNorm):
             return None
         divisor = spread(norm, entered.double())
-        return cls(exact(norm.weight), exact(shift(norm)), divisor, not isinstance(norm, nn.RMSNorm))
+        return cls(
+            exact(norm.weight), exact(shift(norm)), divisor, not isinstance(norm, nn.RMSNorm)
+        )
 
     def centred(self, part: Tensor) -> Tensor:
         """(…, d_model) without its mean, if the norm takes it."""
@@ -89,13 +98,16 @@ class FixedNorm(NamedTuple):
 
 
 class Heads:
-    """All heads of an attention of a run and what they write, in float64; errors as ``recorded``."""
+    """All heads of an attention of a run and what they write, in float64; errors as
+    ``recorded``."""
 
     def __init__(self, model: Network, run: Translation, kind: Kind, layer: int) -> None:
         self.kind, self._trace = AttentionKind(kind), recorded(run)
         self.layer, self.record = layer, self._trace.layer(kind, layer)
         attention = multi_head(model, self.kind, layer)
-        self.w_o, self.b_o = output_rows(model, self.kind, layer)  # (heads, d_head, d_model), (d_model,)
+        self.w_o, self.b_o = output_rows(
+            model, self.kind, layer
+        )  # (heads, d_head, d_model), (d_model,)
         self.b_v = exact(shift(attention.v_proj)).view(attention.n_heads, 1, -1)
         """(heads, 1, d_head), which every query gets whatever it reads, since weights sum to 1."""
 
@@ -104,7 +116,8 @@ class Heads:
         return torch.as_tensor(self._trace.weights(self.kind, self.layer)).double()
 
     def values(self, without: Tensor | float = 0.0) -> Tensor:
-        """(heads, keys, d_model) (v − ``without``) W_O: what a key would write with a weight of 1."""
+        """(heads, keys, d_model) (v − ``without``) W_O: what a key would write with a weight of
+        1."""
         return (self.record.value.double() - without) @ self.w_o
 
 
@@ -124,7 +137,9 @@ def written(model: Network, run: Translation, side: Side) -> tuple[SublayerUpdat
     found = []
     for sublayer in model.config.stacks[side].passed():
         record, residual = run.stream(sublayer), model.residual(sublayer)
-        norm = FixedNorm.of(None if residual.pre_norm else residual.norm, record.before + record.output)
+        norm = FixedNorm.of(
+            None if residual.pre_norm else residual.norm, record.before + record.output
+        )
         found.append(SublayerUpdate(sublayer, kinds.get((side, sublayer.name)), record, norm))
     return tuple(found)
 
@@ -135,13 +150,15 @@ def final_norm(model: Network, run: Translation, side: Side) -> FixedNorm | None
     return FixedNorm.of(model.stack(side).final_norm, last)
 
 
-# --- writers, and the score of a query and a key ------------------------------------------------------------
+# --- writers, and the score of a query and a key -------------------------------------------------
 
 
 class Writer(NamedTuple):
     """Something that wrote to a stream."""
 
-    what: str  # `token`, `position`, `biases` (with every LayerNorm's β), or the name of a sub-layer
+    what: (
+        str  # `token`, `position`, `biases` (with every LayerNorm's β), or the name of a sub-layer
+    )
     layer: int | None = None  # its layer, from 0
     head: int | None = None  # its head, from 0, if it is one
 
@@ -153,7 +170,8 @@ class Writer(NamedTuple):
 def parts(
     model: Network, run: Translation, side: Side, place: int, reader: Sublayer | None = None
 ) -> tuple[tuple[Writer, ...], Tensor]:
-    """Writers of what a sub-layer reads at a place, or of what leaves the stack; (writers, d_model) parts."""
+    """Writers of what a sub-layer reads at a place, or of what leaves the stack; (writers, d_model)
+    parts."""
 
     def normed(rows: Tensor, norm: FixedNorm | None) -> Tensor:
         if norm is not None:
@@ -162,12 +180,21 @@ def parts(
         return rows
 
     embedded = run.trace.embeddings[side]
-    added = {TOKEN: embedded.tokens} | ({} if embedded.positions is None else {POSITION: embedded.positions})
-    names, rows = [Writer(BIASES), *map(Writer, added)], [each[place].double() for each in added.values()]
+    added = {TOKEN: embedded.tokens} | (
+        {} if embedded.positions is None else {POSITION: embedded.positions}
+    )
+    names, rows = (
+        [Writer(BIASES), *map(Writer, added)],
+        [each[place].double() for each in added.values()],
+    )
     found = torch.stack([torch.zeros_like(rows[0]), *rows])
     found = normed(found, FixedNorm.of(embedded.norm, embedded.sum))
     for each in written(model, run, side):
-        name, layer, update = each.sublayer.name, each.sublayer.layer, each.record.output[[place]].double()
+        name, layer, update = (
+            each.sublayer.name,
+            each.sublayer.layer,
+            each.record.output[[place]].double(),
+        )
         if each.sublayer == reader:
             residual = model.residual(each.sublayer)
             norm = FixedNorm.of(residual.norm if residual.pre_norm else None, each.record.before)
@@ -199,17 +226,22 @@ class ScoreParts(NamedTuple):
 def score_parts(
     model: Network, run: Translation, which: tuple[Kind, int, int], query: int, key: int
 ) -> ScoreParts:
-    """Splits one score q·k / √d_k over pairs of what wrote the two streams (Elhage et al. 2021, "QK").
+    """Splits one score q·k / √d_k over pairs of what wrote the two streams (Elhage et al. 2021,
+    "QK").
 
-    A rotation acts on each part before the product; a model that does not divide by √d_k has parts of q·k.
-    Returns (queries' writers, keys' writers) parts, without unit; with the bias of positions they sum to the
-    score. NotCapturedError and UnmeasuredError as ``recorded``; IndexError if there is no such cell.
+    A rotation acts on each part before the product; a model that does not divide by √d_k has parts
+    of q·k. Returns (queries' writers, keys' writers) parts, without unit; with the bias of
+    positions they sum to the score. NotCapturedError and UnmeasuredError as ``recorded``;
+    IndexError if there is no such cell.
     """
     kind, layer, head = AttentionKind(which[0]), which[1], which[2]
     by_position, scores, _, _ = recorded(run).map(kind, layer, head)
     if not (0 <= query < scores.shape[0] and 0 <= key < scores.shape[1]):
         raise IndexError(f"There is no cell ({query}, {key}); this head has {scores.shape}.")
-    score, added = float(scores[query, key]), 0.0 if by_position is None else float(by_position[query, key])
+    score, added = (
+        float(scores[query, key]),
+        0.0 if by_position is None else float(by_position[query, key]),
+    )
     attention, site = multi_head(model, kind, layer), model.config.sites[kind]
     sublayer, own = site.sublayer(layer), site.own_keys
     asking = parts(model, run, site.query_side, query, sublayer)
@@ -217,7 +249,10 @@ def score_parts(
     positions = model.stack(site.query_side).positions if own else None
     left, right = (
         rotated(positions, projected(linear, found[:, None], attention.n_heads, head), at)[:, 0]
-        for linear, (_, found), at in ((attention.q_proj, asking, query), (attention.k_proj, asked, key))
+        for linear, (_, found), at in (
+            (attention.q_proj, asking, query),
+            (attention.k_proj, asked, key),
+        )
     )
     values = left @ right.T / attention.score.divisor(left.shape[-1])
     missed = abs(float(values.sum()) + added - score) / max(1.0, float(values.abs().max()))
@@ -225,7 +260,7 @@ def score_parts(
     return ScoreParts(score, asking[0], asked[0], read_only(values.float()), added, audit)
 
 
-# --- what keys carried --------------------------------------------------------------------------------------
+# --- what keys carried ---------------------------------------------------------------------------
 
 
 class Carried(NamedTuple):
@@ -238,10 +273,11 @@ class Carried(NamedTuple):
 
 
 def carried(model: Network, run: Translation, kind: Kind, layer: int, head: int) -> Carried:
-    """The length of what each key added to each query of a head: ‖α x W_V W_O‖ (Kobayashi et al. 2020).
+    """The length of what each key added to each query of a head: ‖α x W_V W_O‖ (Kobayashi et al.
+    2020).
 
-    Returns (queries, keys) lengths in the unit of the stream, the length of every value, and of b_V W_O.
-    NotCapturedError and UnmeasuredError as ``recorded``; IndexError if there is no such head.
+    Returns (queries, keys) lengths in the unit of the stream, the length of every value, and of b_V
+    W_O. NotCapturedError and UnmeasuredError as ``recorded``; IndexError if there is no such head.
     """
     weights = torch.as_tensor(recorded(run).weights(kind, layer, head)).double()
     heads = Heads(model, run, kind, layer)
@@ -250,14 +286,17 @@ def carried(model: Network, run: Translation, kind: Kind, layer: int, head: int)
     missed = weights @ own + weights.sum(-1, keepdim=True) * always - wrote
     gap = float(missed.norm(dim=-1).max() / wrote.norm(dim=-1).max().clamp(min=1e-2))
     norms, values = (read_only((each * own.norm(dim=-1)).float()) for each in (weights.abs(), 1))
-    return Carried(norms, values, float(always.norm()), summed("parts sum to the head's output", gap, 1e-3))
+    return Carried(
+        norms, values, float(always.norm()), summed("parts sum to the head's output", gap, 1e-3)
+    )
 
 
 def carried_together(model: Network, run: Translation, kind: Kind, layer: int) -> Array:
     """The length of what all heads of a layer added from a key: ‖Σ_h α_h x_j W_V W_O‖.
 
-    Several heads may cancel each other, so it is not the sum of their lengths (Kobayashi et al. 2020, 2.2).
-    Returns (queries, keys) float32 lengths; NotCapturedError and UnmeasuredError as ``recorded``.
+    Several heads may cancel each other, so it is not the sum of their lengths (Kobayashi et al.
+    2020, 2.2). Returns (queries, keys) float32 lengths; NotCapturedError and UnmeasuredError as
+    ``recorded``.
     """
     heads = Heads(model, run, kind, layer)
     own, rows = heads.values(heads.b_v), heads.weights().unbind(1)
@@ -267,7 +306,8 @@ def carried_together(model: Network, run: Translation, kind: Kind, layer: int) -
 
 
 def shares(norms: Array) -> Array:
-    """(queries, keys) what each key carried, as a share of its row's sum; 0 in a row that carried nothing."""
+    """(queries, keys) what each key carried, as a share of its row's sum; 0 in a row that carried
+    nothing."""
     total = norms.sum(-1, keepdims=True)
     return np.divide(norms, total, out=np.zeros_like(norms), where=total > 0)
 
@@ -287,16 +327,19 @@ _AT_ONCE = 2**22
 
 @torch.inference_mode()
 def value_zeroing(model: Network, run: Translation, kind: Kind, layer: int) -> Array:
-    """Value zeroing (Mohebbi et al. 2023): 1 − cos of a layer's output with and without each key's value.
+    """Value zeroing (Mohebbi et al. 2023): 1 − cos of a layer's output with and without each key's
+    value.
 
-    The key's value is 0 in every head of the layer, for all queries; the layer runs again to its end. Shares
-    of a row, as they are usually drawn, hide how small such distances can be. Returns (queries, keys)
-    float32; NotCapturedError and UnmeasuredError as ``recorded``.
+    The key's value is 0 in every head of the layer, for all queries; the layer runs again to its
+    end. Shares of a row, as they are usually drawn, hide how small such distances can be. Returns
+    (queries, keys) float32; NotCapturedError and UnmeasuredError as ``recorded``.
     """
     kind, keys = AttentionKind(kind), recorded(run).layer(kind, layer).shape[2]
     site, device = model.config.sites[kind], model.embedding.weight.device
     stack, causal, read = model.stack(site.query_side), site.query_side == "decoder", None
-    blocks = [each.record for each in written(model, run, site.query_side) if each.sublayer.layer == layer]
+    blocks = [
+        each.record for each in written(model, run, site.query_side) if each.sublayer.layer == layer
+    ]
     if causal and AttentionKind.CROSS in model.config.sites:
         read = memory(model, run)[None].to(device)
     entered = blocks[0].before[None].to(device=device, dtype=stack.dtype)
@@ -308,13 +351,21 @@ def value_zeroing(model: Network, run: Translation, kind: Kind, layer: int) -> A
         value[rows, :, rows + first] = 0
         return value
 
-    hooks, mask = Hooks((), {f"{site.sublayer(layer).path}.value": [zeroed]}), AttentionMask(causal=causal)
+    hooks, mask = (
+        Hooks((), {f"{site.sublayer(layer).path}.value": [zeroed]}),
+        AttentionMask(causal=causal),
+    )
     for first in range(0, keys, at_once):
         count = min(at_once, keys - first)
-        rows, source = (None if each is None else each.expand(count, -1, -1) for each in (entered, read))
+        rows, source = (
+            None if each is None else each.expand(count, -1, -1) for each in (entered, read)
+        )
         placed = stack.positions, stack.positions.rules(len(stack.layers))[layer]
         output = stack.layers[layer](rows, mask, *placed, source, AttentionMask(), hooks=hooks)
         found.append(
-            1 - torch.cosine_similarity(blocks[-1].stream.double()[None], output.double().cpu(), dim=-1)
+            1
+            - torch.cosine_similarity(
+                blocks[-1].stream.double()[None], output.double().cpu(), dim=-1
+            )
         )
     return torch.cat(found).T.float().contiguous().numpy()

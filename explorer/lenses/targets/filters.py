@@ -28,13 +28,16 @@ class Filtered(NamedTuple):
 class FilteredStep(NamedTuple):
     """The distribution of one step, before and after."""
 
-    tokens: tuple[Filtered, ...]  # the most probable tokens and the token written, most probable first
+    tokens: tuple[
+        Filtered, ...
+    ]  # the most probable tokens and the token written, most probable first
     left: int  # how many tokens can be drawn at all
     mass: float  # the model's probability of all of these together
 
 
 def most_probable(shares: Tensor, most: int, token_id: int) -> list[int]:
-    """The ids of the largest probabilities (vocabulary,), in order; one of them is that of a token."""
+    """The ids of the largest probabilities (vocabulary,), in order; one of them is that of a
+    token."""
     best: list[int] = shares.topk(min(most, len(shares))).indices.tolist()
     return best if token_id in best else [*best[:-1], token_id]
 
@@ -43,7 +46,8 @@ def most_probable(shares: Tensor, most: int, token_id: int) -> list[int]:
 def filtered_steps(
     translator: Translator, translation: Translation, sampling: Sampling
 ) -> tuple[FilteredStep, ...]:
-    """The distributions from which a sampler draws at each step, without what rules and changes forbid."""
+    """The distributions from which a sampler draws at each step, without what rules and changes
+    forbid."""
     assert translation.distributions is not None
     log_probs = translation.distributions()
     ids, changes = (translator.config.bos_id, *translation.target_ids), translation.interventions

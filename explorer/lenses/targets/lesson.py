@@ -1,4 +1,5 @@
-"""A pair in training: a target shifted right, with its losses, also smoothed, and the model's own output."""
+"""A pair in training: a target shifted right, with its losses, also smoothed, and the model's own
+output."""
 
 import math
 from collections.abc import Sequence
@@ -29,16 +30,21 @@ class TrainingView(NamedTuple):
     """A pair as training shows it, and what the model writes on its own."""
 
     positions: tuple[Position, ...]  # the positions of the target, all from one pass
-    features: Tensor  # (target, d_model) The decoder's output at these positions, before the projection
+    features: (
+        Tensor  # (target, d_model) The decoder's output at these positions, before the projection
+    )
     free: tuple[str, ...]  # pieces of the greedy translation, which reads what it wrote before
     free_ids: tuple[int, ...]  # their ids
     loss: float  # cross-entropy per token, in nats
-    parting: int | None  # the first step, from 0, at which that translation is not the target; or None
+    parting: (
+        int | None
+    )  # the first step, from 0, at which that translation is not the target; or None
 
 
 @torch.no_grad()
 def lesson(translator: Translator, text: str, target: Sequence[int]) -> TrainingView:
-    """Shows a model a pair as training does, without dropout; InputError for an empty or too long source."""
+    """Shows a model a pair as training does, without dropout; InputError for an empty or too long
+    source."""
     config, model, device = translator.config, translator.model, translator.device
     source = torch.tensor([[*translator.ids(text), config.eos_id]], device=device)
     shifted = (config.bos_id, *target[:-1])
@@ -49,7 +55,9 @@ def lesson(translator: Translator, text: str, target: Sequence[int]) -> Training
     read, tokens, guessed = (translator.pieces(ids) for ids in (shifted, target, guesses.tolist()))
     columns = read, tokens, target, losses.tolist(), guessed, best.exp().tolist()
     free = translator.translate(text, beam_size=1, capture=False)
-    parting = next((i for i, (a, b) in enumerate(zip_longest(target, free.target_ids)) if a != b), None)
+    parting = next(
+        (i for i, (a, b) in enumerate(zip_longest(target, free.target_ids)) if a != b), None
+    )
     own, loss = (free.target_tokens, free.target_ids), float(losses.double().mean())
     return TrainingView(tuple(map(Position, *columns)), features, *own, loss, parting)
 
@@ -77,15 +85,21 @@ class SmoothedPosition(NamedTuple):
     loss: float  # (1 − ε) · (−log p_y) + ε · spread, in nats, as the training step computes it
     bare_loss: float  # −log p_y, the loss without smoothing
     spread: float  # mean of −log p over the vocabulary
-    entries: tuple[SmoothedPiece, ...]  # the right piece and the largest gradients, most probable first
+    entries: tuple[
+        SmoothedPiece, ...
+    ]  # the right piece and the largest gradients, most probable first
     right: int  # place of the right piece among them
     rest: SmoothedPiece  # all other pieces together
-    floor: float  # the least loss that any prediction can have, in nats: the entropy of the smoothed target
+    # the least loss that any prediction can have, in nats: the entropy of the smoothed target
+    floor: float
 
 
 @torch.no_grad()
-def smoothed(translator: Translator, lesson: TrainingView, position: int, epsilon: float) -> SmoothedPosition:
-    """The loss of a position (from 0) under a smoothing; ValueError unless it is from 0 to below 1."""
+def smoothed(
+    translator: Translator, lesson: TrainingView, position: int, epsilon: float
+) -> SmoothedPosition:
+    """The loss of a position (from 0) under a smoothing; ValueError unless it is from 0 to below
+    1."""
     PART.check("The smoothing", epsilon)
     features, right = lesson.features[position : position + 1], lesson.positions[position].token_id
     weight, bias = translator.model.projection
@@ -97,10 +111,16 @@ def smoothed(translator: Translator, lesson: TrainingView, position: int, epsilo
     spread = epsilon / pieces  # of the target, on every piece
     hits = ((each, float(each == right)) for each in listed)
     rows = [[float(shares[each]), spread + (1 - epsilon) * hit, hit] for each, hit in hits]
-    rows.append([max(0.0, 1 - math.fsum(each)) for each in zip(*rows, strict=True)])  # of all others
+    rows.append(
+        [max(0.0, 1 - math.fsum(each)) for each in zip(*rows, strict=True)]
+    )  # of all others
     named = zip((*translator.pieces(listed), ""), rows, strict=True)
-    *entries, rest = (SmoothedPiece(token, p, q, bare, p - q, p - bare) for token, (p, q, bare) in named)
+    *entries, rest = (
+        SmoothedPiece(token, p, q, bare, p - q, p - bare) for token, (p, q, bare) in named
+    )
     losses = float(loss), -float(log_probs[right]), -float(log_probs.mean())
     top = 1 - epsilon + spread
     floor = -(pieces - 1) * spread * math.log(spread or 1) - top * math.log(top)
-    return SmoothedPosition(epsilon, pieces, *losses, tuple(entries), listed.index(right), rest, floor)
+    return SmoothedPosition(
+        epsilon, pieces, *losses, tuple(entries), listed.index(right), rest, floor
+    )

@@ -1,1 +1,2 @@
-"""What else could have happened: other computations on a head, changed runs and what their changes did."""
+"""What else could have happened: other computations on a head, changed runs and what their changes
+did."""

@@ -1,4 +1,5 @@
-"""Other scores, masks and weights than a model's, of one query (d_head,) and its keys (keys, d_head)."""
+"""Other scores, masks and weights than a model's, of one query (d_head,) and its keys (keys,
+d_head)."""
 
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -18,12 +19,15 @@ class Saturation(NamedTuple):
     """Closeness of a softmax to a hard choice, and the gradient that it lets through."""
 
     largest: float  # the largest weight
-    entropy: float  # −Σ w ln w as a share of that of equal weights over the visible keys; 0 with one
+    entropy: (
+        float  # −Σ w ln w as a share of that of equal weights over the visible keys; 0 with one
+    )
     gradient: float  # ‖∂w/∂s‖, the Frobenius norm of the softmax's Jacobian diag(w) − w wᵀ
 
 
 def softmax(scores: Floats, mask: BoolArray) -> Doubles:
-    """exp(s) / Σ exp(s) over the visible keys, of one row or several; a row without any is all zeros."""
+    """exp(s) / Σ exp(s) over the visible keys, of one row or several; a row without any is all
+    zeros."""
     exact = np.where(mask, scores.astype(np.float64), -np.inf)
     most = exact.max(-1, keepdims=True, initial=-np.inf)
     powers = np.exp(exact - np.where(np.isfinite(most), most, 0.0))
@@ -39,7 +43,8 @@ def entropy(weights: NDArray[Any]) -> Doubles:
 
 
 def saturation(weights: Floats, mask: BoolArray) -> Saturation:
-    """Largest weight, normalised entropy and ‖diag(w) − w wᵀ‖ of one row (section 3.2.1, footnote 4)."""
+    """Largest weight, normalised entropy and ‖diag(w) − w wᵀ‖ of one row (section 3.2.1, footnote
+    4)."""
     w, visible = weights.astype(np.float64), int(mask.sum())
     squares = float((w**2).sum())
     inner = squares - 2 * float((w**3).sum()) + squares**2
@@ -48,18 +53,23 @@ def saturation(weights: Floats, mask: BoolArray) -> Saturation:
 
 
 def without_projections(x: Floats, sources: Floats) -> Doubles:
-    """x·x_j / √d_model: scores without W_Q and W_K. The values of such a head still come from W_V."""
+    """x·x_j / √d_model: scores without W_Q and W_K.
+
+    The values of such a head still come from W_V.
+    """
     return sources.astype(np.float64) @ x.astype(np.float64) / np.sqrt(len(x))
 
 
 def hard(scores: Floats, mask: BoolArray) -> Doubles:
-    """Weight 1 on the visible key with the largest score, 0 elsewhere: an arg max without a gradient."""
+    """Weight 1 on the visible key with the largest score, 0 elsewhere: an arg max without a
+    gradient."""
     best = np.where(mask, scores, -np.inf).argmax()
     return ((np.arange(len(scores)) == best) & mask).astype(np.float64)
 
 
 class Masking(StrEnum):
-    """Place and way in which a mask acts on a row of scores; only the first is right (section 3.2.3)."""
+    """Place and way in which a mask acts on a row of scores; only the first is right (section
+    3.2.3)."""
 
     MINUS_INFINITY = "minus-infinity"
     """Masked scores become −∞ before the softmax."""
@@ -72,7 +82,8 @@ class Masking(StrEnum):
 
 
 def masked_weights(scores: Array, mask: BoolArray, way: Masking) -> Array:
-    """(queries, keys) weights that a way of masking gives; a row with no weight left is all zeros."""
+    """(queries, keys) weights that a way of masking gives; a row with no weight left is all
+    zeros."""
     received = np.where(mask, scores, np.float32(0)) if way is Masking.ZERO else scores
     weights = softmax(received, mask | (way is not Masking.MINUS_INFINITY))
     return np.where(mask, weights, 0.0 if way is Masking.AFTER else weights).astype(np.float32)
@@ -91,4 +102,6 @@ class Leak(NamedTuple):
 def leak(weights: Array, mask: BoolArray) -> Leak:
     """Measures how much of a map (queries, keys) leaks through a mask of the same shape."""
     hidden, sums = np.where(mask, np.float32(0), weights).sum(-1), weights.sum(-1)
-    return Leak(hidden, sums, abs(sums - 1) > SUM_LIMIT, int((~mask).sum()), int((weights == 0).sum()))
+    return Leak(
+        hidden, sums, abs(sums - 1) > SUM_LIMIT, int((~mask).sum()), int((weights == 0).sum())
+    )

@@ -1,4 +1,5 @@
-"""A query l (a k̂_i + b k̂_j) in the plane of two keys of a head, in the place of the model's own."""
+"""A query l (a k̂_i + b k̂_j) in the plane of two keys of a head, in the place of the model's
+own."""
 
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -22,7 +23,8 @@ FURTHEST = 100.0
 """Largest |l a| and |l b| that are searched for the best query: what a visitor can set."""
 DRAWS = 200
 SAFE = 0.99
-"""The weight of a copy that is compared with a balance: as long a query as this takes, and no longer."""
+"""The weight of a copy that is compared with a balance: as long a query as this takes, and no
+longer."""
 _GRID, _ROUNDS, _PAIRS, _HALVINGS = 33, 5, 40, 8
 Pair = tuple[int, int]
 
@@ -50,7 +52,8 @@ class Plane:
 
     @property
     def flat(self) -> Array:
-        """(keys, 2) all keys seen from above the plane: the first axis is k̂_i, the other at right angles."""
+        """(keys, 2) all keys seen from above the plane: the first axis is k̂_i, the other at right
+        angles."""
         first, second = self.units
         across = normalize(second - (second @ first) * first, dim=0)
         places: Array = (self.keys @ torch.stack([first, across]).T).numpy()
@@ -61,9 +64,12 @@ class Plane:
         return length * (a * self.units[0] + b * self.units[1])
 
     def scores(self, query: Tensor) -> Tensor:
-        """(keys,) q·k / √d_k, with the bias of positions if there is one, of a query (d_head,) in the row."""
+        """(keys,) q·k / √d_k, with the bias of positions if there is one, of a query (d_head,) in
+        the row."""
         asked = replace(self.record, query=query.expand_as(self.record.query), used_weights=None)
-        return asked.map(self.head, Window(self.row, self.row + 1, 0, self.record.shape[2])).scores[0]
+        return asked.map(self.head, Window(self.row, self.row + 1, 0, self.record.shape[2])).scores[
+            0
+        ]
 
     def weights(self, query: Tensor) -> Array:
         """(keys,) the softmax of the scores over the keys that the row may see."""
@@ -71,18 +77,25 @@ class Plane:
         return weights
 
     def best(self, goal: str, furthest: float = FURTHEST) -> tuple[float, tuple[float, float]]:
-        """The largest weight that a query of the plane can give, and l·a and l·b, at most `furthest`, of it.
+        """The largest weight that a query of the plane can give, and l·a and l·b, at most
+        `furthest`, of it.
 
-        Of the first key for "copy"; for "average" of the lesser of the two. The logarithm of a weight is
-        concave in the query, so a grid that closes in on the best of a line, and of all lines, finds it.
+        Of the first key for "copy"; for "average" of the lesser of the two. The logarithm of a
+        weight is concave in the query, so a grid that closes in on the best of a line, and of all
+        lines, finds it.
         """
         base = self.scores(self.query(0, 0)).double()
         slopes = [self.scores(unit).double() - base for unit in self.units]
-        chosen, step = list(self.pair[: 1 if goal == "copy" else 2]), torch.linspace(0, 1, _GRID).double()
+        chosen, step = (
+            list(self.pair[: 1 if goal == "copy" else 2]),
+            torch.linspace(0, 1, _GRID).double(),
+        )
         low, high, lines = -furthest, furthest, torch.arange(_GRID)
         for _ in range(_ROUNDS):
             a = low + (high - low) * step
-            start, stop = (torch.full((_GRID,), end, dtype=torch.double) for end in (-furthest, furthest))
+            start, stop = (
+                torch.full((_GRID,), end, dtype=torch.double) for end in (-furthest, furthest)
+            )
             for _ in range(_ROUNDS):
                 b = start[:, None] + (stop - start)[:, None] * step
                 scores = base + a[:, None, None] * slopes[0] + b[..., None] * slopes[1]
@@ -94,20 +107,26 @@ class Plane:
         return float(least[line, at[line]]), (float(a[line]), float(b[line, at[line]]))
 
     def copying(self) -> Tensor:
-        """(d_head,) about the shortest query that gives key i a weight of `SAFE`; if none does, the best."""
+        """(d_head,) about the shortest query that gives key i a weight of `SAFE`; if none does, the
+        best."""
         short, long = 0.0, FURTHEST
         for _ in range(_HALVINGS):
             middle = (short + long) / 2
-            short, long = (short, middle) if self.best("copy", middle)[0] >= SAFE else (middle, long)
+            short, long = (
+                (short, middle) if self.best("copy", middle)[0] >= SAFE else (middle, long)
+            )
         return self.query(*self.best("copy", long)[1])
 
     def disturbed(self, query: Tensor, share: float) -> NDArray[np.float64]:
-        """(DRAWS, keys) weights after each key moved by a share of its length in fixed random directions."""
+        """(DRAWS, keys) weights after each key moved by a share of its length in fixed random
+        directions."""
         keys = self.keys.double()
         noise = torch.from_numpy(np.random.default_rng(0).standard_normal((DRAWS, *keys.shape)))
         noise *= share * keys.norm(dim=-1, keepdim=True) / noise.norm(dim=-1, keepdim=True)
         moved = noise @ query.double() / self.record.score.divisor(keys.shape[-1])
-        weights: NDArray[np.float64] = attention_weights(self.scores(query) + moved, self.mask).numpy()
+        weights: NDArray[np.float64] = attention_weights(
+            self.scores(query) + moved, self.mask
+        ).numpy()
         return weights
 
 
@@ -118,7 +137,9 @@ def plane_of(run: Translation, place: PlacedHead, row: int, pair: Pair | None, g
     """
     record, head = run.trace.layer(*place), place[2]
     if record.score.name != "scaled_dot" or record.focus is not None:
-        raise UnmeasuredError("The scores of this model's heads are not q·k / √d_k, so no query is built.")
+        raise UnmeasuredError(
+            "The scores of this model's heads are not q·k / √d_k, so no query is built."
+        )
     plane = Plane(record, head, row, (0, 0), record.key[head], record.mask()[row])
     seen = torch.nonzero(plane.mask)[:, 0].tolist()
     if len(seen) < 2:

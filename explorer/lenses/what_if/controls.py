@@ -1,4 +1,5 @@
-"""What a run is compared with: other heads, an untrained twin, mean outputs, words at other places."""
+"""What a run is compared with: other heads, an untrained twin, mean outputs, words at other
+places."""
 
 import math
 import threading
@@ -35,7 +36,8 @@ _LOCK = threading.Lock()
 
 
 class RandomHeads(NamedTuple):
-    """Δ log p of a whole given output by a change, and by the same change at other heads, in nats."""
+    """Δ log p of a whole given output by a change, and by the same change at other heads, in
+    nats."""
 
     change: Intervention  # the change
     controls: tuple[Intervention, ...]  # the same change at other heads of its layer
@@ -45,7 +47,8 @@ class RandomHeads(NamedTuple):
 
     @property
     def as_large(self) -> int:
-        """Number of controls that move the output's log-probability at least as far as the change does."""
+        """Number of controls that move the output's log-probability at least as far as the change
+        does."""
         return int((np.abs(self.effects) >= abs(self.effect)).sum())
 
 
@@ -75,7 +78,8 @@ def random_heads(
 def same_change_elsewhere(
     change: Intervention, config: ModelConfig, count: int = COUNT, seed: int = 0
 ) -> tuple[tuple[Intervention, ...], bool]:
-    """A change at as many other heads of its layer, and whether these are all; errors as ``random_heads``."""
+    """A change at as many other heads of its layer, and whether these are all; errors as
+    ``random_heads``."""
     at_least(1).check("count", count)
     if change.part not in ("scores", "weights", "heads"):
         raise InterventionError(
@@ -99,7 +103,8 @@ def same_change_elsewhere(
 
 
 def untrained_twin(translator: Translator, seed: int) -> Translator:
-    """A model of the same config with a seed's first weights; draws nothing from the global generator."""
+    """A model of the same config with a seed's first weights; draws nothing from the global
+    generator."""
     with _LOCK, torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
         model = NETWORKS[type(translator.config)](translator.config)
@@ -111,17 +116,22 @@ def untrained_twin(translator: Translator, seed: int) -> Translator:
 def mean_outputs(
     translator: Translator, pairs: Iterable[tuple[str, str | None]]
 ) -> tuple[dict[AttentionKind, Tensor], int]:
-    """By kind, every head's mean output over a sample; and how many sentences were read, else ValueError."""
+    """By kind, every head's mean output over a sample; and how many sentences were read, else
+    ValueError."""
     sums: dict[AttentionKind, Tensor] = {}
     rows, read = dict.fromkeys(translator.config.sites, 0), 0
     for source, target in pairs:
         try:
-            run = translator.translate(source) if target is None else translator.force(source, target)
+            run = (
+                translator.translate(source) if target is None else translator.force(source, target)
+            )
         except InputError:
             continue
         read += 1
         for kind, layers in run.trace.layers.items():
-            outputs = torch.stack([each.output for each in layers]).double()  # (layers, heads, rows, d_head)
+            outputs = torch.stack(
+                [each.output for each in layers]
+            ).double()  # (layers, heads, rows, d_head)
             sums[kind] = sums.get(kind, 0) + outputs.sum(2)
             rows[kind] += outputs.shape[2]
     if not read:
@@ -134,7 +144,11 @@ class OffsetEncoding(PositionalEncoding):
 
     def __init__(self, encoding: PositionalEncoding, offset: int) -> None:
         nn.Module.__init__(self)
-        self.encoding, self.offset, self.max_positions = encoding, offset, encoding.max_positions - offset
+        self.encoding, self.offset, self.max_positions = (
+            encoding,
+            offset,
+            encoding.max_positions - offset,
+        )
 
     def added(self, length: int, first: int = 0) -> Tensor | None:
         return self.encoding.added(length, first + self.offset)
@@ -148,7 +162,8 @@ class OffsetEncoding(PositionalEncoding):
 
 @torch.inference_mode()
 def encode_moved(translator: Translator, text: str, offset: int) -> AttentionTrace:
-    """Encoder self-attention of a text from position ``offset`` on; InputError if it is empty or too far."""
+    """Encoder self-attention of a text from position ``offset`` on; InputError if it is empty or
+    too far."""
     model, ids = translator.model, (*translator.ids(text), translator.config.eos_id)
     moves = {"encoder.encoding": [lambda own, at: OffsetEncoding(own, offset)]}
     hooks = Hooks(Capture().parts, moves)
@@ -156,13 +171,17 @@ def encode_moved(translator: Translator, text: str, offset: int) -> AttentionTra
         model.encode(torch.tensor([ids], device=translator.device), hooks=hooks)
     except ValueError as error:
         last, most = offset + len(ids), translator.config.max_positions
-        raise InputError(f"The sentence would end at position {last:,} of {most:,} positions.") from error
+        raise InputError(
+            f"The sentence would end at position {last:,} of {most:,} positions."
+        ) from error
 
     def auditor(trace: AttentionTrace, places: tuple[Place, ...]) -> AuditReport:
         entered = audit_entered(trace, model, OUTPUT_LIMIT[trace.dtype])
         return replace(audit(trace, places), unmade=(PLACES_UNMADE,)).joined(entered)
 
-    read = TokenTrace(ids, translator.pieces(ids, "source"), translator.cut(text).clean.text, offset)
+    read = TokenTrace(
+        ids, translator.pieces(ids, "source"), translator.cut(text).clean.text, offset
+    )
     trace = trace_of(hooks, model.config, auditor, tokens={"encoder": read})
     assert trace is not None
     return trace
@@ -179,7 +198,8 @@ def swapped_order(tokens: tuple[str, ...], one: int, other: int) -> tuple[int, .
     words, (low, high) = words_of(tokens), sorted((one, other))
     if not 0 <= low <= high < len(words):
         raise IndexError(
-            f"The sentence has {len(words)} words, counted from 0; there are no words {one} and {other}."
+            f"The sentence has {len(words)} words, counted from 0; there are no words {one} and "
+            f"{other}."
         )
     first, second, order = words[low], words[high], tuple(range(len(tokens)))
     if first is second:
@@ -189,8 +209,11 @@ def swapped_order(tokens: tuple[str, ...], one: int, other: int) -> tuple[int, .
 
 
 @torch.inference_mode()
-def swap_words(translator: Translator, text: str, one: int, other: int) -> tuple[Translation, Array]:
-    """Translates a text with two words exchanged; InputError if their pieces change, IndexError if absent.
+def swap_words(
+    translator: Translator, text: str, one: int, other: int
+) -> tuple[Translation, Array]:
+    """Translates a text with two words exchanged; InputError if their pieces change, IndexError if
+    absent.
 
     Returns also (tokens,) the distance that each encoding moved, as a share of its norm.
     """
@@ -200,9 +223,12 @@ def swap_words(translator: Translator, text: str, one: int, other: int) -> tuple
     moved = tuple(ids[place] for place in order)
     changed = translator.tokenizer.target.decode(moved)
     if (*translator.ids(changed), eos_id) != moved:
-        raise InputError("These two words are split into other pieces after the exchange; choose others.")
+        raise InputError(
+            "These two words are split into other pieces after the exchange; choose others."
+        )
     before, after = (
-        translator.model.encode(torch.tensor([row], device=translator.device))[0] for row in (ids, moved)
+        translator.model.encode(torch.tensor([row], device=translator.device))[0]
+        for row in (ids, moved)
     )
     expected = before[list(order)]
     change = (after - expected).norm(dim=-1) / expected.norm(dim=-1)

@@ -1,4 +1,5 @@
-"""The ten ready experiments: question, sentence, changes by what `heads.json` says, what they leave open."""
+"""The ten ready experiments: question, sentence, changes by what `heads.json` says, what they leave
+open."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +20,8 @@ Variants = dict[str, tuple[Intervention, ...]]
 
 @dataclass(frozen=True)
 class Bench:
-    """Source of the places of an experiment; InputError if a sentence or a model has no such place."""
+    """Source of the places of an experiment; InputError if a sentence or a model has no such
+    place."""
 
     translator: Translator  # the model
     heads: Mapping[str, Any]  # what `heads.json` says of it
@@ -44,8 +46,13 @@ class Bench:
         return range(site.n_layers)
 
     def word(self, word: str, pieces: Sequence[str] | None = None) -> list[int]:
-        """Positions, from 0, of the pieces of a word among those of a text; by default, of the source."""
-        known = self.translator.pieces(self.translator.ids(self.text), "source") if pieces is None else pieces
+        """Positions, from 0, of the pieces of a word among those of a text; by default, of the
+        source."""
+        known = (
+            self.translator.pieces(self.translator.ids(self.text), "source")
+            if pieces is None
+            else pieces
+        )
         if (ends := find_word(known, word)) is None:
             raise InputError(f"The word “{word}” is not among the pieces {' '.join(known)}.")
         return list(range(ends[0], ends[1] + 1))
@@ -66,7 +73,8 @@ class Experiment(NamedTuple):
     forced: bool = False  # whether the changes hold only if the translation is given
 
     def put(self, translator: Translator, heads: Mapping[str, Any]) -> tuple[Variants, str | None]:
-        """The changes that ask a model, and the translation to give; ValueError without its word or place."""
+        """The changes that ask a model, and the translation to give; ValueError without its word or
+        place."""
         on = Bench(translator, heads, self.text)
         return self.variants(on), on.base.text if self.forced else None
 
@@ -81,21 +89,35 @@ EXPERIMENTS = (
         "Remove the head that seems to align: does the model still translate?",
         SISTER,
         lambda on: {"mean": tuple(do.ablate("cross", *head, by="mean") for head in on.aligner)},
-        "An unchanged translation does not show that this head did nothing: others can do the same work.",
+        (
+            "An unchanged translation does not show that this head did nothing: others can do the "
+            "same "
+            "work."
+        ),
     ),
     Experiment(
         "subject",
         "Hide a word from cross-attention: who bites whom?",
         BITES,
-        lambda on: {f"without “{word}”": tuple(map(do.hide, on.word(word))) for word in ("dog", "man")},
-        "The encoder still read the word and may have passed some of it on. So it is hidden, not gone.",
+        lambda on: {
+            f"without “{word}”": tuple(map(do.hide, on.word(word))) for word in ("dog", "man")
+        },
+        (
+            "The encoder still read the word and may have passed some of it on. So it is hidden, "
+            "not "
+            "gone."
+        ),
     ),
     Experiment(
         "future",
         "Let the decoder see the future: does it copy the next word?",
         SISTER,
         lambda on: {"mask lifted": (do.mask("decoder", allow="future"),)},
-        "This model never saw a later word in training. One trained without the mask would learn to copy.",
+        (
+            "This model never saw a later word in training. One trained without the mask would "
+            "learn "
+            "to copy."
+        ),
         forced=True,
     ),
     Experiment(
@@ -103,7 +125,8 @@ EXPERIMENTS = (
         "Take the positions away: does the model still know the order of the words?",
         BITES,
         lambda on: {side: (do.no_positions(side),) for side in ("encoder", "decoder")},
-        "The causal mask still counts the words written. And a model trained without positions manages with "
+        "The causal mask still counts the words written. And a model trained without positions "
+        "manages with "
         "less: see Positions.",
     ),
     Experiment(
@@ -121,7 +144,11 @@ EXPERIMENTS = (
         "Choose another article: does the rest of the sentence follow?",
         "She wants to buy a new car tomorrow.",
         lambda on: {"einen": (do.choose(on.step("ein"), "▁einen"),)},
-        "The model goes on from any token it is given. It does not show that it considered this one.",
+        (
+            "The model goes on from any token it is given. It does not show that it considered "
+            "this "
+            "one."
+        ),
     ),
     Experiment(
         "off",
@@ -131,7 +158,8 @@ EXPERIMENTS = (
             by: tuple(do.ablate("encoder", layer, None, by=by) for layer in on.layers("encoder"))
             for by in ("zero", "mean")
         },
-        "Neither is the only right way: the mean leaves what a head gives to every sentence, but comes from "
+        "Neither is the only right way: the mean leaves what a head gives to every sentence, but "
+        "comes from "
         "other sentences.",
     ),
     Experiment(
@@ -139,7 +167,8 @@ EXPERIMENTS = (
         "Drop a feed-forward network of the decoder: which one is missed?",
         SISTER,
         lambda on: {
-            f"layer {i + 1}": (do.drop_sublayer("decoder", i, "feed_forward"),) for i in on.layers("decoder")
+            f"layer {i + 1}": (do.drop_sublayer("decoder", i, "feed_forward"),)
+            for i in on.layers("decoder")
         },
         "Later layers get an input that they never saw in training. Part of the damage is theirs.",
     ),
@@ -158,7 +187,8 @@ EXPERIMENTS = (
         "Switch off all cross-attention of a layer: which layer reads the source?",
         SISTER,
         lambda on: {
-            f"layer {i + 1}": (do.ablate("cross", i, None, by="mean"),) for i in on.layers("decoder")
+            f"layer {i + 1}": (do.ablate("cross", i, None, by="mean"),)
+            for i in on.layers("decoder")
         },
         "The other layers still read the source. The shares of the layers do not add up.",
     ),

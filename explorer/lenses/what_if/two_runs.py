@@ -1,4 +1,5 @@
-"""The difference of two attention maps, and of two runs of one model up to the step where they part."""
+"""The difference of two attention maps, and of two runs of one model up to the step where they
+part."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -65,17 +66,20 @@ class Difference(NamedTuple):
     columns: tuple[Pair, ...]  # aligned columns
     first: Array  # (rows, columns) weights of the first map; 0 for cells that it lacks
     second: Array  # the same for the second map
-    compared: (
-        BoolArray  # (rows, columns), True for cells that both maps have and that at least one mask allows
-    )
+    # (rows, columns), True for cells that both maps have and that at least one mask allows
+    compared: BoolArray
     values: Array  # (rows, columns) first − second for compared cells, else 0
-    distances: Array  # (rows,) ½ Σ |first − second| of rows that both maps have, from 0 to 1; else NaN
+    distances: (
+        Array  # (rows,) ½ Σ |first − second| of rows that both maps have, from 0 to 1; else NaN
+    )
 
 
 def difference(first: Map, second: Map) -> Difference:
     """Aligns two maps and subtracts the second from the first."""
     axes = align_tokens(first.rows, second.rows), align_tokens(first.columns, second.columns)
-    known = [np.ix_(*([pair[side] is not None for pair in axis] for axis in axes)) for side in (0, 1)]
+    known = [
+        np.ix_(*([pair[side] is not None for pair in axis] for axis in axes)) for side in (0, 1)
+    ]
     weights = np.zeros((2, len(axes[0]), len(axes[1])), np.float32)
     mask, both = np.zeros(weights.shape, bool), np.zeros(weights.shape, bool)
     for side, one in enumerate((first, second)):
@@ -104,10 +108,16 @@ class SharedStep(NamedTuple):
     """A step before which both runs had written the same tokens."""
 
     base: DecodeStep  # what the base run wrote
-    changed: DecodeStep  # what the changed run wrote; another token only at the step where the runs part
+    changed: (
+        DecodeStep  # what the changed run wrote; another token only at the step where the runs part
+    )
     kl: float  # Σ p ln(p / q) of the next token, in nats; NaN if a run was opened from a file
-    candidates: tuple[Candidate, ...]  # the most probable of either run, best first; with what both wrote
-    delta_log_p: float  # ln q(y) − ln p(y) of the token y that the base run wrote, in nats; NaN if not kept
+    candidates: tuple[
+        Candidate, ...
+    ]  # the most probable of either run, best first; with what both wrote
+    delta_log_p: (
+        float  # ln q(y) − ln p(y) of the token y that the base run wrote, in nats; NaN if not kept
+    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -119,29 +129,38 @@ class RunDifference:
     target: tuple[Pair, ...]  # aligned target tokens: pairs of steps (base, changed)
     source: tuple[Pair, ...]  # aligned source tokens: pairs of positions (base, changed)
     parting: int | None  # first step, from 0, at which tokens differ or one run has ended; or None
-    steps: tuple[SharedStep, ...]  # all before the parting, and the parting itself if both runs have it
+    steps: tuple[
+        SharedStep, ...
+    ]  # all before the parting, and the parting itself if both runs have it
     delta_log_p: Doubles  # (shared steps,) that of each, in nats
     kl: Doubles  # (shared steps,) KL(base ‖ changed) of the next-token distributions, in nats
 
     def common(self, kind: AttentionKind | str) -> tuple[tuple[Both, ...], tuple[Both, ...]]:
-        """Rows and columns that the maps of a kind have in common: shared steps, or aligned source tokens."""
+        """Rows and columns that the maps of a kind have in common: shared steps, or aligned source
+        tokens."""
         steps = tuple((step, step) for step in range(len(self.steps)))
         shared = {"decoder": steps, "encoder": in_both(self.source)}
         site = self.base.config.sites[AttentionKind(kind)]
         return shared[site.query_side], shared[site.key_side]
 
     def map(self, kind: AttentionKind | str, layer: int, head: int) -> Array:
-        """(rows, columns): changed − base weights of one head on ``common(kind)``; or NotCapturedError."""
+        """(rows, columns): changed − base weights of one head on ``common(kind)``; or
+        NotCapturedError."""
         axes = self.common(kind)
         base, changed = (
-            run.weights(kind, layer, head)[np.ix_(*([pair[side] for pair in axis] for axis in axes))]
+            run.weights(kind, layer, head)[
+                np.ix_(*([pair[side] for pair in axis] for axis in axes))
+            ]
             for side, run in enumerate((self.base, self.changed))
         )
         return changed - base
 
     def largest(self, kind: AttentionKind | str) -> Array:
         """(layers, heads): the largest |changed − base| of each; raises as ``map``."""
-        layers, heads = self.base.config.sites[AttentionKind(kind)].n_layers, self.base.config.n_heads
+        layers, heads = (
+            self.base.config.sites[AttentionKind(kind)].n_layers,
+            self.base.config.n_heads,
+        )
         places = [self.map(kind, layer, head) for layer in range(layers) for head in range(heads)]
         return np.array([np.abs(each).max(initial=0.0) for each in places]).reshape(layers, heads)
 
@@ -149,16 +168,22 @@ class RunDifference:
 def compare_runs(base: Translation, changed: Translation) -> RunDifference:
     """Compares a run with another of the same model: with interventions, or of another text.
 
-    A run of a file knows only its most probable tokens. ValueError if the models have different shapes.
+    A run of a file knows only its most probable tokens. ValueError if the models have different
+    shapes.
     """
     runs = base, changed
     shapes = [(run.config.sites, run.config.n_heads, run.config.n_target_pieces) for run in runs]
     if shapes[0] != shapes[1]:
-        raise ValueError("The two runs come from models of different shapes; compare runs of one model.")
+        raise ValueError(
+            "The two runs come from models of different shapes; compare runs of one model."
+        )
     pairs = enumerate(zip_longest(base.target_ids, changed.target_ids))
     parting = next((step for step, (one, other) in pairs if one != other), None)
     end = None if parting is None else parting + 1
-    rows = [None if run.distributions is None else run.distributions().float().cpu().numpy() for run in runs]
+    rows = [
+        None if run.distributions is None else run.distributions().float().cpu().numpy()
+        for run in runs
+    ]
     steps = [
         _shared_step(pair, [None if each is None else each[at] for each in rows])
         for at, pair in enumerate(zip(base.steps[:end], changed.steps[:end], strict=False))
@@ -174,7 +199,9 @@ def _shared_step(steps: tuple[DecodeStep, DecodeStep], rows: Sequence[Array | No
     names |= {each.token_id: each.token for step in steps for each in step.alternatives}
     logs = []
     for step, row in zip(steps, rows, strict=True):
-        known = {step.token_id: step.log_prob} | {each.token_id: each.log_prob for each in step.alternatives}
+        known = {step.token_id: step.log_prob} | {
+            each.token_id: each.log_prob for each in step.alternatives
+        }
         logs.append([known.get(at, np.nan) if row is None else float(row[at]) for at in names])
     candidates = [Candidate(names[at], at, *both) for at, *both in zip(names, *logs, strict=True)]
     moved = candidates[0].changed - candidates[0].base  # the base run's token is named first

@@ -1,4 +1,5 @@
-"""Word alignments from cross-attention, of words by sums over source and means over target pieces."""
+"""Word alignments from cross-attention, of words by sums over source and means over target
+pieces."""
 
 from __future__ import annotations
 
@@ -38,7 +39,9 @@ class AlignmentScore(NamedTuple):
 
 def agreement(links: Links, gold: GoldPair) -> NDArray[np.int64]:
     """|A|, |S|, |A ∩ S|, |A ∩ P| of one alignment of a pair."""
-    return np.array([len(links), len(gold.sure), len(links & gold.sure), len(links & gold.possible)])
+    return np.array(
+        [len(links), len(gold.sure), len(links & gold.sure), len(links & gold.possible)]
+    )
 
 
 def error_rate(counts: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -49,7 +52,8 @@ def error_rate(counts: NDArray[np.int64]) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class Aligner:
-    """A head of cross-attention, or the mean of several, from which links between words are read."""
+    """A head of cross-attention, or the mean of several, from which links between words are
+    read."""
 
     heads: tuple[tuple[int, int], ...]  # layer and head of each, from 0; at least one
     rows: Rows  # whether the row of a token is the one that predicts it or the one that reads it
@@ -61,13 +65,15 @@ class Aligner:
 
 
 def score(alignments: Iterable[Links], gold: Sequence[GoldPair]) -> AlignmentScore:
-    """Scores one alignment per gold pair, all pairs together; ValueError if their numbers differ."""
+    """Scores one alignment per gold pair, all pairs together; ValueError if their numbers
+    differ."""
     counts = [agreement(*each) for each in zip(alignments, gold, strict=True)]
     return AlignmentScore.of(np.sum(counts, axis=0))
 
 
 def diagonal(pair: GoldPair) -> Links:
-    """A baseline without attention: links each target word to the source word at its relative position."""
+    """A baseline without attention: links each target word to the source word at its relative
+    position."""
     n_source, n_target = len(pair.source), len(pair.target)
     return frozenset(((2 * j + 1) * n_source // (2 * n_target), j) for j in range(n_target))
 
@@ -80,8 +86,11 @@ def word_weights(
 
 
 def rows_of_targets(
-    weights: NDArray[np.float32],  # (…, queries, keys) cross-attention; row t predicts target token t
-    # With "read", the row that reads token t, which is row t + 1. No row reads the last token; its row is 0.
+    weights: NDArray[
+        np.float32
+    ],  # (…, queries, keys) cross-attention; row t predicts target token t
+    # With "read", the row that reads token t, which is row t + 1. No row reads the last token; its
+    # row is 0.
     rows: Rows,
 ) -> NDArray[np.float32]:
     """Puts the row of target token t at place t."""
@@ -98,11 +107,12 @@ def text_words(groups: Iterable[Group]) -> list[Group]:
 
 def link_words(
     weights: NDArray[np.float32],  # (heads, target words, source words)
-    # "strongest" links every target word to its strongest source word; "mutual" keeps only links that are
-    # also strongest from the source word (the intersection of both directions)
+    # "strongest" links every target word to its strongest source word; "mutual" keeps only links
+    # that are also strongest from the source word (the intersection of both directions)
     rule: Rule = "strongest",
 ) -> list[Links]:
-    """The links that attention between words implies, per head; a target word without weight has none."""
+    """The links that attention between words implies, per head; a target word without weight has
+    none."""
     chosen = weights > 0
     for axis in (-1, -2)[: 1 + (rule == "mutual")]:
         strongest = np.zeros(weights.shape, dtype=bool)  # the first largest weight along the axis

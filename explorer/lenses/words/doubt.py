@@ -14,7 +14,8 @@ def mean_log_prob(log_probs: Sequence[float]) -> float:
 
 
 def unsure_below(outputs: Iterable[Sequence[float]]) -> float:
-    """The mean log-probability below which the least sure outputs of some lie, a share `RARE`, in nats.
+    """The mean log-probability below which the least sure outputs of some lie, a share `RARE`, in
+    nats.
 
     ValueError if there are none.
     """

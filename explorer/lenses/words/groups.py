@@ -1,4 +1,5 @@
-"""Pieces as words for reading, whatever the script; a word among pieces; function words. No PyTorch."""
+"""Pieces as words for reading, whatever the script; a word among pieces; function words. No
+PyTorch."""
 
 import re
 import unicodedata
@@ -26,7 +27,8 @@ _JOINER = "\u200d"
 
 
 def reading_groups(pieces: Sequence[str]) -> tuple[Group, ...]:
-    """``word_groups`` for reading: punctuation is apart, and scripts without spaces keep their pieces."""
+    """``word_groups`` for reading: punctuation is apart, and scripts without spaces keep their
+    pieces."""
     starts = list[int]()
     for word in word_groups(pieces):
         units = _drawn_characters(pieces[word.start : word.stop])
@@ -34,17 +36,24 @@ def reading_groups(pieces: Sequence[str]) -> tuple[Group, ...]:
         starts += [
             word.start + unit.start
             for i, unit in enumerate(units)
-            if i <= inner[0] or i > inner[-1] or _unspaced(unit.text[0]) or _unspaced(units[i - 1].text[-1])
+            if i <= inner[0]
+            or i > inner[-1]
+            or _unspaced(unit.text[0])
+            or _unspaced(units[i - 1].text[-1])
         ]
     return groups_at(pieces, starts)
 
 
 def _drawn_characters(word: Sequence[str]) -> list[Group]:
-    """The characters of a word; marks, joined emoji, their tones and a lone `▁` join what they belong to."""
+    """The characters of a word; marks, joined emoji, their tones and a lone `▁` join what they
+    belong to."""
     units: list[Group] = []
     for unit in character_groups(word):
         first = unit.text[0]
-        tone, mark = "\U0001f3fb" <= first <= "\U0001f3ff", unicodedata.category(first).startswith("M")
+        tone, mark = (
+            "\U0001f3fb" <= first <= "\U0001f3ff",
+            unicodedata.category(first).startswith("M"),
+        )
         waits = units and (units[-1].text.endswith(_JOINER) or "".join(word[: unit.start]) == SPACE)
         if waits or (units and (mark or tone or first == _JOINER)):
             start = units.pop().start
@@ -59,14 +68,16 @@ def _unspaced(character: str) -> bool:
 
 
 def is_run_together(text: str) -> bool:
-    """True if a text in a script without spaces has none between its words, so that they count as one."""
+    """True if a text in a script without spaces has none between its words, so that they count as
+    one."""
     letters = [sum(map(_unspaced, filter(str.isalnum, word))) for word in text.split()]
     counts = [count for count in letters if count]
     return len(counts) == 1 and counts[0] >= FEWEST_LETTERS
 
 
 def find_word(pieces: Sequence[str], word: str) -> tuple[int, int] | None:
-    """First and last position of a whole word in a sequence of pieces; None if the word does not occur."""
+    """First and last position of a whole word in a sequence of pieces; None if the word does not
+    occur."""
     for first in range(len(pieces)):
         text = ""
         for last, piece in enumerate(pieces[first:], first):
@@ -80,12 +91,15 @@ def find_word(pieces: Sequence[str], word: str) -> tuple[int, int] | None:
 
 
 def _words(language: str) -> frozenset[str]:
-    return frozenset(Path(__file__).with_name(f"{language}.txt").read_text(encoding="utf-8").split())
+    return frozenset(
+        Path(__file__).with_name(f"{language}.txt").read_text(encoding="utf-8").split()
+    )
 
 
 SOURCE_LANGUAGES = _words("english")
 TARGET_LANGUAGES = _words("german") | _words("french")
-"""Function words. The project's models translate from English; few German and French words collide."""
+"""Function words. The project's models translate from English; few German and French words
+collide."""
 SPECIAL, MARK, FUNCTION, CONTENT = range(4)
 """The sorts of a word: special token, punctuation or symbol, function word, content word."""
 

@@ -1,4 +1,7 @@
-"""The languages of a model by its card or its vocabulary, their names and sample pairs. No PyTorch."""
+"""The languages of a model by its card or its vocabulary, their names and sample pairs.
+
+No PyTorch.
+"""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -8,7 +11,8 @@ from transformer.storage.description import read_header
 
 _LINES = Path(__file__).with_name("languages.txt").read_text(encoding="utf-8").splitlines()
 LANGUAGES = {code: name for code, _, name in (line.partition(" ") for line in _LINES)}
-"""English names of languages by their codes: ISO 639-1 where there is one, and ISO 639-3 (NLLB-200)."""
+"""English names of languages by their codes: ISO 639-1 where there is one, and ISO 639-3
+(NLLB-200)."""
 _SCRIPTS = {
     "Arab": "Arabic script",
     "Deva": "Devanagari",
@@ -22,7 +26,8 @@ _TWICE = ("ace", "bjn", "kas", "knc", "taq", "zho")
 
 
 def language_name(piece: str) -> str:
-    """The name of the language of a piece, such as `deu_Latn`, `__de__` or `<2de>`; its code if unknown."""
+    """The name of the language of a piece, such as `deu_Latn`, `__de__` or `<2de>`; its code if
+    unknown."""
     code = piece.strip("<>_").removeprefix("2")
     own, _, script = code.partition("_")
     name = LANGUAGES.get(own, code)
@@ -30,7 +35,8 @@ def language_name(piece: str) -> str:
 
 
 def languages_in_words(codes: Sequence[str]) -> str:
-    """Two languages by the codes of a card, such as "English → German"; empty if it names more or fewer."""
+    """Two languages by the codes of a card, such as "English → German"; empty if it names more or
+    fewer."""
     return " → ".join(LANGUAGES.get(code, code) for code in codes) if len(codes) == 2 else ""
 
 

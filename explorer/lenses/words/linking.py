@@ -1,4 +1,5 @@
-"""Links read from cross-attention: of the words of any pair by one aligner, of gold pairs by every head."""
+"""Links read from cross-attention: of the words of any pair by one aligner, of gold pairs by every
+head."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -33,7 +34,8 @@ class Linker(NamedTuple):
     aligner: Aligner  # its head, or the mean of several
 
     def links(self, source: str, target: str) -> Links:
-        """Each target word's link to its strongest source word, the target forced; as ``typed_words``."""
+        """Each target word's link to its strongest source word, the target forced; as
+        ``typed_words``."""
         words, wanted = typed_words(self.translator, source, target)
         weights = self.aligner.weights(self.translator.force(_spaced(source), _spaced(target)))
         return link_words(merge_words(weights, wanted, words)[None])[0]
@@ -42,8 +44,12 @@ class Linker(NamedTuple):
 def typed_words(
     translator: Translator, source: str, target: str, place: str = ""
 ) -> tuple[tuple[Group, ...], tuple[Group, ...]]:
-    """The pieces of each typed word of a pair; InputError for its length, DataError if one draws nothing."""
-    words = translator.cut(_spaced(source)).groups(), translator.cut(_spaced(target), "target").groups()
+    """The pieces of each typed word of a pair; InputError for its length, DataError if one draws
+    nothing."""
+    words = (
+        translator.cut(_spaced(source)).groups(),
+        translator.cut(_spaced(target), "target").groups(),
+    )
     if tuple(map(len, words)) != (len(source.split()), len(target.split())):
         said = f"{place}: a" if place else "A"
         raise DataError(f"{said} word of this pair has no visible character; its links count it.")
@@ -68,11 +74,13 @@ def shipped_aligner(translator: Translator) -> Aligner:
 
 Floats = NDArray[np.float32]
 ERRORS: dict[str, Rows] = {"aer": "predicted", "aer_read": "read"}
-"""Maps each alignment error to the rows it uses: those that predict a word, or those that read it."""
+"""Maps each alignment error to the rows it uses: those that predict a word, or those that read
+it."""
 
 
 class CrossAlignments:
-    """Word alignments by each head of cross-attention, each layer's mean, and that of all, by ``ERRORS``."""
+    """Word alignments by each head of cross-attention, each layer's mean, and that of all, by
+    ``ERRORS``."""
 
     def __init__(self, config: ModelConfig) -> None:
         self._size = layers, heads = config.sites[AttentionKind.CROSS].n_layers, config.n_heads
@@ -82,7 +90,8 @@ class CrossAlignments:
         self.counts: list[NDArray[np.int64]] = []  # of every pair, as `count` gives them
 
     def count(self, translator: Translator, gold: GoldPair) -> NDArray[np.int64]:
-        """(aligners, 4) ``agreement`` on a gold pair, its target forced; the last aligner is the diagonal.
+        """(aligners, 4) ``agreement`` on a gold pair, its target forced; the last aligner is the
+        diagonal.
 
         DataError if a word draws nothing.
         """
@@ -90,7 +99,9 @@ class CrossAlignments:
         words = typed_words(translator, source, target, gold.place or source)
         trace = translator.force(source, target).trace
         layers = [trace.weights(AttentionKind.CROSS, layer) for layer in range(self._size[0])]
-        maps = np.stack([np.mean([layers[i][j] for i, j in heads], axis=0) for heads in self._sources])
+        maps = np.stack(
+            [np.mean([layers[i][j] for i, j in heads], axis=0) for heads in self._sources]
+        )
         by_rows = (link_words(word_weights(maps, *words, rows=rows)) for rows in ERRORS.values())
         return np.stack([agreement(each, gold) for each in (*chain(*by_rows), diagonal(gold))])
 
@@ -98,12 +109,15 @@ class CrossAlignments:
         """(…, layers, heads, others) of values (…, aligners, others)."""
         first = [*ERRORS.values()].index(rows) * len(self._sources)
         layers, heads = self._size
-        return values[..., first : first + layers * heads, :].reshape(*values.shape[:-2], layers, heads, -1)
+        return values[..., first : first + layers * heads, :].reshape(
+            *values.shape[:-2], layers, heads, -1
+        )
 
     def scores(self, rows: Rows) -> list[list[AlignmentScore]]:
         """One score per layer and head, by rows that predict a word or that read it."""
         return [
-            [*map(AlignmentScore.of, layer)] for layer in self._of_heads(np.sum(self.counts, axis=0), rows)
+            [*map(AlignmentScore.of, layer)]
+            for layer in self._of_heads(np.sum(self.counts, axis=0), rows)
         ]
 
     def best(self) -> tuple[Aligner, float]:
@@ -113,20 +127,24 @@ class CrossAlignments:
         return Aligner(self._sources[source], [*ERRORS.values()][rows]), float(errors.min())
 
     def errors(self) -> dict[str, Floats]:
-        """`aer`, `aer_read` and the baseline `aer_diagonal`, over all pairs: each (layers, heads)."""
+        """`aer`, `aer_read` and the baseline `aer_diagonal`, over all pairs: each (layers,
+        heads)."""
         counts = np.sum(self.counts, axis=0)
         found = {name: error_rate(self._of_heads(counts, rows)) for name, rows in ERRORS.items()}
         found["aer_diagonal"] = np.full_like(found["aer"], error_rate(counts[-1]))
         return {name: each.astype(np.float32) for name, each in found.items()}
 
     def pair_errors(self) -> Floats:
-        """The error of each single pair (pairs, layers, heads), by the rows better over all pairs."""
+        """The error of each single pair (pairs, layers, heads), by the rows better over all
+        pairs."""
         errors, counts = self.errors(), np.stack(self.counts)
         one, other = (error_rate(self._of_heads(counts, rows)) for rows in ERRORS.values())
         return np.where(errors["aer_read"] < errors["aer"], other, one).astype(np.float32)
 
 
-def align_gold(translator: Translator, gold: Sequence[GoldPair], workers: Workers = ALONE) -> CrossAlignments:
+def align_gold(
+    translator: Translator, gold: Sequence[GoldPair], workers: Workers = ALONE
+) -> CrossAlignments:
     """The word alignments of all gold pairs, with their targets forced."""
     collected = CrossAlignments(translator.config)
     collected.counts += workers.shared_map(partial(collected.count, translator), gold)

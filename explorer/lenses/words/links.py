@@ -23,7 +23,8 @@ class GoldPair:
 
 
 def read_gold(path: str | Path, bounds: ReadBounds = TRUSTED) -> list[GoldPair]:
-    """Reads `source<TAB>target<TAB>links` lines, `i-j` sure, `ipj` possible; DataError names a wrong one."""
+    """Reads `source<TAB>target<TAB>links` lines, `i-j` sure, `ipj` possible; DataError names a
+    wrong one."""
     pairs = [_gold_pair(f"{path}:{number}", line) for number, line in filled_lines(path, bounds)]
     if not pairs:
         raise DataError(
@@ -35,7 +36,9 @@ def read_gold(path: str | Path, bounds: ReadBounds = TRUSTED) -> list[GoldPair]:
 def _gold_pair(place: str, line: str) -> GoldPair:
     columns = line.split("\t")
     if len(columns) != 3:
-        raise DataError(f"{place}: expected source, tab, target, tab, links; found {len(columns)} columns.")
+        raise DataError(
+            f"{place}: expected source, tab, target, tab, links; found {len(columns)} columns."
+        )
     source, target = tuple(columns[0].split()), tuple(columns[1].split())
     if not source or not target:
         raise DataError(f"{place}: the {'target' if source else 'source'} is empty.")
@@ -44,10 +47,15 @@ def _gold_pair(place: str, line: str) -> GoldPair:
         match = _LINK.fullmatch(text)
         if not match:
             raise DataError(
-                f"{place}: {text[:40]!r} is not a link; write 3-4 for a sure link or 3p4 for a possible one."
+                f"{place}: {text[:40]!r} is not a link; write 3-4 for a sure link or 3p4 for a "
+                "possible one."
             )
         link = int(match[1]), int(match[3])
         if link[0] >= len(source) or link[1] >= len(target):
-            raise DataError(f"{place}: the link {text} points outside the sentence; words count from 0.")
+            raise DataError(
+                f"{place}: the link {text} points outside the sentence; words count from 0."
+            )
         links[match[2]].add(link)
-    return GoldPair(source, target, frozenset(links["-"]), frozenset(links["-"] | links["p"]), place)
+    return GoldPair(
+        source, target, frozenset(links["-"]), frozenset(links["-"] | links["p"]), place
+    )

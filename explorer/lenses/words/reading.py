@@ -1,4 +1,5 @@
-"""Reads a head in words: merges sub-words, hides special tokens and punctuation, renormalises nothing."""
+"""Reads a head in words: merges sub-words, hides special tokens and punctuation, renormalises
+nothing."""
 
 from __future__ import annotations
 
@@ -12,7 +13,16 @@ import numpy as np
 from explorer.lenses.words.groups import reading_groups
 from transformer.config import AttentionKind
 from transformer.text.words import SPACE, Group, in_bytes, is_punctuation, is_special, spelled
-from transformer.view import NUMBERS, Array, AuditReport, BoolArray, Check, HeadMap, difference, worst
+from transformer.view import (
+    NUMBERS,
+    Array,
+    AuditReport,
+    BoolArray,
+    Check,
+    HeadMap,
+    difference,
+    worst,
+)
 
 Rows = Literal["read", "predicted"]
 LIMIT = 1e-5
@@ -26,29 +36,42 @@ class Reading:
     words: bool = False  # whether the pieces of a word are merged into one row and one column
     hide_special: bool = False  # whether `<s>`, `</s>` and other special tokens are left out
     hide_punctuation: bool = False  # whether punctuation is left out
-    # Whether decoder rows are named, merged and hidden by the token they read or by the token they predict.
-    # None: the predicted token in cross-attention, the token read elsewhere.
+    # Whether decoder rows are named, merged and hidden by the token they read or by the token they
+    # predict. None: the predicted token in cross-attention, the token read elsewhere.
     rows: Rows | None = None
 
 
 @dataclass(frozen=True, repr=False)
 class ReadView(HeadMap):
-    """A map after reading: weights are summed over the pieces of a key, averaged over those of a query."""
+    """A map after reading: weights are summed over the pieces of a key, averaged over those of a
+    query."""
 
-    scores: Array | None  # type: ignore[assignment]  # None if pieces were merged: words have no score
-    hidden: Array = field(kw_only=True)  # (rows,) float32, the weight on hidden columns of this window
+    # None if pieces were merged: words have no score
+    scores: Array | None  # type: ignore[assignment]
+    hidden: Array = field(
+        kw_only=True
+    )  # (rows,) float32, the weight on hidden columns of this window
     # the pieces that each row and column stand for; positions count from the start of the text
     rows: tuple[Group, ...] = field(kw_only=True)
     columns: tuple[Group, ...] = field(kw_only=True)
-    named: Rows = field(kw_only=True)  # whether decoder rows are named by the token read or predicted
-    derived: bool = field(kw_only=True)  # whether these arrays are not the model's own, but derived from them
+    named: Rows = field(
+        kw_only=True
+    )  # whether decoder rows are named by the token read or predicted
+    derived: bool = field(
+        kw_only=True
+    )  # whether these arrays are not the model's own, but derived from them
 
 
 def read_view(view: HeadMap, reading: Reading) -> ReadView:
-    """Reads a head or a window of it; a window should not cut through words (``reading_window``)."""
+    """Reads a head or a window of it; a window should not cut through words
+    (``reading_window``)."""
     usual: Rows = "predicted" if view.kind == AttentionKind.CROSS else "read"
     named: Rows = "read" if view.kind == AttentionKind.ENCODER else reading.rows or usual
-    naming = view.predicted_tokens if named == "predicted" and view.predicted_tokens else view.query_tokens
+    naming = (
+        view.predicted_tokens
+        if named == "predicted" and view.predicted_tokens
+        else view.query_tokens
+    )
     rows, columns = drawn_groups(naming, reading), drawn_groups(view.key_tokens, reading)
     weights, mask, hidden = read_map(view.weights, view.mask, rows, columns)
     cells = np.ix_([row.start for row in rows], [column.start for column in columns])
@@ -74,8 +97,9 @@ def read_view(view: HeadMap, reading: Reading) -> ReadView:
 def audit_read(view: HeadMap, drawn: ReadView) -> AuditReport:
     """The audit of a map, and whether what was read of it is its own: what a figure receives.
 
-    Every weight is the sum over the pieces of its key, the mean over those of its query; every other number
-    that of its piece; every label its piece, or spelled by its pieces. Kind, layer and head are the map's.
+    Every weight is the sum over the pieces of its key, the mean over those of its query; every
+    other number that of its piece; every label its piece, or spelled by its pieces. Kind, layer and
+    head are the map's.
     """
     rows = _members(drawn.rows, view.window.query_start, view.weights.shape[0])
     columns = _members(drawn.columns, view.window.key_start, view.weights.shape[1])
@@ -105,7 +129,8 @@ def audit_read(view: HeadMap, drawn: ReadView) -> AuditReport:
 
 
 def _members(groups: Sequence[Group], first: int, length: int) -> Array:
-    """(groups, pieces) 1 where a piece belongs to a group; positions of groups count from ``first``."""
+    """(groups, pieces) 1 where a piece belongs to a group; positions of groups count from
+    ``first``."""
     places = np.arange(first, first + length)
     bounds = np.array([(group.start, group.stop) for group in groups]).reshape(-1, 2)
     inside = (places >= bounds[:, :1]) & (places < bounds[:, 1:])
@@ -135,7 +160,10 @@ def _letters(text: str) -> str:
 
 def drawn_groups(tokens: Sequence[str], reading: Reading) -> tuple[Group, ...]:
     """The rows or columns of tokens that are drawn; if the settings would hide all of them, all."""
-    pieces = (Group(i, i + 1, token.removeprefix(SPACE), is_special(token)) for i, token in enumerate(tokens))
+    pieces = (
+        Group(i, i + 1, token.removeprefix(SPACE), is_special(token))
+        for i, token in enumerate(tokens)
+    )
     groups = reading_groups(tokens) if reading.words else tuple(pieces)
     drawn = tuple(
         group
@@ -149,11 +177,15 @@ def drawn_groups(tokens: Sequence[str], reading: Reading) -> tuple[Group, ...]:
 def merge_words(weights: Array, queries: Sequence[Group], keys: Sequence[Group]) -> Array:
     """(…, queries, keys) of (…, rows, columns): sums over key pieces, means over query pieces."""
     # every other segment between two edges is a group, the others are what is between groups
-    edges = [[edge for each in groups for edge in (each.start, each.stop)] for groups in (queries, keys)]
-    down, across = ([e for e in ends if e < n] for ends, n in zip(edges, weights.shape[-2:], strict=True))
-    sums: Array = np.add.reduceat(np.add.reduceat(weights, across, axis=-1)[..., ::2], down, axis=-2)[
-        ..., ::2, :
+    edges = [
+        [edge for each in groups for edge in (each.start, each.stop)] for groups in (queries, keys)
     ]
+    down, across = (
+        [e for e in ends if e < n] for ends, n in zip(edges, weights.shape[-2:], strict=True)
+    )
+    sums: Array = np.add.reduceat(
+        np.add.reduceat(weights, across, axis=-1)[..., ::2], down, axis=-2
+    )[..., ::2, :]
     sums /= np.array([[each.stop - each.start] for each in queries], np.float32)
     return sums
 
@@ -161,7 +193,8 @@ def merge_words(weights: Array, queries: Sequence[Group], keys: Sequence[Group])
 def read_map(
     weights: Array, mask: BoolArray, rows: Sequence[Group], columns: Sequence[Group]
 ) -> tuple[Array, BoolArray, Array]:
-    """(rows, columns) weights and mask of a head, merged and hidden, and (rows,) the hidden weight."""
+    """(rows, columns) weights and mask of a head, merged and hidden, and (rows,) the hidden
+    weight."""
     aside = np.ones(weights.shape[1], bool)
     aside[[place for column in columns for place in column.indices]] = False
     hidden = merge_words(weights[:, aside].sum(1, keepdims=True), rows, [Group(0, 1, "")])[:, 0]
@@ -172,13 +205,18 @@ def read_map(
 def read_tokens(pieces: Sequence[str], groups: Sequence[Group]) -> tuple[str, ...]:
     """Names of the rows or columns that are drawn; of several pieces, a word with its `▁`."""
     return tuple(
-        parts[0] if len(parts) == 1 else SPACE + " ".join(word.text for word in reading_groups(parts))
+        parts[0]
+        if len(parts) == 1
+        else SPACE + " ".join(word.text for word in reading_groups(parts))
         for parts in (pieces[group.start : group.stop] for group in groups)
     )
 
 
-def reading_window(tokens: Sequence[str], reading: Reading, position: int, size: int) -> tuple[int, int]:
-    """First piece, and one past the last, of ``size`` rows or columns around a piece, moving by half."""
+def reading_window(
+    tokens: Sequence[str], reading: Reading, position: int, size: int
+) -> tuple[int, int]:
+    """First piece, and one past the last, of ``size`` rows or columns around a piece, moving by
+    half."""
     drawn = drawn_groups(tokens, reading) if len(tokens) > size else ()
     if len(drawn) <= size:
         return 0, len(tokens)

@@ -1,4 +1,5 @@
-"""What a head tells of a sentence: links of words, the most telling step, glosses, claims of examples."""
+"""What a head tells of a sentence: links of words, the most telling step, glosses, claims of
+examples."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -68,10 +69,12 @@ def telling_step(
     target_tokens: Sequence[str],
     aligned: NDArray[np.float32] | None = None,
 ) -> int:
-    """The step (from 0) with the most telling link: of content words, away from the diagonal, if any."""
+    """The step (from 0) with the most telling link: of content words, away from the diagonal, if
+    any."""
     words = [replace(each, stop=each.start + 1) for each in text_words(target_tokens)]
     linked, known = (
-        links(each, source_tokens, words) for each in (weights, weights if aligned is None else aligned)
+        links(each, source_tokens, words)
+        for each in (weights, weights if aligned is None else aligned)
     )
 
     def merit(word: Group) -> tuple[int, float]:
@@ -93,13 +96,15 @@ def telling_step(
 def glosses(
     weights: NDArray[np.float32], source_tokens: Sequence[str], target_tokens: Sequence[str]
 ) -> dict[int, str]:
-    """The source word behind each linked target word, by the position (from 0) of the word's first piece."""
+    """The source word behind each linked target word, by the position (from 0) of the word's first
+    piece."""
     found = links(weights, source_tokens, text_words(target_tokens))
     return {start: link.source.text for start, link in found.items()}
 
 
 def heads_that_show(run: Translation, target: str, source: str, least: float) -> dict[Head, float]:
-    """Heads whose row predicting a word looks most, and so much, at a source word; the strongest first.
+    """Heads whose row predicting a word looks most, and so much, at a source word; the strongest
+    first.
 
     With their weight on the source word, all its pieces together.
     """
@@ -108,7 +113,9 @@ def heads_that_show(run: Translation, target: str, source: str, least: float) ->
         return {}
     found = {}
     for layer in range(run.config.sites[AttentionKind.CROSS].n_layers):
-        for head, weights in enumerate(run.attention.weights(AttentionKind.CROSS, layer)[:, row[0]]):
+        for head, weights in enumerate(
+            run.attention.weights(AttentionKind.CROSS, layer)[:, row[0]]
+        ):
             weight = float(weights[keys[0] : keys[1] + 1].sum())
             if keys[0] <= int(np.argmax(weights)) <= keys[1] and weight >= least:
                 found[layer, head] = weight
@@ -116,7 +123,10 @@ def heads_that_show(run: Translation, target: str, source: str, least: float) ->
 
 
 def shared_heads(claims: Sequence[dict[Head, float]]) -> list[Head | None]:
-    """One head for each claim, so that one head shows as many as possible; None if no head shows it."""
-    every = {head: [each[head] for each in claims if head in each] for shown in claims for head in shown}
+    """One head for each claim, so that one head shows as many as possible; None if no head shows
+    it."""
+    every = {
+        head: [each[head] for each in claims if head in each] for shown in claims for head in shown
+    }
     most = max(every, key=lambda head: (len(every[head]), sum(every[head])), default=None)
     return [most if most in shown else next(iter(shown), None) for shown in claims]

@@ -1,4 +1,5 @@
-"""A model as one HTML file in which it translates: the reader's browser runs it, without a server."""
+"""A model as one HTML file in which it translates: the reader's browser runs it, without a
+server."""
 
 import base64
 import html
@@ -51,10 +52,11 @@ class LiveError(ValueError):
 
 
 def live(directory: str | Path, texts: Sequence[str] = (), *, folder: bool = False) -> str:
-    """One HTML file in which a model translates what its reader types; `folder`: its files stay beside it.
+    """One HTML file in which a model translates what its reader types; `folder`: its files stay
+    beside it.
 
-    The first text opens, and Python's runs of eight are compared. LiveError if the model cannot run in a
-    browser, or no text is short enough; CheckpointError if the directory holds no model.
+    The first text opens, and Python's runs of eight are compared. LiveError if the model cannot run
+    in a browser, or no text is short enough; CheckpointError if the directory holds no model.
     """
     path = Path(directory)
     model = load_translator(path, "cpu")
@@ -73,7 +75,9 @@ def live(directory: str | Path, texts: Sequence[str] = (), *, folder: bool = Fal
         "config": json.loads((path / "config.json").read_text("utf-8")),
         "forbidden": [token for (token,) in model.rules.forbidden],
         "tables": typing_tables(tuple(filter(words.is_special, model.tokenizer.target.pieces))),
-        "kernel": base64.b64encode((scripts.static() / "engine-1/kernel.wasm").read_bytes()).decode(),
+        "kernel": base64.b64encode(
+            (scripts.static() / "engine-1/kernel.wasm").read_bytes()
+        ).decode(),
         "examples": [{"label": examples[text], "text": text} for text in runs],
         "references": [_reference(model, run) for run in references],
         "off": _OFF,
@@ -84,13 +88,19 @@ def live(directory: str | Path, texts: Sequence[str] = (), *, folder: bool = Fal
         zipped = base64.b64encode(zlib.compress((path / name).read_bytes(), 9)).decode()
         files.append(f'<script type="text/plain" id="{name}">{zipped}</script>')
     connect = "connect-src 'self'; " * folder
-    policy = POLICY.replace("script-src 'unsafe-inline'", "script-src 'unsafe-inline' 'wasm-unsafe-eval'")
+    policy = POLICY.replace(
+        "script-src 'unsafe-inline'", "script-src 'unsafe-inline' 'wasm-unsafe-eval'"
+    )
     return _FRAME.format(
         policy=html.escape(f"{connect}worker-src blob:; {policy}"),
         title=safe(f"{model.name} translates in this page"),
-        style="\n".join((scripts.style(), (scripts.static() / "live-1/live.css").read_text("utf-8"))),
+        style="\n".join(
+            (scripts.style(), (scripts.static() / "live-1/live.css").read_text("utf-8"))
+        ),
         about=safe(_about(model, known, path)),
-        texts="\n".join(f'<p dir="auto">{safe(text)}</p>' for text in (first.source_text, first.text)),
+        texts="\n".join(
+            f'<p dir="auto">{safe(text)}</p>' for text in (first.source_text, first.text)
+        ),
         card=_CARD.format(safe(card)) if (card := read_card(path)) else "",
         proof=safe(f"{model.name} · weights SHA-256 {known.sha256} · {version()}"),
         data=data,
@@ -135,12 +145,15 @@ def _short(model: Translator, text: str) -> Translation | None:
 
 
 def _reference(model: Translator, run: Translation) -> dict[str, Any]:
-    """What the page compares itself with: ids, log-probabilities, and a row of weights of each kind."""
+    """What the page compares itself with: ids, log-probabilities, and a row of weights of each
+    kind."""
     rows = []
     for kind, (layers, heads) in run.config.sizes.items():
         weights = run.weights(kind, layers - 1, heads - 1)
         row = len(weights) // 2
-        rows.append((kind, layers - 1, heads - 1, row, [round(float(each), 7) for each in weights[row]]))
+        rows.append(
+            (kind, layers - 1, heads - 1, row, [round(float(each), 7) for each in weights[row]])
+        )
     return {
         "text": run.source_text,
         "source": [*model.ids(run.source_text), model.config.eos_id],
@@ -157,7 +170,8 @@ def _about(model: Translator, known: Known, directory: Path) -> str:
     size = (directory / WEIGHTS).stat().st_size / 1e6
     languages = f" ({known.languages})" * bool(known.languages)
     return (
-        f"The model {model.name}{languages} runs in this page: {size:.1f} MB of weights, no network.{licence}"
+        f"The model {model.name}{languages} runs in this page: {size:.1f} MB of weights, no "
+        f"network.{licence}"
     )
 
 
@@ -220,8 +234,11 @@ _SURROGATES = range(0xD800, 0xE000)
 
 
 @cache
-def typing_tables(special: tuple[str, ...] = (words.PAD, words.BOS, words.EOS, words.UNK)) -> dict[str, Any]:
-    """Tables of `static/engine-1`, for JSON; a set of characters is lengths left out, and in it, in turns.
+def typing_tables(
+    special: tuple[str, ...] = (words.PAD, words.BOS, words.EOS, words.UNK),
+) -> dict[str, Any]:
+    """Tables of `static/engine-1`, for JSON; a set of characters is lengths left out, and in it, in
+    turns.
 
     `special`: the vocabulary's special pieces, whose names no other piece of it has.
     """

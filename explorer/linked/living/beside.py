@@ -8,7 +8,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from explorer.figures.base import labels
-from transformer.interventions import Choose, DropSource, EditSource, Forbid, Hide, Intervention, Prefix
+from transformer.interventions import (
+    Choose,
+    DropSource,
+    EditSource,
+    Forbid,
+    Hide,
+    Intervention,
+    Prefix,
+)
 from transformer.run import Translation
 from transformer.text.words import is_end
 
@@ -26,14 +34,21 @@ def in_words(change: Intervention, run: Translation | None = None) -> str:
     told = str(change)
     if isinstance(change, OF_TOKENS):
         told = _QUOTED.sub(lambda token: f"“{labels.piece(token[1])}”", told)
-    if isinstance(change, Hide) and run is not None and change.source_token < len(run.source_tokens):
+    if (
+        isinstance(change, Hide)
+        and run is not None
+        and change.source_token < len(run.source_tokens)
+    ):
         where = f"source token {labels.count(change.source_token)}"
-        told = told.replace(where, f"{where}, “{labels.piece(run.source_tokens[change.source_token])}”,")
+        told = told.replace(
+            where, f"{where}, “{labels.piece(run.source_tokens[change.source_token])}”,"
+        )
     return told
 
 
 def told_apart(one: Translation, other: Translation) -> list[str]:
-    """A name for each of two runs: what differs first of model, text, changes, method, and output."""
+    """A name for each of two runs: what differs first of model, text, changes, method, and
+    output."""
     for names in (
         (one.model, other.model),
         (_quoted(one.source_text), _quoted(other.source_text)),
@@ -56,7 +71,9 @@ def unchanged(run: Translation, model: Translator) -> Translation:
         again = _decoded(run, model, run.interventions, capture=False)
         if again.target_ids == run.target_ids:
             return _decoded(run, model, ())
-    given: tuple[Any, ...] = (run.source_text, run.target_ids) if run.source_tokens else (run.target_ids,)
+    given: tuple[Any, ...] = (
+        (run.source_text, run.target_ids) if run.source_tokens else (run.target_ids,)
+    )
     return model.force(*given)
 
 
@@ -67,7 +84,11 @@ def _decoded(
 
     options: dict[str, Any] = {"beam_size": 1, "interventions": changes, "capture": capture}
     if way := _WAY.fullmatch(run.method):
-        options |= {"beam_size": int(way[2])} if way[1] == "beam" else {"sample": Sampling(seed=int(way[2]))}
+        options |= (
+            {"beam_size": int(way[2])}
+            if way[1] == "beam"
+            else {"sample": Sampling(seed=int(way[2]))}
+        )
     if not is_end(run.target_tokens[-1]):
         options["max_length"] = len(run.target_tokens)
     if run.source_tokens:

@@ -1,4 +1,5 @@
-"""All heads of one kind of attention in a page: what their feeds share, what each has alone, their cells."""
+"""All heads of one kind of attention in a page: what their feeds share, what each has alone, their
+cells."""
 
 import json
 import math
@@ -23,13 +24,14 @@ from transformer.config import AttentionKind, Head
 from transformer.run import Translation
 
 SCORED, FINE, WHOLE, MOST = 32, 128, 256, 1024
-"""Most tokens a side of a run whose page holds scores before the mask, which take more room than all else;
-weights with three decimals, and not in the steps of the colours; every head whole, and not most as pooled
-tiles; and of any page. A map scrolls if it must."""
+"""Most tokens a side of a run whose page holds scores before the mask, which take more room than
+all else; weights with three decimals, and not in the steps of the colours; every head whole, and
+not most as pooled tiles; and of any page. A map scrolls if it must."""
 
 
 class AttentionMaps:
-    """All heads of one kind of attention: what their feeds share, what each has alone, their cells."""
+    """All heads of one kind of attention: what their feeds share, what each has alone, their
+    cells."""
 
     def __init__(
         self,
@@ -72,14 +74,20 @@ class AttentionMaps:
                 figure["data"][0]["hovertemplate"] = figure["data"][0]["hovertemplate"].replace(
                     ":.3f", ":.2f"
                 )
-            told: dict[str, Any] = {"off": False, **found, "acts": ["save"], "figure": to_json(figure)}
+            told: dict[str, Any] = {
+                "off": False,
+                **found,
+                "acts": ["save"],
+                "figure": to_json(figure),
+            }
             if longest > WHOLE:
                 told["choice"] = {**told["choice"], "only": self.whole}
             return told
 
         shared = feed(self.whole[0])
         own = {
-            at: {name: each for name, each in feed(at).items() if each != shared[name]} for at in self.whole
+            at: {name: each for name, each in feed(at).items() if each != shared[name]}
+            for at in self.whole
         }
         for view in views.values():  # every head that is drawn, with its labels
             self.audit = self.audit.joined(view.audit)
@@ -91,7 +99,9 @@ class AttentionMaps:
             "shared": shared,
             "own": [[own.get((layer, head)) for head in range(heads)] for layer in range(layers)],
         }
-        read = (views.get(at) or run.map(kind, *at) for at in every)  # one at a time: a long run is large
+        read = (
+            views.get(at) or run.map(kind, *at) for at in every
+        )  # one at a time: a long run is large
         tiles = [Tile.of(each.weights, each.mask) for each in read]
         if longest > WHOLE:
             self.arrays = [np.array([each.values for each in tiles]), *self.arrays]
@@ -112,11 +122,19 @@ class AttentionMaps:
             ]
 
     def _tiles(
-        self, run: Translation, kind: str, tiles: Sequence[Sequence[Tile]], roles: Sequence[Sequence[str]]
+        self,
+        run: Translation,
+        kind: str,
+        tiles: Sequence[Sequence[Tile]],
+        roles: Sequence[Sequence[str]],
     ) -> dict[str, Any]:
-        """The grid of all heads, whose cells the browser pools from those of the maps if these are whole."""
+        """The grid of all heads, whose cells the browser pools from those of the maps if these are
+        whole."""
         notes = {
-            (layer, head): role for layer, line in enumerate(roles) for head, role in enumerate(line) if role
+            (layer, head): role
+            for layer, line in enumerate(roles)
+            for head, role in enumerate(line)
+            if role
         }
         figure = overview_spec(tiles, kind, self.opens, notes)
         figure["data"][0]["z"] = None

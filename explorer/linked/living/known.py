@@ -38,7 +38,9 @@ class Known:
     """What is known of a model beyond one of its runs."""
 
     sha256: str | None = None  # of its weights
-    opens: Mapping[str, Head] = field(default_factory=dict)  # the head of each kind that opens first, from 0
+    opens: Mapping[str, Head] = field(
+        default_factory=dict
+    )  # the head of each kind that opens first, from 0
     aligner: Aligner | None = None  # where glosses come from
     roles: Roles = field(default_factory=dict)  # of every head, by kind and layer
     # source words under target words of one run, as in `strips_feed`; None for those of the aligner
@@ -64,11 +66,15 @@ class Known:
             sha256, heads = model_digest(model.model), model.heads or {}
         opens = {kind: (int(at[0]), int(at[1])) for kind, at in heads.get("default", {}).items()}
         best = heads.get("aligner")
-        aligner = best and Aligner(tuple((layer, head) for layer, head in best["heads"]), best["rows"])
+        aligner = best and Aligner(
+            tuple((layer, head) for layer, head in best["heads"]), best["rows"]
+        )
         roles: Roles = {} if directory is None else surveyed(Path(directory))
         found = cls(sha256, opens, aligner, roles)
         if directory is not None:
-            found = replace(found, languages=languages_in_words(read_header(Path(directory)).language))
+            found = replace(
+                found, languages=languages_in_words(read_header(Path(directory)).language)
+            )
             with suppress(CheckpointError):
                 found = replace(found, examples=read_examples(Path(directory) / EXAMPLES_FILE))
         if model is None:
@@ -78,14 +84,17 @@ class Known:
 
 
 Measure = Callable[[Translation, str, HeadMap], HeadMap]
-"""Gets a run, the name of a measure and a whole map; returns the map with its numbers, and their audit."""
+"""Gets a run, the name of a measure and a whole map; returns the map with its numbers, and their
+audit."""
 Why = Callable[[Translation, int], str]
 """Gets a run and a step, from 0; returns HTML that says why its token was written."""
 ASKED, MOST, WRITERS = MEASURES[1:], 128, 14
 """Measures beside the weight, most tokens a side, writers in a table of their own row."""
 _SAYS = (
-    "The difference of logits is the sum of what wrote the decoder's last stream, on the direct path, with "
-    "the σ of every norm held fixed; a part read in cross-attention belongs to a source token. A part is no "
+    "The difference of logits is the sum of what wrote the decoder's last stream, on the direct "
+    "path, with "
+    "the σ of every norm held fixed; a part read in cross-attention belongs to a source token. A "
+    "part is no "
     "effect."
 )
 
@@ -121,19 +130,28 @@ class Measuring:
 
         again, model = self._again(run), self.model.model
         written = again.steps[step]
-        rival = next((each for each in written.alternatives if each.token_id != written.token_id), None)
+        rival = next(
+            (each for each in written.alternatives if each.token_id != written.token_id), None
+        )
         pair = written.token_id, None if rival is None else rival.token_id
         found = attribution(model, again, step, *pair)
         columns = {"part read there": by_source(model, again, step, *pair)}
         if rival is not None:
-            columns["difference without it"] = on_difference(self.model, again, step, rival.token_id)
+            columns["difference without it"] = on_difference(
+                self.model, again, step, rival.token_id
+            )
         shares = alti(model, again)
         columns["share (ALTI+)"] = shares.source[step]
         report = again.audit().joined(found.audit).joined(shares.audit)
         sources = labels.names(run.source_tokens)
         most = sources[int(np.argmax(np.abs(columns["part read there"])))]
-        logit = f"“{quote(written.token)}”" + ("" if rival is None else f" over “{quote(rival.token)}”")
-        says = f"{logit} by {found.total:.2f}; the largest part through cross-attention was read at “{most}”."
+        logit = f"“{quote(written.token)}”" + (
+            "" if rival is None else f" over “{quote(rival.token)}”"
+        )
+        says = (
+            f"{logit} by {found.total:.2f}; the largest part through cross-attention was read at "
+            f"“{most}”."
+        )
         by_token = zip(sources, *(each.tolist() for each in columns.values()), strict=True)
         return (
             f'<details class="living-why" open><summary>Why “{html.escape(quote(written.token))}”, step '
@@ -147,7 +165,8 @@ class Measuring:
 def _table(names: Iterable[str], rows: Iterable[tuple[str, *tuple[float, ...]]]) -> str:
     head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
     body = "".join(
-        f"<tr><td>{html.escape(name)}</td>{''.join(map(_cell, values))}</tr>" for name, *values in rows
+        f"<tr><td>{html.escape(name)}</td>{''.join(map(_cell, values))}</tr>"
+        for name, *values in rows
     )
     return f"<table><tr>{head}</tr>{body}</table>"
 
@@ -158,7 +177,8 @@ def measured(
     feed: Callable[[ReadView], Mapping[str, Any]],  # the feed of a map
     shared: Mapping[str, Any],  # what feeds of weights share
 ) -> tuple[dict[str, Any], list[packed.Bytes]]:
-    """What feeds of these heads say, and their cells: two bytes of a share, a float32 of the measure."""
+    """What feeds of these heads say, and their cells: two bytes of a share, a float32 of the
+    measure."""
     heads: list[Head] = []
     own, cells, numbers = [], [], []
     for at, view in views.items():
@@ -170,7 +190,13 @@ def measured(
         figure["data"][0] |= {"z": None, "customdata": None}
         told["figure"] = to_json(figure)
         heads.append(at)
-        own.append({name: value for name, value in told.items() if value != shared[name] and name != "acts"})
+        own.append(
+            {
+                name: value
+                for name, value in told.items()
+                if value != shared[name] and name != "acts"
+            }
+        )
         cells.append((found.weights, found.mask))
         numbers.append(np.nan_to_num(found.measured).astype("<f4"))
     if not heads:
@@ -183,8 +209,14 @@ def why_not(run: Translation, measures: Sequence[str], able: bool) -> str | None
     """Why a page cannot have measures, in one sentence; None if it can."""
     if unknown := [each for each in measures if each not in ASKED]:
         return f"There is no measure {unknown[0]!r}; there are {', '.join(ASKED)}."
-    if not able or "cross" not in map(str, run.config.sites) or not isinstance(run.config, TransformerConfig):
-        return "What keys carried and did is measured with the model, in Transformers that translate."
+    if (
+        not able
+        or "cross" not in map(str, run.config.sites)
+        or not isinstance(run.config, TransformerConfig)
+    ):
+        return (
+            "What keys carried and did is measured with the model, in Transformers that translate."
+        )
     if run.interventions:
         return "What keys carried and did is measured in a run without changes."
     if max(len(run.source_tokens), len(run.target_tokens)) > MOST:

@@ -17,13 +17,15 @@ _UNTRUSTED = "This view runs scripts, so a notebook shows it only if it is trust
 
 @dataclass(frozen=True, repr=False)
 class FramedPage:
-    """A page that a notebook shows in a frame of its own, so that cells have independent cursors."""
+    """A page that a notebook shows in a frame of its own, so that cells have independent
+    cursors."""
 
     page: str  # the HTML file
     height: int = 720  # px
 
     def _repr_html_(self) -> str:
-        # What an untrusted notebook keeps of a frame is the text inside; a browser with the frame hides it.
+        # What an untrusted notebook keeps of a frame is the text inside; a browser with the frame
+        # hides it.
         look = f"width: 100%; height: {self.height}px; border: 0"
         return (
             f'<iframe srcdoc="{html.escape(self.page)}" style="{look}" allow="fullscreen" '
@@ -37,5 +39,6 @@ class FramedPage:
 def show(
     run: Translation, model: Translator | None = None, *, height: int = 720, **options: Any
 ) -> FramedPage:
-    """The linked view of a run for a notebook; arguments and errors as in ``page``, ``height`` in px."""
+    """The linked view of a run for a notebook; arguments and errors as in ``page``, ``height`` in
+    px."""
     return FramedPage(page(run, model, **options), height)

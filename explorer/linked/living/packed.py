@@ -1,4 +1,5 @@
-"""The cells of all heads as bytes: one for the colour, one that restores three decimals, two for a score."""
+"""The cells of all heads as bytes: one for the colour, one that restores three decimals, two for a
+score."""
 
 import json
 import zlib
@@ -22,7 +23,8 @@ def cells(
     weights: np.ndarray,  # (layers, heads, queries, keys), from 0 to 1
     mask: np.ndarray,  # the same shape, true where the query may attend
 ) -> tuple[Bytes, Bytes]:
-    """Colour levels, and how many thousandths weights are away from these; CellError beyond 0 to 1."""
+    """Colour levels, and how many thousandths weights are away from these; CellError beyond 0 to
+    1."""
     with np.errstate(invalid="ignore"):
         away = np.rint(1000 * weights.astype(np.float64)) - _near(found := levels(weights, mask))
     if not (np.abs(away) < _MIDDLE).all():
@@ -45,7 +47,8 @@ def scores(raw: np.ndarray) -> tuple[Bytes, Bytes] | None:
 
 
 def packed(values: Mapping[str, object], arrays: Iterable[Bytes]) -> bytes:
-    """JSON and bytes together, zipped: four bytes with the length of the JSON, the JSON, the arrays."""
+    """JSON and bytes together, zipped: four bytes with the length of the JSON, the JSON, the
+    arrays."""
     text = json.dumps(values, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
     body = b"".join(each.tobytes() for each in arrays)
     return zlib.compress(len(text).to_bytes(4, "little") + text + body, 9)

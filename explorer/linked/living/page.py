@@ -29,11 +29,13 @@ if TYPE_CHECKING:
     from transformer.translator import Translator
 
 POLICY = (
-    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; "
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: "
+    "blob:; "
     "base-uri 'none'; form-action 'none'"
 )
 _NEEDS_MODEL = (
-    "Another sentence, another token, or a head switched off needs the model, and is done in the app."
+    "Another sentence, another token, or a head switched off needs the model, and is done in the "
+    "app."
 )
 
 
@@ -56,11 +58,11 @@ def page(
 ) -> str:
     """One HTML file with the linked view of a run: every head of every layer, without a server.
 
-    With its model, the page bears the hash of its weights, glosses and best heads, and a changed run stands
-    beside itself without changes; `directory` gives roles. `place` and `heads` are addresses counted from 1
-    (``step=7&cross=3.5``): where it opens, and which heads are whole beyond 256 tokens. `measures`:
-    "carried", "effect"; `why`: steps, from 1, that are explained. NotCapturedError, PageError, or CellError
-    if weights are not from 0 to 1.
+    With its model, the page bears the hash of its weights, glosses and best heads, and a changed
+    run stands beside itself without changes; `directory` gives roles. `place` and `heads` are
+    addresses counted from 1 (``step=7&cross=3.5``): where it opens, and which heads are whole
+    beyond 256 tokens. `measures`: "carried", "effect"; `why`: steps, from 1, that are explained.
+    NotCapturedError, PageError, or CellError if weights are not from 0 to 1.
     """
     known = Known.of(model, directory)
     if beside is not None:
@@ -84,7 +86,10 @@ def written(
     """``page`` of a run, or of two, with what is known of their models."""
     sides, names = [(run, known)], [""]
     if beside is not None:
-        sides, names = [*sides, (beside[0], replace(beside[1], glosses=None))], told_apart(run, beside[0])
+        sides, names = (
+            [*sides, (beside[0], replace(beside[1], glosses=None))],
+            told_apart(run, beside[0]),
+        )
     steps = max(len(each.target_tokens) for each, _ in sides)
     parts = []
     for number, (name, (each, model)) in enumerate(zip(names, sides, strict=True)):
@@ -93,7 +98,9 @@ def written(
         if number and why_not(each, measures, model.measure is not None):
             own = ()  # the run beside may be one that cannot be measured
         ends = f"-{number + 1}" if number else ""
-        parts.append(side(each, model, place, heads * (not number), name, ends, (own, reasons), pair))
+        parts.append(
+            side(each, model, place, heads * (not number), name, ends, (own, reasons), pair)
+        )
     title = safe(" | ".join(" → ".join(_texts(each))[: 120 // len(sides)] for each, _ in sides))
     shown = "\n".join(side for side, _ in parts)
     return _FRAME.format(
@@ -103,14 +110,16 @@ def written(
         pair=" living-pair" if beside else "",
         sides=shown,
         runs="\n".join(
-            _script(f"run{'-2' * bool(i)}", data, place, title, shown) for i, (_, data) in enumerate(parts)
+            _script(f"run{'-2' * bool(i)}", data, place, title, shown)
+            for i, (_, data) in enumerate(parts)
         ),
         script=scripts.script(),
     )
 
 
 def _script(name: str, data: str, place: str, title: str, content: str) -> str:
-    """The data of a run, with the hash of all that is shown: title, place, the texts of the page, numbers."""
+    """The data of a run, with the hash of all that is shown: title, place, the texts of the page,
+    numbers."""
     hashed = "\n".join((_one_space(title), place, _one_space(content), data))
     digest = hashlib.sha256(hashed.encode()).hexdigest()
     attributes = f'id="{name}" data-sha256="{digest}" data-place="{safe(place)}"'
@@ -142,13 +151,17 @@ def side(
     measures, steps = asked_of
     longest = max(len(run.source_tokens), len(run.target_tokens))
     if longest > MOST:
-        raise PageError(f"A page holds runs of at most {MOST:,} tokens a side; this one has {longest:,}.")
+        raise PageError(
+            f"A page holds runs of at most {MOST:,} tokens a side; this one has {longest:,}."
+        )
     if measures and (why := why_not(run, measures, known.measure is not None)):
         raise PageError(why)
     asked = _named(heads, run.config.sizes)
     shown = _named(place, run.config.sizes, strict=False)
     kinds: dict[str, AttentionMaps] = {
-        str(kind): AttentionMaps(run, str(kind), known, asked[kind] or shown[kind], longest, measures)
+        str(kind): AttentionMaps(
+            run, str(kind), known, asked[kind] or shown[kind], longest, measures
+        )
         for kind in map(str, run.config.sites)
     }
     said = {"about": [_about(run, known)], "texts": _texts(run), "proof": _proof(run, known, kinds)}
@@ -181,7 +194,8 @@ def _about(run: Translation, known: Known) -> str:
     written = "forced on" if run.method == "forced" else "written by"
     languages = f" ({known.languages})" * bool(known.languages)
     return (
-        f"{sort[0].upper()}{sort[1:]} {written} the model {run.model}{languages}, with every attention head: "
+        f"{sort[0].upper()}{sort[1:]} {written} the model {run.model}{languages}, with every "
+        "attention head: "
         "one file of Attention explorer, which needs no network."
     )
 
@@ -189,9 +203,13 @@ def _about(run: Translation, known: Known) -> str:
 def _reason(run: Translation, known: Known, step: int) -> str:
     """Why the token of a step, from 1, was written."""
     if known.why is None:
-        raise PageError("Why a token was written is found with the model, which this page was not given.")
+        raise PageError(
+            "Why a token was written is found with the model, which this page was not given."
+        )
     if not run.source_tokens:
-        raise PageError("Why a token was written is asked of source words; a language model reads none.")
+        raise PageError(
+            "Why a token was written is asked of source words; a language model reads none."
+        )
     if not 1 <= step <= len(run.steps):
         raise PageError(f"There is no step {step}; this run has {len(run.steps)}.")
     try:
@@ -206,7 +224,8 @@ def safe(text: str) -> str:
 
 
 def _named(text: str, sizes: Mapping[str, Head], strict: bool = True) -> dict[str, list[Head]]:
-    """The heads that an address names, from 0, by kind; what it says wrongly is left out unless `strict`."""
+    """The heads that an address names, from 0, by kind; what it says wrongly is left out unless
+    `strict`."""
     found: dict[str, list[Head]] = {kind: [] for kind in sizes}
     for kind, value in parse_qsl(text, keep_blank_values=True):
         at = (
@@ -214,7 +233,11 @@ def _named(text: str, sizes: Mapping[str, Head], strict: bool = True) -> dict[st
             if re.fullmatch(r"[0-9]{1,4}\.[0-9]{1,4}", value)
             else []
         )
-        if kind in sizes and at and all(0 <= i < size for i, size in zip(at, sizes[kind], strict=True)):
+        if (
+            kind in sizes
+            and at
+            and all(0 <= i < size for i, size in zip(at, sizes[kind], strict=True))
+        ):
             found[kind].append((at[0], at[1]))
         elif strict:
             raise PageError(f"This run has no head {kind}={value}; heads are named like cross=3.5.")
@@ -230,18 +253,26 @@ def _content(
     told, glosses = tell(run, known.aligner or Aligner(((0, 0),), "predicted"), (0, 0)), {}
     if known.aligner is not None and "cross" in kinds:
         told = tell(run, known.aligner, kinds["cross"].opens)
-        glosses = glossed(told.glosses, known.aligner) if known.glosses is None else dict(known.glosses)
+        glosses = (
+            glossed(told.glosses, known.aligner) if known.glosses is None else dict(known.glosses)
+        )
     heads, step = {name: kind.opens for name, kind in kinds.items()}, told.step
     if (example := known.example(run)) is not None and "cross" in kinds:
         glosses |= meant(run, example)
-        claimed, head = claim_step(example, run.target_tokens), (example.claim.layer, example.claim.head)
+        claimed, head = (
+            claim_step(example, run.target_tokens),
+            (example.claim.layer, example.claim.head),
+        )
         if claimed is not None:
             step = claimed
         if head in kinds["cross"].whole:
             heads["cross"] = head
     present = {*kinds, "controls", "next"}
     stops = [stop for stop in TOUR if stop[0] in {*run.config.sites, "controls", "next"}]
-    tour = [{"plot": plot, "text": text, "step": step if i else None} for i, (plot, text) in enumerate(stops)]
+    tour = [
+        {"plot": plot, "text": text, "step": step if i else None}
+        for i, (plot, text) in enumerate(stops)
+    ]
     strips = strips_feed(
         run.model,
         run.source_tokens,
@@ -269,7 +300,8 @@ def _content(
 
 
 def _proof(run: Translation, known: Known, kinds: Mapping[str, AttentionMaps]) -> list[str]:
-    """Provenance, one line each: model and way of decoding, audit, changes, what this page cannot do."""
+    """Provenance, one line each: model and way of decoding, audit, changes, what this page cannot
+    do."""
     sha256 = known.sha256 or run.model_sha256
     origin = f"weights SHA-256 {sha256}" if sha256 else "the hash of its weights was not given"
     audit = next(iter(kinds.values())).audit
@@ -278,7 +310,8 @@ def _proof(run: Translation, known: Known, kinds: Mapping[str, AttentionMaps]) -
     badge = captions.badge(audit)
     tokens = f"{len(run.source_tokens)} source and " if run.source_tokens else ""
     return [
-        f"{run.model} · {origin} · decoding: {run.method} · {tokens}{len(run.target_tokens)} target tokens · "
+        f"{run.model} · {origin} · decoding: {run.method} · {tokens}{len(run.target_tokens)} "
+        "target tokens · "
         f"{version()}",
         f"{badge['text']}: every head of every layer. {badge['title']}",
         *run.notes,
@@ -288,7 +321,10 @@ def _proof(run: Translation, known: Known, kinds: Mapping[str, AttentionMaps]) -
 
 def version() -> str:
     """What wrote a page, and when."""
-    return f"attention-explorer {transformer.__version__} · {datetime.datetime.now(datetime.UTC).date()}"
+    return (
+        f"attention-explorer {transformer.__version__} · "
+        f"{datetime.datetime.now(datetime.UTC).date()}"
+    )
 
 
 def _written(kinds: Collection[AttentionMaps]) -> str:
@@ -299,7 +335,10 @@ def _written(kinds: Collection[AttentionMaps]) -> str:
     found = f"{'with three decimals' if fine else 'in the steps of the colours, 1/254'}; "
     found += f"scores before the mask are in pages of up to {SCORED} tokens a side"
     if any("whole" in kind.values for kind in kinds):
-        found += f", all heads whole in those of up to {WHOLE}: here each is a pooled tile, and few are whole"
+        found += (
+            f", all heads whole in those of up to {WHOLE}: here each is a pooled tile, and few are "
+            "whole"
+        )
     return found
 
 

@@ -1,4 +1,5 @@
-"""The scripts of `static/` joined into one: each module a function that returns what the module exports."""
+"""The scripts of `static/` joined into one: each module a function that returns what the module
+exports."""
 
 import re
 from functools import cache
@@ -24,7 +25,8 @@ class JoinError(ValueError):
 
 
 def static() -> Path:
-    """The folder of the scripts: beside app.py in a checkout, in the package where that is installed."""
+    """The folder of the scripts: beside app.py in a checkout, in the package where that is
+    installed."""
     inside = Path(__file__).parents[1] / "static"
     return inside if inside.is_dir() else Path(__file__).parents[3] / "static"
 
@@ -42,7 +44,8 @@ def script() -> str:
 
 
 def joined(folder: Path, entry: str, replaced: dict[str, str]) -> str:
-    """One script of a module and all that it imports, with some `replaced`; JoinError if it cannot be."""
+    """One script of a module and all that it imports, with some `replaced`; JoinError if it cannot
+    be."""
     texts: dict[str, str] = {}
     needs: dict[str, list[str]] = {}
     waiting = [entry]
@@ -54,7 +57,9 @@ def joined(folder: Path, entry: str, replaced: dict[str, str]) -> str:
     try:
         order = list(TopologicalSorter(needs).static_order())
     except CycleError as error:
-        raise JoinError(f"Scripts import each other in a circle: {', '.join(error.args[1])}.") from error
+        raise JoinError(
+            f"Scripts import each other in a circle: {', '.join(error.args[1])}."
+        ) from error
     return '"use strict";\nconst modules = {};\n' + "".join(texts[name] for name in order)
 
 
@@ -69,7 +74,9 @@ def _module(folder: Path, name: str, replaced: dict[str, str]) -> tuple[str, lis
     def taken(match: re.Match[str]) -> str:
         wanted = _resolved(name, match[2])
         needs.append(replaced.get(wanted, wanted))
-        names = [" : ".join(each.split(" as ")) for each in map(str.strip, match[1].split(",")) if each]
+        names = [
+            " : ".join(each.split(" as ")) for each in map(str.strip, match[1].split(",")) if each
+        ]
         return f'const {{ {", ".join(names)} }} = modules["{needs[-1]}"];'
 
     body, exports = _IMPORT.sub(taken, source), _EXPORT.findall(source)
@@ -79,7 +86,10 @@ def _module(folder: Path, name: str, replaced: dict[str, str]) -> tuple[str, lis
         raise JoinError(f"{name} cannot be joined with other scripts: {left[0].strip()}")
     if re.search(r"</script|<!--", body, re.I):
         raise JoinError(f"{name} holds what ends a script in a page.")
-    return f'modules["{name}"] = (() => {{\n{body}return {{ {", ".join(exports)} }};\n}})();\n', needs
+    return (
+        f'modules["{name}"] = (() => {{\n{body}return {{ {", ".join(exports)} }};\n}})();\n',
+        needs,
+    )
 
 
 def _resolved(name: str, wanted: str) -> str:

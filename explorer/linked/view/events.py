@@ -1,4 +1,5 @@
-"""The meaning of an event of the linked view, in pure functions that tests can call without a browser."""
+"""The meaning of an event of the linked view, in pure functions that tests can call without a
+browser."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -17,7 +18,8 @@ class Cursor:
 
 @dataclass(frozen=True)
 class CursorRange:
-    """Range of a cursor in one translation, and the name of the translation that events must give."""
+    """Range of a cursor in one translation, and the name of the translation that events must
+    give."""
 
     trace: str  # the name of the translation
     steps: int  # number of decode steps
@@ -45,11 +47,16 @@ def reduce(cursor: Cursor, event: object, limits: CursorRange) -> Cursor:
 
 
 def picked_candidate(event: object, limits: CursorRange) -> tuple[int, int] | None:
-    """The step (from 0) and the token id of the candidate that the visitor chose; None if none was."""
+    """The step (from 0) and the token id of the candidate that the visitor chose; None if none
+    was."""
     if not isinstance(event, Mapping) or event.get("trace") != limits.trace:
         return None
     chosen = event.get("candidate")
-    if not isinstance(chosen, list) or len(chosen) != 2 or not all(type(each) is int for each in chosen):
+    if (
+        not isinstance(chosen, list)
+        or len(chosen) != 2
+        or not all(type(each) is int for each in chosen)
+    ):
         return None
     step, token_id = chosen
     return (step, token_id) if 0 <= step < limits.steps and token_id >= 0 else None

@@ -38,7 +38,8 @@ def head_feed(
     whole: tuple[int, int] | None = None,
     role: str = "",
 ) -> Feed:
-    """Feed of every way of drawing a head: its axes and all its texts; `whole`: queries and keys in all."""
+    """Feed of every way of drawing a head: its axes and all its texts; `whole`: queries and keys in
+    all."""
     kind = str(view.kind)
     rows, columns = AXES[kind]
     return {
@@ -68,7 +69,8 @@ def head_feed(
 
 
 def switched_off(feed: Feed, view: ReadView, role: str = "") -> Feed:
-    """The feed of a head whose output is 0 in this run: it is drawn hatched, and its sentence says so."""
+    """The feed of a head whose output is 0 in this run: it is drawn hatched, and its sentence says
+    so."""
     return {**feed, "off": True, "sentences": captions.sentences_off(view, role), "notes": {}}
 
 
@@ -144,7 +146,9 @@ def lines_feed(
         {"name": labels.head_name(view.layer, view.head), "color": color, "dash": _DASHES[dash]}
         for view, (color, dash) in zip(views, looks(views), strict=False)
     ]
-    others = "" if len(views) == 1 else f" with {', '.join(str(head['name']) for head in heads[1:])}"
+    others = (
+        "" if len(views) == 1 else f" with {', '.join(str(head['name']) for head in heads[1:])}"
+    )
     return {
         **feed,
         "title": feed["title"] + others,
@@ -217,7 +221,8 @@ def whole_feed(
         "caption": f"{pooled_note(weights)} · {weights.shape[0]} queries, {weights.shape[1]} keys · "
         f"{colour_note(scale)}",
         "alt": f"{captions.KIND_NAMES[kind]}, the whole matrix: {weights.shape[0]} queries by "
-        f"{weights.shape[1]} keys, {pooled_note(weights)}. A click moves the part that is drawn in full.",
+        f"{weights.shape[1]} keys, {pooled_note(weights)}. A click moves the part that is drawn in "
+        "full.",
         "largest": 330,
     }
 
@@ -306,7 +311,8 @@ def overview_feed(
 
 
 def window_around(length: int, position: int, size: int = LARGEST) -> tuple[int, int]:
-    """Start and stop of the part of an axis to draw: all of it, or a window that moves by half its size."""
+    """Start and stop of the part of an axis to draw: all of it, or a window that moves by half its
+    size."""
     if length <= size:
         return 0, length
     half = size // 2

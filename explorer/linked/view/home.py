@@ -1,4 +1,5 @@
-"""The view of one run with all its kinds of attention on one cursor: the home page's, and that of a file."""
+"""The view of one run with all its kinds of attention on one cursor: the home page's, and that of a
+file."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,23 +32,38 @@ HOME = Layout(
     focus="cross",
 )
 LARGEST = 760
-"""Px of a map at which every label fits; the browser draws each map as large as the window allows."""
+"""Px of a map at which every label fits; the browser draws each map as large as the window
+allows."""
 TOUR = (
     (
         "encoder",
-        "The encoder reads the whole sentence once. Each row is a source token that attends to all tokens.",
+        (
+            "The encoder reads the whole sentence once. Each row is a source token that attends to "
+            "all "
+            "tokens."
+        ),
     ),
     (
         "controls",
-        "The decoder then writes one token per step. Move the cursor with the arrow keys, or press play.",
+        (
+            "The decoder then writes one token per step. Move the cursor with the arrow keys, or "
+            "press "
+            "play."
+        ),
     ),
     (
         "decoder",
-        "The decoder's self-attention only looks back: later tokens are masked. Hatching shows masked cells.",
+        (
+            "The decoder's self-attention only looks back: later tokens are masked. Hatching shows "
+            "masked cells."
+        ),
     ),
     (
         "cross",
-        "Cross-attention looks from the token being written to the source. A ring marks this step's row.",
+        (
+            "Cross-attention looks from the token being written to the source. A ring marks this "
+            "step's row."
+        ),
     ),
     ("next", "The model then computes a probability for every token. The chosen token is bold."),
 )

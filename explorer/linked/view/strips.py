@@ -1,4 +1,5 @@
-"""The token strips: chips with gaps, glosses and shades; examples, and the step at which a run opens."""
+"""The token strips: chips with gaps, glosses and shades; examples, and the step at which a run
+opens."""
 
 from __future__ import annotations
 
@@ -29,10 +30,15 @@ def direction(tokens: Sequence[str]) -> str:
     return "rtl" if right > sum(each == "L" for each in classes) else "ltr"
 
 
-def chips(tokens: Sequence[str], glosses: Mapping[int, Gloss] | None = None) -> list[dict[str, Any]]:
-    """Turns tokens into chips: text, positions, gap before a word, index of a repeated token, gloss."""
+def chips(
+    tokens: Sequence[str], glosses: Mapping[int, Gloss] | None = None
+) -> list[dict[str, Any]]:
+    """Turns tokens into chips: text, positions, gap before a word, index of a repeated token,
+    gloss."""
     groups = words.character_groups(tokens)
-    texts = [tokens[group.start] if group.stop - group.start == 1 else group.text for group in groups]
+    texts = [
+        tokens[group.start] if group.stop - group.start == 1 else group.text for group in groups
+    ]
     numbers, names = labels.occurrences(texts), labels.pieces(texts)
     return [
         {
@@ -78,7 +84,10 @@ def strips_feed(
     shades: Sequence[Shade] = (),
 ) -> Feed:
     """The strips: source and target chips, and the token names used in titles."""
-    target, shown = chips(predicts, glosses), {"source": source, "reads": reads, "predicts": predicts}
+    target, shown = (
+        chips(predicts, glosses),
+        {"source": source, "reads": reads, "predicts": predicts},
+    )
     origins = dict.fromkeys(each["origin"] for each in (glosses or {}).values())
     english = ["English words of the example"] * (EXAMPLE in origins)
     heads = [f"source words by the {origin}" for origin in origins if origin != EXAMPLE]
@@ -91,7 +100,9 @@ def strips_feed(
         "sides": dict(sides),
         "given": n_given,
         "direction": {"source": direction(source), "target": direction(predicts)},
-        "names": {name: [captions.quote(token) for token in tokens] for name, tokens in shown.items()},
+        "names": {
+            name: [captions.quote(token) for token in tokens] for name, tokens in shown.items()
+        },
         "follow": list(follow),
         "tour": list(tour),
         "claim": claim,
@@ -100,20 +111,23 @@ def strips_feed(
 
 
 Feed = dict[str, Any]
-"""What one part of a linked view is sent, as `static/linked_view-7` reads it; `draw` names its script."""
+"""What one part of a linked view is sent, as `static/linked_view-7` reads it; `draw` names its
+script."""
 EXAMPLE = "example"
 """Where a gloss comes from that was written for an example."""
 
 
 class Gloss(TypedDict):
-    """A source word under a target word, and where it comes from: ``EXAMPLE`` or the name of an aligner."""
+    """A source word under a target word, and where it comes from: ``EXAMPLE`` or the name of an
+    aligner."""
 
     text: str
     origin: str
 
 
 class Shade(TypedDict):
-    """Darkness of a token of the target, from 0 to 1, its reason, and a number to write under the token."""
+    """Darkness of a token of the target, from 0 to 1, its reason, and a number to write under the
+    token."""
 
     share: float
     text: str
@@ -155,7 +169,8 @@ def meant(run: Translation, example: Example) -> dict[int, Gloss]:
 
 
 def followed(weights: np.ndarray) -> Sequence[int]:
-    """For each step, the source token that (steps, sources) weights are largest on, from 0, except `</s>`."""
+    """For each step, the source token that (steps, sources) weights are largest on, from 0, except
+    `</s>`."""
     found: Sequence[int] = np.argmax(weights[:, : max(1, weights.shape[1] - 1)], axis=1).tolist()
     return found
 
@@ -165,7 +180,8 @@ class Claim:
     """Claim of an example, and its place."""
 
     text: str  # the claim in one sentence
-    target: str  # the word whose prediction shows the claim; if the word occurs twice, its first occurrence
+    # the word whose prediction shows the claim; if the word occurs twice, its first occurrence
+    target: str
     source: str  # the source word that the head must attend to
     layer: int  # layer of the cross-attention head, from 0
     head: int  # the head, from 0

@@ -19,14 +19,16 @@ from explorer.app.controls import formula, options, text
 from explorer.app.controls.export import Picture, file_name
 from transformer.encodings import REGISTRY
 
-# --- saved files --------------------------------------------------------------------------------------------
+# --- saved files ---------------------------------------------------------------------------------
 
 WOMAN = "The woman who wrote the book is my sister."
 
 
 @PROPERTY
 @given(
-    st.one_of(st.text(max_size=80), st.sampled_from(("😀" * 300, "𝔸" * 300, "猫が。" * 200, "\ud800"))),
+    st.one_of(
+        st.text(max_size=80), st.sampled_from(("😀" * 300, "𝔸" * 300, "猫が。" * 200, "\ud800"))
+    ),
     st.text(),
 )
 def test_every_file_system_accepts_the_name_of_a_file(sentence: str, figure: str):
@@ -45,10 +47,15 @@ def test_every_file_system_accepts_the_name_of_a_file(sentence: str, figure: str
         (("बिल्ली ने चूहे",), "बिल्ली-ने-चूहे"),
         (("", "next"), "next"),
         (("", "…"), "figure"),
-        *(((taken,), f"figure-{taken.strip(' .').lower()}") for taken in ("con", "Com1", " aux. ", "COM¹")),
+        *(
+            ((taken,), f"figure-{taken.strip(' .').lower()}")
+            for taken in ("con", "Com1", " aux. ", "COM¹")
+        ),
     ],
 )
-def test_a_name_says_the_sentence_and_the_figure_in_whole_words_and_none_that_windows_keeps(parts, name: str):
+def test_a_name_says_the_sentence_and_the_figure_in_whole_words_and_none_that_windows_keeps(
+    parts, name: str
+):
     assert file_name(*parts) == name
 
 
@@ -66,7 +73,7 @@ def test_the_csv_file_begins_with_caption_and_provenance_and_holds_the_numbers()
     assert (caption, row) == (['# “x",=HYPERLINK("b")'], ["'=1", "-1.5"])
 
 
-# --- formulas and texts -------------------------------------------------------------------------------------
+# --- formulas and texts --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("positions", REGISTRY)
@@ -94,17 +101,22 @@ PAIRS = "patterns: 500 pairs of tatoeba-en-de{}, forced; aer: 100 pairs of a{}"
             for error, shown in (
                 ("/srv/app/models/en-xx/survey.json is damaged", "en-xx/survey.json is damaged"),
                 ("no file '/home/me/a.npz'", "no file 'me/a.npz'"),
-                ("see https://example.org/a/b/c or a/b/c/d", "see https://example.org/a/b/c or a/b/c/d"),
+                (
+                    "see https://example.org/a/b/c or a/b/c/d",
+                    "see https://example.org/a/b/c or a/b/c/d",
+                ),
                 ("/dev/full is full", "/dev/full is full"),
             )
         ),
     ],
 )
-def test_texts_are_escaped_and_say_nothing_of_the_folders_of_this_machine(form, written: str, read: str):
+def test_texts_are_escaped_and_say_nothing_of_the_folders_of_this_machine(
+    form, written: str, read: str
+):
     assert form(written) == read
 
 
-# --- options ------------------------------------------------------------------------------------------------
+# --- options -------------------------------------------------------------------------------------
 
 TOKENS = ("▁the", "▁cat", "▁the", "</s>", "<0xF0>", "▁" + "a" * 50)
 LISTS = {
@@ -117,12 +129,14 @@ LISTS = {
 
 def test_no_two_options_of_a_list_have_the_same_text():
     functions = inspect.getmembers(options, inspect.isfunction)
-    assert sorted(LISTS) == sorted(name for name, each in functions if each.__module__ == options.__name__)
+    assert sorted(LISTS) == sorted(
+        name for name, each in functions if each.__module__ == options.__name__
+    )
     for name, listed in LISTS.items():
         assert len({*listed.values()} - {""}) == len(listed), name
 
 
-# --- a figure with its words --------------------------------------------------------------------------------
+# --- a figure with its words ---------------------------------------------------------------------
 
 
 def page(**more: object) -> AppTest:
@@ -134,7 +148,12 @@ def page(**more: object) -> AppTest:
         from explorer.app.controls.export import page_export
         from explorer.app.controls.panels import panel
 
-        panel("bars", lambda *ink: go.Figure(layout={"width": 900, "title": str(ink)}), "2 * 3", **more)
+        panel(
+            "bars",
+            lambda *ink: go.Figure(layout={"width": 900, "title": str(ink)}),
+            "2 * 3",
+            **more,
+        )
         panel("other", lambda: go.Figure(layout={"title": "other"}), "what else · random")
         page_export()
 
@@ -155,9 +174,13 @@ def test_all_figures_of_a_page_are_saved_under_one_button():
     at.session_state["export.page"] = True
     assert at.run().selectbox[0].options == ["1 · Two", "2 · what else · random"]
     assert sent(at.selectbox[0].select_index(1).run()).startswith("other")
-    # only a figure with text in coloured cells takes the colour of text, and is saved in that of white paper
+    # only a figure with text in coloured cells takes the colour of text, and is saved in that of
+    # white paper
     plain, inked = (page(inked=each) for each in (False, True))
-    assert ["#1d232c" in at.get("plotly_chart")[0].proto.spec for at in (plain, inked)] == [False, True]
+    assert ["#1d232c" in at.get("plotly_chart")[0].proto.spec for at in (plain, inked)] == [
+        False,
+        True,
+    ]
     inked.session_state["export.page"] = True
     assert "#1d232c" in sent(inked.run())
 
@@ -184,7 +207,7 @@ def test_the_pictures_of_the_pages_drawn_last_are_kept_and_no_others():
     assert "or 32 others were drawn since" in first.caption[0].value
 
 
-# --- parts of a page ----------------------------------------------------------------------------------------
+# --- parts of a page -----------------------------------------------------------------------------
 
 
 def refusing(error: str) -> AppTest:
@@ -201,7 +224,11 @@ def refusing(error: str) -> AppTest:
 
             st.write("before")
             errors = {"ValueError": ValueError, "OSError": OSError, "TypeError": TypeError}
-            raise torch.OutOfMemoryError if error == "OutOfMemoryError" else errors[error]("2 * 3 is a _sum_")
+            raise (
+                torch.OutOfMemoryError
+                if error == "OutOfMemoryError"
+                else errors[error]("2 * 3 is a _sum_")
+            )
 
         refuses()
         part(run_every=60)(st.write)("after")

@@ -1,4 +1,5 @@
-"""Maps of a page: what is looked at, moves of the browser, other candidates, calls to copy, badges."""
+"""Maps of a page: what is looked at, moves of the browser, other candidates, calls to copy,
+badges."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -62,7 +63,9 @@ def test_the_badges_of_tiles_and_of_a_mean_cover_every_layer_that_is_drawn(trans
     tall = translator.translate(" ".join(["one two three four five six seven"] * 6), max_length=40)
     assert audited(view_of(tall), "encoder").passed
     assert not audited(view_of(turned(tall, AttentionKind.ENCODER, 1)), "encoder").passed
-    run = turned(translator.force("one two three four five", "two one four three"), AttentionKind.CROSS, 2)
+    run = turned(
+        translator.force("one two three four five", "two one four three"), AttentionKind.CROSS, 2
+    )
     for layers, passes in ((range(3), False), (range(2), True)):
         mean = Aligner(tuple((layer, head) for layer in layers for head in range(4)), "predicted")
         assert LinkRules(mean, "strongest", None).audit(view_of(run)).passed == passes
@@ -81,10 +84,14 @@ RULES = {
 
 
 @pytest.mark.parametrize("name", RULES)
-def test_the_table_of_a_cell_says_how_its_score_comes_from_query_and_key(name: str, tokenizer) -> None:
+def test_the_table_of_a_cell_says_how_its_score_comes_from_query_and_key(
+    name: str, tokenizer
+) -> None:
     config, told = RULES[name]
     model = random_model(vocab_size=tokenizer.vocab_size, **config)
-    record = Translator(model, tokenizer, name=name).translate("one two three").trace.layer("encoder", 1)
+    record = (
+        Translator(model, tokenizer, name=name).translate("one two three").trace.layer("encoder", 1)
+    )
     assert score_rule(record) == told
     query, key = (array[0].double() for array in (record.query, record.key))
     product = float(query[1] @ key[2])
@@ -92,14 +99,15 @@ def test_the_table_of_a_cell_says_how_its_score_comes_from_query_and_key(name: s
     added = 0.0 if bias is None else float(bias[0, 1, 2])
     root = np.sqrt(query.shape[-1])
     score = {
-        "(q·k + bias of positions) ÷ √d_k": product / root + added,  # a bias as it stands in the score
+        "(q·k + bias of positions) ÷ √d_k": product / root
+        + added,  # a bias as it stands in the score
         "q·k ÷ √d_k": product / root,
         "q·k ÷ √d_k + bias of positions": product / root + added,
     }.get(told, product + added)
     assert float(record.map(slice(0, 1)).scores[0, 1, 2]) == pytest.approx(score, abs=1e-4)
 
 
-# --- moves that come with the choice of another model -------------------------------------------------------
+# --- moves that come with the choice of another model --------------------------------------------
 
 SIZES = {"encoder": (2, 4), "cross": (3, 4)}
 OPENED = SimpleNamespace(translation=SimpleNamespace(config=SimpleNamespace(sizes=SIZES)))
@@ -120,7 +128,9 @@ def again() -> None:
 
 
 @pytest.mark.parametrize("state", OTHERS)
-def test_a_view_whose_model_is_no_longer_chosen_moves_nothing_and_runs_the_page_again(state, monkeypatch):
+def test_a_view_whose_model_is_no_longer_chosen_moves_nothing_and_runs_the_page_again(
+    state, monkeypatch
+):
     monkeypatch.setattr(session, "current", lambda: state)
     monkeypatch.setattr(session, "on_linked_view", lambda *_: pytest.fail("the move was taken"))
     monkeypatch.setattr(session, "rerun", again)
@@ -132,7 +142,7 @@ def test_a_view_whose_model_is_no_longer_chosen_moves_nothing_and_runs_the_page_
     assert explorer._current(SCENE) is fits
 
 
-# --- going on with a candidate ------------------------------------------------------------------------------
+# --- going on with a candidate -------------------------------------------------------------------
 
 TEXT, STEP = "one two three four", 2
 
@@ -141,7 +151,9 @@ def other(run: Translation, step: int, rank: int = 1) -> int:
     return run.steps[step].alternatives[rank].token_id
 
 
-def test_greedy_search_keeps_its_tokens_writes_the_other_and_needs_no_change_for_its_own(translator):
+def test_greedy_search_keeps_its_tokens_writes_the_other_and_needs_no_change_for_its_own(
+    translator,
+):
     base = translator.translate(TEXT)
     candidate = base.steps[STEP].alternatives[3]
     changed = translator.translate(TEXT, interventions=changes(base, STEP, candidate.token_id))
@@ -152,7 +164,9 @@ def test_greedy_search_keeps_its_tokens_writes_the_other_and_needs_no_change_for
     assert changes(changed, STEP, base.target_ids[STEP]) == ()
 
 
-def test_an_earlier_choice_and_a_change_of_the_model_stay_and_a_later_choice_ends(translator: Translator):
+def test_an_earlier_choice_and_a_change_of_the_model_stay_and_a_later_choice_ends(
+    translator: Translator,
+):
     run = base = translator.translate(TEXT)
     for step in (1, 3):
         run = translator.translate(TEXT, interventions=changes(run, step, other(run, step)))
@@ -180,7 +194,7 @@ def test_any_other_way_of_decoding_is_given_the_tokens_before(translator: Transl
     assert [*went_on.target_ids[: STEP + 1]] == prefix
 
 
-# --- copied as Python ---------------------------------------------------------------------------------------
+# --- copied as Python ----------------------------------------------------------------------------
 
 CAT, CHANGES = 'The cat said: "old".', (do.ablate("cross", 0, 1, "zero"), do.hide(1))
 

@@ -14,13 +14,17 @@ from explorer.lenses.targets.lesson import Position, TrainingView
 from transformer.beam import SearchTree
 from transformer.decoding import Node, NodeState, SearchRules
 
-# --- inside a head ------------------------------------------------------------------------------------------
+# --- inside a head -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("formula", "paper", "lecture"),
     [
-        (r"OUTPUT = \sum_j WEIGHT_j v_j", r"\mathrm{head} = \sum_j w_j v_j", r"b = \sum_j \hat\alpha_j v^j"),
+        (
+            r"OUTPUT = \sum_j WEIGHT_j v_j",
+            r"\mathrm{head} = \sum_j w_j v_j",
+            r"b = \sum_j \hat\alpha_j v^j",
+        ),
         (r"q \cdot k_j + k_{j,i}", r"q \cdot k_j + k_{j,i}", r"q \cdot k^j + k^j_i"),
         (r"y_i = OWN_i \cdot SOURCE_j", r"y_i = x_i \cdot m_j", r"y^i = x^i \cdot a^j"),
         (r"SCORE_j = [k_j, {k'}_j]", r"s_j = [k_j, {k'}_j]", r"\alpha_j = [k^j, {k'}^j]"),
@@ -28,13 +32,18 @@ from transformer.decoding import Node, NodeState, SearchRules
     ],
 )
 def test_a_formula_is_written_once_for_two_notations(formula: str, paper: str, lecture: str):
-    assert [notation(name, "cross").latex(formula) for name in ("paper", "lecture")] == [paper, lecture]
+    assert [notation(name, "cross").latex(formula) for name in ("paper", "lecture")] == [
+        paper,
+        lecture,
+    ]
 
 
 def test_the_paper_writes_rows_and_a_lecture_columns_with_shapes_that_fit():
     row = r"\underset{1 \times 8}{q} = \underset{1 \times 64}{x}\,\underset{64 \times 8}{W^Q} + \text{bias}"
     matrix = r"\underset{8 \times 64}{W^q}"
-    column = rf"\underset{{8 \times 1}}{{q}} = {matrix}\,\underset{{64 \times 1}}{{a}} + \text{{bias}}"
+    column = (
+        rf"\underset{{8 \times 1}}{{q}} = {matrix}\,\underset{{64 \times 1}}{{a}} + \text{{bias}}"
+    )
     symbols = [notation(name, "encoder") for name in ("paper", "lecture")]
     assert [each.latex(each.product("q", "OWN", "Q", 64, 8)) for each in symbols] == [row, column]
 
@@ -43,8 +52,19 @@ def test_the_paper_writes_rows_and_a_lecture_columns_with_shapes_that_fit():
 @pytest.mark.parametrize("kind", ["encoder", "decoder", "cross"])
 def test_no_two_things_share_a_letter(name: str, kind: str):
     symbols = notation(name, kind)
-    letters = {symbols.x, symbols.source, symbols.score, symbols.weight, symbols.output, "q", "k", "v"}
-    assert (symbols.x == symbols.source, len(letters)) == ((False, 8) if kind == "cross" else (True, 7))
+    letters = {
+        symbols.x,
+        symbols.source,
+        symbols.score,
+        symbols.weight,
+        symbols.output,
+        "q",
+        "k",
+        "v",
+    }
+    assert (symbols.x == symbols.source, len(letters)) == (
+        (False, 8) if kind == "cross" else (True, 7)
+    )
 
 
 def test_heads_are_matrices_with_their_count():
@@ -52,7 +72,7 @@ def test_heads_are_matrices_with_their_count():
     assert "4 · 512 · 384 = 786,432" in matrix_count(512, 64, 6)
 
 
-# --- a search -----------------------------------------------------------------------------------------------
+# --- a search ------------------------------------------------------------------------------------
 
 WORDS = {2: "", 3: "ja", 4: "nein"}
 FINISHED, KEPT = NodeState.FINISHED, NodeState.KEPT
@@ -63,13 +83,19 @@ def text_of(ids: list[int]) -> str:
 
 
 def tree(first: float, greedy: tuple[tuple[int, float], ...], penalty: float = 1.0) -> SearchTree:
-    """A search whose best output is "nein", and which also looked at "ja"; greedy search writes as given."""
+    """A search whose best output is "nein", and which also looked at "ja"; greedy search writes as
+    given."""
 
     def node(place: int, token_id: int, before: Node, share: float, total: float) -> Node:
-        made = Node(token_id, before.step + 1, math.log(share), math.log(total), before, place=place)
+        made = Node(
+            token_id, before.step + 1, math.log(share), math.log(total), before, place=place
+        )
         made.ended, made.won = made.step == 1, token_id == 4 or before.token_id == 4
         made.token = "</s>" if made.ended else f"▁{WORDS[token_id]}"
-        made.score, made.state = made.total / (made.step + 1) ** penalty, FINISHED if made.ended else KEPT
+        made.score, made.state = (
+            made.total / (made.step + 1) ** penalty,
+            FINISHED if made.ended else KEPT,
+        )
         return made
 
     ja, nein = node(0, 3, Node(1), 1 - first, 1 - first), node(1, 4, Node(1), first, first)
@@ -85,7 +111,10 @@ def tree(first: float, greedy: tuple[tuple[int, float], ...], penalty: float = 1
     return SearchTree(nodes, 2, SearchRules(length_penalty=penalty), run_greedy)
 
 
-PART = "They part at step 1: greedy search takes “ja” (60\u00a0%), the beam also keeps “nein” (40\u00a0%). "
+PART = (
+    "They part at step 1: greedy search takes “ja” (60\u00a0%), the beam also keeps “nein” "
+    "(40\u00a0%). "
+)
 PART += "The tokens after that step make up for it: "
 PART += f"Σ log p is −{-math.log(0.36):.2f} against −{-math.log(0.3):.2f}."
 
@@ -93,18 +122,35 @@ PART += f"Σ log p is −{-math.log(0.36):.2f} against −{-math.log(0.3):.2f}."
 @pytest.mark.parametrize(
     ("first", "greedy", "penalty", "words"),
     [
-        (0.7, ((4, 0.7), (2, 0.9)), 1.0, "nothing better here than greedy search; second comes “ja”"),
+        (
+            0.7,
+            ((4, 0.7), (2, 0.9)),
+            1.0,
+            "nothing better here than greedy search; second comes “ja”",
+        ),
         (0.4, ((3, 0.6), (2, 0.5)), 1.0, PART),
-        (0.4, ((3, 0.6),), 3.0, "less probable, but its score is better: Σ log p is −1.02 against −0.51."),
-        (0.4, ((3, 0.99), (2, 0.99)), 1.0, "fell out of the beam, although it ends with the better score"),
+        (
+            0.4,
+            ((3, 0.6),),
+            3.0,
+            "less probable, but its score is better: Σ log p is −1.02 against −0.51.",
+        ),
+        (
+            0.4,
+            ((3, 0.99), (2, 0.99)),
+            1.0,
+            "fell out of the beam, although it ends with the better score",
+        ),
         (0.4, ((4, 0.4),), 0.0, "They part at step 2, where one of them has ended."),
     ],
 )
-def test_what_the_beam_found_beside_greedy_search_is_said(first, greedy, penalty: float, words: str):
+def test_what_the_beam_found_beside_greedy_search_is_said(
+    first, greedy, penalty: float, words: str
+):
     assert words in comparison(tree(first, greedy, penalty), text_of)
 
 
-# --- training -----------------------------------------------------------------------------------------------
+# --- training ------------------------------------------------------------------------------------
 
 
 def lesson(target: str, free: str, parting: int | None = None) -> TrainingView:
@@ -114,7 +160,9 @@ def lesson(target: str, free: str, parting: int | None = None) -> TrainingView:
         for i, letter in enumerate(target)
     )
     own = tuple(f"▁{letter}" for letter in free)
-    return TrainingView(positions, torch.zeros(len(target), 2), own, tuple(map(ord, free)), 0.5, parting)
+    return TrainingView(
+        positions, torch.zeros(len(target), 2), own, tuple(map(ord, free)), 0.5, parting
+    )
 
 
 @pytest.mark.parametrize(

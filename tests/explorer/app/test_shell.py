@@ -1,4 +1,5 @@
-"""What stands around a page: states fitted to a model, kinds that it lacks, and long work with its bar."""
+"""What stands around a page: states fitted to a model, kinds that it lacks, and long work with its
+bar."""
 
 from functools import partial
 from threading import Event, Thread
@@ -45,7 +46,9 @@ FILE = "The file that the address names is not open, so en-de is shown. Open the
         (partial(fit_position, "step", None, 5), None, []),
     ],
 )
-def test_what_a_model_or_a_sentence_lacks_becomes_the_nearest_and_is_named(fit, wanted: object, notes: list):
+def test_what_a_model_or_a_sentence_lacks_becomes_the_nearest_and_is_named(
+    fit, wanted: object, notes: list
+):
     said = list[str]()
     assert (fit(say=said.append), said) == (wanted, notes)
 
@@ -59,7 +62,7 @@ def test_a_sentence_names_what_is_missing_what_is_there_and_what_to_do():
     assert {*PAGES} == {"encoder", "decoder", "cross"}
 
 
-# --- long work ----------------------------------------------------------------------------------------------
+# --- long work -----------------------------------------------------------------------------------
 
 
 def _page() -> None:

@@ -1,4 +1,5 @@
-"""`align` scores heads or writes the links of one; `survey` writes what the app reads of a model."""
+"""`align` scores heads or writes the links of one; `survey` writes what the app reads of a
+model."""
 
 import gzip
 import json
@@ -44,7 +45,9 @@ def written(capsys: pytest.CaptureFixture[str], path: Path | str, *more: str) ->
     ]
 
 
-def by_hand(model: Translator, source: str, target: str, layer: int, head: int, moved: int = 1) -> Links:
+def by_hand(
+    model: Translator, source: str, target: str, layer: int, head: int, moved: int = 1
+) -> Links:
     """Links from whole words: sums over a source word's pieces, means over a target word's."""
     run = model.force(source, target)
     weights = run.weights("cross", layer, head)
@@ -52,7 +55,9 @@ def by_hand(model: Translator, source: str, target: str, layer: int, head: int, 
         np.cumsum([token.startswith("▁") for token in tokens[:-1]]) - 1
         for tokens in (run.source_tokens, run.target_tokens)
     ]
-    rows = [weights[np.flatnonzero(sides[1] == j) + moved].mean(0)[:-1] for j in range(sides[1][-1] + 1)]
+    rows = [
+        weights[np.flatnonzero(sides[1] == j) + moved].mean(0)[:-1] for j in range(sides[1][-1] + 1)
+    ]
     return frozenset((int(np.argmax(np.bincount(sides[0], row))), j) for j, row in enumerate(rows))
 
 
@@ -72,7 +77,9 @@ def test_the_aligner_of_the_model_has_the_error_that_the_model_is_known_for(caps
 def test_links_of_a_named_head_are_those_between_typed_words(tmp_path, capsys, models):
     path, (source, target) = tmp_path / "pairs.tsv.gz", PAIR
     path.write_bytes(gzip.compress(f"{source}\t{target}\n".replace(" old", "   old").encode()))
-    assert written(capsys, path) == [by_hand(models[MODEL], source, target, 0, 1)], "the aligner of the model"
+    assert written(capsys, path) == [by_hand(models[MODEL], source, target, 0, 1)], (
+        "the aligner of the model"
+    )
     links = written(capsys, path, "--head", "3.4")
     assert links == [by_hand(models[MODEL], source, target, 2, 3)]
     links = written(capsys, path, "--head", "3.4", "--rows", "predicted")
@@ -81,8 +88,19 @@ def test_links_of_a_named_head_are_those_between_typed_words(tmp_path, capsys, m
 
 def test_lines_keep_their_places_and_the_bad_ones_are_named(tmp_path, capsys):
     path = tmp_path / "pairs.tsv"
-    lines = [b"The house\tDas Haus", b"", b"caf\xe9\tx", b"The house\t", b"\tDas Haus", b"The house"]
-    lines += ["The \u200b house\tDas Haus".encode(), b"one " * 1100 + b"\tx", b"The house\tDas Haus\t0-0"]
+    lines = [
+        b"The house\tDas Haus",
+        b"",
+        b"caf\xe9\tx",
+        b"The house\t",
+        b"\tDas Haus",
+        b"The house",
+    ]
+    lines += [
+        "The \u200b house\tDas Haus".encode(),
+        b"one " * 1100 + b"\tx",
+        b"The house\tDas Haus\t0-0",
+    ]
     path.write_bytes(b"\n".join(lines))
     assert main(aligned(path, "--json")) == 1
     captured = capsys.readouterr()
@@ -118,8 +136,14 @@ def test_words_that_no_space_parts_are_said_to_count_as_one(tmp_path, capsys, mo
 @pytest.mark.parametrize(
     ("more", "reason"),
     [
-        (["--head", "9.2"], "no cross-attention head 9.2; en-de has layers 1 to 3 and heads 1 to 8"),
-        (["--head", "3.9"], "no cross-attention head 3.9; en-de has layers 1 to 3 and heads 1 to 8"),
+        (
+            ["--head", "9.2"],
+            "no cross-attention head 9.2; en-de has layers 1 to 3 and heads 1 to 8",
+        ),
+        (
+            ["--head", "3.9"],
+            "no cross-attention head 3.9; en-de has layers 1 to 3 and heads 1 to 8",
+        ),
         (["without links", "--head", "1.1"], "--head needs --links."),
     ],
 )
@@ -136,30 +160,39 @@ def test_a_model_without_an_aligner_and_a_head_that_is_none_are_named(tmp_path, 
     plain, model = models[MODEL], tmp_path / "bare"
     save_checkpoint(model, plain.config, plain.model.state_dict(), plain.tokenizer)
     assert main(aligned(GOLD, model=model)) == 2
-    assert capsys.readouterr().err.startswith("bare names no aligner; name a head, or measure them all with")
+    assert capsys.readouterr().err.startswith(
+        "bare names no aligner; name a head, or measure them all with"
+    )
     assert main(aligned(GOLD, "--head", "1.2", "--rows", "read", model=model)) == 0
     with pytest.raises(SystemExit, match="2"):
         main(aligned(GOLD, "--head", "0.1"))
     assert "'0.1' is no head; write layer and head, such as 3.5" in capsys.readouterr().err
 
 
-# --- survey -------------------------------------------------------------------------------------------------
+# --- survey --------------------------------------------------------------------------------------
 
 CASE = CASES["copy"]
 
 
 @pytest.fixture
-def model(closed_form_models: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def model(
+    closed_form_models: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Path:
     """A copy of a solved model, with one example and a small sample."""
     directory = shutil.copytree(closed_form_models["copy"], tmp_path / "copy")
-    source, target = CASE.source_tokens[1].removeprefix("▁"), CASE.target_tokens[1].removeprefix("▁")
+    source, target = (
+        CASE.source_tokens[1].removeprefix("▁"),
+        CASE.target_tokens[1].removeprefix("▁"),
+    )
     claim = {"text": "…", "target": target, "source": source, "least": 0.5}
     claim |= {"layer": 9, "head": 9, "weight": 0}
     example = {"label": "a", "text": CASE.sentence, "claim": claim}
     example["gloss"] = dict.fromkeys(CASE.translation.split(), "number")
     (directory / "examples.json").write_text(json.dumps({"digests": {}, "examples": [example]}))
     write_pairs(tmp_path / languages.USUAL.data, [(CASE.sentence, CASE.translation)])
-    (tmp_path / languages.USUAL.alignments).write_text("one two\teins zwei\t0-0 1-1\n", encoding="utf-8")
+    (tmp_path / languages.USUAL.alignments).write_text(
+        "one two\teins zwei\t0-0 1-1\n", encoding="utf-8"
+    )
     monkeypatch.setattr(languages, "FOLDER", tmp_path)
     return directory
 
@@ -169,14 +202,27 @@ def test_every_file_belongs_to_the_weights_and_says_what_the_model_does(model, t
     assert "All examples" in capsys.readouterr().out
     assert all(measured(model, name) for name in ("heads.json", "survey.npz", "examples.json"))
     heads = read_json(model / "heads.json")
-    assert list(heads) == ["model", "command", "date", "digests", "data", "default", "heads", "aligner"]
+    assert list(heads) == [
+        "model",
+        "command",
+        "date",
+        "digests",
+        "data",
+        "default",
+        "heads",
+        "aligner",
+    ]
     assert heads["command"] == f"python -m explorer survey --model {model}"
     files = (
-        f"patterns: 1 pairs of {languages.USUAL.data}, given targets forced; aer: 1 pairs of alignments.tsv"
+        f"patterns: 1 pairs of {languages.USUAL.data}, given targets forced; aer: 1 pairs of "
+        "alignments.tsv"
     )
     assert heads["data"] == files
     gold = read_gold(tmp_path / languages.USUAL.alignments)
-    assert survey_of(model, [Line(CASE.sentence, CASE.translation)], gold).roles("cross")[0, 0] == "alignment"
+    assert (
+        survey_of(model, [Line(CASE.sentence, CASE.translation)], gold).roles("cross")[0, 0]
+        == "alignment"
+    )
     assert load_translator(model).means.about["data"].startswith("1 pairs of ")
     first = load_maps(model / "first.npz")
     assert (first.text, first.digests) == (CASE.translation, model_digests(model))

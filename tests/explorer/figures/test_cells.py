@@ -1,4 +1,5 @@
-"""What figures compute, against arithmetic of their own: cells, links, places, clicks; what they refuse."""
+"""What figures compute, against arithmetic of their own: cells, links, places, clicks; what they
+refuse."""
 
 import itertools
 import textwrap
@@ -37,7 +38,7 @@ CROSS = view("cross", ("<s>", "▁a", "b"), ("▁x", "y"), predicted_tokens=("�
 MASKS = hnp.arrays(bool, hnp.array_shapes(min_dims=2, max_dims=2, max_side=7))
 
 
-# --- cells --------------------------------------------------------------------------------------------------
+# --- cells ---------------------------------------------------------------------------------------
 
 
 @PROPERTY
@@ -62,7 +63,9 @@ def test_levels_are_0_only_where_masked_and_pooling_keeps_the_largest_of_each_bl
     assert (rows, columns) == tuple(-(-side // limit) for side in mask.shape)
     for (i, j), level in np.ndenumerate(found):
         assert level == shown[i * rows : (i + 1) * rows, j * columns : (j + 1) * columns].max()
-    tile = Tile.of(np.pad(weights, ((0, 40), (0, 30))), np.ones((len(mask) + 40, mask.shape[1] + 30), bool))
+    tile = Tile.of(
+        np.pad(weights, ((0, 40), (0, 30))), np.ones((len(mask) + 40, mask.shape[1] + 30), bool)
+    )
     assert (tile.rows, tile.columns) == (2, 1 + (mask.shape[1] > 2))
 
 
@@ -80,7 +83,9 @@ def test_a_pooled_matrix_keeps_the_number_of_largest_magnitude_with_its_sign(row
 
 @PROPERTY
 @given(hnp.arrays(np.float64, (3, 2), elements=st.floats(0, 1)), st.floats(0, 1), st.floats(0, 1))
-def test_links_are_the_fewest_of_each_row_that_carry_the_share_of_its_sum(weights, mass: float, least: float):
+def test_links_are_the_fewest_of_each_row_that_carry_the_share_of_its_sum(
+    weights, mass: float, least: float
+):
     head = replace(CROSS, weights=weights)
     found = links(head, mass, least)
     for i, row in enumerate(weights):
@@ -94,7 +99,7 @@ def test_links_are_the_fewest_of_each_row_that_carry_the_share_of_its_sum(weight
     assert len(links(head, None, least)) == ((weights > 0) & (weights >= least)).sum()
 
 
-# --- clicks and the cursor ----------------------------------------------------------------------------------
+# --- clicks and the cursor -----------------------------------------------------------------------
 
 LATE = replace(decoder_view(4), window=Window(10, 14, 20, 24))
 PIECES = ("▁on", "e", "▁two", "</s>")
@@ -133,7 +138,10 @@ def test_the_legend_of_a_measure_has_its_ends_in_the_colours_of_their_strips():
 
 
 def test_tables_have_numbers_and_rows_where_they_fit_and_the_frame_beside_a_map_stands_at_its_row():
-    texts = [measures_map([MeasureRow("w", np.ones(n))], ["a"] * n).data[0].texttemplate for n in (16, 17)]
+    texts = [
+        measures_map([MeasureRow("w", np.ones(n))], ["a"] * n).data[0].texttemplate
+        for n in (16, 17)
+    ]
     assert texts == ["%{text}", None]  # numbers as long as there is room
     long = table_map(np.zeros((512, 4)), 1, "position", "dimension").layout
     assert long.height - long.margin.t - long.margin.b >= 512
@@ -142,13 +150,17 @@ def test_tables_have_numbers_and_rows_where_they_fit_and_the_frame_beside_a_map_
     assert beside == own
 
 
-# --- room ---------------------------------------------------------------------------------------------------
+# --- room ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("count", [1, 5, 40, 64])
 @pytest.mark.parametrize("size", [270, style.SIZE, style.LARGE])
-def test_labels_as_wide_as_any_leave_room_for_the_title_and_stand_far_enough_apart(size: int, count: int):
-    layout = token_grid(["W" * 40] * count, [f"{i}" for i in range(count)], ("rows", "columns"), size)
+def test_labels_as_wide_as_any_leave_room_for_the_title_and_stand_far_enough_apart(
+    size: int, count: int
+):
+    layout = token_grid(
+        ["W" * 40] * count, [f"{i}" for i in range(count)], ("rows", "columns"), size
+    )
     down, across = layout["yaxis"], layout["xaxis"]
     widest = max(map(labels.width, down["ticktext"])) * down["tickfont"]["size"]
     assert widest + down["ticklabelstandoff"] + 15 <= layout["margin"]["l"]
@@ -158,7 +170,9 @@ def test_labels_as_wide_as_any_leave_room_for_the_title_and_stand_far_enough_apa
 
 
 def test_more_room_makes_a_map_larger_its_cells_not_smaller():
-    usual, wide = (token_grid(["x"], ["y"], ("", ""), 330, room) for room in (labels.ROOM, labels.ROOM + 2))
+    usual, wide = (
+        token_grid(["x"], ["y"], ("", ""), 330, room) for room in (labels.ROOM, labels.ROOM + 2)
+    )
     inner = [each["width"] - each["margin"]["l"] - each["margin"]["r"] for each in (usual, wide)]
     assert (inner[0], wide["margin"]["t"] - usual["margin"]["t"]) == (inner[1], 20)
     columns, rows = token_grid(["x"], ["y"], ("short", "long " * 12), 270)["annotations"]
@@ -184,7 +198,10 @@ TALL = np.ones((65, 1))
     [
         (lambda: heatmap(decoder_view(65)), "at most 64 x 64"),
         (lambda: heatmap(replace(CROSS, query_tokens=("a",))), "labels for"),
-        (lambda: difference_map(TALL, TALL, TALL > 0, (), (), TALL[:, 0], 1, ("", "")), "ask for a window"),
+        (
+            lambda: difference_map(TALL, TALL, TALL > 0, (), (), TALL[:, 0], 1, ("", "")),
+            "ask for a window",
+        ),
         (lambda: lines([CROSS, decoder_view(3)]), "one kind"),
         (lambda: lines([CROSS, replace(CROSS, window=Window(1, 4, 0, 2))]), "one window"),
         (lambda: lines([CROSS] * 5), "1 to 4"),
@@ -199,7 +216,7 @@ def test_what_cannot_be_drawn_is_refused(draw_, message: str):
         draw_()
 
 
-# --- pages --------------------------------------------------------------------------------------------------
+# --- pages ---------------------------------------------------------------------------------------
 
 
 def wide(steps: int, width: int) -> list[Branch]:
@@ -212,7 +229,9 @@ def wide(steps: int, width: int) -> list[Branch]:
             here.append(len(found))
             fate = WON if not place else KEPT if place < width else LOST
             parent = before[place % len(before)]
-            found.append(Branch("▁Geschwindigkeit", step, parent, 1 / (place + 1), fate, False, "x"))
+            found.append(
+                Branch("▁Geschwindigkeit", step, parent, 1 / (place + 1), fate, False, "x")
+            )
         before = [*here[:width]]
     return found
 
@@ -269,14 +288,20 @@ def test_axes_of_a_study_can_be_read_and_a_series_looks_alike_in_all_charts():
     both = draw(curves({"a": [(1, 1.0)], "b": [(1, 1.0)]}), ["a", "b"])
     one = draw(curves({"b": [(1, 1.0)]}), ["a", "b"])
     assert one.data[0].line == both.data[1].line != both.data[0].line
-    assert {*KINDS} == {"encoder self-attention", "masked decoder self-attention", "cross-attention"}
+    assert {*KINDS} == {
+        "encoder self-attention",
+        "masked decoder self-attention",
+        "cross-attention",
+    }
     assert draw(curves({"cross-attention": [(1, 1.0)]})).data[0].line.color == style.HUES["cross"]
 
 
-# --- in a notebook ------------------------------------------------------------------------------------------
+# --- in a notebook -------------------------------------------------------------------------------
 
 
-def test_five_lines_show_a_head_in_a_notebook_without_a_network(monkeypatch: pytest.MonkeyPatch, capsys):
+def test_five_lines_show_a_head_in_a_notebook_without_a_network(
+    monkeypatch: pytest.MonkeyPatch, capsys
+):
     pytest.importorskip("IPython", reason="IPython is not installed")
     monkeypatch.chdir(Path(__file__).resolve().parents[3])
     monkeypatch.setattr(plotly.io.renderers, "default", plotly.io.renderers.default)

@@ -25,14 +25,27 @@ from explorer.figures.maps.measures import MeasureRow, measures_map, part_bars, 
 from explorer.figures.maps.overview import Measure
 from explorer.figures.pages import anatomy, inside, positions, study
 from explorer.figures.pages.anatomy import Box
-from explorer.figures.pages.distributions import against_target, before_after, bits_spec, gradient_bars
+from explorer.figures.pages.distributions import (
+    against_target,
+    before_after,
+    bits_spec,
+    gradient_bars,
+)
 from explorer.figures.pages.heads import Cell, Marks, distance_bars, head_grid, plane
 from explorer.figures.pages.inside import LedgerRow, Symbols, key_plane, lecture_spec, ledger_spec
 from explorer.figures.pages.masks import leak_bars, mask_map, padding_grid, score_map, weight_map
 from explorer.figures.pages.recurrent import paths, with_centres
 from explorer.figures.pages.search import KEPT, LOST, WON, Beside, Branch, search_tree
 from explorer.figures.pages.study import Chart
-from explorer.figures.pages.training import Column, Curve, Panel, curves, panels, shifted_right, two_ways
+from explorer.figures.pages.training import (
+    Column,
+    Curve,
+    Panel,
+    curves,
+    panels,
+    shifted_right,
+    two_ways,
+)
 from explorer.figures.pages.what_if import StepMove, control_strip, delta_bars, difference_map
 from transformer.run import Alternative, DecodeStep
 
@@ -52,18 +65,27 @@ CROSS = view("cross", ("<s>", "▁a", EVIL), ("▁x", BAD[2]), predicted_tokens=
 DECODER = decoder_view(4)
 NUMBERS = [[0.1, 0.5, np.nan], [0.3, 0.2, 0.9]]
 TILES = [
-    [Tile.of(np.full((5, 5), (3 * i + j) / 100), np.ones((5, 5), bool)) for j in range(3)] for i in range(2)
+    [Tile.of(np.full((5, 5), (3 * i + j) / 100), np.ones((5, 5), bool)) for j in range(3)]
+    for i in range(2)
 ]
 TWO = Alternative("▁a", 0, math.log(0.5)), Alternative(EVIL, 1, math.log(0.3))
 TEN = tuple(Alternative(f"b{i}", i, math.log(0.5 / 2**i), i == 1) for i in range(10))
 STEPS = [DecodeStep("▁a", 0, math.log(0.5), TWO, 0), DecodeStep(EVIL, 7, math.log(0.001), TEN, 0)]
 PIECES, SHARES, TARGETS = ("Haus", EVIL, "998 others"), (0.6, 0.3, 0.1), (0.9001, 0.0001, 0.0998)
-SLOPES = [0.6 - 1, 0.3, 0.1], [share - target for share, target in zip(SHARES, TARGETS, strict=True)]
+SLOPES = (
+    [0.6 - 1, 0.3, 0.1],
+    [share - target for share, target in zip(SHARES, TARGETS, strict=True)],
+)
 CELLS = [
-    [Cell(0.1, "10 %", "prev", f"layer 1, head 1\n{EVIL}"), Cell(0.5, "50 %", EVIL, "layer 1, head 2")],
+    [
+        Cell(0.1, "10 %", "prev", f"layer 1, head 1\n{EVIL}"),
+        Cell(0.5, "50 %", EVIL, "layer 1, head 2"),
+    ],
     [Cell(None, "–", "sink", "layer 2, head 1"), Cell(0.3, "30 %", "next", "layer 2, head 2")],
 ]
-SHADED = Marks("", WAVE[:2], WAVE[2:], "#D55E00", [EVIL, "b"], [(0, 0), (0, 1)], values=np.array([0.1, 0.9]))
+SHADED = Marks(
+    "", WAVE[:2], WAVE[2:], "#D55E00", [EVIL, "b"], [(0, 0), (0, 1)], values=np.array([0.1, 0.9])
+)
 NAMED = Marks("keys", WAVE[:2], WAVE[2:], "#D55E00", ["a", "b"], [(0, 0), (0, 1)], "diamond")
 LEDGER = [
     LedgerRow("q·k", np.array([-4.0, 4, 0, 1, 2, 3])),
@@ -93,18 +115,29 @@ LECTURE = Symbols("a", "a", "α", "α̂", "b", columns=True)
 WORDS = ("▁a", "▁b", "▁c", EVIL, "▁<s>", "▁f")
 BOXES = (
     [Box("in", "embedding"), Box("a", EVIL, "encoder", True), Box("b", "+", None, True, 1)],
-    [Box("out", "linear", shape="<8> → 9"), Box("c", "cross", "cross", True), Box("d", "+", None, True, 2)],
+    [
+        Box("out", "linear", shape="<8> → 9"),
+        Box("c", "cross", "cross", True),
+        Box("d", "+", None, True, 2),
+    ],
 )
-SPAN = {"rotary": positions.Interval(28.0, 27.0, 29.5), "rotary-seed2": positions.Interval(27.5, 26.0, 28.5)}
+SPAN = {
+    "rotary": positions.Interval(28.0, 27.0, 29.5),
+    "rotary-seed2": positions.Interval(27.5, 26.0, 28.5),
+}
 CURVE = ("line", "layer", "norm", "low", "high")
 
 
 def difference() -> go.Figure:
     names = ("x", "A: y"), ("a", "b", EVIL)
-    return difference_map(ROWS, OTHER, FEW, *names, np.array([0.5, np.nan]), 0.9, ("rows", "columns"))
+    return difference_map(
+        ROWS, OTHER, FEW, *names, np.array([0.5, np.nan]), 0.9, ("rows", "columns")
+    )
 
 
-def chart(kind: str, rows: list[tuple[Any, ...]], log: str = "", among: tuple[str, ...] = ()) -> go.Figure:
+def chart(
+    kind: str, rows: list[tuple[Any, ...]], log: str = "", among: tuple[str, ...] = ()
+) -> go.Figure:
     columns = CURVE[: len(rows[0])]
     drawn = Chart(kind, "x", "", columns, rows, log, " nats")  # type: ignore[arg-type]
     return study.draw(drawn, among, "#123456")
@@ -207,13 +240,17 @@ def drawn(name: str) -> go.Figure:
 
 
 @pytest.mark.parametrize("name", PICTURES)
-def test_every_picture_looks_as_agreed_names_tokens_as_text_and_is_printed_under_its_caption(name: str):
+def test_every_picture_looks_as_agreed_names_tokens_as_text_and_is_printed_under_its_caption(
+    name: str,
+):
     figure = drawn(name)
     values = json.loads(figure.to_json())
     layout = {each: value for each, value in values["layout"].items() if each != "template"}
     parts = {each: value for each, value in layout.items() if isinstance(value, dict | list)}
     parts["plain"] = {
-        each: value for each, value in layout.items() if each not in parts and value != CLEAR.get(each)
+        each: value
+        for each, value in layout.items()
+        if each not in parts and value != CLEAR.get(each)
     }
     traces = values["data"] if len(values["data"]) < 8 else [values["data"]]
     parts |= {str(i): each for i, each in enumerate([*traces, *values.get("frames", [])])}
@@ -228,7 +265,10 @@ def test_every_picture_looks_as_agreed_names_tokens_as_text_and_is_printed_under
         (below,) = [each.text for each in copy.layout.annotations if each.name == "caption"]
         assert below == "A caption<br>&lt;a href='x'&gt;"
         assert copy.layout.height == height + 42
-        assert copy.layout.margin.b == (80 if figure.layout.margin.b is None else figure.layout.margin.b) + 42
+        assert (
+            copy.layout.margin.b
+            == (80 if figure.layout.margin.b is None else figure.layout.margin.b) + 42
+        )
         assert (copy.layout.paper_bgcolor, copy.layout.plot_bgcolor) == (PAPER, PAPER)
         assert (copy.layout.font.color, copy.layout.meta) == (INK, {"caption": ["A caption", EVIL]})
         assert not copy.frames
@@ -240,7 +280,9 @@ def texts(part: Any) -> list[str]:
     """All texts of a figure but its colours, and what it carries for other programs."""
     if isinstance(part, dict):
         looks = ("colorscale", "hovertemplate", "texttemplate", "meta", "marker", "line")
-        kept = [each for key, each in part.items() if key not in looks and not key.endswith("color")]
+        kept = [
+            each for key, each in part.items() if key not in looks and not key.endswith("color")
+        ]
         return [text for each in kept for text in texts(each)]
     if isinstance(part, list):
         return [text for each in part for text in texts(each)]
@@ -253,7 +295,10 @@ def test_what_is_hidden_from_a_quiet_figure_are_its_numbers_alone():
             {"text": ["a", "12 %", ["0.5", "−3"]], "hovertext": "x"},
             {"hoverinfo": "skip", "text": None},
         ],
-        "layout": {"annotations": [{"text": "L1"}, {"text": "1.00"}], "title": {"text": "row: Σ = 1.00"}},
+        "layout": {
+            "annotations": [{"text": "L1"}, {"text": "1.00"}],
+            "title": {"text": "row: Σ = 1.00"},
+        },
         "frames": [{"layout": {"title": {"text": "next: Σ = 0.5"}}}, {"name": "bare"}],
     }
     assert quiet(spec) == {

@@ -1,4 +1,5 @@
-"""Figures for a paper as a reader sees them: sizes, colours, texts, and what the file says of itself."""
+"""Figures for a paper as a reader sees them: sizes, colours, texts, and what the file says of
+itself."""
 
 import io
 import re
@@ -14,8 +15,13 @@ from explorer.figures.base import style
 from explorer.figures.maps import paper
 from explorer.figures.maps.paper import INCH, Form, families, sheet
 
-TEXT = re.compile(r'<text style="font-size: ([\d.]+)px[^>]*? x="([\d.-]+)" y="([\d.-]+)"[^>]*>([^<]*)</text>')
-JAPANESE, ARABIC = ("▁猫", "は", "とても", "疲れた", "</s>"), ("▁القطة", "▁الصغيرة", "▁متعبة", "</s>")
+TEXT = re.compile(
+    r'<text style="font-size: ([\d.]+)px[^>]*? x="([\d.-]+)" y="([\d.-]+)"[^>]*>([^<]*)</text>'
+)
+JAPANESE, ARABIC = (
+    ("▁猫", "は", "とても", "疲れた", "</s>"),
+    ("▁القطة", "▁الصغيرة", "▁متعبة", "</s>"),
+)
 NOWHERE = "\U0010ffff"
 """Not a character and never one."""
 
@@ -57,11 +63,14 @@ def test_each_letter_has_a_font_or_is_named_as_missing(text: str) -> None:
 def test_cells_have_the_colours_of_their_weights_and_masked_ones_are_hatched(heads, scale):
     drawn = svg(heads, width=17, scale=scale)
     for head in heads:
-        group = drawn.split(f'<g id="cells-{head.kind}-{head.layer}-{head.head}">')[1].split("</g>")[0]
+        group = drawn.split(f'<g id="cells-{head.kind}-{head.layer}-{head.head}">')[1].split(
+            "</g>"
+        )[0]
         shares = style.strength(head.weights[head.mask], scale)[:, None]
         opacity = style.FAINTEST + (1 - style.FAINTEST) * shares  # as the app draws, here on white
         colours = [
-            [int(each[i : i + 2], 16) for i in (1, 3, 5)] for each in re.findall(r"fill: (#\w{6})", group)
+            [int(each[i : i + 2], 16) for i in (1, 3, 5)]
+            for each in re.findall(r"fill: (#\w{6})", group)
         ]
         hue = np.array([int(style.HUES[head.kind][i : i + 2], 16) for i in (1, 3, 5)])
         np.testing.assert_allclose(colours, 255 - opacity * (255 - hue), atol=1.5)
@@ -75,7 +84,9 @@ def test_file_and_texts_are_as_large_as_asked_and_the_file_says_what_it_shows() 
     for width, letters in ((6.0, 6.0), (17.0, 12.0)):
         data, height, _ = sheet([cross()], Form("pdf", width, letters), about)
         box = re.search(rb"/MediaBox \[ ?0 0 ([\d.]+) ([\d.]+)", data)
-        assert [float(side) / 72 * INCH for side in box.groups()] == pytest.approx([width, height], abs=0.01)
+        assert [float(side) / 72 * INCH for side in box.groups()] == pytest.approx(
+            [width, height], abs=0.01
+        )
         drawn = sheet([cross()], Form("svg", width, letters), about)[0]
         assert {size for size, _, _ in texts(drawn.decode()).values()} == {letters}
         assert b"?text=a&amp;b=&lt;c&gt;" in drawn
@@ -86,7 +97,9 @@ def test_file_and_texts_are_as_large_as_asked_and_the_file_says_what_it_shows() 
 def test_all_labels_are_apart_and_large_enough_to_read(count: int, width: float) -> None:
     names = {"&lt;s&gt;", *(f"w{i}" for i in range(count - 1))}
     drawn = TEXT.findall(svg([decoder_view(count)], width=width))
-    found = np.array([(float(size), float(x), float(y)) for size, x, y, text in drawn if text in names])
+    found = np.array(
+        [(float(size), float(x), float(y)) for size, x, y, text in drawn if text in names]
+    )
     assert len(found) == 2 * count
     assert 5 <= (size := found[0, 0]) <= 8
     assert np.diff(np.sort(found[:count, 1])).min() > 0.9 * size  # columns
@@ -95,7 +108,13 @@ def test_all_labels_are_apart_and_large_enough_to_read(count: int, width: float)
 
 @pytest.mark.parametrize(
     "heads",
-    [[view("cross", JAPANESE, ARABIC)], [view("encoder", LONG, LONG)], [decoder_view(40)], KINDS, MANY],
+    [
+        [view("cross", JAPANESE, ARABIC)],
+        [view("encoder", LONG, LONG)],
+        [decoder_view(40)],
+        KINDS,
+        MANY,
+    ],
 )
 def test_nothing_is_cut_off_at_the_edges(heads: list[View]) -> None:
     width = 8.5 if len(heads) < 3 else 17
@@ -115,7 +134,8 @@ def test_tokens_of_every_script_are_text() -> None:
 
 def test_several_heads_are_lettered_and_their_cells_have_one_size() -> None:
     drawn = svg(
-        [view("encoder", ("▁a",) * 3, ("▁b",) * 3), decoder_view(9), cross(), cross(head=7)], width=17
+        [view("encoder", ("▁a",) * 3, ("▁b",) * 3), decoder_view(9), cross(), cross(head=7)],
+        width=17,
     )
     titles = re.findall(r">(\([a-d]\) \w+|L\d H\d)</text>", drawn)
     assert titles[::2] == ["(a) encoder", "(b) decoder", "(c) cross", "(d) cross"]
@@ -136,7 +156,9 @@ def test_several_heads_are_lettered_and_their_cells_have_one_size() -> None:
         (5, [], "a.otf", ["A PDF holds DejaVu Sans as Type 3"]),
     ],
 )
-def test_fonts_are_embedded_and_what_a_reader_should_know_is_noted(count, missing, file, words, monkeypatch):
+def test_fonts_are_embedded_and_what_a_reader_should_know_is_noted(
+    count, missing, file, words, monkeypatch
+):
     monkeypatch.setattr(paper, "families", lambda text: (["DejaVu Sans"], missing))
     monkeypatch.setattr(paper, "_entries", lambda: {"DejaVu Sans": SimpleNamespace(fname=file)})
     data, _, notes = sheet([decoder_view(count)], Form(width=6))

@@ -1,4 +1,5 @@
-"""Texts of figures: tokens, numbers, names, sentences about a row, captions and badges, each whole."""
+"""Texts of figures: tokens, numbers, names, sentences about a row, captions and badges, each
+whole."""
 
 import math
 from collections.abc import Callable
@@ -33,9 +34,11 @@ WRITTEN: list[tuple[Callable[..., Any], dict[Any, Any]]] = [
     ),
     (labels.piece, {"geschrieben": "‿geschrieben", "▁ge": "ge", "5": "‿5", "я": "‿я", ",": ",", "猫": "猫"}),
     (labels.piece, {Special(each): each for each in (">>fra<<", "__fr__", "fra_Latn", "</s>")}),
-    (labels.piece, {"fra_Latn": "‿fra_Latn", "</s>": "</s>", "pt_BR": "‿pt_BR"}),  # as somebody typed them
+    # as somebody typed them
+    (labels.piece, {"fra_Latn": "‿fra_Latn", "</s>": "</s>", "pt_BR": "‿pt_BR"}),
     (labels.pieces, {("ge", "schrieben", "▁ge", "ge"): ["ge", "‿schrieben", "ge", "‿ge"]}),
-    (labels.pieces, {("geschrieben", "hat"): ["geschrieben", "hat"]}),  # whole words are never marked
+    # whole words are never marked
+    (labels.pieces, {("geschrieben", "hat"): ["geschrieben", "hat"]}),
     (labels.names, {("▁die", "▁Katze", "▁die"): ["die₁", "Katze", "die₂"], ("▁ge", "ge"): ["ge", "‿ge"]}),
     (labels.escape, {"<b>&#000001": "&lt;b&gt;&amp;&#35;000001"}),
     (labels.shorten, {"Donaudampfschiff": "Donaudampfsc…", "Donaudampfsc": "Donaudampfsc"}),
@@ -73,13 +76,21 @@ FORMS = [(form, value, text) for form, cases in WRITTEN for value, text in cases
 
 
 @pytest.mark.parametrize(("form", "value", "text"), FORMS)
-def test_tokens_and_numbers_are_written_for_people(form: Callable[[Any], Any], value: Any, text: Any):
+def test_tokens_and_numbers_are_written_for_people(
+    form: Callable[[Any], Any], value: Any, text: Any
+):
     assert form(value) == text
 
 
 @pytest.mark.parametrize(
     "token",
-    ["WWWWWWWWWW", "日本語の文章です", "geschriebenes", "iiiiiiiiiiiiiiiiiiiiiiiiiiii", "e\u0301" * 30],
+    [
+        "WWWWWWWWWW",
+        "日本語の文章です",
+        "geschriebenes",
+        "iiiiiiiiiiiiiiiiiiiiiiiiiiii",
+        "e\u0301" * 30,
+    ],
 )
 def test_labels_are_cut_by_how_wide_they_are_drawn_with_their_index(token: str):
     for name in labels.names([token, token], labels.ROOM):
@@ -107,7 +118,7 @@ def test_the_chosen_token_is_always_among_the_candidates_and_one_that_the_rules_
     assert [one.chance for one in shown][:3] == ["barred", "25\u00a0%", "13\u00a0%"]
 
 
-# --- beside a picture ---------------------------------------------------------------------------------------
+# --- beside a picture ----------------------------------------------------------------------------
 
 
 def cross(weights: list[list[float]], **more: Any) -> View:
@@ -134,8 +145,16 @@ ON_ALL += "log p of the translation's tokens changes by 1.50 nats in sum."
 EVEN = replace(decoder_view(3), weights=np.full((3, 3), 1 / 3, np.float32))
 SAID: list[tuple[View, int, str]] = [
     (cross(PLAIN), 0, f"{P} puts 61\u00a0% of its weight on [tired]."),
-    (cross(PLAIN, **ENCODER), 0, "For [war], head 5 of layer 3 puts 61\u00a0% of its weight on [tired]."),
-    (cross(LOOSE), 0, f"{P} puts 60\u00a0% of its weight on [tired] (20\u00a0% lies outside this window)."),
+    (
+        cross(PLAIN, **ENCODER),
+        0,
+        "For [war], head 5 of layer 3 puts 61\u00a0% of its weight on [tired].",
+    ),
+    (
+        cross(LOOSE),
+        0,
+        f"{P} puts 60\u00a0% of its weight on [tired] (20\u00a0% lies outside this window).",
+    ),
     (
         cross(LOOSE, reach=3),
         0,
@@ -146,7 +165,11 @@ SAID: list[tuple[View, int, str]] = [
         1,
         f"{P} may attend to nothing: every key is masked.".replace("müde", "</s>"),
     ),
-    (measured("carried", 2.0), 0, f"{P} carries most from [tired]: 61\u00a0% of the summed lengths."),
+    (
+        measured("carried", 2.0),
+        0,
+        f"{P} carries most from [tired]: 61\u00a0% of the summed lengths.",
+    ),
     (measured("effect", -0.25), 0, f"{MOST} less probable, Δ log p −0.25 nats."),
     (measured("effect", 0.25), 0, f"{MOST} more probable, Δ log p +0.25 nats."),
     (measured("effect", 0.004), 0, NONE),
@@ -165,7 +188,9 @@ def test_a_head_that_is_off_puts_no_weight_anywhere_and_a_role_is_named():
     off = ", head 5 of layer 3 (content) is off: its output is 0, so these weights reach nothing."
     both = [["Predicting ", "müde", off], ["Predicting ", "</s>", off]]
     assert captions.sentences_off(cross(PLAIN), "content") == both
-    assert captions.sentence(cross(PLAIN), 0, "content")[2].startswith(", head 5 of layer 3 (content) puts")
+    assert captions.sentence(cross(PLAIN), 0, "content")[2].startswith(
+        ", head 5 of layer 3 (content) puts"
+    )
 
 
 def test_rows_that_rest_on_a_special_token_are_named_and_a_map_is_told_in_words():
@@ -189,15 +214,22 @@ def test_rows_that_rest_on_a_special_token_are_named_and_a_map_is_told_in_words(
 def test_a_caption_says_the_part_of_a_map_and_its_scale():
     head = replace(view("encoder", ("▁a",), ("▁a",), norm="none"), window=Window(64, 128, 0, 64))
     assert captions.caption(head, scale="log") == (
-        "Encoder self-attention · layer 3 · head 5{step} · weights, colour from 0 to 1, logarithmic from "
+        "Encoder self-attention · layer 3 · head 5{step} · weights, colour from 0 to 1, "
+        "logarithmic from "
         "0.001 · queries 65–128, keys 1–64 · en-de (no LayerNorm)"
     )
 
 
 MADE = "Recomputed from what the model recorded."
 PLACED = f"{MADE} A second pass found every layer, head and step in its place."
-ERRORS = "Largest row-sum error 1.0 × 10⁻⁷; largest difference between recomputed and used output 2.0 × 10⁻⁶."
-READ = "Recomputed from a file, which can only be checked against itself: {}. Its log-probabilities, the "
+ERRORS = (
+    "Largest row-sum error 1.0 × 10⁻⁷; largest difference between recomputed and used output 2.0 × "
+    "10⁻⁶."
+)
+READ = (
+    "Recomputed from a file, which can only be checked against itself: {}. Its log-probabilities, "
+    "the "
+)
 READ += "norms of its values, its type of numbers, and its model's name and hash are as recorded."
 AGREE = READ.format("its parts agree, but it cannot prove that a model computed them")
 FAILS = READ.format("a check fails")
@@ -224,7 +256,12 @@ UNMADE = "Not checked, as the model is not here: c; d. Changed in this run: a; b
         (SKIPPED | {"passed": False}, False, "✗ not verified, with 1 change", None),
         ({"passed": False, "changes": ("a",)}, False, "✗ not verified, with 1 change", None),
         (FORGED_SUM, True, "✗ does not sum up", "These checks fail: parts sum to the score."),
-        (FORGED_BOTH, True, "✗ not verified", "These checks fail: parts sum to the score, outputs."),
+        (
+            FORGED_BOTH,
+            True,
+            "✗ not verified",
+            "These checks fail: parts sum to the score, outputs.",
+        ),
         (
             {"changes": ("step 3 writes “▁seinen”",)},
             False,
@@ -234,11 +271,20 @@ UNMADE = "Not checked, as the model is not here: c; d. Changed in this run: a; b
         ({"claim": CLAIM}, False, "✓ from a verified trace, 4 of 9 numbers computed again", None),
         (FROM_FILE, False, "✓ imported file, consistent", f"{AGREE} {ERRORS}"),
         (FROM_FILE, True, "✓ imported file, from a consistent trace", f"{AGREE} {ERRORS}"),
-        (FROM_FILE | {"passed": False}, False, "✗ imported file, not consistent", f"{FAILS} {ERRORS}"),
+        (
+            FROM_FILE | {"passed": False},
+            False,
+            "✗ imported file, not consistent",
+            f"{FAILS} {ERRORS}",
+        ),
     ],
 )
 def test_the_badge_follows_the_audit_and_that_of_a_file_promises_no_more_than_that_its_parts_agree(
     audit: dict[str, Any], derived: bool, text: str, title: str | None
 ):
     found = captions.badge(Audit(**audit), derived)  # type: ignore[arg-type]
-    assert found == {"passed": audit.get("passed", True), "text": text, "title": title or found["title"]}
+    assert found == {
+        "passed": audit.get("passed", True),
+        "text": text,
+        "title": title or found["title"],
+    }

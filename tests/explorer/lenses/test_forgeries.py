@@ -1,7 +1,9 @@
-"""Every measure and picture a second time, by the formulas in NumPy; and what is forged must be noticed.
+"""Every measure and picture a second time, by the formulas in NumPy; and what is forged must be
+noticed.
 
-A row of `TABLE` has what the package gives, the same from `second_ways`, which rest on a Transformer in
-float64 (`plain`), and forgeries of what the package gives, each of which the comparison must refuse.
+A row of `TABLE` has what the package gives, the same from `second_ways`, which rest on a
+Transformer in float64 (`plain`), and forgeries of what the package gives, each of which the
+comparison must refuse.
 """
 
 from collections.abc import Callable
@@ -47,13 +49,17 @@ def attribution(b: Bench) -> list[float]:
 
 def score_parts(b: Bench, kind: str, head: int = HEAD) -> Doubles:
     found = lenses.score_parts(b.model, b.run, (kind, LAYER, head), STEP, 1)
-    rows, columns = (np.argsort([str(tuple(each)) for each in side]) for side in (found.queries, found.keys))
+    rows, columns = (
+        np.argsort([str(tuple(each)) for each in side]) for side in (found.queries, found.keys)
+    )
     return found.values[rows][:, columns]
 
 
 def effect(b: Bench, kind: str, head: int, way: Any) -> Doubles:
     step = STEP if kind == "encoder" else None
-    return lenses.effect(b.translator, b.run, kind, LAYER, head, way, step=step, rows=[1, 2])[[1, 2]]
+    return lenses.effect(b.translator, b.run, kind, LAYER, head, way, step=step, rows=[1, 2])[
+        [1, 2]
+    ]
 
 
 def effect_map(b: Bench, kind: str, head: int = HEAD) -> Doubles:
@@ -69,7 +75,9 @@ def of_rows(b: Bench, kind: str, head: int = HEAD) -> Doubles:
         dict(zip(statistics.NAMES, rows[:, LAYER, head], strict=True)),
         second.statistics_of_rows(b, kind),
     )
-    assert not [name for name, each in rows.items() if np.isfinite(each).any() and name not in known]
+    assert not [
+        name for name, each in rows.items() if np.isfinite(each).any() and name not in known
+    ]
     return np.stack([rows[name] for name in sorted(known)])
 
 
@@ -111,7 +119,7 @@ def compared(b: Bench, kind: str) -> Doubles:
     return np.stack([found.delta_log_p, found.kl])
 
 
-# --- the table ----------------------------------------------------------------------------------------------
+# --- the table -----------------------------------------------------------------------------------
 
 
 def neighbours(x: Doubles, axis: int = -1) -> Doubles:
@@ -163,7 +171,10 @@ class Row(NamedTuple):
 def effects(way: str) -> Row:
     common = (*ORDER, SIGN, OTHER)
     return Row(
-        lambda b, k, h=HEAD: effect(b, k, h, way), lambda b, k: second.effect(b, k, way), common, limit=1e-2
+        lambda b, k, h=HEAD: effect(b, k, h, way),
+        lambda b, k: second.effect(b, k, way),
+        common,
+        limit=1e-2,
     )
 
 
@@ -177,7 +188,11 @@ TABLE: dict[str, Row] = {
         lambda b, k, h=HEAD: b.run.map(k, LAYER, h).weights,
         lambda b, k: b.head(k).weights[HEAD],
         (*ORDER, ROWS, OTHER),
-        forged={"not divided by √d": lambda b, k, x: x ** roots(b) / (x ** roots(b)).sum(1, keepdims=True)},
+        forged={
+            "not divided by √d": lambda b, k, x: (
+                x ** roots(b) / (x ** roots(b)).sum(1, keepdims=True)
+            )
+        },
     ),
     "masked weights": Row(
         lambda b, k: b.run.map(k, 0, HEAD).weights,
@@ -194,7 +209,9 @@ TABLE: dict[str, Row] = {
     "carried": Row(carried, second.carried, (*ORDER, OTHER)),
     "shares carried": Row(
         lambda b, k: (
-            carried_map(b.run.map(k, LAYER, HEAD), lenses.carried(b.model, b.run, k, LAYER, HEAD)).weights
+            carried_map(
+                b.run.map(k, LAYER, HEAD), lenses.carried(b.model, b.run, k, LAYER, HEAD)
+            ).weights
         ),
         lambda b, k: second.carried(b, k)[:-2] / second.carried(b, k)[:-2].sum(1, keepdims=True),
         ORDER,

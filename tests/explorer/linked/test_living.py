@@ -1,4 +1,5 @@
-"""A living page holds what the app sends: every head, measures, a second run; its place, texts and size."""
+"""A living page holds what the app sends: every head, measures, a second run; its place, texts and
+size."""
 
 import html
 import json
@@ -72,7 +73,8 @@ def writer(translator: Translator) -> Translator:
 
 
 def holds(run: Translation) -> None:
-    """Whether a page has the weights of all heads to three decimals, and the texts that the app sends."""
+    """Whether a page has the weights of all heads to three decimals, and the texts that the app
+    sends."""
     opened = Opened(page(run))
     assert list(opened.run["kinds"]) == list(run.config.sites)
     for kind, (layers, heads) in run.config.sizes.items():
@@ -98,17 +100,30 @@ def agrees(opened: Opened, run: Translation, kind: str, head: tuple[int, int]) -
     figure = json.loads(expected["figure"])
     assert figure["data"][0]["z"]["shape"] == ", ".join(map(str, view.weights.shape))
     figure["data"][0] |= {"z": None, "customdata": None}
-    assert opened.feed(kind, *head) == {"off": False, **expected, "acts": ["save"], "figure": figure}
+    assert opened.feed(kind, *head) == {
+        "off": False,
+        **expected,
+        "acts": ["save"],
+        "figure": figure,
+    }
 
 
 @pytest.mark.parametrize("text", [TEXT, "He lives in a big white house."])
-def test_a_page_opens_where_the_app_opens_it_with_the_same_strips_and_bars(en_pt: Translator, text: str):
+def test_a_page_opens_where_the_app_opens_it_with_the_same_strips_and_bars(
+    en_pt: Translator, text: str
+):
     at = app_pages.run(model="en-pt", text=text)
-    sent, opened = app_pages.feeds(at), Opened(page(en_pt.translate(text), en_pt, directory=MODEL)).run
+    sent, opened = (
+        app_pages.feeds(at),
+        Opened(page(en_pt.translate(text), en_pt, directory=MODEL)).run,
+    )
     layer, head = opened["place"]["heads"]["cross"]
     assert opened["place"]["step"] == app_pages.view(at)["step"]
     assert (layer, head) == at.session_state["state"].cross
-    strips = {**opened["shown"]["strips"], "follow": opened["kinds"]["cross"]["follow"][layer][head]}
+    strips = {
+        **opened["shown"]["strips"],
+        "follow": opened["kinds"]["cross"]["follow"][layer][head],
+    }
     del strips["trace"], strips["claim"]
     assert {name: sent["strips"][name] for name in strips} == strips
     aligner = "source words by the alignment head (head 6 of layer 1, row that reads the word)"
@@ -147,11 +162,17 @@ def test_texts_of_a_page_are_escaped_and_the_policy_allows_no_request(translator
 def test_a_long_run_has_no_scores_and_a_longer_one_the_steps_of_the_colours(translator: Translator):
     long = Opened(page(translator.force("one " * SCORED, "two")))
     kinds = long.run["kinds"]
-    assert [kinds[kind]["scored"] for kind in ("encoder", "decoder", "cross")] == [False, True, False]
+    assert [kinds[kind]["scored"] for kind in ("encoder", "decoder", "cross")] == [
+        False,
+        True,
+        False,
+    ]
     assert "score" not in json.dumps(long.feed("encoder", 0, 0)["figure"])
     run = translator.force("one " * FINE, "two")
     made = Opened(page(run))
-    assert np.abs(made.weights("encoder")[1, 0] / 1000 - run.weights("encoder", 1, 0)).max() < 0.0025
+    assert (
+        np.abs(made.weights("encoder")[1, 0] / 1000 - run.weights("encoder", 1, 0)).max() < 0.0025
+    )
     assert "[0]:.2f}" in json.dumps(made.feed("encoder", 1, 0)["figure"])
     said = [" ".join(each.run["said"]["proof"]) for each in (long, made)]
     assert "scores before the mask are in pages of up to" in said[0]
@@ -177,7 +198,9 @@ def test_a_longer_one_has_tiles_of_all_heads_and_the_chosen_ones_whole(translato
     assert "whole in this file: L1 H1, L2 H2;" in made.run["kinds"]["encoder"]["tiles"]["caption"]
 
 
-def test_a_head_that_a_run_has_not_and_a_run_that_no_page_can_hold_are_refused(translator: Translator):
+def test_a_head_that_a_run_has_not_and_a_run_that_no_page_can_hold_are_refused(
+    translator: Translator,
+):
     run = translator.force("one", "two")
     for heads in ("cross=9.1", "cross=1", "step=2", "cross=0.1"):
         with pytest.raises(PageError, match=re.escape(f"no head {heads};")):
@@ -201,7 +224,7 @@ def test_a_notebook_gets_the_page_in_a_frame(translator: Translator):
     assert len(repr(shown)) < 80
 
 
-# --- the numbers of its cells -------------------------------------------------------------------------------
+# --- the numbers of its cells --------------------------------------------------------------------
 
 
 def test_every_thousandth_comes_back_in_colours_of_a_map_and_masked_cells_are_zero():
@@ -230,12 +253,14 @@ def test_scores_come_back_to_two_decimals_unless_one_is_too_large():
         assert scores(numbers) is None
 
 
-# --- measures -----------------------------------------------------------------------------------------------
+# --- measures ------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def measured(en_pt: Translator) -> Opened:
-    return Opened(page(en_pt.translate(TEXT), en_pt, directory=MODEL, measures=("carried", "effect")))
+    return Opened(
+        page(en_pt.translate(TEXT), en_pt, directory=MODEL, measures=("carried", "effect"))
+    )
 
 
 @pytest.mark.parametrize("measure", ["carried", "effect"])
@@ -258,12 +283,23 @@ def test_measured_maps_are_those_that_the_app_sends(measured: Opened, measure: s
         own: dict[str, Any] = {**measured.run["kinds"][kind]["shared"], **found["own"][at]}
         drawn |= {"z": None, "customdata": None}
         assert json.loads(own.pop("figure")) == figure
-        for each in ("caption", "badge", "sentences", "notes", "alt", "legend", "quantity", "limit"):
+        for each in (
+            "caption",
+            "badge",
+            "sentences",
+            "notes",
+            "alt",
+            "legend",
+            "quantity",
+            "limit",
+        ):
             assert own[each] == told[each], each
 
 
 def test_what_cannot_be_measured_is_said(translator: Translator):
-    run, changed = (translator.translate("one", max_length=3, interventions=each) for each in ((), [OFF]))
+    run, changed = (
+        translator.translate("one", max_length=3, interventions=each) for each in ((), [OFF])
+    )
     for asked, message in (
         ((run, None, ("carried",)), "with the model"),
         ((run, translator, ("mass",)), "no measure 'mass'"),
@@ -276,19 +312,24 @@ def test_what_cannot_be_measured_is_said(translator: Translator):
     assert there == [True, False]
 
 
-# --- a second run -------------------------------------------------------------------------------------------
+# --- a second run --------------------------------------------------------------------------------
 
 WORDS = "one two three"
 WAYS: dict[str, Callable[..., Translation]] = {
     "greedy": lambda model, changes: model.translate(WORDS, max_length=9, interventions=changes),
     "beam": lambda model, changes: model.translate(WORDS, beam_size=3, interventions=changes),
-    "sampled": lambda model, changes: model.translate(WORDS, sample=Sampling(seed=3), interventions=changes),
+    "sampled": lambda model, changes: model.translate(
+        WORDS, sample=Sampling(seed=3), interventions=changes
+    ),
     "forced": lambda model, changes: model.force(WORDS, "one two", interventions=changes),
 }
 
 
 def test_two_runs_of_a_page_are_those_of_a_page_of_each(translator: Translator):
-    one, other = translator.translate(WORDS, max_length=7), translator.translate("four", max_length=4)
+    one, other = (
+        translator.translate(WORDS, max_length=7),
+        translator.translate("four", max_length=4),
+    )
     made = page(one, beside=other)
     steps = max(len(run.target_tokens) for run in (one, other))
     for run, number in ((one, ""), (other, "-2")):
@@ -305,7 +346,11 @@ def test_two_runs_of_a_page_are_those_of_a_page_of_each(translator: Translator):
 def test_a_changed_run_has_the_run_without_its_changes_beside_it(translator: Translator, way: str):
     changed, plain = WAYS[way](translator, [OFF]), WAYS[way](translator, ())
     found = unchanged(changed, translator)
-    assert (found.target_ids, found.method, found.interventions) == (plain.target_ids, plain.method, ())
+    assert (found.target_ids, found.method, found.interventions) == (
+        plain.target_ids,
+        plain.method,
+        (),
+    )
     made = page(changed, translator)
     assert Opened(made).run["said"]["changes"] == [f"Changed: {OFF}."]
     weights = np.rint(1000 * plain.weights("cross", 1, 1).astype(float))
@@ -314,7 +359,9 @@ def test_a_changed_run_has_the_run_without_its_changes_beside_it(translator: Tra
 
 
 def test_what_a_run_does_not_make_again_is_read_by_the_model_as_it_is(translator: Translator):
-    drawn = translator.translate(WORDS, sample=Sampling(seed=3, temperature=3.0), interventions=[OFF])
+    drawn = translator.translate(
+        WORDS, sample=Sampling(seed=3, temperature=3.0), interventions=[OFF]
+    )
     found = unchanged(drawn, translator)
     assert (found.method, found.target_ids) == ("forced", drawn.target_ids)
     model, off = writer(translator), do.ablate("decoder", 0, 0)
@@ -322,8 +369,12 @@ def test_what_a_run_does_not_make_again_is_read_by_the_model_as_it_is(translator
     assert found.target_ids == model.generate("one two", max_length=9).target_ids
 
 
-def test_runs_are_told_apart_by_what_differs_and_a_change_names_the_word_behind_a_position(translator):
-    one, changed = (translator.translate("one", max_length=3, interventions=each) for each in ((), [OFF]))
+def test_runs_are_told_apart_by_what_differs_and_a_change_names_the_word_behind_a_position(
+    translator,
+):
+    one, changed = (
+        translator.translate("one", max_length=3, interventions=each) for each in ((), [OFF])
+    )
     other = translator.translate("two " * 40, max_length=3)
     forced = [translator.force("one", text) for text in ("two", "three")]
     pairs = [(one, one), (changed, one), (one, forced[0]), (changed, other), (*forced,)]
@@ -341,21 +392,30 @@ def test_runs_are_told_apart_by_what_differs_and_a_change_names_the_word_behind_
     assert in_words(do.choose(2, "▁seinen")) == "step 3 writes “seinen”"
 
 
-# --- why ----------------------------------------------------------------------------------------------------
+# --- why -----------------------------------------------------------------------------------------
 
 
 def test_a_step_is_explained_by_tables_whose_numbers_add_up(en_pt: Translator):
     run = en_pt.translate(TEXT)
     made = page(run, en_pt, why=(2, 4))
-    found = [part.partition("</details>")[0] for part in made.split('<details class="living-why" open>')[1:]]
-    assert [each.partition("</summary>")[0].rpartition(", ")[2] for each in found] == ["step 2?", "step 4?"]
+    found = [
+        part.partition("</details>")[0]
+        for part in made.split('<details class="living-why" open>')[1:]
+    ]
+    assert [each.partition("</summary>")[0].rpartition(", ")[2] for each in found] == [
+        "step 2?",
+        "step 4?",
+    ]
     for number, text in zip((1, 3), found, strict=True):
         step = run.steps[number]
         rival = next(each for each in step.alternatives if each.token_id != step.token_id)
         apart = step.log_prob - rival.log_prob
         assert f"over “{rival.token.lstrip('▁')}” by {apart:.2f};" in html.unescape(text)
         by_token, written = re.findall("<table>(.*?)</table>", text.replace("−", "-"))
-        rows = [re.findall("<td>(.*?)</td>", html.unescape(row)) for row in by_token.split("</tr>")[1:-1]]
+        rows = [
+            re.findall("<td>(.*?)</td>", html.unescape(row))
+            for row in by_token.split("</tr>")[1:-1]
+        ]
         assert [row[0] for row in rows] == [each.lstrip("▁") for each in run.source_tokens]
         assert sum(abs(float(row[2])) for row in rows) > 0
         assert 0 < sum(float(row[3]) for row in rows) < 1
@@ -368,7 +428,10 @@ def test_a_step_is_explained_by_tables_whose_numbers_add_up(en_pt: Translator):
 
 
 def test_what_cannot_be_explained_is_refused(translator: Translator):
-    run, text = translator.translate("one two"), writer(translator).generate("one two", max_length=5)
+    run, text = (
+        translator.translate("one two"),
+        writer(translator).generate("one two", max_length=5),
+    )
     for refused, model, step, why in (
         (run, None, 1, "is found with the model, which this page was not given"),
         (run, translator, len(run.steps) + 1, f"this run has {len(run.steps)}"),
@@ -379,12 +442,14 @@ def test_what_cannot_be_explained_is_refused(translator: Translator):
             page(refused, model, why=(step,))
 
 
-# --- apart --------------------------------------------------------------------------------------------------
+# --- apart ---------------------------------------------------------------------------------------
 
 
 def test_importing_the_room_loads_neither_the_app_nor_streamlit():
     script = "import os, sys, explorer; explorer.page; explorer.show; "
-    script += "print({'ui', 'streamlit', 'torch'} & {*sys.modules}, os.environ.get('OMP_NUM_THREADS'))"
+    script += (
+        "print({'ui', 'streamlit', 'torch'} & {*sys.modules}, os.environ.get('OMP_NUM_THREADS'))"
+    )
     command, alone = [sys.executable, "-c", script], {"PATH": "", "PYTHONPATH": "."}
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=alone)
     assert done.stdout.strip() == "set() None"
@@ -398,6 +463,8 @@ def test_the_page_beside_the_documents_is_small_and_has_the_scripts_of_today():
     made = BESIDE.read_text(encoding="utf-8")
     assert len(made) < 300_000
     assert "✓ verified" in Opened(made).run["said"]["proof"][1]
-    current = all(part in made for part in (f"<style>\n{style()}\n</style>", f"\n{script()}\n</script>"))
+    current = all(
+        part in made for part in (f"<style>\n{style()}\n</style>", f"\n{script()}\n</script>")
+    )
     again = f'python -m explorer page --model {MODEL} "He lives in a big white house." --output {BESIDE}'
     assert current, f"The page is behind the scripts; write it again: {again}"

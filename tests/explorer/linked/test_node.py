@@ -1,4 +1,5 @@
-"""The page that translates, in Node, against Python: its model, its tokenizer, and what it refuses."""
+"""The page that translates, in Node, against Python: its model, its tokenizer, and what it
+refuses."""
 
 import base64
 import gzip
@@ -41,7 +42,11 @@ MODELS = ASSETS / "models"
 
 
 def sample(name: str) -> list[str]:
-    return gzip.decompress((ASSETS / f"sample/tatoeba-{name}.tsv.gz").read_bytes()).decode().splitlines()
+    return (
+        gzip.decompress((ASSETS / f"sample/tatoeba-{name}.tsv.gz").read_bytes())
+        .decode()
+        .splitlines()
+    )
 
 
 def in_node(script: str, values: object) -> str:
@@ -53,7 +58,7 @@ def in_node(script: str, values: object) -> str:
     ).stdout.decode()
 
 
-# --- the model ----------------------------------------------------------------------------------------------
+# --- the model -----------------------------------------------------------------------------------
 
 OFF = (("encoder", 0, 1), ("decoder", 1, 0), ("cross", 2, 3))
 MARGIN = 1e-3
@@ -126,7 +131,9 @@ class Case:
 
 def agree(cases: list[Case]) -> None:
     """Compares every run with that of the engine; what differs most is printed."""
-    answers = in_node(TRANSLATES, {"engine": str(ENGINE), "cases": [case.values() for case in cases]})
+    answers = in_node(
+        TRANSLATES, {"engine": str(ENGINE), "cases": [case.values() for case in cases]}
+    )
     for case, line in zip(cases, answers.splitlines(), strict=True):
         apart, passed_over = {"log p": 0.0, "weights": 0.0, "scores": 0.0}, 0
         for run, found in zip(case.runs, json.loads(line), strict=True):
@@ -146,14 +153,19 @@ def agree(cases: list[Case]) -> None:
                         true = np.stack([getattr(each, what) for each in maps]).ravel()
                         apart[what] = max(apart[what], float(np.abs(true - numbers).max()))
         print(case.path.name, "kernel" if case.kernel else "plain", apart)
-        assert passed_over <= len(case.runs) // 20, (case.path, passed_over)  # two tokens as good as alike
+        assert passed_over <= len(case.runs) // 20, (
+            case.path,
+            passed_over,
+        )  # two tokens as good as alike
         assert apart["weights"] < 1e-4, case.path
         assert apart["log p"] < 1e-3, case.path
         assert apart["scores"] < 2e-3, case.path
 
 
 @pytest.mark.parametrize("name", ["en-de", "en-pt"])
-def test_sentences_are_translated_as_python_translates_them_with_heads_off_and_forced_too(name: str) -> None:
+def test_sentences_are_translated_as_python_translates_them_with_heads_off_and_forced_too(
+    name: str,
+) -> None:
     model, lines = load_translator(MODELS / name, "cpu"), sample(name)
     texts = [line.split("\t")[0] for line in lines[:: len(lines) // 24]][:24]
     runs = [model.translate(text) for text in texts]
@@ -163,17 +175,33 @@ def test_sentences_are_translated_as_python_translates_them_with_heads_off_and_f
     agree([Case(MODELS / name, model, runs), Case(MODELS / name, model, runs[:3], kernel=False)])
 
 
-def test_every_choice_of_a_config_runs_in_8_16_and_32_bits(tokenizer: Tokenizer, tmp_path: Path) -> None:
+def test_every_choice_of_a_config_runs_in_8_16_and_32_bits(
+    tokenizer: Tokenizer, tmp_path: Path
+) -> None:
     cases = []
-    stores = (half_precision, eight_bits.packed, lambda state: {k: v.contiguous() for k, v in state.items()})
+    stores = (
+        half_precision,
+        eight_bits.packed,
+        lambda state: {k: v.contiguous() for k, v in state.items()},
+    )
     for number, (name, options) in enumerate(CONFIGS.items()):
         torch.manual_seed(number)
-        sizes = {"d_model": 36, "d_ff": 52, "n_heads": 3, "n_encoder_layers": 2, "n_decoder_layers": 2}
+        sizes = {
+            "d_model": 36,
+            "d_ff": 52,
+            "n_heads": 3,
+            "n_encoder_layers": 2,
+            "n_decoder_layers": 2,
+        }
         config = TransformerConfig(vocab_size=tokenizer.vocab_size, **(sizes | options))
         state = Transformer(config).state_dict()
-        save_checkpoint(path := tmp_path / name, config, state, tokenizer, stored=stores[number % 3])
+        save_checkpoint(
+            path := tmp_path / name, config, state, tokenizer, stored=stores[number % 3]
+        )
         model = load_translator(path, "cpu")
-        cases.append(Case(path, model, [model.translate(text) for text in ("one two three", "nine")]))
+        cases.append(
+            Case(path, model, [model.translate(text) for text in ("one two three", "nine")])
+        )
     agree([*cases, *(replace(case, kernel=False) for case in cases[:2])])
 
 
@@ -201,7 +229,7 @@ def test_what_cannot_run_in_a_browser_is_refused_in_a_sentence(name, texts, mess
         live(MODELS / name, *([list(texts)] if texts else []))
 
 
-# --- the tokenizer ------------------------------------------------------------------------------------------
+# --- the tokenizer -------------------------------------------------------------------------------
 
 READS = """
 import { readFileSync } from "node:fs";
@@ -229,10 +257,28 @@ ALPHABETS = (
     "äöüßéèñçãõ ÀÅ ﬁ ① Ａ ½ ² ㎏ Ǆ e\u0301a\u0308o\u0302\u0323 n\u0303 \u1fef \u212b \u0958 \u0344",
     "‘’“”„«»‹›—–‐…−´ʼ",
     "中文字漢语言 日本かなカナ ｶﾞ 한국어 \u1112\u1161\u11ab \u0915\u094d\u200d\u0937 ن\u200cم \u05d0 ٣ ᠎",
-    "👩\u200d🚀😀👍🏽❤\ufe0f🇩🇪 \u00ad\u200b\u200d\u200c\u2060\ufeff\u034f\ufe0f\u202e \u3164\u2800\u115f",
-    "\x00\x01\t\n\r\x1c\x85\xa0\u2003\u2028\u3000 \x7f \ud800\udc00\udfff\ud83d \ude00\ufffd\U0010ffff\ue000",
+    (
+        "👩\u200d🚀😀👍🏽❤\ufe0f🇩🇪 \u00ad\u200b\u200d\u200c\u2060\ufeff\u034f\ufe0f\u202e "
+        "\u3164\u2800\u115f"
+    ),
+    (
+        "\x00\x01\t\n\r\x1c\x85\xa0\u2003\u2028\u3000 \x7f \ud800\udc00\udfff\ud83d "
+        "\ude00\ufffd\U0010ffff\ue000"
+    ),
 )
-TEXTS = ("", " ", " \t\n ", "▁", "▁▁ ▁", "a" * 3000, "l" * 32, "漢" * 300, "\ud83d\ude00", "`it`", "a `b` é")
+TEXTS = (
+    "",
+    " ",
+    " \t\n ",
+    "▁",
+    "▁▁ ▁",
+    "a" * 3000,
+    "l" * 32,
+    "漢" * 300,
+    "\ud83d\ude00",
+    "`it`",
+    "a `b` é",
+)
 SYMBOLS = {"user_defined_symbols": ["<sep>", "<b>", "ab", "①"]}
 BPE = {"model_type": "bpe", **SYMBOLS}
 AS_TYPED = {"normalization_rule_name": "identity", **SYMBOLS}
@@ -243,8 +289,16 @@ IN_BYTES = {"byte_fallback": True, "unk_surface": "<?>", "pad_id": 3, **SYMBOLS}
 def trained(options: dict[str, Any], unused: int = 0) -> bytes:
     """A small model; of its last pieces, every ``unused``-th is not used."""
     written = io.BytesIO()
-    options = {"vocab_size": 700, "num_threads": 1, "minloglevel": 2, "model_writer": written, **options}
-    sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(sample("en-de")[:2000]), **options)
+    options = {
+        "vocab_size": 700,
+        "num_threads": 1,
+        "minloglevel": 2,
+        "model_writer": written,
+        **options,
+    }
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(sample("en-de")[:2000]), **options
+    )
     model = ModelProto.FromString(written.getvalue())
     for piece in model.pieces[300::unused] if unused else ():
         piece.type = piece.UNUSED
@@ -258,31 +312,51 @@ VOCABULARIES: dict[str, Callable[[], bytes]] = {
     "bpe, pieces that are not used": lambda: trained(BPE, unused=3),
     "identity": lambda: trained(AS_TYPED),
     "nmt_nfkc": lambda: trained(IN_BYTES, unused=4),
-    "no first space": lambda: trained({"add_dummy_prefix": False, "normalization_rule_name": "nfkc_cf"}),
+    "no first space": lambda: trained(
+        {"add_dummy_prefix": False, "normalization_rule_name": "nfkc_cf"}
+    ),
     "space behind": lambda: trained({"treat_whitespace_as_suffix": True, "bos_id": -1}),
 }
 Vocabulary = tuple[bytes, list[str], list[list[int]]]
 
 
 def answers(cases: list[Vocabulary]) -> list[Any]:
-    written = [{"model": base64.b64encode(model).decode(), "texts": t, "ids": ids} for model, t, ids in cases]
+    written = [
+        {"model": base64.b64encode(model).decode(), "texts": t, "ids": ids}
+        for model, t, ids in cases
+    ]
     return list(
-        json.loads(in_node(READS, {"folder": ENGINE.as_uri(), "tables": typing_tables(), "cases": written}))
+        json.loads(
+            in_node(READS, {"folder": ENGINE.as_uri(), "tables": typing_tables(), "cases": written})
+        )
     )
 
 
 def read(tokenizer: Tokenizer, text: str) -> dict[str, Any]:
     pieced = tokenizer.cut(text)
-    lists = {name: list(getattr(pieced, name)) for name in ("ids", "pieces", "words", "unknown", "spelled")}
-    groups = [{"start": group.start, "stop": group.stop, "text": group.text} for group in pieced.groups()]
+    lists = {
+        name: list(getattr(pieced, name))
+        for name in ("ids", "pieces", "words", "unknown", "spelled")
+    }
+    groups = [
+        {"start": group.start, "stop": group.stop, "text": group.text} for group in pieced.groups()
+    ]
     tokens = [*pieced.pieces, EOS]
     view = {"chips": chips(tokens), "names": [captions.quote(piece) for piece in tokens]}
-    return {"text": pieced.clean.text, "plain": list(pieced.clean.plain), "groups": groups, **lists, **view}
+    return {
+        "text": pieced.clean.text,
+        "plain": list(pieced.clean.plain),
+        "groups": groups,
+        **lists,
+        **view,
+    }
 
 
 def mixture(dice: random.Random) -> str:
     chosen = dice.sample(ALPHABETS, dice.randint(1, 3))
-    parts = [dice.choice([*each, *each.split(" ")]) for each in chosen for _ in range(dice.randint(1, 9))]
+    parts = [
+        dice.choice([*each, *each.split(" ")]) for each in chosen for _ in range(dice.randint(1, 9))
+    ]
     dice.shuffle(parts)
     return "".join(part + " " * (dice.random() < 0.2) for part in parts)
 
@@ -293,11 +367,20 @@ def test_texts_are_read_written_and_joined_as_in_python() -> None:
     cases, wanted = [], []
     for model in (make() for make in VOCABULARIES.values()):
         tokenizer = Tokenizer(model)
-        ids = [dice.choices(range(most), k=9) for most in (260, tokenizer.vocab_size) for _ in range(100)]
+        ids = [
+            dice.choices(range(most), k=9)
+            for most in (260, tokenizer.vocab_size)
+            for _ in range(100)
+        ]
         ids += [list(tokenizer.cut(text).ids) for text in texts]
         cases.append((model, texts, ids))
-        decoded, found = map(tokenizer.target.decode, ids), (read(tokenizer, text) for text in texts)
-        wanted.append({"special": tokenizer.special._asdict(), "read": [*found], "decoded": [*decoded]})
+        decoded, found = (
+            map(tokenizer.target.decode, ids),
+            (read(tokenizer, text) for text in texts),
+        )
+        wanted.append(
+            {"special": tokenizer.special._asdict(), "read": [*found], "decoded": [*decoded]}
+        )
     for name, answer, right in zip(VOCABULARIES, answers(cases), wanted, strict=True):
         assert answer["special"] == right["special"], name
         for key in ("read", "decoded"):
@@ -315,7 +398,7 @@ def test_a_tokenizer_that_cannot_be_read_is_refused_in_a_sentence() -> None:
     assert len(json.dumps(typing_tables())) < 12_000
 
 
-# --- what the page says and draws ---------------------------------------------------------------------------
+# --- what the page says and draws ----------------------------------------------------------------
 
 SAYS = """
 import { readFileSync } from "node:fs";
@@ -329,8 +412,19 @@ process.stdout.write(JSON.stringify([...said, texts.map(together)]));
 def test_a_doubt_an_effect_and_joined_sentences_are_said() -> None:
     doubts = [([-2.0, 0.0], -0.5), ([-0.4, -0.4], -0.5), ([-9.0], None), ([-0.5], -0.5)]
     effects = [("Ja.", "Ja."), ("Ja.", "Nein.")]
-    texts = ["He came.", "He came. She left.", "Is it so? Yes! No.", "At 3.5 km it ends.", "Mr. J. Tom"]
-    given = {"doubts": doubts, "effects": effects, "texts": texts, "folder": (static() / "live-1").as_uri()}
+    texts = [
+        "He came.",
+        "He came. She left.",
+        "Is it so? Yes! No.",
+        "At 3.5 km it ends.",
+        "Mr. J. Tom",
+    ]
+    given = {
+        "doubts": doubts,
+        "effects": effects,
+        "texts": texts,
+        "folder": (static() / "live-1").as_uri(),
+    }
     doubted, effected, joined = json.loads(in_node(SAYS, given))
     usual = labels.percent(math.exp(-0.5)).replace("\xa0", " ")
     first = f"This translation may be wrong: 37 % for a token, where over {usual} is usual."
@@ -340,7 +434,10 @@ def test_a_doubt_an_effect_and_joined_sentences_are_said() -> None:
         "The translation changes; with every head it is “Ja.”.",
     )
     assert effected == [stays, changes]
-    runs = [f"These {count} sentences are one run here; the app makes a run of each." for count in (2, 3)]
+    runs = [
+        f"These {count} sentences are one run here; the app makes a run of each."
+        for count in (2, 3)
+    ]
     assert joined == ["", *runs, "", ""]
 
 
@@ -379,6 +476,8 @@ def test_no_token_is_markup_under_the_pointer_or_beside_an_axis() -> None:
     given = {"folder": static().as_uri(), "tables": typing_tables(), "pieces": pieces}
     for drawn in json.loads(in_node(DRAWS, given)):
         assert len(drawn) == 4 * len(pieces)
-        assert [text for text in drawn if re.search(r"[<>]|&(?!amp;|lt;|gt;|#35;)|(?<!&)#", text)] == []
+        assert [
+            text for text in drawn if re.search(r"[<>]|&(?!amp;|lt;|gt;|#35;)|(?<!&)#", text)
+        ] == []
         for name in ("&lt;b&gt;x", "&amp;amp;", "&#35;000001", "&lt;/s&gt;"):
             assert sum(name in text for text in drawn) == 4

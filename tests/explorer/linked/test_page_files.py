@@ -57,7 +57,7 @@ def test_the_page_s_script_has_each_module_once_and_fetches_nothing():
     assert "url(" not in style()
 
 
-# --- the command --------------------------------------------------------------------------------------------
+# --- the command ---------------------------------------------------------------------------------
 
 TEXTS = ("one two three", "<b>four</b>")
 
@@ -89,20 +89,30 @@ def test_lines_of_a_file_become_pages(closed_form_models: dict[str, Path], tmp_p
     assert '<a href="3.html">&lt;b&gt;four&lt;/b&gt;</a>' in index
 
 
-def test_another_text_or_model_or_the_unchanged_run_stands_beside(closed_form_models, tmp_path: Path):
-    one, other, path = closed_form_models["copy"], closed_form_models["reverse"], tmp_path / "run.html"
+def test_another_text_or_model_or_the_unchanged_run_stands_beside(
+    closed_form_models, tmp_path: Path
+):
+    one, other, path = (
+        closed_form_models["copy"],
+        closed_form_models["reverse"],
+        tmp_path / "run.html",
+    )
     command = ["page", "--model", str(one), TEXTS[0], "--output", str(path), "--device", "cpu"]
     ways = {
         ("--beside", "three two"): load_translator(one).translate("three two"),
         ("--beside-model", str(other)): load_translator(other).translate(TEXTS[0]),
-        ("--changes", do.write_text([do.ablate("cross", 0, 1)])): load_translator(one).translate(TEXTS[0]),
+        ("--changes", do.write_text([do.ablate("cross", 0, 1)])): load_translator(one).translate(
+            TEXTS[0]
+        ),
     }
     for way, run in ways.items():
         assert main([*command, *way]) == 0
         page = path.read_text(encoding="utf-8")
         texts = [each for each in (run.source_text, run.text) if each]
         assert Opened(page, "-2").run["said"]["texts"] == texts
-        assert ("gives no output" in str(Opened(page).run["said"].get("changes"))) == ("--changes" in way)
+        assert ("gives no output" in str(Opened(page).run["said"].get("changes"))) == (
+            "--changes" in way
+        )
 
 
 @pytest.mark.parametrize("words", [[], ["one", "--file", "texts.txt"]])
@@ -121,14 +131,25 @@ def test_a_page_that_translates_is_one_file_or_a_folder_with_the_model_beside_it
     sizes = [path.stat().st_size / 1e6 for path in (file, folder / "index.html")]
     lines = [f"{file}: {sizes[0]:.1f} MB", f"{folder}: {sizes[1]:.1f} MB, and the model beside it"]
     assert capsys.readouterr().out.splitlines() == lines
-    assert {path.name for path in folder.iterdir()} == {"index.html", "model.safetensors", "tokenizer.model"}
+    assert {path.name for path in folder.iterdir()} == {
+        "index.html",
+        "model.safetensors",
+        "tokenizer.model",
+    }
     assert sizes[0] > sizes[1]
 
 
 def test_a_full_disk_leaves_the_older_folder_whole_and_names_the_file(
     closed_form_models, tmp_path, capsys, monkeypatch
 ):
-    command = ["live", "one two", "--model", str(closed_form_models["copy"]), "--output", str(tmp_path)]
+    command = [
+        "live",
+        "one two",
+        "--model",
+        str(closed_form_models["copy"]),
+        "--output",
+        str(tmp_path),
+    ]
     older = dict.fromkeys(("index.html", "model.safetensors", "tokenizer.model"), b"older")
     for name, content in older.items():
         (tmp_path / name).write_bytes(content)
@@ -154,7 +175,9 @@ def test_a_full_disk_leaves_the_older_folder_whole_and_names_the_file(
         ({"config": None}, "recurrent"),
     ],
 )
-def test_what_a_browser_cannot_run_is_no_model_of_this_package(closed_form_models, changes, reason: str):
+def test_what_a_browser_cannot_run_is_no_model_of_this_package(
+    closed_form_models, changes, reason: str
+):
     path = closed_form_models["copy"]
     model = load_translator(path)
     parts = {name: getattr(model, name) for name in ("config", "rules", "tokenizer")}

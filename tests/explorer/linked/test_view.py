@@ -44,7 +44,18 @@ def test_an_event_of_this_run_moves_the_cursor_and_a_late_or_malformed_one_does_
         ([0, 0], (0, 0)),
         *(
             (each, None)
-            for each in (None, 3, [1], [5, 0], [-1, 0], [1, -1], [1, True], [1, 2.0], ["1", 2], [1, 2, 3])
+            for each in (
+                None,
+                3,
+                [1],
+                [5, 0],
+                [-1, 0],
+                [1, -1],
+                [1, True],
+                [1, 2.0],
+                ["1", 2],
+                [1, 2, 3],
+            )
         ),
     ],
 )
@@ -61,7 +72,9 @@ def test_a_candidate_is_a_step_and_a_token_of_this_translation(chosen, candidate
         *((each, {}) for each in (None, ["other", 0, 0], ["cross", 0], ["cross", "0", 0])),
     ],
 )
-def test_a_click_on_a_tile_picks_a_head_inside_the_model(head: Any, picked: dict[str, tuple[int, int]]):
+def test_a_click_on_a_tile_picks_a_head_inside_the_model(
+    head: Any, picked: dict[str, tuple[int, int]]
+):
     assert picked_head({**EVENT, "head": head}, LIMITS, {"cross": (3, 8)}) == picked
 
 

@@ -98,7 +98,9 @@ PLAIN |= {"why": None, "ways": (), "head": None, "no_split": False}
         ("work x --output here", {"output": Path("here")}),
     ],
 )
-def test_a_function_is_called_with_the_values_of_its_options(words: str, values: dict[str, Any]) -> None:
+def test_a_function_is_called_with_the_values_of_its_options(
+    words: str, values: dict[str, Any]
+) -> None:
     assert run(*words.split()) == 7
     assert CALLS.pop() == PLAIN | values
 
@@ -119,11 +121,20 @@ def test_a_reader_that_has_gone_ends_a_command_in_silence(monkeypatch: pytest.Mo
         ("work", "work: the following arguments are required: NAME"),
         ("need", "need: the following arguments are required: --data"),
         ("more", "more: the following arguments are required: COMMAND"),
-        ("work x --width 10", "work: argument --width: it must be a whole number from 1 to 9, not '10'"),
-        ("work x --width a", "work: argument --width: it must be a whole number from 1 to 9, not 'a'"),
+        (
+            "work x --width 10",
+            "work: argument --width: it must be a whole number from 1 to 9, not '10'",
+        ),
+        (
+            "work x --width a",
+            "work: argument --width: it must be a whole number from 1 to 9, not 'a'",
+        ),
         ("work x --why much", "work: argument --why: it must be a whole number, not 'much'"),
         ("work x --dropout much", "work: argument --dropout: it must be a number, not 'much'"),
-        ("work x --rule max", "work: argument --rule: invalid choice: 'max' (choose from 'sum', 'mean')"),
+        (
+            "work x --rule max",
+            "work: argument --rule: invalid choice: 'max' (choose from 'sum', 'mean')",
+        ),
         ("work x --ways a c", "work: argument --ways: invalid choice: 'c' (choose from 'a', 'b')"),
         ("work x --head 35", "work: argument --head: 35 is no pair"),
         (
@@ -132,7 +143,9 @@ def test_a_reader_that_has_gone_ends_a_command_in_silence(monkeypatch: pytest.Mo
         ),
     ],
 )
-def test_a_wrong_word_is_one_sentence(words: str, sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_word_is_one_sentence(
+    words: str, sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as ended:
         run(*words.split())
     assert ended.value.code == 2

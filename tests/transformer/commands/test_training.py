@@ -36,7 +36,19 @@ ONE = ["--n-encoder-layers", "1", "--n-decoder-layers", "1", "--n-heads", "2"]
 TOY = ["--d-model", "32", "--d-ff", "64", *ONE, "--batch-positions", "512", "--device", "cpu"]
 TOY += ["--learning-rate", "1e-2", "--warmup", "50"]
 SIZES = ["--preset", "tiny", "--vocab-size", "300", "--d-model", "32", "--device", "cpu"]
-LITTLE = ["--preset", "tiny", "--vocab-size", "300", "--d-model", "8", "--d-ff", "8", *ONE, "--device", "cpu"]
+LITTLE = [
+    "--preset",
+    "tiny",
+    "--vocab-size",
+    "300",
+    "--d-model",
+    "8",
+    "--d-ff",
+    "8",
+    *ONE,
+    "--device",
+    "cpu",
+]
 LITTLE += ["--steps", "2", "--checkpoint-every", "1", "--evaluate-every", "2", "--warmup", "1"]
 LITTLE += ["--bleu-sentences", "1"]
 FILES = ("README.md", "config.json", "model.safetensors", "tokenizer.model", STATE_FILE)
@@ -57,7 +69,9 @@ def command_of(pairs: dict[str, str], output: Path, *options: str) -> list[str]:
 
 
 def log_of(directory: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (directory / LOG_FILE).read_text(encoding="utf-8").splitlines()]
+    return [
+        json.loads(line) for line in (directory / LOG_FILE).read_text(encoding="utf-8").splitlines()
+    ]
 
 
 def refused(capsys: pytest.CaptureFixture[str], arguments: list[str], message: str) -> None:
@@ -80,11 +94,22 @@ def test_a_small_model_trains_on_one_thread_unless_told_otherwise(
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(TerminalLine, "show", lambda self, done: counts.append(torch.get_num_threads()))
+    monkeypatch.setattr(
+        TerminalLine, "show", lambda self, done: counts.append(torch.get_num_threads())
+    )
     before = torch.get_num_threads()
     torch.set_num_threads(3)
     try:
-        run = ["--output", str(tmp_path / "run"), "--steps", "1", "--warmup", "1", "--device", "cpu"]
+        run = [
+            "--output",
+            str(tmp_path / "run"),
+            "--steps",
+            "1",
+            "--warmup",
+            "1",
+            "--device",
+            "cpu",
+        ]
         assert main(["train", "--toy", "copy", "--bleu-sentences", "0", *run, *options]) == 0
         assert torch.get_num_threads() == 3
     finally:
@@ -92,16 +117,29 @@ def test_a_small_model_trains_on_one_thread_unless_told_otherwise(
     assert {*counts} == {threads}
 
 
-# --- interrupted and killed ---------------------------------------------------------------------------------
+# --- interrupted and killed ----------------------------------------------------------------------
 
 
-def test_an_interrupted_run_saves_and_continues_exactly_and_is_complete(pairs, tmp_path: Path, monkeypatch):
-    options = ["--steps", "12", "--warmup", "4", "--checkpoint-every", "100", "--evaluate-every", "5"]
+def test_an_interrupted_run_saves_and_continues_exactly_and_is_complete(
+    pairs, tmp_path: Path, monkeypatch
+):
+    options = [
+        "--steps",
+        "12",
+        "--warmup",
+        "4",
+        "--checkpoint-every",
+        "100",
+        "--evaluate-every",
+        "5",
+    ]
     whole, parts = (command_of(pairs, tmp_path / name, *options) for name in ("whole", "parts"))
     assert main(whole) == 0
     with monkeypatch.context() as patch:
         patch.setattr(
-            TerminalLine, "show", lambda self, done: done.step == 5 and signal.raise_signal(signal.SIGINT)
+            TerminalLine,
+            "show",
+            lambda self, done: done.step == 5 and signal.raise_signal(signal.SIGINT),
         )
         assert main(parts) == 130
     assert len(log_of(tmp_path / "parts")) == 5
@@ -142,7 +180,17 @@ def killed_before(operation: int) -> Iterator[list[str]]:
 
 def test_a_kill_before_any_write_changes_no_file_of_the_finished_run(tmp_path: Path):
     data = str(write_pairs(tmp_path / "pairs.tsv", number_pairs(40)))
-    command = ["train", "--train", data, "--valid", data, *LITTLE, "--checkpoint-every", "2", "--output"]
+    command = [
+        "train",
+        "--train",
+        data,
+        "--valid",
+        data,
+        *LITTLE,
+        "--checkpoint-every",
+        "2",
+        "--output",
+    ]
 
     def contents(name: str) -> dict[str, bytes]:
         return {file: (tmp_path / name / "run" / file).read_bytes() for file in FILES}
@@ -166,7 +214,9 @@ def test_a_resumed_run_exports_the_weights_that_the_killed_one_had_chosen(
     data = encode_pairs([SentencePair(*pair) for pair in number_pairs(40)], tokenizer)
     sizes = {"d_model": 8, "n_heads": 2, "d_ff": 8, "n_encoder_layers": 1, "n_decoder_layers": 1}
     config = TransformerConfig(vocab_size=tokenizer.vocab_size, **sizes)
-    first, second = (Trainer(Transformer(config), data, TrainingOptions(steps=20)) for _ in range(2))
+    first, second = (
+        Trainer(Transformer(config), data, TrainingOptions(steps=20)) for _ in range(2)
+    )
     run = RunDirectory(tmp_path, first, Exported(tokenizer), "data")
     run.begin(resume=False, new_data=False)
     step = first.advance()
@@ -195,11 +245,13 @@ def test_ctrl_c_while_the_program_still_loads_is_one_line(tmp_path: Path):
     (tmp_path / "torch" / "__init__.py").write_text(interrupted, encoding="utf-8")
     command = [sys.executable, "-m", "transformer", "translate", "--model", "none", "one"]
     environment = os.environ | {"PYTHONPATH": str(tmp_path)}
-    process = subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True)
+    process = subprocess.run(
+        command, cwd=REPOSITORY, env=environment, capture_output=True, text=True
+    )
     assert (process.returncode, process.stdout, process.stderr) == (130, "", "Interrupted.\n")
 
 
-# --- data and options ---------------------------------------------------------------------------------------
+# --- data and options ----------------------------------------------------------------------------
 
 
 def test_a_run_goes_on_with_other_data_only_when_told_to_and_is_not_overwritten(
@@ -219,14 +271,33 @@ def test_a_run_goes_on_with_other_data_only_when_told_to_and_is_not_overwritten(
 def test_files_have_weights(pairs, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     named = tmp_path / "pairs.tsv:2"
     named.write_text(Path(pairs["valid"]).read_text(encoding="utf-8"), encoding="utf-8")
-    command = ["train", "--train", str(named), f"{pairs['valid']}:0.5", "--valid", pairs["valid"], *SIZES]
-    command += ["--steps", "2", "--join-share", "0", "--swap-share", "0.1", "--schedule", "constant"]
+    command = [
+        "train",
+        "--train",
+        str(named),
+        f"{pairs['valid']}:0.5",
+        "--valid",
+        pairs["valid"],
+        *SIZES,
+    ]
+    command += [
+        "--steps",
+        "2",
+        "--join-share",
+        "0",
+        "--swap-share",
+        "0.1",
+        "--schedule",
+        "constant",
+    ]
     assert main([*command, "--decay-steps", "1", "--output", str(tmp_path / "model")]) == 0
     assert "60 pairs" in capsys.readouterr().err
 
 
 def test_a_smaller_vocabulary_is_taken_only_if_asked_for(tmp_path: Path, capsys):
-    data = str(write_pairs(tmp_path / "pairs.tsv", [(p.source, p.target) for p in toy_data("copy").valid]))
+    data = str(
+        write_pairs(tmp_path / "pairs.tsv", [(p.source, p.target) for p in toy_data("copy").valid])
+    )
     command = ["train", "--train", data, "--valid", data, *TOY, "--preset", "tiny", "--steps", "1"]
     command += ["--vocab-size", "2000", "--output"]
     assert main([*command, str(tmp_path / "a")]) == 2
@@ -258,7 +329,12 @@ def test_bad_training_input_is_named_before_anything_is_written(
 ):
     (tmp_path / "bad.tsv").write_text("a\tb\nno tab here\n", encoding="utf-8")
     train = pairs["train"]
-    places = {"TRAIN": train, "VALID": pairs["valid"], "HEAVY": f"{train}:1000", "MUCH": f"{train}:much"}
+    places = {
+        "TRAIN": train,
+        "VALID": pairs["valid"],
+        "HEAVY": f"{train}:1000",
+        "MUCH": f"{train}:much",
+    }
     places["BAD"] = str(tmp_path / "bad.tsv")
     output = tmp_path / "model"
     command = ["train", "--output", str(output), *(places.get(word, word) for word in arguments)]

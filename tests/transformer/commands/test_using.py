@@ -1,4 +1,5 @@
-"""Commands that use a model, with texts as people paste and pipe them: results, places, refusals."""
+"""Commands that use a model, with texts as people paste and pipe them: results, places,
+refusals."""
 
 import gzip
 import io
@@ -42,7 +43,10 @@ def done(capsys: Capsys, *arguments: str, status: int = 0) -> tuple[str, str]:
 
 
 def objects(capsys: Capsys, *arguments: str, status: int = 0) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in done(capsys, *arguments, "--json", status=status)[0].splitlines()]
+    return [
+        json.loads(line)
+        for line in done(capsys, *arguments, "--json", status=status)[0].splitlines()
+    ]
 
 
 def typed(monkeypatch: pytest.MonkeyPatch, content: bytes | None) -> None:
@@ -59,7 +63,9 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "VALID": str(write_pairs(folder / "valid.tsv", number_pairs(30, seed=1))),
         "TEST": str(write_pairs(folder / "test.tsv", number_pairs(12, seed=2))),
         "LONG": str(write_pairs(folder / "long.tsv", [("one", "eins"), ("x " * 1100, "y")])),
-        "INVISIBLE": write(folder / "odd.tsv", "a b\tc d\t0-0\nThe \u200b house\tA casa\t0-0 2-1\n"),
+        "INVISIBLE": write(
+            folder / "odd.tsv", "a b\tc d\t0-0\nThe \u200b house\tA casa\t0-0 2-1\n"
+        ),
     }
 
 
@@ -68,14 +74,18 @@ def model(files: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> st
     output = str(tmp_path_factory.mktemp("models") / "numbers")
     command = ["train", "--train", files["TRAIN"], "--valid", files["VALID"], "--output", output]
     sizes = "--preset tiny --vocab-size 300 --d-model 32 --device cpu --steps 300"
-    assert main([*command, *sizes.split(), "--learning-rate", "0.005", "--evaluate-every", "300"]) == 0
+    assert (
+        main([*command, *sizes.split(), "--learning-rate", "0.005", "--evaluate-every", "300"]) == 0
+    )
     return output
 
 
-# --- translate ----------------------------------------------------------------------------------------------
+# --- translate -----------------------------------------------------------------------------------
 
 
-def test_translate_writes_a_line_a_text_and_scores_as_it_is_told(model: str, capsys: Capsys, monkeypatch):
+def test_translate_writes_a_line_a_text_and_scores_as_it_is_told(
+    model: str, capsys: Capsys, monkeypatch
+):
     out, _ = done(capsys, "translate", "--model", model, "two three", "nine one four")
     assert out.splitlines() == ["zwei drei", "neun eins vier"]
     scores, plain = set(), SearchRules.score
@@ -93,7 +103,9 @@ def test_translate_writes_a_line_a_text_and_scores_as_it_is_told(model: str, cap
     assert scores == {(0.6, 5)}
 
 
-def test_a_file_is_translated_in_order_and_continued_where_it_was_cut(model, tmp_path, capsys, monkeypatch):
+def test_a_file_is_translated_in_order_and_continued_where_it_was_cut(
+    model, tmp_path, capsys, monkeypatch
+):
     monkeypatch.setattr("transformer.commands.translate.AT_ONCE", 2)
     clock = SimpleNamespace(monotonic=itertools.count(0, 4).__next__)
     monkeypatch.setattr("transformer.commands.translate.time", clock)
@@ -113,7 +125,10 @@ def test_a_file_is_translated_in_order_and_continued_where_it_was_cut(model, tmp
     (tmp_path / "link.txt").hardlink_to(source)
     for same in (source, str(tmp_path / "link.txt")):
         assert "--output is the file of the texts" in done(capsys, *command[:-1], same, status=2)[1]
-    assert "no file, so it cannot be continued" in done(capsys, *command[:-1], "/dev/full", status=2)[1]
+    assert (
+        "no file, so it cannot be continued"
+        in done(capsys, *command[:-1], "/dev/full", status=2)[1]
+    )
     assert Path(source).read_text().startswith("two three\tmore\n")
 
 
@@ -131,8 +146,17 @@ def test_blank_and_bad_lines_keep_their_places(tmp_path: Path, capsys: Capsys, m
         _, err = done(capsys, *command, status=int(not again))
         lines = output.read_bytes().split(b"\n")
         assert [line.partition(b"\t")[0] for line in lines] == Path(texts).read_bytes().split(b"\n")
-        assert [bool(line.partition(b"\t")[2]) for line in lines] == [True, False, False, True, False, False]
-        assert again or ("texts.txt:3: This is not UTF-8 text." in err and f"1 line: {UNKNOWN}" in err)
+        assert [bool(line.partition(b"\t")[2]) for line in lines] == [
+            True,
+            False,
+            False,
+            True,
+            False,
+            False,
+        ]
+        assert again or (
+            "texts.txt:3: This is not UTF-8 text." in err and f"1 line: {UNKNOWN}" in err
+        )
 
 
 def test_output_is_utf_8_in_any_locale():
@@ -155,7 +179,9 @@ def test_the_best_translations_are_the_reference_s(capsys: Capsys):
     best = line["n_best"]
     assert (best[0]["text"], best[0]["target_tokens"]) == (line["text"], line["target_tokens"])
     assert [each["rank"] for each in best] == [1, 2, 3, 4]
-    assert [each["score"] for each in best] == pytest.approx(expected.sequences_scores.tolist(), abs=1e-4)
+    assert [each["score"] for each in best] == pytest.approx(
+        expected.sequences_scores.tolist(), abs=1e-4
+    )
     texts = [tokenizer.decode(ids, skip_special_tokens=True) for ids in expected.sequences]
     assert [each["text"] for each in best] == texts
     (blank,) = objects(capsys, *command[:3], " ", *command[4:])
@@ -164,9 +190,12 @@ def test_the_best_translations_are_the_reference_s(capsys: Capsys):
     assert rows == [[str(each["rank"]), f"{each['score']:.5f}", each["text"]] for each in best[:2]]
 
 
-# --- score, evaluate, attention, align, generate, perplexity ------------------------------------------------
+# --- score, evaluate, attention, align, generate, perplexity -------------------------------------
 
-PAIRS = [("The house is old.", "Das Haus ist alt."), ("He took a key.", "Er nahm einen Schlüssel mit.")]
+PAIRS = [
+    ("The house is old.", "Das Haus ist alt."),
+    ("He took a key.", "Er nahm einen Schlüssel mit."),
+]
 
 
 def test_score_prints_what_forcing_gives(tmp_path: Path, capsys: Capsys):
@@ -179,7 +208,10 @@ def test_score_prints_what_forcing_gives(tmp_path: Path, capsys: Capsys):
         forced = translator.force(*pair, capture=False)
         assert line["log_probs"] == pytest.approx(forced.log_probs, abs=1e-5)
         assert line["log_prob"] == pytest.approx(sum(forced.log_probs), abs=1e-5)
-        assert (line["tokens"], line["target_tokens"]) == (len(forced.log_probs), [*forced.target_tokens])
+        assert (line["tokens"], line["target_tokens"]) == (
+            len(forced.log_probs),
+            [*forced.target_tokens],
+        )
         assert line["mean"] == pytest.approx(line["log_prob"] / line["tokens"], abs=1e-5)
     row = done(capsys, *command)[0].splitlines()[0].split("\t")
     numbers = [float(row[0]), int(row[1]), float(row[2])]
@@ -188,7 +220,9 @@ def test_score_prints_what_forcing_gives(tmp_path: Path, capsys: Capsys):
     assert [float(value) for value in row[4].split()] == lines[0]["log_probs"]
 
 
-def test_lines_of_pairs_keep_their_places_and_the_bad_ones_are_named(tmp_path: Path, capsys, monkeypatch):
+def test_lines_of_pairs_keep_their_places_and_the_bad_ones_are_named(
+    tmp_path: Path, capsys, monkeypatch
+):
     monkeypatch.setattr("transformer.commands.lines.AT_ONCE", 2)
     good = "\t".join(PAIRS[0]).encode()
     lines = [good, b"", b"The house\t ", b"caf\xe9\tx", b"a\tb\tc", b"x\t" + b"y " * 1100, good]
@@ -207,10 +241,16 @@ def test_lines_of_pairs_keep_their_places_and_the_bad_ones_are_named(tmp_path: P
     assert found[2]["error"] == err.splitlines()[0]
 
 
-@pytest.mark.parametrize(("command", "links"), [("score", ""), ("evaluate", ""), ("align", "\t0-0")])
-def test_what_has_no_piece_on_either_side_is_said(command: str, links: str, tmp_path: Path, capsys: Capsys):
+@pytest.mark.parametrize(
+    ("command", "links"), [("score", ""), ("evaluate", ""), ("align", "\t0-0")]
+)
+def test_what_has_no_piece_on_either_side_is_said(
+    command: str, links: str, tmp_path: Path, capsys: Capsys
+):
     pairs = f"It costs £5.\tCusta £5.{links}\nIt costs 5.\tCusta £5.{links}\n"
-    _, err = done(capsys, command, "--model", UNSPELT, "--data", write(tmp_path / "pairs.tsv", pairs))
+    _, err = done(
+        capsys, command, "--model", UNSPELT, "--data", write(tmp_path / "pairs.tsv", pairs)
+    )
     assert err.endswith(f"2 lines: {UNKNOWN}\n")
     out, err = done(capsys, "attention", "--model", UNSPELT, "The house costs £5.")
     assert ("no piece for £" in err, "no piece" in out) == (True, False)
@@ -219,7 +259,11 @@ def test_what_has_no_piece_on_either_side_is_said(command: str, links: str, tmp_
 def test_evaluate_scores_with_sacrebleu(model: str, files: dict[str, str], capsys: Capsys):
     command = ["evaluate", "--model", model, "--data", files["TEST"], "--beam-size", "2"]
     (line,) = objects(capsys, *command)
-    assert (line["bleu"] > 20, line["chrf"] > 50, line["tokens_per_second"] > 0) == (True, True, True)
+    assert (line["bleu"] > 20, line["chrf"] > 50, line["tokens_per_second"] > 0) == (
+        True,
+        True,
+        True,
+    )
     assert line["signature"].startswith("nrefs:1|case:mixed|eff:no|tok:13a")
     assert (0 < line["loss"] < 2, line["sentences"]) == (True, 12)
     out, _ = done(capsys, *command)
@@ -227,14 +271,33 @@ def test_evaluate_scores_with_sacrebleu(model: str, files: dict[str, str], capsy
     assert "nats per token" in out
 
 
-def test_attention_prints_a_table_from_one_and_saves_for_programs_from_zero(model, tmp_path: Path, capsys):
+def test_attention_prints_a_table_from_one_and_saves_for_programs_from_zero(
+    model, tmp_path: Path, capsys
+):
     place = ["--kind", "cross", "--layer", "2", "--head", "4"]
     out, _ = done(capsys, "attention", "--model", model, "two three", *place)
-    for words in ("cross attention, layer 2, head 4", "token read → token predicted", "audit: passed"):
+    for words in (
+        "cross attention, layer 2, head 4",
+        "token read → token predicted",
+        "audit: passed",
+    ):
         assert words in out
-    rows = done(capsys, "attention", "--model", model, "two three", "--kind", "decoder")[0].splitlines()[3:-1]
+    rows = done(capsys, "attention", "--model", model, "two three", "--kind", "decoder")[
+        0
+    ].splitlines()[3:-1]
     assert (rows[0].split()[-1] == "-", rows[-1].split()[-1] == "-") == (True, False)
-    command = ["attention", "--model", model, "two three", "--target", "zwei", "--layer", "2", "--head", "3"]
+    command = [
+        "attention",
+        "--model",
+        model,
+        "two three",
+        "--target",
+        "zwei",
+        "--layer",
+        "2",
+        "--head",
+        "3",
+    ]
     (printed,) = objects(capsys, *command)
     assert (printed["layer"], printed["head"]) == (1, 2)
     for name in ("a.npz", "a.json"):
@@ -255,18 +318,37 @@ GOLD = [
 ]
 
 
-def test_align_scores_every_cross_head_whatever_apostrophe_is_pasted(tmp_path: Path, capsys: Capsys):
+def test_align_scores_every_cross_head_whatever_apostrophe_is_pasted(
+    tmp_path: Path, capsys: Capsys
+):
     errors = []
-    for name, apostrophe in (("straight", "'"), ("curly", "’"), ("unknown", "ł"), ("split", "'\u200b")):
+    for name, apostrophe in (
+        ("straight", "'"),
+        ("curly", "’"),
+        ("unknown", "ł"),
+        ("split", "'\u200b"),
+    ):
         gold = write(tmp_path / name, "\n".join(GOLD).replace("'", apostrophe) + "\n\n")
-        errors.append([line["aer"] for line in objects(capsys, "align", "--model", UNSPELT, "--data", gold)])
+        errors.append(
+            [line["aer"] for line in objects(capsys, "align", "--model", UNSPELT, "--data", gold)]
+        )
     straight, curly, unknown, split = errors
     assert straight == curly == split
     assert min(unknown) < 0.1  # another word, whose links are counted as before
 
 
 def test_generate_and_perplexity_say_what_the_language_model_gives(tmp_path: Path, capsys: Capsys):
-    sample = ["--sample", "--top-p", "0.9", "--temperature", "0.5", "--seed", "3", "--max-length", "12"]
+    sample = [
+        "--sample",
+        "--top-p",
+        "0.9",
+        "--temperature",
+        "0.5",
+        "--seed",
+        "3",
+        "--max-length",
+        "12",
+    ]
     (line,) = objects(capsys, "generate", "--model", LANGUAGE, *sample, "The old house")
     assert line["prompt"] == "The old house"
     assert "".join(line["tokens"][: line["given"]]) == "▁The▁old▁house"
@@ -283,27 +365,38 @@ def test_generate_and_perplexity_say_what_the_language_model_gives(tmp_path: Pat
     assert found["per_piece"] == pytest.approx(math.exp(-total / (found["pieces"] + 2)), rel=1e-4)
 
 
-# --- refusals -----------------------------------------------------------------------------------------------
+# --- refusals ------------------------------------------------------------------------------------
 
 REFUSED: list[tuple[str, str]] = [
     ("translate --model models/nowhere x", "no model directory models/nowhere"),
     ("translate --model MODEL --beam-size 0 x", "beam size is 0"),
     ("translate --model MODEL --device abacus x", "'abacus' is unknown"),
-    ("translate --model MODEL x --n-best 2", "--n-best is 2, but the beam keeps 1; give --beam-size 2."),
+    (
+        "translate --model MODEL x --n-best 2",
+        "--n-best is 2, but the beam keeps 1; give --beam-size 2.",
+    ),
     ("translate --model MODEL x --beam-size 3 --n-best 0", "--n-best is 0; it must be at least 1."),
-    ("translate --model MODEL --file x --output y --n-best 1", "--n-best is written to standard output;"),
+    (
+        "translate --model MODEL --file x --output y --n-best 1",
+        "--n-best is written to standard output;",
+    ),
     ("evaluate --model MODEL --data LONG", "long.tsv:2: The text has 2,"),
     ("score --model MODEL --data none.tsv", "none.tsv: the file cannot be read"),
     ("attention --model MODEL x --layer 3", "no cross layer 3; this model has layers 1 to 2"),
     ("attention --model MODEL x --head 0", "no cross head 0; this model has heads 1 to 4"),
     ("attention --model MODEL x --output a.png", "must end in .npz or .json"),
     ("align --model MODEL --data VALID", "valid.tsv:1: expected source, tab, target, tab, links"),
-    ("align --model MODEL --data INVISIBLE", "odd.tsv:2: a word of this pair has no visible character"),
+    (
+        "align --model MODEL --data INVISIBLE",
+        "odd.tsv:2: a word of this pair has no visible character",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("arguments", "message"), REFUSED)
-def test_bad_input_is_one_sentence(model: str, files: dict[str, str], capsys: Capsys, arguments, message):
+def test_bad_input_is_one_sentence(
+    model: str, files: dict[str, str], capsys: Capsys, arguments, message
+):
     places = files | {"MODEL": model}
     out, err = done(capsys, *(places.get(word, word) for word in arguments.split()), status=2)
     assert (out, len(err.strip().splitlines())) == ("", 1)

@@ -44,7 +44,9 @@ def unpadded(row: Tensor) -> Tensor:
     return row[row != 0][None]
 
 
-def searched(model: Any, ids: Tensor, limit: Any, beam: int, *rules: SearchRules) -> list[Hypothesis]:
+def searched(
+    model: Any, ids: Tensor, limit: Any, beam: int, *rules: SearchRules
+) -> list[Hypothesis]:
     """What a beam finds, or greedy search if it has no width."""
     state = DecodingState(model, ids)
     return finish(beam_search(state, limit, beam, *rules) if beam else decode(state, limit))
@@ -72,7 +74,9 @@ def reference_beam(model, src_ids, max_length, beam_size, penalty, divisor):
         for (tokens, total), is_end in list(zip(candidates, ended, strict=True))[:beam_size]:
             if is_end:
                 finished.append((total / divisor(length, penalty), tokens))
-        running = [pair for pair, is_end in zip(candidates, ended, strict=True) if not is_end][:beam_size]
+        running = [pair for pair, is_end in zip(candidates, ended, strict=True) if not is_end][
+            :beam_size
+        ]
         finished = sorted(finished, reverse=True)[:beam_size]
         full = len(finished) == beam_size
         if not running or (full and running[0][1] / divisor(length, penalty) <= finished[-1][0]):
@@ -148,7 +152,7 @@ def test_the_largest_of_a_row_are_those_of_a_full_sort(width, count):
     assert all(len(set(row)) == len(row) for row in places.tolist())
 
 
-# --- rules --------------------------------------------------------------------------------------------------
+# --- rules ---------------------------------------------------------------------------------------
 
 PIECES, START = 12, 11
 
@@ -172,7 +176,7 @@ def test_a_token_that_the_model_s_rules_write_cannot_be_forbidden(rules, token):
         constrained(SearchRules(**rules), [do.forbid(token)], int, 2)
 
 
-# --- sampling -----------------------------------------------------------------------------------------------
+# --- sampling ------------------------------------------------------------------------------------
 
 SHARES = np.array([0.5, 0.25, 0.15, 0.1])
 DISTRIBUTION = torch.tensor(SHARES).float().log()[None]
@@ -225,11 +229,13 @@ def test_an_impossible_way_of_sampling_is_refused_by_name():
 
 
 def test_temperature_0_is_said_to_be_greedy_search():
-    with pytest.raises(ValueError, match=r"^temperature is 0; .* greedy search, so leave sampling out\.$"):
+    with pytest.raises(
+        ValueError, match=r"^temperature is 0; .* greedy search, so leave sampling out\.$"
+    ):
         Sampling(0)
 
 
-# --- the tree of a search, worked out by hand ---------------------------------------------------------------
+# --- the tree of a search, worked out by hand ----------------------------------------------------
 
 BOS, A, B, C = 1, 3, 4, 5
 NEXT = {
@@ -257,7 +263,8 @@ KNOWN = {
     (B, C, A, EOS): (0.036, OUTRANKED),
     (A, C, A, C): (0.032, OUTRANKED),
 }
-"""The tree of a beam of 2 and at most 4 tokens, worked out by hand: probability and state by output."""
+"""The tree of a beam of 2 and at most 4 tokens, worked out by hand: probability and state by
+output."""
 
 
 class HandMade(DecodingState):
@@ -322,7 +329,9 @@ def test_hypotheses_still_open_when_the_search_ends_are_displaced():
 
 
 @pytest.mark.parametrize(("early_stopping", "steps"), [(False, 3), ("never", 20)])
-def test_a_search_that_never_stops_early_waits_for_what_a_longer_output_could_reach(early_stopping, steps):
+def test_a_search_that_never_stops_early_waits_for_what_a_longer_output_could_reach(
+    early_stopping, steps
+):
     """With α = 3, the best open sum is worse at its present length and better at the greatest."""
     tree = grow(limit=20, early_stopping=early_stopping, length_penalty=3.0, beam_size=1)
     assert tree.nodes[-1].step + 1 == steps
@@ -330,7 +339,9 @@ def test_a_search_that_never_stops_early_waits_for_what_a_longer_output_could_re
 
 @pytest.mark.parametrize("penalty", [-3.0, -0.2, 0.0])
 @pytest.mark.parametrize("beam_size", [2, 3])
-def test_without_a_reward_for_length_an_open_output_is_judged_by_its_present_length(penalty, beam_size):
+def test_without_a_reward_for_length_an_open_output_is_judged_by_its_present_length(
+    penalty, beam_size
+):
     """With α ≤ 0 a longer output scores no better, so that the greatest length says nothing."""
     ends = [
         grow(beam_size, 20, early_stopping=stop, length_penalty=penalty).nodes[-1].step

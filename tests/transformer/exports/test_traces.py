@@ -1,4 +1,5 @@
-"""Runs as files: they open as they were and prove themselves; the damaged, forged or hostile is refused."""
+"""Runs as files: they open as they were and prove themselves; the damaged, forged or hostile is
+refused."""
 
 import contextlib
 import io
@@ -53,7 +54,9 @@ def parts_of(file: io.BytesIO) -> tuple[dict[str, Any], Any]:
 
 def packed(arrays: dict[str, Any], meta: Any) -> io.BytesIO:
     file = io.BytesIO()
-    np.savez(file, allow_pickle=False, meta=np.frombuffer(json.dumps(meta).encode(), np.uint8), **arrays)
+    np.savez(
+        file, allow_pickle=False, meta=np.frombuffer(json.dumps(meta).encode(), np.uint8), **arrays
+    )
     return io.BytesIO(file.getvalue())
 
 
@@ -117,14 +120,21 @@ def test_special_pieces_survive_a_file_and_a_typed_one_stays_a_word(translator):
     last = len(run.source_tokens) - 1, len(run.target_tokens) - 1
     assert special_places(run) == [[last[0]], [0], [last[1]]]
     assert special_places(load_trace(saved(run))) == special_places(run)
-    older = rewritten(saved(run), lambda _, meta: meta["run"].pop("special"))  # of an earlier version
+    older = rewritten(
+        saved(run), lambda _, meta: meta["run"].pop("special")
+    )  # of an earlier version
     assert special_places(load_trace(older)) == special_places(run)
 
 
-def test_a_file_keeps_what_each_key_contributes_through_the_output_projection(translator, run, file):
+def test_a_file_keeps_what_each_key_contributes_through_the_output_projection(
+    translator, run, file
+):
     assert run.attention.layer("cross", 1).value_norms is None
     projection = translator.model.decoder.layers[1].cross_attention.out_proj.weight.detach().numpy()
-    view, norms = run.head("cross", 1, 2), load_trace(file).attention.layer("cross", 1).value_norms[2]
+    view, norms = (
+        run.head("cross", 1, 2),
+        load_trace(file).attention.layer("cross", 1).value_norms[2],
+    )
     width = view.value.shape[1]
     vectors = view.weights[..., None] * (view.value @ projection[:, 2 * width : 3 * width].T)
     by_hand = np.linalg.norm(vectors, axis=-1)
@@ -146,7 +156,9 @@ def test_a_changed_run_is_saved_opened_and_proved_again_and_cannot_conceal_its_c
     opened = load_trace(saved(run, ready.model))
     check_same(opened, run)
     report = opened.attention.audit()
-    assert (report.passed, report.imported, report.changes) == (True, True, (str(EVERY[name]),)), report
+    assert (report.passed, report.imported, report.changes) == (True, True, (str(EVERY[name]),)), (
+        report
+    )
     again = load_trace(saved(opened))
     assert (again.attention.audit().passed, again.interventions) == (True, run.interventions)
     if name in INSIDE:
@@ -211,7 +223,9 @@ def test_a_file_that_contradicts_itself_is_refused_in_one_sentence(ready, change
 def parts() -> tuple[dict[str, Any], Any]:
     tokenizer = make_tokenizer()
     model = random_model(norm="pre", vocab_size=tokenizer.vocab_size)
-    return parts_of(saved(Translator(model, tokenizer).translate("one two three", max_length=4), model))
+    return parts_of(
+        saved(Translator(model, tokenizer).translate("one two three", max_length=4), model)
+    )
 
 
 @PROPERTY
@@ -237,7 +251,9 @@ CHECKED = set(DAMAGES) - {"scaled"}
     st.deferred(lambda: st.sampled_from(sorted(parts()[0]))),
     st.sampled_from([*DAMAGES, "", ".", ".0", "é", "\n"]),
 )
-def test_a_file_whose_arrays_were_damaged_is_refused_in_one_sentence_or_turns_red(name: str, how: str):
+def test_a_file_whose_arrays_were_damaged_is_refused_in_one_sentence_or_turns_red(
+    name: str, how: str
+):
     arrays, meta = parts()
     array, arrays = arrays[name], {each: array for each, array in arrays.items() if each != name}
     if how:
@@ -259,7 +275,9 @@ def test_one_number_that_is_not_finite_is_refused_wherever_it_stands(value: floa
             load_trace(packed(arrays | {name: spoilt}, meta))
 
 
-def repacked(content: bytes, how: int = zipfile.ZIP_DEFLATED, more: int = 0, **others: bytes) -> bytes:
+def repacked(
+    content: bytes, how: int = zipfile.ZIP_DEFLATED, more: int = 0, **others: bytes
+) -> bytes:
     """A saved trace, packed in another way, with other files and so many more of them."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         files = {name: archive.read(name) for name in archive.namelist()}
@@ -305,9 +323,18 @@ HOSTILE: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "bzip2": (lambda content: repacked(content, zipfile.ZIP_BZIP2), "packed in a way"),
     "many": (lambda content: repacked(content, more=MOST_ARRAYS), "256 MiB"),
     "bomb": (lambda content: repacked(content, bomb=bytes(2**28)), "256 MiB"),
-    "long shape": (lambda content: repacked(content, meta=header("1," * 30_000)), "did not write it"),
-    "long header": (lambda content: repacked(content, meta=header("1,", 2**26)), "did not write it"),
-    "large": (lambda content: repacked(content, meta=header("1000000000, 1000")), "no file of this package"),
+    "long shape": (
+        lambda content: repacked(content, meta=header("1," * 30_000)),
+        "did not write it",
+    ),
+    "long header": (
+        lambda content: repacked(content, meta=header("1,", 2**26)),
+        "did not write it",
+    ),
+    "large": (
+        lambda content: repacked(content, meta=header("1000000000, 1000")),
+        "no file of this package",
+    ),
     "larger": (lambda content: repacked(content, extra=header("1000000000, 1000")), "cut off"),
     **{f"JSON: {name}": (with_meta(meta), "The ") for name, meta in TEXTS.items()},
 }
@@ -330,7 +357,7 @@ def test_what_was_not_recorded_or_was_changed_by_hand_is_not_saved(translator, t
     assert not [*tmp_path.iterdir()]
 
 
-# --- a run with the maps of all its heads -------------------------------------------------------------------
+# --- a run with the maps of all its heads --------------------------------------------------------
 
 ROOT = Path(__file__).parents[3]
 
@@ -348,7 +375,9 @@ def translation(translator: Translator) -> Translation:
 
 
 @pytest.fixture(scope="module")
-def mapped(translation: Translation, directory: Path, tmp_path_factory: pytest.TempPathFactory) -> MappedRun:
+def mapped(
+    translation: Translation, directory: Path, tmp_path_factory: pytest.TempPathFactory
+) -> MappedRun:
     path = tmp_path_factory.mktemp("maps") / "first.npz"
     save_maps(translation, directory, path)
     return load_maps(path)
@@ -363,7 +392,14 @@ def test_every_map_is_the_one_that_the_model_computed(translation: Translation, 
                     assert np.array_equal(getattr(here, name), getattr(there, name))
                 assert here.audit == there.audit
                 assert here.audit.passed
-                for name in ("query_tokens", "predicted_tokens", "key_tokens", "window", "model", "norm"):
+                for name in (
+                    "query_tokens",
+                    "predicted_tokens",
+                    "key_tokens",
+                    "window",
+                    "model",
+                    "norm",
+                ):
                     assert getattr(here, name) == getattr(there, name)
                 assert np.array_equal(mapped.weights(kind, layer, head), here.weights)
                 assert np.array_equal(mapped.mask(kind, layer, head), here.mask)
@@ -371,7 +407,9 @@ def test_every_map_is_the_one_that_the_model_computed(translation: Translation, 
         mapped.head("cross", 0, 0)
 
 
-def test_text_tokens_steps_and_the_digests_of_the_model_come_back(translation, mapped, directory: Path):
+def test_text_tokens_steps_and_the_digests_of_the_model_come_back(
+    translation, mapped, directory: Path
+):
     names = "source_text text source_tokens target_tokens steps log_probs method notes"
     for name in names.split():
         assert getattr(mapped, name) == getattr(translation, name)

@@ -1,4 +1,5 @@
-"""Vocabularies that a stranger wrote to hold a process up: each is refused in a sentence, before it can."""
+"""Vocabularies that a stranger wrote to hold a process up: each is refused in a sentence, before it
+can."""
 
 import base64
 import json
@@ -37,7 +38,11 @@ def steps(name: str, *rules: dict[str, Any]) -> dict[str, Any]:
     return {"type": "Sequence", name: [*rules]}
 
 
-GROWS, FOR_EVER, STOPPED = r"may make [\d,]+ characters of one", "may take for ever", "its library stopped"
+GROWS, FOR_EVER, STOPPED = (
+    r"may make [\d,]+ characters of one",
+    "may take for ever",
+    "its library stopped",
+)
 HOSTILE: dict[str, tuple[str, Any, str]] = {
     "a normaliser's pattern": ("normalizer", rule("Replace", "(a+)+$", "x"), FOR_EVER),
     "a splitter's pattern": ("pre_tokenizer", rule("Split", "(a|a)*$"), FOR_EVER),
@@ -51,14 +56,26 @@ HOSTILE: dict[str, tuple[str, Any, str]] = {
     "doubled when written": ("decoder", steps("decoders", *[literal("a", "aa")] * 19), GROWS),
     "long once": ("normalizer", literal("a", "a" * 5000), GROWS),
     "nothing found": ("normalizer", literal("", "x" * 1024), GROWS),
-    "prepended": ("normalizer", steps("normalizers", *[{"type": "Prepend", "prepend": "xx"}] * 7), GROWS),
+    "prepended": (
+        "normalizer",
+        steps("normalizers", *[{"type": "Prepend", "prepend": "xx"}] * 7),
+        GROWS,
+    ),
     "bytes of bytes": ("normalizer", steps("normalizers", *[{"type": "ByteLevel"}] * 6), GROWS),
     "a table's long text": ("normalizer", table(bytes(4) + b"a" * 5000 + b"\0"), GROWS),
     "a table of nonsense": ("normalizer", table(b"\x10\0\0\0" + b"\xff" * 16 + b"a\0"), ""),
     "an empty table": ("normalizer", table(bytes(6)), ""),
     "no length": ("pre_tokenizer", {"type": "FixedLength", "length": 0}, ""),
-    "many rules": ("normalizer", steps("normalizers", *[{"type": "StripAccents"}] * 65), "65 rules"),
-    "more than there is": ("decoder", {"type": "Strip", "content": "a", "start": 2**40, "stop": 9}, ""),
+    "many rules": (
+        "normalizer",
+        steps("normalizers", *[{"type": "StripAccents"}] * 65),
+        "65 rules",
+    ),
+    "more than there is": (
+        "decoder",
+        {"type": "Strip", "content": "a", "start": 2**40, "stop": 9},
+        "",
+    ),
 }
 """What stands in the file, under which name, and what is said."""
 
@@ -96,7 +113,10 @@ def test_a_text_that_may_become_too_long_is_refused_before_it_is_read(slow):
 PUBLISHED = [
     " {2,}",
     r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+",
+    (
+        r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| "
+        r"?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+"
+    ),
     r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}]*[\p{Ll}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}",
     r"[^\r\n\p{L}\p{N}]?+\p{L}+",
     r" ?[^(\s|[.,!?…。，、।۔،])]+",
@@ -140,9 +160,15 @@ def test_patterns_of_published_vocabularies_are_read_and_endless_ones_are_not():
 
 
 def test_one_place_calls_the_library():
-    files = [*ROOT.glob("transformer/**/*.py"), *ROOT.glob("explorer/**/*.py"), *ROOT.glob("pages/*.py")]
+    files = [
+        *ROOT.glob("transformer/**/*.py"),
+        *ROOT.glob("explorer/**/*.py"),
+        *ROOT.glob("pages/*.py"),
+    ]
     calls = [
-        file.name for file in files if re.search(r"^\s*(from|import) tokenizers", file.read_text(), re.M)
+        file.name
+        for file in files
+        if re.search(r"^\s*(from|import) tokenizers", file.read_text(), re.M)
     ]
     assert calls == ["whole.py"]
 

@@ -1,4 +1,5 @@
-"""Models of every family against transformers' own, on checkpoints made here: numbers, search, measures."""
+"""Models of every family against transformers' own, on checkpoints made here: numbers, search,
+measures."""
 
 import os
 import shutil
@@ -41,20 +42,36 @@ SHAPES: dict[str, tuple[str, dict[str, Any], int]] = {
     "marian, gelu, old PyTorch file": ("marian", {"activation": "gelu", "file": "old"}, 0),
     "marian, relu, unscaled": ("marian", {"activation": "relu", "scaled": False, "file": "bin"}, 5),
     "marian, separate vocabularies": ("marian", {"separate": True, "seed": 1}, 2),
-    "marian, three tables": ("marian", {"separate": True, "tied": False, "dtype": torch.float16}, 0),
+    "marian, three tables": (
+        "marian",
+        {"separate": True, "tied": False, "dtype": torch.float16},
+        0,
+    ),
     "marian, PyTorch shards": ("marian", {"decoder_ffn": 20, "shards": True, "file": "bin"}, 0),
-    "marian, odd width": ("marian", {"d_model": 31, "heads": 1, "dtype": torch.bfloat16, "file": "bin"}, 0),
+    "marian, odd width": (
+        "marian",
+        {"d_model": 31, "heads": 1, "dtype": torch.bfloat16, "file": "bin"},
+        0,
+    ),
     "t5": ("t5", {}, 4),
     "t5, gated, untied": ("t5", GATED, 5),
     "t5, gated, tied, one wide head": ("t5", GATED | {"tied": True, "num_heads": 1, "d_kv": 30}, 0),
     "mt5": ("t5", GATED | {"kind": "mt5"}, 2),
     "t5, every name": ("t5", {"old": True, "file": "bin", "dtype": torch.float16, "d_kv": 8}, 0),
     "bart": ("bart", {}, 4),
-    "bart, relu, scaled": ("bart", {"activation": "relu", "entries": {"scale_embedding": True}, **OWN}, 0),
+    "bart, relu, scaled": (
+        "bart",
+        {"activation": "relu", "entries": {"scale_embedding": True}, **OWN},
+        0,
+    ),
     "bart, one layer": ("bart", ONE | {"whole": True}, 5),
     "bart, bfloat16": ("bart", DEEP | {"dtype": torch.bfloat16, "shards": True}, 0),
     "mbart": ("mbart", {}, 4),
-    "mbart, unscaled": ("mbart", DEEP | {"activation": "gelu", "entries": {"scale_embedding": False}}, 2),
+    "mbart, unscaled": (
+        "mbart",
+        DEEP | {"activation": "gelu", "entries": {"scale_embedding": False}},
+        2,
+    ),
     "m2m": ("m2m", {}, 4),
     "nllb": ("nllb", {"seed": 1}, 5),
     "nllb, gelu": ("nllb", DEEP | {"activation": "gelu", "dtype": torch.bfloat16}, 0),
@@ -90,19 +107,36 @@ RULES: list[tuple[str, int, dict[str, Any]]] = [
     ("marian", 3, {"early_stopping": True}),
     ("marian", 3, {"early_stopping": "never", "length_penalty": 1.5}),
     ("marian", 3, {"bad_words_ids": [[9], *([n, n] for n in range(60))]}),
-    ("marian", 3, {"bad_words_ids": [[n] for n in (*range(5, 40), PAD)], "renormalize_logits": True}),
+    (
+        "marian",
+        3,
+        {"bad_words_ids": [[n] for n in (*range(5, 40), PAD)], "renormalize_logits": True},
+    ),
     ("marian", 3, {"forced_eos_token_id": None}),
     ("marian", 3, {"suppress_tokens": [3, 4, 5]}),
-    ("bart", 4, {"min_length": 12, "no_repeat_ngram_size": 3, "length_penalty": 2.0, "early_stopping": True}),
+    (
+        "bart",
+        4,
+        {
+            "min_length": 12,
+            "no_repeat_ngram_size": 3,
+            "length_penalty": 2.0,
+            "early_stopping": True,
+        },
+    ),
     ("bart", 4, {"min_new_tokens": 8, "no_repeat_ngram_size": 2}),
 ]
 
 
 @pytest.mark.parametrize(("family", "beams", "rules"), RULES, ids=str)
-def test_the_rules_of_generation_config_are_kept_as_the_reference_keeps_them(family, beams, rules, tmp_path):
+def test_the_rules_of_generation_config_are_kept_as_the_reference_keeps_them(
+    family, beams, rules, tmp_path
+):
     usual = {"marian": {"max_length": 14, "forced_eos_token_id": 0}, "bart": {}}[family]
     generation = usual | rules | {"num_beams": beams}
-    pair = pair_of(family, published(family, seed=4 if family == "bart" else 2, generation=generation))
+    pair = pair_of(
+        family, published(family, seed=4 if family == "bart" else 2, generation=generation)
+    )
     translator, eos = pair.translator, pair.translator.config.eos_id
     best = check_beam(pair, beams)
     plain = translator.translate(pair.text)
@@ -242,7 +276,10 @@ for options in ({"beam_size": 1}, {"beam_size": 3}):
 def test_bfloat16_is_computed_audited_and_named():
     """In a process of its own: some processors report matrix units that a process may not use."""
     directory = published("marian", **BIG)
-    environment = os.environ | {"TRANSFORMER_DEVICE": "cpu", "ONEDNN_MAX_CPU_ISA": "AVX512_CORE_BF16"}
+    environment = os.environ | {
+        "TRANSFORMER_DEVICE": "cpu",
+        "ONEDNN_MAX_CPU_ISA": "AVX512_CORE_BF16",
+    }
     command = [sys.executable, "-c", BFLOAT16, str(directory), TEXTS["marian"]]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

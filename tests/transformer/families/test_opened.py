@@ -1,4 +1,5 @@
-"""What published models hold besides, or say otherwise, opens as the reference opens it, and is said."""
+"""What published models hold besides, or say otherwise, opens as the reference opens it, and is
+said."""
 
 from typing import Any
 
@@ -19,15 +20,29 @@ from transformer.families.t5 import T5
 from transformer.families.weights import SINES
 
 SHARED = "model.shared.weight"
-OLD = {"extra_pos_embeddings": 95, "add_bias_logits": False, "classif_dropout": 0.0, "num_hidden_layers": 6}
+OLD = {
+    "extra_pos_embeddings": 95,
+    "add_bias_logits": False,
+    "classif_dropout": 0.0,
+    "num_hidden_layers": 6,
+}
 """OPUS-MT's first models say extra_pos_embeddings = pad_token_id + 1, which no sinusoid uses."""
 
 
 @pytest.mark.parametrize(
     ("family", "name"),
-    [(MARIAN, "Marian"), (T5, "T5"), (T5, "MT5"), (BART, "Bart"), (MBART, "MBart"), (M2M100, "M2M100")],
+    [
+        (MARIAN, "Marian"),
+        (T5, "T5"),
+        (T5, "MT5"),
+        (BART, "Bart"),
+        (MBART, "MBart"),
+        (M2M100, "M2M100"),
+    ],
 )
-def test_entries_that_a_config_leaves_out_are_the_reference_s_defaults(family: Family, name: str, tmp_path):
+def test_entries_that_a_config_leaves_out_are_the_reference_s_defaults(
+    family: Family, name: str, tmp_path
+):
     import transformers
 
     values = getattr(transformers, f"{name}Config")().to_dict()
@@ -38,7 +53,9 @@ def test_entries_that_a_config_leaves_out_are_the_reference_s_defaults(family: F
     bare = {"model_type": values["model_type"]}
     assert family.config(bare, tmp_path) == family.config(values, tmp_path)
     if name == "Bart":  # the offset of its positions, in older files
-        assert family.config({**bare, "extra_pos_embeddings": 2}, tmp_path) == family.config(values, tmp_path)
+        assert family.config({**bare, "extra_pos_embeddings": 2}, tmp_path) == family.config(
+            values, tmp_path
+        )
 
 
 def bare(directory: Any) -> None:
@@ -80,7 +97,10 @@ def test_what_old_files_hold_besides_is_ignored_and_said(tmp_path, family, side)
     names = f"model.{side}.embed_positions.weights", f"model.{side}.version"
     ours = load_translator(rewritten(directory, **{name: torch.ones(1) for name in names}))
     assert ours.translate(TEXTS[family], beam_size=1).log_probs == expected.log_probs
-    assert ours.notes[-1] == f"This model's files hold {names[0]}, which no model reads; it is ignored."
+    assert (
+        ours.notes[-1]
+        == f"This model's files hold {names[0]}, which no model reads; it is ignored."
+    )
 
 
 @pytest.mark.parametrize("file", ["safetensors", "bin"])
@@ -99,7 +119,9 @@ def test_an_integer_buffer_that_no_model_reads_is_passed_over_and_said(tmp_path,
     assert ours.notes[-1] == f"This model's files hold {name}, which no model reads; it is ignored."
 
 
-@pytest.mark.parametrize(("side", "dtype"), [*zip(SINES, (torch.float32, torch.float16), strict=True)])
+@pytest.mark.parametrize(
+    ("side", "dtype"), [*zip(SINES, (torch.float32, torch.float16), strict=True)]
+)
 def test_stored_positions_are_taken_over_exactly_and_others_refused(tmp_path, side, dtype):
     directory = copied(tmp_path, "marian")
     table = model_of(directory).state_dict()[side].to(dtype)
@@ -111,7 +133,8 @@ def test_stored_positions_are_taken_over_exactly_and_others_refused(tmp_path, si
 
 
 def test_the_output_is_as_published_tied_or_not_scaled_or_not(tmp_path):
-    """transformers 5 saves an untied T5 as tied; a second entry says whether the output is scaled."""
+    """transformers 5 saves an untied T5 as tied; a second entry says whether the output is
+    scaled."""
     from transformers import T5Config
 
     assert load_translator(published("bart", bare=True)).model.output_bias is None
@@ -138,15 +161,24 @@ UNAPPLIED = "This model's files set {}, which this package does not apply."
 SAID: list[tuple[str, dict[str, Any], tuple[str, ...]]] = [
     (
         "marian",
-        {"repetition_penalty": 1.5, "do_sample": False, "eos_token_id": [0], "decoder_start_token_id": 7},
-        (UNAPPLIED.format("decoder_start_token_id = 7"), UNAPPLIED.format("repetition_penalty = 1.5")),
+        {
+            "repetition_penalty": 1.5,
+            "do_sample": False,
+            "eos_token_id": [0],
+            "decoder_start_token_id": 7,
+        },
+        (
+            UNAPPLIED.format("decoder_start_token_id = 7"),
+            UNAPPLIED.format("repetition_penalty = 1.5"),
+        ),
     ),
     ("marian", {"num_beams": 200}, ("This model's files ask for 200 beams; it searches with 64.",)),
     (
         "t5",
         {"max_length": 12, "no_repeat_ngram_size": 3, "min_length": 5, "repetition_penalty": 1.5},
         (
-            "This model's search keeps rules of its own: no end before 4 tokens and no 3 tokens in a row "
+            "This model's search keeps rules of its own: no end before 4 tokens and no 3 tokens in "
+            "a row "
             "twice.",
             UNAPPLIED.format("repetition_penalty = 1.5"),
         ),
@@ -173,10 +205,21 @@ def test_the_rules_of_files_are_ours_wherever_they_stand(tmp_path):
     changed(directory, num_beams=6, max_length=12, bad_words_ids=[[7]], forced_eos_token_id=0)
     rules = load_translator(directory).rules
     ids = rules.forbidden, rules.forced_end, rules.end_id
-    assert (rules.beam_size, rules.max_length, ids) == (6, 11, (((7,), (ours.config.pad_id,)), 0, 0))
-    changed(directory, max_new_tokens=9, min_new_tokens=3, length_penalty=0.7, no_repeat_ngram_size=2)
+    assert (rules.beam_size, rules.max_length, ids) == (
+        6,
+        11,
+        (((7,), (ours.config.pad_id,)), 0, 0),
+    )
+    changed(
+        directory, max_new_tokens=9, min_new_tokens=3, length_penalty=0.7, no_repeat_ngram_size=2
+    )
     rules = load_translator(directory).rules
-    assert (rules.max_length, rules.min_tokens, rules.length_penalty, rules.no_repeat) == (9, 3, 0.7, 2)
+    assert (rules.max_length, rules.min_tokens, rules.length_penalty, rules.no_repeat) == (
+        9,
+        3,
+        0.7,
+        2,
+    )
 
 
 def test_what_a_t5_is_for_stands_in_its_files(tmp_path):
@@ -185,7 +228,10 @@ def test_what_a_t5_is_for_stands_in_its_files(tmp_path):
     assert madlad.prompt_texts == ()
     plain = load_translator(published("t5")).config
     assert (plain.task, plain.eos_id, len(plain.prompt_texts)) == ("write", 1, 4)
-    tasks = {str(n): {"prefix": f"task {n}: "} for n in range(10)} | {"bad": {"prefix": "a\nb"}, "none": 3}
+    tasks = {str(n): {"prefix": f"task {n}: "} for n in range(10)} | {
+        "bad": {"prefix": "a\nb"},
+        "none": 3,
+    }
     named = load_translator(changed(copied(tmp_path, "t5"), task_specific_params=tasks)).config
     assert named.prompt_texts == tuple(f"task {n}: " for n in range(8))
 
@@ -195,7 +241,8 @@ OWN = {"content": "[PAD]", "special": True, "lstrip": False, "rstrip": False, "n
 
 @pytest.mark.parametrize("named", ["[PAD]", OWN], ids=["text", "entry"])
 def test_a_fine_tuner_s_own_padding_pads(tmp_path, named):
-    """Its id stands in config.json, its name in the tokenizer's settings; `<pad>` still begins an output."""
+    """Its id stands in config.json, its name in the tokenizer's settings; `<pad>` still begins an
+    output."""
     usual, directory = load_translator(published("t5")), copied(tmp_path, "t5")
     changed(directory, pad_token_id=206)
     entries = {"pad_token": named, "added_tokens_decoder": {"206": OWN}}
@@ -233,11 +280,20 @@ LISTS: list[tuple[list[str], list[str], list[str]]] = [
     ([*OPUS, SHARDS[0]], OPUS, []),
     ([*reversed(SAVED), SAFE, "special_tokens_map.json"], SAVED, [SAFE]),
     ([CONFIG, "merges.txt", "vocab.json", SAFE], [CONFIG, "merges.txt", "vocab.json"], [SAFE]),
-    ([*SAVED, "merges.txt", "vocab.json", SAFE], [CONFIG, "merges.txt", "vocab.json", *SAVED[1:]], [SAFE]),
+    (
+        [*SAVED, "merges.txt", "vocab.json", SAFE],
+        [CONFIG, "merges.txt", "vocab.json", *SAVED[1:]],
+        [SAFE],
+    ),
     ([*SAVED, "spiece.model", SAFE], [CONFIG, "spiece.model", "tokenizer_config.json"], [SAFE]),
-    ([CONFIG, "tokenizer.model", "README.md", "x.py"], [CONFIG, "tokenizer.model", "README.md"], [SAFE]),
+    (
+        [CONFIG, "tokenizer.model", "README.md", "x.py"],
+        [CONFIG, "tokenizer.model", "README.md"],
+        [SAFE],
+    ),
 ]
-"""Files of a model on the Hub; those that are needed or welcome besides weights; and those of weights."""
+"""Files of a model on the Hub; those that are needed or welcome besides weights; and those of
+weights."""
 
 
 @pytest.mark.parametrize(("names", "besides", "weights"), LISTS, ids=range(len(LISTS)))

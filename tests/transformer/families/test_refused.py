@@ -1,4 +1,5 @@
-"""Directories that look like published models and are damaged, foreign or hostile: one sentence each."""
+"""Directories that look like published models and are damaged, foreign or hostile: one sentence
+each."""
 
 import json
 import os
@@ -39,7 +40,9 @@ def content(name: str, written: str | bytes, size: int | None = None) -> Damage:
 
     def damage(directory: Path) -> None:
         path = directory / name
-        path.write_bytes(written.encode("utf-8", "surrogatepass") if isinstance(written, str) else written)
+        path.write_bytes(
+            written.encode("utf-8", "surrogatepass") if isinstance(written, str) else written
+        )
         if size is not None:
             os.truncate(path, size)
 
@@ -70,7 +73,9 @@ def without(file: str, part: str) -> Damage:
     def damage(directory: Path) -> None:
         values = json.loads((directory / file).read_text())
         rest = (
-            dict([*values.items()][:-7]) if part == "end" else {k: v for k, v in values.items() if k != part}
+            dict([*values.items()][:-7])
+            if part == "end"
+            else {k: v for k, v in values.items() if k != part}
         )
         (directory / file).write_text(json.dumps(rest))
 
@@ -136,7 +141,9 @@ def twice(directory: Path) -> None:
     shutil.copy(directory / "pytorch_model.bin", directory / "a.bin")
     (directory / "pytorch_model.bin").rename(directory / "b.bin")
     changed(
-        directory, "pytorch_model.bin.index.json", weight_map={SHARED: "a.bin", "lm_head.weight": "b.bin"}
+        directory,
+        "pytorch_model.bin.index.json",
+        weight_map={SHARED: "a.bin", "lm_head.weight": "b.bin"},
     )
 
 
@@ -223,9 +230,15 @@ MARIAN: list[tuple[Damage, str]] = [
     (tensors(**{BIAS: None}), f"lack 1 that .* the first is {BIAS}"),
     (tensors(**{"model.encoder.extra": torch.zeros(2)}), "describe, such as 'model.encoder.extra'"),
     (tensors(**{"a\nb" + "c" * 9_000: torch.zeros(2)}), r"such as 'a\\nbc"),
-    *((tensors(**{BIAS: at(7, value)}), "NaN or infinite") for value in (float("nan"), float("-inf"))),
+    *(
+        (tensors(**{BIAS: at(7, value)}), "NaN or infinite")
+        for value in (float("nan"), float("-inf"))
+    ),
     (tensors(**{BIAS: torch.zeros(48, dtype=torch.int32)}), "as I32"),
-    (tensors(**{WEIGHT: torch.zeros(48, 32, dtype=torch.int8)}), rf"quantised \(bitsandbytes; {WEIGHT} is"),
+    (
+        tensors(**{WEIGHT: torch.zeros(48, 32, dtype=torch.int8)}),
+        rf"quantised \(bitsandbytes; {WEIGHT} is",
+    ),
     (
         tensors(**{WEIGHT: torch.zeros(48, 32, dtype=torch.uint8)}),
         "only floating-point weights are supported",
@@ -256,11 +269,23 @@ PYTORCH: list[tuple[dict[str, Any], Damage, str]] = [
         for each in ([1, 2], torch.zeros(3), {"a": 1}, {1: torch.zeros(2)}, OrderedDict(a=None))
     ),
     *(
-        (BIN, stored(lambda path: {SHARED: torch.zeros(2), "x": Payload(path / "owned")}, new), MORE)
+        (
+            BIN,
+            stored(lambda path: {SHARED: torch.zeros(2), "x": Payload(path / "owned")}, new),
+            MORE,
+        )
         for new in (True, False)
     ),
-    (BIN, lambda path: content("pytorch_model.bin", pickle.dumps(Payload(path / "owned")))(path), MORE),
-    (BIN, with_weight(lambda: torch.empty(48, 32, device="meta")), "has no numbers or no single shape"),
+    (
+        BIN,
+        lambda path: content("pytorch_model.bin", pickle.dumps(Payload(path / "owned")))(path),
+        MORE,
+    ),
+    (
+        BIN,
+        with_weight(lambda: torch.empty(48, 32, device="meta")),
+        "has no numbers or no single shape",
+    ),
     (BIN, with_weight(lambda: torch.zeros(1).expand(48, 32)), "repeats its stored numbers"),
     (BIN, lambda path: compressed(path / "pytorch_model.bin"), "compressed zip file"),
     (BIN, twice, r"but a\.bin holds it too"),
@@ -275,7 +300,12 @@ OTHERS: list[tuple[str, dict[str, Any], Damage, str]] = [
     ("t5", {}, config(feed_forward_proj="relu2"), "has the feed-forward network 'relu2'"),
     ("t5", {}, config(relative_attention_num_buckets=64), "num_buckets = 64; only 32"),
     ("t5", {}, config(is_encoder_decoder=False), "is_encoder_decoder = False; only True"),
-    ("t5", {}, config(vocab_size=30), "pieces with its extra ids, but config.json has 30 rows|has the shape"),
+    (
+        "t5",
+        {},
+        config(vocab_size=30),
+        "pieces with its extra ids, but config.json has 30 rows|has the shape",
+    ),
     ("t5", {}, config(d_kv=7), "asks for \\(21, 24\\)"),
     ("t5", {}, config(num_layers=3), "lack 8 that config.json asks for"),
     ("t5", {}, config(model_type="umt5"), "holds a umt5 model of another library"),
@@ -293,7 +323,12 @@ OTHERS: list[tuple[str, dict[str, Any], Damage, str]] = [
     ("bart", {}, settings(add_prefix_space=True), "says add_prefix_space, which is not"),
     ("bart", {}, gone("vocab.json"), r"has no tokenizer.json and no vocab.json"),
     ("bart", {}, content("merges.txt", "x"), "is damaged or is not a byte-level vocabulary"),
-    ("bart", {}, config("added_tokens.json", foo=402), "gives 'foo' an id that is not the next one"),
+    (
+        "bart",
+        {},
+        config("added_tokens.json", foo=402),
+        "gives 'foo' an id that is not the next one",
+    ),
     ("mbart", {}, settings(tokenizer_class="MBartTokenizer"), OTHERWISE),
     ("mbart", {}, config(tokenizer_class="MBartTokenizer"), OLDER),
     ("mbart", {}, config(vocab_size=250_027), OLDER),
@@ -308,7 +343,12 @@ OTHERS: list[tuple[str, dict[str, Any], Damage, str]] = [
     ("m2m", {}, config(decoder_start_token_id=1), "gives padding no position"),
     ("m2m", {}, config(**ODD), "need an even width"),
     ("m2m", {}, settings(legacy_behaviour=True), "legacy_behaviour = True; only False"),
-    ("m2m", {}, content("vocab.json", '{"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 9}'), "pieces from 0 on"),
+    (
+        "m2m",
+        {},
+        content("vocab.json", '{"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 9}'),
+        "pieces from 0 on",
+    ),
     ("m2m", {}, without("vocab.json", "<unk>"), "has no piece <unk>"),
     # whose pieces would get the ids of languages
     ("m2m", {}, without("vocab.json", "end"), r"lacks 7 pieces of sentencepiece\.bpe\.model"),
@@ -328,7 +368,12 @@ OTHERS: list[tuple[str, dict[str, Any], Damage, str]] = [
         for each in ("", "{", "[]", '{"model": 1}', "\ud800")
     ),
     ("t5", SAVED, whole(unk_id=None), r"has no piece for what it cannot spell\.$"),
-    ("t5", SAVED, content("tokenizer.json", "{", 65 * 2**20), r"tokenizer\.json is larger than 64 MiB"),
+    (
+        "t5",
+        SAVED,
+        content("tokenizer.json", "{", 65 * 2**20),
+        r"tokenizer\.json is larger than 64 MiB",
+    ),
 ]
 """Damages of the other families: how a model is made, what is done to it, what is said."""
 ROWS_OF_ALL = [
@@ -338,8 +383,12 @@ ROWS_OF_ALL = [
 ]
 
 
-@pytest.mark.parametrize(("family", "options", "damage", "words"), ROWS_OF_ALL, ids=range(len(ROWS_OF_ALL)))
-def test_a_damaged_or_foreign_model_is_refused_in_one_sentence(tmp_path, family, options, damage, words):
+@pytest.mark.parametrize(
+    ("family", "options", "damage", "words"), ROWS_OF_ALL, ids=range(len(ROWS_OF_ALL))
+)
+def test_a_damaged_or_foreign_model_is_refused_in_one_sentence(
+    tmp_path, family, options, damage, words
+):
     directory = copied(tmp_path, family, **options)
     damage(directory)
     with refused(CheckpointError, words):

@@ -1,4 +1,5 @@
-"""Vocabularies of every family against transformers' tokenizers, as published and as people save them."""
+"""Vocabularies of every family against transformers' tokenizers, as published and as people save
+them."""
 
 import json
 from collections.abc import Callable
@@ -41,7 +42,22 @@ TEXTS = [
     "a" * 500,
     "cat " * 60,
 ]
-FRAGMENTS = ["the", "cat", " ", " ", "  ", "▁", "</s>", "<unk>", "<pad>", "foo", "é", "漢", "🙂", "."]
+FRAGMENTS = [
+    "the",
+    "cat",
+    " ",
+    " ",
+    "  ",
+    "▁",
+    "</s>",
+    "<unk>",
+    "<pad>",
+    "foo",
+    "é",
+    "漢",
+    "🙂",
+    ".",
+]
 VOCABULARIES: dict[str, tuple[str, dict[str, Any]]] = {
     "marian": ("marian", {}),
     "marian, languages": ("marian", {"languages": True}),
@@ -54,7 +70,10 @@ VOCABULARIES: dict[str, tuple[str, dict[str, Any]]] = {
     "mbart": ("mbart", {}),
     "m2m": ("m2m", {}),
     "nllb": ("nllb", {}),
-    **{f"{family}, saved": (family, {"saved": True}) for family in ("t5", "bart", "mbart", "m2m", "nllb")},
+    **{
+        f"{family}, saved": (family, {"saved": True})
+        for family in ("t5", "bart", "mbart", "m2m", "nllb")
+    },
 }
 
 
@@ -76,7 +95,11 @@ def reader(name: str) -> Reader:
     ours, lead = load_translator(directory), PAIRS.get(family, "")
     theirs = tokenizer_of(family, directory)
     return Reader(
-        family, ours, f"{lead} " if lead else "", lambda text: ids_of(family, directory, text), theirs
+        family,
+        ours,
+        f"{lead} " if lead else "",
+        lambda text: ids_of(family, directory, text),
+        theirs,
     )
 
 
@@ -112,7 +135,9 @@ def test_texts_are_cut_into_the_reference_s_ids_pieces_and_text(name):
         check_text(name, text)
 
 
-@pytest.mark.parametrize("name", ["marian", "t5", "bart, saved", "mbart, saved", "m2m, saved", "nllb, saved"])
+@pytest.mark.parametrize(
+    "name", ["marian", "t5", "bart, saved", "mbart, saved", "m2m, saved", "nllb, saved"]
+)
 @PROPERTY
 @given(parts=st.lists(st.sampled_from(FRAGMENTS), max_size=8))
 def test_any_text_of_ordinary_and_special_pieces_is_cut_alike(name, parts):
@@ -121,7 +146,11 @@ def test_any_text_of_ordinary_and_special_pieces_is_cut_alike(name, parts):
 
 def test_marian_s_outputs_have_the_pieces_of_their_own_vocabulary():
     read = reader("marian, separate")
-    ours, theirs, every = read.ours.tokenizer, read.theirs, [*range(read.ours.config.n_target_pieces)]
+    ours, theirs, every = (
+        read.ours.tokenizer,
+        read.theirs,
+        [*range(read.ours.config.n_target_pieces)],
+    )
     for text in TEXTS:
         ids = ours.target.encode(clean := ours.cut(text).clean.text)
         assert [*ids, 0] == theirs(text_target=clean).input_ids
@@ -147,7 +176,9 @@ def test_the_languages_of_a_vocabulary_are_pieces_and_no_text(name):
     assert vocabulary.languages == languages
     numbers = [vocabulary.source.ids[language] for language in languages]
     assert all(map(is_special, vocabulary.source.named(numbers)))
-    assert not any(map(is_special, vocabulary.source.named(vocabulary.source.encode("the house is"))))
+    assert not any(
+        map(is_special, vocabulary.source.named(vocabulary.source.encode("the house is")))
+    )
     if languages and name != "marian, languages":  # whose languages the reference spells, too
         ids = [vocabulary.source.ids[languages[0]], *vocabulary.source.encode("the house is")]
         assert vocabulary.target.decode([*ids, reader(name).ours.config.eos_id]) == "the house is"
@@ -182,7 +213,11 @@ def test_a_mask_takes_the_space_before_it_and_what_no_page_can_send_is_replaced(
     """transformers 5 forgets the first where there is no tokenizer.json."""
     assert reader("bart").ours.tokenizer.cut("a <mask> b").pieces[:3] == ("<s>", "a", "<mask>")
 
-    assert pieces_by_id({"\ud800": 0, "▁a": 1}, 3, without_surrogates) == ["\ufffd", "▁a", "<unused 2>"]
+    assert pieces_by_id({"\ud800": 0, "▁a": 1}, 3, without_surrogates) == [
+        "\ufffd",
+        "▁a",
+        "<unused 2>",
+    ]
     ours = reader("marian").ours.tokenizer
     assert ours.cut("a\ud800b  \t").clean.text == "a\ufffdb"
     assert ours.source.encode(ours.cut("\ud83d\ude42").clean.text) == ours.source.encode("🙂")
@@ -203,23 +238,37 @@ def test_added_tokens_stay_whole_and_an_added_language_is_offered(family):
 
 def test_neither_truncation_nor_padding_nor_chance_is_taken_over(tmp_path):
     directory = copied(tmp_path, "nllb", saved=True)
-    path, text = directory / "tokenizer.json", "eng_Latn deu_Latn the little houses are sleeping quietly"
+    path, text = (
+        directory / "tokenizer.json",
+        "eng_Latn deu_Latn the little houses are sleeping quietly",
+    )
     ids = load_translator(directory).ids(text)
     tokenizer = tokenizer_of("nllb", directory).backend_tokenizer
     tokenizer.enable_truncation(3)
     tokenizer.enable_padding(length=40)
     tokenizer.save(str(path))
-    changed(directory, "tokenizer.json", model=json.loads(path.read_text())["model"] | {"dropout": 0.9})
+    changed(
+        directory, "tokenizer.json", model=json.loads(path.read_text())["model"] | {"dropout": 0.9}
+    )
     ours = load_translator(directory)
     assert [ours.ids(text) for _ in range(5)] == [ids] * 5
 
 
 PLACES: dict[str, Callable[[int], tuple[str, dict[str, Any]]]] = {
     "file": lambda number: ("added_tokens.json", {"tyv_Cyrl": number}),
-    "head": lambda number: ("tokenizer.json", {"added_tokens": [ENTRY | {"id": number}], "model": {}}),
-    "named": lambda number: ("tokenizer_config.json", {"extra_special_tokens": {"tuvan": "tyv_Cyrl"}}),
+    "head": lambda number: (
+        "tokenizer.json",
+        {"added_tokens": [ENTRY | {"id": number}], "model": {}},
+    ),
+    "named": lambda number: (
+        "tokenizer_config.json",
+        {"extra_special_tokens": {"tuvan": "tyv_Cyrl"}},
+    ),
     "listed": lambda number: ("tokenizer_config.json", {"additional_special_tokens": ["tyv_Cyrl"]}),
-    "decoder": lambda number: ("tokenizer_config.json", {"added_tokens_decoder": {str(number): ENTRY}}),
+    "decoder": lambda number: (
+        "tokenizer_config.json",
+        {"added_tokens_decoder": {str(number): ENTRY}},
+    ),
 }
 ENTRY = {"content": "tyv_Cyrl", "special": True}
 
@@ -231,7 +280,11 @@ def test_an_added_language_beside_sentencepiece_is_read_wherever_it_stands(tmp_p
     file, entries = PLACES[place](number)
     ours = load_translator(changed(directory, file, **entries))
     run = ours.translate("eng_Latn tyv_Cyrl the house is small", beam_size=1)
-    assert (run.steps[0].token_id, run.steps[0].forced, ours.token_id("tyv_Cyrl")) == (number, True, number)
+    assert (run.steps[0].token_id, run.steps[0].forced, ours.token_id("tyv_Cyrl")) == (
+        number,
+        True,
+        number,
+    )
     assert ours.config.language_pieces[-1] == "tyv_Cyrl"
 
 
@@ -271,11 +324,21 @@ def test_tokens_added_beside_a_vocabulary_are_cut_and_spelled_as_the_reference_d
 BOTH = "languages; begin the text with the one that it is in"
 ASKED: list[tuple[str, dict[str, Any], str, str]] = [
     ("bart", {}, " ", "The text is empty"),
-    ("marian", {"languages": True}, "the cat sat", r"3 languages; begin the text .* >>fra<< or >>spa<<"),
+    (
+        "marian",
+        {"languages": True},
+        "the cat sat",
+        r"3 languages; begin the text .* >>fra<< or >>spa<<",
+    ),
     ("marian", {"languages": True}, ">>xyz<< the >>fra<< cat", "3 languages; begin the text"),
     ("marian", {"languages": True}, ">>fra<<", "empty"),
     ("marian", {}, "cat " * 70, "shorten it to at most 64"),
-    ("t5", {"symbols": ("<2de>", "<2pt>", "<2xx_Latn>")}, "the house", "translates into 3 languages; begin"),
+    (
+        "t5",
+        {"symbols": ("<2de>", "<2pt>", "<2xx_Latn>")},
+        "the house",
+        "translates into 3 languages; begin",
+    ),
     ("mbart", {}, "two dogs", f"knows 52 {BOTH}"),
     *(("nllb", {}, text, f"knows 202 {BOTH}") for text in ("dogs", "eng_Latn xyz_Latn a")),
     ("nllb", {}, "eng_Latn deu_Latn", "The text is empty"),
@@ -300,17 +363,25 @@ NAMED: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("family", "named", "generation", "words"), NAMED)
-def test_the_sentence_proposes_the_languages_that_the_files_name(tmp_path, family, named, generation, words):
+def test_the_sentence_proposes_the_languages_that_the_files_name(
+    tmp_path, family, named, generation, words
+):
     directory = copied(tmp_path, family, **({"languages": True} if family == "marian" else {}))
     ids = load_translator(changed(directory, "tokenizer_config.json", **named)).tokenizer.source.ids
-    changed(directory, "generation_config.json", **{name: ids[piece] for name, piece in generation.items()})
+    changed(
+        directory,
+        "generation_config.json",
+        **{name: ids[piece] for name, piece in generation.items()},
+    )
     with refused(InputError, f"such as {words}\\."):
         load_translator(directory).translate("the house")
 
 
 def test_a_tokenizer_that_frames_texts_otherwise_is_refused(tmp_path):
     directory = copied(tmp_path, "mbart", saved=True)
-    load_translator(changed(directory, "tokenizer_config.json", tokenizer_class="TokenizersBackend"))
+    load_translator(
+        changed(directory, "tokenizer_config.json", tokenizer_class="TokenizersBackend")
+    )
     processor = json.loads((directory / "tokenizer.json").read_text())["post_processor"]
     frame = processor["single"]
     processor["single"] = frame[1:] + frame[:1]  # as MBartTokenizer has it

@@ -1,4 +1,5 @@
-"""Models by their names on the Hub, fetched by the real client from one that runs here; what may not come."""
+"""Models by their names on the Hub, fetched by the real client from one that runs here; what may
+not come."""
 
 import json
 import os
@@ -23,11 +24,15 @@ from transformer.storage.files import CheckpointError
 SMALL = {"config.json", "source.spm", "target.spm", "vocab.json", "tokenizer_config.json"}
 
 
-@pytest.mark.parametrize("pasted", ["{}", "https://hf.co/{}?library=transformers", "{}/", "{}/tree/main"])
+@pytest.mark.parametrize(
+    "pasted", ["{}", "https://hf.co/{}?library=transformers", "{}/", "{}/tree/main"]
+)
 def test_a_name_as_it_is_copied_opens_the_model_and_says_its_commit(server, hub, original, pasted):
     translator = load_translator(pasted.format(NAME))
     assert translator.name == f"{NAME}@{server.repositories[NAME].branches['main'][:8]}"
-    here, there = (each.translate("the cat sat") for each in (load_translator(original), translator))
+    here, there = (
+        each.translate("the cat sat") for each in (load_translator(original), translator)
+    )
     assert (there.log_probs, there.target_tokens) == (here.log_probs, here.target_tokens)
     assert there.model == translator.name
 
@@ -35,7 +40,12 @@ def test_a_name_as_it_is_copied_opens_the_model_and_says_its_commit(server, hub,
 def test_a_model_of_this_package_comes_back_from_the_hub(server, hub, translator, tmp_path):
     state, heads = translator.model.state_dict(), {"default": {"cross": [1, 1]}}
     save_checkpoint(
-        tmp_path / "own", translator.config, state, translator.tokenizer, card="# Hello", heads=heads
+        tmp_path / "own",
+        translator.config,
+        state,
+        translator.tokenizer,
+        card="# Hello",
+        heads=heads,
     )
     server.add("user/own", tmp_path / "own")
     loaded = load_translator("user/own")
@@ -49,7 +59,9 @@ def test_only_the_needed_files_are_fetched_and_each_once(server, hub):
     snapshot = find(NAME)
     names = {*SMALL, "generation_config.json", "model.safetensors"}
     assert {path.name for path in snapshot.directory.iterdir()} == names
-    large = [path for method, path in server.requests if method == "GET" and path.startswith("/storage/")]
+    large = [
+        path for method, path in server.requests if method == "GET" and path.startswith("/storage/")
+    ]
     names = ["model.safetensors", "source.spm", "target.spm"]
     assert sorted(path.rpartition("/")[2] for path in large) == names
     asked = server.asked("GET", "/resolve/")
@@ -109,12 +121,20 @@ def test_without_a_network_cached_models_open_and_others_say_so(server, hub, nap
     assert [each.name for each in cached_models(gone)] == [NAME]
     with pytest.raises(UnreachableError):
         look(NAME, None, gone)
-    refused("cannot be reached .*, and user/other is not in the cache at", find, "user/other", None, gone)
+    refused(
+        "cannot be reached .*, and user/other is not in the cache at",
+        find,
+        "user/other",
+        None,
+        gone,
+    )
     assert sum(naps) < 2
 
 
 @pytest.mark.parametrize("fault", ["nonsense", "wrong", "407", "403 page", "error"])
-def test_a_network_that_answers_in_place_of_the_hub_opens_the_cache_with_a_note(server, hub, fault, capsys):
+def test_a_network_that_answers_in_place_of_the_hub_opens_the_cache_with_a_note(
+    server, hub, fault, capsys
+):
     """A captive portal answers every question with a page, or asks to log in to a proxy."""
     title = find(NAME).title
     server.faults["api"] = fault
@@ -144,9 +164,15 @@ def test_a_directory_goes_before_a_name(server, hub, original, tmp_path, monkeyp
     shutil.copytree(original, tmp_path / "user" / "tiny")
     assert load_translator(NAME).name == "tiny"
     assert server.requests == []
-    with pytest.raises(CheckpointError, match="is not a name on the Hub, so it has no revision 'v1'"):
+    with pytest.raises(
+        CheckpointError, match="is not a name on the Hub, so it has no revision 'v1'"
+    ):
         load_translator(original, revision="v1")
-    refused("no model directory user/other. As a name on the Hub: There is no", load_translator, "user/other")
+    refused(
+        "no model directory user/other. As a name on the Hub: There is no",
+        load_translator,
+        "user/other",
+    )
     refused("There is no model directory", load_translator, Path("nowhere/model"))
 
 
@@ -195,14 +221,18 @@ def test_a_stopped_download_keeps_what_is_complete_and_goes_on_later(server, hub
         ("api", "wrong", "is not the Hub"),
     ],
 )
-def test_what_goes_wrong_is_one_sentence_and_the_older_state_still_opens(server, hub, file, fault, message):
+def test_what_goes_wrong_is_one_sentence_and_the_older_state_still_opens(
+    server, hub, file, fault, message
+):
     known = find(NAME)
     files = read_files(known.directory)
     names = {"model__safetensors": "model.safetensors", "vocab__json": "vocab.json"}
     newer = {name: files[file] + b" " * 100_000 for name, file in names.items()}
     commit = change(server, **newer)
     server.faults[file] = fault
-    other = Hub(endpoint=hub.endpoint, cache_dir=hub.cache.parent / "empty", token=False, timeout=0.2)
+    other = Hub(
+        endpoint=hub.endpoint, cache_dir=hub.cache.parent / "empty", token=False, timeout=0.2
+    )
     refused(message, find, NAME, None, other)
     assert cached(NAME, None, other) is None
     try:
@@ -244,7 +274,7 @@ def test_a_renamed_model_opens_and_says_its_new_name(server, hub):
     refused("user/tiny may not be opened here", look, "old/name", None, strict)
 
 
-# --- what may not come: paths for names, too much, models of another kind, hostile files --------------------
+# --- what may not come: paths for names, too much, models of another kind, hostile files ---------
 
 MONSTER = b'{"model_type": "marian", "encoder_layers": 1000000000}'
 
@@ -256,11 +286,21 @@ def test_names_of_the_hub_are_told_from_paths():
 
 
 PASTED = {
-    **dict.fromkeys((" a/b ", "a/b/", "a/b/tree/main", "a/b/discussions", "a/b?x=1", "a/b#use"), "a/b"),
-    **dict.fromkeys(("https://huggingface.co/a/b", "http://www.hf.co/a/b/blob/main/x", "hf.co/a/b"), "a/b"),
-    **dict.fromkeys(("https://github.com/a/b", "github.com/a/b", "https://huggingface.co.evil.com/a/b")),
-    **dict.fromkeys(("https://modelscope.cn/models/a/b", "https://evil.com/hf.co/a/b", "//hf.co/a/b")),
-    **dict.fromkeys(("https://hf.co/datasets/a", "hf.co/spaces/a/b", "ftp://hf.co/a/b", "https://[x/a/b")),
+    **dict.fromkeys(
+        (" a/b ", "a/b/", "a/b/tree/main", "a/b/discussions", "a/b?x=1", "a/b#use"), "a/b"
+    ),
+    **dict.fromkeys(
+        ("https://huggingface.co/a/b", "http://www.hf.co/a/b/blob/main/x", "hf.co/a/b"), "a/b"
+    ),
+    **dict.fromkeys(
+        ("https://github.com/a/b", "github.com/a/b", "https://huggingface.co.evil.com/a/b")
+    ),
+    **dict.fromkeys(
+        ("https://modelscope.cn/models/a/b", "https://evil.com/hf.co/a/b", "//hf.co/a/b")
+    ),
+    **dict.fromkeys(
+        ("https://hf.co/datasets/a", "hf.co/spaces/a/b", "ftp://hf.co/a/b", "https://[x/a/b")
+    ),
     **dict.fromkeys(("a", "a/b/c", "../a", "a/..", "", "models/a/b")),
 }
 """What somebody may paste, and the model that it names."""
@@ -285,7 +325,9 @@ def test_no_path_is_a_name_or_a_revision(server, hub):
 
 def test_a_model_that_is_too_large_is_refused_before_it_is_downloaded(server, hub):
     server.sizes["model.safetensors"] = 3_000_000_000
-    refused("user/tiny has 3.0 GB, but downloads are limited to 1.5 GB; TRANSFORMER_HUB_GB", find, NAME)
+    refused(
+        "user/tiny has 3.0 GB, but downloads are limited to 1.5 GB; TRANSFORMER_HUB_GB", find, NAME
+    )
     server.sizes = {"vocab.json": 20_000_000}
     refused("tiny: vocab.json has 20.0 MB", find, NAME)
     server.sizes = {"model.safetensors": -1}
@@ -337,14 +379,19 @@ def test_only_allowed_names_are_asked_for_or_opened(server, hub):
     ],
     ids=range(5),
 )
-def test_a_model_of_another_kind_is_refused_before_its_weights_are_fetched(server, hub, changes, message):
+def test_a_model_of_another_kind_is_refused_before_its_weights_are_fetched(
+    server, hub, changes, message
+):
     change(server, **changes)
     refused(message, find, NAME)
     assert server.asked("GET", "/storage/") == 0
 
 
 def test_a_hostile_listing_names_no_file_outside(server, hub):
-    change(server, **{"../../../x": b"x", "/etc/x": b"x", "model-00001-of-00002__safetensors/../x": b"x"})
+    change(
+        server,
+        **{"../../../x": b"x", "/etc/x": b"x", "model-00001-of-00002__safetensors/../x": b"x"},
+    )
     directory = find(NAME).directory
     assert {path.resolve().parent.name for path in directory.iterdir()} == {"blobs"}
     index = {"weight_map": {"a": "../../secret.bin"}}
@@ -359,11 +406,15 @@ def test_a_snapshot_that_points_out_of_its_cache_is_not_opened(server, hub, tmp_
     (tmp_path / digest).write_bytes(path.read_bytes())
     path.unlink()
     path.symlink_to(tmp_path / digest)
-    refused("vocab.json of user/tiny lies outside the cache of its model", load_translator, path.parent)
+    refused(
+        "vocab.json of user/tiny lies outside the cache of its model", load_translator, path.parent
+    )
 
 
 def test_errors_of_a_model_s_files_name_the_model_and_not_the_server_s_folders(server, hub):
     change(server, vocab__json=b'{"a": -1}')
-    with pytest.raises(HubError, match=r"user/tiny@.{8}/vocab\.json has numbers that are not") as caught:
+    with pytest.raises(
+        HubError, match=r"user/tiny@.{8}/vocab\.json has numbers that are not"
+    ) as caught:
         load_translator(NAME)
     assert str(hub.cache) not in str(caught.value)

@@ -66,7 +66,9 @@ def runs(translator) -> Callable[[str], Translation]:
 def failed(translator: Translator, trace: AttentionTrace, *, file: bool = False) -> set[str]:
     """Names of the checks that fail, with the model at hand or as for a file."""
     basis = translator.model.config if file else translator.model
-    return {check.name for check in audit(trace, trace.places, basis=basis).checks if not check.passed}
+    return {
+        check.name for check in audit(trace, trace.places, basis=basis).checks if not check.passed
+    }
 
 
 def claiming(trace: AttentionTrace, *values: do.Intervention) -> AttentionTrace:
@@ -156,7 +158,10 @@ def test_what_another_run_put_in_cannot_be_changed_afterwards(runs, translator, 
 @pytest.mark.parametrize(
     ("options", "change"),
     [
-        *(({"positions": name}, do.no_positions("decoder")) for name in ("rotary", "alibi", "shaw")),
+        *(
+            ({"positions": name}, do.no_positions("decoder"))
+            for name in ("rotary", "alibi", "shaw")
+        ),
         ({"norm": "post"}, do.drop_norm("encoder", 1, "self_attention")),
     ],
 )
@@ -185,14 +190,21 @@ def test_the_config_alone_is_enough_for_the_checks_of_a_file(runs, translator):
     residual = trace.residuals[sublayer]
     others: list[dict[str, Any]] = [{"output": residual.own_output}, {"own_output": None}]
     for change in (*others, {"stream": residual.stream + residual.own_output}):
-        mutation = forged(trace, residuals={**trace.residuals, sublayer: replace(residual, **change)})
+        mutation = forged(
+            trace, residuals={**trace.residuals, sublayer: replace(residual, **change)}
+        )
         assert STREAM in failed(translator, mutation, file=True)
 
 
 @pytest.mark.parametrize(
     ("changes", "source", "written", "right"),
     [
-        ([do.choose(0, "a"), do.forbid("z"), do.prefix([1]), do.drop_source(0)], ["s"], [("a", 1)], True),
+        (
+            [do.choose(0, "a"), do.forbid("z"), do.prefix([1]), do.drop_source(0)],
+            ["s"],
+            [("a", 1)],
+            True,
+        ),
         ([do.choose(1, "b")], ["s"], [("a", 1), ("c", 3)], False),
         ([do.choose(1, 2)], ["s"], [("a", 1)], False),
         ([do.forbid("c")], ["s"], [("a", 1), ("c", 3)], False),

@@ -1,4 +1,5 @@
-"""Interventions as values: text, sentence, JSON, and back; what means nothing or does not fit is refused."""
+"""Interventions as values: text, sentence, JSON, and back; what means nothing or does not fit is
+refused."""
 
 import json
 from dataclasses import MISSING, fields
@@ -20,7 +21,8 @@ from transformer.interventions.codec import LONGEST, MOST_CHANGES, join
 
 OTHER = do.run("one two_~%", [5, 6, 2], [do.hide(0), do.choose(1, "▁a_b~%")])
 WRITTEN = [
-    json.loads(line) for line in (Path(__file__).parent / "written.jsonl").read_text("utf-8").splitlines()
+    json.loads(line)
+    for line in (Path(__file__).parent / "written.jsonl").read_text("utf-8").splitlines()
 ]
 """(compact text, sentence, JSON) of changes of every sort."""
 CHANGES = list(dict.fromkeys([*do.from_json([row[2] for row in WRITTEN]), *EVERY.values()]))
@@ -34,10 +36,16 @@ def survive(changes: tuple[do.Intervention, ...]) -> bool:
     return changes == do.read_text(text) == do.from_json(as_file(do.to_json(changes)))
 
 
-@pytest.mark.parametrize(("text", "sentence", "values"), WRITTEN, ids=[row[0][:40] for row in WRITTEN])
+@pytest.mark.parametrize(
+    ("text", "sentence", "values"), WRITTEN, ids=[row[0][:40] for row in WRITTEN]
+)
 def test_a_change_is_written_as_ever(text, sentence, values):
     (change,) = do.read_text(text)
-    assert (do.write_text([change]), str(change), do.to_json([change])) == (text, sentence, [values])
+    assert (do.write_text([change]), str(change), do.to_json([change])) == (
+        text,
+        sentence,
+        [values],
+    )
     assert do.from_json([values]) == (change,)
 
 
@@ -51,7 +59,9 @@ FUNCTIONS = {
 @pytest.mark.parametrize("kind", do.Intervention.known.values(), ids=do.Intervention.known)
 def test_a_function_takes_what_its_class_holds(kind):
     if kind is do.Patch:
-        pytest.skip("its function takes a run, which the class holds as a text, an output and changes")
+        pytest.skip(
+            "its function takes a run, which the class holds as a text, an output and changes"
+        )
     held = [(field.name, field.default) for field in fields(kind)]
     parameters = signature(FUNCTIONS[kind]).parameters.values()
     assert [(each.name, each.default) for each in parameters] == [
@@ -63,7 +73,11 @@ def test_a_list_keeps_its_order_and_its_changes_are_keys():
     assert survive(tuple(CHANGES))
     assert survive(())
     assert {type(change) for change in CHANGES} == set(do.Intervention.known.values())
-    assert len({change: str(change) for change in CHANGES}) == len({*map(str, CHANGES)}) == len(CHANGES)
+    assert (
+        len({change: str(change) for change in CHANGES})
+        == len({*map(str, CHANGES)})
+        == len(CHANGES)
+    )
     assert all(line.isprintable() and len(line) < 200 for line in map(str, CHANGES))
 
 
@@ -72,13 +86,19 @@ def test_a_list_keeps_its_order_and_its_changes_are_keys():
     [
         (do.ablate("encoder", 0, [3, 1, 1]), do.ablate("encoder", layer=0, head=(1, 3), by="zero")),
         (do.ablate("cross", 1, 5), do.ablate("cross", 1, [5])),
-        (do.scale("cross", np.int64(1), np.arange(2), 1), do.scale("cross", 1, [0, 1], np.float32(1))),
+        (
+            do.scale("cross", np.int64(1), np.arange(2), 1),
+            do.scale("cross", 1, [0, 1], np.float32(1)),
+        ),
         (do.set_row("cross", 0, 0, 1, [0.1, 0.7]), do.set_row("cross", 0, 0, 1, {1: 0.7, 0: 0.1})),
         (
             do.patch(do.encoder_output(), do.run("a"), [2, 0]),
             do.patch("encoder.output", do.run("a"), {0: 0, 2: 2}),
         ),
-        (do.patch(do.encoder_output(), do.run("a", [5])), do.patch(do.encoder_output(), do.run("a"))),
+        (
+            do.patch(do.encoder_output(), do.run("a", [5])),
+            do.patch(do.encoder_output(), do.run("a")),
+        ),
     ],
 )
 def test_what_people_type_is_one_value(one, other):
@@ -111,8 +131,12 @@ def test_json_says_a_change_that_survives_or_is_refused_in_one_sentence(values: 
 @PROPERTY
 @given(st.lists(SIGNS, min_size=1, max_size=3))
 def test_any_tokens_survive_however_deep_they_stand(tokens: list[str]):
-    inner = do.run(tokens[0], None, [do.prefix(tokens), do.patch(do.encoder_output(), do.run(tokens[-1]))])
-    assert survive((do.choose(0, tokens[0]), do.prefix(tokens), do.patch(do.encoder_output(), inner)))
+    inner = do.run(
+        tokens[0], None, [do.prefix(tokens), do.patch(do.encoder_output(), do.run(tokens[-1]))]
+    )
+    assert survive(
+        (do.choose(0, tokens[0]), do.prefix(tokens), do.patch(do.encoder_output(), inner))
+    )
 
 
 def nested(depth: int) -> str:
@@ -129,7 +153,12 @@ def deep(depth: int) -> list[Any]:
 REFUSED = [
     *("nonsense", "~", "hide_0", "hide_one", "choose_1", "choose_-1_a", "choose_1_"),
     *("prefix", "ablate_cross_0_1", "ablate_cross_2_6_zero_1_2", "scale_cross_2_6_nan"),
-    *("scale_cross_2_6_1e99", "row_cross_1_1_1_1.0.7-1.0.2", "dropsublayer_1", "patch_encoder.output_"),
+    *(
+        "scale_cross_2_6_1e99",
+        "row_cross_1_1_1_1.0.7-1.0.2",
+        "dropsublayer_1",
+        "patch_encoder.output_",
+    ),
     *("patch_encoder.0.attention_a", "hide_%FF", "hide_" + "9" * 5000, "x" * (LONGEST + 1)),
     *("~".join(["hide_1"] * (MOST_CHANGES + 1)), nested(3), nested(60)),
     *(None, 7, [1], [{}], [None], [{"do": "hide"}], [{"do": ["hide"]}]),
@@ -171,8 +200,14 @@ UNFIT = [
     (do.drop_sublayer("encoder", 0, "cross_attention"), "has no cross-attention"),
     (do.drop_norm("encoder", 5, "feed_forward"), "no layer 6 in the encoder"),
     (do.drop_norm("encoder", 1), "name both, or none"),
-    (do.patch(do.stream("encoder", 0, "cross_attention"), RUN, [0]), "no encoder layer 1 cross-attention"),
-    (do.patch(do.head_output("cross", 0, 4), RUN, [0]), "no decoder layer 1 cross-attention head 5"),
+    (
+        do.patch(do.stream("encoder", 0, "cross_attention"), RUN, [0]),
+        "no encoder layer 1 cross-attention",
+    ),
+    (
+        do.patch(do.head_output("cross", 0, 4), RUN, [0]),
+        "no decoder layer 1 cross-attention head 5",
+    ),
     (do.patch(do.encoder_output(), RUN, {0: 9}), "no position 10"),
     (do.patch(STREAM, RUN), "While decoding"),
     (do.patch(STREAM, do.run("one"), [0]), "needs the output"),
@@ -232,5 +267,7 @@ def test_a_row_may_look_ahead_where_a_mask_of_its_own_kind_lets_it(ready):
     ids, row = (40, 41, 42, 43), do.set_row("decoder", 0, 1, 1, {2: 1.0})
     run = ready.force(TEXT, ids, interventions=[do.mask("decoder", allow=[(1, 2)]), row])
     assert run.attention.weights("decoder", 0, 1)[1].tolist() == [0, 0, 1, 0]
-    with pytest.raises(do.InterventionError, match="Query 2 cannot attend to key 3, which comes after it"):
+    with pytest.raises(
+        do.InterventionError, match="Query 2 cannot attend to key 3, which comes after it"
+    ):
         ready.force(TEXT, ids, interventions=[do.mask("encoder", allow=[(1, 2)]), row])

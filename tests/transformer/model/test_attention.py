@@ -54,7 +54,11 @@ def test_scores_follow_their_formula_cell_by_cell(rule, monkeypatch):
     for row, head, i, j in np.ndindex(BATCH, HEADS, QUERIES, KEYS):
         q, k = query[row, head, i].double(), key[row, head, j].double()
         products = float(q @ k) / (1 if rule.name == "dot" else WIDTH**0.5)
-        by_hand = products if rule.vector is None else float(rule.vector[head].double() @ torch.tanh(q + k))
+        by_hand = (
+            products
+            if rule.vector is None
+            else float(rule.vector[head].double() @ torch.tanh(q + k))
+        )
         assert float(scores[row, head, i, j]) == pytest.approx(by_hand, abs=1e-5)
     torch.testing.assert_close(rule.scores(query[0, 1], key[0, 1], 1), scores[0, 1])
     torch.testing.assert_close(rule.scores(query[:, 1:], key[:, 1:], slice(1, 3)), scores[:, 1:])
@@ -76,7 +80,9 @@ def test_fused_attention_equals_explicit_attention_and_torch_s(mask, queries, bi
     if not biased:
         for score in RULES:
             weights = attention_weights(score.scores(query, key), dense)
-            torch.testing.assert_close(attend(query, key, value, mask, score=score), weights @ value)
+            torch.testing.assert_close(
+                attend(query, key, value, mask, score=score), weights @ value
+            )
         reference = F.scaled_dot_product_attention(query, key, value, attn_mask=dense)
         torch.testing.assert_close(explicit, reference, **NEAR)
 
@@ -144,7 +150,9 @@ def test_a_fixed_cache_is_filled_once_and_selects_rows(batch):
     assert all(map(torch.equal, cache.fixed, pair))
     rows = torch.tensor([batch - 1, 0, 0])
     cache.select(rows)
-    assert all(torch.equal(now, before[rows]) for now, before in zip(cache.fixed, pair, strict=True))
+    assert all(
+        torch.equal(now, before[rows]) for now, before in zip(cache.fixed, pair, strict=True)
+    )
     whole = Cache(random_config())
     first = whole.cross[0].update(*keys_and_values(4))
     whole.select(torch.tensor([1, 0]), same_source=True)  # leaves cross-attention as it is

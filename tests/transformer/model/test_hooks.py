@@ -1,4 +1,5 @@
-"""Hooks: what a model calls by name, what functions may change there, and what the audit says of it."""
+"""Hooks: what a model calls by name, what functions may change there, and what the audit says of
+it."""
 
 from dataclasses import replace
 
@@ -29,7 +30,8 @@ def leave(values, first):
 
 
 def replaced_rows(layer):
-    """(heads, queries) bool: rows whose weights are not what equation 1 and the interventions give."""
+    """(heads, queries) bool: rows whose weights are not what equation 1 and the interventions
+    give."""
     return (layer.map().weights != replace(layer, used_weights=None).map().weights).any(-1)
 
 
@@ -81,13 +83,19 @@ def test_a_function_in_16_bits_is_verified_with_the_weights_as_they_were_rounded
     off = Translator(model, tokenizer).translate(
         TEXT, max_length=6, hooks={CROSS(0, "weights"): lambda values, first: values * 1.05}
     )
-    assert {each.name for each in off.attention.audit().checks if not each.passed} == {"row sums in 16 bits"}
+    assert {each.name for each in off.attention.audit().checks if not each.passed} == {
+        "row sums in 16 bits"
+    }
 
 
 @pytest.mark.parametrize("part", ["query", "heads", "read", "stream", "hidden"])
 def test_a_hook_elsewhere_changes_the_run_and_the_audit_says_what_it_cannot_check(translator, part):
-    name = f"encoder.0.feed_forward.{part}" if part == "hidden" else f"encoder.1.self_attention.{part}"
-    hooked = translator.translate(TEXT, max_length=6, hooks={name: lambda values, first: 1.5 * values})
+    name = (
+        f"encoder.0.feed_forward.{part}" if part == "hidden" else f"encoder.1.self_attention.{part}"
+    )
+    hooked = translator.translate(
+        TEXT, max_length=6, hooks={name: lambda values, first: 1.5 * values}
+    )
     report = hooked.attention.audit()
     assert hooked.log_probs != translator.translate(TEXT, max_length=6).log_probs
     assert report.passed
@@ -96,7 +104,9 @@ def test_a_hook_elsewhere_changes_the_run_and_the_audit_says_what_it_cannot_chec
     assert report.skipped == ("places", "stream")
 
 
-def test_a_hook_learns_the_position_of_its_first_row_and_marks_only_the_rows_that_it_changed(translator):
+def test_a_hook_learns_the_position_of_its_first_row_and_marks_only_the_rows_that_it_changed(
+    translator,
+):
     def second_row_of_head_three(values, first):
         rows = torch.arange(first, first + values.shape[2]) == 1
         return torch.where(
@@ -104,8 +114,12 @@ def test_a_hook_learns_the_position_of_its_first_row_and_marks_only_the_rows_tha
         )
 
     for hooked in (
-        translator.translate(TEXT, max_length=4, hooks={CROSS(0, "weights"): second_row_of_head_three}),
-        translator.force(TEXT, "eins zwei drei", hooks={CROSS(0, "weights"): second_row_of_head_three}),
+        translator.translate(
+            TEXT, max_length=4, hooks={CROSS(0, "weights"): second_row_of_head_three}
+        ),
+        translator.force(
+            TEXT, "eins zwei drei", hooks={CROSS(0, "weights"): second_row_of_head_three}
+        ),
     ):
         assert replaced_rows(hooked.attention.layer("cross", 0)).nonzero().tolist() == [[3, 1]]
         assert hooked.attention.audit().passed
@@ -113,7 +127,11 @@ def test_a_hook_learns_the_position_of_its_first_row_and_marks_only_the_rows_tha
 
 def test_hooks_that_change_nothing_change_nothing(translator):
     plain = translator.translate(TEXT, beam_size=3, max_length=8)
-    hooks = {name: leave for name in translator.model.hook_names() if name.endswith((".weights", ".scores"))}
+    hooks = {
+        name: leave
+        for name in translator.model.hook_names()
+        if name.endswith((".weights", ".scores"))
+    }
     hooked = translator.translate(TEXT, beam_size=3, max_length=8, hooks=hooks)
     assert hooked.target_tokens == plain.target_tokens
     np.testing.assert_allclose(hooked.log_probs, plain.log_probs, atol=1e-5)
@@ -124,11 +142,17 @@ def test_hooks_that_change_nothing_change_nothing(translator):
 @pytest.mark.parametrize("name", ["encoder.positions", "decoder.1.cross_attention.key"])
 def test_a_function_may_work_in_place_without_touching_model_cache_or_recording(translator, name):
     before = translator.translate(TEXT, max_length=6)
-    hooked = translator.translate(TEXT, max_length=6, hooks={name: lambda values, first: values.mul_(2)})
-    copied = translator.translate(TEXT, max_length=6, hooks={name: lambda values, first: values * 2})
+    hooked = translator.translate(
+        TEXT, max_length=6, hooks={name: lambda values, first: values.mul_(2)}
+    )
+    copied = translator.translate(
+        TEXT, max_length=6, hooks={name: lambda values, first: values * 2}
+    )
     assert hooked.log_probs == copied.log_probs != before.log_probs
     assert hooked.attention.audit().passed
-    torch.testing.assert_close(hooked.attention.tensors[name], 2 * hooked.attention.tensors[f"{name}.own"])
+    torch.testing.assert_close(
+        hooked.attention.tensors[name], 2 * hooked.attention.tensors[f"{name}.own"]
+    )
     assert translator.translate(TEXT, max_length=6).log_probs == before.log_probs
 
 
@@ -156,7 +180,9 @@ def test_a_wrong_result_of_a_hook_is_one_sentence(translator):
     name = "encoder.0.self_attention.weights"
     for result in WRONG:
         with pytest.raises(ValueError, match=rf"^The hook at {name} returned [^\n]+\.$"):
-            translator.translate(TEXT, hooks={name: lambda values, first, result=result: result(values)})
+            translator.translate(
+                TEXT, hooks={name: lambda values, first, result=result: result(values)}
+            )
     with pytest.raises(ValueError, match="whole name"):
         Hooks(edits={"weights": [lambda own, at: own]})
 
@@ -165,7 +191,9 @@ def test_a_wrong_result_of_a_hook_is_one_sentence(translator):
     "name", [CROSS(3, "weights"), CROSS(0, "weigths"), "encoder.norm", "encoder.encoding", ""]
 )
 def test_a_hook_at_no_place_of_the_model_is_refused(translator, name):
-    with pytest.raises(ValueError, match=r"^There is no place .*hook_names\(\) lists all, layers from 0\.$"):
+    with pytest.raises(
+        ValueError, match=r"^There is no place .*hook_names\(\) lists all, layers from 0\.$"
+    ):
         translator.translate(TEXT, hooks={name: leave})
 
 
@@ -176,7 +204,9 @@ def test_a_misspelt_name_to_record_or_to_change_is_refused_by_the_model(translat
     if "." in name:
         looking.append(Hooks(edits={name: [lambda own, at: own]}))
     for hooks in looking:
-        with pytest.raises(ValueError, match=rf"^There is no place '{name}' in this model; model\.hook"):
+        with pytest.raises(
+            ValueError, match=rf"^There is no place '{name}' in this model; model\.hook"
+        ):
             translator.model(*ids, hooks=hooks)
     for name in (*translator.model.hook_names(), "query", "centres", "positions"):
         Hooks(record={name}).check(translator.config)
@@ -186,7 +216,9 @@ def test_several_functions_of_one_place_act_in_their_order(translator):
     name = "encoder.0.self_attention.query"
     double, add = (lambda values, first: 2 * values), (lambda values, first: values + 1)
     both = translator.translate(TEXT, max_length=4, hooks={name: [double, add]})
-    one = translator.translate(TEXT, max_length=4, hooks={name: lambda values, first: 2 * values + 1})
+    one = translator.translate(
+        TEXT, max_length=4, hooks={name: lambda values, first: 2 * values + 1}
+    )
     other = translator.translate(TEXT, max_length=4, hooks={name: (add, double)})
     assert both.log_probs == one.log_probs != other.log_probs
     for wrong in ([], [double, 3], 3):
@@ -199,7 +231,11 @@ def test_a_hook_that_bars_what_a_change_chooses_leaves_nothing_to_write(translat
     def barred(logits, first):
         return logits.index_fill(-1, torch.tensor([50]), -torch.inf)
 
-    options = {"beam_size": beam_size, "hooks": {"logits": barred}, "interventions": [do.choose(1, 50)]}
+    options = {
+        "beam_size": beam_size,
+        "hooks": {"logits": barred},
+        "interventions": [do.choose(1, 50)],
+    }
     with pytest.raises(ValueError, match=r"^Nothing can be written at step 2: .+\.$"):
         translator.translate(TEXT, **options)
 
@@ -207,7 +243,8 @@ def test_a_hook_that_bars_what_a_change_chooses_leaves_nothing_to_write(translat
 def test_a_hook_moves_where_local_attention_looks():
     model, ids = random_recurrent("local"), (random_ids(1, 9), random_ids(1, 3))
     hooks = Hooks(
-        {"centres", "weights"}, function_edits({CROSS(0, "centres"): lambda v, first: v * 0}, model.config)
+        {"centres", "weights"},
+        function_edits({CROSS(0, "centres"): lambda v, first: v * 0}, model.config),
     )
     model(*ids, hooks=hooks)
     weights, half_width = hooks.values(CROSS(0, "weights"))[0, 0], model.config.reach

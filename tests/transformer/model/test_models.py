@@ -1,4 +1,5 @@
-"""Whole models: the paper's, language models and recurrent ones, against torch and the formulas; configs."""
+"""Whole models: the paper's, language models and recurrent ones, against torch and the formulas;
+configs."""
 
 import copy
 from dataclasses import asdict
@@ -12,7 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from paper_models import paper_base, paper_big
 from properties import JSON, PROPERTY, as_file, damaged, or_refused
-from random_models import random_config, random_ids, random_language_model, random_model, random_recurrent
+from random_models import (
+    random_config,
+    random_ids,
+    random_language_model,
+    random_model,
+    random_recurrent,
+)
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -48,7 +55,9 @@ def test_a_converted_model_has_the_same_numbers_and_other_places_in_memory():
     model, src, tgt = random_model(), random_ids(2, 5), random_ids(2, 4, seed=1)
     expected, logits = {name: x.clone() for name, x in model.state_dict().items()}, model(src, tgt)
     converted = convert(convert(model, "cpu"), "cpu")
-    assert all(torch.equal(tensor, expected[name]) for name, tensor in converted.state_dict().items())
+    assert all(
+        torch.equal(tensor, expected[name]) for name, tensor in converted.state_dict().items()
+    )
     for parameter in converted.encoder.parameters():
         wide = parameter.dim() == 2 and parameter.shape[0] >= parameter.shape[1]
         assert (parameter.t() if wide else parameter).is_contiguous()
@@ -85,7 +94,7 @@ def test_a_map_that_was_put_in_later_is_used(name):
     assert linear.weight.grad.any()
 
 
-# --- language models ----------------------------------------------------------------------------------------
+# --- language models -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("positions", ["none", "shaw", "t5", "rotary", "alibi"])
@@ -112,7 +121,7 @@ def test_the_size_of_a_language_model_is_estimated_closely():
     assert parameter_count(model.config) == pytest.approx(count_parameters(model), rel=0.02)
 
 
-# --- recurrent models ---------------------------------------------------------------------------------------
+# --- recurrent models ----------------------------------------------------------------------------
 
 SCORES = get_args(Score)
 EACH_SCORE = pytest.mark.parametrize("score", SCORES)
@@ -150,12 +159,16 @@ def test_a_recurrent_model_gives_a_batch_and_a_cache_what_each_sentence_gets_alo
     model.decode(target[:, :1], memory, mask, cache=cache)
     cache.select(rows)
     step = model.decode(target[rows, 1:2], memory[rows], mask[rows], cache=cache)
-    torch.testing.assert_close(step, model.decode(target[rows, :2], memory[rows], mask[rows])[:, 1:])
+    torch.testing.assert_close(
+        step, model.decode(target[rows, :2], memory[rows], mask[rows])[:, 1:]
+    )
 
 
 def by_hand(model: Recurrent, h: np.ndarray, m: np.ndarray) -> np.ndarray:
     """(queries, keys) weights of one sentence by the formulas of the papers, cell by cell."""
-    part = {name: tensor.double().numpy() for name, tensor in model.cross.compare.state_dict().items()}
+    part = {
+        name: tensor.double().numpy() for name, tensor in model.cross.compare.state_dict().items()
+    }
 
     def score(h: np.ndarray, m: np.ndarray) -> Any:
         if model.config.score == "dot":
@@ -193,8 +206,12 @@ def test_the_whole_recurrent_decoder_follows_the_formulas(score):
     own, bias = (part.double().numpy() for part in model.decoder.own.parameters())
     np.testing.assert_allclose(features, np.tanh(joined + h @ own.T + bias), atol=1e-5)
     table = model.embedding.weight.double().numpy()
-    np.testing.assert_allclose(model(source, target)[0].double().numpy(), features @ table.T, atol=1e-4)
-    both = model.encoder(states := torch.randn(1, 5, 12))  # each half of the memory is a GRU of one direction
+    np.testing.assert_allclose(
+        model(source, target)[0].double().numpy(), features @ table.T, atol=1e-4
+    )
+    both = model.encoder(
+        states := torch.randn(1, 5, 12)
+    )  # each half of the memory is a GRU of one direction
     torch.testing.assert_close(both[..., :6], model.encoder.forwards(states)[0])
     torch.testing.assert_close(both[..., 6:], model.encoder.backwards(states.flip(1))[0].flip(1))
 
@@ -203,7 +220,9 @@ def test_an_untrained_local_query_looks_at_the_middle():
     hooks = Hooks({"centres"})
     make("local").features(padded(*SOURCES), padded(*TARGETS), hooks)
     lengths = torch.tensor([float(len(source)) for source in SOURCES])
-    torch.testing.assert_close(hooks.values("decoder.0.cross_attention.centres")[:, 0, 0], lengths / 2)
+    torch.testing.assert_close(
+        hooks.values("decoder.0.cross_attention.centres")[:, 0, 0], lengths / 2
+    )
 
 
 @EACH_SCORE
@@ -211,16 +230,24 @@ def test_recurrent_twins_start_alike_learn_everywhere_and_attend_across_alone(sc
     model, stream = make(score), torch.rand(3)
     twin = make("dot").state_dict()
     assert torch.equal(stream, torch.rand(3)), "twins draw the same dropout"
-    shared = {name: each for name, each in model.state_dict().items() if not name.startswith("cross.compare")}
+    shared = {
+        name: each
+        for name, each in model.state_dict().items()
+        if not name.startswith("cross.compare")
+    }
     assert all(torch.equal(twin[name], weight) for name, weight in shared.items())
     assert [*model.config.sites] == [AttentionKind.CROSS]
     assert config_from(asdict(model.config)) == model.config
     learner = random_recurrent(score, vocab_size=30).train().requires_grad_(True)
     learner(padded(*SOURCES), padded(*TARGETS)).log_softmax(-1)[..., 20].sum().backward()
-    assert not [name for name, each in learner.named_parameters() if each.grad is None or not each.grad.any()]
+    assert not [
+        name
+        for name, each in learner.named_parameters()
+        if each.grad is None or not each.grad.any()
+    ]
 
 
-# --- configs ------------------------------------------------------------------------------------------------
+# --- configs -------------------------------------------------------------------------------------
 
 CONFIGS = (
     random_config(norm="pre", trained_length=17),
@@ -250,7 +277,9 @@ def test_an_entry_of_another_kind_is_named(name: str, value: Any):
         words = str(error)
     else:
         words = name if asdict(config)[name] == value else ""
-    assert any(each in words for each in (name, "eos_id", "n_heads"))  # a size may refuse what depends on it
+    assert any(
+        each in words for each in (name, "eos_id", "n_heads")
+    )  # a size may refuse what depends on it
 
 
 OWN: dict[str, Any] = {"vocab_size": 20, "shared_embeddings": False}
@@ -272,7 +301,12 @@ WRONG: list[tuple[Any, dict[str, Any], str]] = [
     (config_from, {"architecture": "diffusion", "vocab_size": 40}, "architecture is 'diffusion'"),
     *(
         (RecurrentConfig, {"vocab_size": 30, "d_model": 12} | {name: value}, name)
-        for name, value in {"score": "other", "n_heads": 2, "d_model": 13, "positions": "rotary"}.items()
+        for name, value in {
+            "score": "other",
+            "n_heads": 2,
+            "d_model": 13,
+            "positions": "rotary",
+        }.items()
     ),
 ]
 

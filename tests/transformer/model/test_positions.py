@@ -1,4 +1,5 @@
-"""Positional encodings: their formulas, what they add, turn and bias, and what must hold for each of them."""
+"""Positional encodings: their formulas, what they add, turn and bias, and what must hold for each
+of them."""
 
 import math
 import re
@@ -41,7 +42,7 @@ def normal(*shape: int) -> Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(1))
 
 
-# --- what is added ------------------------------------------------------------------------------------------
+# --- what is added -------------------------------------------------------------------------------
 
 
 def test_the_table_is_the_paper_s_formula():
@@ -69,13 +70,21 @@ def test_a_later_start_goes_on_in_the_table_to_its_end(kind):
 def test_no_encoding_adds_rotates_and_biases_nothing_and_an_unknown_one_is_refused():
     encoding, x = make_positions(random_config(positions="none")), torch.randn(1, 4, 3, 8)
     assert type(encoding) is PositionalEncoding
-    assert (encoding.added(3), encoding.rotate(x) is x, encoding.rules(2)) == (None, True, [None] * 2)
+    assert (encoding.added(3), encoding.rotate(x) is x, encoding.rules(2)) == (
+        None,
+        True,
+        [None] * 2,
+    )
     with pytest.raises(ValueError, match=r"'circular'.*sinusoidal"):
         make_positions(random_config(positions="circular"))
 
 
 @PROPERTY
-@given(offset=st.integers(0, 4000), width=st.integers(1, 60).map(lambda n: 2 * n), more=st.integers(0, 90))
+@given(
+    offset=st.integers(0, 4000),
+    width=st.integers(1, 60).map(lambda n: 2 * n),
+    more=st.integers(0, 90),
+)
 def test_a_shift_of_sinusoids_is_one_rotation_for_every_position(offset, width, more):
     table, turn = sinusoidal_table(4096, width), shift_matrix(offset, width)
     early, late = table[: 4096 - offset], table[offset:]
@@ -86,7 +95,7 @@ def test_a_shift_of_sinusoids_is_one_rotation_for_every_position(offset, width, 
         shift_matrix(offset, width + 1)
 
 
-# --- what is turned -----------------------------------------------------------------------------------------
+# --- what is turned ------------------------------------------------------------------------------
 
 
 def test_rotary_positions_turn_each_pair_by_position_times_frequency():
@@ -94,7 +103,9 @@ def test_rotary_positions_turn_each_pair_by_position_times_frequency():
     pairs = torch.view_as_complex(x.double().view(6, 4, 2))
     angles = torch.arange(3, 9)[:, None] * 10_000 ** (-2 * torch.arange(4).double() / 8)
     expected = torch.view_as_real(pairs * torch.polar(torch.ones_like(angles), angles)).view(6, 8)
-    torch.testing.assert_close(encoding.rotate(x, first=3)[0, 0].double(), expected, atol=1e-5, rtol=0)
+    torch.testing.assert_close(
+        encoding.rotate(x, first=3)[0, 0].double(), expected, atol=1e-5, rtol=0
+    )
     far = rotary_angles(2048, 28)[2047, 13].item()
     assert far == pytest.approx(2047 * 10_000 ** (-26 / 28), rel=1e-14)
     with pytest.raises(ValueError, match="heads of 7"):
@@ -113,7 +124,7 @@ def test_queries_and_keys_are_turned_and_values_are_not():
     assert torch.equal(turned.value, plain.value)
 
 
-# --- what is added to scores --------------------------------------------------------------------------------
+# --- what is added to scores ---------------------------------------------------------------------
 
 RULES = [
     BiasRule("alibi", alibi_slopes(HEADS).float()),
@@ -144,9 +155,13 @@ def test_a_bias_is_that_of_the_distance_cell_by_cell(rule):
         else:
             expected = float(query[1, head, row] @ rule.table[head, near]) / math.sqrt(WIDTH)
         assert float(bias[1, head, row, j]) == pytest.approx(expected, abs=1e-5)
-    query = normal(HEADS, LENGTH, WIDTH)  # some heads, rows and columns are the same as all cut down
+    query = normal(
+        HEADS, LENGTH, WIDTH
+    )  # some heads, rows and columns are the same as all cut down
     whole = rule.scores(query, COLUMNS, COLUMNS)
-    torch.testing.assert_close(rule.scores(query[2, ROWS], ROWS, COLUMNS[3:7], 2), whole[2, ROWS, 3:7])
+    torch.testing.assert_close(
+        rule.scores(query[2, ROWS], ROWS, COLUMNS[3:7], 2), whole[2, ROWS, 3:7]
+    )
     several = rule.scores(query[1:3, ROWS], ROWS, COLUMNS, slice(1, 3))
     torch.testing.assert_close(several, whole[1:3, ROWS])
 
@@ -162,7 +177,7 @@ def test_a_table_of_another_shape_is_refused(rule):
         bias_rule("unknown", torch.zeros(HEADS), HEADS, WIDTH)
 
 
-# --- whole models -------------------------------------------------------------------------------------------
+# --- whole models --------------------------------------------------------------------------------
 
 
 def test_shaw_has_a_table_for_each_layer_and_head():
@@ -177,7 +192,9 @@ def test_all_encodings_start_from_the_same_shared_weights_and_random_stream(name
         torch.manual_seed(5)
         model = Transformer(random_config(positions=positions))
         own = {"encoder.positions", "decoder.positions"}
-        shared = {key: w for key, w in model.state_dict().items() if key.rsplit(".", 1)[0] not in own}
+        shared = {
+            key: w for key, w in model.state_dict().items() if key.rsplit(".", 1)[0] not in own
+        }
         return shared, torch.rand(3)
 
     (shared, stream), (expected, expected_stream) = start(name), start("none")
@@ -189,7 +206,9 @@ def test_all_encodings_start_from_the_same_shared_weights_and_random_stream(name
 @pytest.fixture(scope="module", params=REGISTRY)
 def translator(request, tokenizer) -> Translator:
     options = {"norm": "pre", "tied_embeddings": False, "positions": request.param}
-    return Translator(random_model(vocab_size=tokenizer.vocab_size, **options), tokenizer, name=request.param)
+    return Translator(
+        random_model(vocab_size=tokenizer.vocab_size, **options), tokenizer, name=request.param
+    )
 
 
 @torch.inference_mode()
@@ -204,6 +223,8 @@ def test_inference_runs_the_fused_kernel_only(translator):
             model.decode(part, memory, padding, cache=cache)
     calls = {event.key: event.count for event in profile.key_averages()}
     kernels = {name: count for name, count in calls.items() if "scaled_dot_product" in name}
-    assert sum(n for name, n in kernels.items() if re.search("flash|efficient", name)) == 2 + 3 * (3 + 3)
+    assert sum(n for name, n in kernels.items() if re.search("flash|efficient", name)) == 2 + 3 * (
+        3 + 3
+    )
     assert not any("math" in name for name in kernels)
     assert "aten::softmax" not in calls

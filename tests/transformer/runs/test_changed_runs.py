@@ -103,7 +103,9 @@ def test_changes_of_one_head_act_in_their_order_and_a_division_goes_once(ready):
         run = ready.force(TEXT, IDS, interventions=changes)
         assert run.attention.weights("cross", 0, 1)[0, 0] == pytest.approx(weight)
     lists: list[list[do.Intervention]] = [[], [do.unscaled("cross", 1, 2)]]
-    lists.append([*lists[1], do.unscaled("cross", 1)])  # one head by itself, and as one of its layer
+    lists.append(
+        [*lists[1], do.unscaled("cross", 1)]
+    )  # one head by itself, and as one of its layer
     runs = [ready.translate(TEXT, max_length=LENGTH, interventions=changes) for changes in lists]
     own, once, twice = (run.attention.map("cross", 1).scores[2][0] for run in runs)
     np.testing.assert_allclose(once, own * ready.config.d_head**0.5, rtol=1e-4)
@@ -121,7 +123,9 @@ def test_a_mask_covers_rows_columns_and_named_cells():
         ("next", [[1, 0, 1], [1, 1, 0], [1, 1, 1]]),
     ):
         mask = do.mask("encoder", forbid=cells)
-        assert [[int(do.allows(mask, query, key, True)) for key in range(3)] for query in range(3)] == shown
+        assert [
+            [int(do.allows(mask, query, key, True)) for key in range(3)] for query in range(3)
+        ] == shown
 
 
 @pytest.mark.parametrize("kind", ["encoder", "decoder", "cross"])
@@ -143,16 +147,26 @@ def test_a_source_without_any_visible_word_has_an_output_of_zeros(ready):
 
 def test_patching_everything_gives_the_other_run_and_patching_its_own_nothing(ready):
     own, other = ready.force(TEXT, IDS), ready.force(OTHER, IDS)
-    for place in (do.embeddings("encoder"), do.stream("encoder", 1, "feed_forward"), do.encoder_output()):
+    for place in (
+        do.embeddings("encoder"),
+        do.stream("encoder", 1, "feed_forward"),
+        do.encoder_output(),
+    ):
         for source in (other, own):
             patched = ready.force(TEXT, IDS, interventions=[do.patch(place, source)])
             assert patched.log_probs == source.log_probs
     last = do.stream("decoder", 2, "feed_forward")
-    assert ready.force(TEXT, IDS, interventions=[do.patch(last, other)]).log_probs == other.log_probs
-    decoded = ready.translate(TEXT, max_length=LENGTH, interventions=[do.patch(do.encoder_output(), other)])
+    assert (
+        ready.force(TEXT, IDS, interventions=[do.patch(last, other)]).log_probs == other.log_probs
+    )
+    decoded = ready.translate(
+        TEXT, max_length=LENGTH, interventions=[do.patch(do.encoder_output(), other)]
+    )
     assert decoded.text == ready.translate(OTHER, max_length=LENGTH).text
     with pytest.raises(InterventionError, match="has 3 positions in the encoder and this one 5"):
-        ready.force(TEXT, IDS, interventions=[do.patch(do.encoder_output(), ready.force("five six", IDS))])
+        ready.force(
+            TEXT, IDS, interventions=[do.patch(do.encoder_output(), ready.force("five six", IDS))]
+        )
 
 
 def test_a_chosen_token_stands_beside_the_model_s_own_alternatives(ready):
@@ -164,12 +178,20 @@ def test_a_chosen_token_stands_beside_the_model_s_own_alternatives(ready):
         assert run.steps[2].token_id == 50
     chosen = ready.translate(TEXT, max_length=LENGTH, interventions=[do.choose(2, 50)])
     step = chosen.steps[2]
-    assert (step.token_id, step.forced, step.alternatives) == (50, True, plain.steps[2].alternatives)
-    begun = ready.translate(TEXT, max_length=LENGTH, interventions=[do.prefix(chosen.target_ids[:3])])
+    assert (step.token_id, step.forced, step.alternatives) == (
+        50,
+        True,
+        plain.steps[2].alternatives,
+    )
+    begun = ready.translate(
+        TEXT, max_length=LENGTH, interventions=[do.prefix(chosen.target_ids[:3])]
+    )
     assert begun.log_probs == chosen.log_probs
 
 
-@pytest.mark.parametrize("options", [{"beam_size": 1}, {"beam_size": 3}, {"beam_size": 2, "tree": True}])
+@pytest.mark.parametrize(
+    "options", [{"beam_size": 1}, {"beam_size": 3}, {"beam_size": 2, "tree": True}]
+)
 def test_a_source_whose_end_became_padding_is_translated_and_verified(ready, options):
     """A beam of three rows ended in a RuntimeError: its padding had three rows, its memory one."""
     end = do.edit_source(len(ready.ids(TEXT)), "<pad>")
@@ -197,14 +219,20 @@ LACKS: list[tuple[dict[str, str], do.Intervention, str]] = [
 
 
 @pytest.mark.parametrize(("config", "change", "words"), LACKS, ids=str)
-def test_what_a_model_does_not_have_is_refused_with_a_sentence(translator, tokenizer, config, change, words):
+def test_what_a_model_does_not_have_is_refused_with_a_sentence(
+    translator, tokenizer, config, change, words
+):
     model = changeable(tokenizer, **config) if config else translator
     with pytest.raises(InterventionError, match=words):
         model.translate("one", interventions=[change])
 
 
 def test_tokens_that_contradict_an_output_or_leave_no_source_are_refused(ready):
-    assert ready.force(TEXT, IDS, interventions=[do.choose(1, 41), do.forbid(7)]).attention.audit().passed
+    assert (
+        ready.force(TEXT, IDS, interventions=[do.choose(1, 41), do.forbid(7)])
+        .attention.audit()
+        .passed
+    )
     for change in (do.choose(1, 50), do.forbid(42), do.prefix([40, 42])):
         with pytest.raises(InterventionError, match="contradicts a change"):
             ready.force(TEXT, IDS, interventions=[change])
@@ -212,7 +240,7 @@ def test_tokens_that_contradict_an_output_or_leave_no_source_are_refused(ready):
         ready.translate("one", interventions=[do.drop_source(0), do.drop_source(1)])
 
 
-# --- trees --------------------------------------------------------------------------------------------------
+# --- trees ---------------------------------------------------------------------------------------
 
 WORDS, BEAM = "one two three", 3
 
@@ -232,9 +260,12 @@ CHANGES: dict[str, tuple[do.Intervention, ...]] = {
 
 @pytest.mark.parametrize("name", CHANGES)
 def test_every_node_is_a_best_continuation_and_its_run_a_forced_run_of_its_prefix(translator, name):
-    """The search done again by forced passes: at each step, the 2 × beam best of all continuations."""
+    """The search done again by forced passes: at each step, the 2 × beam best of all
+    continuations."""
     changes = CHANGES[name]
-    base = translator.translate(WORDS, beam_size=BEAM, max_length=6, interventions=changes, tree=True)
+    base = translator.translate(
+        WORDS, beam_size=BEAM, max_length=6, interventions=changes, tree=True
+    )
     tree, beam = base.tree, [None]
     for step in range(tree.nodes[-1].step + 1):
         here = [i for i, node in enumerate(tree.nodes) if node.step == step]
@@ -243,7 +274,9 @@ def test_every_node_is_a_best_continuation_and_its_run_a_forced_run_of_its_prefi
             totals = []
             for parent in beam:
                 ids, total = (
-                    ((), 0.0) if parent is None else (tree.token_ids(parent), tree.nodes[parent].total)
+                    ((), 0.0)
+                    if parent is None
+                    else (tree.token_ids(parent), tree.nodes[parent].total)
                 )
                 forced = translator.force(WORDS, [*ids, 5], interventions=changes)
                 totals.append(total + forced.distributions()[-1])
@@ -261,14 +294,20 @@ def test_every_node_is_a_best_continuation_and_its_run_a_forced_run_of_its_prefi
         assert run.attention.audit().passed
         for one, other in zip(weights_of(run), weights_of(own), strict=True):
             np.testing.assert_allclose(one, other, atol=1e-5)
-        alternatives = [[[a.token_id for a in s.alternatives] for s in each.steps] for each in (run, own)]
+        alternatives = [
+            [[a.token_id for a in s.alternatives] for s in each.steps] for each in (run, own)
+        ]
         assert alternatives[0] == alternatives[1]
 
 
 def test_the_tree_changes_nothing_and_its_winner_is_the_translation(translator, searched):
     plain = translator.translate(WORDS, beam_size=BEAM, max_length=6)
     tree = searched.tree
-    assert (plain.tree, plain.target_ids, plain.log_probs) == (None, searched.target_ids, searched.log_probs)
+    assert (plain.tree, plain.target_ids, plain.log_probs) == (
+        None,
+        searched.target_ids,
+        searched.log_probs,
+    )
     assert tree.token_ids(tree.winner) == searched.target_ids
     run = retrace(translator, searched, node=tree.winner)
     for one, other in zip(weights_of(run), weights_of(searched), strict=True):
@@ -282,7 +321,9 @@ def test_the_tree_changes_nothing_and_its_winner_is_the_translation(translator, 
 
 @pytest.mark.parametrize("changes", [(), (do.ablate("cross", 1, 2), do.choose(1, "▁drei"))])
 def test_greedy_search_runs_beside_the_tree_with_the_same_changes(translator, changes):
-    tree = translator.translate(WORDS, beam_size=BEAM, max_length=6, interventions=changes, tree=True).tree
+    tree = translator.translate(
+        WORDS, beam_size=BEAM, max_length=6, interventions=changes, tree=True
+    ).tree
     greedy = translator.translate(WORDS, max_length=6, interventions=changes)
     assert tuple(tree.stream_greedy()) == greedy.target_tokens
     assert not list(tree.stream_greedy()), "it was read"
@@ -304,8 +345,10 @@ def test_the_score_of_a_call_is_the_formula_of_length(translator):
 def test_a_run_that_functions_changed_is_not_traced_again(translator, capture):
     hooks = {"decoder.1.cross_attention.weights": lambda weights, _: weights}
     run = translator.translate(WORDS, max_length=3, hooks=hooks, capture=capture)
-    with pytest.raises(ValueError, match=r"Functions changed .* \(decoder\.1\.cross_attention\.weights\)"):
+    with pytest.raises(
+        ValueError, match=r"Functions changed .* \(decoder\.1\.cross_attention\.weights\)"
+    ):
         retrace(translator, run)
 
 
-# --- draws --------------------------------------------------------------------------------------------------
+# --- draws ---------------------------------------------------------------------------------------

@@ -7,7 +7,9 @@ from random_models import random_model
 from transformer import AttentionKind, Sampling, Translator, load_translator
 from transformer.batches import run_batch, translate_all
 
-pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="this machine has no CUDA device")
+pytestmark = pytest.mark.skipif(
+    not torch.cuda.is_available(), reason="this machine has no CUDA device"
+)
 
 TEXT = "one two three four five"
 WEIGHT_MARGIN = 0.1

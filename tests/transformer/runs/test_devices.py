@@ -1,4 +1,5 @@
-"""Where models compute: the rule, what overrides it, and what happens when a GPU has no memory left."""
+"""Where models compute: the rule, what overrides it, and what happens when a GPU has no memory
+left."""
 
 from pathlib import Path
 
@@ -144,5 +145,6 @@ def test_a_command_that_fills_the_gpu_ends_in_a_sentence(capsys: pytest.CaptureF
 
     assert run_program("program", None, lambda: {"fill": fill}, ["fill"]) == 2
     assert (
-        capsys.readouterr().err == "The GPU has no memory left: ask for less at once, or use --device cpu.\n"
+        capsys.readouterr().err
+        == "The GPU has no memory left: ask for less at once, or use --device cpu.\n"
     )

@@ -1,4 +1,5 @@
-"""Recurrent models and language models behind a translator: every way, every change, every file, audited."""
+"""Recurrent models and language models behind a translator: every way, every change, every file,
+audited."""
 
 import io
 from collections.abc import Callable
@@ -74,7 +75,9 @@ def test_a_changed_run_is_verified_and_opens_again_from_its_file(recurrent: Tran
     other = recurrent.translate(OTHER, max_length=4)
     for i, (name, make) in enumerate(CHANGES.items()):
         change = make(other)
-        run = recurrent.translate(TEXT, beam_size=1 + 2 * (i % 2), max_length=7, interventions=[change])
+        run = recurrent.translate(
+            TEXT, beam_size=1 + 2 * (i % 2), max_length=7, interventions=[change]
+        )
         assert not failed(run.attention), name
         assert run.attention.audit().placed
         save_trace(run, file := io.BytesIO(), recurrent.model)
@@ -113,10 +116,14 @@ FORGERIES: dict[str, Callable[[LayerTrace], dict[str, Any] | None]] = {
     "outputs of other steps": lambda layer: {"output": layer.output.roll(1, dims=1)},
     "rule": lambda layer: {"score": other_rule(layer)},
     "vector": lambda layer: (
-        {"score": ScoreRule("additive", layer.score.vector * 1.2)} if layer.score.vector is not None else None
+        {"score": ScoreRule("additive", layer.score.vector * 1.2)}
+        if layer.score.vector is not None
+        else None
     ),
     "centre": lambda layer: (
-        {"focus": LocalWindow(layer.focus.centres + 0.1, layer.focus.half_width)} if layer.focus else None
+        {"focus": LocalWindow(layer.focus.centres + 0.1, layer.focus.half_width)}
+        if layer.focus
+        else None
     ),
     "no centre": lambda layer: {"focus": None} if layer.focus else None,
 }
@@ -145,20 +152,26 @@ def test_local_attention_hides_what_lies_outside_its_window(tokenizer: Tokenizer
 def test_a_recurrent_model_is_saved_opened_rounded_and_made_anew_with_its_score(
     recurrent, tokenizer, tmp_path: Path
 ):
-    save_checkpoint(tmp_path, recurrent.config, recurrent.model.state_dict(), tokenizer, card="# A model\n")
+    save_checkpoint(
+        tmp_path, recurrent.config, recurrent.model.state_dict(), tokenizer, card="# A model\n"
+    )
     opened = load_checkpoint(tmp_path)
     assert (opened.config, type(opened.model)) == (recurrent.config, type(recurrent.model))
     run = recurrent.translate(TEXT, max_length=7)
     np.testing.assert_allclose(
         load_translator(tmp_path).translate(TEXT, max_length=7).log_probs, run.log_probs, atol=0.05
     )
-    assert not failed(load_translator(tmp_path, dtype="bfloat16").translate(TEXT, max_length=7).attention)
+    assert not failed(
+        load_translator(tmp_path, dtype="bfloat16").translate(TEXT, max_length=7).attention
+    )
     twin = untrained_twin(recurrent, 1)
     assert twin.config == recurrent.config
-    assert not failed(twin.force(TEXT, recurrent.translate(TEXT, max_length=4).target_ids).attention)
+    assert not failed(
+        twin.force(TEXT, recurrent.translate(TEXT, max_length=4).target_ids).attention
+    )
 
 
-# --- language models ----------------------------------------------------------------------------------------
+# --- language models -----------------------------------------------------------------------------
 
 PROMPT = "one two three"
 
@@ -186,7 +199,9 @@ def test_a_beam_begins_with_its_prompt_a_seed_draws_again_and_texts_are_scored(g
     assert beam.target_ids[: beam.n_given] == generator.ids(PROMPT)
     node = retrace(generator, beam, node=beam.tree.winner)
     assert (node.prompt, node.n_given) == (PROMPT, len(generator.ids(PROMPT)))
-    draws = [generator.generate(PROMPT, sample=Sampling(seed=seed), max_length=20) for seed in (1, 1, 2)]
+    draws = [
+        generator.generate(PROMPT, sample=Sampling(seed=seed), max_length=20) for seed in (1, 1, 2)
+    ]
     assert draws[0].target_ids == draws[1].target_ids != draws[2].target_ids
     texts = ["one two", "three", "four five six seven one two"]
     expected = [sum(generator.force(text, capture=False).log_probs) for text in texts]
@@ -203,7 +218,9 @@ CONTINUED: dict[str, Intervention] = {
     "norm": do.drop_norm("decoder", 0, "self_attention"),
     "forbid": do.forbid("▁six"),
     "choose": do.choose(6, "▁two"),
-    "patch": do.patch(do.stream("decoder", 0, "feed_forward"), do.run("four", [10, 11, 12, 13]), [1]),
+    "patch": do.patch(
+        do.stream("decoder", 0, "feed_forward"), do.run("four", [10, 11, 12, 13]), [1]
+    ),
 }
 
 
@@ -223,10 +240,21 @@ def test_a_change_is_recorded_audited_and_the_same_in_a_forced_pass(generator):
 
 
 ROOMLESS = [
-    (lambda g: g.generate(PROMPT, interventions=[do.hide(0)]), InterventionError, "no cross-attention"),
-    (lambda g: g.generate(PROMPT, interventions=[do.choose(2, "a")]), InterventionError, "prompt decides"),
+    (
+        lambda g: g.generate(PROMPT, interventions=[do.hide(0)]),
+        InterventionError,
+        "no cross-attention",
+    ),
+    (
+        lambda g: g.generate(PROMPT, interventions=[do.choose(2, "a")]),
+        InterventionError,
+        "prompt decides",
+    ),
     (lambda g: g.generate(PROMPT, interventions=[do.drop_source(0)]), InterventionError, "source"),
-    *((lambda g, n=n: g.generate(PROMPT, max_length=n), ValueError, "max_length") for n in (3, 5000)),
+    *(
+        (lambda g, n=n: g.generate(PROMPT, max_length=n), ValueError, "max_length")
+        for n in (3, 5000)
+    ),
     (lambda g: g.force([]), InputError, "empty"),
     (lambda g: g.force(PROMPT, PROMPT), TypeError, "takes one text"),
     (lambda g: translate_all(g, [PROMPT]), ValueError, "only translations are made in batches"),
@@ -240,7 +268,9 @@ def test_what_a_language_model_cannot_do_is_refused_in_one_sentence(generator, u
         use(generator)
 
 
-def test_a_language_model_is_opened_as_one_and_others_are_not(generator, tmp_path, closed_form_models):
+def test_a_language_model_is_opened_as_one_and_others_are_not(
+    generator, tmp_path, closed_form_models
+):
     model = generator.model
     save_checkpoint(tmp_path / "lm", model.config, model.state_dict(), generator.tokenizer)
     opened = load_language_model(tmp_path / "lm")

@@ -1,4 +1,5 @@
-"""Runs of models that translate: known cells, batches, what a run gives, what is refused or noted."""
+"""Runs of models that translate: known cells, batches, what a run gives, what is refused or
+noted."""
 
 import json
 import time
@@ -13,7 +14,16 @@ import torch
 from closed_form import CASES, KNOWN
 from random_models import random_model
 
-from transformer import AttentionKind, Capture, Sampling, Translation, Translator, Window, batches, requests
+from transformer import (
+    AttentionKind,
+    Capture,
+    Sampling,
+    Translation,
+    Translator,
+    Window,
+    batches,
+    requests,
+)
 from transformer.__main__ import main
 from transformer.audit import audit_view
 from transformer.batches import forced_log_probs, hypotheses, run_batch, translate_all
@@ -51,7 +61,9 @@ def test_every_cell_of_a_closed_form_model_holds_its_weight(solved, way):
         record = run.attention.layer(kind, 0)
         for head in (0, 1):
             view, ideal = run.head(kind, 0, head), case.weights(kind, head)
-            assert view.weights.shape == (len(view.query_tokens), len(view.key_tokens)) == ideal.shape
+            assert (
+                view.weights.shape == (len(view.query_tokens), len(view.key_tokens)) == ideal.shape
+            )
             np.testing.assert_allclose(view.weights, ideal, atol=1 - KNOWN)
             assert view.audit.passed
             assert not np.array_equal(ideal, case.weights(kind, 1 - head))
@@ -78,8 +90,13 @@ def test_a_window_is_a_part_of_the_whole_map_and_not_a_new_softmax(run):
     for kind in KINDS:
         whole, part = (run.head(kind, 1, 2, window) for window in (None, Window(2, 5, 1, 4)))
         for name in ("weights", "scores", "mask"):
-            np.testing.assert_allclose(getattr(part, name), getattr(whole, name)[2:5, 1:4], atol=1e-6)
-        assert (part.query_tokens, part.key_tokens) == (whole.query_tokens[2:5], whole.key_tokens[1:4])
+            np.testing.assert_allclose(
+                getattr(part, name), getattr(whole, name)[2:5, 1:4], atol=1e-6
+            )
+        assert (part.query_tokens, part.key_tokens) == (
+            whole.query_tokens[2:5],
+            whole.key_tokens[1:4],
+        )
         assert part.audit.passed
         np.testing.assert_array_equal(part.value, whole.value[1:4])
         np.testing.assert_array_equal(part.output, whole.output[2:5])
@@ -121,21 +138,29 @@ MANY = ["one two three", "four", "nine ten one two six", "Ünïcode 😀", "two"
 
 
 @pytest.mark.parametrize(("beam_size", "positions"), [(1, 4096), (3, 4096), (1, 8)])
-def test_many_texts_give_what_each_gives_alone_in_their_order(translator, monkeypatch, beam_size, positions):
+def test_many_texts_give_what_each_gives_alone_in_their_order(
+    translator, monkeypatch, beam_size, positions
+):
     monkeypatch.setattr(batches, "BATCH_POSITIONS", positions)
     alone = [translator.translate(text, beam_size=beam_size, capture=False) for text in MANY]
     assert translate_all(translator, MANY, beam_size) == [run.text for run in alone]
     for output, run in zip(hypotheses(translator, MANY, beam_size), alone, strict=True):
         assert output.token_ids == run.target_ids
         np.testing.assert_allclose(output.log_probs, run.log_probs, atol=1e-4)
-    assert (translate_all(translator, []), run_batch(translator, []), hypotheses(translator, [])) == (
+    assert (
+        translate_all(translator, []),
+        run_batch(translator, []),
+        hypotheses(translator, []),
+    ) == (
         [],
         (),
         [],
     )
 
 
-@pytest.mark.parametrize("text", ["\ud800", "</s> <s> <pad> <unk> <0x41>", "\u202eright to left\u202c", "▁▁"])
+@pytest.mark.parametrize(
+    "text", ["\ud800", "</s> <s> <pad> <unk> <0x41>", "\u202eright to left\u202c", "▁▁"]
+)
 def test_strange_texts_translate_without_special_ids(translator, text):
     run = translator.translate(text, max_length=3)
     assert not {0, 1, 2, 3} & set(translator.ids(text))
@@ -168,7 +193,10 @@ REFUSED: list[tuple[dict[str, Any], Any, str]] = [
     ({"text": words(10_000)}, InputError, r"10,001 tokens.*1,024"),
     ({"text": words(1024)}, InputError, "1,025 tokens; shorten it to at most 1,024"),
     ({"text": None}, TypeError, "The text is NoneType; it must be a string"),
-    *(({"max_length": n}, ValueError, rf"length is {n!r}; {WHOLE} 1 to 2,048") for n in (0, 2049, 5.5)),
+    *(
+        ({"max_length": n}, ValueError, rf"length is {n!r}; {WHOLE} 1 to 2,048")
+        for n in (0, 2049, 5.5)
+    ),
     *(({"beam_size": n}, ValueError, rf"beam_size is {n}; {WHOLE} 1 to 64") for n in (0, 65, True)),
     ({"beam_size": 3, "length_penalty": -101.0}, ValueError, "length_penalty"),
     ({"beam_size": 3, "length_offset": -1}, ValueError, "length_offset"),
@@ -186,7 +214,10 @@ REFUSED: list[tuple[dict[str, Any], Any, str]] = [
     ({"target": None}, TypeError, "a source needs its translation"),
     ({"target": []}, InputError, "The translation is empty; give it at least one token"),
     ({"target": ["nowhere to be found"]}, InterventionError, "no token"),
-    *(({"target": ids}, InterventionError, "no id") for ids in ([5, -1], [1.5, 2], [True, 2], [302, 2])),
+    *(
+        ({"target": ids}, InterventionError, "no id")
+        for ids in ([5, -1], [1.5, 2], [True, 2], [302, 2])
+    ),
 ]
 
 
@@ -202,7 +233,9 @@ def test_what_cannot_be_translated_is_refused_in_one_sentence(translator, option
 
 
 def test_limits_are_counted_in_tokens_and_what_is_cut_or_long_is_noted(translator, solved):
-    longest = translator.translate(words(1023), max_length=3).head("encoder", 0, 0, Window(1000, 1024, 0, 64))
+    longest = translator.translate(words(1023), max_length=3).head(
+        "encoder", 0, 0, Window(1000, 1024, 0, 64)
+    )
     assert (longest.weights.shape, longest.audit.passed) == ((24, 64), True)
     with pytest.raises(ValueError, match=r"65 tokens; shorten it to at most 64"):
         solved.translate(words(64))
@@ -225,16 +258,32 @@ def test_padding_that_was_most_probable_and_never_written_is_noted(tokenizer, be
     reader = Translator(model, tokenizer, name="padding", rules=barred)
     run = reader.translate("one two", beam_size=beam_size, max_length=3)
     said = (
-        "the model found <pad> most probable; padding is never written, so the next best token stands there."
+        "the model found <pad> most probable; padding is never written, so the next best token "
+        "stands there."
     )
     steps = len(run.steps)
     assert f"At {steps} step{'s' * (steps > 1)} {said}" in run.notes
     assert not any("<pad>" in note for note in reader.force("one two", run.text or "one").notes)
-    free = Translator(model, tokenizer, name="padding").translate("one two", beam_size=1, max_length=3)
+    free = Translator(model, tokenizer, name="padding").translate(
+        "one two", beam_size=1, max_length=3
+    )
     assert not any("most probable" in note for note in free.notes)
 
 
-COLOURS = ("red", "blue", "green", "small", "big", "young", "dark", "bright", "warm", "cold", "quiet", "loud")
+COLOURS = (
+    "red",
+    "blue",
+    "green",
+    "small",
+    "big",
+    "young",
+    "dark",
+    "bright",
+    "warm",
+    "cold",
+    "quiet",
+    "loud",
+)
 TWELVE = " ".join(f"The {each} house is old and the {each} cat sleeps in it." for each in COLOURS)
 
 
@@ -245,13 +294,17 @@ def bundled(name: str) -> Translator:
 
 def test_a_text_that_leaves_out_two_thirds_says_so_and_by_sentences_it_is_whole(monkeypatch):
     lengths = []
-    monkeypatch.setattr(requests, "unread_limit", lambda *each: lengths.append(each) or unread_limit(*each))
+    monkeypatch.setattr(
+        requests, "unread_limit", lambda *each: lengths.append(each) or unread_limit(*each)
+    )
     for capture in (True, False):
         run = bundled("en-pt").translate(TWELVE, capture=capture)
         assert (run.text.count("."), LEFT_OUT in run.notes) == (4, True)
         assert lengths.pop() == (len(run.source_tokens) - 1, len(run.target_ids) - 1)
     whole = bundled("en-pt").translate_text(TWELVE, capture=False)
-    assert [run.source_text for run in whole.runs] == [f"{each}." for each in TWELVE.rstrip(".").split(". ")]
+    assert [run.source_text for run in whole.runs] == [
+        f"{each}." for each in TWELVE.rstrip(".").split(". ")
+    ]
     assert (whole.text, whole.notes) == (" ".join(run.text for run in whole.runs), ())
     noted = bundled("en-pt").translate_text("I am here. She sleeps.", max_length=2, capture=False)
     cut = "The output was cut at 2 tokens, so it is incomplete."
@@ -277,14 +330,23 @@ def test_length_and_what_is_read_decide_together(read, written, unread, named):
 
 
 def test_one_line_in_is_one_line_out(capsys, tmp_path):
-    two, command = "I am here. She sleeps.", ["translate", "--model", str(ASSETS / "models" / "en-pt")]
+    two, command = (
+        "I am here. She sleeps.",
+        ["translate", "--model", str(ASSETS / "models" / "en-pt")],
+    )
     assert main([*command, two, "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
-    assert (printed["text"], printed["source_tokens"].count("</s>")) == ("Eu estou aqui. Ela dorme.", 2)
+    assert (printed["text"], printed["source_tokens"].count("</s>")) == (
+        "Eu estou aqui. Ela dorme.",
+        2,
+    )
     (tmp_path / "in.tsv").write_text(f"{two}\tx\n\n{TWELVE}\n", encoding="utf-8")
     for more, count in (([], 12), (["--no-split"], 4)):
         output = tmp_path / f"{count}.tsv"
-        assert main([*command, "--file", str(tmp_path / "in.tsv"), "--output", str(output), *more]) == 0
+        assert (
+            main([*command, "--file", str(tmp_path / "in.tsv"), "--output", str(output), *more])
+            == 0
+        )
         lines = output.read_text(encoding="utf-8").splitlines()
         assert lines[:2] == [f"{two}\tEu estou aqui. Ela dorme.", "\t"]
         assert lines[2].partition("\t")[2].count(".") == count

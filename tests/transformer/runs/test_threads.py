@@ -12,9 +12,16 @@ from transformer import Sampling, Translation, Translator
 from transformer.trace import AttentionTrace
 
 THREADS, RUNS = 8, 120
-TEXTS = ("one", "two three four", "five six eight nine ten", "one two three four five six eight nine")
+TEXTS = (
+    "one",
+    "two three four",
+    "five six eight nine ten",
+    "one two three four five six eight nine",
+)
 PLAIN = [
-    (text, options) for text in TEXTS for options in ({}, {"beam_size": 3}, {"sample": Sampling(seed=2)})
+    (text, options)
+    for text in TEXTS
+    for options in ({}, {"beam_size": 3}, {"sample": Sampling(seed=2)})
 ]
 SEVERAL = [INSIDE["hide"], INSIDE["ablate by mean"], TOKENS["choose"]]
 CHANGED = [
@@ -22,7 +29,8 @@ CHANGED = [
     for changes in ([], SEVERAL, SEVERAL[::-1], *([change] for change in EVERY.values()))
     for way in ({}, {"beam_size": 3})
 ]
-"""One plain request, one for every sort of change, and two with several changes; greedy and in a beam."""
+"""One plain request, one for every sort of change, and two with several changes; greedy and in a
+beam."""
 Wish = tuple[str, dict[str, Any]]
 
 
@@ -31,11 +39,16 @@ def translate(translator: Translator, request: Wish) -> Translation:
 
 
 def check_same(run: Translation, expected: Translation) -> None:
-    assert (run.source_tokens, run.target_tokens) == (expected.source_tokens, expected.target_tokens)
+    assert (run.source_tokens, run.target_tokens) == (
+        expected.source_tokens,
+        expected.target_tokens,
+    )
     assert (run.log_probs, run.interventions) == (expected.log_probs, expected.interventions)
     for place in expected.attention.places:
         for read in (AttentionTrace.weights, lambda trace, *place: trace.layer(*place).output):
-            np.testing.assert_array_equal(read(run.attention, *place), read(expected.attention, *place))
+            np.testing.assert_array_equal(
+                read(run.attention, *place), read(expected.attention, *place)
+            )
 
 
 def test_threads_with_different_texts_and_changes_on_one_translator_get_their_own(tokenizer):
@@ -59,7 +72,8 @@ def test_threads_with_different_texts_and_changes_on_one_translator_get_their_ow
 
 def test_streams_interleaved_in_one_thread_do_not_mix(translator):
     streams = {
-        i: translator.stream(text, max_length=10, **options) for i, (text, options) in enumerate(PLAIN)
+        i: translator.stream(text, max_length=10, **options)
+        for i, (text, options) in enumerate(PLAIN)
     }
     finished = {}
     next(translator.stream(TEXTS[0], max_length=10, beam_size=3))  # which nobody goes on with

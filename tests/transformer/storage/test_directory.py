@@ -1,4 +1,5 @@
-"""Model directories: what is written comes back, a death leaves a model, and damage is one sentence."""
+"""Model directories: what is written comes back, a death leaves a model, and damage is one
+sentence."""
 
 import ast
 import contextlib
@@ -24,7 +25,13 @@ from transformer.interventions import HeadMeans
 from transformer.model import Transformer
 from transformer.storage import files
 from transformer.storage.description import MAX_CARD_BYTES, MEANS_FILE, WEIGHTS_FILE, read_card
-from transformer.storage.directory import load_checkpoint, read_means, save_checkpoint, step_of, write_means
+from transformer.storage.directory import (
+    load_checkpoint,
+    read_means,
+    save_checkpoint,
+    step_of,
+    write_means,
+)
 from transformer.storage.eight_bits import MOST, MULTIPLIER, packed, unpacked
 from transformer.storage.files import CheckpointError, read_json
 from transformer.storage.tensors import serialize_tensors
@@ -41,9 +48,13 @@ def model(tokenizer: Tokenizer) -> Transformer:
 
 
 @pytest.fixture(scope="module")
-def original(tmp_path_factory: pytest.TempPathFactory, model: Transformer, tokenizer: Tokenizer) -> Path:
+def original(
+    tmp_path_factory: pytest.TempPathFactory, model: Transformer, tokenizer: Tokenizer
+) -> Path:
     path = tmp_path_factory.mktemp("original") / "m"
-    save_checkpoint(path, model.config, model.state_dict(), tokenizer, card="# card", heads=HEADS, step=7)
+    save_checkpoint(
+        path, model.config, model.state_dict(), tokenizer, card="# card", heads=HEADS, step=7
+    )
     return path
 
 
@@ -58,10 +69,17 @@ def test_a_model_comes_back_as_it_was_up_to_float16(directory: Path, model: Tran
     torch.manual_seed(5)
     loaded = load_checkpoint(directory)
     assert torch.equal(torch.rand(1), expected), "loading drew random numbers"
-    assert (loaded.config, loaded.heads, loaded.card, loaded.notes) == (model.config, HEADS, "# card", ())
+    assert (loaded.config, loaded.heads, loaded.card, loaded.notes) == (
+        model.config,
+        HEADS,
+        "# card",
+        (),
+    )
     assert step_of(directory) == 7
     state = loaded.model.state_dict()
-    assert {name: tensor.dtype for name, tensor in state.items()} == dict.fromkeys(state, torch.float32)
+    assert {name: tensor.dtype for name, tensor in state.items()} == dict.fromkeys(
+        state, torch.float32
+    )
     for name, tensor in model.state_dict().items():
         assert torch.equal(state[name], tensor.half().float()), name
     assert not loaded.model.training
@@ -105,7 +123,12 @@ BESIDE = [
 ]
 
 
-HALVES = [r'{"\ud800": 1}', r'{"a": {"b\udfff": 1}}', r'{"a": [{"\ud800": []}]}', r'{"a": "\ud800"}']
+HALVES = [
+    r'{"\ud800": 1}',
+    r'{"a": {"b\udfff": 1}}',
+    r'{"a": [{"\ud800": []}]}',
+    r'{"a": "\ud800"}',
+]
 
 
 @pytest.mark.parametrize("content", HALVES)
@@ -125,10 +148,14 @@ def test_a_json_file_of_many_values_is_refused_before_any_is_made(tmp_path: Path
 
 
 @pytest.mark.parametrize(("name", "content"), BESIDE, ids=range(len(BESIDE)))
-def test_a_damaged_file_beside_a_model_is_ignored_in_one_line(directory: Path, name: str, content: bytes):
+def test_a_damaged_file_beside_a_model_is_ignored_in_one_line(
+    directory: Path, name: str, content: bytes
+):
     (directory / name).write_bytes(content)
     loaded = load_checkpoint(directory)
-    assert loaded.notes == (f"{name} beside the model is damaged, or another model's: it is ignored.",)
+    assert loaded.notes == (
+        f"{name} beside the model is damaged, or another model's: it is ignored.",
+    )
     assert (loaded.heads is None, loaded.means) == (name == "heads.json", None)
 
 
@@ -155,7 +182,12 @@ def eight_bits(name: str) -> Damage:
         stored = packed(load_checkpoint(path).model.state_dict())
         weight = "encoder.layers.0.self_attention.q_proj.weight" + MULTIPLIER
         good = stored.pop(weight)
-        others = {"shape": good[:3], "negative": -good, "half": good.half(), "infinite": good * torch.inf}
+        others = {
+            "shape": good[:3],
+            "negative": -good,
+            "half": good.half(),
+            "infinite": good * torch.inf,
+        }
         stored |= {weight: others[name]} if name in others else {}
         (path / WEIGHTS_FILE).write_bytes(serialize_tensors(stored, {}))
 
@@ -165,7 +197,10 @@ def eight_bits(name: str) -> Damage:
 HUGE = {"d_model": 16_384, "d_ff": 65_536, "n_encoder_layers": 250}
 DAMAGES: list[tuple[Damage, str]] = [
     (shutil.rmtree, "no model directory"),
-    *((remove(name), f"no {name}") for name in ("config.json", "tokenizer.model", "model.safetensors")),
+    *(
+        (remove(name), f"no {name}")
+        for name in ("config.json", "tokenizer.model", "model.safetensors")
+    ),
     (cut("config.json", 20), "not valid JSON"),
     *((cut("model.safetensors", length), "damaged, cut off") for length in (0, 100, 20_000)),
     (cut("tokenizer.model", 500), "tokenizer"),
@@ -174,8 +209,14 @@ DAMAGES: list[tuple[Damage, str]] = [
     (write("config.json", b'{"model_type": "marian"}'), "marian model of another library"),
     (write("config.json", b'{"d_model": 32}'), "vocab_size"),
     (write("config.json", rb'{"model_type": "\ud800"}'), "not valid JSON"),
-    (write("model.safetensors", POINTER), "model.safetensors is a pointer of Git LFS; run git lfs pull"),
-    (write("tokenizer.model", POINTER), "tokenizer.model is a pointer of Git LFS; run git lfs pull"),
+    (
+        write("model.safetensors", POINTER),
+        "model.safetensors is a pointer of Git LFS; run git lfs pull",
+    ),
+    (
+        write("tokenizer.model", POINTER),
+        "tokenizer.model is a pointer of Git LFS; run git lfs pull",
+    ),
     (write("model.safetensors", b"\x80\x02}q\x00."), "not a safetensors file"),
     (write("tokenizer.model", b"x"), "sentencepiece"),
     (config(vocab_size=301), "different models"),
@@ -192,7 +233,10 @@ DAMAGES: list[tuple[Damage, str]] = [
         lambda path: rewritten(path, **{"encoder.final_norm.bias": torch.full((32,), torch.nan)}),
         "NaN or infinite",
     ),
-    (lambda path: rewritten(path, **{"embedding.weight": torch.ones(9, 9).int()}), "embedding.weight as I32"),
+    (
+        lambda path: rewritten(path, **{"embedding.weight": torch.ones(9, 9).int()}),
+        "embedding.weight as I32",
+    ),
     *(
         (eight_bits(name), "8 bits, but no multipliers")
         for name in ("gone", "shape", "negative", "half", "infinite")
@@ -201,13 +245,17 @@ DAMAGES: list[tuple[Damage, str]] = [
 
 
 @pytest.mark.parametrize(("damage", "message"), DAMAGES, ids=range(len(DAMAGES)))
-def test_a_damaged_or_foreign_directory_is_one_clear_sentence(directory: Path, damage: Damage, message: str):
+def test_a_damaged_or_foreign_directory_is_one_clear_sentence(
+    directory: Path, damage: Damage, message: str
+):
     damage(directory)
     with refused(CheckpointError, message):
         load_checkpoint(directory)
 
 
-def test_a_diverged_model_is_not_saved(tmp_path: Path, model: Transformer, tokenizer: Tokenizer) -> None:
+def test_a_diverged_model_is_not_saved(
+    tmp_path: Path, model: Transformer, tokenizer: Tokenizer
+) -> None:
     state = {name: tensor * 1e30 for name, tensor in model.state_dict().items()}
     with refused(CheckpointError, "diverged"):
         save_checkpoint(tmp_path / "m", model.config, state, tokenizer)
@@ -230,7 +278,9 @@ def test_a_death_at_any_write_leaves_a_loadable_model(
     newer = random_model(seed=1, vocab_size=tokenizer.vocab_size, norm="pre", trained_length=30)
     monkeypatch.setattr(files.os, function, crash)
     with contextlib.suppress(KeyboardInterrupt):
-        save_checkpoint(directory, newer.config, newer.state_dict(), tokenizer, card="# new", heads=HEADS)
+        save_checkpoint(
+            directory, newer.config, newer.state_dict(), tokenizer, card="# new", heads=HEADS
+        )
     monkeypatch.undo()
     assert load_checkpoint(directory).config == newer.config
 
@@ -253,11 +303,15 @@ def test_no_module_of_the_package_can_pickle_and_what_reads_pickles_reads_number
     for path in Path(transformer.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             imported = node.names if isinstance(node, ast.Import | ast.ImportFrom) else []
-            assert not {"pickle", "dill", "shelve", "joblib"} & {alias.name for alias in imported}, path
+            assert not {"pickle", "dill", "shelve", "joblib"} & {
+                alias.name for alias in imported
+            }, path
             if isinstance(node, ast.Attribute):
                 assert ast.unparse(node) != "torch.save", path
             if isinstance(node, ast.Call) and ast.unparse(node.func) == "torch.load":
-                assert "weights_only=True" in [ast.unparse(keyword) for keyword in node.keywords], path
+                assert "weights_only=True" in [ast.unparse(keyword) for keyword in node.keywords], (
+                    path
+                )
 
 
 def restored(state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
@@ -266,7 +320,10 @@ def restored(state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
 
 def test_a_matrix_loses_at_most_half_a_step_of_its_row_in_8_bits_and_a_vector_nothing():
     torch.manual_seed(0)
-    state = {"w": torch.randn(6, 40) * torch.logspace(-3, 3, 6)[:, None], "b": torch.tensor([1 / 3, 0.5])}
+    state = {
+        "w": torch.randn(6, 40) * torch.logspace(-3, 3, 6)[:, None],
+        "b": torch.tensor([1 / 3, 0.5]),
+    }
     state["w"][2] = 0
     state["h"] = torch.tensor([0.25, -2.0])
     stored = packed(state)
@@ -291,7 +348,9 @@ def test_a_matrix_that_was_in_8_bits_before_loses_nothing():
     assert stored["w" + MULTIPLIER].dim() == 0
 
 
-def test_a_compressed_model_has_the_step_the_card_and_nearly_the_weights(original: Path, tmp_path: Path):
+def test_a_compressed_model_has_the_step_the_card_and_nearly_the_weights(
+    original: Path, tmp_path: Path
+):
     assert main(["compress", "--model", str(original), "--output", str(tmp_path / "new")]) == 0
     half, new = load_checkpoint(original), load_checkpoint(tmp_path / "new")
     assert (new.card, step_of(tmp_path / "new")) == ("# card", 7)
@@ -305,7 +364,9 @@ def means_of(config: Any, heads: int | None = None) -> HeadMeans:
     """Random mean outputs of the heads, in a few of their numbers."""
     generator = torch.Generator().manual_seed(0)
     outputs = {
-        kind: torch.randn(site.n_layers, heads or config.n_heads, config.d_head, generator=generator)
+        kind: torch.randn(
+            site.n_layers, heads or config.n_heads, config.d_head, generator=generator
+        )
         for kind, site in config.sites.items()
     }
     return HeadMeans(outputs, {"data": "three pairs"})

@@ -1,4 +1,5 @@
-"""Values of files that anybody may have written: JSON as typed values, and the header of a model card."""
+"""Values of files that anybody may have written: JSON as typed values, and the header of a model
+card."""
 
 import json
 from collections.abc import Mapping
@@ -38,13 +39,17 @@ class Whole:
     most: Part | None = None
 
 
-WHOLE = Whole("a", (1.5, 2.0), {"b": (Part((0, 1), 0.5), Part((2, 3), None))}, True, Part((4, 5), 1.0))
+WHOLE = Whole(
+    "a", (1.5, 2.0), {"b": (Part((0, 1), 0.5), Part((2, 3), None))}, True, Part((4, 5), 1.0)
+)
 
 
 def test_a_file_gives_back_what_was_written_whatever_else_it_holds():
     values = as_file(asdict(WHOLE) | {"date": "2026-01-01"})
     assert typed(Whole, values) == WHOLE
-    assert typed(Whole, {name: value for name, value in values.items() if name != "most"}).most is None
+    assert (
+        typed(Whole, {name: value for name, value in values.items() if name != "most"}).most is None
+    )
     sizes = typed(Whole, values | {"sizes": [1]}).sizes
     assert (sizes, type(sizes[0])) == ((1,), int)
 
@@ -70,7 +75,9 @@ def test_what_is_of_another_type_is_refused(damage: dict[str, object], reason: s
     with pytest.raises(ValueError, match=reason):
         typed(Whole, values)
     (tmp_path / "whole.json").write_text(json.dumps(values), encoding="utf-8")
-    with refused(CheckpointError, r"whole\.json is (damaged; remove it|not valid JSON; it is damaged)"):
+    with refused(
+        CheckpointError, r"whole\.json is (damaged; remove it|not valid JSON; it is damaged)"
+    ):
         read_typed(tmp_path / "whole.json", partial(typed, Whole))
 
 
@@ -108,7 +115,10 @@ def grown(levels: int, field: str) -> str:
 
 
 UNREADABLE = [
-    *((grown(8, field), "uses YAML aliases, so it is not read.") for field in ("license", "model-index")),
+    *(
+        (grown(8, field), "uses YAML aliases, so it is not read.")
+        for field in ("license", "model-index")
+    ),
     ("a: [", "not valid YAML"),
     ("- 1", "not valid YAML with named values"),
     ("[" * 400, "not valid YAML"),
@@ -159,7 +169,11 @@ def test_what_readers_rely_on_is_read_as_text(lines: str, header: Header):
     ("lines", "named"),
     [
         ("license: [a, b]", "license"),
-        *((f"{name}: {'x' * (most + 1)}", name) for name, most in LONG.items() if name != "good_at"),
+        *(
+            (f"{name}: {'x' * (most + 1)}", name)
+            for name, most in LONG.items()
+            if name != "good_at"
+        ),
         ("language: [en, [de]]", "language"),
         (f"language: [{'x' * 201}]", "language"),
         (f"tags: [{'a,' * 1001}]\nlicense: [a]", "license and tags"),
@@ -178,7 +192,12 @@ def index(value: str, name: str = "a test") -> str:
 
 def test_scores_and_paragraphs_are_read_off_a_card():
     (score,) = scores(index("12.5"))
-    assert (score.dataset, score.metric, score.value, score.how) == ("a test", "bleu", 12.5, "greedy")
+    assert (score.dataset, score.metric, score.value, score.how) == (
+        "a test",
+        "bleu",
+        12.5,
+        "greedy",
+    )
     assert len(scores(index("1", "x" * 300))) == 1
     text = index("12.5") + "\n\n# A model\n\n## Training\n\nTwo hours\non one core.\n\n## Data\n"
     assert paragraph(text, "Training") == "Two hours on one core."

@@ -1,4 +1,5 @@
-"""Texts: as people paste them, as sentences, as pieces and words, as lines of files; the kinds of values."""
+"""Texts: as people paste them, as sentences, as pieces and words, as lines of files; the kinds of
+values."""
 
 import gzip
 import json
@@ -44,7 +45,7 @@ from transformer.text.words import (
 )
 from transformer.translator import Translator, load_translator
 
-# --- as they are typed --------------------------------------------------------------------------------------
+# --- as they are typed ---------------------------------------------------------------------------
 
 INVISIBLE = "\u200b\u2060\ufeff\u00ad\u200e\u202e\u2066\ufe0f\u034f\u180e\U000e0041"
 BLANKS = "\u00a0\u2009\u202f\u3000\u2028\u2800\u3164\x07\t\n"
@@ -110,7 +111,9 @@ def test_what_has_no_piece_is_noted_on_either_side(production, tokenizer):
         "This model has no piece for ’; it reads it as the plain '.",
         "This model has no piece for £ and ü; it reads them as unknown.",
     )
-    assert tokenizer.cut("one 日 two").notes() == ("This model has no piece for 日; it spells it in bytes.",)
+    assert tokenizer.cut("one 日 two").notes() == (
+        "This model has no piece for 日; it spells it in bytes.",
+    )
     assert production.translate("The house is old.", capture=False).notes == ()
     assert "The model wrote an empty text." in production.translate("日本語", capture=False).notes
     tokens = production.translate("Müller lives in Łódź.", capture=False).source_tokens
@@ -123,7 +126,7 @@ def test_what_has_no_piece_is_noted_on_either_side(production, tokenizer):
     assert again.log_probs == pytest.approx(forced.log_probs, abs=1e-4)
 
 
-# --- sentences ----------------------------------------------------------------------------------------------
+# --- sentences -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -133,7 +136,12 @@ def test_what_has_no_piece_is_noted_on_either_side(production, tokenizer):
         ("Dr. Smith met Mr. J. R. Brown at 3.15 p.m. ", "They paid $3.50. ", "20 people came."),
         ("“Why?” he asked. ", "“Because.” ", "She laughed. ", "(See fig. 2.) ", "Done."),
         ("So do I. ", "He left the U.S. Army at 5 p.m. 3 times, etc., and so on... perhaps."),
-        ("Am 3. Oktober war es, z. B. hier. ", "Der 2. Weltkrieg endete 1945. ", "Er war 12. ", "Dann."),
+        (
+            "Am 3. Oktober war es, z. B. hier. ",
+            "Der 2. Weltkrieg endete 1945. ",
+            "Er war 12. ",
+            "Dann.",
+        ),
         ("1. First do this. ", "2. Then that."),
         ("Sim. ", "— Não. ", "¿Qué? ", "¡Sí!"),
         ("「はい。」と言った。", "３．１４です。 ", "そう。"),
@@ -184,10 +192,12 @@ def test_sentences_stand_after_what_a_text_begins_with_and_are_joined_as_their_s
     assert sentences(" One.  Two. ") == ("One.", "Two.")
     assert sentences(">>fra<< One. Two.", ">>fra<<") == (">>fra<< One.", ">>fra<< Two.")
     assert sentences(" \n") == ()
-    assert joined(("Ja.\n", " Nein. ", "", "好。", "「是。」", "再见")) == "Ja. Nein. 好。「是。」再见"
+    assert (
+        joined(("Ja.\n", " Nein. ", "", "好。", "「是。」", "再见")) == "Ja. Nein. 好。「是。」再见"
+    )
 
 
-# --- pieces and words ---------------------------------------------------------------------------------------
+# --- pieces and words ----------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -203,9 +213,20 @@ def test_any_text_comes_back_as_it_was_without_special_pieces(trained: Tokenizer
 
 
 def test_a_vocabulary_is_trained_alike_and_survives_its_bytes(trained):
-    assert trained.target.named([PAD_ID, BOS_ID, EOS_ID, UNK_ID]) == ("<pad>", "<s>", "</s>", "<unk>")
+    assert trained.target.named([PAD_ID, BOS_ID, EOS_ID, UNK_ID]) == (
+        "<pad>",
+        "<s>",
+        "</s>",
+        "<unk>",
+    )
     assert trained.vocab_size == 300
-    texts = ["one two", "drei 😀", "<s> </s> <pad> <unk> <0xE2>", "  two  spaces, and one at the end ", ""]
+    texts = [
+        "one two",
+        "drei 😀",
+        "<s> </s> <pad> <unk> <0xE2>",
+        "  two  spaces, and one at the end ",
+        "",
+    ]
     alone = [trained.source.encode(text) for text in texts]
     assert alone == [Tokenizer(trained.serialized).source.encode(text) for text in texts]
     assert [trained.target.decode(ids) for ids in alone] == texts
@@ -230,9 +251,13 @@ def test_what_is_no_vocabulary_or_cannot_be_one_is_refused(tokenizer):
     ):
         with pytest.raises(TokenizerError, match=words):
             Tokenizer(damaged)
-    texts = [f"the {noun} is {color} ." for noun in ("house", "car", "tree") for color in ("old", "red")]
+    texts = [
+        f"the {noun} is {color} ." for noun in ("house", "car", "tree") for color in ("old", "red")
+    ]
     for size, bound, sign in ((100_000, "most", 1), (10, "least", -1)):
-        with pytest.raises(TokenizerError, match=rf"{size}.*at {bound} \d+\. .* --vocab-size") as caught:
+        with pytest.raises(
+            TokenizerError, match=rf"{size}.*at {bound} \d+\. .* --vocab-size"
+        ) as caught:
             Tokenizer.train(texts, size)
         fits = int(str(caught.value).split(f" at {bound} ")[1].split()[0].rstrip("."))
         assert Tokenizer.train(texts, fits).vocab_size == fits
@@ -241,11 +266,20 @@ def test_what_is_no_vocabulary_or_cannot_be_one_is_refused(tokenizer):
 
 
 def test_pieces_are_grouped_by_characters_and_by_words(tokenizer):
-    names = {"▁Haus": "Haus", "▁": "◦", "▁<s>": "<s>", "<0xE2>": "0xE2", "<0x3C>": "<", "<0x0A>": "0x0A"}
+    names = {
+        "▁Haus": "Haus",
+        "▁": "◦",
+        "▁<s>": "<s>",
+        "<0xE2>": "0xE2",
+        "<0x3C>": "<",
+        "<0x0A>": "0x0A",
+    }
     assert {piece: readable(piece) for piece in names} == names
     typed = "</s>", "<s>", "fr_XX", "<unk>"
     assert [piece for piece in (*names, *typed, EOS) if is_special(piece)] == [EOS]
-    assert [is_special(piece) for piece in tokenizer.target.named(range(6))] == [True] * 4 + [False] * 2
+    assert [is_special(piece) for piece in tokenizer.target.named(range(6))] == [True] * 4 + [
+        False
+    ] * 2
     pieces = tokenizer.target.named(tokenizer.source.encode("😀é€z"))
     assert [group.text for group in character_groups(pieces)][-4:] == ["😀", "é", "€", "z"]
     broken = character_groups(["<0xF0>", "<0x9F>", "▁a", "<0x80>", "<0xE2>"])
@@ -254,13 +288,17 @@ def test_pieces_are_grouped_by_characters_and_by_words(tokenizer):
     ends = Group(0, 1, "<s>", True), Group(7, 8, "</s>", True)
     assert words == (ends[0], Group(1, 4, "Haus,"), Group(4, 7, "é"), ends[1])
     assert word_groups(["▁pt", "_", "BR", "</s>"]) == (Group(0, 4, "pt_BR</s>"),)  # as it was typed
-    pieces = ("<s>", *tokenizer.target.named(tokenizer.source.encode("one 😀 seven,  zwölf")), "</s>")
+    pieces = (
+        "<s>",
+        *tokenizer.target.named(tokenizer.source.encode("one 😀 seven,  zwölf")),
+        "</s>",
+    )
     for groups in (character_groups(pieces), word_groups(pieces)):
         assert [i for group in groups for i in group.indices] == [*range(len(pieces))]
     assert word_groups([]) == character_groups([]) == ()
 
 
-# --- lines of files -----------------------------------------------------------------------------------------
+# --- lines of files ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -316,18 +354,27 @@ def test_a_packed_file_is_read_up_to_its_bounds_only(tmp_path: Path, content, mo
     (tmp_path / "pairs.tsv.gz").write_bytes(gzip.compress(content))
     with pytest.raises(DataError, match=message):
         deque(
-            read_lines(tmp_path / "pairs.tsv.gz", ReadBounds(total=2**20, line=2**10, lines=most)), maxlen=0
+            read_lines(tmp_path / "pairs.tsv.gz", ReadBounds(total=2**20, line=2**10, lines=most)),
+            maxlen=0,
         )
     (tmp_path / "pairs.tsv").write_bytes(b"a\tb\n" * 3)
     assert len([*read_lines(tmp_path / "pairs.tsv", ReadBounds(total=12, line=4, lines=3))]) == 3
 
 
-# --- a value is of its kind, or is named with what it must be -----------------------------------------------
+# --- a value is of its kind, or is named with what it must be ------------------------------------
 
 KINDS = {
-    "a whole number from 1 to 1,000": (whole(1, 1_000), (1, 1_000), (0, 1_001, 1.0, True, "1", None)),
+    "a whole number from 1 to 1,000": (
+        whole(1, 1_000),
+        (1, 1_000),
+        (0, 1_001, 1.0, True, "1", None),
+    ),
     "a whole number from 0": (whole(0, most=9), (0, 9), (-1, 10, math.inf)),
-    "a number from -1 to 2.5": (number(-1, 2.5), (-1, 2.5, np.float32(2)), (2.6, math.nan, "1", True)),
+    "a number from -1 to 2.5": (
+        number(-1, 2.5),
+        (-1, 2.5, np.float32(2)),
+        (2.6, math.nan, "1", True),
+    ),
     "at least 1": (at_least(1), (1, 1.5, np.int64(3)), (0.99, math.inf, math.nan, None)),
     "above 0": (above(0), (1e-9, math.inf), (0, -1, math.nan)),
     "above 0 and at most 1": (above(0, 1), (1,), (0, 1.01)),

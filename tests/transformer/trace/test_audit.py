@@ -1,4 +1,5 @@
-"""What a run recorded, and its audit: everything that is exchanged, changed or missing turns it red."""
+"""What a run recorded, and its audit: everything that is exchanged, changed or missing turns it
+red."""
 
 import math
 from collections.abc import Callable
@@ -53,12 +54,14 @@ def trace(translator) -> AttentionTrace:
     return translator.translate(TEXT, max_length=6).attention
 
 
-# --- what is recorded ---------------------------------------------------------------------------------------
+# --- what is recorded ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("options", WAYS)
 def test_capture_changes_no_number_and_a_replay_records_the_same(translator, options):
-    on, off = (translator.translate(TEXT, max_length=9, capture=c, **options) for c in (True, False))
+    on, off = (
+        translator.translate(TEXT, max_length=9, capture=c, **options) for c in (True, False)
+    )
     assert (on.log_probs, on.steps, off.attention) == (off.log_probs, off.steps, None)
     assert on.attention.audit().placed
     replayed = retrace(translator, on)
@@ -70,14 +73,16 @@ def test_capture_changes_no_number_and_a_replay_records_the_same(translator, opt
 
 def test_recorded_bytes_are_linear_in_the_length(translator):
     def bytes_of(words: int) -> int:
-        return translator.force(" ".join(["one"] * words), " ".join(["eins"] * words)).attention.nbytes
+        return translator.force(
+            " ".join(["one"] * words), " ".join(["eins"] * words)
+        ).attention.nbytes
 
     assert [bytes_of(n) for n in (31, 127)] == pytest.approx(
         [4 * 32 * 4 * 8 * n for n in (32, 128)], rel=1e-3
     )
 
 
-# --- a layer ------------------------------------------------------------------------------------------------
+# --- a layer -------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -135,7 +140,9 @@ def test_sums_and_masks_are_part_of_the_proof(trace, layer):
     decoder, padding = trace.layer("decoder", 0), torch.ones(layer.shape[2], dtype=torch.bool)
     padding[-1] = False
     assert "row sums" in failed(*audit_layer(with_weights(layer, lambda weights: weights * 1.001)))
-    assert failed(*audit_layer(with_weights(decoder, lambda weights: weights + 1e-9))) == {"masked weights"}
+    assert failed(*audit_layer(with_weights(decoder, lambda weights: weights + 1e-9))) == {
+        "masked weights"
+    }
     for record, other in (
         (decoder, {"causal": False}),
         (layer, {"causal": True}),
@@ -151,20 +158,30 @@ def test_sums_and_masks_are_part_of_the_proof(trace, layer):
 
 
 def test_a_stored_row_of_a_hook_is_checked_against_the_output(translator):
-    hooks = {"decoder.0.cross_attention.weights": lambda v, first: torch.full_like(v, 1 / v.shape[-1])}
+    hooks = {
+        "decoder.0.cross_attention.weights": lambda v, first: torch.full_like(v, 1 / v.shape[-1])
+    }
     hooked = translator.translate(TEXT, max_length=3, hooks=hooks).attention.layer("cross", 0)
     assert not failed(*audit_layer(hooked))
     for used in (None, hooked.used_weights.roll(1, -1) * 2):
         assert "outputs" in failed(*audit_layer(replace(hooked, used_weights=used)))
 
 
-# --- a run --------------------------------------------------------------------------------------------------
+# --- a run ---------------------------------------------------------------------------------------
 
 
 def test_an_honest_trace_passes_every_check_in_any_precision(trace):
     report = trace.audit()
     worst = {each.name: each.value for each in report.checks}
-    names = {"row sums", "masked weights", "weights", "outputs", "embeddings", "tokens", "positions"}
+    names = {
+        "row sums",
+        "masked weights",
+        "weights",
+        "outputs",
+        "embeddings",
+        "tokens",
+        "positions",
+    }
     assert (report.passed, {*worst}) == (True, names | {"log-probabilities", "places", "pieces"})
     assert worst["row sums"] < 1e-5
     assert worst["outputs"] < 1e-4
@@ -180,12 +197,21 @@ def test_other_log_probabilities_and_reports_of_nothing_fail(trace):
         report = merged([Check("outputs", value, 0.4) for value in values])
         assert (len(report.checks), report.passed) == (1, False)
     assert not merged([]).passed
-    assert (difference(None, None, 1), difference([1, 4], [1, 2], 1), difference([0, 2], [0, 1], 4)) == (
+    assert (
+        difference(None, None, 1),
+        difference([1, 4], [1, 2], 1),
+        difference([0, 2], [0, 1], 4),
+    ) == (
         0,
         1,
         0.25,
     )
-    assert difference(None, [0], 1) == difference([0], None, 1) == difference([1], [1, 1], 1) == math.inf
+    assert (
+        difference(None, [0], 1)
+        == difference([0], None, 1)
+        == difference([1], [1, 1], 1)
+        == math.inf
+    )
 
 
 def test_a_head_is_audited_when_somebody_asks_and_once(run):
@@ -199,7 +225,12 @@ def test_a_head_is_audited_when_somebody_asks_and_once(run):
     assert places == []
     assert view.audit is view.audit
     assert view.audit.passed
-    assert {check.name for check in view.audit.checks} >= {"outputs", "arrays drawn", "labels", "text"}
+    assert {check.name for check in view.audit.checks} >= {
+        "outputs",
+        "arrays drawn",
+        "labels",
+        "text",
+    }
     assert places == [(("cross", 1),)]
 
 
@@ -247,12 +278,18 @@ def test_a_piece_renamed_in_trace_and_run_alike_is_compared_with_its_id(run, sid
     tokens = dict(run.attention.tokens)
     pieces = ("▁forged", *tokens[side].pieces[1:])
     tokens[side] = replace(tokens[side], pieces=pieces)
-    fields = {"encoder": "source_tokens", "decoder": "decoder_input_tokens", "written": "target_tokens"}
-    renamed = replace(run, attention=replace(run.attention, tokens=tokens), **{fields[side]: pieces})
+    fields = {
+        "encoder": "source_tokens",
+        "decoder": "decoder_input_tokens",
+        "written": "target_tokens",
+    }
+    renamed = replace(
+        run, attention=replace(run.attention, tokens=tokens), **{fields[side]: pieces}
+    )
     assert failed(*renamed.audit().checks) == {"pieces"}
 
 
-# --- places -------------------------------------------------------------------------------------------------
+# --- places --------------------------------------------------------------------------------------
 
 
 def put(trace: AttentionTrace, place: Place, **records: Tensor) -> AttentionTrace:
@@ -275,7 +312,9 @@ def test_heads_layers_and_steps_in_each_other_s_place_fail(trace, kind):
     assert failures(swapped) == {PLACES}
     if kind != AttentionKind.DECODER:
         other = trace.layer(kind, 0)
-        assert PLACES in failures(put(trace, (kind, 1), **{name: getattr(other, name) for name in RECORDS}))
+        assert PLACES in failures(
+            put(trace, (kind, 1), **{name: getattr(other, name) for name in RECORDS})
+        )
         assert failures(put(trace, (kind, 1), **moved(record, 1, "query", "output"))) == {PLACES}
 
 
@@ -288,7 +327,7 @@ def test_records_of_another_sentence_and_of_layers_the_other_way_round_fail(tran
     assert not forged(trace, layers={**trace.layers, AttentionKind.CROSS: turned}).audit().passed
 
 
-# --- labels, texts and positions ----------------------------------------------------------------------------
+# --- labels, texts and positions -----------------------------------------------------------------
 
 NETWORKS = [*REGISTRY, "post", "post, learned", "recurrent", "language", "marian", "bfloat16"]
 
@@ -299,7 +338,9 @@ def run_of(name: str, translator: Translator) -> Translation:
     if name == "language":
         return Translator(random_language_model(vocab_size=vocabulary), tokenizer).force(TEXT)
     if name == "marian":
-        return load_translator(published("marian")).translate("the old house is small", max_length=6)
+        return load_translator(published("marian")).translate(
+            "the old house is small", max_length=6
+        )
     if name == "recurrent":
         network: Any = random_recurrent("dot", vocab_size=vocabulary)
     else:
@@ -331,7 +372,9 @@ def exchanged(tokens: tuple[Any, ...]) -> tuple[Any, ...]:
     return (*tokens[:1], tokens[2], tokens[1], *tokens[3:])
 
 
-def with_embedding(run: Translation, change: Callable[[EmbeddingTrace], EmbeddingTrace]) -> Translation:
+def with_embedding(
+    run: Translation, change: Callable[[EmbeddingTrace], EmbeddingTrace]
+) -> Translation:
     trace, side = run.attention, next(iter(run.attention.embeddings))
     embeddings = {**trace.embeddings, side: change(trace.embeddings[side])}
     return replace(run, attention=forged(trace, embeddings=embeddings))
@@ -366,7 +409,9 @@ def test_every_network_and_encoding_reads_what_its_labels_name_and_no_other(netw
 
 
 def test_positions_of_the_next_token_and_the_trace_of_another_sentence_fail(translator, english):
-    next_one = with_embedding(english, lambda each: replace(each, positions=each.positions.roll(1, 0)))
+    next_one = with_embedding(
+        english, lambda each: replace(each, positions=each.positions.roll(1, 0))
+    )
     assert wrong(next_one) == {"embeddings", "positions"}
     other = translator.force(OTHER, "two one four three")
     assert {"labels", "text"} <= wrong(replace(english, attention=other.attention))
@@ -388,5 +433,7 @@ def test_a_file_says_what_could_not_be_checked(translator, tmp_path: Path, posit
             side: replace(each, tokens=each.tokens + 0.1, positions=each.positions - 0.1)
             for side, each in run.attention.embeddings.items()
         }
-        save_trace(replace(run, attention=forged(run.attention, embeddings=shifted)), tmp_path / "run.npz")
+        save_trace(
+            replace(run, attention=forged(run.attention, embeddings=shifted)), tmp_path / "run.npz"
+        )
         assert not load_trace(tmp_path / "run.npz").audit().passed

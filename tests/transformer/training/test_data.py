@@ -78,7 +78,9 @@ def test_long_pairs_are_left_out_and_weights_say_how_often_a_pair_comes(tokenize
     shorter = data.up_to(data.longest - 1)
     assert 0 < len(shorter) < len(data)
     assert shorter.longest < data.longest
-    epochs = [sorted(row for rows in epoch_order(data, 120, 1, n) for row in rows) for n in (0, 1, 0)]
+    epochs = [
+        sorted(row for rows in epoch_order(data, 120, 1, n) for row in rows) for n in (0, 1, 0)
+    ]
     for rows in epochs:
         assert [row for row in rows if row < 50] == [row for row in range(50) for _ in range(2)]
         assert [row for row in rows if row >= 150] == [*range(150, 200)]
@@ -107,7 +109,7 @@ def test_few_shapes_hold_every_pair_once_with_rows_that_predict_nothing():
     assert {length: rounded(length) for length in lengths} == lengths
 
 
-# --- made besides -------------------------------------------------------------------------------------------
+# --- made besides --------------------------------------------------------------------------------
 
 
 def extra(name: str, pairs: list[SentencePair], seed: int = 1) -> list[SentencePair]:
@@ -121,7 +123,9 @@ def test_joined_plain_and_typed_pairs_stay_translations_behind_the_others():
     assert all(pair.source.upper() == pair.target and 3 <= len(pair.source) <= 7 for pair in joined)
     plain = extra("plain", [SentencePair("Hello, you're Tom!", "Ach.")])
     assert plain == [SentencePair("hello , you ' re tom !", "ach .")]
-    assert extra("typed", [SentencePair("Oh no!", "Ach nein!")]) == [SentencePair("oh no", "Ach nein!")]
+    assert extra("typed", [SentencePair("Oh no!", "Ach nein!")]) == [
+        SentencePair("oh no", "Ach nein!")
+    ]
     assert extra("typed", [SentencePair("?!", "Was?")]) == [SentencePair("?!", "Was?")]
     pairs = [SentencePair(f"A{n}.", f"B{n}.") for n in range(100)]
     more = augmented(pairs, {"join": 0.1, "plain": 0.2, "typed": 0.1}, seed=1)
@@ -147,7 +151,7 @@ def test_names_and_numbers_are_swapped_on_both_sides_alike():
     assert {pair.source for pair in names} != {f"Name{n} x" for n in "abcdef"}
 
 
-# --- toys ---------------------------------------------------------------------------------------------------
+# --- toys ----------------------------------------------------------------------------------------
 
 ORDERS: dict[str, Callable[[list[str]], list[str]]] = {
     "copy": list,
@@ -180,6 +184,10 @@ def test_every_pair_of_a_toy_is_right_and_none_occurs_twice(name: str):
 
 
 def test_a_task_that_does_not_exist_is_refused():
-    for name, length, words in (("shuffle", 5, "choose copy"), ("copy", 2, "3 to 12"), ("copy", 13, "3 to")):
+    for name, length, words in (
+        ("shuffle", 5, "choose copy"),
+        ("copy", 2, "3 to 12"),
+        ("copy", 13, "3 to"),
+    ):
         with pytest.raises(ValueError, match=words):
             toy_data(name, length)

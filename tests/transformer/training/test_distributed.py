@@ -1,4 +1,5 @@
-"""Several processes train and measure as one does: the same numbers, and no batch lost or repeated."""
+"""Several processes train and measure as one does: the same numbers, and no batch lost or
+repeated."""
 
 import json
 import os
@@ -17,7 +18,18 @@ from safetensors.torch import load_file
 from transformer.training.run import STATE_FILE
 
 ROOT = Path(__file__).parents[3]
-SIZES = ["--preset", "tiny", "--vocab-size", "300", "--d-model", "16", "--n-heads", "2", "--d-ff", "16"]
+SIZES = [
+    "--preset",
+    "tiny",
+    "--vocab-size",
+    "300",
+    "--d-model",
+    "16",
+    "--n-heads",
+    "2",
+    "--d-ff",
+    "16",
+]
 STEPS = ["--steps", "6", "--checkpoint-every", "2", "--evaluate-every", "3", "--warmup", "2"]
 ALIKE = [*SIZES, *STEPS, "--dropout", "0", "--batch-positions", "60", "--device", "cpu"]
 
@@ -39,15 +51,32 @@ def alone(pairs: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def torchrun(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone"]
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": f"{ROOT}:{ROOT / 'tests' / 'support'}"}
+    command = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--nproc-per-node",
+        "2",
+        "--standalone",
+    ]
+    environment = os.environ | {
+        "OMP_NUM_THREADS": "1",
+        "PYTHONPATH": f"{ROOT}:{ROOT / 'tests' / 'support'}",
+    }
     return subprocess.run(
-        [*command, *arguments], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300
+        [*command, *arguments],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
     )
 
 
 def log_of(output: Path) -> list[dict[str, float]]:
-    return [json.loads(line) for line in (output / "log.jsonl").read_text(encoding="utf-8").splitlines()]
+    return [
+        json.loads(line) for line in (output / "log.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
 
 
 def assert_alike(one: Path, other: Path) -> None:
@@ -61,7 +90,9 @@ def assert_alike(one: Path, other: Path) -> None:
         torch.testing.assert_close(ours[name], theirs[name], rtol=1e-4, atol=1e-5)
 
 
-def test_two_processes_train_score_and_end_as_one_does(pairs, alone: Path, tmp_path: Path, capfd) -> None:
+def test_two_processes_train_score_and_end_as_one_does(
+    pairs, alone: Path, tmp_path: Path, capfd
+) -> None:
     """One that accumulates two batches; the last command has an error."""
     output, broken = tmp_path / "run", tmp_path / "broken.tsv"
     broken.write_text("one\teins\t0-0\n" + f"{'one ' * 2000}\teins\t0-0\n", encoding="utf-8")

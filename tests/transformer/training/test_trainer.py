@@ -1,4 +1,5 @@
-"""Training: loss and gradients, schedules, steps, exact resume, the files of a run, BLEU and progress."""
+"""Training: loss and gradients, schedules, steps, exact resume, the files of a run, BLEU and
+progress."""
 
 import json
 import math
@@ -59,14 +60,16 @@ def losses(trainer: Trainer) -> list[float]:
     return [step.loss for step in train(trainer)]
 
 
-# --- loss ---------------------------------------------------------------------------------------------------
+# --- loss ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize(
     ("rows", "dtype"), [(7, torch.float64), (ROWS_AT_ONCE[False] + 5, torch.float32)], ids=str
 )
-def test_the_loss_and_its_gradients_are_those_of_pytorch(smoothing: float, rows: int, dtype: torch.dtype):
+def test_the_loss_and_its_gradients_are_those_of_pytorch(
+    smoothing: float, rows: int, dtype: torch.dtype
+):
     """Labels below zero do not count; features may be of another type than the sums."""
     generator = torch.Generator().manual_seed(1)
     features = torch.randn(rows, 16, generator=generator).to(dtype).requires_grad_()
@@ -79,7 +82,11 @@ def test_the_loss_and_its_gradients_are_those_of_pytorch(smoothing: float, rows:
             loss = projected_loss(features, weight, labels, smoothing)
         else:
             logits = features @ weight.to(dtype).t()
-            options: dict[str, Any] = {"label_smoothing": smoothing, "reduction": "sum", "ignore_index": -1}
+            options: dict[str, Any] = {
+                "label_smoothing": smoothing,
+                "reduction": "sum",
+                "ignore_index": -1,
+            }
             loss = F.cross_entropy(logits, labels, **options)
         loss.backward()
         parts.append((loss.detach().to(dtype), features.grad, weight.grad))
@@ -103,7 +110,11 @@ def test_the_trainer_has_the_loss_of_the_models_own_logits(data: EncodedPairs, s
     expected = evaluate_loss(trainer.model, data, 10_000)
     before = {name: tensor.clone() for name, tensor in trainer.model.state_dict().items()}
     assert trainer.advance().loss == pytest.approx(expected, rel=1e-5)
-    changed = {name for name, tensor in trainer.model.state_dict().items() if not tensor.equal(before[name])}
+    changed = {
+        name
+        for name, tensor in trainer.model.state_dict().items()
+        if not tensor.equal(before[name])
+    }
     assert ("output_bias" in changed) == bias
     assert ("output.weight" in changed) != tied
     assert ("target_embedding.weight" in changed) != shared
@@ -135,11 +146,13 @@ def test_a_batch_of_few_shapes_has_the_loss_and_gradient_of_the_others(data: Enc
     torch.testing.assert_close(parts[0], parts[1], rtol=1e-5, atol=1e-4)
 
 
-# --- options and dropout ------------------------------------------------------------------------------------
+# --- options and dropout -------------------------------------------------------------------------
 
 
 def test_schedules_follow_their_formulas():
-    constant = TrainingOptions(steps=100, warmup=10, decay_steps=20, learning_rate=1.0, schedule="constant")
+    constant = TrainingOptions(
+        steps=100, warmup=10, decay_steps=20, learning_rate=1.0, schedule="constant"
+    )
     rates = [learning_rate(constant, step, 8) for step in range(1, 101)]
     warm = [step / 10 for step in range(1, 11)]
     assert rates == pytest.approx([*warm, *[1.0] * 70, *((20 - k) / 21 for k in range(20))])
@@ -154,7 +167,13 @@ def test_schedules_follow_their_formulas():
 
 
 def test_impossible_options_are_refused():
-    wrong = {"steps": 0, "label_smoothing": 1.0, "schedule": "cosine", "precision": "int8", "decay_steps": 0}
+    wrong = {
+        "steps": 0,
+        "label_smoothing": 1.0,
+        "schedule": "cosine",
+        "precision": "int8",
+        "decay_steps": 0,
+    }
     for name, value in wrong.items():
         with pytest.raises(ValueError, match=name):
             TrainingOptions(**{name: value})
@@ -175,7 +194,7 @@ def test_byte_dropout_drops_the_rounded_share_repeats_and_rests_in_evaluation(da
     assert nn.Dropout not in {type(module) for module in make_trainer(data).model.modules()}
 
 
-# --- steps --------------------------------------------------------------------------------------------------
+# --- steps ---------------------------------------------------------------------------------------
 
 
 def test_training_lowers_the_loss_and_is_measured_at_its_interval(data: EncodedPairs):
@@ -185,7 +204,9 @@ def test_training_lowers_the_loss_and_is_measured_at_its_interval(data: EncodedP
     assert [step.step for step in steps if step.valid_loss is not None] == [*range(4, 62, 4), 62]
     assert steps[-1].valid_loss < 2.5
     undisturbed = losses(make_trainer(data))
-    assert [step.loss for step in train(make_trainer(data), data)] == undisturbed, "measuring changes nothing"
+    assert [step.loss for step in train(make_trainer(data), data)] == undisturbed, (
+        "measuring changes nothing"
+    )
     rounded = make_trainer(data, replace(OPTIONS, precision="bfloat16"))
     assert losses(rounded) == pytest.approx(undisturbed, rel=0.02)
     assert {parameter.dtype for parameter in rounded.model.parameters()} == {torch.float32}
@@ -200,7 +221,9 @@ def test_accumulated_batches_make_the_step_of_one_large_batch(tokenizer: Tokeniz
 
 
 def test_gradients_are_clipped_and_the_average_follows_the_weights(data: EncodedPairs):
-    trainer = make_trainer(data, replace(OPTIONS, clip=1e-9, weight_decay=0.0, steps=1, epsilon=1.0))
+    trainer = make_trainer(
+        data, replace(OPTIONS, clip=1e-9, weight_decay=0.0, steps=1, epsilon=1.0)
+    )
     before = trainer.model.embedding.weight.detach().clone()
     assert trainer.advance().gradient_norm > 0.01
     assert float((trainer.model.embedding.weight.detach() - before).abs().max()) < 1e-6
@@ -218,7 +241,7 @@ def test_gradients_are_clipped_and_the_average_follows_the_weights(data: Encoded
     assert measured["valid_loss"] != measured["valid_loss_average"]
 
 
-# --- the files of a run -------------------------------------------------------------------------------------
+# --- the files of a run --------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -261,7 +284,9 @@ def test_a_state_is_one_file_with_all_that_decides_what_is_exported(data, export
     assert RunDirectory(tmp_path, shorter, exported, "data").load_state() == ["steps"]
 
 
-def test_a_state_of_something_else_or_damaged_or_missing_is_one_sentence(data, exported, tmp_path: Path):
+def test_a_state_of_something_else_or_damaged_or_missing_is_one_sentence(
+    data, exported, tmp_path: Path
+):
     def check(words: str, named: str = "data", **sizes: Any) -> None:
         with pytest.raises(CheckpointError, match=words):
             RunDirectory(tmp_path, make_trainer(data, **sizes), exported, named).load_state()
@@ -281,24 +306,37 @@ def test_a_log_forgets_the_steps_after_the_state(data, exported, tmp_path: Path)
     with run.log() as write:
         for number in (1, 2, 3):
             write(replace(step, step=number))
-    whole = (tmp_path / LOG_FILE).read_text(encoding="utf-8").replace('"loss": 2.0', '"loss": NaN', 1)
+    whole = (
+        (tmp_path / LOG_FILE).read_text(encoding="utf-8").replace('"loss": 2.0', '"loss": NaN', 1)
+    )
     (tmp_path / LOG_FILE).write_text(whole + '{"step": 4, "lo', encoding="utf-8")
     run.trainer.step = 2
     with run.log() as write:
         write(replace(step, step=3, valid_loss=1.5))
-    lines = [json.loads(line) for line in (tmp_path / LOG_FILE).read_text(encoding="utf-8").splitlines()]
-    assert [(line["step"], line.get("valid_loss")) for line in lines] == [(1, None), (2, None), (3, 1.5)]
+    lines = [
+        json.loads(line) for line in (tmp_path / LOG_FILE).read_text(encoding="utf-8").splitlines()
+    ]
+    assert [(line["step"], line.get("valid_loss")) for line in lines] == [
+        (1, None),
+        (2, None),
+        (3, 1.5),
+    ]
 
 
-# --- BLEU and progress --------------------------------------------------------------------------------------
+# --- BLEU and progress ---------------------------------------------------------------------------
 
 
 def test_bleu_is_sacrebleu_s_of_the_greedy_translations_and_exact_is_exact(closed_form_models):
     translator = load_translator(closed_form_models["copy"])
     measure = GreedyBleu(PAIRS[:30], translator.tokenizer, 12, 40)
     assert len(measure.pairs) == 12
-    longest = max(len(translator.ids(each)) + 1 for pair in PAIRS[:30] for each in (pair.source, pair.target))
-    sizes = [len(GreedyBleu(PAIRS[:30], translator.tokenizer, 30, longest - less).pairs) for less in (0, 1)]
+    longest = max(
+        len(translator.ids(each)) + 1 for pair in PAIRS[:30] for each in (pair.source, pair.target)
+    )
+    sizes = [
+        len(GreedyBleu(PAIRS[:30], translator.tokenizer, 30, longest - less).pairs)
+        for less in (0, 1)
+    ]
     assert sizes[1] < sizes[0] == 30
     outputs = translate_all(translator, [pair.source for pair in measure.pairs], 1)
     assert measure(translator.model)["bleu"] == corpus_scores(outputs, measure.pairs)["bleu"]
@@ -311,7 +349,9 @@ def test_bleu_is_sacrebleu_s_of_the_greedy_translations_and_exact_is_exact(close
         assert found["exact"] == pytest.approx(share)
 
 
-def test_measuring_bleu_leaves_a_model_as_it_was_and_may_have_nothing_to_say(translator: Translator):
+def test_measuring_bleu_leaves_a_model_as_it_was_and_may_have_nothing_to_say(
+    translator: Translator,
+):
     model, vocabulary = Transformer(translator.config).train(), translator.tokenizer
     measure, before = GreedyBleu(PAIRS, vocabulary, 5, 40), torch.get_rng_state()
     assert measure(model)["bleu_sentences"] == 5
@@ -330,7 +370,10 @@ def test_measuring_bleu_leaves_a_model_as_it_was_and_may_have_nothing_to_say(tra
 def test_progress_shows_loss_speed_time_left_and_quality(capsys: pytest.CaptureFixture[str]):
     progress = TerminalLine(100, 1e9, "a measured product")
     progress.show(TrainingStep(50, 2.0, 1e-3, 0.5, 100, 0.5, 2.5e8, valid_loss=1.25))
-    line = "50/100 · loss 2.000 · 200 tokens/s · 50 % of a measured product · 0:00:25 left · valid 1.250"
+    line = (
+        "50/100 · loss 2.000 · 200 tokens/s · 50 % of a measured product · 0:00:25 left · valid "
+        "1.250"
+    )
     assert line in capsys.readouterr().err
     assert duration(3 * 3600 + 62) == "3:01:02"
     scored = {"valid_loss": 2.0, "bleu": 23.46, "bleu_sentences": 5, "exact": 0.2}
@@ -338,30 +381,73 @@ def test_progress_shows_loss_speed_time_left_and_quality(capsys: pytest.CaptureF
     assert progress.line().endswith("valid 2.000 · BLEU 23.5 · 20 % exact")
 
 
-# --- recurrent models ---------------------------------------------------------------------------------------
+# --- recurrent models ----------------------------------------------------------------------------
 
 COLOURS = ("red", "big", "old", "new", "hot", "wet", "shy", "mad")
 TURNED = [
-    (f"{a} {b} {c}", f"{c} {b} {a}") for a in COLOURS for b in COLOURS for c in COLOURS if len({a, b, c}) == 3
+    (f"{a} {b} {c}", f"{c} {b} {a}")
+    for a in COLOURS
+    for b in COLOURS
+    for c in COLOURS
+    if len({a, b, c}) == 3
 ]
 
 
 def test_a_recurrent_twin_learns_to_reverse_three_words(tmp_path: Path):
     score = "local"
     pairs, run = tmp_path / "pairs.tsv", tmp_path / "run"
-    pairs.write_text("".join(f"{source}\t{target}\n" for source, target in TURNED), encoding="utf-8")
-    command = ["train", "--preset", f"recurrent-{score}", "--train", str(pairs), "--valid", str(pairs)]
-    command += ["--vocab-size", "280", "--d-model", "32", "--dropout", "0", "--batch-positions", "512"]
-    command += ["--label-smoothing", "0", "--device", "cpu", "--bleu-sentences", "0", "--steps", "250"]
-    command += ["--warmup", "20", "--learning-rate", "1e-2", "--evaluate-every", "250", "--output", str(run)]
+    pairs.write_text(
+        "".join(f"{source}\t{target}\n" for source, target in TURNED), encoding="utf-8"
+    )
+    command = [
+        "train",
+        "--preset",
+        f"recurrent-{score}",
+        "--train",
+        str(pairs),
+        "--valid",
+        str(pairs),
+    ]
+    command += [
+        "--vocab-size",
+        "280",
+        "--d-model",
+        "32",
+        "--dropout",
+        "0",
+        "--batch-positions",
+        "512",
+    ]
+    command += [
+        "--label-smoothing",
+        "0",
+        "--device",
+        "cpu",
+        "--bleu-sentences",
+        "0",
+        "--steps",
+        "250",
+    ]
+    command += [
+        "--warmup",
+        "20",
+        "--learning-rate",
+        "1e-2",
+        "--evaluate-every",
+        "250",
+        "--output",
+        str(run),
+    ]
     assert main(command) == 0
     opened = load_translator(run)
     assert (type(opened.model), opened.config.score) == (Recurrent, score)
-    right = [opened.translate(source, capture=False).text == target for source, target in TURNED[::20]]
+    right = [
+        opened.translate(source, capture=False).text == target for source, target in TURNED[::20]
+    ]
     assert sum(right) / len(right) > 0.8
 
 
-# --- CUDA ---------------------------------------------------------------------------------------------------
+# --- CUDA ----------------------------------------------------------------------------------------
 
 
 @CUDA

@@ -1,4 +1,5 @@
-"""Beam search: its settings, its tree, the run of a chosen token, and the ranking of what it finished."""
+"""Beam search: its settings, its tree, the run of a chosen token, and the ranking of what it
+finished."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -68,13 +69,17 @@ def show(opened: View, now: State) -> None:
     tree, chosen = search.tree, now.node
     assert tree is not None
     if chosen is not None and chosen >= len(tree.nodes):
-        st.info(f"The tree has {len(tree.nodes):,} tokens; the last one of the best output is taken.")
+        st.info(
+            f"The tree has {len(tree.nodes):,} tokens; the last one of the best output is taken."
+        )
         chosen = None
     chosen = tree.winner if chosen is None else chosen
     say(comparison(tree, text))
 
     greedy, nodes = tree.greedy, tree.nodes
-    first = pickers.window(now.first, STEPS, max(tree.nodes[-1].step + 1, len(greedy.tokens)), "steps")
+    first = pickers.window(
+        now.first, STEPS, max(tree.nodes[-1].step + 1, len(greedy.tokens)), "steps"
+    )
     branches = branches_of(tree, text, range(first, first + STEPS))
     if session.visit().silent is not None:
         branches = [replace(each, fate=KEPT) for each in branches if each.step < OPENING]
@@ -89,8 +94,10 @@ def show(opened: View, now: State) -> None:
         chosen,
         first,
         search,
-        f"Beam search, {beam} hypotheses, {score_name(tree.rules)}: the best {2 * beam} continuations of "
-        "every step · columns are steps · thickness = probability of the output so far, relative to the most "
+        f"Beam search, {beam} hypotheses, {score_name(tree.rules)}: the best {2 * beam} "
+        "continuations of "
+        "every step · columns are steps · thickness = probability of the output so far, relative "
+        "to the most "
         "probable one",
         {
             "score": [each.score for each in nodes],
@@ -115,7 +122,8 @@ def show(opened: View, now: State) -> None:
 
 
 def settings(beam: int, most: int, scored: SearchRules, rules: SearchRules) -> None:
-    """How many hypotheses, and how they are scored; what is the model's own stays out of the address."""
+    """How many hypotheses, and how they are scored; what is the model's own stays out of the
+    address."""
 
     def take(name: str, value: float, usual: float) -> None:
         session.change(**{name: None if value == usual else value, "node": None})
@@ -127,7 +135,9 @@ def settings(beam: int, most: int, scored: SearchRules, rules: SearchRules) -> N
     chosen = lambda value: take("penalty", round(value, 2), rules.length_penalty)  # noqa: E731
     divide = lambda value: take("length_offset", value, rules.length_offset)  # noqa: E731
     forms = {each: divisor(each) for each in sorted({*OFFSETS.choices, offset})}
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium", key="search-settings"):
+    with st.container(
+        horizontal=True, vertical_alignment="bottom", gap="medium", key="search-settings"
+    ):
         pickers.slide("beam", "Hypotheses in the beam", beam, size, ends=(2, most), width=160)
         pickers.slide("penalty", "Length penalty α", alpha, chosen, ends=ends, width=160)
         pickers.switch("length_offset", "Divide Σ log p by", forms, offset, divide, labelled=True)
@@ -147,7 +157,10 @@ def comparison(tree: SearchTree, text: Text) -> str:
     """What beam search finds that greedy search does not, and where the two part, as Markdown."""
 
     def line(name: str, ids: Sequence[int], score: float) -> str:
-        return f":gray[{name}:] **{plain(text(ids)) or '◌'}** :gray[(score {number(score, '.3f')})]  \n"
+        return (
+            f":gray[{name}:] **{plain(text(ids)) or '◌'}** :gray[(score {number(score, '.3f')})]  "
+            "\n"
+        )
 
     best, greedy, path = tree.nodes[tree.winner], tree.greedy, tree.path(tree.winner)
     ids = tree.token_ids(tree.winner)
@@ -173,7 +186,9 @@ def comparison(tree: SearchTree, text: Text) -> str:
     elif best.total < greedy.total:
         verdict = "As a whole, the beam's output is less probable, but its score is better"
     sums = f"Σ log p is {number(best.total)} against {number(greedy.total)}."
-    lines = line("beam search", ids, best.score) + line("greedy search", greedy.token_ids, greedy.score)
+    lines = line("beam search", ids, best.score) + line(
+        "greedy search", greedy.token_ids, greedy.score
+    )
     return f"{lines}{parted}{verdict}: {sums}"
 
 
@@ -182,7 +197,9 @@ def branches_of(tree: SearchTree, text: Text, steps: range) -> list[Branch]:
     branches, finished = list[Branch](), -math.inf
     for step, group in groupby(tree.nodes, lambda each: each.step):
         here = list(group)
-        leader = max(finished, *(each.total for each in here))  # a finished hypothesis stays the measure
+        leader = max(
+            finished, *(each.total for each in here)
+        )  # a finished hypothesis stays the measure
         ended = (each.total for each in here if each.state in (NodeState.FINISHED, NodeState.CUT))
         finished = max([finished, *ended])
         for each in here:
@@ -216,7 +233,8 @@ def node(search: View, tree: SearchTree, chosen: int, text: Text) -> None:
     won = " · the best output" if chosen == best else ""
     st.markdown(
         f"##### Step {count(each.step)}: “{plain(piece(each.token))}”{won}\n"
-        f"{plain(text(tree.token_ids(chosen)))} · {' · '.join((FATES[each.state][1], *sums(tree, chosen)))}"
+        f"{plain(text(tree.token_ids(chosen)))} · "
+        f"{' · '.join((FATES[each.state][1], *sums(tree, chosen)))}"
     )
 
     def go_on() -> None:
@@ -235,7 +253,10 @@ def node(search: View, tree: SearchTree, chosen: int, text: Text) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         pickers.choose("node", "Token of the tree", names, chosen, take, texts=True, width=300)
         if not each.ended:
-            icon, does = ":material/alt_route:", "Keeps these tokens, and continues the search from there"
+            icon, does = (
+                ":material/alt_route:",
+                "Keeps these tokens, and continues the search from there",
+            )
             st.button("Continue from here", "search.continue", does, icon=icon, on_click=go_on)
     view(Branched(search.request, run, None, f"{score_name(tree.rules)}\0{chosen}"))
 
@@ -267,4 +288,6 @@ def ranking(tree: SearchTree, text: Text) -> None:
         score_name(tree.rules): scores,
         "what became of it": fates,
     }
-    outputs("search.ranking", columns, take, "The outputs that ended, ranked by score and by Σ log p")
+    outputs(
+        "search.ranking", columns, take, "The outputs that ended, ranked by score and by Σ log p"
+    )

@@ -1,4 +1,5 @@
-"""Sampling: its settings, the tree of several draws, and each step's distribution before and after."""
+"""Sampling: its settings, the tree of several draws, and each step's distribution before and
+after."""
 
 from dataclasses import replace
 
@@ -23,8 +24,10 @@ from transformer.sampling import Draws
 page_value("draws", whole(1, MOST_DRAWS), 8)  # how many samples
 page_value("seed", whole(0, LARGEST_SEED))  # of the first of them; None for that of `decode`
 SEEING = (
-    "Each draw follows one output. At each step, temperature T reshapes the distribution; top-k keeps the k "
-    "most probable tokens, top-p the fewest whose probabilities reach p. One token is drawn from what is "
+    "Each draw follows one output. At each step, temperature T reshapes the distribution; top-k "
+    "keeps the k "
+    "most probable tokens, top-p the fewest whose probabilities reach p. One token is drawn from "
+    "what is "
     "left. log p is the model's own, before all of this."
 )
 FORMULA = r"p_T(v) = \frac{p(v)^{1/T}}{\sum_{w} p(w)^{1/T}}"
@@ -71,7 +74,8 @@ def show(opened: View, now: State) -> None:
         chosen,
         min(now.first or 0, max(0, nodes[-1].step + 1 - STEPS)),
         greedy,
-        f"{drawn} samples, {drawing}, seeds {seeds[0]} to {seeds[-1]} · columns are steps · thickness = "
+        f"{drawn} samples, {drawing}, seeds {seeds[0]} to {seeds[-1]} · columns are steps · "
+        "thickness = "
         "share of samples that take the line",
         {"seeds": [" ".join(str(seeds[sample]) for sample in each.samples) for each in nodes]},
         seeing=SEEING,
@@ -102,7 +106,9 @@ def show(opened: View, now: State) -> None:
 
 
 def settings(now: State, seeds: range) -> None:
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium", key="search-settings"):
+    with st.container(
+        horizontal=True, vertical_alignment="bottom", gap="medium", key="search-settings"
+    ):
         for draw in sampling.CONTROLS:
             with st.container(width=150):
                 draw(now)
@@ -110,12 +116,18 @@ def settings(now: State, seeds: range) -> None:
         take = lambda count: session.change(draws=count, node=None)  # noqa: E731
         pickers.slide("draws", "Draws", now.draws, take, ends=ends, width=150)
         others = {**session.RUN, "seed": seeds.stop}
-        does, icon = "Takes the next seeds; a seed always draws the same sample", ":material/casino:"
-        st.button("Draw others", "search.again", does, icon=icon, on_click=session.change, kwargs=others)
+        does, icon = (
+            "Takes the next seeds; a seed always draws the same sample",
+            ":material/casino:",
+        )
+        st.button(
+            "Draw others", "search.again", does, icon=icon, on_click=session.change, kwargs=others
+        )
 
 
 def summary(draws: Draws, seeds: range, greedy: Translation) -> str:
-    """The most probable of the draws, and whether any writes what greedy search does, as Markdown."""
+    """The most probable of the draws, and whether any writes what greedy search does, as
+    Markdown."""
     texts, best = [each.text for each in draws.translations], draws.translations[draws.best]
     different, same = len(set(texts)), texts.count(greedy.text)
     many = f"{len(texts)} draw{'s' * (len(texts) != 1)}"
@@ -140,7 +152,9 @@ def distribution(opened: View, now: State, _looks: Looks) -> None:
         tokens = f"{step.left:,} token{'s' * (step.left != 1)}"
         left = f"{tokens} can be drawn, with {percent(step.mass)} of the model's probability"
     chosen = next(i for i, n in enumerate(step.tokens) if n.token_id == drawn.token_id)
-    names, before, after = zip(*((each.token, each.before, each.after) for each in step.tokens), strict=True)
+    names, before, after = zip(
+        *((each.token, each.before, each.after) for each in step.tokens), strict=True
+    )
     panel(
         "distribution",
         lambda: before_after(names, before, after, chosen),

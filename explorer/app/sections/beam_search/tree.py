@@ -25,11 +25,15 @@ from transformer.beam import TokenTree, TreeNode
 from transformer.run import Translation
 
 page_value("node", POSITION)  # the token of the tree that is chosen
-LAYOUT = Layout("search", "home", ("source", "target"), ("cross", "encoder", "decoder", "next"), "cross")
+LAYOUT = Layout(
+    "search", "home", ("source", "target"), ("cross", "encoder", "decoder", "next"), "cross"
+)
 Take = Callable[[int], object]
 SEEING = (
-    "The attention of the chosen output, as far as it had come: one pass over its tokens, which the audit "
-    "compares with the search. A click on another candidate for the next token continues the search with it."
+    "The attention of the chosen output, as far as it had come: one pass over its tokens, which "
+    "the audit "
+    "compares with the search. A click on another candidate for the next token continues the "
+    "search with it."
 )
 
 
@@ -58,7 +62,9 @@ def picture(
     branches: Sequence[Branch],  # the tree, in the order of its nodes
     names: Mapping[str, str],  # as in `search_tree`
     tree: TokenTree,
-    greedy: tuple[Sequence[int], Sequence[str], Sequence[float]],  # ids, pieces and log-probabilities
+    greedy: tuple[
+        Sequence[int], Sequence[str], Sequence[float]
+    ],  # ids, pieces and log-probabilities
     lost: str,  # what is said of a token of greedy search that the tree lacks
     chosen: int | None,  # the token with a ring around it
     first: int,  # the first step drawn
@@ -67,10 +73,14 @@ def picture(
     more: Mapping[str, Sequence[object]],  # further columns of the CSV, by their names
     **words: Any,  # explanation and formula, as in `panel`
 ) -> None:
-    """Draws a tree with the greedy path beside it; a lesson whose question is open shows its start only."""
+    """Draws a tree with the greedy path beside it; a lesson whose question is open shows its start
+    only."""
     inside = tree.along(greedy[0])
     notes = [
-        f"{labels.piece(token)} · step {labels.count(step)}\n{lost}\nlog p {labels.number(log_prob)}"
+        (
+            f"{labels.piece(token)} · step {labels.count(step)}\n{lost}\nlog p "
+            f"{labels.number(log_prob)}"
+        )
         for step, (token, log_prob) in enumerate(zip(*greedy[1:], strict=True))
     ]
     beside = Beside("greedy search", list(inside), greedy[1][len(inside) :], notes[len(inside) :])
@@ -89,7 +99,10 @@ def table(tree: TokenTree, more: Mapping[str, Sequence[object]]) -> Table:
         for i, n in enumerate(tree.nodes)
     )
     names = ("node", "step", "token", "token id", "parent", "log p", "sum of log p", *more)
-    return [names, *((*row, *last) for row, last in zip(rows, zip(*more.values(), strict=True), strict=True))]
+    return [
+        names,
+        *((*row, *last) for row, last in zip(rows, zip(*more.values(), strict=True), strict=True)),
+    ]
 
 
 def outputs(
@@ -109,7 +122,8 @@ def outputs(
 
 
 def view(opened: View, beside: Callable[[State, Looks], None] | None = None) -> None:
-    """Draws the linked view of a run; its output may be shorter than the one that the cursor was set in."""
+    """Draws the linked view of a run; its output may be shorter than the one that the cursor was
+    set in."""
     run, last = opened.translation, len(opened.translation.target_tokens) - 1
     if (session.current().step or 0) > last:
         session.resolve(step=last)
@@ -121,6 +135,10 @@ def view(opened: View, beside: Callable[[State, Looks], None] | None = None) -> 
             seen(SEEING)
             run_export(scene)
 
-    following = race_feed(opened.trace, run.steps, "click a token to continue with it", offered(opened))
-    scene = Scene(LAYOUT, opened, opened.kinds, lambda now, looks: {"next": following}, below, beside=beside)
+    following = race_feed(
+        opened.trace, run.steps, "click a token to continue with it", offered(opened)
+    )
+    scene = Scene(
+        LAYOUT, opened, opened.kinds, lambda now, looks: {"next": following}, below, beside=beside
+    )
     explorer(scene)

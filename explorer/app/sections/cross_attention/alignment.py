@@ -25,16 +25,24 @@ from transformer.config import Head
 from transformer.text.pairs import DataError
 from transformer.text.words import Group
 
-SHOWN, BESIDE, NAMED, SIZE = 100, 40, 4, 520  # most words on each side: drawn, with room for the table; …
+SHOWN, BESIDE, NAMED, SIZE = (
+    100,
+    40,
+    4,
+    520,
+)  # most words on each side: drawn, with room for the table; …
 ROWS = {"predicted": "row that predicts the word", "read": "row that reads the word"}
 RULES: dict[Rule, str] = {
     "strongest": "strongest source word",
     "mutual": "strongest in both directions",
 }
 SEEING = (
-    "Cross-attention between words: summed over the pieces of a source word, averaged over those of a target "
-    "word, without `</s>`. Dots are links that the rule makes, squares are links made by hand (dotted: "
-    "possible only); click cells to draw some. AER is 0 if the rule finds all sure links and, beyond those, "
+    "Cross-attention between words: summed over the pieces of a source word, averaged over those "
+    "of a target "
+    "word, without `</s>`. Dots are links that the rule makes, squares are links made by hand "
+    "(dotted: "
+    "possible only); click cells to draw some. AER is 0 if the rule finds all sure links and, "
+    "beyond those, "
     "only possible ones."
 )
 FORMULA = (
@@ -43,13 +51,15 @@ FORMULA = (
 )
 MANY = "AER, many pairs"
 NO_FACT = (
-    "**A weight is a token's share in this head's sum, not how much it carried, nor how much it mattered.** "
+    "**A weight is a token's share in this head's sum, not how much it carried, nor how much it "
+    "mattered.** "
     "A link made from weights is a guess at the words that belong together."
 )
 
 
 def show(opened: View) -> None:
-    """Pairs with links made by hand, of which a chosen one is forced and brings its links; the alignment."""
+    """Pairs with links made by hand, of which a chosen one is forced and brings its links; the
+    alignment."""
     now = session.current().gold
 
     def upload(file: Any) -> None:
@@ -63,22 +73,38 @@ def show(opened: View) -> None:
         def take(i: int) -> None:
             pair, text = pairs[i], " ".join(pairs[i].source)
             links = frozenset((a, b, (a, b) in pair.sure) for a, b in pair.possible | pair.sure)
-            texts = {"text": text, "target": " ".join(pair.target), "sentence": examples.whole(text)}
+            texts = {
+                "text": text,
+                "target": " ".join(pair.target),
+                "sentence": examples.whole(text),
+            }
             more = {"pairs": links, "gold": f"{origin}-{count(i)}"}
             session.change(**session.FRESH | texts | more)
 
         offered: dict[Any, str] = {None: "choose a pair"}
         offered |= options.numbered((" ".join(pair.source) for pair in pairs), 60)
-        number = int(now.removeprefix(f"{origin}-")) - 1 if now and now.startswith(f"{origin}-") else None
+        number = (
+            int(now.removeprefix(f"{origin}-")) - 1
+            if now and now.startswith(f"{origin}-")
+            else None
+        )
         number = number if number in offered else None
         if pairs:
-            pickers.choose(f"gold.{origin}", label, offered, number, take, texts=True, labelled=True)
+            pickers.choose(
+                f"gold.{origin}", label, offered, number, take, texts=True, labelled=True
+            )
 
     with st.container(horizontal=True):
         with st.popover("Open links made by hand", type="tertiary", icon=":material/fact_check:"):
-            choice("sample", "The bundled sample (Tatoeba, links made by hand)", linked(opened.source))
+            choice(
+                "sample", "The bundled sample (Tatoeba, links made by hand)", linked(opened.source)
+            )
             st.file_uploader(
-                "Your own file, one pair per line: source, tab, target, tab, links such as 0-0 1p2 (from 0)",
+                (
+                    "Your own file, one pair per line: source, tab, target, tab, links such as 0-0 "
+                    "1p2 "
+                    "(from 0)"
+                ),
                 type=["tsv", "txt", "gz"],
                 max_upload_size=LARGEST // 2**20,
                 **session.control("gold.upload", None, upload),
@@ -120,7 +146,9 @@ def controls(opened: View, now: State, rules: LinkRules) -> None:
 
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         best = "" if rules.best is None else "the model's best aligner"
-        pickers.head_picker("cross", None if rules.best else rules.head, opened.source, take, other=best)
+        pickers.head_picker(
+            "cross", None if rules.best else rules.head, opened.source, take, other=best
+        )
         of_row, row = partial(choose, rules, "rows"), rules.aligner.rows
         pickers.choose("alignment.rows", "Row", ROWS, row, of_row, texts=True, width=215)
         of_rule = lambda rule: session.change(rule=None if rule == "strongest" else rule)  # noqa: E731
@@ -136,7 +164,8 @@ def every_head(opened: View, text: Text, pair: GoldPair, rules: LinkRules) -> No
     """The head of the lowest error against the links made by hand, and all others."""
     if not pair.possible:
         st.markdown(
-            "**No links made by hand yet.** Click cells of the map to draw links, or open a pair with links "
+            "**No links made by hand yet.** Click cells of the map to draw links, or open a pair "
+            "with links "
             "above; every head is then scored against them."
         )
         return
@@ -201,7 +230,10 @@ def word_map(opened: View, text: Text, pair: GoldPair, rules: LinkRules, now: St
     rows, columns = window_around(sizes[0], at, SHOWN), window_around(sizes[1], partner, SHOWN)
     window = ""
     if (rows, columns) != ((0, sizes[0]), (0, sizes[1])):
-        window = f" · target words {count(rows[0])}–{rows[1]}, source words {count(columns[0])}–{columns[1]}"
+        window = (
+            f" · target words {count(rows[0])}–{rows[1]}, source words "
+            f"{count(columns[0])}–{columns[1]}"
+        )
     reading = ROWS[rules.aligner.rows]
     by_hand = f"{links_of(len(pair.possible))} made by hand{f' ({now.gold})' if now.gold else ''}"
     badge = captions.badge(rules.audit(opened), derived=True)
@@ -232,12 +264,16 @@ def word_map(opened: View, text: Text, pair: GoldPair, rules: LinkRules, now: St
 
     drawn = opened.trace, rules.name, tuple(sorted(pair.possible)), tuple(sorted(pair.sure))
     alt = f"Word alignment by {rules.name}: {listed(text, found, len(found))}"
-    chart(session.control("alignment.map", drawn)["key"], draw(), alt, toggle, "content", scrolls=True)
+    chart(
+        session.control("alignment.map", drawn)["key"], draw(), alt, toggle, "content", scrolls=True
+    )
     st.caption(caption, help=str(badge["title"]))
     export.collect("alignment", export.Picture(draw, caption))
     if pair.possible:
         clear = lambda: session.change(pairs=frozenset(), gold=None)  # noqa: E731
-        st.button("Clear the links made by hand", "alignment.clear", type="tertiary", on_click=clear)
+        st.button(
+            "Clear the links made by hand", "alignment.clear", type="tertiary", on_click=clear
+        )
 
 
 def suggestion(name: str, text: Text, links: Links, pair: GoldPair) -> str:
@@ -264,7 +300,9 @@ def trust(opened: View, rules: LinkRules) -> str:
     if fact not in known or rules.rule != "strongest":
         return f"{suggestions}: links made by hand show how many are right."
     what, diagonal = "model's best aligner" if rules.best else "head", known.get("aer_diagonal")
-    beside = "" if diagonal is None else f"; linking along the diagonal would have {percent(diagonal)}"
+    beside = (
+        "" if diagonal is None else f"; linking along the diagonal would have {percent(diagonal)}"
+    )
     return (
         f"{suggestions}: the alignment error rate (AER) of this {what}, over {gold_of(facts)}, "
         f"is **{percent(known[fact])}**{beside}. {plain(opened.source.header.guided_alignment)}"
@@ -274,7 +312,9 @@ def trust(opened: View, rules: LinkRules) -> str:
 def gold_of(facts: Mapping[str, Any]) -> str:
     """The pairs on which `heads.json` measured alignment errors: how many, and of which file."""
     found = re.search(r"aer: (\d+ pairs) of (\S+)", str(facts.get("data", "")))
-    return f"the {found[1]} of {plain(data(found[2]))}" if found else "pairs with links made by hand"
+    return (
+        f"the {found[1]} of {plain(data(found[2]))}" if found else "pairs with links made by hand"
+    )
 
 
 def links_of(count: int, sort: str = "") -> str:

@@ -1,4 +1,5 @@
-"""The links of a head, or of the best aligner: how attention becomes links, and how many are right."""
+"""The links of a head, or of the best aligner: how attention becomes links, and how many are
+right."""
 
 from __future__ import annotations
 
@@ -30,7 +31,9 @@ from transformer.view import AuditReport
 
 OWN = "own"
 
-page_value("aligner", one_of(OWN))  # that the visitor chose the head or row; None for the model's best
+page_value(
+    "aligner", one_of(OWN)
+)  # that the visitor chose the head or row; None for the model's best
 page_value("rule", one_of("mutual"))  # None for each word's strongest link
 
 
@@ -38,7 +41,8 @@ page_value("rule", one_of("mutual"))  # None for each word's strongest link
 class LinkRules:
     """How attention becomes links: as the visitor chose, or the model's best aligner."""
 
-    aligner: Aligner  # the head of cross-attention, or the heads whose mean is taken, and the row of a word
+    # the head of cross-attention, or the heads whose mean is taken, and the row of a word
+    aligner: Aligner
     rule: Rule
     best: bool | None  # whether this is the model's best aligner; None if `heads.json` names none
 
@@ -69,7 +73,10 @@ class LinkRules:
         """The head, or the mean, for use inside a sentence."""
         if self.head is not None:
             return labels.head_phrase(*self.head)
-        first, last = labels.count(self.aligner.heads[0][0]), labels.count(self.aligner.heads[-1][0])
+        first, last = (
+            labels.count(self.aligner.heads[0][0]),
+            labels.count(self.aligner.heads[-1][0]),
+        )
         return f"the mean over all heads of layer{f' {first}' if first == last else f's {first} to {last}'}"
 
     def align(self, weights: np.ndarray, text: Text) -> tuple[np.ndarray, list[Links]]:
@@ -79,7 +86,9 @@ class LinkRules:
 
     def drawn(self, opened: View, text: Text) -> tuple[np.ndarray, Links]:
         """Weights between words (target, source) of the head or the mean, and its links."""
-        maps = [opened.translation.weights("cross", layer, head) for layer, head in self.aligner.heads]
+        maps = [
+            opened.translation.weights("cross", layer, head) for layer, head in self.aligner.heads
+        ]
         (words,), (links,) = self.align(np.mean(maps, axis=0, keepdims=True), text)
         return words, links
 
@@ -97,23 +106,33 @@ class Text:
 
     @classmethod
     def of(cls, opened: View, gold: str | None) -> Text:
-        """Words as people read them; in a pair with links made by hand (`gold`), as they were typed."""
+        """Words as people read them; in a pair with links made by hand (`gold`), as they were
+        typed."""
         asked, run = opened.request, opened.translation
         if gold and asked.target is not None and asked.source.has_model:
             model = asked.source.translator()
             target = model.cut(asked.target, "target").groups()
             return cls(list(model.cut(asked.text).groups()), list(target))
-        return cls(*(text_words(reading_groups(each)) for each in (run.source_tokens, run.target_tokens)))
+        return cls(
+            *(text_words(reading_groups(each)) for each in (run.source_tokens, run.target_tokens))
+        )
 
     def hand_links(self, links: HandLinks) -> tuple[GoldPair, int]:
-        """The links made by hand that lie inside the text, and the number of those that lie outside it."""
-        inside = {(i, j): sure for i, j, sure in links if i < len(self.source) and j < len(self.target)}
+        """The links made by hand that lie inside the text, and the number of those that lie outside
+        it."""
+        inside = {
+            (i, j): sure for i, j, sure in links if i < len(self.source) and j < len(self.target)
+        }
         sure = frozenset(pair for pair, is_sure in inside.items() if is_sure)
-        source, target = (tuple(each.text for each in groups) for groups in (self.source, self.target))
+        source, target = (
+            tuple(each.text for each in groups) for groups in (self.source, self.target)
+        )
         return GoldPair(source, target, sure, frozenset(inside)), len(links) - len(inside)
 
 
-def scores(opened: View, text: Text, pair: GoldPair, rules: LinkRules) -> dict[Head, AlignmentScore]:
+def scores(
+    opened: View, text: Text, pair: GoldPair, rules: LinkRules
+) -> dict[Head, AlignmentScore]:
     """Every head against links made by hand, by layer and head."""
     rates: dict[Head, AlignmentScore] = {}
     for layer in range(opened.translation.config.sizes["cross"][0]):

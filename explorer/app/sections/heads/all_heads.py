@@ -1,4 +1,5 @@
-"""All heads of a kind over the sentences: the map, the roles, the table; and beside them the chosen head."""
+"""All heads of a kind over the sentences: the map, the roles, the table; and beside them the chosen
+head."""
 
 from collections import Counter
 from functools import partial
@@ -21,9 +22,12 @@ from explorer.lenses.heads.roles import MIXED, MIXED_DEFINITION, ROLES, THRESHOL
 
 _SHORT = {each.name: each.short for each in ROLES.values()} | {MIXED: "–"}
 _SEEING = (
-    "Every cell is a head. Its number is one statistic, a mean over the rows of all sentences that see more "
-    "than one key, and its colour is strongest where the value stands out: the largest, or the smallest "
-    "error, entropy or distance. Its word names the role that the head plays: a measured pattern with a "
+    "Every cell is a head. Its number is one statistic, a mean over the rows of all sentences that "
+    "see more "
+    "than one key, and its colour is strongest where the value stands out: the largest, or the "
+    "smallest "
+    "error, entropy or distance. Its word names the role that the head plays: a measured pattern "
+    "with a "
     "threshold, not an explanation."
 )
 
@@ -34,7 +38,9 @@ def show(view: SurveyView, source: Source) -> None:
     kind, statistic = str(view.kind), view.statistic
     with left:
         names = {each.name: each.label for each in view.known.values()}
-        pickers.choose(f"heads.statistic.{kind}", "Statistic", names, statistic.name, "statistic", width=260)
+        pickers.choose(
+            f"heads.statistic.{kind}", "Statistic", names, statistic.name, "statistic", width=260
+        )
         panel(
             f"heads-{kind}-{statistic.name}",
             partial(grid, view),
@@ -82,7 +88,8 @@ def _sentence(view: SurveyView) -> str:
     best = divmod(int(kept.argmax()), kept.shape[1])
     shown = ", ".join(f"{count} {name}" for name, count in counts.most_common())
     return (
-        f"{over}, {heads} show: **{shown}**, {mixed} mixed. The steadiest is {labels.head_phrase(*best)}: "
+        f"{over}, {heads} show: **{shown}**, {mixed} mixed. The steadiest is "
+        f"{labels.head_phrase(*best)}: "
         f"*{view.role(best)}* in {view.keeping(best)}."
     )
 
@@ -97,9 +104,12 @@ def caption(view: SurveyView) -> str:
     sample = f"sample of {named(models.known(survey.model))}"
     data = sample if view.file is None else f"your file {labels.shorten(view.file, 24)}"
     return (
-        f"{KIND_NAMES[view.kind]} · all heads · {view.statistic.label}, colour from {low} to {high} · "
-        f"{survey.sentences} sentence{'s' * (survey.sentences != 1)} ({data}), {how.get(survey.forced, some)}"
-        f"{left_out} · {survey.model} · derived from recorded traces; to see one verified, open an example"
+        f"{KIND_NAMES[view.kind]} · all heads · {view.statistic.label}, colour from {low} to "
+        f"{high} · "
+        f"{survey.sentences} sentence{'s' * (survey.sentences != 1)} ({data}), "
+        f"{how.get(survey.forced, some)}"
+        f"{left_out} · {survey.model} · derived from recorded traces; to see one verified, open an "
+        "example"
     )
 
 
@@ -114,7 +124,9 @@ def _roles(view: SurveyView, guided: str) -> None:
     st.markdown("##### The roles")
     st.markdown("\n".join(lines))
     st.caption(
-        "A head has the first role, from the top, whose threshold it reaches. The last column counts heads. "
-        f"{THRESHOLDS} The alignment error comes from {survey.pairs} pairs of the Tatoeba sample, whose "
+        "A head has the first role, from the top, whose threshold it reaches. The last column "
+        "counts heads. "
+        f"{THRESHOLDS} The alignment error comes from {survey.pairs} pairs of the Tatoeba sample, "
+        "whose "
         f"links were made by hand; *Word alignment* names the pairs of its own. {plain(guided)}".rstrip()
     )

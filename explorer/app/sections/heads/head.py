@@ -54,20 +54,26 @@ page_value(
 page_value("unit", one_of(*UNITS), "words")  # whether its lists hold words or pieces
 page_value("keys_by", one_of("weight", "lift"), "weight")  # what orders its list of keys
 page_value("sorted_by", one_of(*SORTED), "role")  # what orders its sentences
-page_value("colour_by", one_of("side", "position", "class"), "side")  # what colours its queries and keys
+page_value(
+    "colour_by", one_of("side", "position", "class"), "side"
+)  # what colours its queries and keys
 page_value("point", HEAD)  # one of them: 0 for a query, 1 for a key, and its number
 
 _FIRST = {"encoder": "previous", "decoder": "same_word", "cross": "aer"}
 _FIFTHS = ("Highest fifth", "Second fifth", "Middle fifth", "Fourth fifth", "Lowest fifth")
 _ROWS = {"cross": "predict", "encoder": "are", "decoder": "read"}
 _LISTS = (
-    "Lift: share of the weight over what even weights on the visible keys would give. Selectivity: 1 − "
+    "Lift: share of the weight over what even weights on the visible keys would give. Selectivity: "
+    "1 − "
     "entropy over the logarithm of the visible keys. Lists hold what was seen three times or more."
 )
 _PLANE = (
-    "Every point is a query or a key of this head in one of the sentences. A change of basis of q with the "
-    "inverse one of k changes no score, so the axes are those of the product itself: singular values of "
-    "W_Q W_Kᵀ, √S to each side. A key has a high score if it lies far from the centre in the query's "
+    "Every point is a query or a key of this head in one of the sentences. A change of basis of q "
+    "with the "
+    "inverse one of k changes no score, so the axes are those of the product itself: singular "
+    "values of "
+    "W_Q W_Kᵀ, √S to each side. A key has a high score if it lies far from the centre in the "
+    "query's "
     "direction. Biases stay in; the keys' mean is taken off, which adds the same to a whole row."
 )
 
@@ -91,7 +97,9 @@ class SurveyView:
         """The choices of the visitor's state in a survey."""
         now, own = session.current(), session.visit().sentences
         names = {*survey.profiles[kind].means, "keeps"}
-        known = {each.name: each for each in (*STATISTICS, *PROFILED, *JUDGED) if each.name in names}
+        known = {
+            each.name: each for each in (*STATISTICS, *PROFILED, *JUDGED) if each.name in names
+        }
         chosen = next(each for each in (now.statistic, _FIRST[str(kind)], *known) if each in known)
         file, head, roles = own and own[0], getattr(now, str(kind)), survey.roles(kind)
         title = f"{KIND_NAMES[kind]} · {labels.head_phrase(*head)}"
@@ -111,7 +119,10 @@ class SurveyView:
         """In how many of the sentences a head shows its role."""
         links = f"{self.survey.pairs} pairs with links made by hand"
         share = percent(float(self.survey.profiles[self.kind].kept[head]))
-        return f"{strong}{share}{strong} of the {links if self.roles[head] == ALIGNMENT else 'sentences'}"
+        return (
+            f"{strong}{share}{strong} of the "
+            f"{links if self.roles[head] == ALIGNMENT else 'sentences'}"
+        )
 
     def values(self, statistic: Statistic) -> Floats:
         """A statistic of all heads, (layers, heads)."""
@@ -129,11 +140,16 @@ def written(value: SupportsFloat, statistic: Statistic) -> str:
     return percent(float(value)) if shares else labels.number(float(value), ".2f")
 
 
-def link_to(view: SurveyView, line: Line, label: str, row: int | None, source: int | None = None) -> None:
-    """Links to a sentence in the view of the kind, which runs it as it was run here, at a row of the head."""
+def link_to(
+    view: SurveyView, line: Line, label: str, row: int | None, source: int | None = None
+) -> None:
+    """Links to a sentence in the view of the kind, which runs it as it was run here, at a row of
+    the head."""
     kind = str(view.kind)
     values = {"text": line.source, "sentence": examples.whole(line.source), "target": line.target}
-    values |= {"step": None, "source": row} if kind == "encoder" else {"step": row, "source": source}
+    values |= (
+        {"step": None, "source": row} if kind == "encoder" else {"step": row, "source": source}
+    )
     st.page_link(
         PAGES[kind],
         label=plain(label),
@@ -144,21 +160,29 @@ def link_to(view: SurveyView, line: Line, label: str, row: int | None, source: i
 
 
 def show(view: SurveyView, source: Source) -> None:
-    """The chosen head: its role, one of three facets, and, folded, what is measured on a few sentences."""
+    """The chosen head: its role, one of three facets, and, folded, what is measured on a few
+    sentences."""
     name = str(view.roles[view.head])
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.markdown(f"##### {labels.head_name(*view.head)} · {view.role(view.head)}", width="content")
+        st.markdown(
+            f"##### {labels.head_name(*view.head)} · {view.role(view.head)}", width="content"
+        )
         pickers.head_picker(view.kind, view.head, source)
     kept = view.keeping(view.head, "**")
     if name == MIXED:
-        st.markdown(f"It reaches the threshold of no role; taken one by one, {kept} show no role either.")
+        st.markdown(
+            f"It reaches the threshold of no role; taken one by one, {kept} show no role either."
+        )
     else:
         definition = ROLES[name].definition.replace("<", "\\<")
         st.markdown(f"{definition} Taken one by one, {kept} show it.")
     facet = view.now.facet if view.now.facet in FACETS else "tokens"
     pickers.switch("facet", "What to see of the head", {name: name for name in FACETS}, facet)
     if view.survey.brief and facet != "distances":
-        inform("The file of this model has statistics alone: let the model read the sentences here, below.")
+        inform(
+            "The file of this model has statistics alone: let the model read the sentences here, "
+            "below."
+        )
     else:
         FACETS[facet](view)
     for name, (title, draw) in FOLDED.items():
@@ -180,7 +204,10 @@ def _tokens(view: SurveyView) -> None:
 
     def table(by: str, names: str, first: Callable[[Token], str]) -> None:
         rows = [
-            f"| {plain(labels.display(each.text))} | {first(each)} | {each.ratio:.1f} times | {each.seen} |"
+            (
+                f"| {plain(labels.display(each.text))} | {first(each)} | {each.ratio:.1f} times | "
+                f"{each.seen} |"
+            )
             for each in view.survey.tokens(view.kind, *view.head, now.unit, by)
         ]
         heading = [f"| | {names} | seen |", "|---|---:|---:|---:|"]
@@ -188,7 +215,9 @@ def _tokens(view: SurveyView) -> None:
 
     st.markdown("**Keys that take most weight**")
     table(now.keys_by, "share of the weight | lift", lambda each: f"{100 * each.value:.1f}\u00a0%")
-    st.markdown(f"**Queries that are most selective** (rows that {_ROWS[view.kind]} the {now.unit[:-1]})")
+    st.markdown(
+        f"**Queries that are most selective** (rows that {_ROWS[view.kind]} the {now.unit[:-1]})"
+    )
     table("selective", "selectivity | to the head's mean", lambda each: f"{each.value:.2f}")
     st.caption(_LISTS)
 
@@ -199,24 +228,31 @@ def _distances(view: SurveyView) -> None:
     most = int(np.argmax(shares - chance))
     away = f"{abs(most - FAR)} {'before' if most > FAR else 'after'}** the query"
     st.markdown(
-        f"Most above even weights: keys **{away if most != FAR else 'at the same position**'}, with "
+        f"Most above even weights: keys **{away if most != FAR else 'at the same position**'}, "
+        "with "
         f"{percent(float(shares[most]))} of the weight instead of {percent(float(chance[most]))}."
     )
     panel(
         f"distances-{view.kind}",
         lambda: distance_bars(shares, chance, str(view.kind)),
-        f"{view.title} · weight by distance, over {view.survey.sentences} sentences; the last bars hold "
+        f"{view.title} · weight by distance, over {view.survey.sentences} sentences; the last bars "
+        "hold "
         f"{FAR} and more; line: even weights over the visible keys · {view.survey.model}",
         lambda: [
             ["query - key", "share", "even"],
-            *([at - FAR, *map(float, pair)] for at, pair in enumerate(zip(shares, chance, strict=True))),
+            *(
+                [at - FAR, *map(float, pair)]
+                for at, pair in enumerate(zip(shares, chance, strict=True))
+            ),
         ],
         sentence=False,
     )
 
 
 def _sentences(view: SurveyView) -> None:
-    names = {"role": "strength of its role"} | {name: each.label for name, each in view.known.items()}
+    names = {"role": "strength of its role"} | {
+        name: each.label for name, each in view.known.items()
+    }
     names = {name: names[name] for name in SORTED if name in names}
     order = view.now.sorted_by if view.now.sorted_by in names else "role"
     pickers.choose("sorted_by", "Order of the sentences", names, order, labelled=True)
@@ -229,7 +265,9 @@ def _sentences(view: SurveyView) -> None:
             link_to(view, each.line, " · ".join(filter(None, texts)), each.row)
     if not any(fifths):
         inform("No sentence of five words or more has a value.")
-    st.caption("Each opens at the row of this head with the largest value; below the middle, the smallest.")
+    st.caption(
+        "Each opens at the row of this head with the largest value; below the middle, the smallest."
+    )
 
 
 def _value(view: SurveyView, order: str, example: SurveyExample) -> str:
@@ -265,15 +303,21 @@ def _runs(view: SurveyView, source: Source) -> list[Translation]:
         return runs_of(source, lines_of(source, own and own[1], view.now.language))
 
 
-def _of_side(drawn: Points, runs: list[Translation], kind: AttentionKind, side: int) -> list[_Point]:
+def _of_side(
+    drawn: Points, runs: list[Translation], kind: AttentionKind, side: int
+) -> list[_Point]:
     found, values = list[_Point](), (drawn.queries, drawn.keys)[side]
     for number, run in enumerate(runs):
         site, tokens = run.config.sites[kind], _pieces(run, kind, side)
         words = FUNCTION_WORDS[site.key_side if side else site.query_side]
-        for position, (token, content) in enumerate(zip(tokens, content_pieces(tokens, words), strict=True)):
+        for position, (token, content) in enumerate(
+            zip(tokens, content_pieces(tokens, words), strict=True)
+        ):
             text, at = readable(token), len(found)
             sort = 3 if is_special(token) else 2 if is_punctuation(text) else 1 - int(content)
-            found.append(_Point((side, at), number, position, text, _SORTS[sort], *map(float, values[at])))
+            found.append(
+                _Point((side, at), number, position, text, _SORTS[sort], *map(float, values[at]))
+            )
     return found
 
 
@@ -287,7 +331,8 @@ def _compares(view: SurveyView, source: Source) -> None:
     drawn = points(source.translator().model, runs, (kind, *view.head))
     sides = [_of_side(drawn, runs, kind, side) for side in (0, 1)]
     st.markdown(
-        f"These two directions of the balanced basis hold **{percent(drawn.share)}** of the variance of q·k "
+        f"These two directions of the balanced basis hold **{percent(drawn.share)}** of the "
+        "variance of q·k "
         f"within rows. {drawn.left_out}"
     )
     names = {"side": "by side", "position": "by position", "class": "by class of token"}
@@ -296,11 +341,15 @@ def _compares(view: SurveyView, source: Source) -> None:
     marks, texts = list[Marks](), list[tuple[float, float, str]]()
     for side, most, colour in zip(sides, (4, 6), (style.HUES[str(kind)], "#999999"), strict=True):
         key = int(side is sides[1])
-        name = ("queries", "keys")[key] + (" (target)", " (source)")[key] * (kind is AttentionKind.CROSS)
+        name = ("queries", "keys")[key] + (" (target)", " (source)")[key] * (
+            kind is AttentionKind.CROSS
+        )
         looks = dict(zip(_SORTS, (paint for paint, _ in SEVERAL), strict=False))
         for sort, paint in (looks if by == "class" else {name: colour}).items():
             those = [each for each in side if by != "class" or each.sort == sort]
-            x, y, places = (np.array([getattr(p, of) for p in those]) for of in ("x", "y", "position"))
+            x, y, places = (
+                np.array([getattr(p, of) for p in those]) for of in ("x", "y", "position")
+            )
             notes = [f"{p.text}\n{('query', 'key')[key]}, token {p.position + 1}" for p in those]
             symbol, shade = "circle" if key else "diamond", places if by == "position" else None
             legend = sort * (key or int(by != "class"))
@@ -362,16 +411,27 @@ def _rests(view: SurveyView, source: Source) -> None:
     bar.empty()
     dims = ", ".join(str(labels.count(each)) for each in seen.outliers[:6])
     more = f" and {len(seen.outliers) - 6} more" if len(seen.outliers) > 6 else ""
-    outliers = f"dimension{'s' * (len(seen.outliers) > 1)} {dims}{more}" if seen.outliers else "no dimension"
+    outliers = (
+        f"dimension{'s' * (len(seen.outliers) > 1)} {dims}{more}"
+        if seen.outliers
+        else "no dimension"
+    )
     st.markdown(
-        f"It puts **{percent(seen.weight)}** of its weight on {plain(labels.display(seen.token))}. The value "
-        f"there writes **{seen.value:.2f} times** as much as the other keys' do. The stream there is "
-        f"{seen.stream:.2f} times as long, with {outliers} at least {OUTLIER:.0f} times the mean size. "
+        f"It puts **{percent(seen.weight)}** of its weight on {plain(labels.display(seen.token))}. "
+        "The value "
+        f"there writes **{seen.value:.2f} times** as much as the other keys' do. The stream there "
+        "is "
+        f"{seen.stream:.2f} times as long, with {outliers} at least {OUTLIER:.0f} times the mean "
+        "size. "
         f"Without this key in this head, a token {'loses' if seen.lost >= 0 else 'gains'} "
         f"**{abs(seen.lost):.3f} nats**, the mean of {seen.rows}."
     )
-    short = " A short value lets a head write almost nothing where it finds nothing." * (seen.value < 0.5)
-    st.caption(f"{len(runs)} sentences. The other keys share its weight, and the model runs again.{short}")
+    short = " A short value lets a head write almost nothing where it finds nothing." * (
+        seen.value < 0.5
+    )
+    st.caption(
+        f"{len(runs)} sentences. The other keys share its weight, and the model runs again.{short}"
+    )
 
 
 FACETS = {"tokens": _tokens, "distances": _distances, "sentences": _sentences}

@@ -1,6 +1,8 @@
-"""A query of one's own, built in the plane of two keys of a head: sliders, the row that it gives, the grade.
+"""A query of one's own, built in the plane of two keys of a head: sliders, the row that it gives,
+the grade.
 
-Lessons ask for it (`explorer.app.lessons.questions`, "build"); the weights that are drawn are the answer.
+Lessons ask for it (`explorer.app.lessons.questions`, "build"); the weights that are drawn are the
+answer.
 """
 
 from collections.abc import Sequence
@@ -25,32 +27,43 @@ from explorer.lenses.what_if.build import COPY, DRAWS, HALF, NEAR, SAFE, Plane, 
 from transformer.config import AttentionKind, Head
 from transformer.view import Array
 
-page_value("goal", one_of("copy", "average"), "copy")  # what a built query is to do with one key, or with two
+page_value(
+    "goal", one_of("copy", "average"), "copy"
+)  # what a built query is to do with one key, or with two
 page_value("two", HEAD)  # the two keys (from 0) in whose plane it lies; None lets the app choose
-page_value("a", decimal(-10.0, 10.0), 1.0)  # it is length · (a k̂ + b k̂'), with the two keys as unit vectors
+page_value(
+    "a", decimal(-10.0, 10.0), 1.0
+)  # it is length · (a k̂ + b k̂'), with the two keys as unit vectors
 page_value("b", decimal(-10.0, 10.0), 0.0)
 page_value("length", decimal(0.0, 10.0), 1.0)
 page_value("disturbance", whole(0, 10), 3)  # by how many per cent of its length each key is moved
 _GOALS = {"copy": "copy one key", "average": "average two keys"}
 _WIDTHS = (1, 1.9)
 _SEEING = (
-    "The query is yours; keys, values and the softmax are the head's own. Every score is how far a key "
-    "reaches along the query, times the query's length. A query twice as long doubles all scores and all "
+    "The query is yours; keys, values and the softmax are the head's own. Every score is how far a "
+    "key "
+    "reaches along the query, times the query's length. A query twice as long doubles all scores "
+    "and all "
     "distances between them; the softmax turns distances into ratios, so the row is sharper."
 )
 _FORMULA = r"q = l\,(a\,\hat k_i + b\,\hat k_j), \quad w = \mathrm{{softmax}}(q \cdot k{})"
 _WHY = (
-    "Two keys share the weight only while their scores are equal. A small change of a key changes its score "
-    "by the query's length times that change: the longer the query, the more it tips the balance. But a "
-    "short query does not keep the other keys out. A copy needs a lead and no balance: it stays as it is "
-    "while its lead is larger than what a disturbance moves. So two heads can each copy one key, and the "
+    "Two keys share the weight only while their scores are equal. A small change of a key changes "
+    "its score "
+    "by the query's length times that change: the longer the query, the more it tips the balance. "
+    "But a "
+    "short query does not keep the other keys out. A copy needs a lead and no balance: it stays as "
+    "it is "
+    "while its lead is larger than what a disturbance moves. So two heads can each copy one key, "
+    "and the "
     "matrix $W^O$ can add their outputs, half of each."
 )
 
 
 @part()
 def show(opened: View, kind: str) -> None:
-    """Draws the section: choices, sliders and grade, the row, the keys from above, values, disturbances."""
+    """Draws the section: choices, sliders and grade, the row, the keys from above, values,
+    disturbances."""
     now, which = session.current(), AttentionKind(kind)
     head: Head = getattr(now, kind)
     row, tokens = cells_of(opened, now)[kind][0], opened.translation.labels(kind).keys
@@ -67,7 +80,9 @@ def show(opened: View, kind: str) -> None:
             offered = {each: f"{name} · {text}" for each, text in visible.items() if each != other}
             pair = (lambda each: (each, j)) if name == "i" else (lambda each: (i, each))
             take = lambda each, pair=pair: session.change(two=pair(each), **usual)  # noqa: E731
-            pickers.choose(f"build.{name}", f"Key {name}", offered, key, take, texts=True, width=160)
+            pickers.choose(
+                f"build.{name}", f"Key {name}", offered, key, take, texts=True, width=160
+            )
     query, names = found.query(now.a, now.b, now.length), labels.names(tokens, 8)
     weights, scores, mask = found.weights(query), found.scores(query).numpy(), found.mask.numpy()
     first, second = f"“{plain(names[i])}”", f"“{plain(names[j])}”"
@@ -84,7 +99,10 @@ def show(opened: View, kind: str) -> None:
         "build row",
         lambda: built_row(kind, tokens, mask, scores, weights, found.pair, goals),
         f"{place} · your query, |q| = {float(query.norm()):.1f} · {BADGE}",
-        lambda: [("key", "score", "weight"), *zip(names, scores.tolist(), weights.tolist(), strict=True)],
+        lambda: [
+            ("key", "score", "weight"),
+            *zip(names, scores.tolist(), weights.tolist(), strict=True),
+        ],
         place=right,
         seeing=_SEEING,
         formula=_FORMULA.format(r" / \sqrt{d_k}" * divides),
@@ -95,7 +113,10 @@ def show(opened: View, kind: str) -> None:
     panel(
         "build plane",
         lambda: key_plane(kind, tokens, found.flat, flat, found.pair),
-        f"The keys, seen from above the plane of key i and key j, and the query’s direction · {place}",
+        (
+            "The keys, seen from above the plane of key i and key j, and the query’s direction · "
+            f"{place}"
+        ),
         place=left,
     )
     value = found.record.value[found.head].numpy()
@@ -108,7 +129,8 @@ def show(opened: View, kind: str) -> None:
     panel(
         "build output",
         lambda: style.figure(strips_spec(rows, joint=True)),
-        f"Values of the model, and their sum with these weights: {labels.number(away)} of the goal’s "
+        f"Values of the model, and their sum with these weights: {labels.number(away)} of the "
+        "goal’s "
         "length away from the goal",
         place=right,
     )
@@ -122,11 +144,16 @@ def _number(name: str, label: str, value: float) -> None:
     typed = session.control(f"build.{name}", value, name)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         pickers.slide(name, label, value)
-        st.number_input(label, low, high, value, 0.01, label_visibility="collapsed", width=96, **typed)
+        st.number_input(
+            label, low, high, value, 0.01, label_visibility="collapsed", width=96, **typed
+        )
 
 
-def _grade(opened: View, kind: str, now: State, plane: Plane, weights: Array, names: Sequence[str]) -> None:
-    """Says what is asked for, what the query gives, and what the best one of the plane would give."""
+def _grade(
+    opened: View, kind: str, now: State, plane: Plane, weights: Array, names: Sequence[str]
+) -> None:
+    """Says what is asked for, what the query gives, and what the best one of the plane would
+    give."""
     first, second = (float(weights[key]) for key in plane.pair)
     one, other = (f"“{plain(names[key])}”" for key in plane.pair)
     best, at = plane.best(now.goal)
@@ -134,13 +161,19 @@ def _grade(opened: View, kind: str, now: State, plane: Plane, weights: Array, na
     if now.goal == "copy":
         asked, gives, most = f"{one} gets at least {COPY}", f"{first:.3f}", f"gives it {best:.2f}"
     else:
-        asked, gives = f"{one} and {other} get {HALF} ± {NEAR} each", f"{first:.3f} and {second:.3f}"
+        asked, gives = (
+            f"{one} and {other} get {HALF} ± {NEAR} each",
+            f"{first:.3f} and {second:.3f}",
+        )
         most = f"gives each at least {best:.2f}"
     if not able:
         others = plane.weights(plane.query(*at))
         others[[*plane.pair][: 1 if now.goal == "copy" else 2]] = 0
         rival = plain(names[int(others.argmax())])
-        most += f", with {others.max():.2f} on “{rival}”, which scores high where they do: choose other keys"
+        most += (
+            f", with {others.max():.2f} on “{rival}”, which scores high where they do: choose "
+            "other keys"
+        )
     verdict = ":material/check: **Reached.**" if done else ":gray[Not yet.]"
     st.markdown(
         f"**Goal:** {asked}.  \n**Your query:** {gives}. {verdict}  \n"
@@ -153,8 +186,11 @@ def _grade(opened: View, kind: str, now: State, plane: Plane, weights: Array, na
         strip.built(opened, kind, now.goal, chose, f"Weight: {gives}.")
 
 
-def _disturb(now: State, plane: Plane, names: tuple[str, str], copies: tuple[Tensor, Tensor]) -> None:
-    """Moves the keys a little, and measures what becomes of the weights, for queries of several lengths."""
+def _disturb(
+    now: State, plane: Plane, names: tuple[str, str], copies: tuple[Tensor, Tensor]
+) -> None:
+    """Moves the keys a little, and measures what becomes of the weights, for queries of several
+    lengths."""
     st.markdown("##### Disturb the keys")
     left, right = st.columns(_WIDTHS, gap="medium")
     with left:
@@ -167,17 +203,24 @@ def _disturb(now: State, plane: Plane, names: tuple[str, str], copies: tuple[Ten
     }
     queries["two heads, each copying one key"] = copies
     pair = [*plane.pair]
-    lines = [f"| | length of q | weight of {names[0]} | of {names[1]} | change |", "|--|--|--|--|--|"]
+    lines = [
+        f"| | length of q | weight of {names[0]} | of {names[1]} | change |",
+        "|--|--|--|--|--|",
+    ]
     for said, heads in queries.items():
         own = np.mean([plane.weights(each) for each in heads], axis=0)[pair]
-        moved = np.mean([plane.disturbed(each, now.disturbance / 100) for each in heads], axis=0)[:, pair]
+        moved = np.mean([plane.disturbed(each, now.disturbance / 100) for each in heads], axis=0)[
+            :, pair
+        ]
         change = labels.telling(float(np.abs(moved - own).max(1).mean()))
         size = " · ".join(f"{float(each.norm()):.1f}" for each in heads)
         lines.append(f"| {said} | {size} | {own[0]:.2f} | {own[1]:.2f} | {change} |")
     with right:
         st.markdown("\n".join(lines))
         st.caption(
-            f"Change: of the two weights the one that moves more, in the mean over {DRAWS} disturbances, "
-            f"the same for every line. Two heads: the mean of both rows, each query long enough for {SAFE}. "
+            f"Change: of the two weights the one that moves more, in the mean over {DRAWS} "
+            "disturbances, "
+            "the same for every line. Two heads: the mean of both rows, each query long enough "
+            f"for {SAFE}. "
             f"{BADGE[0].upper()}{BADGE[1:]}."
         )

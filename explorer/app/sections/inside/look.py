@@ -22,13 +22,19 @@ BADGE = "what if, not the model's computation"
 EACH_ITS_OWN = "amber negative, purple positive, each line on its own scale"
 ONE_SCALE = "amber negative, purple positive, one scale for all"
 NAMES = {"paper": "the paper's symbols", "lecture": "a lecture's: α, b, columns"}
-FIXED = ("weights", "output matrix", "sentence", "attention")  # figures that do not depend on the query
+FIXED = (
+    "weights",
+    "output matrix",
+    "sentence",
+    "attention",
+)  # figures that do not depend on the query
 _LATEX = {"α": r"\alpha", "α̂": r"\hat\alpha", "head": r"\mathrm{head}"}
 
 
 @dataclass(frozen=True)
 class Notation(Symbols):
-    """The symbols of one kind of attention; each formula is written once, with the rows of the paper."""
+    """The symbols of one kind of attention; each formula is written once, with the rows of the
+    paper."""
 
     result_words: str  # the output of the head in a sentence
 
@@ -62,7 +68,8 @@ class Notation(Symbols):
 
 
 def notation(name: str, kind: str) -> Notation:
-    """The paper's symbols, or those of a `lecture`; keys of another sequence, its memory, get a letter."""
+    """The paper's symbols, or those of a `lecture`; keys of another sequence, its memory, get a
+    letter."""
     cross = kind == "cross"
     if name == "lecture":
         return Notation("x" if cross else "a", "a", "α", "α̂", "b", True, "the output b")
@@ -104,9 +111,14 @@ class Look:
         computed: bool = True,  # whether the model computed its numbers
         least: int = 0,  # as in `SlotPicture`
     ) -> SlotPicture:
-        """A figure with its caption and badge; the caption names the step, if the figure depends on it."""
+        """A figure with its caption and badge; the caption names the step, if the figure depends on
+        it."""
         row, view = labels.count(self.inside.row), self.view
-        step = [] if name in FIXED else [f"{'source token' if self.kind == 'encoder' else 'step'} {row}"]
+        step = (
+            []
+            if name in FIXED
+            else [f"{'source token' if self.kind == 'encoder' else 'step'} {row}"]
+        )
         parts = captions.place(view), *step, quantity, f"{view.model} ({captions.NORMS[view.norm]})"
         badge = captions.badge(self.inside.audit) if computed else None
         return SlotPicture(name, spec, alt, " · ".join(parts), badge, legends, least)
@@ -121,12 +133,16 @@ class Look:
     def of_keys(
         self, name: str, rows: np.ndarray, factors: np.ndarray, hover: tuple[str, str]
     ) -> SlotPicture:
-        """A vector of every key that is drawn, one per row; hovering says what it gives times a factor."""
+        """A vector of every key that is drawn, one per row; hovering says what it gives times a
+        factor."""
         shown, tokens, first = rows[self.keys], self.view.key_tokens, self.keys.start
         window = f" · keys {labels.count(first)}–{self.keys.stop} of {len(tokens)}"
         quantity = f"{name}, one per row" + window * (len(shown) < len(tokens))
         spec = vectors_spec(shown, tokens[self.keys], factors, hover, self.key - first)
-        said, legend = f"{name.capitalize()} of {len(shown)} tokens", signed(largest(shown), ONE_SCALE)
+        said, legend = (
+            f"{name.capitalize()} of {len(shown)} tokens",
+            signed(largest(shown), ONE_SCALE),
+        )
         return self.figure(name, spec, quantity, said, legend)
 
 

@@ -1,4 +1,5 @@
-"""The steps of "Inside a head": each is a function from the query at the cursor to what is shown of it."""
+"""The steps of "Inside a head": each is a function from the query at the cursor to what is shown of
+it."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -44,16 +45,23 @@ def path(look: Look) -> Contents:
     drawn, others = lecture_keys(weights, mask), ""
     if (rest := int(mask.sum()) - len(drawn)) > 0:
         left = max(0.0, 1 - float(weights[drawn].sum()))
-        others = f" Only the {len(drawn)} keys of most weight are drawn; the other {rest} share {left:.2f}."
+        others = (
+            f" Only the {len(drawn)} keys of most weight are drawn; the other {rest} share "
+            f"{left:.2f}."
+        )
     text = (
-        f"The path of one query, from the bottom to the top. It meets every key, which gives the scores "
+        "The path of one query, from the bottom to the top. It meets every key, which gives the "
+        "scores "
         f"{symbols.score}. A softmax turns them into the weights {symbols.weight}. "
-        f"{symbols.result_words.capitalize()} collects the values v: the thicker a line, the larger the "
+        f"{symbols.result_words.capitalize()} collects the values v: the thicker a line, the "
+        "larger the "
         f"weight.{others}"
     )
     query = view.query_tokens[0], look.inside.row
     spec = lecture_spec(look.kind, query, view.key_tokens, view.scores[0], weights, mask, symbols)
-    told = f"Drawing of how {captions.quote(query[0])} gathers its output from the keys of most weight"
+    told = (
+        f"Drawing of how {captions.quote(query[0])} gathers its output from the keys of most weight"
+    )
     quantity = f"scores {symbols.score} before the mask, weights {symbols.weight}"
     return Contents([SUMMED], text, [look.figure("drawing", spec, quantity, told)])
 
@@ -73,12 +81,18 @@ def projections(look: Look) -> Contents:
     origin = memory if look.kind == "cross" else "are computed from the same layer's input"
     article = "an" if norm == "RMSNorm" else "a"
     how = f"after {article} {norm} (pre-norm)" if pre else "as they are (post-norm)"
-    turned = " The positional encoding then turns q and k by their positions." if inside.rotates else ""
+    turned = (
+        " The positional encoding then turns q and k by their positions." if inside.rotates else ""
+    )
     text = (
-        f"At {place}, the residual stream holds {d_model} numbers. The head reads them {how} and calls them "
-        f"{symbols.x}. Keys and values {origin}: every key has one vector {symbols.source}, here that of "
-        f"{look.key_name}.\n\nThree matrices of this head lead from {d_model} numbers to {d_k} ({d_model} ÷ "
-        f"{heads} heads). The query q says what this position asks for, the key k what a position can be "
+        f"At {place}, the residual stream holds {d_model} numbers. The head reads them {how} and "
+        "calls them "
+        f"{symbols.x}. Keys and values {origin}: every key has one vector {symbols.source}, here "
+        "that of "
+        f"{look.key_name}.\n\nThree matrices of this head lead from {d_model} numbers to {d_k} "
+        f"({d_model} ÷ "
+        f"{heads} heads). The query q says what this position asks for, the key k what a position "
+        "can be "
         f"found by, the value v what it hands over.{turned}"
     )
     of_key = f"of {look.key_label}"
@@ -86,7 +100,12 @@ def projections(look: Look) -> Contents:
     read.append(noted(f"{symbols.source} {of_key}", inside.sources[key]))
     rows = [noted("q", inside.query), noted(f"k {of_key}", inside.key[key])]
     if inside.rotates:
-        rows = [rows[0], noted("q, turned", view.query[0]), rows[1], noted("k, turned", view.key[key])]
+        rows = [
+            rows[0],
+            noted("q, turned", view.query[0]),
+            rows[1],
+            noted("k, turned", view.key[key]),
+        ]
     rows.append(noted(f"v {of_key}", view.value[key]))
     matrices = [
         (symbols.matrix(name), one.weight.T if symbols.columns else one.weight)
@@ -107,12 +126,19 @@ def products(look: Look) -> Contents:
     best = int(np.argmax(np.abs(each)))
     factors = f"{labels.number(query[best])} × {labels.number(key[best])}"
     text = (
-        f"q and k are multiplied dimension by dimension, and the products are summed. For {look.key_name}: "
-        f"**q·k = {labels.number(look.inside.products[look.key])}**. Dimension {labels.count(best)} "
-        f"contributes most: {factors} = {labels.number(each[best])}. Point at any number to see its product."
+        "q and k are multiplied dimension by dimension, and the products are summed. For "
+        f"{look.key_name}: "
+        f"**q·k = {labels.number(look.inside.products[look.key])}**. Dimension "
+        f"{labels.count(best)} "
+        f"contributes most: {factors} = {labels.number(each[best])}. Point at any number to see "
+        "its product."
     )
     total = f"Σ = {labels.number(each.sum())}"
-    rows = [Strip("q", query), Strip(f"k of {look.key_label}", key), Strip("q × k", each, total, True)]
+    rows = [
+        Strip("q", query),
+        Strip(f"k of {look.key_label}", key),
+        Strip("q × k", each, total, True),
+    ]
     keys = look.of_keys("keys", look.view.key, query[None], ("k", "q"))
     latex = r"q \cdot k_j = \sum_i q_i\, k_{j,i}"
     return Contents([latex], text, [look.strips("product", rows, "vectors"), keys])
@@ -133,12 +159,18 @@ def weights(look: Look) -> Contents:
         words.append(rule.bias_words)
     if look.site.causal:
         latex.append(r"M_{ij} = \begin{cases} 0 & j \le i \\ -\infty & j > i \end{cases}")
-        words.append("M hides every key after the query, so that no position sees what is still to come.")
+        words.append(
+            "M hides every key after the query, so that no position sees what is still to come."
+        )
     else:
-        everyone = "step sees every source token" if look.kind == "cross" else "token sees every token"
+        everyone = (
+            "step sees every source token" if look.kind == "cross" else "token sees every token"
+        )
         words.append(f"Every {everyone}: nothing is masked. In a batch, M would hide the padding.")
     if look.kind == "cross":
-        words.append("Positions add nothing here; those added to embeddings come in through the stream.")
+        words.append(
+            "Positions add nothing here; those added to embeddings come in through the stream."
+        )
     by, scaled = (labels.number(each[at]) for each in (inside.products, inside.scaled))
     undivided = f"q·k = {by} (this model does not divide q·k by √d_k)"
     divided = f"{by} ÷ √{look.sizes[1]} = {scaled}" if divides else undivided
@@ -147,7 +179,8 @@ def weights(look: Look) -> Contents:
     masks = f" The mask hides {hidden} later key{'s' * (hidden != 1)}." if hidden else ""
     text = (
         f"For {look.key_name}: {divided}{placed}.{masks} The softmax makes the weights of all "
-        f"visible keys positive and scales them to sum to 1. This key gets **{view.weights[0, at]:.2f}**, "
+        "visible keys positive and scales them to sum to 1. This key gets "
+        f"**{view.weights[0, at]:.2f}**, "
         f"and the whole row {view.weights[0].sum():.2f}.\n\n{' '.join(words)}"
     )
     rows = [LedgerRow("q·k", inside.products)]
@@ -173,23 +206,31 @@ def weights(look: Look) -> Contents:
 
 
 def why_divide(spread: ProductSpread, divided: bool = True) -> str:
-    """The reason for the root, and what this head's products really do; ``divided``: whether it is taken."""
+    """The reason for the root, and what this head's products really do; ``divided``: whether it is
+    taken."""
     d_k, pairs = spread.d_head, f"{spread.pairs:,} pair{'s' * (spread.pairs != 1)}"
     after = f", and {spread.products / d_k:.2f} after the division" if divided else ""
     kept = (
-        "Training sets the scale of the scores itself; the root decides where it starts and, under Adam, how "
+        "Training sets the scale of the scores itself; the root decides where it starts and, under "
+        "Adam, how "
         "large each step is beside the scores."
         if divided
         else "This model does not divide: its training began with queries that are smaller by this root "
         "instead (Raffel et al. 2020)."
     )
     return (
-        f"q·k is a sum of {d_k} products. If the entries of q and k were independent, with mean 0 and "
-        f"variance 1, it would have the variance {d_k}: wider heads would get larger scores, and the softmax "
-        f"would start out close to a hard choice, where its gradient is nearly 0. Divided by √{d_k} = "
-        f"{np.sqrt(d_k):.2f}, the variance is 1 for every width.\n\nThis holds about where training starts, "
-        f"but not after it: in this sentence (over its {pairs} of a query and a key it may see), this head's "
-        f"q·k has the variance {spread.products:.1f}{after}. The entries of all its queries here have the "
+        f"q·k is a sum of {d_k} products. If the entries of q and k were independent, with mean 0 "
+        "and "
+        f"variance 1, it would have the variance {d_k}: wider heads would get larger scores, and "
+        "the softmax "
+        "would start out close to a hard choice, where its gradient is nearly 0. Divided by "
+        f"√{d_k} = "
+        f"{np.sqrt(d_k):.2f}, the variance is 1 for every width.\n\nThis holds about where "
+        "training starts, "
+        f"but not after it: in this sentence (over its {pairs} of a query and a key it may see), "
+        "this head's "
+        f"q·k has the variance {spread.products:.1f}{after}. The entries of all its queries here "
+        "have the "
         f"variance {spread.query:.2f}, those of its keys {spread.key:.2f}. {kept}"
     )
 
@@ -198,7 +239,8 @@ def weighted_sum(look: Look) -> Contents:
     value, weight = look.view.value[look.key], look.view.weights[0, look.key]
     symbols, outcome, output = look.symbols, look.outcome, look.view.output[0]
     text = (
-        f"Every value is multiplied by its weight, and the results are added. {look.key_name} gives "
+        f"Every value is multiplied by its weight, and the results are added. {look.key_name} "
+        "gives "
         f"{percent(float(weight))} of its value. Point at a number to see what it adds to "
         f"{symbols.result_words}."
     )
@@ -222,25 +264,39 @@ def all_heads(look: Look) -> Contents:
         r"\mathrm{all} = \mathrm{Concat}(OUTPUT_1, \dots, OUTPUT_h)",
         rf"\mathrm{{update}} = {symbols.times(everything, 'W^O')}{bias}",
         r"\mathrm{sum} = \mathrm{stream} + \mathrm{update}",
-        rf"\mathrm{{{'stream' if post else 'read'}}}' = \mathrm{{{config.norm_name}}}(\mathrm{{sum}})",
+        (
+            rf"\mathrm{{{'stream' if post else 'read'}}}' = "
+            rf"\mathrm{{{config.norm_name}}}(\mathrm{{sum}})"
+        ),
     ]
     lengths = np.linalg.norm(inside.contributions, axis=1)
     before, after = np.linalg.norm(inside.stream), np.linalg.norm(inside.added)
     names = config.stacks[look.site.query_side].sublayers
-    following = names[names.index(look.site.name) + 1]  # every layer ends with its feed-forward network
+    following = names[
+        names.index(look.site.name) + 1
+    ]  # every layer ends with its feed-forward network
     reader = following.replace("_attention", "-attention").replace("feed_", "the feed-")
     reader += " network" * (following == "feed_forward")
     reads = f"a {config.norm_name} follows, and {reader} reads its result" if post else ""
     text = (
-        f"The {heads} heads of the layer give {d_k} numbers each; side by side, they pass the output matrix. "
-        f"That is the same as a sum of what each head adds. Head {labels.count(own)} adds a vector of length "
+        f"The {heads} heads of the layer give {d_k} numbers each; side by side, they pass the "
+        "output matrix. "
+        f"That is the same as a sum of what each head adds. Head {labels.count(own)} adds a vector "
+        "of length "
         f"{lengths[own]:.2f}; the longest comes from head {labels.count(int(np.argmax(lengths)))} "
         f"({lengths.max():.2f}).\n\nThe update is added to the stream, whose length changes from "
         f"{before:.2f} to {after:.2f}; next, {reads or f'{reader} reads {config.norm_name}(sum)'}."
     )
-    added = [noted(f"head {labels.count(i)}", each, i == own) for i, each in enumerate(inside.contributions)]
+    added = [
+        noted(f"head {labels.count(i)}", each, i == own)
+        for i, each in enumerate(inside.contributions)
+    ]
     added += [noted("bias", inside.w_o.bias)] * config.biases + [noted("= update", inside.update)]
-    stream = [noted("stream", inside.stream), noted("+ update", inside.update), noted("= sum", inside.added)]
+    stream = [
+        noted("stream", inside.stream),
+        noted("+ update", inside.update),
+        noted("= sum", inside.added),
+    ]
     stream += [noted(config.norm_name, inside.next_stream)] * post
     together = [Strip("all heads' outputs", inside.outputs.reshape(-1))]
     matrix, turned, head = inside.w_o.weight, symbols.columns, labels.count(own)
@@ -261,7 +317,8 @@ def all_heads(look: Look) -> Contents:
 
 
 def matrix_form(look: Look) -> Contents:
-    """The head over the whole sentence, as equation 1 is printed: one matrix product for all queries."""
+    """The head over the whole sentence, as equation 1 is printed: one matrix product for all
+    queries."""
     view = look.opened.translation.head(look.kind, look.view.layer, look.view.head)
     symbols, (_, d_k, _) = look.symbols, look.sizes
     queries, keys = view.weights.shape
@@ -269,10 +326,12 @@ def matrix_form(look: Look) -> Contents:
     turned = {name: one.T if symbols.columns else one for name, one in held.items()}
     side = "columns" if symbols.columns else "rows"
     text = (
-        f"What the steps before do for one query, one product of matrices does for all {queries}. The {side} "
+        f"What the steps before do for one query, one product of matrices does for all {queries}. "
+        f"The {side} "
         f"of Q are the queries, those of K and V the {keys} keys and values, {d_k} numbers each. "
         "QKᵀ has a score for every query and key; the softmax acts on each row alone, and the "
-        "product with V adds up the values. No query waits for another: this is why training is quick."
+        "product with V adds up the values. No query waits for another: this is why training is "
+        "quick."
     )
     weights = view.weights.T if symbols.columns else view.weights
     output = view.output.T if symbols.columns else view.output
@@ -280,7 +339,9 @@ def matrix_form(look: Look) -> Contents:
     products = [("softmax", weights), ("output", output)]
     figures = [
         look.figure("sentence", matrices_spec([*turned.items()]), "Q, K, V", "Q, K and V", legend),
-        look.figure("attention", matrices_spec(products), "weights and output", "Weights, output", legend),
+        look.figure(
+            "attention", matrices_spec(products), "weights and output", "Weights, output", legend
+        ),
     ]
     return Contents([overview(look)], text, figures)
 
@@ -290,8 +351,10 @@ def matrix_count(d_model: int, d_k: int, heads: int) -> str:
     inner_width = heads * d_k
     square = f"{d_model}²" if inner_width == d_model else f"{d_model} · {inner_width}"
     return (
-        f"The layer's {heads} heads are 3 · {heads} + 1 = {3 * heads + 1} matrices with 4 · {square} = "
-        f"{4 * d_model * inner_width:,} numbers: as many as one head of the whole width would have, without "
+        f"The layer's {heads} heads are 3 · {heads} + 1 = {3 * heads + 1} matrices with 4 · "
+        f"{square} = "
+        f"{4 * d_model * inner_width:,} numbers: as many as one head of the whole width would "
+        "have, without "
         "any biases."
     )
 

@@ -1,1 +1,2 @@
-"""The page of the causal language model: generation, surprisal, one prediction at every position."""
+"""The page of the causal language model: generation, surprisal, one prediction at every
+position."""

@@ -35,8 +35,10 @@ EXAMPLES = {
     "from nothing": "",
 }
 SEEING = (
-    "Every token makes a query and compares it with the keys of the tokens read so far, its own among them; "
-    "later ones are masked. A row is labelled by the token it reads; the cursor names the token it predicts."
+    "Every token makes a query and compares it with the keys of the tokens read so far, its own "
+    "among them; "
+    "later ones are masked. A row is labelled by the token it reads; the cursor names the token it "
+    "predicts."
 )
 SPLIT = "With this token, the text is split into other pieces, which the model now reads."
 NEXT = "click another to continue with it · the token of the text in bold · "
@@ -53,7 +55,11 @@ def note(run: Translation) -> str:
     wrote = f"{written} token{'s' * (written != 1)}"
     if not run.n_given:
         return f"Nothing is given: the model reads `<s>` alone and writes {wrote}."
-    given = "1 token of the prompt is" if run.n_given == 1 else f"{run.n_given} tokens of the prompt are"
+    given = (
+        "1 token of the prompt is"
+        if run.n_given == 1
+        else f"{run.n_given} tokens of the prompt are"
+    )
     return f"The {given} given (underlined); the model writes {wrote} after them, one by one."
 
 
@@ -67,7 +73,9 @@ def view(
     opened: View,
     caption: str,  # what a reader should know about the candidates
     strips: Strips,
-    more: Mapping[str, Feed] = MappingProxyType({}),  # figures in the place of all heads and of the row
+    more: Mapping[str, Feed] = MappingProxyType(
+        {}
+    ),  # figures in the place of all heads and of the row
 ) -> None:
     """Draws the strip, the candidates for the next token, and one head."""
     run = opened.translation
@@ -95,13 +103,20 @@ def view(
             run_export(scene, lambda now, looks: heads.printed(looks[KIND], now))
 
     sides = replace(strips, sides=SIDES)
-    shape: dict[str, Any] = {"fade": fade, "largest": 520, "above": above, "strips": sides, "go_on": take}
+    shape: dict[str, Any] = {
+        "fade": fade,
+        "largest": 520,
+        "above": above,
+        "strips": sides,
+        "go_on": take,
+    }
     scene = Scene(layout, opened, (KIND,), feeds, below, **shape)
     explorer(scene)
 
 
 def take(opened: View, step: int, token_id: int) -> dict[str, Any]:
-    """The state's values for continuing with a candidate; it and the token it replaces count as tried."""
+    """The state's values for continuing with a candidate; it and the token it replaces count as
+    tried."""
     run, model = opened.translation, opened.source.load()
     if token_id == run.steps[step].token_id:
         return {}
@@ -124,8 +139,13 @@ def offered(opened: View) -> tuple[list[list[int | None]], list[list[int]]]:
     ids, tried = list[list[int | None]](), list[list[int]]()
     for i, step in enumerate(opened.translation.steps):
         row, before = shown_candidates(step), prefix_of(opened, i)
-        texts = ["" if words.is_special(each.token) else each.token.strip(labels.WORD_START) for each in row]
+        texts = [
+            "" if words.is_special(each.token) else each.token.strip(labels.WORD_START)
+            for each in row
+        ]
         typed = [text and not BYTE.fullmatch(text) for text in texts]
         ids.append([each.token_id if can else None for each, can in zip(row, typed, strict=True)])
-        tried.append([each.token_id for each in row if (before, each.token_id) in session.visit().tried])
+        tried.append(
+            [each.token_id for each in row if (before, each.token_id) in session.visit().tried]
+        )
     return ids, tried

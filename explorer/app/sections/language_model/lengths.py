@@ -1,4 +1,5 @@
-"""Same length in and out: every position predicts its next token, by comparing with what came before."""
+"""Same length in and out: every position predicts its next token, by comparing with what came
+before."""
 
 from html import escape
 
@@ -25,11 +26,15 @@ EXAMPLES = {
 LAYOUT = Layout("language_lengths", "page", ("target",), (), KIND)
 POSITIONS = 12  # most in the table
 SEEING = (
-    "Position i compares its query with the keys of all positions up to i. Softmax turns the scores into "
-    "weights, and y is the sum of the values, each times its weight: n tokens in, n vectors out, each of "
+    "Position i compares its query with the keys of all positions up to i. Softmax turns the "
+    "scores into "
+    "weights, and y is the sum of the values, each times its weight: n tokens in, n vectors out, "
+    "each of "
     "which predicts the token that follows."
 )
-FORMULA = r"y_i = \sum_{j \le i} \alpha_{ij}\, v_j, \qquad \alpha_i = \mathrm{softmax}_{j \le i}(s_{ij})"
+FORMULA = (
+    r"y_i = \sum_{j \le i} \alpha_{ij}\, v_j, \qquad \alpha_i = \mathrm{softmax}_{j \le i}(s_{ij})"
+)
 
 
 def first(run: Translation) -> int:
@@ -38,9 +43,13 @@ def first(run: Translation) -> int:
 
 
 def note(run: Translation) -> str:
-    right, n = sum(step.token_id == step.alternatives[0].token_id for step in run.steps), len(run.steps)
+    right, n = (
+        sum(step.token_id == step.alternatives[0].token_id for step in run.steps),
+        len(run.steps),
+    )
     return (
-        f"{n} tokens in, {n} predictions out, all from one pass. {right} of the {n} tokens that follow are "
+        f"{n} tokens in, {n} predictions out, all from one pass. {right} of the {n} tokens that "
+        "follow are "
         "the model's most probable ones."
     )
 
@@ -64,7 +73,8 @@ def show(opened: View) -> None:
 
 
 def positions_table(run: Translation, at: int) -> str:
-    """Positions, what they read, what they predict, and what follows, as HTML; the cursor's stands out."""
+    """Positions, what they read, what they predict, and what follows, as HTML; the cursor's stands
+    out."""
     places = range(*window_around(len(run.steps), at, POSITIONS))
     lines: dict[str, list[str]] = {"position": [], "reads": [], "predicts": [], "then comes": []}
     for i in places:
@@ -81,7 +91,8 @@ def positions_table(run: Translation, at: int) -> str:
         told = "".join(f"<td{mark}>{cell}</td>" for mark, cell in zip(marks, cells, strict=True))
         rows += f"<tr><th scope=row>{name}</th>{told}</tr>"
     shown = (
-        f"Positions {count(places[0])} to {places[-1] + 1} of {len(run.steps)}: move the cursor for others."
+        f"Positions {count(places[0])} to {places[-1] + 1} of {len(run.steps)}: move the cursor "
+        "for others."
     )
     cut = f"<p><small>{shown}</small></p>" if len(places) < len(run.steps) else ""
     return f'<div class="lm-frame"><table class="lm-line">{rows}</table></div>{cut}'

@@ -26,8 +26,10 @@ EXAMPLES = {
     "the second time": "The zebra saw the lake, and the lake saw the zebra.",
 }
 SEEING = (
-    "Minus the logarithm, to base 2, of the probability that the model gives a token after those before it: "
-    "each bit halves it. People read words of higher surprisal more slowly (proposed by Hale 2001; measured "
+    "Minus the logarithm, to base 2, of the probability that the model gives a token after those "
+    "before it: "
+    "each bit halves it. People read words of higher surprisal more slowly (proposed by Hale 2001; "
+    "measured "
     "by Demberg & Keller 2008 and Smith & Levy 2013)."
 )
 FORMULA = r"s(t_i) = -\log_2 p(t_i \mid t_1 \dots t_{i-1})"
@@ -58,11 +60,17 @@ def odds(bits: float) -> str:
 def show(opened: View) -> None:
     run = opened.translation
     named = zip(labels.names(run.target_tokens), run.surprisals, strict=True)
-    total, words, pieces = np.array([sum(run.log_probs)]), len(run.text.split()), len(run.target_tokens)
+    total, words, pieces = (
+        np.array([sum(run.log_probs)]),
+        len(run.text.split()),
+        len(run.target_tokens),
+    )
     bits_of_all = sum(run.surprisals)
     st.markdown(
-        f"**{bits_of_all:.1f} bits** in all: {bits_of_all / (words + 1):.1f} bits per word ({words} "
-        f"word{'s' * (words != 1)} and the end). Perplexity **{perplexity(total, [words]):,.1f} per word**, "
+        f"**{bits_of_all:.1f} bits** in all: {bits_of_all / (words + 1):.1f} bits per word "
+        f"({words} "
+        f"word{'s' * (words != 1)} and the end). Perplexity **{perplexity(total, [words]):,.1f} "
+        "per word**, "
         f"{perplexity(total, [pieces - 1]):,.1f} per piece ({pieces} pieces, the end among them)."
     )
     bars = bars_feed(
@@ -71,7 +79,10 @@ def show(opened: View) -> None:
         "step",
         "Surprisal",
         "of “{predicts}”, after “{reads}”",
-        f"bits of each token, given those before it · the text above is shaded from 0 to {LARGEST:.0f} bits",
+        (
+            "bits of each token, given those before it · the text above is shaded from 0 to "
+            f"{LARGEST:.0f} bits"
+        ),
         [f"{name}: {bits:.2f} bits." for name, bits in named],
         190,
     )
@@ -79,11 +90,18 @@ def show(opened: View) -> None:
     view(opened, "surprisal = −log₂ of its probability", Strips(shades=shades), {"bits": bars})
 
     names, *rows = table(run)
-    digits = {"bits": "%.2f", "sum of bits": "%.2f", "probability": "%.3g", "its probability": "%.3g"}
+    digits = {
+        "bits": "%.2f",
+        "sum of bits": "%.2f",
+        "probability": "%.3g",
+        "its probability": "%.3g",
+    }
     st.dataframe(
         dict(zip(map(str, names), map(list, zip(*rows, strict=True)), strict=True)),
         hide_index=True,
-        column_config={name: st.column_config.NumberColumn(format=form) for name, form in digits.items()},
+        column_config={
+            name: st.column_config.NumberColumn(format=form) for name, form in digits.items()
+        },
         alt="The surprisal of every token",
     )
     seen(SEEING, FORMULA, "What is surprisal?")

@@ -20,7 +20,9 @@ page_value("d_model", whole(4, 512, step=2))  # dimensions of the table; None fo
 page_value("base", whole(2, 1_000_000), 10_000)  # of the wavelengths
 page_value("positions", whole(2, 4096), 64)  # how many the table shows
 page_value("dimension", POSITION)  # drawn as a curve
-page_value("offset", whole(0, 1000), 10)  # by how many positions the sentence, or the table, is shifted
+page_value(
+    "offset", whole(0, 1000), 10
+)  # by how many positions the sentence, or the table, is shifted
 page_value("swap", HEAD)  # the two words (from 0) that swap places
 page_value("twin_head", HEAD)  # of all twins; None for each twin's own previous-token head
 TITLES = {name: twin_title(name) for name in ENCODINGS}
@@ -37,7 +39,8 @@ def twins_measured() -> dict[str, Any]:
 
 
 def fitted(what: str, wanted: int, most: int) -> int:
-    """The place (from 0) that is shown; a notice says so if there is none as far as the one asked for."""
+    """The place (from 0) that is shown; a notice says so if there is none as far as the one asked
+    for."""
     if wanted > most:
         session.notice(f"There is no {what} {wanted + 1:,} here, so {most + 1:,} is shown.")
     return min(wanted, most)

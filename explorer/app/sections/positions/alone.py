@@ -1,4 +1,5 @@
-"""One positional encoding by itself: tables, curves and biases, by formula or read from its twin."""
+"""One positional encoding by itself: tables, curves and biases, by formula or read from its
+twin."""
 
 import itertools
 import math
@@ -34,10 +35,12 @@ CROSS = {
     "embeddings": "Nothing is applied *inside* cross-attention, but what was added to the embeddings travels "
     "on in the stream, so positions reach it through the encoder's output.",
     "rotation": "Nothing is applied *inside* cross-attention, whose queries and keys belong to two "
-    "sentences: positions reach it only as far as self-attention has mixed them into the encoder's output.",
+    "sentences: positions reach it only as far as self-attention has mixed them into the encoder's "
+    "output.",
 }
 NOTHING = (
-    "There is no table to show. Open “on your sentence” and exchange two words: this twin's encoder does not "
+    "There is no table to show. Open “on your sentence” and exchange two words: this twin's "
+    "encoder does not "
     "notice."
 )
 DEPENDS = "What is added depends on the query. “Side by side” shows it for one word."
@@ -70,7 +73,10 @@ def show() -> None:
     notices, shown = st.empty(), ENCODINGS[name]
     words, formula = st.columns([1.15, 1], vertical_alignment="center")
     words.markdown(f"{shown.what} {CROSS.get(shown.acts, CROSS['rotation'])} {probed(name)}")
-    counted = ". The formula counts positions and dimensions from 0, the pictures from 1" * shown.from_zero
+    counted = (
+        ". The formula counts positions and dimensions from 0, the pictures from 1"
+        * shown.from_zero
+    )
     words.caption(shown.paper + counted)
     formula.latex(shown.formula)
     pictures = {"sinusoidal": sinusoidal, "learned": learned, "shaw": shaw, "rotary": rotary}
@@ -80,11 +86,14 @@ def show() -> None:
 
 
 def probed(name: str) -> str:
-    """How well a linear probe reads positions in the encoder's output of a twin; empty if not measured."""
+    """How well a linear probe reads positions in the encoder's output of a twin; empty if not
+    measured."""
     rates = twins_measured().get("probe", {}).get("models", {})
     if name not in rates:
         return ""
-    share = f"a linear probe reads a token's position there with **R² = {rates[name]['value']:.2f}**"
+    share = (
+        f"a linear probe reads a token's position there with **R² = {rates[name]['value']:.2f}**"
+    )
     if name == "none":
         return f"Still, {share}: some tokens give it away, as a full stop ends the sentence."
     bare = f" ({rates['none']['value']:.2f} without an encoding)" if "none" in rates else ""
@@ -96,7 +105,9 @@ def sizes(now: State, width: int, label: str) -> tuple[int, slice]:
     boxes, bases = st.columns(4 if now.positions > WINDOW else 3), sorted({*BASES, now.base})
     width = now.d_model or width
     with boxes[0]:
-        pickers.slide("d_model", label, width, lambda each: session.change(d_model=int(each), dimension=None))
+        pickers.slide(
+            "d_model", label, width, lambda each: session.change(d_model=int(each), dimension=None)
+        )
     control = session.control("base", now.base)
     boxes[1].select_slider("Base", bases, now.base, format_func="{:,}".format, **control)
     with boxes[2]:
@@ -109,23 +120,31 @@ def sizes(now: State, width: int, label: str) -> tuple[int, slice]:
 
 
 def sinusoidal(now: State) -> None:
-    """The table of the paper, some of its columns, its products, and the map from one position to another."""
+    """The table of the paper, some of its columns, its products, and the map from one position to
+    another."""
     d_model, window = sizes(now, SIZES["d_model"], "d_model")
     table = sinusoidal_table(now.positions, d_model, now.base).numpy()
     rows, first, is_narrow = table[window], window.start + 1, d_model <= NARROW
     left, right = st.columns(2) if is_narrow else (st.container(), st.container())
     with left:
-        thin = "" if is_narrow else f"; a map less than {d_model} px wide does not show every column"
+        thin = (
+            "" if is_narrow else f"; a map less than {d_model} px wide does not show every column"
+        )
         draw(
             "table",
             lambda: table_map(rows, first, "position", "dimension"),
-            f"PE: positions {first} to {window.stop} × {d_model} dimensions, base {now.base:,} · by "
+            f"PE: positions {first} to {window.stop} × {d_model} dimensions, base {now.base:,} · "
+            "by "
             f"formula{thin}",
         )
     with right:
         at = fitted("dimension", now.dimension or 0, d_model - 1)
-        others = [each for each in (d_model // 4, d_model // 2, d_model - 2) if each // 2 != at // 2]
-        waves = {each: 2 * math.pi * now.base ** (each // 2 * 2 / d_model) for each in (at, *others)}
+        others = [
+            each for each in (d_model // 4, d_model // 2, d_model - 2) if each // 2 != at // 2
+        ]
+        waves = {
+            each: 2 * math.pi * now.base ** (each // 2 * 2 / d_model) for each in (at, *others)
+        }
         curves = {
             f"dimension {each + 1}, repeats after {wave:,.1f} tokens": rows[:, each]
             for each, wave in waves.items()
@@ -143,7 +162,8 @@ def sinusoidal(now: State) -> None:
         draw(
             "products",
             lambda: table_map(square @ square.T, first, "position", "position", left=first),
-            f"PE · PEᵀ, positions {first} to {window.start + len(square)}: the product depends on the "
+            f"PE · PEᵀ, positions {first} to {window.start + len(square)}: the product depends on "
+            "the "
             f"distance alone, and is largest ({d_model // 2}) on the diagonal",
         )
     with right:
@@ -165,19 +185,25 @@ def linear_map(table: np.ndarray, d_model: int, now: State) -> None:
     ]
     moved = table[: min(64, count)] @ matrix.T
     places = offset + 1 + np.arange(len(moved))
-    both = {"PE at that position": table[places - 1, 0], f"M · PE, {offset} positions earlier": moved[:, 0]}
+    both = {
+        "PE at that position": table[places - 1, 0],
+        f"M · PE, {offset} positions earlier": moved[:, 0],
+    }
     draw(
         "shift",
         lambda: lines(places, both, ("position", "dimension 1"), height=250),
-        f"Why sinusoids: one matrix M (a rotation of each pair) moves every position by {offset}. Largest "
-        f"error over {count:,} positions and all dimensions: {labels.scientific(errors[0])} in float64, "
+        f"Why sinusoids: one matrix M (a rotation of each pair) moves every position by {offset}. "
+        "Largest "
+        f"error over {count:,} positions and all dimensions: {labels.scientific(errors[0])} in "
+        "float64, "
         f"{labels.scientific(errors[1])} with PE cast to float32.",
     )
     pickers.slide("offset", "Move by", offset, ends=(0, min(max(200, offset), len(table) - 1)))
 
 
 def turned(angles: np.ndarray) -> np.ndarray:
-    """(n) angles in radians → (2n − 1) in degrees below 360, with halfway angles, a gap after each turn."""
+    """(n) angles in radians → (2n − 1) in degrees below 360, with halfway angles, a gap after each
+    turn."""
     degrees = np.degrees(angles) % 360
     halves = np.full(2 * len(degrees) - 1, np.nan)
     halves[0::2] = degrees
@@ -186,7 +212,8 @@ def turned(angles: np.ndarray) -> np.ndarray:
 
 
 def rotary(now: State) -> None:
-    """The angles of some pairs of dimensions, and the product of a query and an equal key at a distance."""
+    """The angles of some pairs of dimensions, and the product of a query and an equal key at a
+    distance."""
     width, window = sizes(now, SIZES["d_model"] // SIZES["n_heads"], "Width of a head")
     angles = rotary_angles(now.positions, width, now.base).numpy()
     rows, product = angles[window], np.cos(angles[:WINDOW]).mean(axis=1)
@@ -201,7 +228,8 @@ def rotary(now: State) -> None:
         draw(
             "angles",
             lambda: lines(places, pairs, titles, height=360, top=64),
-            f"Angles by which pairs of dimensions are rotated, heads of {width}, base {now.base:,} · by "
+            f"Angles by which pairs of dimensions are rotated, heads of {width}, base {now.base:,} "
+            "· by "
             "formula",
         )
     with right:
@@ -209,7 +237,8 @@ def rotary(now: State) -> None:
         draw(
             "rotary-products",
             lambda: lines(range(len(product)), {"q · k": product}, share, height=360),
-            "A query and an equal key at a distance: their product falls as the pairs drift apart · by "
+            "A query and an equal key at a distance: their product falls as the pairs drift apart "
+            "· by "
             "formula",
         )
 
@@ -231,7 +260,10 @@ def learned(now: State) -> None:
         draw(
             "table",
             lambda: table_map(table, 1, "position", "dimension"),
-            f"Table of the {side}, as trained: {' positions × '.join(map(str, table.shape))} dimensions",
+            (
+                f"Table of the {side}, as trained: {' positions × '.join(map(str, table.shape))} "
+                "dimensions"
+            ),
         )
     with right:
         draw(
@@ -250,17 +282,26 @@ def shaw(now: State) -> None:
     layers, heads, reach = *vectors.shape[:2], vectors.shape[2] // 2
     layer, head = map(fitted, ("layer", "head"), now.twin_head or (0, 0), (layers - 1, heads - 1))
     at = layer, head
-    names = {each: labels.head_phrase(*each) for each in itertools.product(range(layers), range(heads))}
-    pickers.choose("positions.head", "Head", names, at, lambda each: session.change(twin_head=tuple(each)))
+    names = {
+        each: labels.head_phrase(*each) for each in itertools.product(range(layers), range(heads))
+    }
+    pickers.choose(
+        "positions.head", "Head", names, at, lambda each: session.change(twin_head=tuple(each))
+    )
     left, right = st.columns(2)
     with left:
         draw(
             "vectors",
             lambda: table_map(vectors[at], -reach, "distance", "dimension"),
-            f"Vectors a by distance (key position − query position) · {side}, {names[at]}, as trained",
+            (
+                f"Vectors a by distance (key position − query position) · {side}, {names[at]}, as "
+                "trained"
+            ),
         )
     with right:
-        norms = {f"head {i + 1}": each for i, each in enumerate(np.linalg.norm(vectors[layer], axis=-1))}
+        norms = {
+            f"head {i + 1}": each for i, each in enumerate(np.linalg.norm(vectors[layer], axis=-1))
+        }
         draw(
             "vector-norms",
             lambda: lines(range(-reach, reach + 1), norms, ("distance", "norm of a"), height=360),
@@ -270,7 +311,8 @@ def shaw(now: State) -> None:
 
 @torch.inference_mode()
 def computed(name: str, now: State) -> None:
-    """What an encoding adds or rotates, as its class computes it; one that is trained is that of its twin."""
+    """What an encoding adds or rotates, as its class computes it; one that is trained is that of
+    its twin."""
     config: ModelConfig = TransformerConfig(**TWINS[f"positions-{name}"].sizes)
     encodings = {side: make_positions(config, causal=side == "decoder") for side in STACKS}
     where, acts = "by formula", ENCODINGS[name].acts
@@ -280,7 +322,10 @@ def computed(name: str, now: State) -> None:
     if any(True for each in encodings.values() for _ in each.parameters()):
         if (model := twin(name)) is None:
             return
-        encodings, config = {side: model.model.stack(side).positions for side in STACKS}, model.config
+        encodings, config = (
+            {side: model.model.stack(side).positions for side in STACKS},
+            model.config,
+        )
         where = f"positions/{name}, as trained"
     count = min(now.positions, config.max_positions)
     for column, (side, encoding) in zip(st.columns(2), encodings.items(), strict=True):
@@ -300,11 +345,17 @@ def computed(name: str, now: State) -> None:
                 make = partial(lines, span.numpy(), curves, titles, height=330)
                 draw(f"bias-{side}", make, f"Bias by distance in {layers} of the {side} · {where}")
             elif acts == "rotation":
-                turns = encoding.rotate(torch.full((1, 1, count, config.d_head), config.d_head**-0.5))[0, 0]
+                turns = encoding.rotate(
+                    torch.full((1, 1, count, config.d_head), config.d_head**-0.5)
+                )[0, 0]
                 product = {"q · k": (turns @ turns[0]).numpy()}
                 make = partial(lines, range(count), product, ("distance", "product"))
                 told = f"A query and an equal key at a distance in the {side} · {where}"
                 draw(f"products-{side}", make, told)
             elif (table := encoding.added(count)) is not None:
                 make = partial(table_map, table.numpy(), 1, "position", "dimension")
-                draw(f"table-{side}", make, f"What is added in the {side}: {count} positions · {where}")
+                draw(
+                    f"table-{side}",
+                    make,
+                    f"What is added in the {side}: {count} positions · {where}",
+                )

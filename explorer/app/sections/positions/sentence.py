@@ -1,4 +1,5 @@
-"""The visitor's sentence in all twins: their heads side by side, words exchanged, the sentence moved."""
+"""The visitor's sentence in all twins: their heads side by side, words exchanged, the sentence
+moved."""
 
 import itertools
 from collections.abc import Callable, Iterable
@@ -27,8 +28,10 @@ from transformer.trace import AttentionTrace
 from transformer.view import Array
 
 TWINS_ARE = (
-    "{} small models (1.4 million parameters) share data, vocabulary, order of batches and steps. They "
-    "differ only in their encoding; the post-norm twin differs in the place of its LayerNorm, its learning "
+    "{} small models (1.4 million parameters) share data, vocabulary, order of batches and steps. "
+    "They "
+    "differ only in their encoding; the post-norm twin differs in the place of its LayerNorm, its "
+    "learning "
     "rate and warm-up. All translate greedily, and into German, whatever model stands in the menu."
 )
 MAP, CELLS = 228, 32  # px and most tokens of a twin's map
@@ -80,7 +83,9 @@ def translations(text: str) -> Runs:
     return runs
 
 
-def each_twin(names: Iterable[str], compute: Callable[[str], V]) -> tuple[dict[str, V], dict[str, str]]:
+def each_twin(
+    names: Iterable[str], compute: Callable[[str], V]
+) -> tuple[dict[str, V], dict[str, str]]:
     """What is computed with each twin, and why some refuse, by name."""
     results, refused = dict[str, V](), dict[str, str]()
     for name in names:
@@ -113,13 +118,17 @@ def verdict(failed: list[str]) -> str:
 def spread(values: dict[str, np.ndarray], digits: int) -> tuple[dict[str, Interval], str]:
     """Mean and ends of some values of each twin, and the means in words."""
     cells = {
-        name: Interval(*map(float, (each.mean(), each.min(), each.max()))) for name, each in values.items()
+        name: Interval(*map(float, (each.mean(), each.min(), each.max())))
+        for name, each in values.items()
     }
-    return cells, "; ".join(f"{title(name)}: {each.value:.{digits}f}" for name, each in cells.items())
+    return cells, "; ".join(
+        f"{title(name)}: {each.value:.{digits}f}" for name, each in cells.items()
+    )
 
 
 def twin_heads(runs: Runs, kind: str, wanted: Head | None) -> dict[str, Head]:
-    """The head of each twin: the one asked for, or the one with the most weight on the previous token."""
+    """The head of each twin: the one asked for, or the one with the most weight on the previous
+    token."""
     if wanted is not None:
         layers, heads = next(iter(runs.values())).config.sizes[kind]
         layer, head = map(fitted, ("layer", "head"), wanted, (layers - 1, heads - 1))
@@ -127,7 +136,9 @@ def twin_heads(runs: Runs, kind: str, wanted: Head | None) -> dict[str, Head]:
     chosen = {}
     for name, run in runs.items():
         weights = np.stack([run.trace.weights(kind, i) for i in range(run.config.sizes[kind][0])])
-        before = weights.diagonal(-1, -2, -1).mean(-1) if weights.shape[-1] > 1 else weights[..., 0, 0]
+        before = (
+            weights.diagonal(-1, -2, -1).mean(-1) if weights.shape[-1] > 1 else weights[..., 0, 0]
+        )
         layer, head = map(int, np.unravel_index(before.argmax(), before.shape))
         chosen[name] = layer, head
     return chosen
@@ -148,22 +159,28 @@ def twin_maps(runs: Runs, kind: str, wanted: Head | None) -> None:
     with st.container(horizontal=True, gap="small"):
         for name, run in runs.items():
             view = near(run, kind, chosen[name], most=CELLS)
-            head_panel(f"map-{name}", heatmap, title(name), view, run, size=MAP, alt=captions.summary(view))
+            head_panel(
+                f"map-{name}", heatmap, title(name), view, run, size=MAP, alt=captions.summary(view)
+            )
     profiles = {name: profile(run.trace, kind, chosen[name]) for name, run in runs.items()}
     reach = min(REACH, max(len(run.source_tokens) for run in runs.values()))
     span = slice(REACH - reach, (REACH if kind == "decoder" else REACH + reach) + 1)
     places, titles = np.arange(-REACH, REACH + 1)[span], ("distance, key − query", "weight")
     failed = [
-        name for name, run in runs.items() if not run.audit((AttentionKind(kind), chosen[name][0])).passed
+        name
+        for name, run in runs.items()
+        if not run.audit((AttentionKind(kind), chosen[name][0])).passed
     ]
     panel(
         "distance",
         lambda: lines(places, {name: each[span] for name, each in profiles.items()}, titles, title),
         "Attention by distance, averaged over the rows of those heads; −1 is the previous token"
-        f"{', the ends hold all greater distances' * (reach == REACH)} · {STACKS[kind]}, all twins · "
+        f"{', the ends hold all greater distances' * (reach == REACH)} · {STACKS[kind]}, all twins "
+        "· "
         f"{verdict(failed)}",
         alt="; ".join(
-            f"{title(name)}: {each[REACH - 1]:.2f} on the previous token" for name, each in profiles.items()
+            f"{title(name)}: {each[REACH - 1]:.2f} on the previous token"
+            for name, each in profiles.items()
         ),
     )
 
@@ -190,7 +207,9 @@ def swap(text: str, runs: Runs, wanted: tuple[int, int] | None) -> None:
     if one == other:
         one = 0 if other else 1
     left, right = st.columns(2, gap="large")
-    for i, (box, label) in enumerate(zip(left.columns(2), ("First word", "Second word"), strict=True)):
+    for i, (box, label) in enumerate(
+        zip(left.columns(2), ("First word", "Second word"), strict=True)
+    ):
         take = lambda to, i=i: session.change(swap=(one, to) if i else (to, other))  # noqa: E731
         with box:
             named, at = options.words(words), (one, other)[i]
@@ -204,11 +223,14 @@ def swap(text: str, runs: Runs, wanted: tuple[int, int] | None) -> None:
         panel(
             "swap",
             lambda: dots(changes, "change of the output, share of its length", title, 2),
-            "Two words exchanged: change of each word's encoder output; dot: mean, line: smallest to largest "
+            "Two words exchanged: change of each word's encoder output; dot: mean, line: smallest "
+            "to largest "
             f"over {len(tokens)} tokens. 0 means that the encoder does not notice",
             alt=alt,
         )
-    rows = [{"twin": title(name), "translation now": run.text} for name, (run, _) in swapped.items()]
+    rows = [
+        {"twin": title(name), "translation now": run.text} for name, (run, _) in swapped.items()
+    ]
     right.dataframe(rows, hide_index=True, width="stretch")
 
 
@@ -225,21 +247,29 @@ def move(text: str, runs: Runs, offset: int) -> None:
         return
     layers = range(next(iter(runs.values())).config.sizes["encoder"][0])
     gaps = {
-        name: np.stack([np.abs(there.weights("encoder", i) - here.weights("encoder", i)) for i in layers])
+        name: np.stack(
+            [np.abs(there.weights("encoder", i) - here.weights("encoder", i)) for i in layers]
+        )
         for name, (there, here) in moved.items()
     }
     changes, alt = spread({name: gap.max((-2, -1)) for name, gap in gaps.items()}, 3)
-    failed = [name for name, traces in moved.items() if not all(each.audit().passed for each in traces)]
+    failed = [
+        name for name, traces in moved.items() if not all(each.audit().passed for each in traces)
+    ]
     if offset:
         still = ", ".join(title(name) for name, each in changes.items() if each.high < SAME)
         moving = ", ".join(title(name) for name, each in changes.items() if each.high >= SAME)
-        left.markdown(f"The maps move in {moving or 'none'}, and stay the same in {still or 'none'}.")
+        left.markdown(
+            f"The maps move in {moving or 'none'}, and stay the same in {still or 'none'}."
+        )
     with right:
         panel(
             "shift",
             lambda: dots(changes, "change of an attention weight", title, 3),
-            f"The sentence at positions {offset + 1}, {offset + 2}, … instead of 1, 2, …: change of the "
-            "encoder's weights; dot: mean of the largest change in each head, line: smallest to largest "
+            f"The sentence at positions {offset + 1}, {offset + 2}, … instead of 1, 2, …: change "
+            "of the "
+            "encoder's weights; dot: mean of the largest change in each head, line: smallest to "
+            "largest "
             f"head. 0 means that only distances count · {verdict(failed)}",
             alt=alt,
         )

@@ -1,4 +1,5 @@
-"""Two positional encodings beside one another: what each does to the scores of one word, said many times."""
+"""Two positional encodings beside one another: what each does to the scores of one word, said many
+times."""
 
 import numpy as np
 import streamlit as st
@@ -14,8 +15,10 @@ from explorer.figures.pages.positions import table_map
 from transformer.view import HeadView
 
 BOTH = (
-    "One word, said {} times, in the encoder of the twin that was trained with each encoding. All tokens are "
-    "the same, so **whatever differs between two cells is the encoding's doing**: the scores of one head of "
+    "One word, said {} times, in the encoder of the twin that was trained with each encoding. All "
+    "tokens are "
+    "the same, so **whatever differs between two cells is the encoding's doing**: the scores of "
+    "one head of "
     "the first layer, less their mean. Both maps share one scale."
 )
 ACTS = {
@@ -41,7 +44,9 @@ def show() -> None:
         with place:
             pickers.choose(f"together.{field}", "Encoding", TITLES, name, field, texts=True)
             heads[field] = repeated(name, word, now)
-    most = max((float(np.abs(scores).max()) for _, scores in filter(None, heads.values())), default=1.0)
+    most = max(
+        (float(np.abs(scores).max()) for _, scores in filter(None, heads.values())), default=1.0
+    )
     for place, (field, name) in zip(places, chosen.items(), strict=True):
         with place:
             if (head := heads[field]) is None:
@@ -49,12 +54,18 @@ def show() -> None:
                 continue
             view, scores = head
             if len(scores) != COUNT:
-                inform(plain(f"“{word}” is {len(scores) // COUNT} pieces here; choose a word of one piece."))
+                inform(
+                    plain(
+                        f"“{word}” is {len(scores) // COUNT} pieces here; choose a word of one "
+                        "piece."
+                    )
+                )
                 continue
             draw(
                 f"together {field}",
                 lambda scores=scores: table_map(scores, 1, "query", "key", most=most),
-                f"Scores of {labels.head_phrase(0, view.head)} less their mean, from {scores.min():.1f} to "
+                f"Scores of {labels.head_phrase(0, view.head)} less their mean, from "
+                f"{scores.min():.1f} to "
                 f"{scores.max():.1f}, “{word}” {COUNT} times · encoder of {view.model}",
                 note=compared(name, scores),
                 formula=ENCODINGS[name].formula,
@@ -65,7 +76,8 @@ def show() -> None:
 
 
 def repeated(name: str, word: str, now: State) -> tuple[HeadView, np.ndarray] | None:
-    """The head of a twin's first encoder layer that is asked for, or that places move most; its scores."""
+    """The head of a twin's first encoder layer that is asked for, or that places move most; its
+    scores."""
     if (known := models.known(f"{models.TWINS}/{name}")) is None:
         return None
     run = translate(Request(known, " ".join([word] * COUNT), "greedy", TARGET), whole=True)
@@ -84,7 +96,9 @@ def compared(name: str, scores: np.ndarray) -> str:
         return f"{acts} No score differs: this encoder sees a bag of words."
     half = len(scores) // 2
     back = [float(scores.diagonal(-distance).mean()) for distance in range(1, half)]
-    share = float(np.mean([scores.diagonal(at).std() for at in range(1 - half, half)]) / scores.std())
+    share = float(
+        np.mean([scores.diagonal(at).std() for at in range(1 - half, half)]) / scores.std()
+    )
     depends = "The score depends on the distance alone: every diagonal is one colour."
     if share >= 1e-3:
         depends = (

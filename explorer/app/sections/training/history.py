@@ -16,9 +16,12 @@ from transformer.storage.description import read_card
 from transformer.training.history import History, read_history
 
 SEEING = (
-    "Grey: single steps, which differ because their batches do. Purple: their mean over neighbouring steps. "
-    "The training loss includes label smoothing and dropout where the run had them, the validation loss "
-    "neither. The average is a running mean of the weights; the gradient is measured before clipping."
+    "Grey: single steps, which differ because their batches do. Purple: their mean over "
+    "neighbouring steps. "
+    "The training loss includes label smoothing and dropout where the run had them, the validation "
+    "loss "
+    "neither. The average is a running mean of the weights; the gradient is measured before "
+    "clipping."
 )
 NONE = "This model comes without a log of its training, so there is no history to draw."
 
@@ -37,8 +40,10 @@ def show(opened: View, _now: State) -> None:
     panel(
         "history",
         lambda: panels(parts(run), "step"),
-        f"Loss{' · BLEU' if bleu else ''} · learning rate · norm of the gradient before clipping, against "
-        f"the step · {every}, means over {run.window:,} steps · from the log of this model's training · "
+        f"Loss{' · BLEU' if bleu else ''} · learning rate · norm of the gradient before clipping, "
+        "against "
+        f"the step · {every}, means over {run.window:,} steps · from the log of this model's "
+        "training · "
         f"{opened.source.translator().name}",
         lambda: table(run),
         seeing=SEEING,
@@ -55,7 +60,9 @@ def of_targets(header: Header, run: History, tests: Sequence[Score]) -> str:
             f"The targets, those of the validation too, are {header.training_targets}: "
             "BLEU says how like them the output is."
         )
-    bleu = [f"{number(test.value, '.1f')} on {test.dataset}" for test in tests if test.metric == "bleu"]
+    bleu = [
+        f"{number(test.value, '.1f')} on {test.dataset}" for test in tests if test.metric == "bleu"
+    ]
     if bleu and run.measured("bleu"):
         sentences.append(f"BLEU on tests, as its card states it: {'; '.join(bleu)}.")
     return " ".join(sentences)
@@ -66,7 +73,9 @@ def parts(run: History) -> list[Panel]:
 
     def trained(column: str) -> list[Curve]:
         steps, of = run.training["step"], run.training
-        mean = Curve("mean over neighbouring steps", steps, of[f"smoothed_{column}"], style.POSITIVE)
+        mean = Curve(
+            "mean over neighbouring steps", steps, of[f"smoothed_{column}"], style.POSITIVE
+        )
         return [Curve("single steps", steps, of[column], FAINT, width=1), mean]
 
     def evaluated(column: str, name: str, dash: str = "solid") -> list[Curve]:
@@ -76,7 +85,9 @@ def parts(run: History) -> list[Panel]:
 
     valid = evaluated("valid_loss", "validation loss", "dot")
     average = evaluated("valid_loss_average", "validation loss, averaged weights")
-    rate = Curve("learning rate", run.training["step"], run.training["learning_rate"], style.POSITIVE)
+    rate = Curve(
+        "learning rate", run.training["step"], run.training["learning_rate"], style.POSITIVE
+    )
     bleu = evaluated("bleu", "BLEU")
     return [
         Panel("loss in nats", [*trained("loss"), *valid, *average], 220),
@@ -89,7 +100,9 @@ def parts(run: History) -> list[Panel]:
 def table(run: History) -> Table:
     """Every point that is drawn, for CSV: one quantity, step and value in a row."""
     steps, names = run.training["step"], [name for name in run.training if name != "step"]
-    trained = ((name, *point) for name in names for point in zip(steps, run.training[name], strict=True))
+    trained = (
+        (name, *point) for name in names for point in zip(steps, run.training[name], strict=True)
+    )
     names = [name for name in run.evaluations if name != "step"]
     evaluated = ((name, *point) for name in names for point in run.measured(name))
     return [("quantity", "step", "value"), *trained, *evaluated]
@@ -99,18 +112,23 @@ def sentence(run: History) -> str:
     """Fall of the losses, and the BLEU reached."""
     loss, bleu = run.training["smoothed_loss"], run.measured("bleu")
     told = (
-        f"In {run.steps:,} steps, the training loss fell from {number(loss[0])} to **{number(loss[-1])} "
+        f"In {run.steps:,} steps, the training loss fell from {number(loss[0])} to "
+        f"**{number(loss[-1])} "
         "nats** per token. "
     )
     valid = [*run.measured("valid_loss"), *run.measured("valid_loss_average")]
     if valid:
         value, step = min((value, step) for step, value in valid)
-        told += f"On the validation pairs, the lowest loss was **{number(value)} nats**, at step {step:,}. "
+        told += (
+            f"On the validation pairs, the lowest loss was **{number(value)} nats**, at step "
+            f"{step:,}. "
+        )
     if not bleu:
         return f"{told}The run measured no BLEU."
     (step, value), best = bleu[-1], max(value for _, value in bleu)
     peak = "" if value == best else f"; the highest was {number(best, '.1f')}"
     return (
-        f"{told}On {run.bleu_sentences:,} validation sentences, BLEU (greedy) was **{number(value, '.1f')}** "
+        f"{told}On {run.bleu_sentences:,} validation sentences, BLEU (greedy) was "
+        f"**{number(value, '.1f')}** "
         f"at step {step:,}{peak}."
     )

@@ -1,4 +1,5 @@
-"""What it is shown: the shifted target, its mask, the loss of every position, and the model on its own."""
+"""What it is shown: the shifted target, its mask, the loss of every position, and the model on its
+own."""
 
 import math
 from functools import partial
@@ -20,26 +21,35 @@ from transformer.view import Window
 
 MASKED = 32  # most positions whose mask is drawn
 SEEING = (
-    "The decoder reads the target one place late, as the thin lines show; the mask keeps each position from "
-    "reading what it should predict. A bar is −log p of the right token. In training, dropout sets random "
+    "The decoder reads the target one place late, as the thin lines show; the mask keeps each "
+    "position from "
+    "reading what it should predict. A bar is −log p of the right token. In training, dropout sets "
+    "random "
     "numbers of what each sub-layer adds to zero; here nothing is dropped."
 )
 FORMULA = r"\mathrm{loss}_t = -\log p(y_t \mid y_{<t},\, x)"
 WAYS = (
-    "In training, every step reads the target, whatever the model would have said (teacher forcing). On its "
-    "own, every step reads what the step before wrote. Wrong guesses are amber. After the grey column, the "
+    "In training, every step reads the target, whatever the model would have said (teacher "
+    "forcing). On its "
+    "own, every step reads what the step before wrote. Wrong guesses are amber. After the grey "
+    "column, the "
     "two read different texts."
 )
 MASK = (
-    "The whole target stands in the decoder at once. Its mask hides {hidden:,} of the {cells:,} cells, so no "
-    "position reads what it should predict. Inference needs the same mask, but one pass per token, because "
+    "The whole target stands in the decoder at once. Its mask hides {hidden:,} of the {cells:,} "
+    "cells, so no "
+    "position reads what it should predict. Inference needs the same mask, but one pass per token, "
+    "because "
     "the next token is not there yet."
 )
 
 
 def show(opened: View, now: State) -> None:
     lesson, model = per_run.lesson(opened), opened.translation.model
-    columns = [Column(each.read, each.token, each.loss, each.guess, each.share) for each in lesson.positions]
+    columns = [
+        Column(each.read, each.token, each.loss, each.guess, each.share)
+        for each in lesson.positions
+    ]
     chosen = min(now.step or 0, len(columns) - 1)
     first = pickers.window(now.first, COLUMNS, max(len(columns), len(lesson.free)), "positions")
 
@@ -52,7 +62,8 @@ def show(opened: View, now: State) -> None:
     draw(
         "shifted",
         partial(shifted_right, columns, chosen, first),
-        "What the decoder reads, what it should predict, and the loss of each position in nats · all from "
+        "What the decoder reads, what it should predict, and the loss of each position in nats · "
+        "all from "
         f"one pass without dropout · mean {lesson.loss:.2f} nats per token · {model}",
         seeing=SEEING,
         formula=FORMULA,
@@ -62,7 +73,8 @@ def show(opened: View, now: State) -> None:
     draw(
         "ways",
         partial(two_ways, columns, lesson.free, lesson.parting, first),
-        "The most probable token of each step: in training, where the target is read, and on its own, where "
+        "The most probable token of each step: in training, where the target is read, and on its "
+        "own, where "
         f"its own output is read (greedy search) · amber = not the target · {model}",
         seeing=WAYS,
         title="In training and on its own",
@@ -75,7 +87,8 @@ def show(opened: View, now: State) -> None:
     panel(
         "causal mask",
         lambda: mask_map(view),
-        "The causal mask of the decoder, as recorded: the row that reads a token may read this token and "
+        "The causal mask of the decoder, as recorded: the row that reads a token may read this "
+        "token and "
         f"those before it; the rest is hatched · first {size} positions · {model}",
         note=MASK.format(hidden=int((~view.mask).sum()), cells=view.mask.size),
         width="content",
@@ -84,7 +97,8 @@ def show(opened: View, now: State) -> None:
 
 
 def about_target(header: Header) -> str:
-    """What the target of an example is, and what targets were in training as far as the card says so."""
+    """What the target of an example is, and what targets were in training as far as the card says
+    so."""
     sentence = "The target is the reference translation of this example, not the model's output."
     if not header.training_targets:
         return sentence
@@ -110,8 +124,10 @@ def losses(lesson: TrainingView) -> str:
     if n == 1:
         return f"The only position, {word(hardest.token)}, costs **{number(hardest.loss)} nats**."
     return (
-        f"One pass predicts all {n} positions. The loss is **{number(lesson.loss)} nats** per token; "
-        f"position {count(worst)}, {word(hardest.token)}, costs most: {number(hardest.loss)} nats, because "
+        f"One pass predicts all {n} positions. The loss is **{number(lesson.loss)} nats** per "
+        "token; "
+        f"position {count(worst)}, {word(hardest.token)}, costs most: {number(hardest.loss)} nats, "
+        "because "
         f"the model gives it {small(math.exp(-hardest.loss))}."
     )
 
@@ -121,7 +137,8 @@ def parted(lesson: TrainingView) -> str:
     step = lesson.parting
     if step is None:
         return (
-            "This target is what the model writes on its own, so both ways read the same tokens at every "
+            "This target is what the model writes on its own, so both ways read the same tokens at "
+            "every "
             "step and never part. Give a translation of your own to see them part."
         )
     same = f"Both ways read the same tokens up to step {count(step)}. There"
@@ -132,6 +149,8 @@ def parted(lesson: TrainingView) -> str:
     target, own = word(lesson.positions[step].token), word(lesson.free[step])
     agreed = "right at the start" if step == 0 else "having read the same tokens"
     return (
-        f"They part at **step {count(step)}**: {agreed}, the model writes {own}, the target has {target}. "
-        "From the next step on, the two read different texts, so comparing them step by step ends here."
+        f"They part at **step {count(step)}**: {agreed}, the model writes {own}, the target has "
+        f"{target}. "
+        "From the next step on, the two read different texts, so comparing them step by step ends "
+        "here."
     )

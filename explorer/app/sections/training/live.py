@@ -23,15 +23,20 @@ from transformer.view import Window
 page_value("born", HEAD)  # the head that is shown; None for the one whose rows differ most
 MAP, TILES = 400, 320  # px of the map, and of the tiles of all heads
 SEEING = (
-    "A new model learns a small task in a process of its own. Now and then it is measured on pairs it never "
+    "A new model learns a small task in a process of its own. Now and then it is measured on pairs "
+    "it never "
     "saw, and its weights are saved: the maps show cross-attention on one such pair."
 )
 
 
 def sizes(plan: Plan) -> str:
     about = "own pairs" if plan.task == OWN else plan.task
-    about += f", at most {plan.length} letters" if plan.task in TOYS and TOYS[plan.task].spelled else ""
-    return f"{about} · {plan.layers} + {plan.layers} layers, d_model {plan.width}, heads: {plan.heads}"
+    about += (
+        f", at most {plan.length} letters" if plan.task in TOYS and TOYS[plan.task].spelled else ""
+    )
+    return (
+        f"{about} · {plan.layers} + {plan.layers} layers, d_model {plan.width}, heads: {plan.heads}"
+    )
 
 
 def progress(run: TrainingRun, steps: list[TrainingStep]) -> str:
@@ -46,7 +51,10 @@ def show_run(run: TrainingRun, steps: list[TrainingStep]) -> None:
         told = "The first evaluation has not come yet."
         if curves["exact matches"]:
             step, share = curves["exact matches"][-1]
-            told = f"At step {step:,}, the model writes **{percent(share)}** of the held-out pairs exactly."
+            told = (
+                f"At step {step:,}, the model writes **{percent(share)}** of the held-out pairs "
+                "exactly."
+            )
         st.markdown(told)
         rows = [(name, *point) for name, of in curves.items() for point in of]
         panel(
@@ -65,8 +73,9 @@ def show_run(run: TrainingRun, steps: list[TrainingStep]) -> None:
 
 
 def points(steps: list[TrainingStep]) -> dict[str, list[tuple[int, float]]]:
-    """Steps and values of each curve: the training loss, as means over neighbouring steps; the validation
-    loss of the weights that would be kept; the share of held-out pairs that are written exactly."""
+    """Steps and values of each curve: the training loss, as means over neighbouring steps; the
+    validation loss of the weights that would be kept; the share of held-out pairs that are written
+    exactly."""
     trained = thinned(steps).training if steps else {"step": [], "smoothed_loss": []}
     valid = ((each.step, [each.valid_loss, each.valid_loss_average]) for each in steps)
     lowest = ((step, [loss for loss in losses if loss is not None]) for step, losses in valid)
@@ -90,15 +99,19 @@ def parts(curves: dict[str, list[tuple[int, float]]]) -> list[Panel]:
 
 
 def maps(run: TrainingRun, at: PairLook) -> None:
-    """What the model writes of a pair that it never saw, one head of cross-attention, and all of them."""
+    """What the model writes of a pair that it never saw, one head of cross-attention, and all of
+    them."""
     pair, forced, config = run.example, at.forced, at.forced.config
     head = fit_head(KIND, session.current().born, config.sizes[KIND], at.telling)
-    rows, columns = (min(LARGEST, len(tokens)) for tokens in (forced.target_tokens, forced.source_tokens))
+    rows, columns = (
+        min(LARGEST, len(tokens)) for tokens in (forced.target_tokens, forced.source_tokens)
+    )
     view = forced.head(KIND, *head, Window(0, rows, 0, columns))
     right = f"the right output is “{plain(pair.target)}”."
     wrote = f"“{plain(at.written)}”, {'which is right.' if at.written == pair.target else f'but {right}'}"
     st.markdown(
-        f"After step {at.step:,}, the model reads “{plain(pair.source)}”, which is not in its training data, "
+        f"After step {at.step:,}, the model reads “{plain(pair.source)}”, which is not in its "
+        "training data, "
         f"and writes {wrote if at.written else f'nothing; {right}'}"
     )
     panel(
@@ -111,7 +124,10 @@ def maps(run: TrainingRun, at: PairLook) -> None:
         width="content",
     )
     layers, heads = map(range, config.sizes[KIND])
-    tiles = [[Tile.of(forced.weights(KIND, i, j), forced.mask(KIND, i, j)) for j in heads] for i in layers]
+    tiles = [
+        [Tile.of(forced.weights(KIND, i, j), forced.mask(KIND, i, j)) for j in heads]
+        for i in layers
+    ]
 
     def choose(picked: tuple[int, int]) -> None:
         session.change(born=tuple(map(int, picked)))

@@ -25,8 +25,10 @@ GRADIENT = (
     r"q_k = (1-\varepsilon)\,[k = y] + \frac{\varepsilon}{V}"
 )
 SEEING = (
-    "Label smoothing takes ε of the target's probability from the right piece and spreads it evenly over "
-    "all V pieces. Training steps against the gradient: a negative one raises the logit, a positive one "
+    "Label smoothing takes ε of the target's probability from the right piece and spreads it "
+    "evenly over "
+    "all V pieces. Training steps against the gradient: a negative one raises the logit, a "
+    "positive one "
     "lowers it."
 )
 
@@ -38,7 +40,9 @@ def show(opened: View, now: State) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         names = {i: f"{count(i)}: {piece(each.token)}" for i, each in enumerate(lesson.positions)}
         label = "Position of the target"
-        pickers.choose("position", label, names, place, "step", texts=True, labelled=True, width=260)
+        pickers.choose(
+            "position", label, names, place, "step", texts=True, labelled=True, width=260
+        )
         pickers.slide("smoothing", "Label smoothing ε", epsilon, take, width=300)
     at = smoothed(opened.source.translator(), lesson, place, epsilon)
     st.markdown(sentence(lesson.positions[place], place, at))
@@ -60,7 +64,10 @@ def show(opened: View, now: State) -> None:
     panel(
         "gradient",
         lambda: gradient_bars(pieces, *slopes, at.right),
-        f"The gradient of the loss with respect to each logit, p − q; all of them sum to 0 · {where}",
+        (
+            "The gradient of the loss with respect to each logit, p − q; all of them sum to 0 · "
+            f"{where}"
+        ),
         lambda: table(at),
         place=right,
     )
@@ -70,7 +77,14 @@ def show(opened: View, now: State) -> None:
 def table(at: SmoothedPosition) -> Table:
     """The pieces that are shown, as rows of numbers for CSV."""
     rows = (
-        (each.token or "all others", each.share, each.target, each.bare, each.gradient, each.bare_gradient)
+        (
+            each.token or "all others",
+            each.share,
+            each.target,
+            each.bare,
+            each.gradient,
+            each.bare_gradient,
+        )
         for each in (*at.entries, at.rest)
     )
     return [("token", "p", "q", "q without smoothing", "p - q", "p - q without smoothing"), *rows]
@@ -85,12 +99,16 @@ def sentence(position: Position, place: int, at: SmoothedPosition) -> str:
     )
     if not at.epsilon:
         return f"{told}Without smoothing, that is the loss; it would be 0 only at {percent(1)}."
-    sizes = f"gradient {number(right.gradient, '+.3f')}; {number(right.bare_gradient, '+.3f')} without"
+    sizes = (
+        f"gradient {number(right.gradient, '+.3f')}; {number(right.bare_gradient, '+.3f')} without"
+    )
     push = "Training raises the right piece's logit"
     if right.gradient > 0:
         push = "The model is surer than this target, so training *lowers* the right piece's logit"
     return (
-        f"{told}The smoothed target wants {percent(right.target)} there and {small(at.epsilon / at.pieces)} "
-        f"for each of the other {at.pieces - 1:,} pieces. The loss is **{number(at.loss)} nats**, and no "
+        f"{told}The smoothed target wants {percent(right.target)} there and "
+        f"{small(at.epsilon / at.pieces)} "
+        f"for each of the other {at.pieces - 1:,} pieces. The loss is **{number(at.loss)} nats**, "
+        "and no "
         f"prediction makes it less than {number(at.floor)}. {push} ({sizes} smoothing)."
     )

@@ -18,21 +18,29 @@ page_value("width", whole(32, 2048, step=16), 512)  # d_model
 page_value("warmup", whole(100, 20_000, step=100), 4000)  # steps
 FORMULA = (
     r"\begin{aligned} lrate &= d_{model}^{-0.5} \cdot "
-    r"\min\!\left(step^{-0.5},\right. \\ &\qquad\quad \left. step \cdot warmup^{-1.5}\right) \\[4pt] "
+    r"\min\!\left(step^{-0.5},\right. \\ &\qquad\quad \left. step \cdot warmup^{-1.5}\right) "
+    r"\\[4pt] "
     r"lrate(%s) &= %s^{-0.5} \cdot %s^{-0.5} = %s \end{aligned}"
 )
 SEEING = (
-    "Before the end of the warm-up, the rate rises in a straight line; after it, it falls with one over the "
-    "square root of the step. Early steps are small, while Adam's averages rest on few gradients. A wider "
+    "Before the end of the warm-up, the rate rises in a straight line; after it, it falls with one "
+    "over the "
+    "square root of the step. Early steps are small, while Adam's averages rest on few gradients. "
+    "A wider "
     "model takes smaller steps."
 )
-POINTS, WARMUPS = 240, 5  # places at which a line is drawn; fewest warm-ups that the picture reaches
+POINTS, WARMUPS = (
+    240,
+    5,
+)  # places at which a line is drawn; fewest warm-ups that the picture reaches
 
 
 def show(opened: View, now: State) -> None:
     model = opened.source.translator()
     own = stated(model.card).options
-    paper = TrainingOptions(schedule="inverse_sqrt", learning_rate=1.0, warmup=now.warmup)  # equation 3
+    paper = TrainingOptions(
+        schedule="inverse_sqrt", learning_rate=1.0, warmup=now.warmup
+    )  # equation 3
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         pickers.slide("width", "d_model", now.width, width=300)
         pickers.slide("warmup", "Warm-up steps", now.warmup, width=300)
@@ -40,15 +48,19 @@ def show(opened: View, now: State) -> None:
     peak, later = learning_rate(paper, now.warmup, now.width), 4 * now.warmup
     st.latex(FORMULA % (warmup, width, warmup, power(peak)))
     st.markdown(
-        f"Up to step {now.warmup:,}, each step adds ${power(peak / now.warmup)}$ to the rate; the peak is "
-        f"**${power(peak)}$**. Then it falls with 1/√step: at step {later:,}, four times as late, it is "
+        f"Up to step {now.warmup:,}, each step adds ${power(peak / now.warmup)}$ to the rate; the "
+        "peak is "
+        f"**${power(peak)}$**. Then it falls with 1/√step: at step {later:,}, four times as late, "
+        "it is "
         f"{percent(learning_rate(paper, later, now.width) / peak)} of the peak."
     )
     name = f"equation 3: d_model {now.width:,}, warm-up {now.warmup:,}"
     last = max(WARMUPS * now.warmup, 0 if own is None else own.steps)
     lines = [curve(name, paper, now.width, last, now.warmup)]
     if own is None:
-        st.caption("The card of this model states no training command, so its own schedule is not drawn.")
+        st.caption(
+            "The card of this model states no training command, so its own schedule is not drawn."
+        )
         menu.with_model("training/schedule", session.FORMER)
     else:
         d_model, name = model.config.d_model, f"{model.name}: as trained ({own.schedule})"
@@ -83,6 +95,7 @@ def own_schedule(name: str, options: TrainingOptions, width: int) -> str:
         "linear": ", then straight down to 0 at the last step",
     }.get(options.schedule, ", then down with 1/√step")
     return (
-        f"{plain(name)} itself was trained for {options.steps:,} steps: up to ${power(peak)}$ by step "
+        f"{plain(name)} itself was trained for {options.steps:,} steps: up to ${power(peak)}$ by "
+        "step "
         f"{options.warmup:,}{falls} (from the training command on its card)."
     )

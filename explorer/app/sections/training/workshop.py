@@ -18,20 +18,27 @@ from transformer.training.toys import LENGTH, LENGTHS, TOYS
 SHOWN = 3  # pairs of a task that the form shows
 NAMES = {name: f"{name}: {toy.about}" for name, toy in TOYS.items()} | {OWN: "your own pairs (TSV)"}
 INTRODUCTION = (
-    "Train a small model of your own: choose a task and press *Train*. The app itself makes the pairs of the "
+    "Train a small model of your own: choose a task and press *Train*. The app itself makes the "
+    "pairs of the "
     "first four tasks."
 )
 UPLOAD = (
     f"UTF-8 text with source, tab, target in each line; {training_plan.FEWEST} to "
-    f"{training_plan.BOUNDS.lines:,} lines. One pair in ten is held out. All visitors of this server see "
+    f"{training_plan.BOUNDS.lines:,} lines. One pair in ten is held out. All visitors of this "
+    "server see "
     "some of your pairs while the model learns, and can keep the model."
 )
 SEEN = (
-    "While it learns, this page draws the loss and the share of exact matches on pairs that it never saw, "
-    "and the cross-attention of every head on one of them: copying shows as a diagonal, reversing as the "
+    "While it learns, this page draws the loss and the share of exact matches on pairs that it "
+    "never saw, "
+    "and the cross-attention of every head on one of them: copying shows as a diagonal, reversing "
+    "as the "
     "other one."
 )
-STAYS = "A run that has ended stays here until somebody starts another; keep it to open it in every page."
+STAYS = (
+    "A run that has ended stays here until somebody starts another; keep it to open it in every "
+    "page."
+)
 
 
 def show() -> None:
@@ -80,7 +87,11 @@ def ended(run: TrainingRun | None) -> None:
 
 def form(usual: Plan) -> None:
     st.markdown(INTRODUCTION)
-    more: dict[str, Any] = {"default": usual.task, "format_func": NAMES.__getitem__, "required": True}
+    more: dict[str, Any] = {
+        "default": usual.task,
+        "format_func": NAMES.__getitem__,
+        "required": True,
+    }
     task = st.segmented_control("Task", TASKS, key="here.task", **more)
     file, sizes = None, dict[str, int]()
     if task == OWN:
@@ -89,7 +100,9 @@ def form(usual: Plan) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         if task in TOYS and TOYS[task].spelled:
             length = usual.length
-            sizes["length"] = st.slider("Most letters", *LENGTHS, length, key="here.length", width=168)
+            sizes["length"] = st.slider(
+                "Most letters", *LENGTHS, length, key="here.length", width=168
+            )
         for name, label, choices in (
             ("width", "d_model", training_plan.WIDTHS),
             ("heads", "Heads", training_plan.HEADS),
@@ -112,8 +125,10 @@ def form(usual: Plan) -> None:
         st.caption(refusal(error))
         return
     st.caption(
-        f"One run at a time on this server, on one thread at low priority, for at most {limits.minutes:g} "
-        f"minutes, {limits.memory_mb:,.10g} MB of memory and {limits.disk_mb:g} MB of files. All visitors "
+        "One run at a time on this server, on one thread at low priority, for at most "
+        f"{limits.minutes:g} "
+        f"minutes, {limits.memory_mb:,.10g} MB of memory and {limits.disk_mb:g} MB of files. All "
+        "visitors "
         "see it; only the browser that began it can stop it."
     )
 
@@ -136,11 +151,14 @@ def start(task: str, sizes: dict[str, int], file: Any) -> None:
 
 
 def keep(run: TrainingRun) -> None:
-    """Gives the model of the last run a name; it opens on every page then, with the pair that was shown."""
+    """Gives the model of the last run a name; it opens on every page then, with the pair that was
+    shown."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         told = "Letters, digits, - and _. All visitors of this server will find the model."
         usual = f"my-{run.plan.task}"
-        name = st.text_input("Name of the model", usual, 40, key="here.name", help=told, width=260).strip()
+        name = st.text_input(
+            "Name of the model", usual, 40, key="here.name", help=told, width=260
+        ).strip()
         kept = pressed("Keep", ":material/save:")
     if not kept:
         st.caption(STAYS)
@@ -151,7 +169,11 @@ def keep(run: TrainingRun) -> None:
         st.error(refusal(error), icon=":material/error:")
         return
     session.notice(
-        f"{name} is kept. It is now the chosen model: every page in the menu opens it with this sentence."
+        f"{name} is kept. It is now the chosen model: every page in the menu opens it with this "
+        "sentence."
     )
-    text, none = run.example.source, dict.fromkeys(("target", "encoder", "decoder", "cross", "born"))
+    text, none = (
+        run.example.source,
+        dict.fromkeys(("target", "encoder", "decoder", "cross", "born")),
+    )
     session.rerun(model=name, text=text, sentence=examples.whole(text), **none, **session.FRESH)

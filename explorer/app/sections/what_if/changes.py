@@ -1,4 +1,5 @@
-"""The changes of a run: the list, in which each can be switched off and taken out, and what adds another."""
+"""The changes of a run: the list, in which each can be switched off and taken out, and what adds
+another."""
 
 from dataclasses import replace
 from functools import partial
@@ -19,7 +20,8 @@ from transformer.interventions import Intervention, Mask
 
 _MOST = 64  # most words that can be clicked
 _FORCED = (
-    "While decoding, later tokens do not exist. So the causal mask can be lifted only over a finished "
+    "While decoding, later tokens do not exist. So the causal mask can be lifted only over a "
+    "finished "
     "translation: the page takes the one without changes and keeps to it."
 )
 
@@ -29,7 +31,9 @@ def tell(now: State, opened: View | None, _holds: changed.Holds) -> None:
     items = changed.all_of(now)
     if now.target is not None:
         decodable = [Listed(change, on and not lifts(change)) for change, on in items]
-        with st.container(horizontal=True, vertical_alignment="center", gap="small", key="changes-given"):
+        with st.container(
+            horizontal=True, vertical_alignment="center", gap="small", key="changes-given"
+        ):
             st.caption(f"The model reads a given translation: {plain(now.target)}", width="content")
             st.button(
                 "Translate again",
@@ -45,7 +49,9 @@ def tell(now: State, opened: View | None, _holds: changed.Holds) -> None:
         for i, item in enumerate(items):
             _one(i, item, items, opened)
         if len(items) > 1:
-            st.button("Remove all", type="tertiary", on_click=changed.take, args=((),), key="changed.none")
+            st.button(
+                "Remove all", type="tertiary", on_click=changed.take, args=((),), key="changed.none"
+            )
 
 
 def _one(number: int, item: Listed, items: tuple[Listed, ...], opened: View | None) -> None:
@@ -53,12 +59,18 @@ def _one(number: int, item: Listed, items: tuple[Listed, ...], opened: View | No
     before, after = items[:number], items[number + 1 :]
 
     def switch(on: bool) -> None:
-        target = session.current().target if opened is None or not on else target_for(opened, item.change)
+        target = (
+            session.current().target
+            if opened is None or not on
+            else target_for(opened, item.change)
+        )
         changed.take((*before, Listed(item.change, on), *after), target=target)
 
     with st.container(horizontal=True, vertical_alignment="center", gap="xsmall", width="content"):
         control = session.control(f"changed.on.{number}", item.on, switch, [said])
-        st.checkbox(said if item.on else f":gray[{said} (off)]", item.on, width="content", **control)
+        st.checkbox(
+            said if item.on else f":gray[{said} (off)]", item.on, width="content", **control
+        )
         take = partial(changed.take, (*before, *after))
         icon, does = ":material/close:", "Remove this change"
         st.button("", f"changed.{number}", does, on_click=take, type="tertiary", icon=icon)
@@ -70,13 +82,15 @@ def lifts(change: Intervention) -> bool:
 
 
 def target_for(opened: View, change: Intervention) -> str | None:
-    """The translation that the model must read with a change: one that lifts the causal mask needs one."""
+    """The translation that the model must read with a change: one that lifts the causal mask needs
+    one."""
     own = opened.request.target
     return unchanged(opened).text if own is None and lifts(change) else own
 
 
 def add(opened: View) -> None:
-    """Lets the visitor hide a word of the source with a click, or choose another change and add it."""
+    """Lets the visitor hide a word of the source with a click, or choose another change and add
+    it."""
     words = labels.names(opened.translation.source_tokens)[:_MOST]
     hidden = [at for at in range(len(words)) if do.hide(at) in session.current().changes]
     st.pills(
@@ -99,7 +113,9 @@ def _hide(chosen: list[int]) -> None:
     acting = [each.change for each in items if each.on]
     new = [change for at in chosen if (change := do.hide(at)) not in acting]
     over = [do.hide(at) for at in range(_MOST) if at not in chosen]
-    stay = [each for each in items if each.change not in new and not (each.on and each.change in over)]
+    stay = [
+        each for each in items if each.change not in new and not (each.on and each.change in over)
+    ]
     changed.take([*stay, *(Listed(change, True) for change in new)])
 
 
@@ -117,7 +133,9 @@ def _others(opened: View) -> None:
             if (change := sort.choose(opened)) is not None:
                 target = target_for(opened, change)
                 others = (each for each in opened.request.changes if each != change)
-                problem = runs.refusal(replace(opened.request, changes=(*others, change), target=target))
+                problem = runs.refusal(
+                    replace(opened.request, changes=(*others, change), target=target)
+                )
         except ValueError as error:
             problem = str(error)
         unready = change is None or problem is not None

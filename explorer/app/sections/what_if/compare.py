@@ -30,14 +30,19 @@ from explorer.lenses.what_if.two_runs import Difference, difference
 from explorer.linked.view.feeds import window_around
 
 SEEING = (
-    "The maps show A, B and A − B: purple where A has more weight, amber where B has more. Edit distance "
-    "aligns the tokens. Tokens on one side only are hatched and never compared. TV is the total variation "
-    "distance of two rows, half the sum of their differences: where both rows sum to 1, the share of weight "
+    "The maps show A, B and A − B: purple where A has more weight, amber where B has more. Edit "
+    "distance "
+    "aligns the tokens. Tokens on one side only are hatched and never compared. TV is the total "
+    "variation "
+    "distance of two rows, half the sum of their differences: where both rows sum to 1, the share "
+    "of weight "
     "that must move to turn one into the other."
 )
 FORMULA = r"\mathrm{TV}(a, b) = \tfrac12 \sum_j |a_j - b_j| \in [0, 1]"
 SIZE, SAME = 330, 0.0005  # px of a map; the smallest difference that is one
-WIDER = round((ROOM - labels.ROOM) * 10)  # px more, as the map of differences holds names from both sides
+WIDER = round(
+    (ROOM - labels.ROOM) * 10
+)  # px more, as the map of differences holds names from both sides
 MODES = {
     "unchanged": "the run without changes",
     "uniform": "uniform attention (a control)",
@@ -64,12 +69,16 @@ def show(opened: View) -> None:
     ]
     row, column = (  # of the cursor among the aligned tokens
         next(i for i, (at, _) in enumerate(pairs) if at is not None and cell < axis[at].stop)
-        for pairs, axis, cell in zip((both.rows, both.columns), first.look.axes, first.look.cell, strict=True)
+        for pairs, axis, cell in zip(
+            (both.rows, both.columns), first.look.axes, first.look.cell, strict=True
+        )
     )
     st.markdown(f"{summary(both, names[0], pair)} {of_row(row, both, names)}")
     texts = [each.look.opened.translation.text for each in pair]
     if len({*texts}) > 1:
-        st.markdown("  \n".join(f"{side}: {plain(text)}" for side, text in zip("AB", texts, strict=True)))
+        st.markdown(
+            "  \n".join(f"{side}: {plain(text)}" for side, text in zip("AB", texts, strict=True))
+        )
     with st.container(horizontal=True, gap="small"):
         for number, side in enumerate(pair):
             one_map(number, side, both, (row, column))
@@ -80,7 +89,9 @@ def controls(opened: View, now: State, kind: str) -> None:
     mode, value = against = against_of(opened, now)
     head, (layers, heads) = getattr(now, kind), opened.source.sizes[kind]
     # without changes, a run is compared with itself only if the address says so
-    offered = {n: f"against {MODES[n]}" for n in MODES if n != "unchanged" or now.changes or mode == n}
+    offered = {
+        n: f"against {MODES[n]}" for n in MODES if n != "unchanged" or now.changes or mode == n
+    }
     begin = lambda n: session.change(against=(n, first_value(opened, kind, head, n)), other=None)  # noqa: E731
     take = lambda chosen: session.change(against=(mode, chosen))  # noqa: E731
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
@@ -92,14 +103,22 @@ def controls(opened: View, now: State, kind: str) -> None:
         name = f"against.{mode}"
         if mode in ("forced", "sentence"):
             text = now.other or usual_text(opened, mode)
-            control = session.control(name, text, lambda other: session.change(other=other.strip() or None))
-            st.text_input("The other text", text, label_visibility="collapsed", width=500, **control)
+            control = session.control(
+                name, text, lambda other: session.change(other=other.strip() or None)
+            )
+            st.text_input(
+                "The other text", text, label_visibility="collapsed", width=500, **control
+            )
         elif mode == "untrained":
-            more: dict[str, Any] = session.control(name, value, take) | {"label_visibility": "collapsed"}
+            more: dict[str, Any] = session.control(name, value, take) | {
+                "label_visibility": "collapsed"
+            }
             st.number_input("Seed of the twin", 1, MOST_SEED, value, width=140, **more)
         elif mode in ("head", "model"):
             offers: dict[str, dict[Any, str]] = {
-                "head": {(i, j): labels.head_phrase(i, j) for i in range(layers) for j in range(heads)},
+                "head": {
+                    (i, j): labels.head_phrase(i, j) for i in range(layers) for j in range(heads)
+                },
                 "model": {each: each for each in models.available()},
             }
             others = offers[mode]
@@ -117,7 +136,9 @@ def summary(both: Difference, rows: list[str], pair: tuple[Side, Side]) -> str:
     if not cells or np.isnan(apart).all():
         return "The two sides have no row and column in common, so nothing can be compared."
     left_out = sum(None in each for each in (*both.rows, *both.columns))
-    alone = f" Rows and columns that only one side has are left out: {left_out}." if left_out else ""
+    alone = (
+        f" Rows and columns that only one side has are left out: {left_out}." if left_out else ""
+    )
     sizes, (a, b) = np.abs(both.values), (f"**{plain(each.name)}**" for each in pair)
     if sizes.max() < SAME:
         unreached = pair[1].name == AS_IT_IS and not sizes.any()
@@ -125,8 +146,10 @@ def summary(both: Difference, rows: list[str], pair: tuple[Side, Side]) -> str:
         return f"A ({a}) against B ({b}): **no difference** in any of {cells} cells.{why}{alone}"
     most = int(np.nanargmax(apart))
     return (
-        f"A ({a}) against B ({b}): mean |difference| **{sizes[both.compared].mean():.2f}** over {cells} "
-        f"cells; the rows are **{np.nanmean(apart):.2f}** apart (mean total variation distance), most at "
+        f"A ({a}) against B ({b}): mean |difference| **{sizes[both.compared].mean():.2f}** over "
+        f"{cells} "
+        f"cells; the rows are **{np.nanmean(apart):.2f}** apart (mean total variation distance), "
+        "most at "
         f"“{short(rows[most])}” ({apart[most]:.2f}).{alone}"
     )
 
@@ -164,7 +187,9 @@ def one_map(number: int, side: Side, both: Difference, at: tuple[int, int]) -> N
         heading=f"**{plain(f'{letter} · {side.name}')}**",
         place=st.container(width=SIZE, gap="xsmall"),
         width="content",
-        row=None if both.rows[at[0]][number] is None else [each.start for each in view.rows].index(start),
+        row=None
+        if both.rows[at[0]][number] is None
+        else [each.start for each in view.rows].index(start),
     )
 
 
@@ -178,7 +203,11 @@ def difference_of(
     end = scale_end(float(np.abs(both.values).max(initial=0.0)))
     part_of = f" · rows {rows.start + 1}–{rows.stop}, columns {columns.start + 1}–{columns.stop}"
     window = part_of if max(map(len, names)) > CELLS else ""
-    origin = "uniform attention is a formula" if pair[1].is_uniform else "difference of the two maps above"
+    origin = (
+        "uniform attention is a formula"
+        if pair[1].is_uniform
+        else "difference of the two maps above"
+    )
     arrays = both.first[cells], both.second[cells], both.compared[cells]
     named = names[0][rows], names[1][columns], both.distances[rows]
     look = pair[0].look
@@ -186,7 +215,8 @@ def difference_of(
     panel(
         "compare.difference",
         partial(difference_map, *arrays, *named, end, titles, SIZE),
-        f"A − B · {pair[0].name} − {pair[1].name} · {captions.KIND_NAMES[look.kind]} · difference of "
+        f"A − B · {pair[0].name} − {pair[1].name} · {captions.KIND_NAMES[look.kind]} · difference "
+        "of "
         f"weights, from −{end:.1f} to {end:.1f}{window} · {origin}",
         heading="**A − B**",
         place=st.container(width=SIZE + WIDER + 36, gap="xsmall"),

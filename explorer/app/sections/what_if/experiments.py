@@ -29,18 +29,27 @@ def show(source: Source) -> None:
     st.markdown("##### Or put a question to the model")
     with st.container(border=True, gap="small"):
         for each, (variants, target) in ready:
-            with st.container(horizontal=True, vertical_alignment="center", key=f"experiment-{each.name}"):
+            with st.container(
+                horizontal=True, vertical_alignment="center", key=f"experiment-{each.name}"
+            ):
                 st.markdown(f"**{each.question}**  \n:gray[{plain(each.text)}]", width="stretch")
                 for variant, changes in variants.items():
-                    fresh = session.FRESH | {"changes": changes, "text": each.text, "target": target}
-                    # a link to the page on which it stands would leave the browser's address as it is
+                    fresh = session.FRESH | {
+                        "changes": changes,
+                        "text": each.text,
+                        "target": target,
+                    }
+                    # a link to the page on which it stands would leave the browser's address as it
+                    # is
                     st.button(
                         variant if len(variants) > 1 else "ask",
                         key=f"experiment.{each.name}.{variant}",
                         icon=":material/science:",
                         help=_said(source, each.text, changes),
                         type="tertiary",
-                        on_click=partial(session.change, **fresh, model=source.name, decode="greedy"),
+                        on_click=partial(
+                            session.change, **fresh, model=source.name, decode="greedy"
+                        ),
                     )
 
 
@@ -70,7 +79,8 @@ def _placed(source: Source, _name: str, *, experiment: Experiment) -> Put:
 
 
 def _said(source: Source, text: str, changes: tuple[Intervention, ...]) -> str:
-    """The changes in words, as Markdown; of several, the first. A source token is named by its piece."""
+    """The changes in words, as Markdown; of several, the first. A source token is named by its
+    piece."""
     translator = source.translator()
     pieces = translator.pieces(translator.ids(text), "source")
     named = lambda place: f"“{plain(labels.piece(pieces[int(place[1]) - 1]))}” ({place[0]})"  # noqa: E731

@@ -1,6 +1,7 @@
 """The sorts of change that the page can add, and the controls that ask for what each must know.
 
-A change says which fields it has, and each field has one control; what depends on the run asks for itself.
+A change says which fields it has, and each field has one control; what depends on the run asks for
+itself.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -30,7 +31,8 @@ FieldContext = dict[str, Any]  # what was chosen for the fields before
 
 class Sort(NamedTuple):
     label: str  # its name in the list
-    # draws its controls; returns the change, None if something is missing; a ValueError says why not
+    # draws its controls; returns the change, None if something is missing; a ValueError says why
+    # not
     choose: Callable[[View], Intervention | None]
     says: str  # what it does, in one sentence
 
@@ -71,7 +73,9 @@ def _kind(opened: View, _context: FieldContext) -> Any:
 def _layer(opened: View, context: FieldContext) -> Any:
     config, kind = opened.translation.config, context.get("kind")
     layers = config.sizes[kind][0] if kind else config.stacks[context["side"]].n_layers
-    return one("Layer", counted("layer", layers), 110, getattr(session.current(), kind)[0] if kind else 0)
+    return one(
+        "Layer", counted("layer", layers), 110, getattr(session.current(), kind)[0] if kind else 0
+    )
 
 
 def _head(opened: View, context: FieldContext, every: bool = False) -> Any:
@@ -109,7 +113,9 @@ CONTROLS: dict[str, Callable[[View, FieldContext], Any]] = {
     "factor": lambda _opened, _given: number("Output times", 2.0, -100.0, 100.0, 0.5),
     "temperature": lambda _opened, _given: number("Temperature", 2.0, 0.001, 1000.0, 0.5),
     "position": lambda opened, _given: one("Source token", _typed(opened)),
-    "side": lambda _opened, _given: one("Side", {side: side for side in ("encoder", "decoder")}, 130),
+    "side": lambda _opened, _given: one(
+        "Side", {side: side for side in ("encoder", "decoder")}, 130
+    ),
     "sublayer": _sublayer,
 }
 """What asks for a field."""
@@ -136,7 +142,9 @@ def _typed(opened: View) -> dict[int, str]:
 def edit(opened: View) -> Intervention | None:
     """Another source token: a word as one piece, which begins a word if the piece before it did."""
     at = one("Source token", _typed(opened))
-    word = st.text_input("Replacement token", placeholder="another word", max_chars=60, width=180).strip()
+    word = st.text_input(
+        "Replacement token", placeholder="another word", max_chars=60, width=180
+    ).strip()
     ways = [f"{labels.WORD_START}{word}", word]
     begins = unchanged(opened).source_tokens[at].startswith(labels.WORD_START)
     for way in (ways if begins else ways[::-1]) if word else ():
@@ -146,7 +154,9 @@ def edit(opened: View) -> Intervention | None:
             continue
         return do.edit_source(at, way)
     if word:
-        raise InterventionError(f"This model has no single token for “{word}”; take a more common word.")
+        raise InterventionError(
+            f"This model has no single token for “{word}”; take a more common word."
+        )
     return None
 
 
@@ -175,7 +185,10 @@ def row(opened: View) -> Intervention:
     kind, layer, head = ask(opened, "kind", "layer", "one head").values()
     rows, columns = map(numbered, tokens_of(run, kind))
     now = session.current()
-    at, to = now.source if kind == "encoder" else now.step, now.source if kind == "cross" else now.key
+    at, to = (
+        now.source if kind == "encoder" else now.step,
+        now.source if kind == "cross" else now.key,
+    )
     if at is None or to is None:  # the visitor has not chosen a key
         at, to = 0, 0
     query = one("Row of", rows, first=min(at, len(rows) - 1))
@@ -199,11 +212,13 @@ MASKS = {
     "seen": ("let one cell be seen", "allow", "cell"),
     "shown": ("let every query see a key", "allow", "key"),
 }
-"""Ways to change a mask: the name, what is done, and to which cells; a cell or a key is asked for."""
+"""Ways to change a mask: the name, what is done, and to which cells; a cell or a key is asked
+for."""
 OFFERED = {
     "cross": "cell key",
     "encoder": "cell key self past future",
-    "decoder": "cell key self past lift next seen shown",  # only its mask hides what could be allowed
+    # only its mask hides what could be allowed
+    "decoder": "cell key self past lift next seen shown",
 }
 
 
@@ -212,7 +227,9 @@ def mask(opened: View) -> Intervention:
     kind = _kind(opened, {})
     cells: Any
     _, what, cells = MASKS[one("Mask", {way: MASKS[way][0] for way in OFFERED[kind].split()}, 260)]
-    layer = one("in", counted("layer", opened.translation.config.sizes[kind][0], every=True), 130, EVERY)
+    layer = one(
+        "in", counted("layer", opened.translation.config.sizes[kind][0], every=True), 130, EVERY
+    )
     if cells in ("cell", "key"):
         rows, columns = map(numbered, tokens_of(opened.translation, kind))
         query = one("Query", rows) if cells == "cell" else None
@@ -243,7 +260,9 @@ ENDS["others"] = "the words that differ"
 
 def patch(opened: View) -> Intervention | None:
     """What a place of the model holds for another sentence is put into this run."""
-    asked = st.text_input("The other sentence", placeholder="The dog is …", max_chars=LONGEST, width=320)
+    asked = st.text_input(
+        "The other sentence", placeholder="The dog is …", max_chars=LONGEST, width=320
+    )
     _, name, fields = PLACES[one("Put in", {each: PLACES[each][0] for each in PLACES}, 240)]
     place = name(*ask(opened, *fields).values())
     if not (typed := clean(asked).strip()):
@@ -261,12 +280,16 @@ def patch(opened: View) -> Intervention | None:
     return do.patch(place, other, _aligned(way, here, there, pairs))
 
 
-def _aligned(way: str, here: Sequence[str], there: Sequence[str], pairs: Sequence[Both]) -> list[Both]:
+def _aligned(
+    way: str, here: Sequence[str], there: Sequence[str], pairs: Sequence[Both]
+) -> list[Both]:
     """Pairs of positions of one sentence and the other; InterventionError if there are none."""
     if way == "all":
         if len(here) != len(there):
             counts = f"The other sentence has {len(there)} tokens here and this one {len(here)}"
-            raise InterventionError(f"{counts}, so not every token has a counterpart; choose words.")
+            raise InterventionError(
+                f"{counts}, so not every token has a counterpart; choose words."
+            )
         return [(at, at) for at in range(len(here))]
     chosen = [(a, b) for a, b in pairs if (here[a] == there[b]) == (way == "shared")]
     if not chosen:
@@ -278,29 +301,57 @@ def _aligned(way: str, here: Sequence[str], there: Sequence[str], pairs: Sequenc
 GROUPS = {
     "Tokens": (
         Sort("another source token", edit, "The encoder reads another token at this place."),
-        Sort("leave out a source token", form(do.drop_source), "The encoder never reads this token."),
-        Sort("choose the token of a step", choose, "The model writes this token and goes on from there."),
+        Sort(
+            "leave out a source token", form(do.drop_source), "The encoder never reads this token."
+        ),
+        Sort(
+            "choose the token of a step",
+            choose,
+            "The model writes this token and goes on from there.",
+        ),
         Sort("forbid a token of the translation", forbid, "The model may not write this token."),
     ),
     "Heads": (
-        Sort("switch off a head", form(do.ablate), "Zero removes all; the mean only what is special here."),
-        Sort("scale a head", form(do.scale), "Its output is multiplied: 0 switches it off, −1 reverses it."),
+        Sort(
+            "switch off a head",
+            form(do.ablate),
+            "Zero removes all; the mean only what is special here.",
+        ),
+        Sort(
+            "scale a head",
+            form(do.scale),
+            "Its output is multiplied: 0 switches it off, −1 reverses it.",
+        ),
     ),
     "Attention": (
         Sort("move a row's weight", row, "One row of one head puts a given weight on one key."),
         Sort("change a mask", mask, "It holds in every head of the layer, before the softmax."),
     ),
     "Arithmetic": (
-        Sort("temperature of a head", form(do.temperature), "It divides the scores: below 1 is sharper."),
-        Sort("no ÷ √d_k in a head", form(do.unscaled), "The scores stay q·k, so the weights get sharper."),
         Sort(
-            "leave out the positions of a side", form(do.no_positions), "A decoder still has its causal mask."
+            "temperature of a head",
+            form(do.temperature),
+            "It divides the scores: below 1 is sharper.",
+        ),
+        Sort(
+            "no ÷ √d_k in a head",
+            form(do.unscaled),
+            "The scores stay q·k, so the weights get sharper.",
+        ),
+        Sort(
+            "leave out the positions of a side",
+            form(do.no_positions),
+            "A decoder still has its causal mask.",
         ),
         Sort("leave out a sub-layer", form(do.drop_sublayer), "It adds nothing to the stream."),
         Sort("leave out a norm", norm, "LayerNorm, or RMSNorm, passes its input on as it is."),
     ),
     "Another sentence": (
-        Sort("put in what another sentence gives", patch, "It runs through the same model to this place."),
+        Sort(
+            "put in what another sentence gives",
+            patch,
+            "It runs through the same model to this place.",
+        ),
     ),
 }
 """The sorts by group, in the order of the page."""

@@ -31,11 +31,14 @@ from transformer.run import Translation
 from transformer.text import words
 
 SEEING = (
-    "The model runs twice: as it is, and with the changes. The next-token distributions are compared up to "
+    "The model runs twice: as it is, and with the changes. The next-token distributions are "
+    "compared up to "
     "the step at which the two part; after it each has a context of its own. A small effect of a "
     "switched-off head does not prove that it does nothing: other heads may do the same."
 )
-FORMULA = r"\Delta\log p = \log q(y_t) - \log p(y_t), \qquad \mathrm{KL} = \sum_v p_v \log\frac{p_v}{q_v}"
+FORMULA = (
+    r"\Delta\log p = \log q(y_t) - \log p(y_t), \qquad \mathrm{KL} = \sum_v p_v \log\frac{p_v}{q_v}"
+)
 SPACE = "▁"
 JOIN = "\u2060"  # between ** and a sign, or Markdown takes ** after a letter for two stars
 Runs = tuple[Translation, Translation]
@@ -43,7 +46,8 @@ SEED, CANDIDATES = 0, 8
 
 
 def show(opened: View) -> None:
-    """The controls that add a change, and what the changes did; without changes, questions to start from."""
+    """The controls that add a change, and what the changes did; without changes, questions to start
+    from."""
     changes.add(opened)
     base = runs.translate(replace(opened.request, changes=()))
     if not opened.request.changes:
@@ -59,7 +63,11 @@ def show(opened: View) -> None:
     if asked is not None:
         st.caption(f"What this does not prove: {asked.not_proved}")
     same_text = forced(opened, base.target_ids)
-    same = free if same_text is None else compared(opened, id(base), id(same_text), pair=(base, same_text))
+    same = (
+        free
+        if same_text is None
+        else compared(opened, id(base), id(same_text), pair=(base, same_text))
+    )
     left, right = st.columns([1, 1], gap="large")
     with left:
         steps(same, same_text is not None)
@@ -77,7 +85,8 @@ def compared(_opened: View, _base: int, _other: int, *, pair: Runs) -> RunDiffer
 
 
 def outcome(both: RunDifference) -> str:
-    """Both translations, what differs in bold, and where they part; of a given one, what moved most."""
+    """Both translations, what differs in bold, and where they part; of a given one, what moved
+    most."""
     tokens = both.base.target_tokens, both.changed.target_tokens
     base, new = (
         "".join(_piece(tokens, pair, side) for pair in both.target).strip() or plain(run.text)
@@ -87,24 +96,32 @@ def outcome(both: RunDifference) -> str:
         step = max(both.steps, key=lambda each: abs(each.delta_log_p))
         token, log_p = plain(labels.piece(step.base.token)), step.base.log_prob
         return (
-            f":gray[given:] {base}  \nThe translation is given, so it cannot change; the probabilities of "
+            f":gray[given:] {base}  \nThe translation is given, so it cannot change; the "
+            "probabilities of "
             f"its tokens can. Most of all “{token}”: {chance(log_p)} as it is, "
             f"{chance(log_p + step.delta_log_p)} changed."
         )
-    parted = "" if both.parting is None else f"The translations part at step {labels.count(both.parting)}."
+    parted = (
+        ""
+        if both.parting is None
+        else f"The translations part at step {labels.count(both.parting)}."
+    )
     what = parted or "The translation stays the same."
     return f":gray[as it is:] {base}  \n:gray[changed:] {new}  \n{what}"
 
 
 def _piece(tokens: tuple[Sequence[str], ...], pair: Pair, side: int) -> str:
-    """A piece of one side as Markdown, bold if the other side has another; empty if this side has none."""
+    """A piece of one side as Markdown, bold if the other side has another; empty if this side has
+    none."""
     one, other = (None if at is None else each[at] for at, each in zip(pair, tokens, strict=True))
     piece = (one, other)[side]
     if piece is None or words.is_special(piece):
         return ""
     word = piece.removeprefix(SPACE)
     bare, join = plain(word), "" if word.isalnum() else JOIN
-    return " " * piece.startswith(SPACE) + (bare if one == other or not bare else f"**{join}{bare}{join}**")
+    return " " * piece.startswith(SPACE) + (
+        bare if one == other or not bare else f"**{join}{bare}{join}**"
+    )
 
 
 def nats(value: float) -> str:
@@ -120,18 +137,29 @@ def steps(both: RunDifference, is_forced: bool) -> None:
         before = f"step {at}: {labels.piece(token)}\nas it is: {chance(log_p)}"
         note = f"{before}\nΔ log p {labels.moved(delta)} nats\nKL {nats(step.kl)}"
         moved.append(StepMove(token, delta, note))
-    way = "up to the step at which the runs part, because a change contradicts the unchanged translation"
+    way = (
+        "up to the step at which the runs part, because a change contradicts the unchanged "
+        "translation"
+    )
     if is_forced:
         way = "the changed model reads the unchanged translation, so all steps can be compared"
     whole, size = float(np.nansum(both.delta_log_p)), float(np.nansum(np.abs(both.delta_log_p)))
     summed = f"together {labels.moved(whole)} nats"
     if labels.telling(size) != labels.telling(abs(whole)):
         summed += f", where gains and losses cancel; Σ|Δ| {labels.telling(size)} nats"
-    names = ("step", "token", "log p as it is, nats", "log p changed, nats", "Δ log p, nats", "KL, nats")
+    names = (
+        "step",
+        "token",
+        "log p as it is, nats",
+        "log p changed, nats",
+        "Δ log p, nats",
+        "KL, nats",
+    )
     panel(
         "what-if.delta",
         lambda: delta_bars(moved, both.parting),
-        "Δ log p of each token of the unchanged translation: amber became less probable, purple more; "
+        "Δ log p of each token of the unchanged translation: amber became less probable, purple "
+        "more; "
         f"{way}; {summed} · {both.base.model}",
         lambda: [names, *rows],
         heading="##### How probable the unchanged translation is now",
@@ -139,7 +167,8 @@ def steps(both: RunDifference, is_forced: bool) -> None:
 
 
 def candidates(both: RunDifference) -> None:
-    """The next-token distributions of the step at which the runs part, else of the step that changed most."""
+    """The next-token distributions of the step at which the runs part, else of the step that
+    changed most."""
     at, why = both.parting, "at which the runs part"
     if at is None or at >= len(both.steps):
         at, why = int(np.nan_to_num(both.kl, nan=-1.0).argmax()), "that changed most"
@@ -154,7 +183,9 @@ def candidates(both: RunDifference) -> None:
 
 def control(opened: View, base: Translation) -> None:
     """The effect of the last change of heads among those of other heads, if there is one."""
-    of_heads = [each for each in opened.request.changes if each.part in ("scores", "weights", "heads")]
+    of_heads = [
+        each for each in opened.request.changes if each.part in ("scores", "weights", "heads")
+    ]
     if not of_heads:
         return
     st.markdown("##### The same change at other heads")
@@ -173,8 +204,10 @@ def control(opened: View, base: Translation) -> None:
     panel(
         "what-if.control",
         lambda: control_strip(effects[0], effects[1:], said),
-        f"Δ log p of the unchanged translation by “{beside.change}” (bar: {labels.moved(effects[0])})"
-        f"{others}, and by the same change at other heads of the layer (dots: {which}); {beside.as_large} of "
+        f"Δ log p of the unchanged translation by “{beside.change}” (bar: "
+        f"{labels.moved(effects[0])})"
+        f"{others}, and by the same change at other heads of the layer (dots: {which}); "
+        f"{beside.as_large} of "
         f"{count} move it as far · {base.model}",
         lambda: [("change", "Δ log p, nats"), *rows],
     )
@@ -183,7 +216,9 @@ def control(opened: View, base: Translation) -> None:
 @remembered(64)
 def _beside(opened: View, base_ids: tuple[int, ...], change: Intervention) -> RandomHeads:
     others = [each for each in opened.request.changes if each != change]
-    return random_heads(opened.source.translator(), opened.request.text, base_ids, change, others, seed=SEED)
+    return random_heads(
+        opened.source.translator(), opened.request.text, base_ids, change, others, seed=SEED
+    )
 
 
 def maps(opened: View, both: RunDifference) -> None:
@@ -196,15 +231,27 @@ def maps(opened: View, both: RunDifference) -> None:
 
     def tile(value: float, name: str) -> Cell:
         says = labels.telling(value)
-        return Cell(value * (value >= labels.ROUNDING), says, "", f"{name}: a weight changes by up to {says}")
+        return Cell(
+            value * (value >= labels.ROUNDING),
+            says,
+            "",
+            f"{name}: a weight changes by up to {says}",
+        )
 
     largest = both.largest(kind).tolist()
-    tiles = [[tile(x, labels.head_phrase(i, j)) for j, x in enumerate(row)] for i, row in enumerate(largest)]
+    tiles = [
+        [tile(x, labels.head_phrase(i, j)) for j, x in enumerate(row)]
+        for i, row in enumerate(largest)
+    ]
     left, right = st.columns([1, 1], gap="large")
     panel(
         "what-if.heads",
         partial(head_grid, tiles, kind, head),
-        f"{KIND_NAMES[kind]}: the largest change of a weight in each head, over the rows that both runs have",
+        (
+            f"{KIND_NAMES[kind]}: the largest change of a weight in each head, over the rows that "
+            "both "
+            "runs have"
+        ),
         key=f"what-if.heads.{kind}",
         place=left,
         take=lambda chosen: session.change(**{kind: tuple(chosen)}),
@@ -214,7 +261,9 @@ def maps(opened: View, both: RunDifference) -> None:
     off = change in now.changes
     with right:
         at = {kind: write_head(head), "kind": kind, "against": "unchanged"}
-        menu.link("what_if/compare", f"See both maps of {name}", ":material/compare:", "content", **at)
+        menu.link(
+            "what_if/compare", f"See both maps of {name}", ":material/compare:", "content", **at
+        )
         st.button(
             f"Switch {name} {'on again' if off else 'off'}",
             icon=":material/power_settings_new:",

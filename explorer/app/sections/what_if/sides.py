@@ -29,8 +29,9 @@ from transformer.text.typed import clean
 
 MOST_SEED = 1_000
 Against = tuple[str, Any]
-"""What is compared with the selection: `uniform`, `untrained` with its seed, `head` with layer and head,
-`model` with a name; `forced` and `sentence`, whose text is in `other`; `unchanged`, the run as it is."""
+"""What is compared with the selection: `uniform`, `untrained` with its seed, `head` with layer and
+head, `model` with a name; `forced` and `sentence`, whose text is in `other`; `unchanged`, the run
+as it is."""
 AS_IT_IS = "as it is"
 OTHER_SENTENCE = "The man who wrote the letter is my brother."
 CELLS = 40  # most rows and columns of a map
@@ -68,7 +69,9 @@ class Side:
 
     name: str  # for the visitor
     look: HeadSelection
-    is_uniform: bool = False  # whether the weights are 1 / visible keys instead of those of the head
+    is_uniform: bool = (
+        False  # whether the weights are 1 / visible keys instead of those of the head
+    )
 
     @cached_property
     def map(self) -> Map:
@@ -83,11 +86,14 @@ class Side:
         down, across = self.look.axes
         view = replace(self.look, cell=(down[row].start, across[column].start)).read()
         cells = view.window.queries, view.window.keys
-        return replace(view, scores=None, weights=self.map.weights[cells]) if self.is_uniform else view
+        return (
+            replace(view, scores=None, weights=self.map.weights[cells]) if self.is_uniform else view
+        )
 
 
 def usual_text(opened: View, mode: str) -> str:
-    """The text to start from: the translation, to be edited, or a sentence that differs in a word."""
+    """The text to start from: the translation, to be edited, or a sentence that differs in a
+    word."""
     if mode == "forced":
         return opened.translation.text
     return OTHER_SENTENCE if opened.example is None else opened.example.other
@@ -101,7 +107,8 @@ def first_value(opened: View, kind: str, head: Head, mode: str) -> Any:
         return head[0], (head[1] + 1) % opened.source.sizes[kind][1]
     names = models.available() if mode == "model" else ()
     return next(
-        (name for name in names if name != opened.request.model), opened.request.model if names else None
+        (name for name in names if name != opened.request.model),
+        opened.request.model if names else None,
     )
 
 
@@ -120,9 +127,13 @@ def second_side(first: Side, mode: str, value: Any, text: str | None) -> tuple[s
         return here, Side(labels.head_phrase(*other), replace(look, head=other))
     if mode == "untrained":
         twin = View(asked, per_run.untrained(opened, value), None)
-        return f"{asked.model}, trained", Side(f"untrained twin, seed {value}", replace(look, opened=twin))
+        return f"{asked.model}, trained", Side(
+            f"untrained twin, seed {value}", replace(look, opened=twin)
+        )
     if mode == "model" and value not in models.available():
-        raise ValueError("The address names a model that is not available; choose a model from the list.")
+        raise ValueError(
+            "The address names a model that is not available; choose a model from the list."
+        )
     typed = clean(text or usual_text(opened, mode)) if mode in ("forced", "sentence") else ""
     names, more = {
         "model": ((asked.model, str(value)), {}),
@@ -133,7 +144,9 @@ def second_side(first: Side, mode: str, value: Any, text: str | None) -> tuple[s
     source = models.find(str(value)) if mode == "model" else asked.source
     asked = replace(asked, source=source, **more)  # type: ignore[arg-type]
     head = fitting.fit_head(look.kind, look.head, source.sizes[look.kind], look.head)
-    return names[0], Side(names[1], replace(look, opened=View(asked, runs.translate(asked), None), head=head))
+    return names[0], Side(
+        names[1], replace(look, opened=View(asked, runs.translate(asked), None), head=head)
+    )
 
 
 def sides(opened: View, now: State, kind: str) -> tuple[Side, Side]:
@@ -142,7 +155,8 @@ def sides(opened: View, now: State, kind: str) -> tuple[Side, Side]:
     mode, value = against_of(opened, now)
     name, second = second_side(Side("", look), mode, value, now.other)
     words = (
-        mode == "model" and opened.translation.source_tokens != second.look.opened.translation.source_tokens
+        mode == "model"
+        and opened.translation.source_tokens != second.look.opened.translation.source_tokens
     )
     looks = (replace(each, reading=Reading(words)) for each in (look, second.look))
     return Side(name, next(looks)), replace(second, look=next(looks))

@@ -30,7 +30,8 @@ PARTS = (
 
 page_value("part", one_of(*PARTS))
 page_value("layer", POSITION)  # of the part
-SUBLAYERS = {  # by the name in a config: how parts name it, what it is called, its kind of attention
+# by the name in a config: how parts name it, what it is called, its kind of attention
+SUBLAYERS = {
     ("encoder", "self_attention"): ("attention", "self-attention", "encoder"),
     ("encoder", "feed_forward"): ("forward", "feed-forward", None),
     ("decoder", "self_attention"): ("attention", "masked self-attention", "decoder"),
@@ -59,7 +60,9 @@ class Inspected:
     @property
     def sublayer(self) -> Sublayer:
         short = self.part.split("-")[1]
-        name = next(n for (side, n), (each, *_) in SUBLAYERS.items() if (side, each) == (self.side, short))
+        name = next(
+            n for (side, n), (each, *_) in SUBLAYERS.items() if (side, each) == (self.side, short)
+        )
         return Sublayer(self.side, self.layer, name)  # type: ignore[arg-type]
 
     def audit(self, checks: tuple[Check, ...]) -> AuditReport:
@@ -86,7 +89,9 @@ def look(opened: View, now: State) -> tuple[Inspected, tuple[str, ...]]:
     part = now.part if now.part in known else known[0]
     if now.part not in (None, part):
         lacking = part_name(now.part or "", model.config)
-        notes.append(f"This model has no part “{lacking}”: {part_name(part, model.config)} is shown.")
+        notes.append(
+            f"This model has no part “{lacking}”: {part_name(part, model.config)} is shown."
+        )
     side, title = side_of(part), part_name(part, model.config)
     last = model.config.stacks[side].n_layers - 1
     layer = min(now.layer or 0, last)
@@ -107,7 +112,10 @@ def look(opened: View, now: State) -> tuple[Inspected, tuple[str, ...]]:
 
 def proof(audit: AuditReport) -> str:
     worst = labels.scientific(max(check.value for check in audit.checks))
-    return f"{len(audit.checks)} checks against the model's records; the largest difference is {worst}."
+    return (
+        f"{len(audit.checks)} checks against the model's records; the largest difference is "
+        f"{worst}."
+    )
 
 
 def side_of(part: str) -> Side:
@@ -124,13 +132,20 @@ def boxes(config: ModelConfig, adds_positions: bool = True) -> tuple[list[Box], 
     columns = list[list[Box]]()
     entries = ("source-embedding", config.vocab_size), ("target-embedding", config.n_target_pieces)
     for (side, stack), (entry, pieces) in zip(config.stacks.items(), entries, strict=True):
-        label, shape = f"embedding{' + position' * adds_positions}", f"{pieces:,} × {config.d_model:,}"
+        label, shape = (
+            f"embedding{' + position' * adds_positions}",
+            f"{pieces:,} × {config.d_model:,}",
+        )
         column = [Box(entry, label, shape=shape)]
         column += [Box(f"{side}-start", config.norm_name)] if config.embedding_norm else []
         for name in stack.sublayers:
             short, label, kind = SUBLAYERS[side, name]
             part, inner, width = f"{side}-{short}", config.inner_width(side), f"{config.d_model:,}"
-            shape = f"{config.n_heads} heads × {config.d_head}" if kind else f"{width} → {inner:,} → {width}"
+            shape = (
+                f"{config.n_heads} heads × {config.d_head}"
+                if kind
+                else f"{width} → {inner:,} → {width}"
+            )
             middle = Box(part, label, kind, repeated=True, shape=shape)
             normed = Box(f"{part}-norm", config.norm_name, repeated=True)
             added = Box(f"{part}-add", "+", repeated=True, adds=2 if config.norm == "pre" else 1)

@@ -1,4 +1,5 @@
-"""What each part of the model does to the token at the cursor: formula, a sentence, and its numbers."""
+"""What each part of the model does to the token at the cursor: formula, a sentence, and its
+numbers."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -26,9 +27,7 @@ from transformer.view import Check
 SWATCH = '<span><span style="display:inline-block;width:.8em;height:.8em;background:{}"></span> {}</span>'
 CLEAR = "transparent;border:1px solid rgba(128,128,128,.6)"
 HUES = ((style.NEGATIVE, "negative"), (CLEAR, "0"), (style.POSITIVE, "positive"))
-LEGEND = (
-    f'<div style="font-size:.8rem;display:flex;gap:1rem">{"".join(SWATCH.format(*h) for h in HUES)}</div>'
-)
+LEGEND = f'<div style="font-size:.8rem;display:flex;gap:1rem">{"".join(SWATCH.format(*h) for h in HUES)}</div>'
 CANDIDATES = 8  # next tokens drawn
 NEIGHBOURS = 8  # tokens with like embeddings that are named
 Checks = tuple[Check, ...]
@@ -99,7 +98,8 @@ def embedding(at: Inspected) -> None:
     factor = (rf"\cdot \sqrt{{{d_model}}}" if root else rf"\cdot {part.factor:g}") if scaled else ""
     encoding = r" + \mathrm{PE}(pos)" if added else ""
     st.latex(
-        rf"\underset{{1 \times {d_model}}}{{x}} = \underset{{{pieces} \times {d_model}}}{{E}}[\mathrm{{id}}]"
+        rf"\underset{{1 \times {d_model}}}{{x}} = \underset{{{pieces} \times "
+        rf"{d_model}}}{{E}}[\mathrm{{id}}]"
         rf"{factor}{encoding}"
     )
     order = "the decoder would know the order from its mask alone"
@@ -108,15 +108,20 @@ def embedding(at: Inspected) -> None:
     where = f"this model's positions ({config.positions}) act inside attention"
     if added:
         where = (
-            f"The encoding of its position is added: for token {count(at.position)}, the {source} takes "
+            f"The encoding of its position is added: for token {count(at.position)}, the {source} "
+            "takes "
             f"{at.position}, because it counts from 0. Without it, {order}."
         )
     elif config.positions == "none":
         where = "This model has no positional encoding, so nothing is added."
     else:
         where = f"Nothing is added for its position: {where}."
-    times = f"multiplied by {part.factor:.1f}" if scaled else "as it is: this model does not scale it"
-    st.markdown(f"{at.token} is row {at.token_id:,} of the embedding table (from 0), {times}. {where}")
+    times = (
+        f"multiplied by {part.factor:.1f}" if scaled else "as it is: this model does not scale it"
+    )
+    st.markdown(
+        f"{at.token} is row {at.token_id:,} of the embedding table (from 0), {times}. {where}"
+    )
     rows = [vector("row of the table", part.row)]
     rows += [vector(f"× {part.factor:.1f}", part.scaled)] if scaled else []
     rows += [] if part.position is None else [vector("+ position", part.position)]
@@ -128,8 +133,10 @@ def embedding(at: Inspected) -> None:
     pairs = zip(named, near, strict=True)
     listed = ", ".join(f"{word(token)} {number(cosine)}" for token, (_, cosine) in pairs)
     st.markdown(
-        f"**Nearest neighbours** of {at.token} among the {pieces:,} rows of the table, by the cosine of the "
-        f"angle (1: the same direction): {listed}. Tokens that the model treats alike come to lie near."
+        f"**Nearest neighbours** of {at.token} among the {pieces:,} rows of the table, by the "
+        "cosine of the "
+        f"angle (1: the same direction): {listed}. Tokens that the model treats alike come to lie "
+        "near."
     )
 
 
@@ -141,13 +148,20 @@ def layer_norm(at: Inspected, part: NormPart | None = None) -> None:
     if mean is None:
         st.latex(r"\mathrm{RMSNorm}(x) = \gamma \odot \frac{x}{\sqrt{\overline{x^2} + \epsilon}}")
         told = (
-            f"the root of the mean square is **{part.deviation:.3f}**, ε = {epsilon}. No mean is taken away"
+            f"the root of the mean square is **{part.deviation:.3f}**, ε = {epsilon}. No mean is "
+            "taken away"
         )
         learned = "γ, which is learned and the same for all tokens, stretches each dimension"
     else:
-        st.latex(r"\mathrm{LayerNorm}(x) = \gamma \odot \frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}} + \beta")
+        st.latex(
+            r"\mathrm{LayerNorm}(x) = \gamma \odot \frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}} + "
+            r"\beta"
+        )
         told = f"**μ = {number(mean, '.3f')}**, **σ = {part.deviation:.3f}**, ε = {epsilon}"
-        learned = "γ and β, which are learned and the same for all tokens, stretch and shift each dimension"
+        learned = (
+            "γ and β, which are learned and the same for all tokens, stretch and shift each "
+            "dimension"
+        )
     st.markdown(f"At {at.token}: {told}. {learned[0].upper()}{learned[1:]}.")
     divided = "x ÷ √(mean x² + ε)" if mean is None else "(x − μ) ÷ √(σ² + ε)"
     rows = [vector("x", part.before), vector(divided, part.normalised)]
@@ -172,7 +186,10 @@ def attention(at: Inspected, now: State) -> None:
     read = f"{heads} head{'s' * (heads != 1)} of width {d_k} read {at.token}"
     st.markdown(f"{read} and gather from {seen} visible key{'s' * (seen != 1)}.")
     names = [f"head {count(i)}" for i in range(heads)]
-    written, told = [f"{each:.2f}" for each in lengths], "length of what each head adds to the stream"
+    written, told = (
+        [f"{each:.2f}" for each in lengths],
+        "length of what each head adds to the stream",
+    )
     bars(at, "heads", names, lengths, written, "length", told, checks)
     rows = [vector("reads x", inside.read), vector("returns", inside.update, True)]
     vectors(at, "attention", rows, checks)
@@ -191,10 +208,13 @@ def addition(at: Inspected) -> None:
     cosine = float(stream @ update / max(float(before * change), 1e-9))
     how = "the two agree" if cosine > 0 else "the two oppose each other"
     how = how if abs(cosine) > 0.3 else "the update is mostly a new direction"
-    after = f" With post-norm, a {at.run.config.norm_name} follows." * (at.run.config.norm == "post")
+    after = f" With post-norm, a {at.run.config.norm_name} follows." * (
+        at.run.config.norm == "post"
+    )
     st.latex(r"\mathrm{stream} + \mathrm{Sublayer}(\dots)")
     st.markdown(
-        f"The length of the stream at {at.token} goes from {before:.2f} to {np.linalg.norm(total):.2f}. The "
+        f"The length of the stream at {at.token} goes from {before:.2f} to "
+        f"{np.linalg.norm(total):.2f}. The "
         f"cosine between stream and update is {number(cosine)}: {how}.{after}"
     )
     rows = [vector("stream", stream), vector("+ update", update), vector("= sum", total, True)]
@@ -211,16 +231,30 @@ def feed_forward(at: Inspected) -> None:
     act = {"gelu_tanh": "gelu, by tanh"}.get(config.activation, config.activation)
     most = f"unit {count(best[0])} adds most" if part.added[best[0]] > 0 else "none adds anything"
     st.markdown(
-        f"Attention mixes positions; here a non-linear function ({act}) acts on each position alone. "
-        + ("It makes a gate for each unit, which multiplies the unit's value. " if config.gated else "")
+        (
+            f"Attention mixes positions; here a non-linear function ({act}) acts on each position "
+            "alone. "
+        )
+        + (
+            "It makes a gate for each unit, which multiplies the unit's value. "
+            if config.gated
+            else ""
+        )
         + f"At {at.token}, {percent(float((part.units > 0).mean()))} of the {wide:,} units are above 0; "
         f"{most}. A bar shows |unit| times the length of the unit's row of $W_2$."
     )
     names = [f"unit {count(unit)}" for unit in best]
     written = [f"{number(part.added[unit])} (unit at {number(part.units[unit])})" for unit in best]
     told = f"the {len(best)} units that add most"
-    bars(at, "units", names, part.added[best], written, "adds a vector of length", told, part.checks)
-    vectors(at, "forward", [vector("reads x", part.read), vector("returns", part.update, True)], part.checks)
+    bars(
+        at, "units", names, part.added[best], written, "adds a vector of length", told, part.checks
+    )
+    vectors(
+        at,
+        "forward",
+        [vector("reads x", part.read), vector("returns", part.update, True)],
+        part.checks,
+    )
     inner = (("gates", part.gates), ("units u", part.units))
     units = [Strip(name, of, f"max {number(of.max())}") for name, of in inner if of is not None]
     vectors(at, "inner", units, part.checks, "all inner units", across="unit")
@@ -231,7 +265,10 @@ def inner_formula(config: ModelConfig, wide: int) -> str:
     named = {"relu": r"\max(0, \cdot)", "gelu_tanh": r"\mathrm{gelu}_{\tanh}"}
     act = named.get(config.activation, rf"\mathrm{{{config.activation}}}")
     biases = {of: f" + b_{of}" if config.biases else "" for of in "g12"}
-    x, units = rf"\underset{{1 \times {config.d_model}}}{{x}}", rf"\underset{{1 \times {wide}}}{{u}}"
+    x, units = (
+        rf"\underset{{1 \times {config.d_model}}}{{x}}",
+        rf"\underset{{1 \times {wide}}}{{u}}",
+    )
     linear = rf"{x}\,\underset{{{config.d_model} \times {wide}}}{{W_1}}{biases['1']}"
     inner = rf"{linear}\;\xrightarrow{{{act}}}\;{units}"
     if config.gated:
@@ -246,20 +283,28 @@ def output(at: Inspected) -> None:
     matrix = r"E^{\top}" if model.output is None else r"W"
     st.latex(
         rf"p = \mathrm{{softmax}}({scale}\underset{{1 \times {config.d_model}}}{{y}}\;"
-        rf"\underset{{{config.d_model} \times {pieces}}}{{{matrix}}}{' + b' if config.output_bias else ''})"
+        rf"\underset{{{config.d_model} \times "
+        rf"{pieces}}}{{{matrix}}}{' + b' if config.output_bias else ''})"
     )
-    table = "the embedding table" if model.target_embedding is None else "the decoder's embedding table"
+    table = (
+        "the embedding table" if model.target_embedding is None else "the decoder's embedding table"
+    )
     tied = f"The matrix is {table} itself, transposed (tied, section 3.4 of the paper)"
     tied = tied if model.output is None else "The matrix is a table of its own, not the embeddings"
     bias = "a learned bias is added" if config.output_bias else "there is no bias"
     token = plain(piece(at.run.steps[at.step].token))
     st.markdown(
-        f"{tied}; {bias}. Each of the {pieces:,} pieces gets a score, and the softmax makes probabilities of "
-        f"them. Written at this step: “{token}” ({percent(last.chosen)}, rank {last.rank:,} of {pieces:,})."
+        f"{tied}; {bias}. Each of the {pieces:,} pieces gets a score, and the softmax makes "
+        "probabilities of "
+        f"them. Written at this step: “{token}” ({percent(last.chosen)}, rank {last.rank:,} of "
+        f"{pieces:,})."
     )
     names = [piece(each) for each in at.model.pieces(each.token_id for each in last.best)]
     shares = np.array([each.probability for each in last.best])
-    written, told = [percent(float(each)) for each in shares], f"the {len(names)} most probable next tokens"
+    written, told = (
+        [percent(float(each)) for each in shares],
+        f"the {len(names)} most probable next tokens",
+    )
     bars(at, "output", names, shares, written, "probability", told, checks)
 
 
@@ -271,6 +316,8 @@ PARTS: dict[str, Callable[[Inspected], None]] = {
     "norm": layer_norm,
     "add": addition,
     "forward": feed_forward,
-    "end": lambda at: layer_norm(at, parts.final_norm_part(at.model.model, at.run, at.side, at.position)),
+    "end": lambda at: layer_norm(
+        at, parts.final_norm_part(at.model.model, at.run, at.side, at.position)
+    ),
     "output": output,
 }

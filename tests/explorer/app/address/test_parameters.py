@@ -1,4 +1,5 @@
-"""Addresses: what they carry, what a page and the linked view do to them, and the map of the app."""
+"""Addresses: what they carry, what a page and the linked view do to them, and the map of the
+app."""
 
 import json
 from importlib import import_module
@@ -52,7 +53,9 @@ def written(name: str) -> st.SearchStrategy[str]:
     """What an address may hold of a value."""
     kind = KINDS[name]
     ends = [kind.write(end) for end in kind.ends or ()]
-    usual = {POSITION: ("7",), HEAD: ("3.12",), LINE: ("Tom sleeps.",), TEXT: ("Tom sleeps.",)}.get(kind, ())
+    usual = {POSITION: ("7",), HEAD: ("3.12",), LINE: ("Tom sleeps.",), TEXT: ("Tom sleeps.",)}.get(
+        kind, ()
+    )
     return st.sampled_from([*map(str, kind.choices), *ends, *EXAMPLES.get(name, ()), *usual])
 
 
@@ -98,14 +101,21 @@ def test_another_text_opens_at_its_first_sentence():
 
 def test_a_value_of_one_page_is_left_there():
     now = changed(State(step=2, view="loss"), two=(0, 1), a=2.0, length=1.0)
-    assert (now.two, now.a, now.b, now.page_values) == ((0, 1), 2.0, 0.0, (("a", 2.0), ("two", (0, 1))))
+    assert (now.two, now.a, now.b, now.page_values) == (
+        (0, 1),
+        2.0,
+        0.0,
+        (("a", 2.0), ("two", (0, 1))),
+    )
     assert elsewhere(now) == State(step=2)
     assert as_params(now) == {"step": "3", "view": "loss", "two": "1.2", "a": "2"}
     with pytest.raises(AttributeError):
         _ = State().declared_by_none
     with pytest.raises(TypeError):
         changed(State(), declared_by_none=1)
-    assert changed(State(), declared_by_none=None) == State()  # of a page that nobody has opened yet
+    assert (
+        changed(State(), declared_by_none=None) == State()
+    )  # of a page that nobody has opened yet
 
 
 @pytest.mark.parametrize(
@@ -160,7 +170,7 @@ def test_a_switched_off_change_keeps_its_place_and_travels_in_the_address():
     assert read(changes="hide_2") == (State(changes=(hide,)), [])
 
 
-# --- events and pages ---------------------------------------------------------------------------------------
+# --- events and pages ----------------------------------------------------------------------------
 
 
 def script(trace: str, more: dict[str, object]) -> None:
@@ -193,7 +203,10 @@ def script(trace: str, more: dict[str, object]) -> None:
         ("here", {}, "False 2 greedy 1"),
         ("here", {"candidate": [1, 3]}, "True 2 beam-4 1"),
         ("here", {"off": ["cross", 1, 9]}, "True 2 beam-2 1"),
-        *(("here", {"off": off}, "False 2 greedy 1") for off in (None, ["cross", 1], ["cross", "1", 2], 3)),
+        *(
+            ("here", {"off": off}, "False 2 greedy 1")
+            for off in (None, ["cross", 1], ["cross", "1", 2], 3)
+        ),
     ],
 )
 def test_an_event_of_the_translation_on_the_screen_is_followed_and_that_of_another_only_heard(
@@ -266,7 +279,7 @@ def test_the_next_run_writes_the_address_of_a_change_that_runs_the_page_again():
     assert at.run().text[0].value == "nothing here here"
 
 
-# --- the map of the app -------------------------------------------------------------------------------------
+# --- the map of the app --------------------------------------------------------------------------
 
 ROOT = Path(__file__).resolve().parents[4]
 PLACES = tuple(sitemap.PLACES)
@@ -274,12 +287,16 @@ MENU = [entry for group in sitemap.GROUPS for entry in sitemap.entries(group.nam
 
 
 def test_every_script_is_a_page_and_stands_once_in_the_menu():
-    scripts = {path.relative_to(ROOT).as_posix() for path in (ROOT / "pages").glob("*.py")} | {"app.py"}
+    scripts = {path.relative_to(ROOT).as_posix() for path in (ROOT / "pages").glob("*.py")} | {
+        "app.py"
+    }
     assert {sitemap.script(name) for name in sitemap.PAGES} == scripts
     assert sorted(name for entry in MENU for name in entry) == sorted(sitemap.PAGES)
 
 
-def test_a_page_stands_after_the_one_that_it_follows_and_before_those_that_followed_it(tmp_path: Path):
+def test_a_page_stands_after_the_one_that_it_follows_and_before_those_that_followed_it(
+    tmp_path: Path,
+):
     follows = {"b": "a", "a": "", "d": "b", "c": "a"}
     pages = {name: sitemap.Page(name, "x", "g", "i", before) for name, before in follows.items()}
     assert [*sitemap.in_order(pages)] == ["a", "c", "b", "d"]
@@ -305,7 +322,9 @@ def test_who_follows_the_links_from_home_sees_every_page_in_the_order_of_the_pag
         name = sitemap.PLACES[sitemap.at(page, view)].after
     pages, first = [*sitemap.PAGES], [*sitemap.PAGES].index(sitemap.HOME)
     assert list(dict.fromkeys(seen)) == pages[first:] + pages[:first]
-    assert not [name for name in PLACES if "." in sitemap.PLACES[name].name], "a name is no sentence"
+    assert not [name for name in PLACES if "." in sitemap.PLACES[name].name], (
+        "a name is no sentence"
+    )
 
 
 def test_every_word_of_the_glossary_has_two_sentences_and_a_place():
@@ -314,7 +333,9 @@ def test_every_word_of_the_glossary_has_two_sentences_and_a_place():
         assert entry["written"], word
         assert entry["told"].endswith("."), word
         assert entry["see"] in PLACES, word
-        assert {place.partition("/")[0] for place in entry.get("on", ())} <= set(sitemap.PAGES), word
+        assert {place.partition("/")[0] for place in entry.get("on", ())} <= set(sitemap.PAGES), (
+            word
+        )
     everywhere = [entry for entry in entries.values() if "on" not in entry]
     written = [each.lower() for entry in everywhere for each in entry["written"]]
     assert len(written) == len(set(written))

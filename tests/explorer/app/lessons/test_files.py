@@ -1,4 +1,5 @@
-"""Lessons as files, the progress that a student keeps, and a class in one table: what is read and refused."""
+"""Lessons as files, the progress that a student keeps, and a class in one table: what is read and
+refused."""
 
 import json
 import os
@@ -32,7 +33,13 @@ from explorer.app.lessons.progress import Note, Table, table
 from explorer.app.lessons.questions import QUANTITIES
 
 STEP = {"text": "Look.", "view": "cross_attention?step=2"}
-LESSON = {"title": "Mine", "minutes": 5, "purpose": "You can look.", "needs": ["cross"], "steps": [STEP]}
+LESSON = {
+    "title": "Mine",
+    "minutes": 5,
+    "purpose": "You can look.",
+    "needs": ["cross"],
+    "steps": [STEP],
+}
 
 
 def write(path: Path, given: Any) -> Path:
@@ -152,7 +159,11 @@ def test_a_folder_of_one_s_own_is_added_without_what_is_no_lesson(tmp_path: Path
     (tmp_path / "d.json").symlink_to("d.json")
     for name in ("mine", "map", "before", "My lesson"):
         write(tmp_path / f"{name}.json", LESSON)
-    for name, view in (("odd", "?nonsense=1&step=2"), ("far", "masks?step=two"), ("own", "masks?mask=zero")):
+    for name, view in (
+        ("odd", "?nonsense=1&step=2"),
+        ("far", "masks?step=two"),
+        ("own", "masks?mask=zero"),
+    ):
         write(tmp_path / f"{name}.json", {**LESSON, "steps": [STEP, {**STEP, "view": view}]})
     (tmp_path / "whole.json").write_text(json.dumps(LESSON).ljust(files.MOST_BYTES))
     lessons, wrong = every()
@@ -189,7 +200,9 @@ def test_the_command_names_what_no_page_could_show_and_goes_on_with_the_next_fil
     assert second == "bad.json: In number 1 of steps of the file: there is no page 'nowhere'."
 
 
-def test_the_command_names_what_a_page_cannot_read_even_if_only_that_page_reads_it(tmp_path, capsys):
+def test_the_command_names_what_a_page_cannot_read_even_if_only_that_page_reads_it(
+    tmp_path, capsys
+):
     right = [
         "inside_a_head?section=build&a=2",
         "masks?mask=zero",
@@ -216,11 +229,18 @@ def test_the_command_finds_nothing_wrong_in_the_bundled_ones(capsys: pytest.Capt
     assert capsys.readouterr().out == "14 lessons: nothing is wrong.\n"
 
 
-def test_the_command_finds_a_question_without_a_margin(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    # The one token of this sentence and its end share the first row of the decoder: there is only one key.
+def test_the_command_finds_a_question_without_a_margin(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    # The one token of this sentence and its end share the first row of the decoder: there is only
+    # one key.
     question = {"quantity": "visible", "kind": "decoder"}
     step = {"text": "Look.", "view": "?text=Yes&step=1", "question": question}
-    close = {"text": "Look.", "view": "?step=1", "question": {**question, "quantity": "largest-key"}}
+    close = {
+        "text": "Look.",
+        "view": "?step=1",
+        "question": {**question, "quantity": "largest-key"},
+    }
     path = write(tmp_path / "mine.json", {**LESSON, "steps": [step, close]})
     assert main(["lesson", "check", str(path)]) == 1
     printed = capsys.readouterr().out
@@ -228,7 +248,14 @@ def test_the_command_finds_a_question_without_a_margin(tmp_path: Path, capsys: p
     assert printed.count("\n") == 1
 
 
-NOTE = {"sentence": "A", "model": "m", "asked": "Q?", "chose": "x", "right": False, "reason": "Because."}
+NOTE = {
+    "sentence": "A",
+    "model": "m",
+    "asked": "Q?",
+    "chose": "x",
+    "right": False,
+    "reason": "Because.",
+}
 WRONG, RIGHT = Note(**NOTE), Note(**{**NOTE, "right": True})
 
 
@@ -272,7 +299,9 @@ def test_damaged_progress_is_refused_or_what_is_left_survives(given: Any):
         ("map", [{"step": 1}] * 31),
     ],
 )
-def test_what_is_wrong_of_one_lesson_is_named_and_the_progress_of_others_is_kept(name: str, steps: Any):
+def test_what_is_wrong_of_one_lesson_is_named_and_the_progress_of_others_is_kept(
+    name: str, steps: Any
+):
     given = {"lessons": {"masks": [{"step": 5}], name: steps}}
     _, notes, unread = progress.read(json.dumps(given).encode())
     assert notes == {"masks": {4: None}}
@@ -292,7 +321,7 @@ def test_the_score_of_a_check_and_the_name_stand_in_the_file():
     assert progress.read(hostile).student == ("a[31m" + "b" * 200)[:80]
 
 
-# --- a class in one table ----------------------------------------------------------------------------------
+# --- a class in one table ------------------------------------------------------------------------
 
 ANA = {
     "before": {i: RIGHT if i < 4 else WRONG for i in range(8)},
@@ -306,7 +335,10 @@ HALF = b'{"lessons": {"map": [{"step": 1}], "masks": 3}}'
 
 def made() -> Table:
     return table(
-        [("a.json", progress.written(ANA, "=Ana").encode()), ("ben.json", progress.written(BEN).encode())]
+        [
+            ("a.json", progress.written(ANA, "=Ana").encode()),
+            ("ben.json", progress.written(BEN).encode()),
+        ]
     )
 
 
@@ -332,7 +364,11 @@ def test_the_table_says_who_did_what_and_the_checks():
 
 
 def test_damaged_files_get_a_sentence_each_and_the_others_count():
-    files = {"a.json": progress.written(ANA, "=Ana").encode(), "bad.json": DAMAGED, "half.json": HALF}
+    files = {
+        "a.json": progress.written(ANA, "=Ana").encode(),
+        "bad.json": DAMAGED,
+        "half.json": HALF,
+    }
     found = table(files.items())
     assert [row[0] for row in found.rows] == ["=Ana", "half"]
     assert found.wrong == (

@@ -66,10 +66,14 @@ def test_the_largest_key_is_that_of_the_softmax(run: Translation, place: Viewpoi
     row = weights_of(run, kind, *getattr(place, kind))[ROW]
     found = measure(Question("largest-key", kind), run, place)
     assert answer(found)[1] == pytest.approx(row.max(), abs=1e-5)
-    assert sorted(values(found).values()) == pytest.approx(sorted(row)[-len(found.options) :], abs=1e-5)
+    assert sorted(values(found).values()) == pytest.approx(
+        sorted(row)[-len(found.options) :], abs=1e-5
+    )
     assert f"“{run.labels(kind).keys[int(row.argmax())]}”" in answer(found)[0]
     layer, head = getattr(place, kind)
-    assert found.asks.startswith(f"In {questions.NAMES[kind]}, L{layer + 1} H{head + 1}, row 4, which ")
+    assert found.asks.startswith(
+        f"In {questions.NAMES[kind]}, L{layer + 1} H{head + 1}, row 4, which "
+    )
 
 
 @pytest.mark.parametrize("kind", questions.KINDS)
@@ -108,10 +112,14 @@ def test_a_candidate_is_named_by_its_probability(run: Translation, place: Viewpo
     listed = sorted(values(found).values(), reverse=True)
     assert listed == pytest.approx(log_probs[rank - 1 : rank + 3], abs=1e-3)
     shown = [float(each.label.removesuffix(" %")) / 100 for each in found.options]
-    assert shown == pytest.approx(np.exp([each.value for each in found.options]), rel=6e-3, abs=1e-8)
+    assert shown == pytest.approx(
+        np.exp([each.value for each in found.options]), rel=6e-3, abs=1e-8
+    )
 
 
-def test_a_mask_is_that_of_the_kind_and_what_it_hides_is_counted(run: Translation, place: Viewpoint):
+def test_a_mask_is_that_of_the_kind_and_what_it_hides_is_counted(
+    run: Translation, place: Viewpoint
+):
     keys = len(run.decoder_input_tokens)
     for kind, key, name in (
         *((kind, key, "it is visible") for kind in ("encoder", "cross") for key in questions.KEYS),
@@ -125,13 +133,17 @@ def test_a_mask_is_that_of_the_kind_and_what_it_hides_is_counted(run: Translatio
         f"Row 4 sees 4 of {keys} keys; key 5 is masked, and its weight is 0.00."
         in measure(Question("masked", "decoder"), run, place).why
     )
-    hidden, every = (measure(Question("visible", kind), run, place) for kind in ("decoder", "cross"))
+    hidden, every = (
+        measure(Question("visible", kind), run, place) for kind in ("decoder", "cross")
+    )
     assert (answer(hidden), answer(every)) == ((str(keys - 4), 1), ("0", 1))
     assert hidden.has_margin
     assert every.has_margin
 
 
-def test_the_least_sure_step_is_that_of_the_smallest_probability(run: Translation, place: Viewpoint):
+def test_the_least_sure_step_is_that_of_the_smallest_probability(
+    run: Translation, place: Viewpoint
+):
     assert run.distributions is not None
     written = [float(run.distributions()[i][token]) for i, token in enumerate(run.target_ids)]
     name, value = answer(measure(Question("unsure"), run, place))
@@ -140,7 +152,9 @@ def test_the_least_sure_step_is_that_of_the_smallest_probability(run: Translatio
 
 
 @pytest.mark.parametrize(("against", "alpha"), [("greedy", 0.6), ("sum", 0.0)])
-def test_a_search_is_ranked_by_the_sum_over_the_length_penalty(model: Translator, against: str, alpha: float):
+def test_a_search_is_ranked_by_the_sum_over_the_length_penalty(
+    model: Translator, against: str, alpha: float
+):
     text = "The dogs that my neighbour keeps in the garden bark at me."
     run = model.translate(text, beam_size=1)
     found = measure(Question("search", against=against), run, place_of(model, run, 0), model)
@@ -151,7 +165,9 @@ def test_a_search_is_ranked_by_the_sum_over_the_length_penalty(model: Translator
         assert tree is not None
 
         def score(ids: tuple[int, ...]) -> float:
-            return sum(model.force(text, ids, capture=False).log_probs) / ((5 + len(ids)) / 6) ** power
+            return (
+                sum(model.force(text, ids, capture=False).log_probs) / ((5 + len(ids)) / 6) ** power
+            )
 
         return model.text(max((tree.token_ids(i) for i in tree.hypotheses), key=score))
 
@@ -172,7 +188,9 @@ def test_the_smallest_entropy_is_that_of_the_softmax(run: Translation, place: Vi
     view = run.head("cross", *place.cross)
     bare = softmax(view.key.astype(float) @ view.query[ROW].astype(float))
     scaled = measure(Question("entropy", among="scale"), run, place)
-    assert [each.value for each in scaled.options] == pytest.approx([rows[ROW], entropy(bare)], abs=1e-4)
+    assert [each.value for each in scaled.options] == pytest.approx(
+        [rows[ROW], entropy(bare)], abs=1e-4
+    )
     assert answer(scaled)[0] == "not divided"
 
 
@@ -189,18 +207,24 @@ def test_a_role_is_the_mean_weight_at_a_place(model, run, place, role):
         "end": [(i, length - 1) for i in range(length)],
     }
     expected = {}
-    for layer, head in np.ndindex(run.config.sites[AttentionKind(kind)].n_layers, run.config.n_heads):
+    for layer, head in np.ndindex(
+        run.config.sites[AttentionKind(kind)].n_layers, run.config.n_heads
+    ):
         if role == "aligner":
             value = 1 - model.heads["heads"]["cross"][layer][head]["aer"]  # type: ignore[index]
         else:
             weights = weights_of(run, kind, layer, head)
             value = float(np.mean([weights[at] for at in cells[role]]))
         expected[f"L{layer + 1} H{head + 1}"] = value
-    assert values(found) == pytest.approx({name: expected[name] for name in values(found)}, abs=1e-4)
+    assert values(found) == pytest.approx(
+        {name: expected[name] for name in values(found)}, abs=1e-4
+    )
     assert answer(found)[1] == pytest.approx(max(expected.values()), abs=1e-4)
 
 
-def test_a_change_is_run_and_the_translations_compared(model: Translator, run: Translation, place: Viewpoint):
+def test_a_change_is_run_and_the_translations_compared(
+    model: Translator, run: Translation, place: Viewpoint
+):
     layer, head = place.cross
     made = {
         "encoder-positions": do.no_positions("encoder"),
@@ -250,10 +274,19 @@ def test_a_close_race_is_not_asked_and_the_nearest_is_named():
         ({"quantity": "candidate", "rank": 5}, "rank"),
         ({"quantity": "difference"}, "changes must name"),
         ({"quantity": "difference", "changes": ("magic",)}, "changes"),
-        ({"quantity": "difference", "changes": ("head",) * 5}, "changes must be a list of at most 4"),
+        (
+            {"quantity": "difference", "changes": ("head",) * 5},
+            "changes must be a list of at most 4",
+        ),
         ({"quantity": "difference", "changes": "head"}, "changes"),
-        ({"quantity": "head-effect"}, "This question runs the model again, and a file holds no model."),
-        ({"quantity": "role", "kind": "encoder", "role": "aligner"}, "This question runs the model again"),
+        (
+            {"quantity": "head-effect"},
+            "This question runs the model again, and a file holds no model.",
+        ),
+        (
+            {"quantity": "role", "kind": "encoder", "role": "aligner"},
+            "This question runs the model again",
+        ),
     ],
 )
 def test_what_cannot_be_asked_says_so(run: Translation, place: Viewpoint, given: dict, says: str):

@@ -1,4 +1,5 @@
-"""What a hosted instance closes, bounds, counts and logs, and a local one does not; visits and uploads."""
+"""What a hosted instance closes, bounds, counts and logs, and a local one does not; visits and
+uploads."""
 
 import asyncio
 import json
@@ -17,7 +18,16 @@ from streamlit.runtime.uploaded_file_manager import UploadedFileRec
 
 from explorer.app.address import State
 from explorer.app.server import examples, hosted, hub_models, models, visits
-from explorer.app.server.hosted import DISK, DRAWS, HYPOTHESES, MEMORY, MINUTES, NICE, SWITCH, Bounds
+from explorer.app.server.hosted import (
+    DISK,
+    DRAWS,
+    HYPOTHESES,
+    MEMORY,
+    MINUTES,
+    NICE,
+    SWITCH,
+    Bounds,
+)
 from explorer.app.server.pairs import read_upload
 from transformer.hub.settings import ALLOWED_VARIABLE, HOSTED_VARIABLE, Hub
 from transformer.text.pairs import DataError
@@ -29,7 +39,16 @@ LONG = "one " * 200
 @pytest.fixture(autouse=True)
 def nothing_set(monkeypatch: pytest.MonkeyPatch) -> None:
     """No bounds are set, no other visits are counted, and those of a test are forgotten."""
-    for name in (HOSTED_VARIABLE, *hosted.KNOWN, *hosted.HOSTED, SWITCH, MINUTES, MEMORY, DISK, NICE):
+    for name in (
+        HOSTED_VARIABLE,
+        *hosted.KNOWN,
+        *hosted.HOSTED,
+        SWITCH,
+        MINUTES,
+        MEMORY,
+        DISK,
+        NICE,
+    ):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(visits, "_visits", set())
     monkeypatch.setattr(visits, "_watched", set())
@@ -56,7 +75,9 @@ def test_a_local_start_is_bounded_by_nothing(value: str, monkeypatch, capsys) ->
 
 
 @pytest.mark.parametrize("value", ["on", "YES", "perhaps"])
-def test_one_variable_closes_the_hub_and_training_and_the_operator_may_open_them(value, monkeypatch):
+def test_one_variable_closes_the_hub_and_training_and_the_operator_may_open_them(
+    value, monkeypatch
+):
     monkeypatch.setenv(HOSTED_VARIABLE, value)
     assert HOSTED_VARIABLE in (hosted.closed() or "")
     assert ALLOWED_VARIABLE in (hub_models.closed() or "")
@@ -64,7 +85,10 @@ def test_one_variable_closes_the_hub_and_training_and_the_operator_may_open_them
     assert hosted.closed() is None
     assert not Hub.from_environment().allows("some/model")
     monkeypatch.setenv(ALLOWED_VARIABLE, "some/*")
-    assert [Hub.from_environment().allows(name) for name in ("some/model", "other/model")] == [True, False]
+    assert [Hub.from_environment().allows(name) for name in ("some/model", "other/model")] == [
+        True,
+        False,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -74,7 +98,9 @@ def test_one_variable_closes_the_hub_and_training_and_the_operator_may_open_them
         *((SWITCH, value, "yes") for value in ("off", "OFF", " no ", "0", "perhaps")),
     ],
 )
-def test_training_is_closed_where_others_may_come_or_the_switch_is_not_on(name, value, opens, monkeypatch):
+def test_training_is_closed_where_others_may_come_or_the_switch_is_not_on(
+    name, value, opens, monkeypatch
+):
     monkeypatch.setenv(name, value)
     assert name in (hosted.closed() or "")
     monkeypatch.setenv(SWITCH, opens)
@@ -89,7 +115,10 @@ PER_MINUTE = f"{HOSTED_VARIABLE}_PER_MINUTE"
     ("variables", "bounds"),
     [
         ({}, Bounds(300, 4, 8, 100)),
-        ({hosted.CHARACTERS: "80", HYPOTHESES: "6", DRAWS: "2", hosted.VISITORS: "7"}, Bounds(80, 6, 2, 7)),
+        (
+            {hosted.CHARACTERS: "80", HYPOTHESES: "6", DRAWS: "2", hosted.VISITORS: "7"},
+            Bounds(80, 6, 2, 7),
+        ),
         ({HYPOTHESES: "99", DRAWS: "99"}, Bounds(300, Bounds().beam, Bounds().draws, 100)),
         ({hosted.CHARACTERS: "many"}, hosted.CHARACTERS),
         ({PER_MINUTE: "20"}, f"{PER_MINUTE} sets nothing; .*_VISITORS"),
@@ -120,7 +149,9 @@ def test_what_is_too_large_is_refused_in_a_sentence_and_logged(capsys) -> None:
         assert json.loads(capsys.readouterr().out)["why"] == reason
 
 
-def test_the_environment_sets_the_limits_of_training_and_a_senseless_one_is_refused_by_its_name(monkeypatch):
+def test_the_environment_sets_the_limits_of_training_and_a_senseless_one_is_refused_by_its_name(
+    monkeypatch,
+):
     assert hosted.Limits.from_environment() == hosted.Limits()
     good = {MINUTES: "0.5", MEMORY: "700", DISK: "2e2", NICE: "3"}
     for name, value in good.items():
@@ -161,7 +192,9 @@ def test_a_hosted_server_writes_nothing_outside_the_temporary_folder(tmp_path: P
     own = {HOSTED_VARIABLE: "on", "PYTHONDONTWRITEBYTECODE": "1"}
     own |= dict.fromkeys(("HOME", "TMPDIR"), str(tmp_path))
     command = [sys.executable, "-c", WRITES]
-    done = subprocess.run(command, cwd=ROOT, env=os.environ | own, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        command, cwd=ROOT, env=os.environ | own, capture_output=True, text=True, check=True
+    )
     assert done.stdout.count("RAN") == 4, done.stderr
     assert "WROTE" not in done.stdout, done.stdout
 
@@ -180,7 +213,7 @@ def test_what_is_too_long_is_never_read(monkeypatch: pytest.MonkeyPatch) -> None
     assert read == [too_long[1:]]
 
 
-# --- visits and what they upload ----------------------------------------------------------------------------
+# --- visits and what they upload -----------------------------------------------------------------
 
 
 def test_a_server_without_room_says_so_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,7 +221,9 @@ def test_a_server_without_room_says_so_in_one_sentence(monkeypatch: pytest.Monke
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Path, "write_bytes", full)
-    with pytest.raises(DataError, match=r"^The server has no room to unpack the file; try again later\.$"):
+    with pytest.raises(
+        DataError, match=r"^The server has no room to unpack the file; try again later\.$"
+    ):
         read_upload("pairs.tsv", b"one\teins\n", lambda *_: None)
 
 
@@ -217,7 +252,9 @@ def test_a_visit_keeps_its_newest_uploads_and_a_session_without_a_page_none(monk
     assert [names(uploads, at) for at in "ab"] == [["bird"], ["5"]]
 
 
-def test_all_together_are_bounded_and_who_holds_most_loses_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_together_are_bounded_and_who_holds_most_loses_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(visits, "MOST_TOGETHER", 100)
     uploads = MemoryUploadedFileManager("/upload")
     visits.bound(uploads, {"a", "b", "c"})
@@ -257,7 +294,9 @@ class Clock:
         call(*arguments)
 
 
-def test_a_visit_that_was_left_is_over_and_one_that_came_back_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_visit_that_was_left_is_over_and_one_that_came_back_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     server, clock = Server("a"), Clock()
     monkeypatch.setattr(visits.runtime, "exists", lambda: True)
     monkeypatch.setattr(visits.runtime, "get_instance", lambda: server)

@@ -1,4 +1,5 @@
-"""Which models and documents there are; what a model opens with: its examples, its first run, its words."""
+"""Which models and documents there are; what a model opens with: its examples, its first run, its
+words."""
 
 import csv
 import io
@@ -46,8 +47,16 @@ def place(
     return lambda name: shutil.copytree(closed_form_models["shift"], tmp_path / name)
 
 
-def test_a_directory_is_a_model_by_its_place_its_config_and_a_name_that_an_address_can_carry(place, tmp_path):
-    for name in ("mine", "imported: fake (abcdef)", "two\nlines", os.fsdecode(b"\xff"), "positions/mine"):
+def test_a_directory_is_a_model_by_its_place_its_config_and_a_name_that_an_address_can_carry(
+    place, tmp_path
+):
+    for name in (
+        "mine",
+        "imported: fake (abcdef)",
+        "two\nlines",
+        os.fsdecode(b"\xff"),
+        "positions/mine",
+    ):
         place(name)
     for name in ("positions/writer", "recurrent/writer", "language/mine", "language/writer"):
         path = place(name)
@@ -55,19 +64,31 @@ def test_a_directory_is_a_model_by_its_place_its_config_and_a_name_that_an_addre
             (path / "config.json").write_text('{"architecture": "language_model"}')
     every = models.catalogue()
     kinds = models.available(), {name: every[name] for name in every if every[name].writes}
-    own = [[name for name, model in each.items() if tmp_path in model.path.parents] for each in kinds]
+    own = [
+        [name for name, model in each.items() if tmp_path in model.path.parents] for each in kinds
+    ]
     assert own == [["mine", "positions/mine"], ["language/writer"]]
 
 
 FOREIGN = {
-    "language/gpt2": ({"model_type": "gpt2"}, "language/gpt2 holds a gpt2 model of another library; this"),
-    "language/llama": ({"architectures": ["Llama"]}, "language/llama holds a .* of another library"),
+    "language/gpt2": (
+        {"model_type": "gpt2"},
+        "language/gpt2 holds a gpt2 model of another library; this",
+    ),
+    "language/llama": (
+        {"architectures": ["Llama"]},
+        "language/llama holds a .* of another library",
+    ),
     "language/broken": (None, "language/broken/config.json is not valid JSON"),
     "language/none": ("", "language/none has no config.json, so it is not a model directory"),
-    "positions/bert": ({"model_type": "bert"}, "positions/bert holds a bert model of another library"),
+    "positions/bert": (
+        {"model_type": "bert"},
+        "positions/bert holds a bert model of another library",
+    ),
     "bare": ("", "bare has no config.json"),
 }
-"""Folders that the list leaves out: their config (None: damaged; empty: absent), and what is said."""
+"""Folders that the list leaves out: their config (None: damaged; empty: absent), and what is
+said."""
 
 
 def test_a_folder_that_is_left_out_is_named_with_the_reason(place, tmp_path):
@@ -75,7 +96,9 @@ def test_a_folder_that_is_left_out_is_named_with_the_reason(place, tmp_path):
         (tmp_path / name).mkdir(parents=True)
         (tmp_path / name / "model.safetensors").touch()
         if config != "":
-            (tmp_path / name / "config.json").write_text("{" if config is None else json.dumps(config))
+            (tmp_path / name / "config.json").write_text(
+                "{" if config is None else json.dumps(config)
+            )
     for name in ("mine", "language/mine", "recurrent/writer", "language/writer"):
         path = place(name)
         if name.endswith("writer"):
@@ -127,7 +150,11 @@ def test_a_model_says_where_it_runs_before_and_after_it_is_loaded(place, monkeyp
     model.load()
     assert said[0] == "The device 'tpu' is unknown; choose auto, cpu or cuda."
     assert said[1] == "mine runs on a GPU, if there is one."
-    assert (model.resident, model.runs, said[2]) == (True, "mine runs on the CPU.", "mine runs on the CPU.")
+    assert (model.resident, model.runs, said[2]) == (
+        True,
+        "mine runs on the CPU.",
+        "mine runs on the CPU.",
+    )
 
 
 def test_a_value_of_a_model_is_made_again_once_the_model_was_loaded_again(place):
@@ -166,22 +193,31 @@ def test_a_language_model_reads_and_writes_at_most_so_many_tokens(tokenizer, tmp
 def test_one_language_is_no_choice(place, monkeypatch):
     place("mine")
     source = models.find("mine")
-    for pieces, choice in (((">>fra<<",), ()), ((">>fra<<", ">>spa<<"), (">>fra<<", ">>spa<<")), ((), ())):
+    for pieces, choice in (
+        ((">>fra<<",), ()),
+        ((">>fra<<", ">>spa<<"), (">>fra<<", ">>spa<<")),
+        ((), ()),
+    ):
         monkeypatch.setattr(type(source), "config", SimpleNamespace(language_pieces=pieces))
         assert source.pieces == choice
 
 
-# --- examples -----------------------------------------------------------------------------------------------
+# --- examples ------------------------------------------------------------------------------------
 
 WITH_EXAMPLES = sorted(path.parent.name for path in models.BUNDLED.glob("*/examples.json"))
 
 
 @pytest.mark.parametrize("name", WITH_EXAMPLES)
-def test_a_bundled_model_fulfils_what_its_examples_claim_and_every_target_word_has_a_gloss(name: str):
+def test_a_bundled_model_fulfils_what_its_examples_claim_and_every_target_word_has_a_gloss(
+    name: str,
+):
     model = load_translator(models.BUNDLED / name)
     for example in examples.of(models.find(name)).examples:
         claim, run = example.claim, model.translate(example.text)
-        step, place = claim_step(example, run.target_tokens), find_word(run.source_tokens, claim.source)
+        step, place = (
+            claim_step(example, run.target_tokens),
+            find_word(run.source_tokens, claim.source),
+        )
         assert None not in (step, place)
         row = run.head("cross", claim.layer, claim.head).weights[step]
         weight = row[place[0] : place[1] + 1].sum()
@@ -195,9 +231,14 @@ def test_a_bundled_model_fulfils_what_its_examples_claim_and_every_target_word_h
 
 
 def test_a_model_opens_on_its_own_first_example_or_that_of_the_usual_one():
-    first = {name: examples.of(models.find(name)).examples for name in (*WITH_EXAMPLES, "positions/rotary")}
+    first = {
+        name: examples.of(models.find(name)).examples
+        for name in (*WITH_EXAMPLES, "positions/rotary")
+    }
     assert first["positions/rotary"] == first["en-de"] != first[models.DEFAULT]
-    assert {name: text_on(models.find(name), None) for name in first} == {n: first[n][0].text for n in first}
+    assert {name: text_on(models.find(name), None) for name in first} == {
+        n: first[n][0].text for n in first
+    }
     assert text_on(None, "Own words.") == "Own words."
     assert surveys.named(models.find(models.DEFAULT)) == "Tatoeba"
 
@@ -223,10 +264,14 @@ def test_the_shipped_run_is_the_first_example_as_the_bundled_model_computes_it()
     for here, there in zip(shipped.steps, fresh.steps, strict=True):
         ones, others = ((each, *each.alternatives) for each in (here, there))
         assert [each.token for each in ones] == [each.token for each in others]
-        np.testing.assert_allclose([a.log_prob for a in ones], [b.log_prob for b in others], atol=10 * CLOSE)
+        np.testing.assert_allclose(
+            [a.log_prob for a in ones], [b.log_prob for b in others], atol=10 * CLOSE
+        )
 
 
-def test_a_model_that_was_changed_did_not_make_the_shipped_run_and_without_the_file_there_is_none(tmp_path):
+def test_a_model_that_was_changed_did_not_make_the_shipped_run_and_without_the_file_there_is_none(
+    tmp_path,
+):
     path = shutil.copytree(MODEL, tmp_path / "model")
     config = (path / "config.json").read_text()
     (path / "config.json").write_text(f"{config} ")
@@ -236,7 +281,7 @@ def test_a_model_that_was_changed_did_not_make_the_shipped_run_and_without_the_f
     assert shipped_run(path) is None
 
 
-# --- what a run opens on ------------------------------------------------------------------------------------
+# --- what a run opens on -------------------------------------------------------------------------
 
 CASE = CASES["shift"]
 CLAIM = Claim("It shows.", "neun", "nine", 0, 0, 0.5, 0.9)
@@ -252,7 +297,9 @@ def view_of(closed_form_models, monkeypatch: pytest.MonkeyPatch) -> Callable[...
     return lambda example=None: View(Request(source, CASE.sentence, "greedy", None), run, example)
 
 
-def test_a_run_opens_on_the_claim_of_its_example_else_on_a_word_of_the_head_and_so_do_its_glosses(view_of):
+def test_a_run_opens_on_the_claim_of_its_example_else_on_a_word_of_the_head_and_so_do_its_glosses(
+    view_of,
+):
     own, place = view_of(), CASE.target_tokens.index("▁neun")
     assert own.opening.claimed is None
     assert CASE.target_tokens[own.opening.step] != "</s>"
@@ -261,7 +308,9 @@ def test_a_run_opens_on_the_claim_of_its_example_else_on_a_word_of_the_head_and_
     assert claimed.opening.step == claimed.opening.claimed == place
     number = {place: {"text": "the number nine", "origin": EXAMPLE}}
     assert claimed.opening.glosses == own.opening.glosses | number
-    lost = view_of(Example("shift", CASE.sentence, "", replace(CLAIM, target="Haus", source="house"), {}))
+    lost = view_of(
+        Example("shift", CASE.sentence, "", replace(CLAIM, target="Haus", source="house"), {})
+    )
     assert (lost.opening.claimed, lost.opening.step) == (None, own.opening.step)
 
 
@@ -283,7 +332,7 @@ def test_a_value_of_a_run_is_made_once_for_each_run_and_each_position_not_for_wh
     assert heard == ["x", "x", "y"]
 
 
-# --- suggested models ---------------------------------------------------------------------------------------
+# --- suggested models ----------------------------------------------------------------------------
 
 
 def test_only_what_fits_and_may_be_opened_is_suggested_and_of_many_some_of_every_size(monkeypatch):
@@ -307,7 +356,7 @@ def test_only_what_fits_and_may_be_opened_is_suggested_and_of_many_some_of_every
     assert "CC BY-NC 4.0, not for commercial use" in fitting()[-1].licence
 
 
-# --- documents and tables -----------------------------------------------------------------------------------
+# --- documents and tables ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", studies.known())
@@ -321,7 +370,13 @@ def test_a_document_can_be_read_and_says_where_its_numbers_come_from(name: str):
         assert chart.kind == "table" or chart.alt
 
 
-CHART = {"kind": "bars", "caption": "c", "alt": "a", "columns": ["s", "p", "v"], "rows": [["s", "p", 1.5]]}
+CHART = {
+    "kind": "bars",
+    "caption": "c",
+    "alt": "a",
+    "columns": ["s", "p", "v"],
+    "rows": [["s", "p", 1.5]],
+}
 TEXTS = dict.fromkeys(("topic", "question", "finding", "method", "sources", "program"), "Text.")
 DOCUMENT = {**TEXTS, "parts": ["Text.", CHART], "made": [["2026-11-29", "python"]]}
 BROKEN: dict[str, Any] = {
@@ -340,8 +395,12 @@ BROKEN: dict[str, Any] = {
 
 def test_a_damaged_document_is_left_out_and_named(tmp_path, monkeypatch):
     for name, value in {**BROKEN, "right": DOCUMENT}.items():
-        (tmp_path / f"{name}.json").write_text(value if isinstance(value, str) else json.dumps(value))
-    monkeypatch.setattr(studies, "known", lambda: {path.stem: path for path in sorted(tmp_path.glob("*"))})
+        (tmp_path / f"{name}.json").write_text(
+            value if isinstance(value, str) else json.dumps(value)
+        )
+    monkeypatch.setattr(
+        studies, "known", lambda: {path.stem: path for path in sorted(tmp_path.glob("*"))}
+    )
     studies.study.cache_clear()
     documents, wrong = studies.every()
     assert list(documents) == ["right"]
@@ -354,6 +413,8 @@ def test_a_table_comes_back_as_it_went_in_and_a_text_that_would_be_a_formula_beg
     rows = [["token", "weight"], ["a\rb", 0.5], ["c\r\nd", 0.25], ['say "x",\n', 1]]
     text = written(rows)
     assert text[0] == "\ufeff"
-    assert list(csv.reader(io.StringIO(text[1:], newline=""))) == [list(map(str, row)) for row in rows]
+    assert list(csv.reader(io.StringIO(text[1:], newline=""))) == [
+        list(map(str, row)) for row in rows
+    ]
     rows = [["=1+1", "-2", -2, "a=b", "＝1＋1", "＠a", "－2", "＋2", "\tx", "@a", "+a"]]
     assert written(rows) == "\ufeff'=1+1,'-2,-2,a=b,'＝1＋1,'＠a,'－2,'＋2,'\tx,'@a,'+a\n"

@@ -86,7 +86,9 @@ def test_models_leave_where_memory_is_short_and_one_that_never_fits_is_refused(m
     assert names(residents) == []
 
 
-def test_free_memory_is_what_the_machine_and_the_container_leave(tmp_path, monkeypatch: pytest.MonkeyPatch):
+def test_free_memory_is_what_the_machine_and_the_container_leave(
+    tmp_path, monkeypatch: pytest.MonkeyPatch
+):
     (tmp_path / "meminfo").write_text("MemTotal: 9 kB\nMemAvailable:   2000 kB\n")
     monkeypatch.setattr(memory, "_MEMINFO", tmp_path / "meminfo")
     monkeypatch.setattr(memory, "_GROUP", tmp_path)
@@ -101,7 +103,7 @@ def test_free_memory_is_what_the_machine_and_the_container_leave(tmp_path, monke
     assert memory.available() == memory.UNKNOWN
 
 
-# --- freed memory -------------------------------------------------------------------------------------------
+# --- freed memory --------------------------------------------------------------------------------
 
 _FREES = """
 import os, sys
@@ -131,10 +133,16 @@ print(held() - before)
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="about glibc")
 def test_what_many_threads_freed_goes_back_to_the_system() -> None:
-    own = {name: value for name, value in os.environ.items() if not name.startswith(("MALLOC_", "GLIBC_"))}
+    own = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("MALLOC_", "GLIBC_"))
+    }
 
     def left(*arguments: str) -> float:
         command = [sys.executable, "-c", _FREES, *arguments]
-        return float(subprocess.run(command, capture_output=True, text=True, check=True, env=own).stdout)
+        return float(
+            subprocess.run(command, capture_output=True, text=True, check=True, env=own).stdout
+        )
 
     assert left("give back") < 12 < 30 < left()

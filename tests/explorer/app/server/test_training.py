@@ -1,4 +1,5 @@
-"""Train here: plans and pairs read or refused; a run at a time, within limits; what it logs and keeps."""
+"""Train here: plans and pairs read or refused; a run at a time, within limits; what it logs and
+keeps."""
 
 import errno
 import gzip
@@ -25,7 +26,14 @@ from explorer.app.server import training
 from explorer.app.server import training_plan as plans
 from explorer.app.server.hosted import DISK, MEMORY, MINUTES, NICE, SWITCH
 from explorer.app.server.models import ROOT, find
-from explorer.app.server.training import MARK, Log, TrainingRun, Workshop, difference, remove_leftovers
+from explorer.app.server.training import (
+    MARK,
+    Log,
+    TrainingRun,
+    Workshop,
+    difference,
+    remove_leftovers,
+)
 from explorer.app.server.training_plan import OWN, TASKS, Plan, example, own_pairs
 from transformer import load_translator
 from transformer.text.pairs import DataError
@@ -81,7 +89,10 @@ def test_a_file_is_read_and_one_pair_in_ten_is_held_out_but_at_most_200(count, h
         (content(["a b", *LINES]), "the file:1: expected source, tab, target"),
         (content(["a\t", *LINES]), "the file:1: the target is empty"),
         (content(["a\tb\tc", *LINES]), "found 3 columns"),
-        (content([f"{chr(0x4E00 + i)}\ta" for i in range(1_100)]), "more signs than 1,000 pieces can spell"),
+        (
+            content([f"{chr(0x4E00 + i)}\ta" for i in range(1_100)]),
+            "more signs than 1,000 pieces can spell",
+        ),
         (content([f"{'long ' * 70}{i}\ta" for i in range(30)]), "sides of fewer than 64 tokens"),
         (content(LINES[:5] * 20), "5 different pairs; training needs at least 20"),
         (b"x" * (plans.LARGEST + 1), "at most 2 MiB are allowed"),
@@ -102,11 +113,17 @@ def test_the_example_of_a_toy_is_held_out_and_as_long_as_it_may_be() -> None:
     assert pair.target.split() == pair.source.split()[::-1]
 
 
-# --- the log of a run ---------------------------------------------------------------------------------------
+# --- the log of a run ----------------------------------------------------------------------------
 
 
 def line(step: int, **values: float) -> str:
-    usual = {"loss": 1 / step, "learning_rate": 1e-3, "gradient_norm": 1.0, "tokens": 7, "seconds": 0.5}
+    usual = {
+        "loss": 1 / step,
+        "learning_rate": 1e-3,
+        "gradient_norm": 1.0,
+        "tokens": 7,
+        "seconds": 0.5,
+    }
     return json.dumps({"step": step, **usual, **values}) + "\n"
 
 
@@ -114,7 +131,9 @@ def test_a_growing_log_is_read_on_and_a_half_written_line_waits(tmp_path: Path) 
     path = tmp_path / "log.jsonl"
     log = Log(path)
     assert log.steps() == []
-    path.write_text(line(1) + line(2, valid_loss=3.0, valid_loss_average=2.0, exact=0.25) + line(3)[:9])
+    path.write_text(
+        line(1) + line(2, valid_loss=3.0, valid_loss_average=2.0, exact=0.25) + line(3)[:9]
+    )
     assert [each.step for each in log.steps()] == [1, 2]
     with path.open("a") as file:
         file.write(line(3)[9:] + "no JSON\n[]\n" + "[" * 50_000 + "\n" + line(4))
@@ -135,14 +154,19 @@ def test_a_growing_log_is_read_on_and_a_half_written_line_waits(tmp_path: Path) 
         (np.eye(5), math.log(5)),
         (np.eye(5)[[2, 2, 2]], 0),  # rows that are alike do not differ however sharp they are
         (np.full((4, 3), 1 / 3), 0),
-        (np.array([[1, 0], [0.5, 0.5]]), 0.75 * math.log(4 / 3) + 0.25 * math.log(4) - 0.5 * math.log(2)),
+        (
+            np.array([[1, 0], [0.5, 0.5]]),
+            0.75 * math.log(4 / 3) + 0.25 * math.log(4) - 0.5 * math.log(2),
+        ),
     ],
 )
-def test_rows_that_each_look_at_a_key_of_their_own_differ_most(rows: np.ndarray, nats: float) -> None:
+def test_rows_that_each_look_at_a_key_of_their_own_differ_most(
+    rows: np.ndarray, nats: float
+) -> None:
     assert difference(rows) == pytest.approx(nats)
 
 
-# --- a run --------------------------------------------------------------------------------------------------
+# --- a run ---------------------------------------------------------------------------------------
 
 SMALL = Plan(task="copy", length=3, width=32, heads=2, layers=1, steps=100)
 LONG = Plan(task="copy", length=3, width=32, heads=2, layers=1, steps=5000)
@@ -217,7 +241,9 @@ def test_what_a_killed_server_left_is_removed_at_the_next_start_and_no_other_fol
     assert sorted(tmp_path.glob("training-*")) == sorted([foreign, run.folder])
 
 
-def test_a_run_on_own_pairs_is_the_only_one_ends_and_its_model_is_kept(workshop: Workshop, models: Path):
+def test_a_run_on_own_pairs_is_the_only_one_ends_and_its_model_is_kept(
+    workshop: Workshop, models: Path
+):
     lines = "\n".join("\t".join(pair) for pair in number_pairs(200)).encode()
     plan = Plan(task=OWN, width=32, heads=2, layers=1, steps=100)
     workshop.start("anna", plan, own_pairs("numbers.tsv", lines))
@@ -262,16 +288,25 @@ def test_a_run_that_is_stopped_is_saved_and_another_takes_its_place(workshop: Wo
 def test_a_killed_process_leaves_its_checkpoint(workshop: Workshop, models: Path) -> None:
     run = begun(workshop)
     os.kill(run.pid, signal.SIGKILL)
-    assert outcome(run) == "Its process was ended from outside (signal 9); its last checkpoint is kept."
+    assert (
+        outcome(run)
+        == "Its process was ended from outside (signal 9); its last checkpoint is kept."
+    )
     workshop.keep("rescued")
     assert load_translator(models / "rescued")
 
 
 @pytest.mark.parametrize(
     ("name", "value", "words"),
-    [(MINUTES, "1e-5", "1e-05 minutes"), (MEMORY, "1", "1 MB of memory"), (DISK, "1e-4", "0.0001 MB")],
+    [
+        (MINUTES, "1e-5", "1e-05 minutes"),
+        (MEMORY, "1", "1 MB of memory"),
+        (DISK, "1e-4", "0.0001 MB"),
+    ],
 )
-def test_a_run_beyond_a_limit_is_stopped_with_a_reason(name, value, words, workshop, models, monkeypatch):
+def test_a_run_beyond_a_limit_is_stopped_with_a_reason(
+    name, value, words, workshop, models, monkeypatch
+):
     monkeypatch.setenv(name, value)
     workshop.start("anna", LONG)
     (models / "kept").mkdir()
@@ -280,7 +315,9 @@ def test_a_run_beyond_a_limit_is_stopped_with_a_reason(name, value, words, works
     assert why.endswith("the limit of this server.")
 
 
-def test_a_full_disk_ends_a_run_in_one_sentence_and_keeps_the_checkpoint_before(workshop, monkeypatch):
+def test_a_full_disk_ends_a_run_in_one_sentence_and_keeps_the_checkpoint_before(
+    workshop, monkeypatch
+):
     monkeypatch.setattr(training, "nbytes_of", lambda *folders: 0)
     monkeypatch.setenv(DISK, "0.4")
     workshop.start("anna", LONG)
@@ -345,13 +382,29 @@ def left(workshop: Workshop, models: Path) -> TrainingRun:
     return workshop.run
 
 
-HURTS = ("", ".", "..", "../x", "a/b", "a.b", "-a", "a" * 41, "ä", "a b", "a\n", "imported: x", "a\0")
+HURTS = (
+    "",
+    ".",
+    "..",
+    "../x",
+    "a/b",
+    "a.b",
+    "-a",
+    "a" * 41,
+    "ä",
+    "a b",
+    "a\n",
+    "imported: x",
+    "a\0",
+)
 REFUSED = dict.fromkeys(HURTS, "A name has 1 to 40 letters")
 REFUSED |= dict.fromkeys(("en-de", "EN-DE", "positions", "Taken"), "already a model called")
 
 
 @pytest.mark.usefixtures("left")
-def test_a_model_is_kept_under_a_good_name_that_is_not_taken(workshop: Workshop, models: Path) -> None:
+def test_a_model_is_kept_under_a_good_name_that_is_not_taken(
+    workshop: Workshop, models: Path
+) -> None:
     (models / "taken").mkdir()
     for name, reason in REFUSED.items():
         with pytest.raises(ValueError, match=reason):
@@ -363,7 +416,9 @@ def test_a_model_is_kept_under_a_good_name_that_is_not_taken(workshop: Workshop,
         workshop.keep("again")
 
 
-def test_of_two_servers_that_keep_a_model_under_one_name_the_slower_is_refused(left, workshop, models):
+def test_of_two_servers_that_keep_a_model_under_one_name_the_slower_is_refused(
+    left, workshop, models
+):
     def slow(directory: Path) -> None:
         shutil.copytree(directory, models / directory.name)  # the other server was quicker
 
@@ -376,7 +431,9 @@ def test_of_two_servers_that_keep_a_model_under_one_name_the_slower_is_refused(l
     workshop.keep("other")
 
 
-def test_a_model_with_a_card_of_any_bytes_and_a_damaged_log_is_kept(left: TrainingRun, workshop, models):
+def test_a_model_with_a_card_of_any_bytes_and_a_damaged_log_is_kept(
+    left: TrainingRun, workshop, models
+):
     save_file({}, left.directory / "model.safetensors")
     (left.directory / "README.md").write_bytes(b"\n# run\n\xff --output run --obey-input")
     (left.directory / "log.jsonl").write_bytes(b"\xff\n" + b"[" * 50_000)

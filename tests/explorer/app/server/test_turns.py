@@ -1,4 +1,5 @@
-"""Who computes when: turns of browsers, work that visitors share, searches that end with their visitor."""
+"""Who computes when: turns of browsers, work that visitors share, searches that end with their
+visitor."""
 
 import gc
 import threading
@@ -24,11 +25,12 @@ from explorer.lenses.heads.survey import Line
 from transformer import Sampling
 from transformer.decoding import SearchRules
 
-# --- the queue ----------------------------------------------------------------------------------------------
+# --- the queue -----------------------------------------------------------------------------------
 
 
 class Pages:
-    """Runs of a queue in threads of their own, each until it is ended; its first letter is its browser."""
+    """Runs of a queue in threads of their own, each until it is ended; its first letter is its
+    browser."""
 
     def __init__(self, turns: FairQueue) -> None:
         self.turns, self.ran, self._gates = turns, list[str](), dict[str, threading.Event]()
@@ -74,7 +76,9 @@ def test_runs_compute_in_turn(at_once: int, alone: bool, names: str, order: str)
     until(lambda: pages.turns.count() == (0, 0))
 
 
-def test_a_turn_is_given_back_whatever_happens_and_a_run_that_only_waits_lets_others_compute() -> None:
+def test_a_turn_is_given_back_whatever_happens_and_a_run_that_only_waits_lets_others_compute() -> (
+    None
+):
     two = FairQueue(2)
     with two.turn("a", pytest.fail), two.turn("b", pytest.fail):
         assert two.count() == (2, 0)
@@ -82,7 +86,10 @@ def test_a_turn_is_given_back_whatever_happens_and_a_run_that_only_waits_lets_ot
             pass
         assert two.count() == (2, 0)
     pages = Pages(FairQueue(1, alone=True))
-    with pages.turns.paused(), pages.turns.turn("a", browser="a"):  # outside of a run nothing is paused
+    with (
+        pages.turns.paused(),
+        pages.turns.turn("a", browser="a"),
+    ):  # outside of a run nothing is paused
         pages.start("a2")
         pages.start("b1")
         assert pages.ran == []
@@ -110,7 +117,8 @@ def test_every_run_of_streamlit_waits_for_its_turn(cookie: str, alone: bool, mon
     for _ in range(2):
         queue.begin.__wrapped__()
     threads = [
-        threading.Thread(target=ScriptRunner._run_script, args=(SimpleNamespace(), None)) for _ in range(2)
+        threading.Thread(target=ScriptRunner._run_script, args=(SimpleNamespace(), None))
+        for _ in range(2)
     ]
     with ExitStack() as stack:
         for each in threads:
@@ -125,7 +133,7 @@ def test_a_place_is_one_sentence() -> None:
     assert place(11) == "Number 12 in the queue: 11 other computations are before yours."
 
 
-# --- shared work --------------------------------------------------------------------------------------------
+# --- shared work ---------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -155,7 +163,9 @@ def counting(
     return Job("counting", 2, work, lambda: name, turns)
 
 
-def test_work_is_done_in_the_order_of_asking_one_part_each_and_knows_its_place(turns: FairQueue) -> None:
+def test_work_is_done_in_the_order_of_asking_one_part_each_and_knows_its_place(
+    turns: FairQueue,
+) -> None:
     log: list[str] = []
     taken = turn_of_others(turns)
     jobs = [counting(name, log, turns) for name in "abc"]
@@ -171,7 +181,9 @@ def test_work_is_done_in_the_order_of_asking_one_part_each_and_knows_its_place(t
     assert (jobs[2].place, turns.count()) == ("", (0, 0))
 
 
-def test_who_was_away_waits_again_and_work_ends_after_its_present_part_when_the_last_one_is(turns) -> None:
+def test_who_was_away_waits_again_and_work_ends_after_its_present_part_when_the_last_one_is(
+    turns,
+) -> None:
     log: list[str] = []
     taken = turn_of_others(turns)
     job = counting("a", log, turns)
@@ -197,8 +209,12 @@ def test_who_was_away_waits_again_and_work_ends_after_its_present_part_when_the_
     assert (log[2:], job.result(), job.complete) == (["b", "b"], "b", True)
 
 
-@pytest.mark.parametrize(("line", "text"), [("one " * 2000, "too long"), (None, "The survey stopped: ")])
-def test_what_no_model_can_read_ends_the_waiting_in_a_sentence(translator, turns, line, text: str) -> None:
+@pytest.mark.parametrize(
+    ("line", "text"), [("one " * 2000, "too long"), (None, "The survey stopped: ")]
+)
+def test_what_no_model_can_read_ends_the_waiting_in_a_sentence(
+    translator, turns, line, text: str
+) -> None:
     job = survey_job(translator, [Line(line)], (), turns)
     until(lambda: not job.wait("a"))
     assert text in job.failed
@@ -207,7 +223,7 @@ def test_what_no_model_can_read_ends_the_waiting_in_a_sentence(translator, turns
     assert job.wanted_by("a")
 
 
-# --- searches -----------------------------------------------------------------------------------------------
+# --- searches ------------------------------------------------------------------------------------
 
 ASKED = Request(named("random"), "one two three", "beam-3", None)
 
@@ -228,7 +244,9 @@ class Leaving:
             raise LeftError
 
 
-def test_a_search_ends_with_its_visitor_and_only_a_long_one_waits(translator, turns, monkeypatch) -> None:
+def test_a_search_ends_with_its_visitor_and_only_a_long_one_waits(
+    translator, turns, monkeypatch
+) -> None:
     monkeypatch.setattr(runs, "turns", turns)
     monkeypatch.setattr(runs, "LONG_SEARCH", 0)
     visitors = [Leaving(), Leaving()]
@@ -265,7 +283,7 @@ def test_how_samples_are_drawn_belongs_to_what_identifies_a_run_but_only_if_some
     assert str(Drawing(1.2, 1000, 0.9)) == "temperature 1.2, top-k 1,000, top-p 0.9"
 
 
-# --- loading behind the first picture -----------------------------------------------------------------------
+# --- loading behind the first picture ------------------------------------------------------------
 
 
 def test_whoever_waits_waits_for_the_one_loading_in_a_thread_without_a_page() -> None:
@@ -280,7 +298,8 @@ def test_whoever_waits_waits_for_the_one_loading_in_a_thread_without_a_page() ->
     assert (behind.begun, behind.done, threads) == (False, False, [])
     behind.begin()
     visitors = [
-        threading.Thread(target=lambda: (behind.wait(), waited.append(behind.done))) for _ in range(4)
+        threading.Thread(target=lambda: (behind.wait(), waited.append(behind.done)))
+        for _ in range(4)
     ]
     for visitor in visitors:
         visitor.start()
@@ -292,10 +311,14 @@ def test_whoever_waits_waits_for_the_one_loading_in_a_thread_without_a_page() ->
     ((thread, page),) = threads
     assert thread not in {threading.current_thread(), *visitors}
     assert page is None
-    assert not any(each is model for each in gc.get_objects()), "it is kept out of garbage collection"
+    assert not any(each is model for each in gc.get_objects()), (
+        "it is kept out of garbage collection"
+    )
 
 
-def test_a_damaged_model_is_left_to_whoever_asks_for_it_and_a_missing_library_is_told_to_all(monkeypatch):
+def test_a_damaged_model_is_left_to_whoever_asks_for_it_and_a_missing_library_is_told_to_all(
+    monkeypatch,
+):
     def load() -> None:
         raise ValueError("damaged")
 

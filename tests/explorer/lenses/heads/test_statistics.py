@@ -1,4 +1,5 @@
-"""What statistics say of heads (roles, which open first); circuits and sinks; for rows: test_forgeries."""
+"""What statistics say of heads (roles, which open first); circuits and sinks; for rows:
+test_forgeries."""
 
 import numpy as np
 import pytest
@@ -8,7 +9,13 @@ from random_models import random_translator
 from explorer.lenses.circuits import bases, points, sink
 from explorer.lenses.heads import roles, statistics
 from explorer.lenses.heads.roles import STATISTICS
-from explorer.lenses.heads.statistics import HeadsOfKind, content_pieces, grid, kind_sums, measure_heads
+from explorer.lenses.heads.statistics import (
+    HeadsOfKind,
+    content_pieces,
+    grid,
+    kind_sums,
+    measure_heads,
+)
 from explorer.lenses.measures.stream import UnmeasuredError
 from explorer.lenses.words.alignment import link_words, score, word_weights
 from explorer.lenses.words.groups import SOURCE_LANGUAGES
@@ -28,16 +35,21 @@ GOLD = GoldPair(("one", "two", "three"), ("eins", "zwei", "drei"), SURE, SURE)
 def test_content_words_are_neither_function_words_nor_punctuation_nor_marks():
     tokens = ("▁The", "▁ti", "red", ".", "▁don", "'", "t", "▁7", EOS)
     content = [
-        token for token, whole in zip(tokens, content_pieces(tokens, SOURCE_LANGUAGES), strict=True) if whole
+        token
+        for token, whole in zip(tokens, content_pieces(tokens, SOURCE_LANGUAGES), strict=True)
+        if whole
     ]
     assert content == ["▁ti", "red", "▁7"]
 
 
-# --- heads.json ---------------------------------------------------------------------------------------------
+# --- heads.json ----------------------------------------------------------------------------------
 
 
 def test_every_head_of_every_kind_is_measured_over_all_rows(translator: Translator):
-    runs = [translator.force("one two three", "eins zwei"), translator.force("two", "zwei drei eins")]
+    runs = [
+        translator.force("one two three", "eins zwei"),
+        translator.force("two", "zwei drei eins"),
+    ]
     projections, alignments = translator.model.output_projection, align_gold(translator, [GOLD])
     measured = measure_heads([kind_sums(run, projections) for run in runs], alignments)
     lacks = {"encoder": set(), "decoder": {"next", "next_mass", "last"}, "cross": {"same_word"}}
@@ -71,7 +83,10 @@ def test_the_best_aligner_is_the_head_that_translates(solved: Translator):
     case = CASES[solved.name]
     links = frozenset((int(key), row) for row, key in enumerate(case.keys("cross", 0)[:-1]))
     gold = GoldPair(tuple(case.sentence.split()), tuple(case.translation.split()), links, links)
-    sums, collected = [kind_sums(solved.force(case.sentence, case.translation))], align_gold(solved, [gold])
+    sums, collected = (
+        [kind_sums(solved.force(case.sentence, case.translation))],
+        align_gold(solved, [gold]),
+    )
     found = measure_heads(sums, collected)
     assert found["aligner"] == {"heads": ((0, 0),), "rows": "predicted", "aer": 0}
     assert collected.scores("read")[0][0].aer > 0
@@ -79,13 +94,21 @@ def test_the_best_aligner_is_the_head_that_translates(solved: Translator):
 
 
 def test_a_mean_over_heads_is_scored_like_a_head(translator: Translator):
-    traced, collected = translator.force("one two three", "eins zwei drei"), align_gold(translator, [GOLD])
+    traced, collected = (
+        translator.force("one two three", "eins zwei drei"),
+        align_gold(translator, [GOLD]),
+    )
     best, error = collected.best()
-    words = translator.cut("one two three").groups(), translator.cut("eins zwei drei", "target").groups()
+    words = (
+        translator.cut("one two three").groups(),
+        translator.cut("eins zwei drei", "target").groups(),
+    )
     maps = np.mean([traced.weights("cross", *each) for each in best.heads], axis=0, keepdims=True)
     (links,) = link_words(word_weights(maps, *words, rows=best.rows))
     assert score([links], [GOLD]).aer == error
-    heads = [each.aer for rows in ERRORS.values() for layer in collected.scores(rows) for each in layer]
+    heads = [
+        each.aer for rows in ERRORS.values() for layer in collected.scores(rows) for each in layer
+    ]
     assert error <= min(heads)
 
 
@@ -93,17 +116,33 @@ def test_a_mean_over_heads_is_scored_like_a_head(translator: Translator):
     ("heads", "sharp"),
     [
         ([[{"aer": 0.5}, {"aer": 0.2, "eos_mass": 0.8}], [{"aer": 0.3}, {"aer": 0.4}]], False),
-        ([[{"previous": 0.2}, {"previous": 0.9, "first": 0.7}], [{"previous": 0.1, "next": 0.6}]], False),
-        ([[{"peak": 0.9, "special_mass": 0.6}, {"peak": 0.8, "first_mass": 0.5}], [{"peak": 0.4}]], True),
+        (
+            [
+                [{"previous": 0.2}, {"previous": 0.9, "first": 0.7}],
+                [{"previous": 0.1, "next": 0.6}],
+            ],
+            False,
+        ),
+        (
+            [
+                [{"peak": 0.9, "special_mass": 0.6}, {"peak": 0.8, "first_mass": 0.5}],
+                [{"peak": 0.4}],
+            ],
+            True,
+        ),
     ],
 )
-def test_the_best_aligner_or_the_clearest_pattern_opens_first_but_never_a_head_at_rest(heads, sharp):
+def test_the_best_aligner_or_the_clearest_pattern_opens_first_but_never_a_head_at_rest(
+    heads, sharp
+):
     assert statistics.choose_head(heads, sharp) == (1, 0)
 
 
-# --- roles --------------------------------------------------------------------------------------------------
+# --- roles ---------------------------------------------------------------------------------------
 
-NOTHING = dict.fromkeys(NAMES, np.zeros((1, 2), np.float32)) | {"content_chance": np.full((1, 2), 0.4)}
+NOTHING = dict.fromkeys(NAMES, np.zeros((1, 2), np.float32)) | {
+    "content_chance": np.full((1, 2), 0.4)
+}
 
 
 def of_two(**values: list[float]) -> dict[str, np.ndarray]:
@@ -124,13 +163,21 @@ def of_two(**values: list[float]) -> dict[str, np.ndarray]:
         (CROSS, {"same_word": [1.0, 1.0]}, ["mixed", "mixed"]),
         (CROSS, {"aer": [0.41, 0.39], "aer_diagonal": [0.5, 0.5]}, ["mixed", "alignment"]),
         (CROSS, {"aer": [0.0, 0.1], "aer_diagonal": [0.0, 0.0]}, ["alignment", "mixed"]),
-        (CROSS, {"aer": [0.9, 0.3], "aer_read": [0.1, 0.9], "aer_diagonal": [0.5, 0.5]}, ["alignment"] * 2),
+        (
+            CROSS,
+            {"aer": [0.9, 0.3], "aer_read": [0.1, 0.9], "aer_diagonal": [0.5, 0.5]},
+            ["alignment"] * 2,
+        ),
         (
             *(CROSS, {"aer": [0.1, 0.9], "aer_diagonal": [0.5, 0.5], "content_mass": [1, 1]}),
             ["alignment", "content"],
         ),
         (ENCODER, {"aer": [0.1, 0.1], "aer_diagonal": [0.5, 0.5]}, ["mixed", "mixed"]),
-        (ENCODER, {"previous": [0.6, 0.6], "content_mass": [1, 0]}, ["previous token", "previous token"]),
+        (
+            ENCODER,
+            {"previous": [0.6, 0.6], "content_mass": [1, 0]},
+            ["previous token", "previous token"],
+        ),
     ],
 )
 def test_a_head_has_the_first_role_whose_threshold_it_reaches(kind, values, expected):
@@ -140,10 +187,14 @@ def test_a_head_has_the_first_role_whose_threshold_it_reaches(kind, values, expe
 def test_what_a_role_says_of_itself_and_of_heads_that_cannot_have_it():
     errors = of_two(aer=[0.9, 0.39], aer_read=[0.1, 0.9])
     assert roles.aligned_by(errors).tolist() == [["reads", "predicts"]]
-    assert roles.aligned_by(of_two(aer=[0.4, 0.4], aer_read=[0.4, 0.39])).tolist() == [["predicts", "reads"]]
+    assert roles.aligned_by(of_two(aer=[0.4, 0.4], aer_read=[0.4, 0.39])).tolist() == [
+        ["predicts", "reads"]
+    ]
     assert roles.aligned_by(of_two(aer=[0.4, 0.5])).tolist() == [["predicts", "predicts"]]
     few = {
-        name: each for name, each in NOTHING.items() if name not in ("previous", "next", "last", "same_word")
+        name: each
+        for name, each in NOTHING.items()
+        if name not in ("previous", "next", "last", "same_word")
     }
     assert roles.assign(few, DECODER).tolist() == [["mixed", "mixed"]]
     shown = roles.shows("mixed", of_two(previous=[0.4, 0.5]), ENCODER)
@@ -154,7 +205,7 @@ def test_what_a_role_says_of_itself_and_of_heads_that_cannot_have_it():
         assert any(number in role.definition for number in numbers), role.name
 
 
-# --- circuits and sinks -------------------------------------------------------------------------------------
+# --- circuits and sinks --------------------------------------------------------------------------
 
 TEXTS = ("one two three four", "five six", "seven eight nine ten one")
 
@@ -171,7 +222,8 @@ def test_both_sides_are_as_long_as_the_singular_values_and_the_plane_holds_the_s
     head, size = (kind, 1 if kind is ENCODER else 2, 3), model.config.d_head
     attention = model.model.attention(*head[:2])
     query, key = (
-        side.weight.detach().double()[3 * size :].numpy() for side in (attention.q_proj, attention.k_proj)
+        side.weight.detach().double()[3 * size :].numpy()
+        for side in (attention.q_proj, attention.k_proj)
     )
     a, b = (each.numpy() for each in bases(model.model, head))
     strengths = np.linalg.svd(query.T @ key, compute_uv=False)[:size]
@@ -181,7 +233,12 @@ def test_both_sides_are_as_long_as_the_singular_values_and_the_plane_holds_the_s
 
     runs = [model.translate(text, max_length=9) for text in TEXTS]  # it never ends by itself
     found = points(model.model, runs, head)
-    rows, drawn, at, to = [], [], 0, 0  # (directions, keys) parts of each row's scores, without their mean
+    rows, drawn, at, to = (
+        [],
+        [],
+        0,
+        0,
+    )  # (directions, keys) parts of each row's scores, without their mean
     for run in runs:
         view = run.head(*head)
         q, k = view.query @ a.T, view.key @ b.T
@@ -199,7 +256,11 @@ def test_both_sides_are_as_long_as_the_singular_values_and_the_plane_holds_the_s
     np.testing.assert_allclose(np.concatenate(drawn), every[[*found.axes]].sum(0), atol=1e-3)
     np.testing.assert_allclose(found.keys.mean(0), 0, atol=1e-5)
     best = max(((i, j) for j in range(size) for i in range(j)), key=lambda axes: share(*axes))
-    assert (found.axes, found.share, found.left_out) == (best, pytest.approx(share(*best), abs=1e-5), "")
+    assert (found.axes, found.share, found.left_out) == (
+        best,
+        pytest.approx(share(*best), abs=1e-5),
+        "",
+    )
 
 
 def test_rotary_positions_and_lacking_rank_are_refused_and_a_bias_is_said(tokenizer):

@@ -42,7 +42,8 @@ WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine",
 LINES = [
     Line(
         " ".join(WORDS[(3 * i + j * (1 + i % 3)) % 10] for j in range(5 + i % 3)),
-        f"eins zwei {'neun ' * (i in (2, 7, 11))}{'zehn ' * (i in (4, 5))}drei vier",  # three times and twice
+        # three times and twice
+        f"eins zwei {'neun ' * (i in (2, 7, 11))}{'zehn ' * (i in (4, 5))}drei vier",
     )
     for i in range(20)
 ]
@@ -54,7 +55,7 @@ def surveyor_of(translator: Translator, lines, gold=()) -> Surveyor:
     return surveyor
 
 
-# --- lists and orders ---------------------------------------------------------------------------------------
+# --- lists and orders ----------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +80,11 @@ def rows(runs, kind: AttentionKind, head: tuple[int, int]):
 @pytest.mark.parametrize("by", ["weight", "lift"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_keys_are_those_with_most_weight_and_most_lift(runs, survey, kind, by):
-    taken, even, seen = defaultdict[str, float](float), defaultdict[str, float](float), Counter[str]()
+    taken, even, seen = (
+        defaultdict[str, float](float),
+        defaultdict[str, float](float),
+        Counter[str](),
+    )
     words = []
     for run in runs:
         groups = reading_groups(run.labels(kind).keys)
@@ -102,7 +107,9 @@ def test_keys_are_those_with_most_weight_and_most_lift(runs, survey, kind, by):
 def test_queries_are_those_of_the_lowest_entropy(runs, survey, kind):
     selective = defaultdict[str, list[float]](list)
     for number, query, weights, mask in rows(runs, kind, (0, 1)):
-        entropy = -(weights[mask] * np.log(np.maximum(weights[mask], 1e-30))).sum() / np.log(mask.sum())
+        entropy = -(weights[mask] * np.log(np.maximum(weights[mask], 1e-30))).sum() / np.log(
+            mask.sum()
+        )
         names = runs[number].labels(kind)
         selective[(names.predicted or names.queries)[query].lstrip("▁")].append(1 - entropy)
     mean = np.mean([value for values in selective.values() for value in values])
@@ -119,7 +126,9 @@ def test_the_length_of_the_value_of_the_end_is_that_beside_the_others(translator
     for run in runs:
         lengths = Heads(translator.model, run, CROSS, 2).values()[3].norm(dim=-1)
         ratios.append(float(lengths[-1] / lengths[:-1].mean()))
-    assert survey.profiles[CROSS].means["eos_value"][2, 3] == pytest.approx(np.mean(ratios), rel=1e-4)
+    assert survey.profiles[CROSS].means["eos_value"][2, 3] == pytest.approx(
+        np.mean(ratios), rel=1e-4
+    )
 
 
 @pytest.mark.parametrize("order", ["entropy", "special_mass"])
@@ -143,7 +152,7 @@ def test_sentences_stand_in_order_and_open_at_their_row(runs, survey, order):
         assert values[each.row] == pytest.approx(best, abs=1e-6)
 
 
-# --- trials -------------------------------------------------------------------------------------------------
+# --- trials --------------------------------------------------------------------------------------
 
 TRIED = [Line("one two three four", "eins zwei drei vier"), Line("two one four", "zwei drei eins")]
 
@@ -156,17 +165,22 @@ def tried(request, tokenizer):
 
 def test_the_usual_share_of_the_source_is_that_of_all_inner_steps(tried):
     translator, survey = tried
-    runs = [translator.force(*(line.source, line.target), capture=Capture(residual=True)) for line in TRIED]
+    runs = [
+        translator.force(*(line.source, line.target), capture=Capture(residual=True))
+        for line in TRIED
+    ]
     shares = [float(row.sum()) for run in runs for row in alti(translator.model, run).source[1:-1]]
     assert survey.usual == pytest.approx(np.percentile(shares, (5, 50, 95)), abs=1e-5)
 
 
-# --- reading ------------------------------------------------------------------------------------------------
+# --- reading -------------------------------------------------------------------------------------
 
 NUMBERS = [Line("one two three four"), Line("five six"), Line("one two three", "eins zwei")]
 
 
-def test_a_survey_is_the_row_by_row_mean_of_its_sentences_and_can_be_stopped(translator: Translator):
+def test_a_survey_is_the_row_by_row_mean_of_its_sentences_and_can_be_stopped(
+    translator: Translator,
+):
     surveyor = Surveyor(translator, NUMBERS)
     with pytest.raises(ValueError, match="No sentence"):
         surveyor.survey()
@@ -178,10 +192,14 @@ def test_a_survey_is_the_row_by_row_mean_of_its_sentences_and_can_be_stopped(tra
     runs = [translator.translate(line.source) for line in NUMBERS[:2]]
     expected = added(HeadsOfKind.of(run, ENCODER).sums for run in runs).means()
     for name in ("entropy", "peak"):
-        assert surveyor.survey().profiles[ENCODER].means[name] == pytest.approx(expected[name], rel=1e-5)
+        assert surveyor.survey().profiles[ENCODER].means[name] == pytest.approx(
+            expected[name], rel=1e-5
+        )
 
 
-def test_what_cannot_be_read_is_left_out_and_without_a_choice_there_is_no_survey(closed_form_models):
+def test_what_cannot_be_read_is_left_out_and_without_a_choice_there_is_no_survey(
+    closed_form_models,
+):
     model = load_translator(closed_form_models["copy"])
     survey = surveyor_of(model, [Line("one two"), Line("one " * 70), Line("two one")]).survey()
     assert [line.source for line in survey.lines] == ["one two", "two one"]
@@ -227,16 +245,24 @@ def test_a_file_of_sentences_and_pairs_is_read(translator: Translator):
     assert upload(content, translator) == (Line("one two"), Line(" three", "drei "))
 
 
-# --- its file -----------------------------------------------------------------------------------------------
+# --- its file ------------------------------------------------------------------------------------
 
-READ = [Line("one two three four five"), Line("six seven eight nine ten one"), Line("two two", "zwei zwei")]
-GOLD = [GoldPair(("one", "two"), ("eins", "zwei"), frozenset({(0, 0)}), frozenset({(0, 0), (1, 1)}))]
+READ = [
+    Line("one two three four five"),
+    Line("six seven eight nine ten one"),
+    Line("two two", "zwei zwei"),
+]
+GOLD = [
+    GoldPair(("one", "two"), ("eins", "zwei"), frozenset({(0, 0)}), frozenset({(0, 0), (1, 1)}))
+]
 
 
 def written(directory: Path, translator: Translator, survey: Survey | None = None, **more) -> Path:
     """The file of a survey in a model's directory."""
     survey = survey or surveyor_of(translator, READ, GOLD).survey()
-    save_checkpoint(directory, translator.config, translator.model.state_dict(), translator.tokenizer)
+    save_checkpoint(
+        directory, translator.config, translator.model.state_dict(), translator.tokenizer
+    )
     head = {"date": "2026-01-02", "digests": model_digests(directory)}
     write_survey(directory, survey, READ, GOLD, head, **more)
     return directory / SURVEY_FILE
@@ -246,7 +272,13 @@ def test_a_file_says_what_the_survey_said(solved: Translator, tmp_path: Path):
     survey = surveyor_of(solved, READ, GOLD).survey()
     written(tmp_path, solved, survey)
     read = survey_of(tmp_path, READ, GOLD)
-    assert (read.sentences, read.forced, read.pairs, read.skipped, read.date) == (3, 1, 1, 0, "2026-01-02")
+    assert (read.sentences, read.forced, read.pairs, read.skipped, read.date) == (
+        3,
+        1,
+        1,
+        0,
+        "2026-01-02",
+    )
     assert read.usual == pytest.approx(survey.usual)
     for kind, profile in survey.profiles.items():
         names = read.roles(kind)
@@ -273,7 +305,9 @@ def test_a_file_says_what_the_survey_said(solved: Translator, tmp_path: Path):
     )
 
 
-def test_other_weights_and_other_sentences_make_the_file_silent(translator: Translator, tmp_path: Path):
+def test_other_weights_and_other_sentences_make_the_file_silent(
+    translator: Translator, tmp_path: Path
+):
     written(tmp_path, translator)
     assert survey_of(tmp_path, READ, GOLD) is not None
     again = [GoldPair(GOLD[0].source, GOLD[0].target, frozenset(), GOLD[0].possible)]
@@ -285,7 +319,9 @@ def test_other_weights_and_other_sentences_make_the_file_silent(translator: Tran
 
 
 def cut(end: str, part):
-    return lambda head, arrays: arrays.update({n: v[part] for n, v in arrays.items() if n.endswith(end)})
+    return lambda head, arrays: arrays.update(
+        {n: v[part] for n, v in arrays.items() if n.endswith(end)}
+    )
 
 
 def filled(end: str, value: float):
@@ -327,7 +363,9 @@ EDITS = OF_ROLES | {
 
 
 @pytest.mark.parametrize("edit", [*EDITS, "cut off"])
-def test_a_file_that_is_cut_off_or_means_nothing_is_named(edit, translator: Translator, tmp_path: Path):
+def test_a_file_that_is_cut_off_or_means_nothing_is_named(
+    edit, translator: Translator, tmp_path: Path
+):
     path = written(tmp_path, translator)
     if edit == "cut off":
         path.write_bytes(path.read_bytes()[:2000])

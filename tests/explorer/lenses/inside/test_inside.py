@@ -1,4 +1,5 @@
-"""One query of one head, one score, the parts of a model at one token: against torch, checks turned red."""
+"""One query of one head, one score, the parts of a model at one token: against torch, checks turned
+red."""
 
 import copy
 import math
@@ -29,7 +30,9 @@ HEAD, ROW = 3, 2
 def model(request, tokenizer):
     """One model shares its tables, the other has tables of its own."""
     tied = request.param == "pre"
-    network = random_model(vocab_size=tokenizer.vocab_size, norm=request.param, tied_embeddings=tied)
+    network = random_model(
+        vocab_size=tokenizer.vocab_size, norm=request.param, tied_embeddings=tied
+    )
     return Translator(network, tokenizer, name="random")
 
 
@@ -61,7 +64,10 @@ def test_the_numbers_are_those_of_the_formulas_and_proved(model, decoded, traced
     assert {check.name for check in inside.audit.checks} >= PROOF
     stack = model.model.encoder if kind == "encoder" else model.model.decoder
     name = "cross_attention" if kind == "cross" else "self_attention"
-    attention, norm = getattr(stack.layers[1], name), getattr(stack.layers[1], f"{name}_residual").norm
+    attention, norm = (
+        getattr(stack.layers[1], name),
+        getattr(stack.layers[1], f"{name}_residual").norm,
+    )
     x, sources = torch.tensor(inside.read), torch.tensor(inside.sources)
     q = attention.q_proj(x).view(4, 8)[HEAD]
     k = attention.k_proj(sources).view(-1, 4, 8)[:, HEAD]
@@ -69,7 +75,12 @@ def test_the_numbers_are_those_of_the_formulas_and_proved(model, decoded, traced
     scores = k @ q / math.sqrt(8)
     seen = scores.clone()
     seen[ROW + 1 if kind == "decoder" else len(seen) :] = -torch.inf
-    for shown, true in ((inside.query, q), (inside.key, k), (inside.view.value, v), (inside.scaled, scores)):
+    for shown, true in (
+        (inside.query, q),
+        (inside.key, k),
+        (inside.view.value, v),
+        (inside.scaled, scores),
+    ):
         close(shown, true)
     close(inside.outputs[HEAD], seen.softmax(0) @ v)
     close(inside.products / inside.divisor, scores)
@@ -103,7 +114,9 @@ def test_the_numbers_are_those_of_the_formulas_and_proved(model, decoded, traced
         ("cross_attention.stream", ROW, {"residual stream"}),
     ],
 )
-def test_a_recorded_number_that_is_not_the_model_s_turns_its_checks_red(model, traced, name, row, red):
+def test_a_recorded_number_that_is_not_the_model_s_turns_its_checks_red(
+    model, traced, name, row, red
+):
     path = f"decoder.1.{name}"
     changed = traced.attention.tensors[path].clone()
     changed[..., row, 1] += 2
@@ -149,7 +162,9 @@ def test_what_is_not_recorded_or_not_there_is_refused(model, decoded, traced):
     with pytest.raises(NotCapturedError, match="residual=True"):
         parts.feed_forward_part(model.model, decoded, "encoder", 0, 0)
     with pytest.raises(NotCapturedError):
-        look_inside(model.model, model.translate(TEXT, max_length=3, capture=False), ("cross", 1, 0), 0)
+        look_inside(
+            model.model, model.translate(TEXT, max_length=3, capture=False), ("cross", 1, 0), 0
+        )
     for which, row in ((("cross", 3, 0), 0), (("cross", 0, 4), 0), (("encoder", 0, 0), 99)):
         with pytest.raises(IndexError):
             look_inside(model.model, traced, which, row)
@@ -167,7 +182,9 @@ def run(request, tokenizer, translator):
     if request.param == "transformer":
         return translator.force("one two three four", "four two")
     model = random_recurrent(request.param, vocab_size=tokenizer.vocab_size)
-    return Translator(model, tokenizer, name=request.param).force("one two three four five six", "six two")
+    return Translator(model, tokenizer, name=request.param).force(
+        "one two three four five six", "six two"
+    )
 
 
 def test_the_terms_of_a_score_add_up_to_it_and_its_weight_is_the_model_s(run):
@@ -185,7 +202,7 @@ def test_the_terms_of_a_score_add_up_to_it_and_its_weight_is_the_model_s(run):
         assert local is not None or found.factor == 1.0
 
 
-# --- the parts of a model at one token ----------------------------------------------------------------------
+# --- the parts of a model at one token -----------------------------------------------------------
 
 POSITION = 2
 
@@ -209,11 +226,15 @@ def test_an_embedding_is_the_row_times_the_factor_plus_the_position(model, trace
             close(part.input, part.scaled + part.position)
             assert part.factor == pytest.approx(model.config.d_model**0.5)
             assert passed(part.checks)
-            assert not passed(parts.embedding_part(model.model, traced, side, position, token + 1).checks)
+            assert not passed(
+                parts.embedding_part(model.model, traced, side, position, token + 1).checks
+            )
 
 
 @pytest.mark.parametrize("side", ["encoder", "decoder"])
-def test_the_neighbours_of_an_embedding_are_those_of_the_largest_cosine(model: Translator, side: Side):
+def test_the_neighbours_of_an_embedding_are_those_of_the_largest_cosine(
+    model: Translator, side: Side
+):
     table = model.model.table(side).weight.detach().numpy().astype(float)
     rows = table / np.linalg.norm(table, axis=1, keepdims=True)
     for token in (5, 40):
@@ -221,15 +242,21 @@ def test_the_neighbours_of_an_embedding_are_those_of_the_largest_cosine(model: T
         nearest = sorted(cosines, reverse=True)[:4]
         found = parts.neighbours(model.model, side, token, 4)
         assert [i for i, _ in found] == [i for _, i in nearest]
-        np.testing.assert_allclose([cosine for _, cosine in found], [each for each, _ in nearest], atol=1e-5)
+        np.testing.assert_allclose(
+            [cosine for _, cosine in found], [each for each, _ in nearest], atol=1e-5
+        )
     assert len(parts.neighbours(model.model, side, 5, 10**6)) == len(rows) - 1
 
 
-@pytest.mark.parametrize("place", [("encoder", 0, "self_attention"), ("decoder", 2, "cross_attention")])
+@pytest.mark.parametrize(
+    "place", [("encoder", 0, "self_attention"), ("decoder", 2, "cross_attention")]
+)
 def test_a_layer_norm_at_a_token_is_torch_s(model, traced, place):
     sublayer = Sublayer(*place)
     part = parts.norm_part(model.model, traced, sublayer, POSITION)
-    norm = getattr(stack(model, sublayer.side).layers[sublayer.layer], f"{sublayer.name}_residual").norm
+    norm = getattr(
+        stack(model, sublayer.side).layers[sublayer.layer], f"{sublayer.name}_residual"
+    ).norm
     trace = traced.stream(sublayer)
     before = trace.before if model.config.norm == "pre" else trace.before + trace.output
     close(part.before, before[POSITION])
@@ -297,6 +324,8 @@ def test_the_last_row_of_the_logit_lens_is_checked_with_the_step_and_its_rank_is
         assert ([row.layers for row in rows], rows[-1].rank) == ([0, 1, 2, 3], 1)
         for row in rows:
             named = [guess.token_id for guess in row.best]
-            assert (named.index(written.token_id) + 1 if written.token_id in named else 6) == min(row.rank, 6)
+            assert (named.index(written.token_id) + 1 if written.token_id in named else 6) == min(
+                row.rank, 6
+            )
     steps = (traced.steps[1], traced.steps[0], *traced.steps[2:])
     assert not passed(parts.logit_lens(model.model, replace(traced, steps=steps), 0)[1])

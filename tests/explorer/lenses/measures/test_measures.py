@@ -1,4 +1,5 @@
-"""What measures prove of themselves and refuse, and laws that they obey; numbers: test_forgeries.py."""
+"""What measures prove of themselves and refuse, and laws that they obey; numbers:
+test_forgeries.py."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -70,7 +71,9 @@ ASKS = {
     "no step -1": lambda model, run: lenses.attribution(model.model, run, -1, 5),
     "no target token 9999": lambda model, run: lenses.attribution(model.model, run, 0, 5, 9999),
     "no target token -1": lambda model, run: lenses.attribution(model.model, run, 0, -1),
-    "no cell \\(1, 99\\)": lambda model, run: lenses.score_parts(model.model, run, ("cross", 0, 0), 1, 99),
+    "no cell \\(1, 99\\)": lambda model, run: lenses.score_parts(
+        model.model, run, ("cross", 0, 0), 1, 99
+    ),
     "no head 9": lambda model, run: lenses.carried(model.model, run, "cross", 0, 9),
 }
 
@@ -117,7 +120,7 @@ def test_rows_in_chunks_are_those_at_once(run: Run, monkeypatch):
     np.testing.assert_allclose(lenses.alti(run[0].model, run[1]).source, whole.source, atol=1e-7)
 
 
-# --- Measures in the place of weights -----------------------------------------------------------------------
+# --- Measures in the place of weights ------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["encoder", "decoder", "cross"])
@@ -132,7 +135,9 @@ def test_a_window_of_what_was_carried_holds_shares_of_whole_rows(run: Run, kind)
     assert (view.audit.passed, view.audit.claim) == (True, "sums up")
     assert not replace(view, weights=view.weights[::-1]).audit.passed
     assert not read_view(replace(view, key_tokens=("▁x",)), Reading()).audit.passed
-    assert {check.name for check in found.audit.checks} < {check.name for check in view.audit.checks}
+    assert {check.name for check in found.audit.checks} < {
+        check.name for check in view.audit.checks
+    }
 
 
 def test_colours_are_shares_of_the_largest_effect_and_small_effects_stay_pale(run: Run):
@@ -140,7 +145,11 @@ def test_colours_are_shares_of_the_largest_effect_and_small_effects_stay_pale(ru
     effects = np.where(view.mask, np.float32(0), np.float32(np.nan))
     effects[1, 0], effects[2, 1] = -2, 1
     found = effect_map(view, effects)
-    assert (found.weights[1, 0], found.weights[2, 1], found.weights[~view.mask].sum()) == (1, 0.5, 0)
+    assert (found.weights[1, 0], found.weights[2, 1], found.weights[~view.mask].sum()) == (
+        1,
+        0.5,
+        0,
+    )
     assert found.audit.claim == f"from {view.mask.sum() + 1} runs"
     assert found.audit.passed
     assert not replace(found, measured=-effects).audit.passed
@@ -148,7 +157,7 @@ def test_colours_are_shares_of_the_largest_effect_and_small_effects_stay_pale(ru
     assert effect_map(view, effects / 100).weights.max() == pytest.approx(0.02 / LEAST)
 
 
-# --- all measures -------------------------------------------------------------------------------------------
+# --- all measures --------------------------------------------------------------------------------
 
 EVERY: dict[str, Callable[..., object]] = {
     "alti": lambda model, run: lenses.alti(model.model, run),
@@ -156,7 +165,9 @@ EVERY: dict[str, Callable[..., object]] = {
     "carried": lambda model, run: lenses.carried(model.model, run, "cross", 0, 0),
     "carried_together": lambda model, run: lenses.carried_together(model.model, run, "cross", 0),
     "effect": lambda model, run: lenses.effect(model, run, "cross", 0, 0),
-    "rewired": lambda model, run: lenses.rewired(model, run, "cross", 0, 0, run.weights("cross", 0, 0)[None]),
+    "rewired": lambda model, run: lenses.rewired(
+        model, run, "cross", 0, 0, run.weights("cross", 0, 0)[None]
+    ),
     "score_parts": lambda model, run: lenses.score_parts(model.model, run, ("cross", 0, 0), 0, 0),
     "value_zeroing": lambda model, run: lenses.value_zeroing(model.model, run, "cross", 0),
     "by_source": lambda model, run: lenses.by_source(model.model, run, 0, 5),
@@ -170,12 +181,16 @@ OTHERS: dict[str, Callable[..., object]] = {
 
 
 @pytest.mark.parametrize("score", ["dot", "additive", "local"])
-def test_every_measure_refuses_a_recurrent_model_in_one_sentence(score: str, translator: Translator):
+def test_every_measure_refuses_a_recurrent_model_in_one_sentence(
+    score: str, translator: Translator
+):
     network = random_recurrent(score, vocab_size=translator.config.vocab_size)
     model = Translator(network, translator.tokenizer, name="recurrent")
     run = model.force("one two three", "two one", capture=Capture(residual=True))
     measures = {name for name in lenses.__all__ if name[0].islower()}
     assert measures - {"source_words", "compare_runs"} == {*EVERY}
     for ask in (EVERY | OTHERS).values():
-        with pytest.raises(lenses.UnmeasuredError, match=r"^This measure needs a Transformer[^.]*\.$"):
+        with pytest.raises(
+            lenses.UnmeasuredError, match=r"^This measure needs a Transformer[^.]*\.$"
+        ):
             ask(model, run)

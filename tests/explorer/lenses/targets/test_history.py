@@ -1,4 +1,5 @@
-"""Targets: a pair as training shows it, losses and filters beside torch; a model's log, options and task."""
+"""Targets: a pair as training shows it, losses and filters beside torch; a model's log, options and
+task."""
 
 import json
 from collections.abc import Callable
@@ -28,7 +29,18 @@ from transformer.training.presets import PRESETS
 from transformer.training.stated import stated
 from transformer.training.trainer import TrainingStep
 
-SIZES = ["--preset", "tiny", "--vocab-size", "300", "--d-model", "8", "--n-heads", "2", "--d-ff", "8"]
+SIZES = [
+    "--preset",
+    "tiny",
+    "--vocab-size",
+    "300",
+    "--d-model",
+    "8",
+    "--n-heads",
+    "2",
+    "--d-ff",
+    "8",
+]
 STEPS = ["--steps", "12", "--warmup", "3", "--checkpoint-every", "4", "--evaluate-every", "5"]
 WHEN = "python", "2026-11-27"
 
@@ -46,7 +58,17 @@ def write_log(path: Path, lines: list[dict[str, Any]], end: str = "") -> Path:
 @pytest.fixture(scope="module")
 def command(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     pairs = write_pairs(tmp_path_factory.mktemp("pairs") / "pairs.tsv", number_pairs(40))
-    return ["train", "--train", str(pairs), "--valid", str(pairs), "--device", "cpu", *SIZES, *STEPS]
+    return [
+        "train",
+        "--train",
+        str(pairs),
+        "--valid",
+        str(pairs),
+        "--device",
+        "cpu",
+        *SIZES,
+        *STEPS,
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -66,14 +88,22 @@ def test_the_history_holds_what_the_run_logged_at_the_rates_that_its_card_states
     assert (found.steps, found.window, found.bleu_sentences) == (12, 1, 10)
     assert [*found.training["step"]] == [*range(1, 13)]
     for name in ("loss", "learning_rate", "gradient_norm"):
-        assert found.training[name] == pytest.approx([getattr(each, name) for each in log], rel=1e-5)
+        assert found.training[name] == pytest.approx(
+            [getattr(each, name) for each in log], rel=1e-5
+        )
     for name in ("valid_loss", "valid_loss_average", "bleu"):
-        logged = [(each.step, getattr(each, name)) for each in log if getattr(each, name) is not None]
-        assert found.measured(name) == [(step, pytest.approx(value, rel=1e-5)) for step, value in logged]
+        logged = [
+            (each.step, getattr(each, name)) for each in log if getattr(each, name) is not None
+        ]
+        assert found.measured(name) == [
+            (step, pytest.approx(value, rel=1e-5)) for step, value in logged
+        ]
     assert [step for step, _ in found.measured("bleu")] == [5, 10, 12]
     options = stated(loaded.card).options
     assert options is not None
-    rates = [learning_rate(options, int(step), loaded.config.d_model) for step in found.training["step"]]
+    rates = [
+        learning_rate(options, int(step), loaded.config.d_model) for step in found.training["step"]
+    ]
     assert found.training["learning_rate"] == pytest.approx(rates, rel=1e-5)
 
 
@@ -102,8 +132,12 @@ def test_a_long_log_is_thinned_to_both_ends_and_100_kilobytes(tmp_path: Path):
     assert (tmp_path / "a.json").stat().st_size < 99_000
 
 
-def test_a_half_written_line_and_steps_after_those_of_the_weights_are_left_out(model: Path, tmp_path: Path):
-    log = write_log(tmp_path / "log.jsonl", [line(step) for step in range(1, 20)], '{"step": 20, "lo')
+def test_a_half_written_line_and_steps_after_those_of_the_weights_are_left_out(
+    model: Path, tmp_path: Path
+):
+    log = write_log(
+        tmp_path / "log.jsonl", [line(step) for step in range(1, 20)], '{"step": 20, "lo'
+    )
     assert [each.step for each in read_log(log)] == [*range(1, 20)]
     before = (model / HISTORY_FILE).read_bytes()
     assert write_history(model, log, *WHEN).steps == 12
@@ -135,7 +169,7 @@ def test_what_is_no_log_is_refused_with_its_line(text: str, tmp_path: Path):
         read_log(tmp_path / "log.jsonl")
 
 
-# --- damaged files ------------------------------------------------------------------------------------------
+# --- damaged files -------------------------------------------------------------------------------
 
 BROKEN: dict[str, Callable[[dict[str, Any]], Any]] = {
     "no steps": lambda values: values.pop("steps"),
@@ -143,7 +177,9 @@ BROKEN: dict[str, Callable[[dict[str, Any]], Any]] = {
     "a short column": lambda values: values["evaluations"]["bleu"].pop(),
     "a list for a table": lambda values: values.update(training=[]),
     "no point": lambda values: [column.clear() for column in values["training"].values()],
-    "too many points": lambda values: [each.__imul__(POINTS) for each in values["evaluations"].values()],
+    "too many points": lambda values: [
+        each.__imul__(POINTS) for each in values["evaluations"].values()
+    ],
     "steps out of order": lambda values: values["training"]["step"].reverse(),
     "a step twice": lambda values: values["training"]["step"].__setitem__(1, 1),
     "a step before the first": lambda values: values["evaluations"]["step"].__setitem__(0, 0),
@@ -153,7 +189,9 @@ BROKEN: dict[str, Callable[[dict[str, Any]], Any]] = {
 }
 
 
-def test_a_damaged_file_is_named_and_that_of_another_model_or_none_is_not_read(model: Path, tmp_path: Path):
+def test_a_damaged_file_is_named_and_that_of_another_model_or_none_is_not_read(
+    model: Path, tmp_path: Path
+):
     for file in ("config.json", "tokenizer.model", "model.safetensors"):
         (tmp_path / file).write_bytes((model / file).read_bytes())
     assert read_history(tmp_path) is None
@@ -167,7 +205,7 @@ def test_a_damaged_file_is_named_and_that_of_another_model_or_none_is_not_read(m
     assert read_history(tmp_path) is None
 
 
-# --- the card -----------------------------------------------------------------------------------------------
+# --- the card ------------------------------------------------------------------------------------
 
 CARD = "# A model\n\n```sh\npython -m transformer train --train a.tsv {}\n```\n"
 SHAW = PRESETS["positions-shaw"].options
@@ -205,7 +243,7 @@ def test_a_card_names_the_toy_task_that_was_learned(flags: str, task: tuple[str,
     assert stated(CARD.format(flags)).toy == task
 
 
-# --- a pair as training shows it ----------------------------------------------------------------------------
+# --- a pair as training shows it -----------------------------------------------------------------
 
 TEXT = "one two three four"
 
@@ -229,7 +267,9 @@ def test_one_pass_gives_the_losses_and_guesses_of_every_prefix_on_its_own(transl
     config = translator.config
     source = torch.tensor([[*translator.ids(TEXT), config.eos_id]])
     rows = [
-        translator.model(source, torch.tensor([[config.bos_id, *target[:step]]]))[0, -1].double().softmax(-1)
+        translator.model(source, torch.tensor([[config.bos_id, *target[:step]]]))[0, -1]
+        .double()
+        .softmax(-1)
         for step in range(len(target))
     ]
     losses = [-float(row[token].log()) for row, token in zip(rows, target, strict=True)]
@@ -247,23 +287,33 @@ def test_one_pass_gives_the_losses_and_guesses_of_every_prefix_on_its_own(transl
     assert float(counted) == pytest.approx(sum(losses), abs=1e-4)
 
 
-def test_the_greedy_output_parts_from_a_target_where_they_first_differ_or_one_ends(translator, greedy, view):
+def test_the_greedy_output_parts_from_a_target_where_they_first_differ_or_one_ends(
+    translator, greedy, view
+):
     assert (view.free_ids, view.free) == (greedy, translator.pieces(greedy))
     step = view.parting
     assert step is not None
     assert [each.guess for each in view.positions[: step + 1]] == list(view.free[: step + 1])
     assert view.positions[step].token_id != view.free_ids[step]
     other = (greedy[0], greedy[1] + 1, *greedy[2:])
-    parts = [lesson(translator, TEXT, ids).parting for ids in (greedy, greedy[:2], (*greedy, 5), other)]
+    parts = [
+        lesson(translator, TEXT, ids).parting for ids in (greedy, greedy[:2], (*greedy, 5), other)
+    ]
     assert parts == [None, 2, len(greedy), 1]
 
 
-# --- smoothed targets ---------------------------------------------------------------------------------------
+# --- smoothed targets ----------------------------------------------------------------------------
 
 
 def reference(translator, view, position, epsilon):
     """The loss of PyTorch and its gradient with respect to the logits, in float64."""
-    logits = translator.model.logits(view.features[position]).double().cpu().detach().requires_grad_(True)
+    logits = (
+        translator.model.logits(view.features[position])
+        .double()
+        .cpu()
+        .detach()
+        .requires_grad_(True)
+    )
     right = torch.tensor(view.positions[position].token_id)
     loss = F.cross_entropy(logits[None], right[None], label_smoothing=epsilon)
     loss.backward()
@@ -271,7 +321,9 @@ def reference(translator, view, position, epsilon):
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.1, 0.37, 0.9])
-def test_loss_parts_and_gradient_are_those_of_an_independent_cross_entropy(translator, view, epsilon):
+def test_loss_parts_and_gradient_are_those_of_an_independent_cross_entropy(
+    translator, view, epsilon
+):
     for position, each in enumerate(view.positions):
         loss, gradient, log_probs = reference(translator, view, position, epsilon)
         found = smoothed(translator, view, position, epsilon)
@@ -286,12 +338,16 @@ def test_loss_parts_and_gradient_are_those_of_an_independent_cross_entropy(trans
         bare = [float(i == each.token_id) for i in ids]
         assert [one.share for one in found.entries] == pytest.approx(shares.tolist(), abs=1e-5)
         assert [one.bare for one in found.entries] == bare
-        assert [one.gradient for one in found.entries] == pytest.approx(gradient[ids].tolist(), abs=1e-5)
+        assert [one.gradient for one in found.entries] == pytest.approx(
+            gradient[ids].tolist(), abs=1e-5
+        )
         assert [one.bare_gradient for one in found.entries] == pytest.approx(
             [float(share) - one for share, one in zip(shares, bare, strict=True)], abs=1e-5
         )
         rest = 1 - float(shares.sum()), epsilon * (1 - len(ids) / found.pieces), 0.0
-        assert (found.rest.share, found.rest.target, found.rest.bare) == pytest.approx(rest, abs=1e-5)
+        assert (found.rest.share, found.rest.target, found.rest.bare) == pytest.approx(
+            rest, abs=1e-5
+        )
         smooth = torch.full((found.pieces,), epsilon / found.pieces, dtype=torch.float64)
         smooth[0] += 1 - epsilon
         assert found.floor == pytest.approx(float(torch.special.entr(smooth).sum()), abs=1e-9)
@@ -316,7 +372,7 @@ def test_a_smoothing_out_of_range_is_refused(translator, view, epsilon):
         smoothed(translator, view, 0, epsilon)
 
 
-# --- filters of a sampler -----------------------------------------------------------------------------------
+# --- filters of a sampler ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -341,8 +397,12 @@ def test_before_is_the_model_s_own_probability_and_after_the_sampler_s(translato
             *zip(ids, translator.pieces(ids), strict=True)
         ]
         before = log_probs[step].exp()
-        assert [each.before for each in found.tokens] == pytest.approx(before[ids].tolist(), abs=1e-6)
-        assert [each.after for each in found.tokens] == pytest.approx(after[step, ids].tolist(), abs=1e-6)
+        assert [each.before for each in found.tokens] == pytest.approx(
+            before[ids].tolist(), abs=1e-6
+        )
+        assert [each.after for each in found.tokens] == pytest.approx(
+            after[step, ids].tolist(), abs=1e-6
+        )
         assert found.tokens[ids.index(written)].after > 0
         left = after[step] > 0
         assert found.left == int(left.sum())
@@ -351,7 +411,9 @@ def test_before_is_the_model_s_own_probability_and_after_the_sampler_s(translato
 
 def test_what_a_change_or_a_rule_of_the_model_forbids_is_never_drawn(translator, original):
     sampling = Sampling()
-    run = translator.translate(TEXT, beam_size=1, sample=sampling, interventions=[do.choose(0, "▁vier")])
+    run = translator.translate(
+        TEXT, beam_size=1, sample=sampling, interventions=[do.choose(0, "▁vier")]
+    )
     first = filtered_steps(translator, run, sampling)[0]
     assert [(each.token, each.after) for each in first.tokens if each.after] == [("▁vier", 1.0)]
     assert (first.left, first.mass) == (

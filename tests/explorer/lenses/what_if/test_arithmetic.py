@@ -1,4 +1,5 @@
-"""Other scores, weights, masks and queries of a head, against the same arithmetic written out or in torch."""
+"""Other scores, weights, masks and queries of a head, against the same arithmetic written out or in
+torch."""
 
 import itertools
 import math
@@ -12,7 +13,16 @@ from forged import forged
 from explorer.lenses.measures.stream import UnmeasuredError
 from explorer.lenses.what_if import arithmetic
 from explorer.lenses.what_if.arithmetic import Masking, leak, masked_weights
-from explorer.lenses.what_if.build import COPY, DRAWS, FURTHEST, NEAR, SAFE, Plane, plane_of, short_of
+from explorer.lenses.what_if.build import (
+    COPY,
+    DRAWS,
+    FURTHEST,
+    NEAR,
+    SAFE,
+    Plane,
+    plane_of,
+    short_of,
+)
 from transformer import AttentionKind, Translation
 from transformer.attention import ScoreRule
 from transformer.translator import Translator
@@ -50,7 +60,10 @@ def test_saturation_is_the_jacobian_s_norm_and_the_share_of_the_largest_entropy(
         (arithmetic.without_projections(QUERY, KEY), SCORES),
         (arithmetic.hard(np.array([0.0, 2.0, 1.0, -1.0, 9.0]), MASK), [0, 1, 0, 0, 0]),
         (arithmetic.hard(SCORES, NONE), [0] * 5),
-        (arithmetic.entropy(np.stack([SHARES, np.eye(5)[1]])), [0.75 * math.log(4 / 3) + math.log(4) / 4, 0]),
+        (
+            arithmetic.entropy(np.stack([SHARES, np.eye(5)[1]])),
+            [0.75 * math.log(4 / 3) + math.log(4) / 4, 0],
+        ),
     ],
 )
 def test_other_arithmetic_is_what_its_formula_says(values, expected):
@@ -103,7 +116,9 @@ def keys_of(run: Translation, kind: AttentionKind, layer: int, head: int) -> np.
 
 
 @pytest.mark.parametrize("kind", [ENCODER, CROSS])
-def test_weights_output_and_the_plane_are_those_of_the_equation(run: Translation, kind: AttentionKind):
+def test_weights_output_and_the_plane_are_those_of_the_equation(
+    run: Translation, kind: AttentionKind
+):
     found = plane_of(run, (kind, 1, 2), 1, (0, 2), "copy")
     keys, value = keys_of(run, kind, 1, 2), run.head(kind, 1, 2).value
     query = 3.5 * (2.0 * unit(keys[0]) - 0.5 * unit(keys[2]))
@@ -113,7 +128,9 @@ def test_weights_output_and_the_plane_are_those_of_the_equation(run: Translation
     assert found.weights(own) == pytest.approx(softmax(scores), abs=1e-5)
     assert found.record.value[found.head].numpy() == pytest.approx(value)
     across = unit(keys[0]) @ unit(keys[2])
-    flat = 3.5 * np.array([2 - 0.5 * across, -0.5 * np.sqrt(1 - across**2)])  # the query in the two axes
+    flat = 3.5 * np.array(
+        [2 - 0.5 * across, -0.5 * np.sqrt(1 - across**2)]
+    )  # the query in the two axes
     assert found.flat @ flat == pytest.approx(keys @ query, abs=1e-3)
     recorded = found.record.query[found.head, found.row]
     assert found.weights(recorded) == pytest.approx(run.weights(kind, 1, 2)[1], abs=1e-6)
@@ -141,11 +158,16 @@ def test_what_is_no_choice_between_scaled_products_is_refused(run: Translation):
 
 @pytest.mark.parametrize("goal", GOALS)
 @pytest.mark.parametrize("kind", [ENCODER, CROSS])
-def test_no_query_of_a_fine_net_is_better_than_the_best(run: Translation, kind: AttentionKind, goal: str):
+def test_no_query_of_a_fine_net_is_better_than_the_best(
+    run: Translation, kind: AttentionKind, goal: str
+):
     keys, net = keys_of(run, kind, 0, 3), np.linspace(-FURTHEST, FURTHEST, 301)
     points = np.stack(np.meshgrid(net, net), axis=-1).reshape(-1, 2)
     for pair in itertools.islice(itertools.combinations(range(5), 2), 4):
-        found, chosen = plane_of(run, (kind, 0, 3), 0, pair, goal), list(pair)[: 1 if goal == "copy" else 2]
+        found, chosen = (
+            plane_of(run, (kind, 0, 3), 0, pair, goal),
+            list(pair)[: 1 if goal == "copy" else 2],
+        )
         weights = softmax(points @ unit(keys[[*pair]]) @ keys.T / np.sqrt(keys.shape[1]))
         best, (a, b) = found.best(goal)
         assert best >= weights[:, chosen].min(-1).max() - 1e-4

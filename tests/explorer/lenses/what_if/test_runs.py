@@ -58,7 +58,8 @@ def test_if_there_are_many_a_seed_draws_different_ones(ready):
     only, complete = controls.same_change_elsewhere(do.ablate("cross", 0, [0, 1]), ready.config)
     assert ([each.head for each in only], complete) == ([(2, 3)], True)
     drawn = [
-        controls.same_change_elsewhere(SINGLE, ready.config, count=2, seed=seed)[0] for seed in (*range(8), 0)
+        controls.same_change_elsewhere(SINGLE, ready.config, count=2, seed=seed)[0]
+        for seed in (*range(8), 0)
     ]
     assert drawn[0] == drawn[-1]
     assert len(set(drawn)) > 1
@@ -73,7 +74,11 @@ def test_if_there_are_many_a_seed_draws_different_ones(ready):
         (do.hide(0), 20, "control for a change of heads"),
         (do.patch(do.encoder_output(), OTHER, [0]), 20, "control for a change of heads"),
         (do.ablate("cross", 0), 20, "needs 4 other heads of the same layer, and there are 0"),
-        (do.ablate("cross", 0, [0, 1, 2]), 20, "needs 3 other heads of the same layer, and there are 1"),
+        (
+            do.ablate("cross", 0, [0, 1, 2]),
+            20,
+            "needs 3 other heads of the same layer, and there are 1",
+        ),
         (SINGLE, 0, "count is 0"),
     ],
 )
@@ -136,7 +141,11 @@ FIVE = "one two three four five"
 @pytest.fixture(scope="module", params=REGISTRY)
 def encoded(request, tokenizer):
     model = random_model(
-        vocab_size=tokenizer.vocab_size, norm="pre", positions=request.param, max_positions=64, scale=0.2
+        vocab_size=tokenizer.vocab_size,
+        norm="pre",
+        positions=request.param,
+        max_positions=64,
+        scale=0.2,
     )
     return Translator(model, tokenizer, name=request.param)
 
@@ -228,7 +237,9 @@ def base(ready):
 
 @pytest.mark.parametrize("name", INSIDE)
 def test_in_a_forced_pair_every_step_compares(ready, base, name):
-    plain, changed = (ready.force(TEXT, base.target_ids, interventions=each) for each in ([], [INSIDE[name]]))
+    plain, changed = (
+        ready.force(TEXT, base.target_ids, interventions=each) for each in ([], [INSIDE[name]])
+    )
     found = compare_runs(plain, changed)
     assert (found.parting, len(found.steps)) == (None, LENGTH)
     assert found.target == tuple((step, step) for step in range(LENGTH))
@@ -244,7 +255,9 @@ def test_in_a_forced_pair_every_step_compares(ready, base, name):
         assert set(ids) == known | {step.base.token_id, step.changed.token_id}
         assert [each.token for each in step.candidates] == list(ready.pieces(ids))
         logs = np.array([[each.base, each.changed] for each in step.candidates])
-        np.testing.assert_allclose(logs, np.stack([row[at, ids] for row in rows], axis=1), atol=2e-5)
+        np.testing.assert_allclose(
+            logs, np.stack([row[at, ids] for row in rows], axis=1), atol=2e-5
+        )
         assert (np.diff(logs.max(1)) <= 0).all()
 
 
@@ -255,7 +268,10 @@ def test_after_the_parting_no_step_compares(ready, base):
     assert (found.parting, len(found.steps)) == (2, 3)
     np.testing.assert_allclose(found.delta_log_p, 0, atol=2e-5)
     np.testing.assert_allclose(found.kl, 0, atol=1e-6)
-    assert (found.steps[2].base.token, found.steps[2].changed.token) == (base.target_tokens[2], other.token)
+    assert (found.steps[2].base.token, found.steps[2].changed.token) == (
+        base.target_tokens[2],
+        other.token,
+    )
     assert found.common("decoder") == (((0, 0), (1, 1), (2, 2)),) * 2
     assert found.map("cross", 0, 0).shape == (3, 5)
 

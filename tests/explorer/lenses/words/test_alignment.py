@@ -1,4 +1,5 @@
-"""Links between words: from attention, of two directions joined, in gold files; their error counted again."""
+"""Links between words: from attention, of two directions joined, in gold files; their error counted
+again."""
 
 import numpy as np
 import pytest
@@ -19,13 +20,15 @@ def pair(sure: Links, possible: Links, size: tuple[int, int] = (5, 4)) -> GoldPa
     return GoldPair(("a",) * size[0], ("x",) * size[1], sure, sure | possible)
 
 
-# --- the error ----------------------------------------------------------------------------------------------
+# --- the error -----------------------------------------------------------------------------------
 
 CELLS = st.frozensets(st.tuples(st.integers(0, 4), st.integers(0, 3)), max_size=9)
 
 
 @given(st.lists(st.tuples(CELLS, CELLS, CELLS), min_size=1, max_size=3))
-def test_the_error_counts_the_links_of_all_pairs_together(texts: list[tuple[Links, Links, Links]]) -> None:
+def test_the_error_counts_the_links_of_all_pairs_together(
+    texts: list[tuple[Links, Links, Links]],
+) -> None:
     scored = score([links for links, _, _ in texts], [pair(sure, more) for _, sure, more in texts])
     count = sum(len(found) for found, _, _ in texts)
     sure = sum(link in found for found, sure, _ in texts for link in sure)
@@ -47,7 +50,7 @@ def test_the_diagonal_links_relative_places_and_each_pair_needs_an_alignment() -
         score([], [pair(none, none)])
 
 
-# --- from attention -----------------------------------------------------------------------------------------
+# --- from attention ------------------------------------------------------------------------------
 
 SOURCE = ("▁a", "▁b", "b", "b", "▁c", EOS)
 TARGET = ("▁x", "x", "▁y", "▁z", "z", "z")
@@ -59,7 +62,9 @@ def cell(weights: np.ndarray, query: Group, key: Group) -> float:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_weights_of_words_are_sums_over_keys_and_means_over_queries_and_links_are_picked_from_them(seed: int):
+def test_weights_of_words_are_sums_over_keys_and_means_over_queries_and_links_are_picked_from_them(
+    seed: int,
+):
     weights = np.random.default_rng(seed).dirichlet(np.ones(6), size=(2, 6)).astype(np.float32)
     sides = word_groups(SOURCE), word_groups(TARGET)
     assert [each.text for each in text_words(sides[0])] == ["a", "bbb", "c"]
@@ -68,12 +73,16 @@ def test_weights_of_words_are_sums_over_keys_and_means_over_queries_and_links_ar
     for rows, later in (("predicted", 0), ("read", 1)):
         merged = word_weights(weights, source, sides[1], rows=rows)  # type: ignore[arg-type]
         read = np.concatenate([weights[:, later:], np.zeros((2, later, 6))], axis=1)
-        expected = np.array([[[cell(head, j, i) for i in source] for j in sides[1]] for head in read])
+        expected = np.array(
+            [[[cell(head, j, i) for i in source] for j in sides[1]] for head in read]
+        )
         assert merged == pytest.approx(expected, abs=1e-6)
         best = [{(int(row.argmax()), j) for j, row in enumerate(head)} for head in expected]
         back = [{(i, int(column.argmax())) for i, column in enumerate(head.T)} for head in expected]
         assert link_words(merged) == best
-        assert link_words(merged, "mutual") == [one & other for one, other in zip(best, back, strict=True)]
+        assert link_words(merged, "mutual") == [
+            one & other for one, other in zip(best, back, strict=True)
+        ]
 
 
 def test_a_word_without_weight_has_no_link() -> None:
@@ -82,7 +91,7 @@ def test_a_word_without_weight_has_no_link() -> None:
     assert link_words(weights, "mutual") == [links("0-0")]
 
 
-# --- files --------------------------------------------------------------------------------------------------
+# --- files ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -101,7 +110,11 @@ def test_sure_and_possible_links_are_read_and_a_bad_line_is_named(tmp_path, line
     path = tmp_path / "gold.tsv"
     path.write_text(f"a b c\tx y\t0-0 2p1\n{line}\n", encoding="utf-8")
     if message is None:
-        assert read_gold(path) == [GoldPair(("a", "b", "c"), ("x", "y"), links("0-0"), links("0-0 2-1"))]
+        assert read_gold(path) == [
+            GoldPair(("a", "b", "c"), ("x", "y"), links("0-0"), links("0-0 2-1"))
+        ]
         path.write_text("\n", encoding="utf-8")
-    with pytest.raises(DataError, match=rf"gold\.tsv:2: .*{message}" if message else "the file is empty"):
+    with pytest.raises(
+        DataError, match=rf"gold\.tsv:2: .*{message}" if message else "the file is empty"
+    ):
         read_gold(path)

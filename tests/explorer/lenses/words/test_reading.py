@@ -1,4 +1,5 @@
-"""Maps and sentences read in words: merged and hidden cells, the telling step, glosses and claims."""
+"""Maps and sentences read in words: merged and hidden cells, the telling step, glosses and
+claims."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -29,7 +30,23 @@ from transformer.view import AuditReport, Check, HeadView, Window
 ROOT = Path(__file__).resolve().parents[4]
 MODEL = ROOT / "assets" / "models" / "en-de"
 WORDS = Reading(words=True)
-PARTS = ("▁die", "▁Mäu", "se", ",", "▁(", "jag", "te", ")", ".", "▁猫", "が", "▁", "<0xC3>", "<0xA9>", "</s>")
+PARTS = (
+    "▁die",
+    "▁Mäu",
+    "se",
+    ",",
+    "▁(",
+    "jag",
+    "te",
+    ")",
+    ".",
+    "▁猫",
+    "が",
+    "▁",
+    "<0xC3>",
+    "<0xA9>",
+    "</s>",
+)
 KINDS = ("encoder", "decoder", "cross")
 
 
@@ -59,14 +76,20 @@ def random_tokens(seed: int, length: int = 30) -> tuple[str, ...]:
     return marked((*(PARTS[i] for i in draw.integers(0, len(PARTS) - 1, length)), "</s>"))
 
 
-# --- maps ---------------------------------------------------------------------------------------------------
+# --- maps ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     "reading",
-    [Reading(), WORDS, Reading(False, True), Reading(False, False, True), Reading(True, rows="read")],
+    [
+        Reading(),
+        WORDS,
+        Reading(False, True),
+        Reading(False, False, True),
+        Reading(True, rows="read"),
+    ],
     ids=str,
 )
 def test_every_cell_is_a_sum_over_keys_and_a_mean_over_queries_and_nothing_is_renormalised(
@@ -79,7 +102,9 @@ def test_every_cell_is_a_sum_over_keys_and_a_mean_over_queries_and_nothing_is_re
     assert (read.scores is None) == reading.words
     assert read.derived == (read.weights.shape != whole.weights.shape or reading.words)
     for (i, j), weight in np.ndenumerate(read.weights):
-        cells = np.ix_(np.subtract(read.rows[i].indices, 2), np.subtract(read.columns[j].indices, 5))
+        cells = np.ix_(
+            np.subtract(read.rows[i].indices, 2), np.subtract(read.columns[j].indices, 5)
+        )
         assert weight == pytest.approx(whole.weights[cells].sum(1).mean(), abs=1e-5)
         assert read.mask[i, j] == whole.mask[cells].any()
     named = whole.predicted_tokens if kind == "cross" and not reading.rows else whole.query_tokens
@@ -119,7 +144,10 @@ def test_what_a_figure_receives_is_compared_with_the_map(reading: Reading, forge
     if forged == "other scores" and read.scores is None:
         return
     assert not other.audit.passed
-    assert {check.name for check in other.audit.checks if not check.passed} <= {"arrays drawn", "labels"}
+    assert {check.name for check in other.audit.checks if not check.passed} <= {
+        "arrays drawn",
+        "labels",
+    }
 
 
 @pytest.mark.parametrize("forged", ["merge_words", "read_tokens", "read_map"])
@@ -143,7 +171,12 @@ TYPED = ("▁<", "/", "s", ">", "</s>")
     [
         ("encoder", ("▁Mäu", "se", "▁da", "</s>"), WORDS, ("▁Mäuse", "▁da", "</s>")),
         ("encoder", ("▁the", "▁cat", ".", "</s>"), Reading(False, True, True), ("▁the", "▁cat")),
-        ("encoder", ("▁...", "</s>"), Reading(True, True, True), ("▁...", "</s>")),  # something is left
+        (
+            "encoder",
+            ("▁...", "</s>"),
+            Reading(True, True, True),
+            ("▁...", "</s>"),
+        ),  # something is left
         ("encoder", TYPED, Reading(True, True), ("▁</s>",)),  # a typed mark is no special token
         ("encoder", ("▁pt", "_", "BR", "</s>"), Reading(True, True), ("▁pt_BR",)),
         ("cross", ("▁Mäu", "se", "</s>"), Reading(True, rows="predicted"), ("▁Mäuse", "</s>")),
@@ -152,7 +185,9 @@ TYPED = ("▁<", "/", "s", ">", "</s>")
         ("decoder", ("▁Mäu", "se", "</s>"), WORDS, ("<s>", "▁Mäuse")),
     ],
 )
-def test_rows_are_named_by_the_words_that_are_read_or_predicted(kind, tokens, reading, rows) -> None:
+def test_rows_are_named_by_the_words_that_are_read_or_predicted(
+    kind, tokens, reading, rows
+) -> None:
     read = read_view(view(kind, tokens), reading)
     assert (read.predicted_tokens if read.named == "predicted" else read.query_tokens) == rows
 
@@ -174,7 +209,7 @@ def test_a_window_moves_by_half_of_its_size(position: int, first: int) -> None:
     assert reading_window(("▁a",) * 40, Reading(), position, 8) == (first, first + 8)
 
 
-# --- words --------------------------------------------------------------------------------------------------
+# --- words ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -202,8 +237,13 @@ def test_words_of_many_scripts(pieces: tuple[str, ...], texts: list[str]) -> Non
     assert [index for group in groups for index in group.indices] == list(range(len(pieces)))
 
 
-def test_marks_are_punctuation_emoji_are_not_and_a_word_is_found_across_its_pieces_only_as_a_whole() -> None:
-    assert [each for each in ("…", "«", "😀", "ी", "a.", "", "◦", "+") if is_punctuation(each)] == ["…", "«"]
+def test_marks_are_punctuation_emoji_are_not_and_a_word_is_found_across_its_pieces_only_as_a_whole() -> (
+    None
+):
+    assert [each for each in ("…", "«", "😀", "ी", "a.", "", "◦", "+") if is_punctuation(each)] == [
+        "…",
+        "«",
+    ]
     pieces = ("▁Die", "▁Mäu", "se", ",", "▁die", "</s>")
     found = [find_word(pieces, word) for word in ("Mäuse", "die", "Mäu", "Katze")]
     assert found == [(1, 2), (4, 4), None, None]
@@ -233,7 +273,7 @@ def test_the_languages_of_a_card_choose_the_sample(tmp_path: Path) -> None:
     assert used == ["alignments-en-pt.tsv", *["alignments.tsv"] * 3]
 
 
-# --- the telling step and glosses ---------------------------------------------------------------------------
+# --- the telling step and glosses ----------------------------------------------------------------
 
 SOURCE = marked(("▁Yesterday", "▁I", "▁bought", "▁a", "▁book", ".", "</s>"))
 TARGET = marked(("▁Gestern", "▁habe", "▁ich", "▁ein", "▁Buch", "▁ge", "kauft", ".", "</s>"))
@@ -267,7 +307,12 @@ DOG = ("▁dog", "</s>")
 @pytest.mark.parametrize(
     ("weights", "source", "target", "step"),
     [
-        (((0.4, 0.6), (1, 0), (1, 0)), DOG, ("▁Hund", ".", "</s>"), 0),  # however much the others attend
+        (
+            ((0.4, 0.6), (1, 0), (1, 0)),
+            DOG,
+            ("▁Hund", ".", "</s>"),
+            0,
+        ),  # however much the others attend
         (((0.4, 0.6), (1, 0), (1, 0)), DOG, (".", "▁Hund", "</s>"), 1),
         (((0.4, 0.6), (1, 0), (1, 0)), DOG, (".", "▁die", "</s>"), 1),
         (HALF, ("▁!", "</s>"), ("▁!", "</s>"), 0),
@@ -286,16 +331,22 @@ def test_each_word_is_glossed_by_its_partner_unless_it_rests_on_the_end_or_has_a
     every = {0: "Yesterday", 1: "bought", 2: "I", 3: "a", 4: "book", 5: "bought"}
     assert glosses(attention(), SOURCE, TARGET) == every
     resting = attention((0, 6, *PARTNERS[2:]))
-    assert glosses(resting, SOURCE, TARGET) == {place: word for place, word in every.items() if place != 1}
+    assert glosses(resting, SOURCE, TARGET) == {
+        place: word for place, word in every.items() if place != 1
+    }
     rivals = attention((4, *PARTNERS[1:]))
     rivals[0, 4] = 0.8
-    assert glosses(rivals, SOURCE, TARGET) == {place: word for place, word in every.items() if place != 0}
+    assert glosses(rivals, SOURCE, TARGET) == {
+        place: word for place, word in every.items() if place != 0
+    }
 
 
-# --- claims -------------------------------------------------------------------------------------------------
+# --- claims --------------------------------------------------------------------------------------
 
 
-def test_the_head_that_follows_a_word_shows_it_and_no_other_nor_without_the_words_or_the_weight(solved):
+def test_the_head_that_follows_a_word_shows_it_and_no_other_nor_without_the_words_or_the_weight(
+    solved,
+):
     case = CASES[solved.name]
     run, target = solved.translate(case.sentence), case.translation.split()[1]
     for head in (0, 1):
