@@ -183,7 +183,8 @@ def inside(*, model: Model = "en-de", tokens: Tokens = 13, repeats: Repeats = 8)
                     page.evaluate(f"window.before = ({LAST})()")
                     press = partial(page.keyboard.press, "ArrowRight")
                     ours.append(milliseconds(page, "keydown", changed, press))
-                size, theirs = wire.received / repeats, _bare_steps(reference, repeats)
+                size = wire.received / repeats
+                theirs = _bare_steps(reference, repeats)
                 compare(
                     f"{kind}, {section}, {size:.0f} bytes a step",
                     ours[1:],
@@ -295,17 +296,21 @@ def _opened(browser: Browser, url: str, page: str, place: dict[str, Any]) -> Non
     part."""
     answers: list[Response] = []
     tab = visit(browser, "about:blank")
-    wire, size, start = Wire(tab), 0, time.perf_counter()
+    wire = Wire(tab)
+    size = 0
+    start = time.perf_counter()
     tab.on(
         "response", lambda answer: answers.append(answer)
     )  # a method of a list cannot be marked as heard
     tab.goto(_address(url, page, place))
     _rest(tab, wire)
-    took, text = time.perf_counter() - start, tab.inner_text(".stMain")
+    took = time.perf_counter() - start
+    text = tab.inner_text(".stMain")
     for answer in answers:
         if answer.request.resource_type not in STATIC and answer.status == 200:
             size += len(answer.body())
-    total, says = wire.received + wire.sent + size, list(dict.fromkeys(SAYS.findall(text)))[:4]
+    total = wire.received + wire.sent + size
+    says = list(dict.fromkeys(SAYS.findall(text)))[:4]
     broken = "EXCEPTION" if tab.locator(".stException").count() else ""
     name = " ".join(
         [page, *(place[name] for name in place if name not in ("model", "text", "target"))]
@@ -381,9 +386,11 @@ def files(*, visitors: Annotated[int, "first visits"] = 50) -> int:
             page.on("request", lambda request: asked.append(urlsplit(request.url).path))
             page.goto(f"{there.url}/{OWN_TEXT}")
             page.wait_for_function(READY, timeout=60_000)
-        paths, used = [path for path in asked if "/static/" in path], list[float]()
+        paths = [path for path in asked if "/static/" in path]
+        used = list[float]()
         for name, base in (("the process itself", there.url), ("nginx before it", before)):
-            start, spent = time.perf_counter(), there.processor()
+            start = time.perf_counter()
+            spent = there.processor()
             with ThreadPoolExecutor(8) as pool:
                 size = sum(pool.map(lambda _, base=base: _fetched(base, paths), range(visitors)))
             used.append(1000 * (there.processor() - spent) / visitors)
@@ -399,7 +406,8 @@ def files(*, visitors: Annotated[int, "first visits"] = 50) -> int:
 
 def _fetched(url: str, paths: Sequence[str]) -> int:
     """Asks for files over one connection; bytes of the answers."""
-    link, size = HTTPConnection(urlsplit(url).netloc, timeout=60), 0
+    link = HTTPConnection(urlsplit(url).netloc, timeout=60)
+    size = 0
     for path in paths:
         link.request("GET", path, headers={"Accept-Encoding": "gzip"})
         with link.getresponse() as answer:

@@ -27,10 +27,8 @@ def first_map(kind: str, moved: int) -> go.Figure:
     """A map of the example that the app opens with; another text moves its columns."""
     layer, head = json.loads((ROOT / "assets/models/en-de/heads.json").read_text())["default"][kind]
     with np.load(ROOT / "assets/models/en-de/first.npz") as file:
-        run, weights = (
-            json.loads(file["head"].tobytes())["run"],
-            file[f"{kind}.weights"][layer, head],
-        )
+        run = json.loads(file["head"].tobytes())["run"]
+        weights = file[f"{kind}.weights"][layer, head]
     rows, columns = (run[name] for name in AXES[kind])
     figure = go.Figure(
         go.Heatmap(z=np.roll(weights, moved, 1), colorscale="Blues", showscale=False)
@@ -52,7 +50,8 @@ def app_map(kind: str, tokens: int, step: int) -> go.Figure:
     mask = np.tri(tokens, dtype=bool) if kind == "decoder" else np.ones((tokens, tokens), bool)
     weights = np.random.default_rng(1).random((tokens, tokens), np.float32) * mask
     weights /= weights.sum(1, keepdims=True)
-    window, audit = Window(0, tokens, 0, tokens), AuditReport(())
+    window = Window(0, tokens, 0, tokens)
+    audit = AuditReport(())
     sides = names, None if kind == "encoder" else names, names
     view = HeadMap(
         AttentionKind(kind), 0, 0, "", "pre", *sides, window, weights, mask, weights, audit

@@ -200,7 +200,8 @@ def compare(
     named: str = "reference",
 ) -> None:
     """Prints two medians, their ratio, and whether it is within its limit."""
-    a, b = statistics.median(ours), statistics.median(reference)
+    a = statistics.median(ours)
+    b = statistics.median(reference)
     verdict = f"at most {limit:g}  {'ok' if a / b <= limit else 'over'}"
     print(
         f"{what:<40} {a:8.2f} {unit}  {named} {b:8.2f} {unit}  ratio {a / b:5.2f}  {verdict}",

@@ -133,7 +133,8 @@ def _check_app(browser: Any, address: str) -> bool:
 
 def _settled(browser: Any) -> float:
     """Waits until a page has been at rest for a second; returns the seconds until it was."""
-    started, rested = time.monotonic(), 0
+    started = time.monotonic()
+    rested = 0
     while rested < 4:
         if time.monotonic() - started > 60:
             raise TimeoutError("The page is not at rest after 60 s.")

@@ -176,7 +176,8 @@ def capture(*, repeats: Repeats = 15, threads: Threads = 2) -> int:
             "no capture": ours(translator, text, target, capture=False),
             "transformers": theirs(reference, src_ids, target),
         }
-        seconds, label = interleaved(runs, repeats), f"{src_ids.shape[1]} → {target} tokens"
+        seconds = interleaved(runs, repeats)
+        label = f"{src_ids.shape[1]} → {target} tokens"
         report(label, seconds, "capture", "no capture", "at most 1.15")
         report(label, seconds, "transformers", "capture", "at least 1.5")
     heads = sum(layers * count for layers, count in model.config.sizes.values())
@@ -235,7 +236,8 @@ def changes(*, tokens: Tokens = 20, repeats: Repeats = 15) -> int:
     """Time of a translation with each sort of change beside one without; "none" shows the machine's
     noise."""
     torch.set_num_threads(1)
-    translator, text = own_model(), "the cat sees the house of my friend " * 2
+    translator = own_model()
+    text = "the cat sees the house of my friend " * 2
     other = do.run(text, list(range(60, 60 + tokens)))
     sorts: dict[str, do.Intervention] = {
         "choose": do.choose(3, 50),
@@ -277,12 +279,14 @@ def tree(*, repeats: Repeats = 15) -> int:
     """Time of a beam search with its tree beside the same search without; "again" is the machine's
     noise."""
     torch.set_num_threads(1)
-    translator, text = own_model(), "the cat sees the house of my friend " * 2
+    translator = own_model()
+    text = "the cat sees the house of my friend " * 2
     for tokens in (20, 40):
         for beam_size in (4, 8):
             search = partial(translator.translate, text, beam_size=beam_size, max_length=tokens)
             runs = {"tree": partial(search, tree=True), "again": search, "no tree": search}
-            seconds, label = interleaved(runs, repeats), f"{tokens} tokens, beam of {beam_size}"
+            seconds = interleaved(runs, repeats)
+            label = f"{tokens} tokens, beam of {beam_size}"
             for name in ("tree", "again"):
                 report(label, seconds, name, "no tree", "at most 1.05")
     return 0
@@ -292,7 +296,8 @@ def scoring(*, pairs: Annotated[int, "pairs of the sample"] = 200, repeats: Repe
     """Time of log-probabilities of given translations in batches, beside one by one."""
     torch.set_num_threads(1)
     for name in ("en-de", "en-pt"):
-        translator, parallel = load_translator(MODELS / name), sample(name)[:pairs]
+        translator = load_translator(MODELS / name)
+        parallel = sample(name)[:pairs]
 
         def alone(
             translator: Translator = translator, parallel: list[SentencePair] = parallel
@@ -352,8 +357,10 @@ def layouts(*, repeats: Repeats = 40) -> int:
 def _measures(translator: Translator, tokens: int) -> dict[str, Callable[[], object]]:
     """Every measure of a run of so many tokens a side, after the recorded pass that it is compared
     with."""
-    text, recorded = text_of(translator, tokens), Capture(residual=True)
-    run, model = translator.force(text, text, capture=recorded), translator.model
+    text = text_of(translator, tokens)
+    recorded = Capture(residual=True)
+    run = translator.force(text, text, capture=recorded)
+    model = translator.model
     step = len(run.steps) // 2
     token, against = run.steps[step].token_id, run.steps[step].alternatives[-1].token_id
     return {
@@ -389,7 +396,8 @@ def growth(*, model: Model = "en-pt", tokens: Tokens = 1000) -> int:
     """MB by which each measure lets the process grow, each in a process of its own, beside a forced
     pass."""
     torch.set_num_threads(1)
-    reference, result = 0.0, Path(tempfile.gettempdir()) / f"growth-{os.getpid()}"
+    reference = 0.0
+    result = Path(tempfile.gettempdir()) / f"growth-{os.getpid()}"
     for name in (
         "forced pass",
         "carried",
@@ -433,7 +441,8 @@ def left_out() -> int:
     two to six. Cut ones are the same with the first half of the words of their translation.
     """
     for name in ("en-pt", "en-de"):
-        translator, named = load_translator(MODELS / name), [0, 0]
+        translator = load_translator(MODELS / name)
+        named = [0, 0]
         sources = [pair.source for pair in sample(name)]
         random.Random(54).shuffle(sources)
         long = iter(text for text in sources if len(text.split()) >= 6)

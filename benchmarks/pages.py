@@ -134,11 +134,13 @@ def _measure_run(
 ) -> None:
     start = time.process_time()
     text = page(run, translator, directory=MODELS / name, heads=HEADS)
-    spent, size = time.process_time() - start, len(text.encode())
+    spent = time.process_time() - start
+    size = len(text.encode())
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "run.html"
         path.write_text(text, encoding="utf-8")
-        tab, start = browser.new_page(viewport={"width": 1400, "height": 900}), time.perf_counter()
+        tab = browser.new_page(viewport={"width": 1400, "height": 900})
+        start = time.perf_counter()
         tab.goto(path.as_uri())
         tab.wait_for_selector('.lv[data-ready="true"]')
         first = time.perf_counter() - start
@@ -174,18 +176,21 @@ def translating(*, model: Model = "en-de", repeats: Repeats = 9) -> int:
     """A page that translates beside Python without capture, both in one thread; the fastest repeat
     counts."""
     torch.set_num_threads(1)
-    translator, text = load_translator(MODELS / model, "cpu"), live(MODELS / model)
+    translator = load_translator(MODELS / model, "cpu")
+    text = live(MODELS / model)
     print(f"{model}: {len(text.encode()) / 1e6:.2f} MB")
     without = "&#x27;wasm-unsafe-eval&#x27;"
     for name, content in (("SIMD kernel", text), ("plain JavaScript", text.replace(without, ""))):
         with tempfile.TemporaryDirectory() as folder, chromium() as browser:
             path = Path(folder) / "live.html"
             path.write_text(content, "utf-8")
-            tab, start = browser.new_page(), time.perf_counter()
+            tab = browser.new_page()
+            start = time.perf_counter()
             tab.goto(path.as_uri())
             while not tab.evaluate("document.documentElement.dataset.engine === 'ready'"):
                 time.sleep(0.01)
-            took, room = time.perf_counter() - start, _largest(browser)
+            took = time.perf_counter() - start
+            room = _largest(browser)
             print(f"{name}: ready and compared in {took:.2f} s, {room:.0f} MB")
             for asked in ASKED:
                 python = []

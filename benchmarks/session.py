@@ -120,7 +120,8 @@ class Session:
     async def go(self, page: str, **params: str) -> None:
         """Opens another page by the menu, with or without a linked view, and waits until it is
         drawn."""
-        self._page, self._query = page, urlencode(params)
+        self._page = page
+        self._query = urlencode(params)
         self._hash = self._names[page]
         self._box = self._view = None
         for left in (self._values, self.shown, self.feeds, self.strips):
@@ -302,7 +303,8 @@ class Session:
                 part = element.bidi_component
                 if part.component_name.endswith("linked_view_feeder"):
                     head = part.json[:400]
-                    trace, name = _TRACE.search(head), re.search(r'"name": "([^"]+)"', head)
+                    trace = _TRACE.search(head)
+                    name = re.search(r'"name": "([^"]+)"', head)
                     assert trace, head
                     assert name, head
                     found = hashlib.sha256(part.json.encode()).hexdigest()[:16]

@@ -42,7 +42,8 @@ def hostile(*, repeats: Repeats = 5) -> int:
     """Milliseconds to clean a hostile text and to split it, and the ratio to one of a tenth of its
     length."""
     for kind in HOSTILE:
-        long, short = made(kind, LENGTH), made(kind, LENGTH // 10)
+        long = made(kind, LENGTH)
+        short = made(kind, LENGTH // 10)
         runs: dict[str, Callable[[], object]] = {
             "clean": partial(clean, long),
             "split": partial(_parted, long),

@@ -38,16 +38,17 @@ def train_here() -> int:
         return time.perf_counter() - start
 
     for task in TOYS:
-        before, used, plan = (
-            products(),
-            sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2]),
-            Plan(task=task),
-        )
-        run, start = TrainingRun(plan, limits=Limits(minutes=60)), time.perf_counter()
+        before = products()
+        used = sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
+        plan = Plan(task=task)
+        run = TrainingRun(plan, limits=Limits(minutes=60))
+        start = time.perf_counter()
         _train(run, plan.steps + 1)
-        seconds, steps = time.perf_counter() - start, run.steps()
+        seconds = time.perf_counter() - start
+        steps = run.steps()
         used = sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2]) - used  # of the processor
-        reference, exact = (before + products()) / 2, steps[-1].exact or 0.0
+        reference = (before + products()) / 2
+        exact = steps[-1].exact or 0.0
         verdict = "ok" if seconds <= MOST_SECONDS and len(steps) == plan.steps else "over"
         spent = f"{seconds:.1f} s, computing {used:.1f} s (at most {MOST_SECONDS})  {verdict}"
         times = f"{used / reference:.2f} × the products"
@@ -60,7 +61,8 @@ def train_here() -> int:
 
 def beside_training(*, samples: Annotated[int, "sentences of each sort"] = 60) -> int:
     """Time from Enter to a painted view beside a run of training, and without one."""
-    numbers, seconds = count(2), {"with a run": list[float](), "without": list[float]()}
+    numbers = count(2)
+    seconds = {"with a run": list[float](), "without": list[float]()}
 
     def typed(page: Page, place: int) -> float:
         """Types a sentence that nobody has typed before."""

@@ -161,7 +161,8 @@ def training(
     torch.set_num_threads(threads)
     warnings.filterwarnings("ignore", message="enable_nested_tensor")
     torch.manual_seed(0)
-    device, (sizes, positions) = choose_device(), SHAPES[shape]
+    device = choose_device()
+    (sizes, positions) = SHAPES[shape]
     depths = dict.fromkeys(("n_encoder_layers", "n_decoder_layers"), sizes["n_layers"])
     values: dict[str, Any] = depths | {
         name: size for name, size in sizes.items() if name != "n_layers"
@@ -191,7 +192,8 @@ def training(
         f"{device}"
     )
     for name, taken in done.items():
-        spent, counted = sum(seconds[name]), taken[warm_up:]
+        spent = sum(seconds[name])
+        counted = taken[warm_up:]
         share = f"{100 * sum(each.flops for each in counted) / spent / speed:.1f} % of {source}"
         print(
             f"{name}: {sum(each.tokens for each in counted) / spent:,.0f} target tokens/s, {share}"

@@ -67,7 +67,8 @@ WORDS = (
 )
 PLACES = [(name, view) for name, page in sitemap.PAGES.items() for view in page.sections or ("",)]
 LINKS = ("app", "cross_attention", "encoder_self_attention", "decoder_self_attention")
-COLOUR, RAISED = re.compile(r"\x1b\[[\d;]*m"), re.compile(r"[\w.]+(Error|Exception|Interrupt)\b")
+COLOUR = re.compile(r"\x1b\[[\d;]*m")
+RAISED = re.compile(r"[\w.]+(Error|Exception|Interrupt)\b")
 """What colours the server's log, and the line that ends a traceback in it."""
 Visitors = Annotated[int, "visitors at once"]
 Gone = (FailedError, WebSocketException, OSError)
@@ -116,14 +117,17 @@ class Student:
 
     def __init__(self, base: str, sort: str, texts: Iterator[str], seen: Seen) -> None:
         self._sort, self._texts, self._seen = sort, texts, seen
-        self.session, self._step = Session(base, "beam_search" if sort == "searches" else ""), 0
+        self.session = Session(base, "beam_search" if sort == "searches" else "")
+        self._step = 0
 
     async def ask(self) -> None:
         """Opens the page with the next sentence, or asks for this one there."""
-        text, change = next(self._texts), {"changes": CHANGE} if self._sort == "changes" else {}
+        text = next(self._texts)
+        change = {"changes": CHANGE} if self._sort == "changes" else {}
         what = "a beam search" if self._sort == "searches" else "a sentence"
         if not self.session.shown:
-            what, answered = "opening", self.session.open(model=MODEL, text=text, **change)
+            what = "opening"
+            answered = self.session.open(model=MODEL, text=text, **change)
         elif change:
             answered = self.session.follow(model=MODEL, text=text, **change)
         else:
@@ -139,11 +143,10 @@ class Student:
 
     async def stay(self, start: float, seconds: float) -> None:
         """Steps and asks until the time is over."""
-        clock, ends = asyncio.get_running_loop().time, start + seconds
-        step, sentence = (
-            start + STEP_EVERY * random.random(),
-            start + SENTENCE_EVERY * random.random(),
-        )
+        clock = asyncio.get_running_loop().time
+        ends = start + seconds
+        step = start + STEP_EVERY * random.random()
+        sentence = start + SENTENCE_EVERY * random.random()
         while min(step, sentence) < ends:
             await asyncio.sleep(min(step, sentence) - clock())
             if sentence <= step:
@@ -156,7 +159,8 @@ class Student:
 
 async def visit(base: str, visitors: int, seconds: float, texts: Iterator[str]) -> Seen:
     """Lets many visitors come one after the other, stay, and leave."""
-    seen, there = Seen(), list[Student]()
+    seen = Seen()
+    there = list[Student]()
 
     async def tried(act: Awaitable[None]) -> None:
         try:
@@ -230,15 +234,19 @@ def load(
 
 
 def _measured(there: Served, visitors: int, seconds: float, quiet: Seen, rest: float) -> Seen:
-    before, used, began = there.memory(), there.processor(), time.perf_counter()
+    before = there.memory()
+    used = there.processor()
+    began = time.perf_counter()
     seen = asyncio.run(visit(there.url, visitors, seconds, sentences(1)))
-    took, used = time.perf_counter() - began, there.processor() - used
+    took = time.perf_counter() - began
+    used = there.processor() - used
     answers = sum(map(len, seen.seconds.values()))
     print(
         f"{visitors} visitors, {took:.0f} s, {answers:,} answers; seconds beside a visitor's alone:"
     )
     for what, found in seen.seconds.items():
-        base, late = statistics.median(quiet.seconds[what]), percentile(found, 0.95)
+        base = statistics.median(quiet.seconds[what])
+        late = percentile(found, 0.95)
         verdict = "ok" if late < GOALS[what] else "over"
         middle = f"p50 {percentile(found, 0.5):6.3f} ({percentile(found, 0.5) / base:5.1f} ×)"
         print(
@@ -289,7 +297,9 @@ def redraws(*, tabs: Annotated[int, "tabs"] = 10) -> int:
 
 
 async def _beside_redraws(base: str, tabs: int) -> tuple[list[float], int]:
-    first, drawn, stop = Session(base), 0, asyncio.Event()
+    first = Session(base)
+    drawn = 0
+    stop = asyncio.Event()
     await first.open(model=MODEL)
 
     async def redraw(tab: Session) -> None:
@@ -310,7 +320,8 @@ async def _beside_redraws(base: str, tabs: int) -> tuple[list[float], int]:
     others = (
         [first, *(Session(base, cookies=first.cookies) for _ in range(tabs - 1))] if tabs else []
     )
-    visitor, texts = Session(base), sentences(1)
+    visitor = Session(base)
+    texts = sentences(1)
     await visitor.open(model=MODEL)
     running = [asyncio.create_task(redraw(tab)) for tab in others]
     await asyncio.sleep(5 if tabs else 0)
@@ -328,8 +339,11 @@ class Wanderer:
     middle."""
 
     def __init__(self, base: str, seed: int, seen: Seen) -> None:
-        self._base, self._seen, self._random = base, seen, random.Random(seed)
-        self._new, self._common = sentences(seed), list(itertools.islice(sentences(0), 12))
+        self._base = base
+        self._seen = seen
+        self._random = random.Random(seed)
+        self._new = sentences(seed)
+        self._common = list(itertools.islice(sentences(0), 12))
         self._session: Session | None = None
         self._at = ""
 
@@ -378,7 +392,8 @@ class Wanderer:
         return {"model": self._random.choice((MODEL, MODEL, MODEL, "en-de")), "text": text}
 
     async def _come(self) -> None:
-        page, place = self._random.choice(LINKS), self._place()
+        page = self._random.choice(LINKS)
+        place = self._place()
         self._at = f"{page} ({place['model']})"
         self._session = Session(self._base, page.removeprefix(sitemap.HOME))
         await self._session.open(**place)
@@ -468,7 +483,9 @@ async def _soaked(
     there: Served, minutes: float, visitors: int, seed: int
 ) -> tuple[Seen, list[tuple[float, int]]]:
     """Lets visitors wander; what they saw, and MB and open files of the server every 10 s."""
-    seen, looks, ends = Seen(), list[tuple[float, int]](), time.monotonic() + 60 * minutes
+    seen = Seen()
+    looks = list[tuple[float, int]]()
+    ends = time.monotonic() + 60 * minutes
 
     async def watch() -> None:
         for count in itertools.count(1):

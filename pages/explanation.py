@@ -221,16 +221,17 @@ def signed(value: float) -> str:
 
 def one_row(opened: View, now: State, kind: str, step: int) -> None:
     """Weight, what was carried, and effect of the keys of one query of one head."""
-    run, head, row = opened.translation, getattr(now, kind), cells_of(opened, now)[kind][0]
+    run = opened.translation
+    head = getattr(now, kind)
+    row = cells_of(opened, now)[kind][0]
     with waiting.progress("Running the model again without each key") as tell:
         which = kind, *head, "hidden", step if kind == "encoder" else None, (row,)
         effects = measures.of_run(opened, lenses.effect, *which, tell=tell)[row]
-    weights, seen = run.weights(kind, *head)[row], int(run.mask(kind, *head)[row].sum())
+    weights = run.weights(kind, *head)[row]
+    seen = int(run.mask(kind, *head)[row].sum())
     carried: Carried = measures.of_run(opened, lenses.carried, kind, *head)
-    sides, token = (
-        run.labels(kind),
-        captions.quote(run.target_tokens[step if kind == "encoder" else row]),
-    )
+    sides = run.labels(kind)
+    token = captions.quote(run.target_tokens[step if kind == "encoder" else row])
     columns = labels.names(sides.keys)
     say(differ(weights, carried.values, carried.norms[row], effects, columns, token))
     verb, tokens = (
@@ -260,8 +261,11 @@ def differ(
     """Where weight, what was carried, and effect are largest; lengths are those of the values."""
     if not np.isfinite(effects).any():
         return "This query sees one key only, so nothing can be taken away from it."
-    keys, written = [f"**{plain(each)}**" for each in columns], f"“{plain(token)}”"
-    first, most, needed = int(weights.argmax()), int(norms.argmax()), int(np.nanargmin(effects))
+    keys = [f"**{plain(each)}**" for each in columns]
+    written = f"“{plain(token)}”"
+    first = int(weights.argmax())
+    most = int(norms.argmax())
+    needed = int(np.nanargmin(effects))
     also = "also carried most" if most == first else f"carried less than {keys[most]}"
     if weights[first] >= SINK and lengths[first] < SHORT * np.median(lengths):
         also += (
@@ -288,7 +292,8 @@ def differ(
 
 def reasons(opened: View, now: State, step: int) -> None:
     """The difference of two logits, by what wrote it and by source position."""
-    run, written = opened.translation, opened.translation.steps[step]
+    run = opened.translation
+    written = opened.translation.steps[step]
     rivals = {
         each.token: each for each in written.alternatives if each.token_id != written.token_id
     }
@@ -311,7 +316,8 @@ def reasons(opened: View, now: State, step: int) -> None:
         (captions.quote(each.token), labels.chance(each.log_prob)) for each in (written, rival)
     )
     pair = f"z(“{a}”) − z(“{b}”) at step {labels.count(step)}"
-    helped, hurt = parts.values.argmax(), parts.values.argmin()
+    helped = parts.values.argmax()
+    hurt = parts.values.argmin()
     st.markdown(
         f"“{plain(a)}” has {share}, “{plain(b)}” {other}: its logit is {signed(parts.total)} nats "
         "higher. "
@@ -333,7 +339,8 @@ def reasons(opened: View, now: State, step: int) -> None:
         audit=measures.audited(opened).joined(parts.audit),
         derived=True,
     )
-    most, needs = int(np.abs(source).argmax()), int(effects.argmin())
+    most = int(np.abs(source).argmax())
+    needs = int(effects.argmin())
     st.markdown(
         f"By source position, the largest part is read at {word(run.source_tokens[most])} "
         f"({signed(source[most])}); the difference falls most without "
@@ -355,15 +362,18 @@ def sources(opened: View, step: int) -> None:
     run = opened.translation
     shares: Shares = measures.of_run(opened, lenses.alti)
     report = measures.audited(opened).joined(shares.audit)
-    steps, columns = labels.names(run.target_tokens), labels.names(run.source_tokens)
-    source, ended = shares.source.sum(1), is_end(run.target_tokens[-1])
+    steps = labels.names(run.target_tokens)
+    columns = labels.names(run.source_tokens)
+    source = shares.source.sum(1)
+    ended = is_end(run.target_tokens[-1])
     usual = (opened.source.beside(measured, SURVEY_FILE) or {}).get("usual")
     st.markdown(
         f"**{plain(steps[step])}**: {percent(float(source[step]))} from the source. "
         f"{leaning(steps, source, ended)}"
     )
     if usual:
-        low, high = percent(usual[0]), percent(usual[2])
+        low = percent(usual[0])
+        high = percent(usual[2])
         st.markdown(
             f"Usual for this model: {low} to {high} (nine of ten steps of {SENTENCES} sentences)."
         )
@@ -397,7 +407,8 @@ def detached(steps: list[str], source: np.ndarray, low: float, ended: bool) -> s
 
     2022); empty if not.
     """
-    longest, start = range(0), 1
+    longest = range(0)
+    start = 1
     for at in range(1, len(source) - ended):
         start = at + 1 if source[at] >= low else start
         longest = max(longest, range(start, at + 1), key=len)
@@ -422,7 +433,8 @@ def leaning(steps: list[str], source: np.ndarray, ended: bool) -> str:
     inner = source[1 : len(source) - ends]
     if not len(inner):
         return apart
-    most, least = 1 + int(inner.argmax()), 1 + int(inner.argmin())
+    most = 1 + int(inner.argmax())
+    least = 1 + int(inner.argmin())
     says = f"Between the first step and the end, it is **{percent(float(inner.mean()))}**: "
     if most == least:
         return f"{says}this is **{plain(steps[most])}**. {apart}"

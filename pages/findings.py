@@ -61,7 +61,8 @@ def show() -> None:
 def _document(study: Study) -> None:
     st.subheader(study.question, anchor=False)
     st.markdown(f"**{study.finding}**")
-    drawn, series = 0, [_series(part) for part in study.parts if isinstance(part, Chart)]
+    drawn = 0
+    series = [_series(part) for part in study.parts if isinstance(part, Chart)]
     for text, parts in groupby(study.parts, lambda part: isinstance(part, str)):
         if text:
             st.markdown("\n\n".join(map(str, parts)))
@@ -99,7 +100,8 @@ def _rows(charts: Iterable[Chart]) -> Iterator[list[Chart]]:
 def _chart(name: str, chart: Chart, series: list[list[str]]) -> None:
     """Draws a chart; one of some series of another chart of the document shows them as that one
     does."""
-    table, own = [chart.columns, *chart.rows], set(_series(chart))
+    table = [chart.columns, *chart.rows]
+    own = set(_series(chart))
     among = max((each for each in series if own <= set(each)), key=len)
     make = lambda ink: draw(chart, among, ink)  # noqa: E731
     panel(name, make, chart.caption, lambda: table, alt=chart.alt, sentence=False, inked=True)

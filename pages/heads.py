@@ -83,7 +83,8 @@ def show() -> None:
 
 def _kind(has: Iterable[str]) -> AttentionKind:
     """The kind that the address asks for, or the last one that a model or a survey has."""
-    kinds, asked = [*map(AttentionKind, has)], session.current().kind
+    kinds = [*map(AttentionKind, has)]
+    asked = session.current().kind
     return next((each for each in kinds if each == asked), kinds[-1])
 
 
@@ -127,11 +128,10 @@ def _reading(run: Job[Survey]) -> None:
         st.progress(min(1.0, run.done / max(1, run.total)), text)
         st.button("Stop", key="heads.stop", on_click=run.leave, args=(session.visit().name,))
     if (survey := run.result()) is not None:
-        found, place = (
-            SurveyView.of(survey, _kind(survey.profiles)),
-            st.columns([1.25, 1], gap="medium")[0],
-        )
-        draw, told = partial(all_heads.grid, found), f"So far: {all_heads.caption(found)}"
+        found = SurveyView.of(survey, _kind(survey.profiles))
+        place = st.columns([1.25, 1], gap="medium")[0]
+        draw = partial(all_heads.grid, found)
+        told = f"So far: {all_heads.caption(found)}"
         alt = "The heads so far, coloured by the chosen statistic"
         panel("heads.partial", draw, told, place=place, alt=alt, inked=True)
 
@@ -170,7 +170,8 @@ def _unasked(source: Source, run: Job[Survey]) -> None:
         for note in source.beside(read_heads, source.config)[1]:
             inform(note)
     with refusals():
-        known, damaged = shipped(source), False
+        known = shipped(source)
+        damaged = False
     if known is not None:
         all_heads.show(SurveyView.of(known, _kind(known.profiles)), source)
     elif not damaged:

@@ -102,7 +102,8 @@ def show(opened: View) -> None:
 
 def step(opened: View, now: State, kind: str) -> None:
     """One of the steps: the frame is drawn once, what follows the cursor is fed into its slots."""
-    at, name = looks_of(opened, now)[kind], now.section
+    at = looks_of(opened, now)[kind]
+    name = now.section
     look = look_at(at, now)
     with st.container(key="heads"):
         heads, letters, explanation = st.columns(
@@ -137,14 +138,16 @@ def look_at(at: HeadSelection, now: State) -> Look:
     weight.
     """
     inside = per_run.inside(at.opened, at.kind, at.head, at.cell[0])
-    last, cross = len(inside.view.key_tokens) - 1, at.kind == "cross"
+    last = len(inside.view.key_tokens) - 1
+    cross = at.kind == "cross"
     if session.visit().silent is not None:
         key = (at.cursor.source if cross else now.key) or 0
     elif cross:
         key = at.cell[1]
     else:
         key = int(np.argmax(inside.view.weights[0])) if now.key is None else min(now.key, last)
-    view, drawn = inside.view, slice(*window_around(last + 1, key))
+    view = inside.view
+    drawn = slice(*window_around(last + 1, key))
     site = at.opened.translation.config.sites[view.kind]
     of_head = (
         at.opened,
@@ -154,7 +157,8 @@ def look_at(at: HeadSelection, now: State) -> Look:
         site,
         (*inside.w_q.weight.shape, len(inside.outputs)),
     )
-    token, label = quote(view.key_tokens[key]), labels.names(view.key_tokens, 6)[key]
+    token = quote(view.key_tokens[key])
+    label = labels.names(view.key_tokens, 6)[key]
     of_key = key, f"“{plain(token)}”", label, drawn
     look = Look(*of_head, *of_key, notation(now.notation, at.kind))
     name, number = what_if.fitted(look, now.what_if)
@@ -214,14 +218,16 @@ def follow(at: HeadSelection, now: State) -> None:
     """Draws the key, which follows the cursor, and fills the slots; what does not move has its own
     feed."""
     look = look_at(at, now)
-    tokens, field = look.view.key_tokens, "source" if look.kind == "cross" else "key"
+    tokens = look.view.key_tokens
+    field = "source" if look.kind == "cross" else "key"
     if look.kind != "cross" and now.key is not None and now.key >= len(tokens):
         inform(f"This row has {len(tokens)} keys; key {len(tokens)} is shown.")
     with st.container(horizontal=True, vertical_alignment="center", key="inside-key"):
         names = options.keys(tokens)
         pickers.choose(f"key.{look.kind}", "Key", names, look.key, field, texts=True, width=260)
         st.caption(hushed(f"weight {look.view.weights[0, look.key]:.2f}"), width="content")
-    moving, fixed = dict[str, Content](), dict[str, Content]()
+    moving = dict[str, Content]()
+    fixed = dict[str, Content]()
     for section, each in contents(look, now).items():
         texts = {"text": each.text, "table": each.table, **each.asides}
         moving |= {f"{section}.{place}": text for place, text in texts.items() if text}

@@ -143,7 +143,8 @@ def _missed(check: Lesson) -> list[str]:
 
 
 def _state(lesson: Lesson) -> str:
-    done, steps = _done(lesson), len(lesson.steps)
+    done = _done(lesson)
+    steps = len(lesson.steps)
     if not done:
         return f"{steps} steps"
     notes = session.visit().lesson_notes
@@ -195,7 +196,8 @@ def _class() -> None:
             st.dataframe(
                 dict(zip(found.head, zip(*found.rows, strict=True), strict=True)), hide_index=True
             )
-            name, file = "attention-lessons-class.csv", cells.written([found.head, *found.rows])
+            name = "attention-lessons-class.csv"
+            file = cells.written([found.head, *found.rows])
             st.download_button("Save the table (CSV)", file, name, "text/csv", on_click="ignore")
         for text in found.wrong:
             st.caption(f":material/warning: {plain(text)}")

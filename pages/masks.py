@@ -140,7 +140,8 @@ def show(opened: View) -> None:
     usual = "decoder" if "decoder" in opened.kinds else "encoder"
     kind = now.kind if now.kind in opened.kinds else usual
 
-    run, above = opened.translation, lambda _now, _looks: controls(opened, kind)
+    run = opened.translation
+    above = lambda _now, _looks: controls(opened, kind)
     beside = lambda now, _looks: pictures(run, "your sentence", kind, cells_of(opened, now))  # noqa: E731
     explorer(Scene(strips_only("masks", kind), opened, (kind,), above=above, beside=beside))
 
@@ -192,7 +193,8 @@ def batch(opened: View) -> None:
 def leakiest(opened: View, entry: Translation) -> str:
     """The kind that hides padding alone, and whose chosen head would lose most weight without its
     mask."""
-    now, lost = session.current(), dict[str, float]()
+    now = session.current()
+    lost = dict[str, float]()
     for kind in opened.kinds:
         view = entry.head(kind, *getattr(now, kind))
         if not entry.config.sites[AttentionKind(kind)].causal:
@@ -204,7 +206,8 @@ def leakiest(opened: View, entry: Translation) -> str:
 
 def controls(opened: View, kind: str) -> None:
     """Which head is shown, and which other way of masking."""
-    now, config = session.current(), opened.translation.config
+    now = session.current()
+    config = opened.translation.config
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         pickers.kind_picker(kind, opened.kinds, part=True)
         pickers.head_picker(kind, getattr(now, kind), opened.source)
@@ -241,7 +244,8 @@ def pictures(
 
     way = now.mask or "none"
     weights = masked_weights(whole.scores, whole.mask, Masking(way))
-    leaking, rows = leak(weights, whole.mask), view.window.queries
+    leaking = leak(weights, whole.mask)
+    rows = view.window.queries
     bars = partial(
         leak_bars, visible=(leaking.sums - leaking.masked)[rows], masked=leaking.masked[rows]
     )
@@ -267,7 +271,8 @@ def pictures(
     }
     notes = dict(MASKS)
     if cells is None and "decoder" in drawn:
-        causal, written = drawn["decoder"], np.arange(len(run.target_tokens)) < len(run.log_probs)
+        causal = drawn["decoder"]
+        written = np.arange(len(run.target_tokens)) < len(run.log_probs)
         both = causal.mask & written[causal.window.keys]
         differ = both != causal.mask
         among = int(differ[written[causal.window.queries]].sum()) or "none"
@@ -293,7 +298,8 @@ def masked(leaked: Leak, cells: int) -> str:
     """How many cells of a map are masked, and whether its rows sum to 1."""
     if not leaked.cells:
         return f"None of the {cells} cells is masked: a sentence alone has no padding."
-    small, unequal = leaked.zeros - leaked.cells, int(leaked.unequal.sum())
+    small = leaked.zeros - leaked.cells
+    unequal = int(leaked.unequal.sum())
     besides = f" ({small} of them not masked: weights too small for a 32-bit number)" * bool(small)
     sums = f"{unequal} of the rows do not sum" if unequal else "every row sums"
     return (

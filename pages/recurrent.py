@@ -164,7 +164,8 @@ def here() -> list[str]:
 def twin(now: State) -> Source | None:
     """The recurrent twin of the chosen score, of the chosen model, or the first; None if none is
     here."""
-    known, own = here(), (now.model or "").removeprefix(f"{models.RECURRENT}/")
+    known = here()
+    own = (now.model or "").removeprefix(f"{models.RECURRENT}/")
     score = next(
         (score for score in (now.score, own) if score in known), known[0] if known else None
     )
@@ -192,7 +193,8 @@ def translate(now: State, source: Source) -> View:
 def alignments() -> None:
     """A recurrent twin's cross-attention beside the Transformer's, and its score in numbers."""
     now = session.current()
-    source, reference = twin(now), models.known(REFERENCE)
+    source = twin(now)
+    reference = models.known(REFERENCE)
     assert source is not None
     score = source.name.rpartition("/")[2]
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
@@ -200,11 +202,13 @@ def alignments() -> None:
         take = lambda each: session.change(score=each, step=None)  # noqa: E731
         pickers.switch("recurrent.score", "Score", names, score, take, width="content")
         seen(SEEING)
-        label, query = "Open this twin on Translate", link(now, model=source.name)
+        label = "Open this twin on Translate"
+        query = link(now, model=source.name)
         st.page_link("app.py", label=label, icon=":material/translate:", query_params=query)
     sides = list[Side]()
     for model in filter(None, (source, reference)):
-        size, first = model.sizes["cross"], model.default_heads["cross"]
+        size = model.sizes["cross"]
+        first = model.default_heads["cross"]
         head = fit_head("cross", now.cross if size != (1, 1) else None, size, first)
         sides.append(Side(translate(now, model), head))
     one = sides[0]
@@ -262,7 +266,8 @@ def alignment(side: Side, row: int | None) -> None:
 
 
 def alignment_map(view: HeadView) -> go.Figure:
-    figure, centres = heatmap(view, SIZE), view.centres
+    figure = heatmap(view, SIZE)
+    centres = view.centres
     if centres is None:
         return figure
     return with_centres(figure, np.asarray(centres), view.window.key_start, view.weights.shape[1])
@@ -275,7 +280,8 @@ def looks(sides: Sequence[Side], rows: Sequence[int | None]) -> str:
         puts = "does not write this token"
         if row is not None:
             weights = side.run.weights("cross", *side.head)[row]
-            best, total = int(np.argmax(weights)), float(weights.sum())
+            best = int(np.argmax(weights))
+            total = float(weights.sum())
             rest = (
                 ""
                 if total > 0.995
@@ -324,7 +330,8 @@ def numbers(one: Side, row: int, source: int | None) -> None:
 def weight_of(terms: ScoreTerms, key: int) -> str:
     """How the score becomes the weight of a key (from 0)."""
     if terms.centre is None:
-        score, total = labels.number(terms.score), labels.number(terms.log_total)
+        score = labels.number(terms.score)
+        total = labels.number(terms.log_total)
         return f", weight exp({score} − {total}) = **{terms.weight:.3f}**: {total} is log Σ exp"
     centre = f"; its centre is position {labels.number(terms.centre + 1, '.1f')}"
     if not terms.factor:
@@ -342,12 +349,14 @@ def weight_of(terms: ScoreTerms, key: int) -> str:
 def table(terms: ScoreTerms) -> str:
     """The dimensions that add or take away most, the sum of the others, and the score, in
     Markdown."""
-    columns, names = [terms.query, terms.key], ["q", "k"]
+    columns = [terms.query, terms.key]
+    names = ["q", "k"]
     if terms.vector is not None:
         columns += [np.tanh(terms.query + terms.key), terms.vector]
         names += ["tanh(q + k)", "v"]
     write = partial(labels.number, form=".3f")
-    order, empty = terms.order, [""] * len(names)
+    order = terms.order
+    empty = [""] * len(names)
     rest = float(terms.terms[order[DIMENSIONS:]].sum())
     lines = [
         ["dimension", *names, "q · k" if terms.vector is None else "v · tanh"],

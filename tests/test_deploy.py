@@ -33,7 +33,8 @@ from transformer.hub.settings import HOSTED_VARIABLE
 
 ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "deploy"
-HEALTH, METRICS = f"/{routes.ROUTE_HEALTH}", f"/{routes.ROUTE_METRICS}"
+HEALTH = f"/{routes.ROUTE_HEALTH}"
+METRICS = f"/{routes.ROUTE_METRICS}"
 CONTAINERFILE = re.sub(r"\\\n\s*", "", (DEPLOY / "Containerfile").read_text())
 NGINX = (DEPLOY / "nginx.conf").read_text()
 DEBIAN_CONNECTIONS = 768
@@ -147,7 +148,8 @@ def proxied(tmp_path: Path) -> Iterator[str]:
     nginx = shutil.which("nginx", path="/usr/sbin:/usr/bin:/sbin:/usr/local/sbin")
     if nginx is None or shutil.which("openssl") is None:
         pytest.skip("nginx or openssl is not installed")
-    key, certificate = tmp_path / "privkey.pem", tmp_path / "fullchain.pem"
+    key = tmp_path / "privkey.pem"
+    certificate = tmp_path / "fullchain.pem"
     request = "openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=localhost -days 1"
     subprocess.run(
         [*request.split(), "-keyout", key, "-out", certificate], capture_output=True, check=True

@@ -41,7 +41,8 @@ def twins() -> Iterator[str]:
     for name in found["models"]:
         if found["models"][name]["other_seed"]:
             continue
-        score, levels = found["scores"][name]["bleu"], found["long"]["levels"]
+        score = found["scores"][name]["bleu"]
+        levels = found["long"]["levels"]
         beside = "–" if name == found["baseline"] else gap(score)
         long = " / ".join(
             f"{level['models'][name]['bleu']['value']['value']:.1f}" for level in levels

@@ -166,7 +166,8 @@ def test_a_snippet_runs_alone_as_written(snippet: str, monkeypatch: pytest.Monke
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What a wheel of this project installs."""
-    source, site = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("site")
+    source = tmp_path_factory.mktemp("source")
+    site = tmp_path_factory.mktemp("site")
     for name in ("transformer", "explorer", "static"):
         shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):

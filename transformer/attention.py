@@ -158,7 +158,8 @@ def attend(
     Fused, without the weights in memory, unless somebody looks at them or no kernel computes the
     scores.
     """
-    queries, keys = query.shape[2], key.shape[2]
+    queries = query.shape[2]
+    keys = key.shape[2]
     unfused = hooks is not None and bool({name, ""} & hooks.unfused)
     if not unfused and score.vector is None and window is None:
         scale = None if score.name == "scaled_dot" else 1.0
@@ -169,7 +170,8 @@ def attend(
         if bias is not None:
             dense = bias if dense is None else bias.masked_fill(~dense, -torch.inf)
         return F.scaled_dot_product_attention(query, key, value, attn_mask=dense, scale=scale)
-    visible, factors = mask.dense(queries, keys, query.device), None
+    visible = mask.dense(queries, keys, query.device)
+    factors = None
     if window is not None:
         near, factors = window.cells(keys)
         visible = near if visible is None else near & visible
@@ -198,14 +200,16 @@ class LayerCache:
 
     def update(self, key: Tensor, value: Tensor) -> KeyValue:
         """All keys and values, after those before the new ones."""
-        new, start = (key, value), self.length
+        new = (key, value)
+        start = self.length
         self.length += key.shape[2]
         if not self.grows:
             self.fixed = new
             return new
         capacity = 0 if self._buffers is None else self._buffers[0].shape[2]
         if self._buffers is None or self.length > capacity:  # buffers with room for all rows double
-            old, room = self._buffers, max(64, 2 * capacity, self.length)
+            old = self._buffers
+            room = max(64, 2 * capacity, self.length)
             key, value = (x.new_empty(*x.shape[:2], room, x.shape[3]) for x in new)
             self._buffers = key, value
             for buffer, rows in zip((key, value), old or (), strict=False):
@@ -252,7 +256,8 @@ class Cache:
 
     def advance(self, positions: int, state: Tensor | None = None) -> None:
         """Counts new positions; a recurrent decoder's state after them, (batch, d_model)."""
-        self.length, self.state = self.length + positions, state
+        self.length = self.length + positions
+        self.state = state
 
     def select(self, rows: Tensor, *, same_source: bool = False) -> None:
         """Keeps, repeats or reorders rows of the batch, as a beam does with its hypotheses.
@@ -282,8 +287,10 @@ class MultiHeadAttention(Attention):
         super().__init__()
         site = config.sites[kind]
         self.kind, self.layer, self.n_heads = kind, layer, config.n_heads
-        self.name, self.score = site.sublayer(layer).path, ScoreRule(site.score)
-        width, heads = config.d_model, config.n_heads * config.d_head
+        self.name = site.sublayer(layer).path
+        self.score = ScoreRule(site.score)
+        width = config.d_model
+        heads = config.n_heads * config.d_head
         self.q_proj = nn.Linear(width, heads, config.biases)
         self.k_proj = nn.Linear(width, heads, config.biases)
         self.v_proj = nn.Linear(width, heads, config.biases)
@@ -315,7 +322,8 @@ class MultiHeadAttention(Attention):
 
         # gradients need three products, and so do parameters that were moved, rounded or replaced
         # since
-        maps, product = (self.q_proj, self.k_proj, self.v_proj), self.joined
+        maps = (self.q_proj, self.k_proj, self.v_proj)
+        product = self.joined
         if (
             product is not None
             and not any(each.weight.requires_grad for each in maps)
@@ -323,7 +331,8 @@ class MultiHeadAttention(Attention):
         ):
             query, *own = (split(part) for part in product(x).chunk(3, dim=-1))
         else:
-            query, own = split(self.q_proj(x)), []
+            query = split(self.q_proj(x))
+            own = []
 
         if cache is not None and cache.fixed is not None:
             key, value = cache.fixed  # of cross-attention, which no positions rotate
@@ -331,7 +340,8 @@ class MultiHeadAttention(Attention):
             source = x if memory is None else memory
             key, value = own or (split(self.k_proj(source)), split(self.v_proj(source)))
             if positions is not None:
-                query, key = positions.rotate(query, first), positions.rotate(key, first)
+                query = positions.rotate(query, first)
+                key = positions.rotate(key, first)
             key, value = (key, value) if cache is None else cache.update(key, value)
         if hooks is not None:
             at = At(first)
@@ -339,7 +349,8 @@ class MultiHeadAttention(Attention):
                 self.name, padding=mask.key_padding, bias=None if rule is None else rule.table
             )
             query = hooks(f"{self.name}.query", query, at)
-            key, value = hooks(f"{self.name}.key", key), hooks(f"{self.name}.value", value)
+            key = hooks(f"{self.name}.key", key)
+            value = hooks(f"{self.name}.value", value)
         bias = None if rule is None else rule.matrix(query, key.shape[2], first)
         divided = rule is not None and rule.divided
         heads = attend(query, key, value, mask, bias, self.score, None, hooks, self.name, divided)

@@ -116,15 +116,19 @@ def audit_layer(
     it. What W_O received is what the layer's changes make of each head's own output, unless no
     equation knows it.
     """
-    limit, sums_name, sums_limit = OUTPUT_LIMIT[dtype], "row sums", ROW_SUM_LIMIT
+    limit = OUTPUT_LIMIT[dtype]
+    sums_name = "row sums"
+    sums_limit = ROW_SUM_LIMIT
     if (
         layer.used_weights is not None and torch.finfo(dtype).eps > ROW_SUM_LIMIT
     ):  # a function saw them rounded
         sums_name, sums_limit = "row sums in 16 bits", torch.finfo(dtype).eps
     heads, queries, keys = layer.shape
-    value, used = layer.value.numpy(), layer.output.numpy()
+    value = layer.value.numpy()
+    used = layer.output.numpy()
     own = used if layer.own_output is None else layer.own_output.numpy()
-    scale, chunk = max(float(np.abs(value).max()), 1e-30), max(1, CELLS // (heads * keys))
+    scale = max(float(np.abs(value).max()), 1e-30)
+    chunk = max(1, CELLS // (heads * keys))
     for start in range(0, queries, chunk):
         rows = slice(start, min(start + chunk, queries))
         _, _, mask, expected = textbook(layer, ALL_HEADS, rows)
@@ -153,7 +157,9 @@ def textbook(layer: LayerTrace, heads: slice, rows: slice) -> AttentionMap:
     Weights are exp(s) / Σ exp(s) over the visible keys, in local attention times the Gaussian; the
     mask is rebuilt from the padding, the causal rule, and what changed it.
     """
-    score, query, key = layer.score, layer.query[heads, rows].numpy(), layer.key[heads].numpy()
+    score = layer.score
+    query = layer.query[heads, rows].numpy()
+    key = layer.key[heads].numpy()
     cells = torch.arange(rows.start, rows.stop), torch.arange(layer.shape[2])
     places, keys = (positions.numpy() for positions in cells)
     near = factors = bias = None
@@ -181,9 +187,12 @@ def textbook(layer: LayerTrace, heads: slice, rows: slice) -> AttentionMap:
             .numpy()
         )
     divisor = math.sqrt(query.shape[-1]) if score.name == "scaled_dot" else 1.0
-    divided, scores, weights = layer.bias is not None and layer.bias.divided, [], []
+    divided = layer.bias is not None and layer.bias.divided
+    scores = []
+    weights = []
     for i, head in enumerate(range(layer.shape[0])[heads]):
-        part, changes = None if bias is None else bias[i], head_changes(layer, head)
+        part = None if bias is None else bias[i]
+        changes = head_changes(layer, head)
         scores.append(equations.scored_textbook(products[i], part, divided, divisor, changes))
         weights.append(equations.weighed_textbook(scores[i], mask, factors, rows.start, changes))
     expected = np.stack(weights)
@@ -199,10 +208,8 @@ def head_changes(layer: LayerTrace, head: int) -> list[HeadChange]:
     """Changes in one head, with the values that they put in."""
     pairs = list[HeadChange]()
     for change in layer.changes:
-        heads, material = (
-            change.value.heads_of(layer.kind, layer.number, layer.shape[0]),
-            change.material,
-        )
+        heads = change.value.heads_of(layer.kind, layer.number, layer.shape[0])
+        material = change.material
         if head in heads:
             if material is not None and not isinstance(change.value, do.Patch):
                 material = material[heads.index(head)]
@@ -253,7 +260,8 @@ def head_view(
 
     IndexError if there is no such layer or head, or the window leaves the map.
     """
-    record, head = trace.layer(*place), place[2]
+    record = trace.layer(*place)
+    head = place[2]
     focus, (_, queries, keys) = record.focus, record.shape
     window = window or Window(0, queries, 0, keys)
     sides = (
@@ -262,7 +270,8 @@ def head_view(
     )
     if not all(0 <= start < stop <= count for start, stop, count in sides):
         raise IndexError(f"The window {window} leaves the map of {queries} × {keys} cells.")
-    drawn, found = labels.of(window), trace.map(*place, window)
+    drawn = labels.of(window)
+    found = trace.map(*place, window)
     slices = {name: (head, getattr(window, axis)) for name, axis in VECTORS.items()}
     vectors: Any = {name: read_only(getattr(record, name)[cells]) for name, cells in slices.items()}
 
@@ -288,7 +297,8 @@ def audit_entered(trace: AttentionTrace, basis: Basis, limit: float) -> AuditRep
     """
     model = basis if isinstance(basis, Network) else None
     config = basis.config if isinstance(basis, Network) else basis
-    unmade, sums = [] if model is not None else [LABELS_UNMADE, PLACES_UNMADE], list[float]()
+    unmade = [] if model is not None else [LABELS_UNMADE, PLACES_UNMADE]
+    sums = list[float]()
     for embedding in trace.embeddings.values():
         total = (
             embedding.sum
@@ -307,7 +317,8 @@ def audit_entered(trace: AttentionTrace, basis: Basis, limit: float) -> AuditRep
     if model is not None and trace.tokens:
         differences = [0.0]
         for side in sides:
-            ids, table = torch.tensor(trace.tokens[side].ids), model.table(side).weight.detach()
+            ids = torch.tensor(trace.tokens[side].ids)
+            table = model.table(side).weight.detach()
             known = ids < len(table)
             rows = table[ids.where(known, 0).to(table.device)].double().cpu() * known[:, None]
             expected = rows * model.config.embedding_scale
@@ -392,7 +403,8 @@ def audit_places(trace: AttentionTrace, model: Network, limit: float) -> list[Ch
     else:
         model.features(*ids.values(), hooks=hooks)
     again = trace_of(hooks, model.config, trace.auditor)
-    constants, differences = CONSTANTS - {"vector"}, list[float]()
+    constants = CONSTANTS - {"vector"}
+    differences = list[float]()
     for name, tensor in again.tensors.items() if again is not None else ():
         if name.rpartition(".")[2] not in constants and name != "encoder.output":
             name = name.removesuffix(".own") if name not in trace.tensors else name

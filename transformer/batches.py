@@ -39,9 +39,11 @@ def in_batches(
     length, the longest first, so that a padded batch has at most ``BATCH_POSITIONS`` positions."""
     rules = {each: i for i, each in enumerate(dict.fromkeys(each.rules for each in requests))}
     kinds = [(rules[each.rules], -max(len(each.source_ids), each.given)) for each in requests]
-    groups, values = list[list[int]](), dict[int, T]()
+    groups = list[list[int]]()
+    values = dict[int, T]()
     for place in sorted(range(len(requests)), key=kinds.__getitem__):
-        (own, _), (other, longest) = kinds[place], kinds[groups[-1][0]] if groups else (-1, 0)
+        (own, _) = kinds[place]
+        (other, longest) = kinds[groups[-1][0]] if groups else (-1, 0)
         if own != other or (len(groups[-1]) + 1) * -longest * width > BATCH_POSITIONS:
             groups.append([])
         groups[-1].append(place)
@@ -124,7 +126,8 @@ def forced_log_probs(
 
     @torch.inference_mode()
     def scored(group: list[Request]) -> list[tuple[float, ...]]:
-        state, written = begin(group)[0], [each.output.ids for each in group if each.output]
+        state = begin(group)[0]
+        written = [each.output.ids for each in group if each.output]
         # padding is cut off before the logits, which cost the most
         rows = zip(state.read(written), written, strict=True)
         features = torch.cat([row[: len(target)] for row, target in rows])
@@ -149,7 +152,8 @@ def run_batch(translator: Translator, texts: Sequence[str]) -> tuple[Translation
 
     InputError if a text is empty or too long, or the texts ask for several languages.
     """
-    wanted, runs = _requests(translator, texts, beam_size=1), list[Translation]()
+    wanted = _requests(translator, texts, beam_size=1)
+    runs = list[Translation]()
     if len({each.rules for each in wanted}) > 1:
         raise InputError(
             "The texts of a batch ask for several languages; let all of them ask for one."
@@ -168,7 +172,8 @@ def run_batch(translator: Translator, texts: Sequence[str]) -> tuple[Translation
         for side, each in run.trace.tokens.items():  # filled up to the lengths of the batch
             more = lengths[side] - len(each.ids)
             padding = [request.config.pad_id] * more
-            ids, pieces = (*each.ids, *padding), (*each.pieces, *request.named(padding))
+            ids = (*each.ids, *padding)
+            pieces = (*each.pieces, *request.named(padding))
             tokens[side] = replace(each, ids=ids, pieces=pieces)
         source, read, written = (tokens[side].pieces for side in lengths)
         labels = {"source_tokens": source, "decoder_input_tokens": read, "target_tokens": written}

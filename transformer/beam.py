@@ -39,7 +39,8 @@ class _Beam:
             state.config.eos_id,
         )
         self.running = [Node(state.config.bos_id)]
-        self.finished, self.done = list[Node](), False
+        self.finished = list[Node]()
+        self.done = False
 
     def rows(self, width: int) -> list[Node]:
         """The running hypotheses, filled up to the beam's width with dummies of probability 0."""
@@ -55,14 +56,13 @@ class _Beam:
         flattened. Rows after the running ones only fill the beam's width; a forbidden token has a
         total of -inf.
         """
-        nodes, length = list[Node](), step + 1
+        nodes = list[Node]()
+        length = step + 1
         for total, log_prob, place in table:
             row, token = divmod(int(place), pieces)
             if row < len(self.running) and total > NEVER:
-                ended, score = (
-                    token == self.eos_id or length == self.limit,
-                    self.rules.score(total, length),
-                )
+                ended = token == self.eos_id or length == self.limit
+                score = self.rules.score(total, length)
                 nodes.append(
                     Node(token, step, log_prob, total, self.running[row], row, ended, score)
                 )
@@ -102,7 +102,8 @@ def beam_search(
     while True:
         width = len(tokens) // state.sentences
         rows = [node for beam in beams for node in beam.rows(width)]
-        distribution, endings = state.log_probs(tokens), [node.ending(lookback) for node in rows]
+        distribution = state.log_probs(tokens)
+        endings = [node.ending(lookback) for node in rows]
         last = [step + 1 >= beam.limit for beam in beams for _ in range(width)]
         own, left = rules.choices(distribution, endings, last, step)
         totals = torch.tensor([[node.total] for node in rows], device=state.device)
@@ -128,7 +129,8 @@ def beam_search(
         yield tuple(rows)
         parents = [i // beam_size * width + node.parent_row for i, node in enumerate(rows)]
         state.select(torch.tensor(parents, device=state.device), same_source=step > 0)
-        tokens, step = torch.tensor([node.token_id for node in rows], device=state.device), step + 1
+        tokens = torch.tensor([node.token_id for node in rows], device=state.device)
+        step = step + 1
 
 
 @dataclass(frozen=True, kw_only=True)

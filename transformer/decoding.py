@@ -212,7 +212,8 @@ def constrained(
 
     InterventionError if a token is unknown, or chosen after the end or although it is forbidden.
     """
-    chosen, barred = list[tuple[int, int]](), list[tuple[int | None, int]]()
+    chosen = list[tuple[int, int]]()
+    barred = list[tuple[int | None, int]]()
     for change in changes:
         match change:
             case Choose(step=step, token=token):
@@ -270,7 +271,8 @@ class DecodingState:
         self.sentences = 1
         if src_ids is not None:
             assert isinstance(model, EncoderDecoder)
-            self.sentences, self.padding = len(src_ids), padding_mask(src_ids, model.config.pad_id)
+            self.sentences = len(src_ids)
+            self.padding = padding_mask(src_ids, model.config.pad_id)
             self.row_padding = self.padding
             with torch.inference_mode():
                 self.memory = model.encode(src_ids, self.padding, hooks)
@@ -430,9 +432,12 @@ def decode(
     """Extends every sentence by one chosen token per step: greedy search or sampling."""
     tokens, end = state.start, state.config.eos_id
     limits = [max_length] * state.sentences if isinstance(max_length, int) else max_length
-    nodes, step, lookback = [Node(state.config.bos_id) for _ in limits], 0, rules.lookback
+    nodes = [Node(state.config.bos_id) for _ in limits]
+    step = 0
+    lookback = rules.lookback
     while not all(node.ended for node in nodes):
-        distribution, last = state.log_probs(tokens), [step + 1 >= limit for limit in limits]
+        distribution = state.log_probs(tokens)
+        last = [step + 1 >= limit for limit in limits]
         endings = [node.ending(lookback) if lookback else () for node in nodes]
         own, left = rules.choices(distribution, endings, last, step)
         tokens = choose(left) if choose else largest(left, 1)[1][:, 0]
@@ -440,7 +445,8 @@ def decode(
         values = distribution.gather(1, tokens[:, None]).tolist()
         for row, (token, (value,)) in enumerate(zip(tokens.tolist(), values, strict=True)):
             if not (before := nodes[row]).ended:
-                total, ended = before.total + value, token == end or last[row]
+                total = before.total + value
+                ended = token == end or last[row]
                 nodes[row] = Node(
                     token, step, value, total, before, row, ended, total, candidates=best[row]
                 )

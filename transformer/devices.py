@@ -56,7 +56,8 @@ def choose_device(
     """
     import torch
 
-    chosen, there = named(name), torch.cuda.is_available
+    chosen = named(name)
+    there = torch.cuda.is_available
     if chosen == AUTO:
         chosen = "cuda" if parameters >= LARGE and there() else "cpu"
     device = torch.device(chosen)

@@ -60,7 +60,8 @@ class BiasRule:
             columns: (keys,) positions of the keys.
             heads: The heads that ``query`` holds.
         """
-        table, distances = self.table[heads], columns - rows[:, None]
+        table = self.table[heads]
+        distances = columns - rows[:, None]
         if self.name == "alibi":
             return -table[..., None, None] * distances.abs()
         reach = self.table.shape[1] // 2
@@ -134,7 +135,8 @@ def t5_buckets(
     """
     buckets = buckets if causal else buckets // 2
     start = 0 if causal else buckets * (distances > 0).long()
-    away, exact = -distances.clamp(max=0) if causal else distances.abs(), buckets // 2
+    away = -distances.clamp(max=0) if causal else distances.abs()
+    exact = buckets // 2
     ratio = (away.double().clamp(min=exact) / exact).log() / math.log(max_distance / exact)
     far = (
         exact + (ratio * (buckets - exact) + 1e-9).long()
@@ -235,7 +237,8 @@ class RelativeKeys(PositionalEncoding):
 
     def prepare(self, config: ModelConfig, n_layers: int, causal: bool) -> None:
         shape = (n_layers, config.n_heads, 2 * SHAW_REACH + 1, config.d_head)
-        self.vectors, self.spread = nn.Parameter(torch.empty(shape)), config.d_head**-0.5
+        self.vectors = nn.Parameter(torch.empty(shape))
+        self.spread = config.d_head**-0.5
 
     def rules(self, n_layers: int) -> list[BiasRule]:
         return [BiasRule("shaw", vectors) for vectors in self.vectors[:n_layers]]
@@ -291,7 +294,8 @@ class Rotary(PositionalEncoding):
         sine, cosine = (
             table[first : first + length].to(x.dtype) for table in (self.sine, self.cosine)
         )
-        even, odd = x[..., 0::2], x[..., 1::2]
+        even = x[..., 0::2]
+        odd = x[..., 1::2]
         return torch.stack(
             [even * cosine - odd * sine, even * sine + odd * cosine], dim=-1
         ).flatten(-2)

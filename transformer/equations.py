@@ -197,13 +197,13 @@ def audited_tokens(
 def sinusoids(config: ModelConfig, first: int, length: int) -> NDArray[np.float64]:
     """(length, d_model) the formula of section 3.5, number by number, in the layout of the
     config."""
-    width, first = config.d_model, first + config.first_position
+    width = config.d_model
+    first = first + config.first_position
     period = max(1, width - 2 * (config.sine_layout == "inclusive"))
     angles = np.arange(first, first + length)[:, None] / 10_000 ** (np.arange(0, width, 2) / period)
-    sines, cosines = (
-        np.sin(angles),
-        np.cos(angles[:, : width // 2]),
-    )  # an odd width has one sine more
+    # an odd width has one sine more
+    sines = np.sin(angles)
+    cosines = np.cos(angles[:, : width // 2])
     if config.sine_layout != "interleaved":
         return np.concatenate((sines, cosines), 1)
     table = np.empty((length, width))

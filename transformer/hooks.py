@@ -100,7 +100,8 @@ class Hooks:
         edits: Mapping[str, Sequence[Edit]]
         | None = None,  # by name, the changes, one after another
     ) -> None:
-        self.record, self.edits = frozenset(record), dict(edits or {})
+        self.record = frozenset(record)
+        self.edits = dict(edits or {})
         # in the order of the calls; of what each call gives whole, such as keys, the last; where an
         # edit acted, ``name.own`` has the value before it
         self.recorded: dict[str, list[Tensor]] = {}
@@ -174,7 +175,8 @@ def hook_names(config: ModelConfig) -> tuple[str, ...]:
 
     Modules have names, too (see above); only interventions put others in their places.
     """
-    names, adds = list[str](), ("positions",) * (ENCODINGS[config.positions].acts == "embeddings")
+    names = list[str]()
+    adds = ("positions",) * (ENCODINGS[config.positions].acts == "embeddings")
     for side, stack in config.stacks.items():
         names += [f"{side}.{part}" for part in ("tokens", *adds, "input")]
         for sublayer in stack.passed():
@@ -231,7 +233,8 @@ def function_edits(
         if not isinstance(result, Tensor):
             returned, must = type(result).__name__, "return a tensor"
         elif result.shape != value.shape:
-            returned, must = f"shape {tuple(result.shape)}", f"keep {tuple(value.shape)}"
+            returned = f"shape {tuple(result.shape)}"
+            must = f"keep {tuple(value.shape)}"
         elif kinds[0] != kinds[1]:
             returned, must = (kind.replace("torch.", "") for kind in (kinds[0], f"keep {kinds[1]}"))
         elif bool(result.isnan().any()) and not bool(value.isnan().any()):

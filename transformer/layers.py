@@ -55,7 +55,8 @@ def spread(norm: nn.Module, x: Any) -> Any:
 
 def shift(part: nn.Module) -> Tensor:
     """(out,) what a norm or a linear map adds at the end: its bias, or zeros if it has none."""
-    weight, bias = part.get_parameter("weight"), getattr(part, "bias", None)
+    weight = part.get_parameter("weight")
+    bias = getattr(part, "bias", None)
     return weight.new_zeros(len(weight)) if bias is None else bias
 
 
@@ -69,7 +70,8 @@ class FeedForward(nn.Module):
     def __init__(self, config: ModelConfig, sublayer: Sublayer) -> None:
         super().__init__()
         width = config.inner_width(sublayer.side)
-        self.name, self.activation = f"{sublayer.path}.hidden", ACTIVATIONS[config.activation]
+        self.name = f"{sublayer.path}.hidden"
+        self.activation = ACTIVATIONS[config.activation]
         self.inner = nn.Linear(config.d_model, width, config.biases)
         self.outer = nn.Linear(width, config.d_model, config.biases)
         self.gate = nn.Linear(config.d_model, width, config.biases) if config.gated else None
@@ -95,7 +97,8 @@ class Residual(nn.Module):
 
     def __init__(self, config: ModelConfig, sublayer: Sublayer) -> None:
         super().__init__()
-        self.name, self.pre_norm = sublayer.path, config.norm == "pre"
+        self.name = sublayer.path
+        self.pre_norm = config.norm == "pre"
         self.norm = make_norm(config)
         self.dropout = nn.Dropout(config.dropout)
 
@@ -110,7 +113,8 @@ class Residual(nn.Module):
         if hooks is None or not hooks.in_stream:
             total = x + self.dropout(apply(self.norm(x) if self.pre_norm else x))
             return total if self.pre_norm else self.norm(total)
-        norm, at = hooks(f"{self.name}.norm", self.norm), At(first)
+        norm = hooks(f"{self.name}.norm", self.norm)
+        at = At(first)
         read = hooks(f"{self.name}.read", norm(x) if self.pre_norm else x, at)
         total = x + self.dropout(hooks(f"{self.name}.output", apply(read), at))
         stream: Tensor = hooks(f"{self.name}.stream", total if self.pre_norm else norm(total), at)
@@ -150,7 +154,8 @@ class Layer(nn.Module):
         hooks: Hooks | None = None,
     ) -> Tensor:
         """(batch, length, d_model) → (batch, length, d_model)."""
-        first, own = mask.first_query, None if cache is None else cache.decoder[self.layer]
+        first = mask.first_query
+        own = None if cache is None else cache.decoder[self.layer]
         attend: Callable[[Tensor], Tensor] = partial(
             self.self_attention, mask=mask, positions=positions, rule=rule, cache=own, hooks=hooks
         )

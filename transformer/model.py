@@ -83,7 +83,8 @@ class Network(nn.Module):
 
         Token embeddings × √d_model (section 3.4), plus the encoding (section 3.5).
         """
-        stack, at = self.stack(side), At(first)
+        stack = self.stack(side)
+        at = At(first)
         x = self.table(side)(ids).to(stack.dtype) * self.config.embedding_scale
         positions, norm = stack.positions, stack.embedding_norm
         if hooks is not None:
@@ -236,7 +237,8 @@ class Transformer(EncoderDecoder):
         super().__init__()
         self.config = config
         beyond = config.pad_id == config.vocab_size or config.bos_id == config.n_target_pieces
-        table, pieces = PieceTable if beyond else nn.Embedding, config.n_target_pieces
+        table = PieceTable if beyond else nn.Embedding
+        pieces = config.n_target_pieces
         self.embedding = table(config.vocab_size, config.d_model)
         self.target_embedding = None if config.shared_embeddings else table(pieces, config.d_model)
         self.dropout = nn.Dropout(config.dropout)

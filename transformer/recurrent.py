@@ -100,7 +100,8 @@ class CrossAttention(Attention):
         if cache is not None and cache.fixed is not None:
             key, value = cache.fixed
         else:
-            key, value = self.compare.key(memory)[:, None], memory[:, None]
+            key = self.compare.key(memory)[:, None]
+            value = memory[:, None]
             key, value = (key, value) if cache is None else cache.update(key, value)
         padding = mask.key_padding
         lengths = (
@@ -114,7 +115,8 @@ class CrossAttention(Attention):
             if window is not None:
                 window = replace(window, centres=hooks(f"{self.name}.centres", window.centres, at))
             query = hooks(f"{self.name}.query", query, at)
-            key, value = hooks(f"{self.name}.key", key), hooks(f"{self.name}.value", value)
+            key = hooks(f"{self.name}.key", key)
+            value = hooks(f"{self.name}.value", value)
         heads = attend(query, key, value, mask, None, rule, window, hooks, self.name)
         if hooks is not None:
             heads = hooks(f"{self.name}.heads", heads, at)
@@ -145,7 +147,8 @@ class BothWays(nn.Module):
         else:
             lengths = mask.key_padding.sum(-1, keepdim=True)
             turned = torch.where(places < lengths, lengths - 1 - places, places)[..., None]
-        ahead, back = self.forwards(x)[0], self.backwards(x.gather(1, turned.expand_as(x)))[0]
+        ahead = self.forwards(x)[0]
+        back = self.backwards(x.gather(1, turned.expand_as(x)))[0]
         return torch.cat([ahead, back.gather(1, turned.expand_as(back))], dim=-1)
 
 
@@ -197,7 +200,8 @@ class Recurrent(EncoderDecoder):
             self.cross = CrossAttention(config)
 
     def embed(self, ids: Tensor, side: Side, first: int, hooks: Hooks | None = None) -> Tensor:
-        part, at = self.encoder if side == "encoder" else self.decoder, At(first)
+        part = self.encoder if side == "encoder" else self.decoder
+        at = At(first)
         x = self.embedding(ids).to(next(part.parameters()).dtype) * self.config.embedding_scale
         if hooks is not None:
             hooks.check(self.config)

@@ -321,11 +321,9 @@ class Request:
         if self.output is not None:
             yield self.replayed(self.output.ids)
             return
-        in_beam, history, newest = (
-            self.beam_size != 1 or self.tree,
-            list[Node](),
-            Node(self.config.bos_id),
-        )
+        in_beam = self.beam_size != 1 or self.tree
+        history = list[Node]()
+        newest = Node(self.config.bos_id)
         state, hooks = begin([self], self.capture, in_beam)
         for newest, *_ in self.search(state, [self.limit], history if self.tree else None):
             yield self._step(newest)
@@ -376,10 +374,8 @@ class Request:
         Because of the causal mask, this pass computes the same values for every step as a search does.
         """
         distribution, hooks = passed or self._passed(ids, self.capture)
-        now, best = (
-            _of_tokens(distribution, ids),
-            candidates_of(distribution, distribution, distribution),
-        )
+        now = _of_tokens(distribution, ids)
+        best = candidates_of(distribution, distribution, distribution)
         names = self.output.pieces if self.output else repeat(None)
         rows = zip(range(len(ids)), ids, log_probs or now, best, names, strict=False)
         steps = tuple(
@@ -414,10 +410,12 @@ class Request:
     ) -> Translation:
         """The finished run with its trace, whose first audit asks for that other pass."""
         config, named, start = self.config, self.named, self.config.bos_id
-        ids, target = tuple(step.token_id for step in steps), tuple(step.token for step in steps)
+        ids = tuple(step.token_id for step in steps)
+        target = tuple(step.token for step in steps)
         log_probs = tuple(step.log_prob for step in steps)
         text: str = self.reader.tokenizer.target.decode(ids).strip()
-        read, trace = (*named([start]), *target[:-1]), None
+        read = (*named([start]), *target[:-1])
+        trace = None
         other_pass = again or cache(lambda: _of_tokens(self._passed(ids)[0], ids))
 
         def audited(trace: AttentionTrace, places: tuple[Place, ...]) -> AuditReport:
@@ -481,11 +479,14 @@ class Request:
     ) -> tuple[str, ...]:
         """Sentences for the reader of an output, each once."""
         ids = tuple(step.token_id for step in steps)
-        config, free, end = self.config, self.output is None, ids[-1] == self.config.eos_id
+        config = self.config
+        free = self.output is None
+        end = ids[-1] == self.config.eos_id
         best = [step.alternatives[0] for step in steps if step.alternatives]
         padding = sum(each.excluded and each.token_id == config.pad_id for each in best)
         places = "1 step" if padding == 1 else f"{padding} steps"
-        length, trained = len(self.source_ids) or len(ids), config.trained_length or 0
+        length = len(self.source_ids) or len(ids)
+        trained = config.trained_length or 0
         unknown = ids.count(config.unk_id)
         late = [each for each in self.values if min(_decoder_rows(each), default=-1) >= len(ids)]
         table = {
@@ -540,7 +541,10 @@ def begin(
 
     In a beam hypotheses change rows, so that only the best one is recorded, after the search.
     """
-    first, hooks, steps, source = requests[0], None, None, None
+    first = requests[0]
+    hooks = None
+    steps = None
+    source = None
     if capture is not None or first.changes or first.functions:
         hooks = steps = hooks_of(first.config, capture, first.changes, first.functions)
         if in_beam:

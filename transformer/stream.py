@@ -48,7 +48,8 @@ def audit_stream(trace: AttentionTrace, basis: Network | ModelConfig, limit: flo
 def _pairs(trace: AttentionTrace, config: ModelConfig, model: Network | None) -> Iterator[Pair]:
     """Every pair that must be equal; whether something is there, and whether it must be, are such a
     pair."""
-    get, acting = trace.tensors.get, dict[str, list[Change]]()
+    get = trace.tensors.get
+    acting = dict[str, list[Change]]()
     for change in trace.changes:
         for name in change.value.hooks(config):
             acting.setdefault(name, []).append(change)
@@ -62,7 +63,9 @@ def _pairs(trace: AttentionTrace, config: ModelConfig, model: Network | None) ->
 
     def patched(name: str) -> Iterator[Pair]:
         """What is used = what was there, with what patches put in."""
-        own, used, patches = get(f"{name}.own"), trace.tensors[name], acting.get(name, [])
+        own = get(f"{name}.own")
+        used = trace.tensors[name]
+        patches = acting.get(name, [])
         yield bool(patches), own is not None
         expected = (used if own is None else own).numpy()
         for change in patches:
@@ -81,10 +84,8 @@ def _pairs(trace: AttentionTrace, config: ModelConfig, model: Network | None) ->
             yield from _bare(trace, config, model, side)
     for sublayer, each in trace.residuals.items():
         norm = None if model is None else model.residual(sublayer).norm
-        total, after = (
-            each.before + each.output,
-            each.stream if each.own_stream is None else each.own_stream,
-        )
+        total = each.before + each.output
+        after = each.stream if each.own_stream is None else each.own_stream
         if config.norm == "pre":
             yield from normed(sublayer.path, norm, each.before, each.read)
             yield after, total

@@ -82,7 +82,8 @@ class LayerTrace:
         rows = rows or slice(0, self.shape[1])
         if self.used_mask is not None:
             return self.used_mask[rows]
-        places, keys = torch.arange(rows.start, rows.stop)[:, None], torch.arange(self.key.shape[1])
+        places = torch.arange(rows.start, rows.stop)[:, None]
+        keys = torch.arange(self.key.shape[1])
         mask = (
             keys <= places if self.causal else torch.ones(len(places), len(keys), dtype=torch.bool)
         )
@@ -102,8 +103,10 @@ class LayerTrace:
                 None if bias is None else bias[heads], scores[heads], mask, weights[heads]
             )
         rows = slice(0, self.query.shape[1]) if window is None else window.queries
-        keys, bias = torch.arange(self.key.shape[1]), None
-        query, positions = self.query[heads, rows], torch.arange(rows.start, rows.stop)
+        keys = torch.arange(self.key.shape[1])
+        bias = None
+        query = self.query[heads, rows]
+        positions = torch.arange(rows.start, rows.stop)
         scores = self.score.scores(query, self.key[heads], heads)
         if self.bias is not None:
             bias = self.bias.scores(query, positions, keys, heads)
@@ -121,7 +124,8 @@ class LayerTrace:
             weights = torch.where(
                 (weights - used).abs().amax(-1, keepdim=True) > REPLACED, used, weights
             )
-        parts, cut = (bias, scores, mask, weights), ALL_HEADS if window is None else window.keys
+        parts = (bias, scores, mask, weights)
+        cut = ALL_HEADS if window is None else window.keys
         return AttentionMap(*(None if part is None else part[..., cut] for part in parts))
 
 
@@ -205,7 +209,8 @@ class AttentionTrace:
     def layers(self) -> dict[AttentionKind, tuple[LayerTrace, ...]]:
         """One ``LayerTrace`` per kind and layer that was recorded."""
         changed = edits(self.changes, self.config) if self.changes else {}
-        found, get = dict[AttentionKind, tuple[LayerTrace, ...]](), self.tensors.get
+        found = dict[AttentionKind, tuple[LayerTrace, ...]]()
+        get = self.tensors.get
         for kind, site in self.config.sites.items():
             for layer in range(site.n_layers):
                 path = site.sublayer(layer).path
@@ -238,12 +243,14 @@ class AttentionTrace:
     @cached_property
     def embeddings(self) -> dict[Side, EmbeddingTrace]:
         """One ``EmbeddingTrace`` per side that ran."""
-        traces, get = dict[Side, EmbeddingTrace](), self.tensors.get
+        traces = dict[Side, EmbeddingTrace]()
+        get = self.tensors.get
         for side in self.config.stacks:
             tokens, entered, own = (
                 get(f"{side}.{name}") for name in ("tokens", "input", "input.own")
             )
-            gain, norm = get(f"{side}.input.gain"), None
+            gain = get(f"{side}.input.gain")
+            norm = None
             if gain is not None:
                 norm = make_norm(self.config).requires_grad_(False)
                 norm.weight.copy_(gain)
@@ -344,9 +351,11 @@ def trace_of(
     functions: Sequence[str] = (),  # names at which a user's functions acted
 ) -> AttentionTrace | None:
     """What hooks recorded of one row of the batch; None if it was no attention."""
-    recorded, types = dict[str, Tensor](), set[torch.dtype]()
+    recorded = dict[str, Tensor]()
+    types = set[torch.dtype]()
     for name, parts in hooks.recorded.items():
-        value, part = hooks.values(name), name.removesuffix(".own").rpartition(".")[2]
+        value = hooks.values(name)
+        part = name.removesuffix(".own").rpartition(".")[2]
         if part in ("query", "tokens"):
             types.add(value.dtype)
         if part not in CONSTANTS - {"padding"} | {"positions"}:  # the others are alike in all rows

@@ -210,10 +210,8 @@ def retrace(
             raise IndexError(
                 f"There is no node {node}: the tree has {len(tree.nodes):,}, counted from 0."
             )
-        ids, log_probs = (
-            tree.token_ids(node),
-            tuple(tree.nodes[i].log_prob for i in tree.path(node)),
-        )
+        ids = tree.token_ids(node)
+        log_probs = tuple(tree.nodes[i].log_prob for i in tree.path(node))
         changes = tuple(reached(changes, len(ids)))
     options: Options = {"capture": capture or Capture(residual=True), "interventions": changes}
     if output is None:
@@ -264,13 +262,15 @@ def load_translator(
             f"{path} holds a model that translates; open it with load_translator."
         )
     model: Any = checkpoint.model if continues else checkpoint.translating
-    place, notes = choose_device(device, count_parameters(model)), checkpoint.notes
+    place = choose_device(device, count_parameters(model))
+    notes = checkpoint.notes
     try:
         model = convert(model, place, TYPES[dtype])
     except torch.OutOfMemoryError:
         if place.type == "cpu":
             raise
-        model, notes = convert(model, torch.device("cpu"), TYPES[dtype]), (*notes, FULL)
+        model = convert(model, torch.device("cpu"), TYPES[dtype])
+        notes = (*notes, FULL)
     name = title + ("" if dtype == "float32" else f", {dtype}")
     parts = {each: getattr(checkpoint, each) for each in ("heads", "card", "rules", "means")}
     return Translator(model, checkpoint.tokenizer, name=name, notes=notes, **parts)

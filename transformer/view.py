@@ -50,7 +50,8 @@ def difference(recorded: ArrayLike | None, expected: ArrayLike | None, smallest:
     """
     if recorded is None or expected is None:
         return 0.0 if recorded is expected else math.inf
-    one, other = np.asarray(recorded, np.float64), np.asarray(expected, np.float64)
+    one = np.asarray(recorded, np.float64)
+    other = np.asarray(expected, np.float64)
     if one.shape != other.shape:
         return math.inf
     scale = max(smallest, float(np.abs(other).max(initial=0.0)))

@@ -49,13 +49,15 @@ def align(*, model: TranslatorOptions, data: str, links: LinkOptions) -> int:
         warn_unread(
             Counter(note for pair in pairs for note in (*unread(translator, *pair), *joined(*pair)))
         )
-        predicting, reading = collected.scores("predicted"), collected.scores("read")
+        predicting = collected.scores("predicted")
+        reading = collected.scores("read")
         diagonal = float(collected.errors()["aer_diagonal"].flat[0])
         if not model.json:
             print(f"{len(gold)} pairs; diagonal baseline: AER {_percent(diagonal)}")
             print("layer head      AER  precision   recall   AER of the row that reads the word")
         for layer, head in np.ndindex(len(predicting), len(predicting[0])):
-            rate, read = predicting[layer][head], reading[layer][head].aer
+            rate = predicting[layer][head]
+            read = reading[layer][head].aer
             values = {"layer": layer, "head": head, "aer": rate.aer, "precision": rate.precision}
             values |= {"recall": rate.recall, "aer_read": read, "aer_diagonal": diagonal}
             cells = (

@@ -64,13 +64,15 @@ def page(
     """
     if (text is None) == (file is None):
         raise InputError("Give one text, or a file of texts with --file.")
-    edits, other_text = read_text(changes), beside and line_text(beside)
+    edits = read_text(changes)
+    other_text = beside and line_text(beside)
     run, known = other, theirs = _opened(model, beam, device)
     if beside_model:
         other, theirs = _opened(beside_model, beam, device)
 
     def make(folder: str) -> tuple[Translation, str]:
-        first, second = run(folder, edits), None
+        first = run(folder, edits)
+        second = None
         if other_text or beside_model or edits:
             second = other(other_text or folder, ()), theirs
         return first, written(first, known, place, heads, second, measure or (), why or ())
@@ -102,7 +104,8 @@ def _opened(directory: Path, beam: BeamOptions, device: str) -> tuple[Run, Known
 def _write_all(file: Path, folder: Path, make: Callable[[str], tuple[Translation, str]]) -> int:
     """A page for each line of a file, and an index of them; lines without a page are named."""
     folder.mkdir(exist_ok=True)
-    pages, bad = dict[int, tuple[str, str]](), []
+    pages = dict[int, tuple[str, str]]()
+    bad = []
     for number, text in filled_lines(file):
         try:
             run, html = make(text)

@@ -50,7 +50,8 @@ def survey(
     torch.set_num_threads(
         1
     )  # as the app computes, so that the model changes nothing when it is loaded
-    translator, sample = load_translator(model, "cpu"), languages.sample_of(model)
+    translator = load_translator(model, "cpu")
+    sample = languages.sample_of(model)
     options = (("--data", data), ("--alignments", alignments))
     typed = [word for option, path in options if path for word in (option, str(path))]
     words = [
@@ -69,10 +70,8 @@ def survey(
     def wrote(file: str) -> None:
         print(f"Wrote {model / file}.", flush=True)
 
-    pairs, gold = (
-        [*read_pairs(languages.FOLDER / sample.data)],
-        read_gold(languages.FOLDER / sample.alignments),
-    )
+    pairs = [*read_pairs(languages.FOLDER / sample.data)]
+    gold = read_gold(languages.FOLDER / sample.alignments)
     read = ([*read_pairs(data)] if data else pairs)[:MOST_PAIRS]
     linked = read_gold(alignments) if alignments else gold
     runs = (translator.force(pair.source, pair.target) for pair in read)

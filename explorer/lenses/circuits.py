@@ -53,7 +53,8 @@ def bases(model: Network, which: PlacedHead) -> tuple[Tensor, Tensor]:
     u, size, v = torch.linalg.svd(left @ right.T)
     root = size.sqrt()[:, None]
     # A W_Q = √S Uᵀ, and W_Q = leftᵀ of an orthonormal basis
-    a, b = root * (u.T @ torch.linalg.pinv(left).T), root * (v @ torch.linalg.pinv(right).T)
+    a = root * (u.T @ torch.linalg.pinv(left).T)
+    b = root * (v @ torch.linalg.pinv(right).T)
     if left.shape[0] != left.shape[1] or float((a.T @ b - torch.eye(len(a))).abs().max()) > _FULL:
         raise UnmeasuredError(
             "W_Q or W_K of this head has not its full rank, so no basis holds all of q·k."
@@ -76,17 +77,16 @@ def points(model: Network, runs: Sequence[Translation], which: PlacedHead) -> Po
         )
     a, b = bases(model, which)
     traces = [recorded(run).layer(kind, layer) for run in runs]
-    queries, keys = (
-        [exact(t.query[head]) @ a.T for t in traces],
-        [exact(t.key[head]) @ b.T for t in traces],
-    )
+    queries = [exact(t.query[head]) @ a.T for t in traces]
+    keys = [exact(t.key[head]) @ b.T for t in traces]
     rows = []
     for q, k, trace in zip(queries, keys, traces, strict=True):
         for terms, seen in zip(q[:, None] * k, trace.mask(), strict=True):
             rows.append(terms[seen] - terms[seen].mean(0))
     products = torch.cat(rows).T @ torch.cat(rows)
     # the share of a pair of directions: all but what is left without them
-    with_all, own = products.sum(1), products.diagonal()
+    with_all = products.sum(1)
+    own = products.diagonal()
     pair = own[:, None] + own + 2 * products
     share = (2 * (with_all[:, None] + with_all) - pair) / products.sum().clamp(min=1e-12)
     share.fill_diagonal_(-torch.inf)
@@ -126,14 +126,18 @@ def sink(
     ``recorded``."""
     kind, layer, head = which
     weights, values, lengths, lost = (list[float]() for _ in range(4))
-    here, token = list[Tensor](), ""
+    here = list[Tensor]()
+    token = ""
     for done, run in enumerate(runs):
-        names, site = run.labels(kind).keys, run.config.sites[kind]
+        names = run.labels(kind).keys
+        site = run.config.sites[kind]
         place = next((at for at, name in enumerate(names) if is_end(name)), 0)
-        token, others = names[place], np.arange(len(names)) != place
+        token = names[place]
+        others = np.arange(len(names)) != place
         if not others.any():
             continue
-        own, mask = recorded(run).weights(kind, layer)[head], run.mask(kind, layer, head)
+        own = recorded(run).weights(kind, layer)[head]
+        mask = run.mask(kind, layer, head)
         weights += own[mask.sum(-1) > 1, place].tolist()
         if site.own_keys:  # the stream before any norm of the sub-layer
             stream = run.stream(site.sublayer(layer)).before

@@ -13,7 +13,8 @@ from transformer import Sampling, load_trace, load_translator, save_trace  # noq
 from transformer import interventions as do  # noqa: F401
 
 ROOT = Path(__file__).resolve().parents[2]
-MODELS, REVERSE = ROOT / "assets" / "models", Path(__file__).parent / "reverse"
+MODELS = ROOT / "assets" / "models"
+REVERSE = Path(__file__).parent / "reverse"
 CHROMIUM = shutil.which("chromium-headless-shell") or shutil.which("chromium")
 ENCODINGS = ("none", "sinusoidal", "learned", "shaw", "t5", "rotary", "alibi")
 TRANSLATORS = ["en-de", "en-pt", *(f"positions/{name}" for name in (*ENCODINGS, "postnorm"))]
@@ -73,7 +74,8 @@ PAGES = [
 PAGES += ["inside_a_head", "whole_model", "beam_search", "what_if", "explanation", "positions"]
 PAGES += ["lessons", "paper", "training", "recurrent", "language_model", "findings"]
 PAGES += ["open_file"]
-JUDGED, BADGE = ("recurrent",), r"✓|what if, not the model's|formula"
+JUDGED = ("recurrent",)
+BADGE = r"✓|what if, not the model's|formula"
 FIELD, FORWARD, SAVE = "Sentence to translate", "One forward", ".st-key-export-run button"
 VIEW, COUNT, WORDS = ".lv[data-ready=true]", ".lv-count", ".lv-strip-{} .lv-word"
 MAP, CAPTION = "[data-plot=cross] .lv-body", "[data-plot=cross] figcaption"

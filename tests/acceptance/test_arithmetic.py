@@ -94,7 +94,8 @@ def bucket(distance: int) -> int:
 
 @pytest.mark.parametrize("name", surface.ENCODINGS)
 def test_the_first_scores_are_computed_from_the_stored_weights(name: str) -> None:
-    model, text = f"positions/{name}", " ".join([TEXT] * 3)
+    model = f"positions/{name}"
+    text = " ".join([TEXT] * 3)
     run = translator(model).force(text, "Das Haus.")
     pieces = SentencePieceProcessor(model_file=str(surface.MODELS / model / "tokenizer.model"))
     ids = [*pieces.encode(text), 2]
@@ -107,11 +108,10 @@ def test_the_first_scores_are_computed_from_the_stored_weights(name: str) -> Non
         heads(linear(f"{FIRST}.{part}_proj", norm(FIRST, x, model), model), 4) for part in "qk"
     )
     if name == "rotary":
-        query, key = turned(query), turned(key)
-    scores, distances = (
-        query @ key.swapaxes(1, 2),
-        np.arange(len(ids)) - np.arange(len(ids))[:, None],
-    )
+        query = turned(query)
+        key = turned(key)
+    scores = query @ key.swapaxes(1, 2)
+    distances = np.arange(len(ids)) - np.arange(len(ids))[:, None]
     if name == "shaw":
         vectors = tensor("encoder.positions.vectors", model)[0][:, distances.clip(-16, 16) + 16]
         scores += np.einsum("hqd,hqkd->hqk", query, vectors)
@@ -135,8 +135,11 @@ def row(view: Any) -> np.ndarray:
     return put(view.weights, {1: rest, (1, 0): 0.5, (1, 3): 0.25})
 
 
-CROSS, OWN, PAST = ("cross", 1, 5), ("encoder", 0, 4), ("decoder", 0, 1)
-CELLS, MEANS = [(0, 1), (None, 3)], tensor("cross", file="means.safetensors")
+CROSS = ("cross", 1, 5)
+OWN = ("encoder", 0, 4)
+PAST = ("decoder", 0, 1)
+CELLS = [(0, 1), (None, 3)]
+MEANS = tensor("cross", file="means.safetensors")
 IN_HEADS = [
     (CROSS, do.ablate(*CROSS), "output", lambda v: 0 * v.output),
     (CROSS, do.ablate(*CROSS, by="mean"), "output", lambda v: 0 * v.output + MEANS[1, 5]),
@@ -173,7 +176,8 @@ IN_HEADS = [
 def test_a_change_in_a_head_is_what_its_equation_says(
     place: Any, change: Any, part: str, equation: Any
 ) -> None:
-    run, own = forced(change), base().head(*place)
+    run = forced(change)
+    own = base().head(*place)
     view = run.head(*place)
     near(getattr(view, part), equation(own))
     if part in ("mask", "scores"):

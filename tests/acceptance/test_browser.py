@@ -83,7 +83,8 @@ def saved(tab: Any, label: str, folder: Path) -> Path:
 
 
 def test_two_visitors_type_step_and_see_only_their_own(visitor: Callable[..., Any]) -> None:
-    one, other = visitor(step="2"), visitor(step="4")
+    one = visitor(step="2")
+    other = visitor(step="4")
     typed(one, "My garden is small.", ("source", "garden"), ("target", "Garten"))
     at_step(other, 4)
     other.get_by_label(surface.FORWARD).click()
@@ -105,7 +106,8 @@ def test_two_visitors_type_step_and_see_only_their_own(visitor: Callable[..., An
 def test_a_view_is_described_accessible_and_taken_home(
     visitor: Callable[..., Any], tmp_path: Path
 ) -> None:
-    tab, asked = visitor("cross_attention", step="3", cross="3.5"), []
+    tab = visitor("cross_attention", step="3", cross="3.5")
+    asked = []
     assert len(tab.locator(surface.CAPTION).first.inner_text()) > 30
     assert "head 5 of layer 3" in tab.locator(surface.MAP).get_attribute("aria-label")
     assert "✓ verified" in tab.locator(surface.VERIFIED).first.inner_text()
@@ -129,7 +131,8 @@ def test_a_view_is_described_accessible_and_taken_home(
 def test_hostile_text_is_shown_as_text_and_runs_nothing(
     visitor: Callable[..., Any], tmp_path: Path
 ) -> None:
-    tab, errors = visitor(), []
+    tab = visitor()
+    errors = []
     tab.on("pageerror", lambda error: errors.append(str(error)))
     typed(tab, HOSTILE, ("source", "<"), ("source", "="))
     page = saved(tab, "Living page", tmp_path)

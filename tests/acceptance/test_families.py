@@ -11,7 +11,8 @@ from sentencepiece import SentencePieceProcessor, sentencepiece_model_pb2
 
 from tests.acceptance import surface
 
-TEXT, OPTIONS = "a b c d e f", {"d_model": 32, "attn_implementation": "eager"}
+TEXT = "a b c d e f"
+OPTIONS = {"d_model": 32, "attn_implementation": "eager"}
 MARIAN = {
     "encoder_ffn_dim": 48,
     "decoder_ffn_dim": 48,
@@ -45,18 +46,23 @@ def written(family: str, folder: Path) -> tuple[Any, list[int]]:
     )
     del proto.pieces[1]  # <s>: T5 has none, and Marian's ids are in a table
     spec = proto.trainer_spec
-    spec.pad_id, spec.eos_id, spec.unk_id, spec.bos_id = 0, 1, 2, -1
+    spec.pad_id = 0
+    spec.eos_id = 1
+    spec.unk_id = 2
+    spec.bos_id = -1
     pieces = SentencePieceProcessor(model_proto=proto.SerializeToString())
     for name in ["spiece.model"] if family == "t5" else ["source.spm", "target.spm"]:
         (folder / name).write_bytes(proto.SerializeToString())
     (folder / "tokenizer_config.json").write_text('{"extra_ids": 0}')
-    size, ids = pieces.get_piece_size(), [*pieces.encode(TEXT), 1]
+    size = pieces.get_piece_size()
+    ids = [*pieces.encode(TEXT), 1]
     if family == "t5":
         model = T5ForConditionalGeneration(T5Config(**T5, vocab_size=size))
         model.generation_config.update(max_length=20)
     else:
         names = ["</s>", "<unk>", *(pieces.IdToPiece(i) for i in range(3, size)), "<pad>"]
-        table, pad = {name: i for i, name in enumerate(names)}, size - 1
+        table = {name: i for i, name in enumerate(names)}
+        pad = size - 1
         (folder / "vocab.json").write_text(json.dumps(table))
         ids = [*(table[piece] for piece in pieces.encode_as_pieces(TEXT)), 0]
         starts = {"pad_token_id": pad, "decoder_start_token_id": pad}

@@ -57,7 +57,8 @@ def test_what_lies_beside_a_model_belongs_to_its_weights(model: str) -> None:
 
 
 def test_tokens_are_drawn_by_seed_from_those_left_and_as_often_as_temperature_says() -> None:
-    one, drawn = surface.translator("en-de"), Counter()
+    one = surface.translator("en-de")
+    drawn = Counter()
 
     def draw(**options: Any) -> Any:
         return one.translate(TEXT, sample=surface.Sampling(**options))

@@ -43,7 +43,8 @@ def log(folder: Path) -> list[dict[str, Any]]:
 
 
 def test_the_first_step_is_adams_of_the_smoothed_cross_entropy(tmp_path: Path) -> None:
-    pairs, losses = tmp_path / "pairs.tsv", []
+    pairs = tmp_path / "pairs.tsv"
+    losses = []
     pairs.write_text("".join(f"{source}\t{target}\n" for source, target in PAIRS.items()))
     for name, rate in (("before", 1e-30), ("after", 0.02)):
         options = [rate, "--train", pairs, "--valid", pairs, "--output", tmp_path / name]
@@ -65,7 +66,8 @@ def test_the_first_step_is_adams_of_the_smoothed_cross_entropy(tmp_path: Path) -
 
 
 def test_a_run_that_was_stopped_goes_on_exactly(tmp_path: Path) -> None:
-    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    whole = tmp_path / "whole"
+    parts = tmp_path / "parts"
     words = (
         f"{surface.TRAIN} {SMALL} --toy copy --batch-positions 512 --steps 30 --evaluate-every 30 "
         "--output"
@@ -96,7 +98,9 @@ def test_reverse_is_learnt_in_25_seconds_and_its_map_shows_it(tmp_path: Path) ->
 
 
 def test_commands_translate_lines_align_words_and_write_a_page(tmp_path: Path) -> None:
-    model, gold, page = ["--model", surface.REVERSE], tmp_path / "gold.tsv", tmp_path / "run.html"
+    model = ["--model", surface.REVERSE]
+    gold = tmp_path / "gold.tsv"
+    page = tmp_path / "run.html"
     assert command(surface.TRANSLATE, *model, typed="a b c\n\nd a\n").splitlines() == [
         "c b a",
         "",

@@ -43,7 +43,8 @@ def open_from_disk(chromium: Any, tmp_path: Path) -> Iterator[Open]:
     ) -> Visitor:
         own = ""
         if re.match("(file|http)://", page):
-            address, own = page, page.partition("#")[0].rpartition("/")[0]
+            address = page
+            own = page.partition("#")[0].rpartition("/")[0]
         else:
             path = tmp_path / f"{len(made)}.html"
             path.write_text(page, encoding="utf-8")

@@ -98,7 +98,8 @@ def test_the_picture_is_there_before_the_model_and_stays_as_it_is(
 def test_whoever_wants_more_waits_with_a_word_and_gets_it(
     cold: Callable[[], Visitor], door: Callable[[], None]
 ) -> None:
-    writer, reader = cold(), cold()
+    writer = cold()
+    reader = cold()
     writer.open()
     box = writer.page.get_by_label("Sentence to translate")
     box.fill(OWN)

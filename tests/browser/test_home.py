@@ -93,8 +93,12 @@ def test_thirty_quick_clicks_count(visitor: Visitor) -> None:
 def test_a_lost_step_is_told_again_and_a_move_waits_for_the_answer_to_the_one_before(
     newcomer: Callable[..., Visitor],
 ) -> None:
-    visitor, lost, lose = newcomer(viewport=VIEWPORT), list[bytes](), threading.Event()
-    seen, answers, hold = list[str](), list[Callable[[], None]](), threading.Event()
+    visitor = newcomer(viewport=VIEWPORT)
+    lost = list[bytes]()
+    lose = threading.Event()
+    seen = list[str]()
+    answers = list[Callable[[], None]]()
+    hold = threading.Event()
 
     def pass_on(route: Any) -> None:
         server = route.connect_to_server()
@@ -142,7 +146,8 @@ def test_a_lost_step_is_told_again_and_a_move_waits_for_the_answer_to_the_one_be
 def test_a_link_reopens_the_view_and_back_forward_and_the_menu_keep_it(
     newcomer: Callable[..., Visitor],
 ) -> None:
-    visitor, other = newcomer(), newcomer()
+    visitor = newcomer()
+    other = newcomer()
     visitor.open(**case_link("copy", step="1", source="5", decoder="1.2"))
     head = visitor.page.get_by_label("Head of cross-attention")
     head.focus()

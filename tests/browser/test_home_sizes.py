@@ -18,7 +18,8 @@ SENTENCES = {
 }
 """Sentences for the bundled model, by about how many tokens they have."""
 
-SCROLLS, LEAST = {("40 tokens", "short")}, 160
+SCROLLS = {("40 tokens", "short")}
+LEAST = 160
 """Where the strips leave so little that the page scrolls, and the height that maps keep there, in
 px."""
 
@@ -143,7 +144,8 @@ def labelled(found: dict[str, Any]) -> dict[str, bool]:
 def full(found: dict[str, Any], height: int) -> dict[str, bool]:
     """Whether the large map is the largest and the window is full."""
     cross, *others = found["maps"]
-    grid, cells = found["grid"], found["cells"]
+    grid = found["grid"]
+    cells = found["cells"]
     room = (grid["right"] - grid["left"]) * (height - 60 - grid["top"])
     return {
         "the largest figure": area(cross["figure"]) >= max(area(each["figure"]) for each in others),

@@ -78,7 +78,8 @@ def runners_tell(visitor: Visitor, translator: Translator) -> None:
 
 def panel_tells(visitor: Visitor, case: Case, step: int) -> None:
     """Looks at the panel of the next token."""
-    token, reads = word(case.target_tokens[step]), word(case.decoder_input_tokens[step])
+    token = word(case.target_tokens[step])
+    reads = word(case.decoder_input_tokens[step])
     assert visitor.page.locator(".lv-runner.lv-chosen .lv-name").all_inner_texts() == [token]
     assert visitor.page.locator(".lv-runner .lv-name").first.inner_text() == token
     assert f"after reading “{reads}”" in visitor.page.inner_text("[data-plot=next] .lv-about")

@@ -30,7 +30,8 @@ def test_a_link_opens_text_step_and_head_and_a_click_on_a_tile_another_head(
 
 def test_a_click_on_a_candidate_makes_it_the_end_of_the_prompt(visitor: Visitor) -> None:
     visitor.open(PAGE, **LINK)
-    other, before = visitor.page.locator(".lv-runner:not(:disabled, .lv-rest)"), given(visitor)
+    other = visitor.page.locator(".lv-runner:not(:disabled, .lv-rest)")
+    before = given(visitor)
     visitor.page.focus(".lv")
     while not other.count():
         now = visitor.count()

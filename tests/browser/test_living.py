@@ -118,8 +118,10 @@ def over_cell(tab: Any, number: int, run: Translation, row: int, column: int) ->
     side = tab.locator(".living-side").nth(number)
     side.locator("[data-plot=cross] canvas").scroll_into_view_if_needed()
     box = box_of(side.locator("[data-plot=cross] .lv-sheet"))
-    rows, columns = len(run.target_tokens), len(run.source_tokens)
-    x, y = (column + 0.5) * box["width"] / columns, (row + 0.5) * box["height"] / rows
+    rows = len(run.target_tokens)
+    columns = len(run.source_tokens)
+    x = (column + 0.5) * box["width"] / columns
+    y = (row + 0.5) * box["height"] / rows
     tab.mouse.move(box["x"] + x, box["y"] + y)
 
 

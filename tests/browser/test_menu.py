@@ -90,7 +90,8 @@ def test_the_menu_fits_a_small_screen(visitor: Visitor) -> None:
 def test_a_step_of_a_long_sentence_receives_three_kilobytes_at_most_and_no_icon(
     visitor: Visitor,
 ) -> None:
-    received, asked = list[int](), list[str]()
+    received = list[int]()
+    asked = list[str]()
     visitor.page.on("request", lambda request: asked.append(request.url))
     visitor.page.on(
         "websocket", lambda link: link.on("framereceived", lambda data: received.append(len(data)))

@@ -108,7 +108,8 @@ def click_cell(visitor: Visitor, row: int, column: int, shape: tuple[int, int], 
     hover = visitor.page.locator(".hoverlayer .hovertext").filter(has_text=name)
     for _ in range(100):
         box = box_of(area)
-        x, y = (column + 0.5) / shape[1] * box["width"], (row + 0.5) / shape[0] * box["height"]
+        x = (column + 0.5) / shape[1] * box["width"]
+        y = (row + 0.5) / shape[0] * box["height"]
         visitor.page.mouse.move(box["x"] + x - 3, box["y"] + y)
         visitor.page.mouse.move(box["x"] + x, box["y"] + y)
         try:
@@ -297,7 +298,8 @@ def test_under_the_pointer_are_products(visitor: Visitor) -> None:
     visitor.until(FILLED)
     plot = visitor.page.locator("[data-picture=keys] .pic-plot")
     plot.scroll_into_view_if_needed()
-    box, down = box_of(plot), 1.5 / (len(CASES["copy"].source_tokens) + 1.5)
+    box = box_of(plot)
+    down = 1.5 / (len(CASES["copy"].source_tokens) + 1.5)
     visitor.page.mouse.move(box["x"] + 0.2 * box["width"], box["y"] + down * box["height"])
     tip = visitor.page.wait_for_selector("[data-picture=keys] .pic-tip:not([hidden])")
     text = tip.inner_text().replace("−", "-")

@@ -7,7 +7,8 @@ import pytest
 
 from .conftest import PHONE, Visitor, box_of, case_link
 
-COPY, RANDOM = case_link("copy", step="2"), {"model": "random", "text": "one two three"}
+COPY = case_link("copy", step="2")
+RANDOM = {"model": "random", "text": "one two three"}
 HOSTILE = '<img src=x onerror="window.hacked = 1"> </s> %{x} #000001 \u202etwo'
 STRANGE = {"model": "random", "text": HOSTILE}
 PROMPT = {"model": "language/writer", "prompt": "one two three"}

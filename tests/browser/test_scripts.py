@@ -18,26 +18,29 @@ from .conftest import STATIC
 Call = Callable[..., Any]
 VIEW, PAGE = (next(STATIC.glob(f"{name}-*")).name for name in ("linked_view", "page"))
 
-AT, ROOM = {"step": 1, "source": 3}, {"steps": 5, "sources": 8}
-ASKED, TOLD = {"step": 4, "source": None}, {"step": 2, "source": 6}
+AT = {"step": 1, "source": 3}
+ROOM = {"steps": 5, "sources": 8}
+ASKED = {"step": 4, "source": None}
+TOLD = {"step": 2, "source": 6}
 NOW = {"at": ASKED, "seq": 7, "trace": "one", "busy": False}
 FOLLOW = [2, 0, 5]
-CROSS, OWN = {"rows": "step", "columns": "source"}, {"rows": "source", "columns": "source"}
+CROSS = {"rows": "step", "columns": "source"}
+OWN = {"rows": "source", "columns": "source"}
 WINDOW = [[16, 17], [17, 20], [21, 22]]
 """Part of a long sentence: a word of three pieces, then a hidden token."""
 SPANS = {"rows": WINDOW, "columns": [[0, 1], [1, 2]]}
-IN_CROSS, IN_OWN = (
-    {**CROSS, "spans": SPANS},
-    {**OWN, "spans": {"rows": SPANS["columns"], "columns": WINDOW}},
-)
+IN_CROSS = {**CROSS, "spans": SPANS}
+IN_OWN = {**OWN, "spans": {"rows": SPANS["columns"], "columns": WINDOW}}
 NAMES = {"reads": ["<s>", "ein"], "predicts": ["ein", "$& {reads}"], "source": ["שלום", ""]}
 ABOUT = "reads “{reads}”, predicts “{predicts}”"
 LINES = [{"y1": 0, "y2": 100}, {"y1": 100, "y2": 0}, {"y1": 0, "y2": 100, "same": True}]
-EVERY, WORDS = [[i, i + 1] for i in range(100)], [[0, 2], [2, 3], [3, 7]]
+EVERY = [[i, i + 1] for i in range(100)]
+WORDS = [[0, 2], [2, 3], [3, 7]]
 STOPS = [[0, "rgba(0,0,0,0)"], [0.5, "#ffffff"], [0.5, "#ff0000"], [1, "rgba(0,0,255,0.5)"]]
 ROOMY = {"l": 118, "r": 92, "t": 4, "b": 22}
 PLACE = {"step": 6, "source": 2}
-KINDS, STRIPS = {"cross": {"size": [6, 8]}}, {"steps": 9, "names": {"source": ["a", "b", "c"]}}
+KINDS = {"cross": {"size": [6, 8]}}
+STRIPS = {"steps": 9, "names": {"source": ["a", "b", "c"]}}
 NOWHERE = (
     "",
     "#",
@@ -434,7 +437,9 @@ def test_the_pictures_fill_what_the_window_leaves(scripts_alone: Any) -> None:
     }
     for (width, height), layout in {**layouts, (800, 330): "square", (640, 300): "square"}.items():
         found = scripts_alone.evaluate(script, [width, height])
-        (side, high), (bars, tall), main = found["side"], found["next"], found["main"]
+        (side, high) = found["side"]
+        (bars, tall) = found["next"]
+        main = found["main"]
         case = f"{width} × {height}: {found}"
         across = {
             "over": [main, side, side],
@@ -464,10 +469,8 @@ def test_names_in_a_csv_file_are_quoted_and_no_formulas(call: Call) -> None:
 def test_tiles_are_pooled_as_in_python(call: Call) -> None:
     values = np.random.default_rng(0).integers(0, 256, (9, 5), np.uint8)
     for most in (3, 5, 9):
-        found, expected = (
-            call("heads.pooled", values.ravel().tolist(), [9, 5], most),
-            pool(values, most)[0],
-        )
+        found = call("heads.pooled", values.ravel().tolist(), [9, 5], most)
+        expected = pool(values, most)[0]
         assert [found["high"], found["wide"]] == list(expected.shape)
         assert found["cells"] == expected.ravel().tolist()
 

@@ -139,7 +139,8 @@ def test_a_file_that_is_no_gold_file_gets_a_short_sentence_and_little_memory(
 
 
 def test_a_gold_file_is_parsed_once_and_not_at_every_run(monkeypatch: pytest.MonkeyPatch):
-    parsed, known = [], pairs.linked(models.find("en-de"))
+    parsed = []
+    known = pairs.linked(models.find("en-de"))
     read = lambda name, content, read: parsed.append(name) or known[:2]  # noqa: E731
     monkeypatch.setattr(gold_picker, "read_upload", read)
     at = align(model="random")

@@ -13,10 +13,8 @@ from explorer.app.server import models
 from transformer import interventions as do
 
 run = partial(app_pages.run, "pages/what_if.py", view="compare")
-COPY, RANDOM = (
-    {"model": "copy", "text": CASES["copy"].sentence},
-    {"model": "random", "text": "one two"},
-)
+COPY = {"model": "copy", "text": CASES["copy"].sentence}
+RANDOM = {"model": "random", "text": "one two"}
 OFF = do.write_text([do.ablate("cross", 0, 0, "zero")])
 NO_DIFFERENCE = "no difference"
 

@@ -42,7 +42,8 @@ def searched(text: str) -> Better:
 
 
 def test_a_beam_is_offered_exactly_if_its_text_differs_and_scores_higher() -> None:
-    translator, offered = models.find("random").translator(), []
+    translator = models.find("random").translator()
+    offered = []
     for text in TEXTS:
         greedy, best = (
             translator.translate(text, beam_size=size, capture=False) for size in (1, 4)
@@ -77,7 +78,9 @@ def test_a_page_searches_nothing_before_its_picture_is_painted() -> None:
 
 def test_the_next_sentence_ends_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = request("eight six two nine")
-    greedy, gate, written = runs.translate(asked, whole=True), threading.Event(), list[int]()
+    greedy = runs.translate(asked, whole=True)
+    gate = threading.Event()
+    written = list[int]()
     translator = asked.source.translator()
     plain_stream = translator.stream
 
@@ -131,7 +134,8 @@ def test_an_output_less_sure_than_usual_is_doubted_in_numbers(
         shown = words(run(model="random", text="one two")).replace("\\", "")
         assert (WRONG in shown) == doubted
         if limit is not None and doubted:
-            found, usual = percent(math.exp(mean)), percent(math.exp(limit))
+            found = percent(math.exp(mean))
+            usual = percent(math.exp(limit))
             assert f"{WRONG}: {found} for a token, where over {usual} is usual." in shown
         for other in ({"decode": "beam-2"}, {"changes": "ablate_cross_1_1"}, {"target": "eins"}):
             assert WRONG not in words(run(model="random", text="one two", **other))

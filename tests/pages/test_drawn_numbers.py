@@ -56,7 +56,8 @@ def opened(bench: Bench, name: str, **more: str):
 def close(drawn: Doubles, expected: Doubles, limit: float = 1e-3) -> bool:
     """Whether drawn numbers are the expected ones, up to a share of the largest; none where none
     is."""
-    drawn, expected = np.asarray(drawn, float), np.asarray(expected, float)
+    drawn = np.asarray(drawn, float)
+    expected = np.asarray(expected, float)
     assert drawn.shape == expected.shape
     return bool(np.nanmax(np.abs(drawn - expected)) <= limit * np.nanmax(np.abs(expected)))
 
@@ -214,10 +215,12 @@ def test_why_a_token_was_written_is_written_into_a_page(bench: Bench) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_table_of_a_cell_holds_every_measure_of_it(bench: Bench, kind: str) -> None:
     asked = Request(models.find("en-de"), bench.run.source_text, "greedy", bench.run.text)
-    opened_view, key = View(asked, bench.run, None), 1
+    opened_view = View(asked, bench.run, None)
+    key = 1
     rows = measures.of_cell(opened_view, kind, (LAYER, HEAD), (STEP, key), STEP)
     drawn = [float(value.replace("−", "-")) for _, value, _ in rows]
-    place, carried = bench.head(kind), second.carried(bench, kind)
+    place = bench.head(kind)
+    carried = second.carried(bench, kind)
     effects = [bench.plain.effect(kind, (key,), way, LAYER, HEAD, STEP)[STEP] for way in WAYS]
     expected = [
         place.scores[HEAD, STEP, key],

@@ -87,7 +87,8 @@ def test_positions_out_of_range_become_the_nearest_on_every_page(page: str):
     at = run(page, **OUT_OF_RANGE, view="sentence" if "positions" in page else "")
     assert all(words(at).count(means) <= 1 for means in labels.SIGNS.values())
     if page in LINKED:
-        shown, carried = view(at), feeds(at)
+        shown = view(at)
+        carried = feeds(at)
         assert shown["step"] == len(CASES["copy"].target_tokens) - 1
         assert set(shown["plots"]) <= set(carried)
         assert {data["trace"] for data in carried.values()} == {shown["trace"]}, (

@@ -361,7 +361,8 @@ def wrong(text: str, config: ModelConfig) -> list[str]:
 @pytest.mark.parametrize("name", STATED)
 @pytest.mark.parametrize("lesson", LESSONS, ids=lambda path: path.stem)
 def test_a_lesson_is_true_of_the_model(name: str, lesson: Path) -> None:
-    config, values = read_config(ASSETS / "models" / name), json.loads(lesson.read_text("utf-8"))
+    config = read_config(ASSETS / "models" / name)
+    values = json.loads(lesson.read_text("utf-8"))
     if set(values["needs"]) <= set(map(str, config.sites)):
         assert not wrong(" ".join(step["text"] for step in values["steps"]), config)
 

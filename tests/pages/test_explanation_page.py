@@ -59,7 +59,8 @@ START = "Between the first step and the end, it is **50 %**:"
 
 
 def differ(value: float, norms: list[float], effects: list[float]) -> str:
-    weights, lengths = np.array([0.7, 0.2, 0.1]), np.array([value, 1.0, 1.1])
+    weights = np.array([0.7, 0.2, 0.1])
+    lengths = np.array([value, 1.0, 1.1])
     more = np.array([*norms, 0.1]), np.array([*effects, effects[1] * 0])
     return own["differ"](weights, lengths, *more, ["a", "b", "c"], "x")
 
@@ -146,7 +147,8 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 def test_a_badge_says_how_many_runs_were_made_and_of_which_numbers(counted, traced):
     source = len(traced[1].source_tokens)
-    first, second = captions_of("")["words"], captions_of("why")["tokens.cross"]
+    first = captions_of("")["words"]
+    second = captions_of("why")["tokens.cross"]
     assert first.endswith(f"✓ from {1 + source} runs")
     assert captions_of("")["measures"].endswith(
         f"✓ from a verified trace, effects from {1 + source} runs"

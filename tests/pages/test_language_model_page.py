@@ -27,8 +27,10 @@ def generator(app_models: Path) -> Translator:
 
 @pytest.mark.parametrize("prompt", [PROMPT, ""])
 def test_the_model_goes_on_with_the_prompt_or_begins_by_itself(generator: Translator, prompt: str):
-    at, given = opened(prompt=prompt), len(generator.ids(prompt))
-    found, carried = generator.generate(prompt, max_length=given + MORE), feeds(at)
+    at = opened(prompt=prompt)
+    given = len(generator.ids(prompt))
+    found = generator.generate(prompt, max_length=given + MORE)
+    carried = feeds(at)
     assert at.text_input[0].value == prompt
     assert carried["strips"]["given"] == found.n_given == given
     assert carried["strips"]["steps"] == len(found.target_tokens)
@@ -60,7 +62,8 @@ def test_every_token_of_a_text_has_its_surprisal(generator: Translator):
     table = at.dataframe[0].value
     np.testing.assert_allclose(table["bits"], found.surprisals)
     np.testing.assert_allclose(table["sum of bits"].iloc[-1], sum(found.surprisals))
-    bits, pieces = sum(found.surprisals), len(found.target_tokens)
+    bits = sum(found.surprisals)
+    pieces = len(found.target_tokens)
     assert (
         f"**{bits:.1f} bits** in all: {bits / 4:.1f} bits per word (3 words and the end). "
         "Perplexity "

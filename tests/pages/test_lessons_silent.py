@@ -161,7 +161,8 @@ def test_nothing_singles_the_answer_of_an_open_question_out(
         if asked[-1].has_margin:
             break
     assert not at.error
-    found, question = asked[-1], view.question
+    found = asked[-1]
+    question = view.question
     assert question is not None
     assert at.session_state["visit"].silent == [each.name for each in found.options]
     texts = [text for text in shown(at, plain_of(at, found), view.text) if text]
@@ -230,7 +231,8 @@ def read(at: AppTest) -> Iterator[str]:
         parts = sentences[min(row or 0, len(sentences) - 1)]  # plain text and tokens in turns
         yield "".join(f"“{part}”" if i % 2 else part for i, part in enumerate(parts))
         if feed["draw"] == "race":
-            names, shares = feed["names"][now.step or 0], feed["shares"][now.step or 0]
+            names = feed["names"][now.step or 0]
+            shares = feed["shares"][now.step or 0]
             listed = zip(names, shares, strict=True)
             yield from (f"step {(now.step or 0) + 1} “{name}” {share}" for name, share in listed)
         for role in flat((feed.get("choice") or {}).get("roles")):
@@ -270,7 +272,8 @@ STATED = {
 @pytest.mark.parametrize(("name", "i"), thinned(EARLIER, 3))
 def test_no_step_states_what_a_later_one_asks(name: str, i: int):
     at = opened("en-pt", name, i)
-    texts, state = list(read(at)), at.session_state["state"]
+    texts = list(read(at))
+    state = at.session_state["state"]
     for later, number in questions_after(name, i):
         step = LESSONS[later].steps[number]
         assert step.question is not None

@@ -43,7 +43,8 @@ def test_known_cells_are_drawn_in_every_way(kind: str, name: str):
         assert strongest[row, key] > KNOWN
         assert drawn[row, key, 0] > KNOWN
     tiles = array(json.loads(str(plain["overview"]["figure"]))["data"][0]["z"])
-    first, second = case.weights(kind, 0), case.weights(kind, 1)
+    first = case.weights(kind, 0)
+    second = case.weights(kind, 1)
     columns = first.shape[1]
     assert np.array_equal(tiles[:, :columns] > 250, first == 1)
     assert np.array_equal(tiles[:, -columns:] > 250, second == 1)

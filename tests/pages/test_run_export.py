@@ -148,7 +148,8 @@ def test_the_living_page_of_a_changed_run_has_the_run_as_it_is_beside_it():
 
 
 def test_the_files_of_a_run_hold_its_known_cells(closed_form_models: dict[str, Path]):
-    case, translator = CASES["copy"], load_translator(closed_form_models["copy"])
+    case = CASES["copy"]
+    translator = load_translator(closed_form_models["copy"])
     trace = load_trace(
         io.BytesIO(trace_file(translator.translate(case.sentence), translator.model))
     )

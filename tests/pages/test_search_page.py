@@ -56,11 +56,13 @@ def test_a_page_searches_once(monkeypatch):
 
 
 def test_the_tree_its_ranking_and_where_greedy_search_parts_from_it():
-    at, tree = opened(), tree_of()
+    at = opened()
+    tree = tree_of()
     assert "Decoding" not in {each.label for each in at.selectbox}, "its own way is the only one"
     assert places(at) == {i for i, node in enumerate(tree.nodes) if node.step < 40}
     ended = [tree.token_ids(i) for i in tree.hypotheses]
-    best, greedy = tree.token_ids(tree.winner), tree.greedy.token_ids
+    best = tree.token_ids(tree.winner)
+    greedy = tree.greedy.token_ids
     assert hypotheses(at) == [*map(translator().text, ended + [greedy] * (greedy not in ended))]
     table = at.dataframe[0].value
     totals = list(table["Σ log p"])
@@ -75,10 +77,8 @@ def test_the_tree_its_ranking_and_where_greedy_search_parts_from_it():
 
 
 def test_beam_penalty_and_offset_come_from_the_address():
-    at, tree = (
-        opened(decode="beam-3", penalty="0.6", length_offset="5"),
-        tree_of(3, length_penalty=0.6, length_offset=5),
-    )
+    at = opened(decode="beam-3", penalty="0.6", length_offset="5")
+    tree = tree_of(3, length_penalty=0.6, length_offset=5)
     assert places(at) == set(range(len(tree.nodes)))
     assert "score with ((5 + |y|) ÷ 6) to the power α, α = 0.6" in at.dataframe[0].value
     expected = [translator().text(tree.token_ids(i)) for i in tree.hypotheses]

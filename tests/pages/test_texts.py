@@ -138,12 +138,15 @@ def ours(frame: FrameType | None) -> str:
 
 def test_a_typed_sentence_finds_its_model_at_most_twice_and_seldom_changes_file():
     run(model="en-pt", text="He is old.")  # what is loaded once does not count
-    moves, found, own = 0, Counter[str](), models.find.__code__
+    moves = 0
+    found = Counter[str]()
+    own = models.find.__code__
 
     def watch(frame: FrameType, event: str, _: object) -> None:
         nonlocal moves
         if event == "call" and frame.f_code.co_filename.startswith(ROOT):
-            here, there = ours(frame), ours(frame.f_back)
+            here = ours(frame)
+            there = ours(frame.f_back)
             moves += here != there and not {here, there} & MODEL
             if frame.f_code is own:
                 found[frame.f_locals["name"]] += 1

@@ -22,7 +22,8 @@ from transformer.run import Translation
 TEXT, OTHER = "one two three four", "one two three five"
 AT = ("cross", 2, 2)
 """The head of cross-attention that the page opens with."""
-HEAD, WORD = do.scale("cross", 0, 1, 3.0), do.hide(0)
+HEAD = do.scale("cross", 0, 1, 3.0)
+WORD = do.hide(0)
 LIFTED = do.mask("decoder", allow="future")
 OFF = {"off": "1.hide_1"}
 REDRAWS = {"Change", "Step", "Attention", "Mask", "The other sentence", "Put in", "Layer", "Side"}
@@ -72,7 +73,8 @@ def active(at: AppTest) -> list[do.Intervention]:
 
 SENTENCE = {"The other sentence": OTHER}
 STREAM = {"Put in": "stream", "Layer": 1, "Sub-layer": "feed_forward", "At": 1}
-DECODER, ENCODER = {"Attention": "decoder"}, {"Attention": "encoder"}
+DECODER = {"Attention": "decoder"}
+ENCODER = {"Attention": "encoder"}
 ADDED: dict[tuple[str, int], list[tuple[dict[str, Any], Callable[[], do.Intervention]]]] = {
     ("Tokens", 0): [({"Replacement token": "three"}, lambda: do.edit_source(0, "▁three"))],
     ("Tokens", 1): [({"Source token": 2}, lambda: do.drop_source(2))],
@@ -234,7 +236,7 @@ def test_a_click_on_a_word_hides_it_and_another_click_shows_it_again():
         at = opened(*before, text=text)
         pills = lambda at=at: next(
             each for each in at.get("button_group") if each.label.startswith("Click")
-        )  # noqa: E731
+        )
         pills().set_value([1]).run()
         assert active(at) == [*before, do.hide(1)]
         pills().set_value([]).run()
@@ -265,7 +267,8 @@ def test_a_tiny_change_is_told_and_coloured_with_the_digits_that_it_needs():
 
 
 def test_a_change_of_a_head_stands_among_the_same_change_at_other_heads():
-    at, translator = opened(WORD, HEAD), models.find("random").translator()
+    at = opened(WORD, HEAD)
+    translator = models.find("random").translator()
     expected = random_heads(translator, TEXT, base().target_ids, HEAD, [WORD])
     (chart,) = [
         each for each in charts(at) if len(each["data"]) == 2 and each["data"][0]["type"] == "bar"
@@ -281,10 +284,8 @@ def test_a_change_of_a_head_stands_among_the_same_change_at_other_heads():
 
 # --- the line about changes on every page --------------------------------------------------------
 
-CHOSEN, ABLATED = (
-    do.write_text([do.choose(1, "▁drei")]),
-    do.write_text([do.ablate("cross", 0, 0, "zero")]),
-)
+CHOSEN = do.write_text([do.choose(1, "▁drei")])
+ABLATED = do.write_text([do.ablate("cross", 0, 0, "zero")])
 
 
 def line(at: AppTest) -> list[str]:

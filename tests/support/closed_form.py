@@ -79,7 +79,8 @@ class Case:
 
     def keys(self, kind: str, head: int) -> tuple[int, ...]:
         """The key, from 0, that each row attends to in layer 0."""
-        source, target = len(self.source_tokens), len(self.target_tokens)
+        source = len(self.source_tokens)
+        target = len(self.target_tokens)
         line = {"encoder": self.encoder, "decoder": self.decoder, "cross": self.cross}[kind][head]
         rows = source if kind == "encoder" else target
         return tuple(line.key(row, row + 1 if kind == "decoder" else source) for row in range(rows))
@@ -192,7 +193,8 @@ def _turn(line: Line) -> Tensor:
     matrix = torch.zeros(D_HEAD, D_HEAD)
     for i in range(FREQUENCIES):
         angle = line.offset * 10_000 ** (-2 * i / D_MODEL)
-        sine, cosine = math.sin(angle), math.cos(angle)
+        sine = math.sin(angle)
+        cosine = math.cos(angle)
         # sin(ω(s·t + c)) = cos(ωc)·s·sin(ωt) + sin(ωc)·cos(ωt), and cos(ω(s·t + c)) likewise.
         block = torch.tensor([[line.slope * cosine, sine], [-line.slope * sine, cosine]])
         matrix[2 * i : 2 * i + 2, 2 * i : 2 * i + 2] = block

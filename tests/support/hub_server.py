@@ -80,7 +80,8 @@ class HubServer(ThreadingHTTPServer):
         self.faults: dict[str, str] = {}
         self.sizes: dict[str, int] = {}
         self.requests: list[tuple[str, str]] = []
-        self.waiting, self.released = threading.Event(), threading.Event()
+        self.waiting = threading.Event()
+        self.released = threading.Event()
 
     def add(self, name: str, directory: Path, **options: Any) -> str:
         """Puts the files of a directory on the Hub; gives the commit."""
@@ -251,7 +252,8 @@ class _Handler(BaseHTTPRequestHandler):
         fault = self.server.faults.get(file) if self.command == "GET" else None
         start, status = 0, 200
         if match := re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range", "")):
-            start, status = int(match[1]), 206
+            start = int(match[1])
+            status = 206
             headers |= {"Content-Range": f"bytes {start}-{len(content) - 1}/{len(content)}"}
         if fault == "damaged":
             content = content[:-1] + bytes([content[-1] ^ 1])

@@ -70,7 +70,8 @@ def independent(
     width = translator.config.d_head
     cut = slice(head * width, (head + 1) * width)
     q = attention.q_proj(seen["x"])[row, cut]
-    k, v = attention.k_proj(seen["a"])[:, cut], attention.v_proj(seen["a"])[:, cut]
+    k = attention.k_proj(seen["a"])[:, cut]
+    v = attention.v_proj(seen["a"])[:, cut]
     seen_keys = slice(0, row + 1) if kind == "decoder" else slice(None)
 
     def weighed(scores: torch.Tensor) -> torch.Tensor:

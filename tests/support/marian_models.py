@@ -62,7 +62,8 @@ def write_vocabulary(
     directory: Path, *, separate: bool = False, languages: bool = False
 ) -> tuple[int, int]:
     """Writes the vocabulary's files and returns the numbers of source and target pieces."""
-    source, target = sentencepiece_model(SOURCE_WORDS), sentencepiece_model(TARGET_WORDS, 1, "bpe")
+    source = sentencepiece_model(SOURCE_WORDS)
+    target = sentencepiece_model(TARGET_WORDS, 1, "bpe")
     (directory / "source.spm").write_bytes(source)
     (directory / "target.spm").write_bytes(target)
     named = LANGUAGES if languages else ()

@@ -53,7 +53,8 @@ KINDS = {
     "text_input": "field",
 }
 """Short names of what stands on a page."""
-LISTED, MANY = ("link", "caption", "button"), 5
+LISTED = ("link", "caption", "button")
+MANY = 5
 """Neighbours of these kinds are one line if they are many."""
 
 
@@ -140,7 +141,9 @@ def _elements(block: Any) -> Iterator[tuple[str, Any, str | None]]:
     """What stands in a block, from its top: its kind, all that it says, and what its line begins
     with."""
     for node in block.children.values():
-        proto, value, kind = getattr(node, "proto", None), getattr(node, "value", None), node.type
+        proto = getattr(node, "proto", None)
+        value = getattr(node, "value", None)
+        kind = node.type
         named = KINDS.get(kind, kind)
         if hasattr(node, "children"):
             if kind in ("popover", "expander", "expandable", "tab"):
@@ -185,7 +188,8 @@ def _component(told: Any) -> Iterator[tuple[str, Any, str | None]]:
 def alike(here: str, there: str) -> bool:
     """Whether two lines have the same words and nearly the same numbers; sums are compared more
     exactly."""
-    (words, numbers), (others, known) = split(here), split(there)
+    (words, numbers) = split(here)
+    (others, known) = split(there)
     near = 0.002 if ":" in here else 0.01
     return words == others and all(
         math.isclose(one, other, rel_tol=near, abs_tol=0.02)

@@ -36,7 +36,8 @@ class Plain:
         self.state = {name: each.double().cpu().numpy() for name, each in state.items()}
         self.source = [*translator.ids(run.source_text), self.config.eos_id]
         self.target = [*run.target_ids]
-        self.pre, self.size = self.config.norm == "pre", self.config.d_head
+        self.pre = self.config.norm == "pre"
+        self.size = self.config.d_head
         self.seen: dict[Any, Any] = {}
         self.logits = self.forward(seen=self.seen)
         self.base = self.log_probs()
@@ -65,11 +66,13 @@ class Plain:
                 x = tokens + seen[side, "position"]
             seen[side, "input"] = x
             for layer, name in self.sublayers(side):
-                entered, place = x, f"{side}.layers.{layer}.{name}"
+                entered = x
+                place = f"{side}.layers.{layer}.{name}"
                 read = self.normed(f"{place}_residual.norm", x) if self.pre else x
                 if name == "feed_forward":
                     units = np.maximum(0, self.linear(f"{place}.inner", read))
-                    seen[side, layer, "units"], update = units, self.linear(f"{place}.outer", units)
+                    seen[side, layer, "units"] = units
+                    update = self.linear(f"{place}.outer", units)
                 else:
                     kind = "cross" if name == "cross_attention" else side
                     update = self.attend(
@@ -91,7 +94,8 @@ class Plain:
             for each, x in (("q", read), ("k", sources), ("v", sources))
         )
         if self.config.positions == "rotary" and place[0] != "cross":
-            query, key = turned(query), turned(key)
+            query = turned(query)
+            key = turned(key)
         scores = query @ key.swapaxes(1, 2) / np.sqrt(self.size) + self.bias(
             *place, query, len(sources)
         )
@@ -139,7 +143,8 @@ class Plain:
     def matrix(self, kind: str, layer: int, which: str, head: int) -> Doubles:
         """(d_model, d_head) W_Q, W_K or W_V of a head, or its (d_head, d_model) of W_O."""
         place = f"{SIDES[kind]}.layers.{layer}.{'cross' if kind == 'cross' else 'self'}_attention.{which}_proj"
-        own, weight = slice(head * self.size, (head + 1) * self.size), self.state[f"{place}.weight"]
+        own = slice(head * self.size, (head + 1) * self.size)
+        weight = self.state[f"{place}.weight"]
         return weight[:, own].T if which == "out" else weight[own].T
 
     def log_probs(self, target=None, **changes) -> Doubles:
@@ -181,10 +186,8 @@ class Plain:
         """A part of the stream as it is read, with the σ of the run in every LayerNorm on its
         way."""
         for layer, name in self.sublayers(side)[number:]:
-            place, (entered, _, update, _) = (
-                f"{side}.layers.{layer}.{name}_residual.norm",
-                self.seen[side, layer, name],
-            )
+            place = f"{side}.layers.{layer}.{name}_residual.norm"
+            (entered, _, update, _) = self.seen[side, layer, name]
             if (layer, name) == reader:
                 return self.normed(place, part, entered[at]) if self.pre else part
             part = part if self.pre else self.normed(place, part, (entered + update)[at])
@@ -207,7 +210,8 @@ class Head(NamedTuple):
 
 def turned(vectors: Doubles) -> Doubles:
     """Each pair of dimensions is a complex number, multiplied by e^(i · position · θ)."""
-    width, places = vectors.shape[-1], np.arange(vectors.shape[-2])[:, None]
+    width = vectors.shape[-1]
+    places = np.arange(vectors.shape[-2])[:, None]
     pairs = vectors[..., 0::2] + 1j * vectors[..., 1::2]
     pairs = pairs * np.exp(1j * places / 10_000 ** (np.arange(0, width, 2) / width))
     return np.stack([pairs.real, pairs.imag], -1).reshape(vectors.shape)

@@ -14,7 +14,8 @@ MEMORY = 100_000
 @contextmanager
 def refused(error: type[Exception], words: str) -> Iterator[None]:
     """What is done within is refused with these words, a regular expression."""
-    memory, started = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    started = time.process_time()
     with pytest.raises(error, match=words) as caught:
         yield
     text = str(caught.value)

@@ -41,7 +41,8 @@ class Bench:
             texts = "one zebra three nine", "two one four"
         self.model = self.translator.model
         self.run = self.translator.force(*texts, capture=Capture(residual=True))
-        self.plain, self.token = Plain(self.translator, self.run), self.run.target_ids[STEP]
+        self.plain = Plain(self.translator, self.run)
+        self.token = self.run.target_ids[STEP]
         self.rival = next(
             int(each) for each in np.argsort(-self.plain.logits[STEP]) if each != self.token
         )
@@ -64,7 +65,8 @@ def lengths(b: Bench, kind: str, head: int, biased: bool = False) -> Doubles:
 
 
 def carried(b: Bench, kind: str) -> Doubles:
-    sizes, w_o = norm(lengths(b, kind, HEAD)), b.plain.matrix(kind, LAYER, "out", HEAD)
+    sizes = norm(lengths(b, kind, HEAD))
+    w_o = b.plain.matrix(kind, LAYER, "out", HEAD)
     bias = b.head(kind).value[HEAD][0] @ w_o - lengths(b, kind, HEAD)[0]
     return np.vstack([b.head(kind).weights[HEAD] * sizes, sizes, 0 * sizes + norm(bias)])
 
@@ -101,10 +103,8 @@ def attribution_parts(b: Bench) -> dict[tuple[Any, ...], float]:
 
 def keys(b: Bench, kind: str) -> Doubles:
     """(layers, heads, keys)"""
-    name, heads = (
-        "cross_attention" if kind == "cross" else "self_attention",
-        range(b.run.config.n_heads),
-    )
+    name = "cross_attention" if kind == "cross" else "self_attention"
+    heads = range(b.run.config.n_heads)
     found = b.plain.written("decoder", STEP)
     return np.array(
         [[found[name, i, head, "keys"] @ b.direction for head in heads] for i in b.layers(kind)]
@@ -159,7 +159,8 @@ def scores(b: Bench, kind: str, query: int, key: int) -> Doubles:
 def effect(
     b: Bench, kind: str, way: str, rows: Iterable[int] = (1, 2), on_all: bool = False
 ) -> Doubles:
-    mask, found = b.head(kind).mask, np.full(b.head(kind).mask.shape, np.nan)
+    mask = b.head(kind).mask
+    found = np.full(b.head(kind).mask.shape, np.nan)
     for row, key in np.argwhere(mask):
         if row in rows:
             moved = b.plain.effect(kind, (key,), way, LAYER, HEAD, row)
@@ -206,9 +207,11 @@ def rewired(b: Bench, kind: str) -> Doubles:
 
 def shares(b: Bench, kind: str, layer: int = LAYER) -> Doubles:
     """(queries, inputs) ALTI: how much nearer each input brings what a block writes, in L1."""
-    side, name = SIDES[kind], "cross_attention" if kind == "cross" else "self_attention"
+    side = SIDES[kind]
+    name = "cross_attention" if kind == "cross" else "self_attention"
     stream, _, update, whole = b.plain.seen[side, layer, name]
-    place, sources = f"{side}.layers.{layer}.{name}_residual.norm", b.head(kind, layer).sources
+    place = f"{side}.layers.{layer}.{name}_residual.norm"
+    sources = b.head(kind, layer).sources
     if b.plain.pre and kind != "cross":
         sources = b.plain.normed(place, stream, stream)
     weights = b.head(kind, layer).weights
@@ -231,18 +234,21 @@ def shares(b: Bench, kind: str, layer: int = LAYER) -> Doubles:
 
 def product(b: Bench, block: Callable[[str, int], Doubles]) -> Doubles:
     """(steps, source and prefix) shares of all layers multiplied."""
-    encoder, steps = np.eye(len(b.plain.source)), len(b.plain.target)
+    encoder = np.eye(len(b.plain.source))
+    steps = len(b.plain.target)
     for layer in b.layers("encoder"):
         encoder = block("encoder", layer) @ encoder
     joint = np.hstack([np.zeros((steps, len(encoder))), np.eye(steps)])
     for layer in b.layers("decoder"):
-        joint, read = block("decoder", layer) @ joint, block("cross", layer)
+        joint = block("decoder", layer) @ joint
+        read = block("cross", layer)
         joint = read[:, :1] * joint + np.hstack([read[:, 1:] @ encoder, np.zeros((steps, steps))])
     return joint
 
 
 def zeroing(b: Bench, kind: str) -> Doubles:
-    whole, found = b.plain.seen[SIDES[kind], LAYER, "feed_forward"][3], []
+    whole = b.plain.seen[SIDES[kind], LAYER, "feed_forward"][3]
+    found = []
     for key in range(len(b.head(kind).sources)):
         seen: dict[Any, Any] = {}
         b.plain.forward(lambda *at, key=key: without(*at, kind, (key,), "zeroed", LAYER), seen=seen)
@@ -255,7 +261,8 @@ def statistics_of_rows(
     b: Bench, kind: str, layer: int = LAYER, head: int = HEAD
 ) -> dict[str, list[float]]:
     """Every statistic of every row, from the definitions."""
-    keys, found = b.run.labels(kind).keys, {}
+    keys = b.run.labels(kind).keys
+    found = {}
     words = [number for number, group in enumerate(reading_groups(keys)) for _ in group.indices]
     groups = [group for group in reading_groups(keys) for _ in group.indices]
     list_of = statistics.FUNCTION_WORDS["decoder" if kind == "decoder" else "encoder"]
@@ -269,7 +276,8 @@ def statistics_of_rows(
     place = b.head(kind, layer)
     written = norm(place.output[head] @ b.plain.matrix(kind, layer, "out", head))
     for row, (weights, mask) in enumerate(zip(place.weights[head], place.mask, strict=True)):
-        best, seen = int(weights.argmax()), weights[mask & (weights > 0)]
+        best = int(weights.argmax())
+        seen = weights[mask & (weights > 0)]
         values = {
             "first": best == 0,
             "first_mass": weights[0],
@@ -321,7 +329,8 @@ def roles(b: Bench, kind: str) -> Doubles:
 
 
 def distances(b: Bench, kind: str) -> Doubles:
-    place, found = b.head(kind), np.zeros((2, 2 * FAR + 1))
+    place = b.head(kind)
+    found = np.zeros((2, 2 * FAR + 1))
     for row, key in np.argwhere(place.mask):
         if (count := place.mask[row].sum()) > 1:
             found[:, row - key + FAR] += place.weights[HEAD, row, key], 1 / count
@@ -329,7 +338,8 @@ def distances(b: Bench, kind: str) -> Doubles:
 
 
 def lens(b: Bench, kind: str) -> list[list[float]]:
-    found, chosen = [], b.plain.target[STEP]
+    found = []
+    chosen = b.plain.target[STEP]
     for layer in range(-1, len(b.layers("decoder"))):
         stream = (
             b.plain.seen["decoder", "input"]
@@ -344,7 +354,8 @@ def lens(b: Bench, kind: str) -> list[list[float]]:
 
 
 def resting(b: Bench, kind: str) -> list[float]:
-    place, at = b.head(kind), 0 if kind == "decoder" else len(b.plain.source) - 1
+    place = b.head(kind)
+    at = 0 if kind == "decoder" else len(b.plain.source) - 1
     side, name = ("encoder", "feed_forward") if kind == "cross" else (kind, "self_attention")
     layer, which = (len(b.layers(side)) - 1, 3) if kind == "cross" else (LAYER, 0)
     sizes = norm(lengths(b, kind, HEAD, biased=True)), norm(b.plain.seen[side, layer, name][which])

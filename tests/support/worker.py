@@ -13,7 +13,9 @@ from programs import main
 from transformer.training.trainer import Trainer, TrainingStep
 
 if __name__ == "__main__":
-    rank, step, mark = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])
+    rank = int(sys.argv[1])
+    step = int(sys.argv[2])
+    mark = Path(sys.argv[3])
     advance = Trainer.advance
 
     def until_killed(trainer: Trainer) -> TrainingStep:

@@ -82,7 +82,8 @@ def attention(
 
 
 def _table(translation: Translation, view: HeadView) -> str:
-    labels, rows = list(map(_short, view.query_tokens)), "rows are queries"
+    labels = list(map(_short, view.query_tokens))
+    rows = "rows are queries"
     if (predicted := view.predicted_tokens) is not None:
         rows += " (token read → token predicted)"
         labels = [

@@ -21,7 +21,8 @@ def evaluate(*, model: TranslatorOptions, data: str, beam: BeamOptions) -> int:
 
     data [FILE]: source<TAB>target lines (.gz too)
     """
-    pairs, loss = read_pairs(data), None
+    pairs = read_pairs(data)
+    loss = None
     with model.open_in_job(beam) as (translator, workers):
         missing = Counter[str]()
         for pair in pairs:
@@ -43,7 +44,8 @@ def evaluate(*, model: TranslatorOptions, data: str, beam: BeamOptions) -> int:
             )
         if not workers.first:
             return 0
-    scores, speed = corpus_scores(outputs, pairs), round(tokens / seconds, 1)
+    scores = corpus_scores(outputs, pairs)
+    speed = round(tokens / seconds, 1)
     lines = [f"BLEU {scores['bleu']:.2f}   {scores['signature']}"]
     lines += [f"chrF {scores['chrf']:.2f}   {scores['chrf_signature']}"]
     lines += [] if loss is None else [f"loss {loss:.3f} nats per token"]
@@ -59,7 +61,8 @@ def corpus_scores(outputs: Sequence[str], pairs: Sequence[SentencePair]) -> Json
     from sacrebleu.metrics.bleu import BLEU
     from sacrebleu.metrics.chrf import CHRF
 
-    bleu, chrf = BLEU(), CHRF()
+    bleu = BLEU()
+    chrf = CHRF()
     references = [[pair.target for pair in pairs]]
     values = {
         "bleu": round(bleu.corpus_score(list(outputs), references).score, 2),

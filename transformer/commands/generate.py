@@ -53,16 +53,15 @@ def perplexity(
     data [FILE]: texts to score, one a line
     output [FILE]: also write the numbers as JSON
     """
-    generator, results = model.open(), dict[str, Json]()
+    generator = model.open()
+    results = dict[str, Json]()
     texts = {path: [line for _, line in filled_lines(path)] for path in data}
     if empty := [path for path, lines in texts.items() if not lines]:
         raise DataError(f"{empty[0]}: there is no text in this file.")
     for path, lines in texts.items():
         log_probs = np.array([sum(each) for each in batches.forced_log_probs(generator, lines)])
-        words, pieces = (
-            [len(text.split()) for text in lines],
-            [len(generator.ids(text)) for text in lines],
-        )
+        words = [len(text.split()) for text in lines]
+        pieces = [len(generator.ids(text)) for text in lines]
         per_word, per_piece = (quality.perplexity(log_probs, units) for units in (words, pieces))
         values: Json = {"texts": len(lines), "words": sum(words), "pieces": sum(pieces)}
         values |= {"per_word": per_word, "per_piece": per_piece}

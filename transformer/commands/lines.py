@@ -41,7 +41,8 @@ def answer_lines(
     nothing: str = "",
 ) -> int:
     """Writes an answer for each text in its place, an empty one for a bad text; the exit status."""
-    bad, place = list[str](), 0
+    bad = list[str]()
+    place = 0
     lines: Iterable[str | bytes] = (
         () if sys.stdin is None else sys.stdin.buffer
     )  # None if it was closed
@@ -50,7 +51,9 @@ def answer_lines(
             values, line, notes = answer(line_text(words))
         except ValueError as error:
             bad.append(f"Text {place}: {error}")
-            values, line, notes = {"text": "", "error": str(error)}, "", ()
+            values = {"text": "", "error": str(error)}
+            line = ""
+            notes = ()
         write(values, line)
         warn(notes, f"Text {place}: ")
     if nothing and not place:
@@ -74,9 +77,11 @@ def answer_pairs(
 
     DataError if the file is missing or damaged.
     """
-    bad, lines = list[str](), read_lines(path, errors="surrogateescape")
+    bad = list[str]()
+    lines = read_lines(path, errors="surrogateescape")
     while part := list(islice(lines, AT_ONCE)):
-        pairs, errors = dict[int, SentencePair](), dict[int, str]()
+        pairs = dict[int, SentencePair]()
+        errors = dict[int, str]()
         for number, line in part:
             place = f"{path}:{number}: "
             try:

@@ -112,7 +112,8 @@ def _add_commands(parser: argparse.ArgumentParser, commands: Commands) -> None:
 def _add_parameters(parser: argparse.ArgumentParser, function: Callable[..., Any]) -> Maker:
     """Adds the parameters of a function, or the fields of a dataclass; what calls it with their
     values."""
-    hints, makers = get_type_hints(function, include_extras=True), dict[str, Maker]()
+    hints = get_type_hints(function, include_extras=True)
+    makers = dict[str, Maker]()
     owners = reversed(
         getattr(function, "__mro__", (function,))
     )  # a class has its bases' docstrings, too
@@ -126,10 +127,8 @@ def _add_parameters(parser: argparse.ArgumentParser, function: Callable[..., Any
 def _add_parameter(
     parser: argparse.ArgumentParser, parameter: Parameter, hint: Any, notes: tuple[str, ...]
 ) -> Maker:
-    name, table = (
-        parameter.name,
-        next((each for each in get_args(hint) if isinstance(each, Mapping)), None),
-    )
+    name = parameter.name
+    table = next((each for each in get_args(hint) if isinstance(each, Mapping)), None)
     if isinstance(hint, type) and is_dataclass(hint):
         return _add_parameters(parser, hint)
     if table is not None:

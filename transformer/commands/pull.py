@@ -23,12 +23,14 @@ def pull(name: str, *, revision: str | None = None, output: Path | None = None) 
 
     if output is not None:
         check_new(output)
-    terminal, last = sys.stderr.isatty(), time.monotonic()
+    terminal = sys.stderr.isatty()
+    last = time.monotonic()
 
     def progress(done: int, total: int) -> None:
         nonlocal last
         if terminal and (done >= total or time.monotonic() - last >= _EVERY):
-            last, end = time.monotonic(), "\n" if done >= total else ""
+            last = time.monotonic()
+            end = "\n" if done >= total else ""
             print(
                 f"\r{done / 1e6:,.0f} of {total / 1e6:,.0f} MB",
                 end=end,

@@ -20,14 +20,16 @@ def score(*, model: TranslatorOptions, data: str, tokens: bool = False) -> int:
     data [FILE]: source<TAB>translation lines (.gz too)
     tokens: also the tokens, and the log p of each
     """
-    translator, missing = model.open(), Counter[str]()
+    translator = model.open()
+    missing = Counter[str]()
 
     def check(pair: SentencePair) -> None:
         missing.update(unread(translator, pair.source, pair.target))
 
     def answers(pairs: list[SentencePair]) -> Iterator[tuple[Json, str]]:
         for pair, log_probs in zip(pairs, forced_log_probs(translator, pairs), strict=True):
-            total, count = sum(log_probs), len(log_probs)
+            total = sum(log_probs)
+            count = len(log_probs)
             values: Json = {
                 "log_prob": round(total, 6),
                 "tokens": count,

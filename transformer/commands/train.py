@@ -92,7 +92,8 @@ class PairOptions:
             raise ValueError(
                 "Give pairs to train on and to evaluate on: --train and --valid, or --toy."
             )
-        pairs, weights = list[SentencePair](), list[float]()
+        pairs = list[SentencePair]()
+        weights = list[float]()
         for file in self.train:
             path, weight = _weighted(file)
             pairs += augmented(read_pairs(path), shares, seed)
@@ -183,7 +184,8 @@ def train(
                 return resumed
             if tokenizer is not None:
                 return Exported(Tokenizer.load(tokenizer))
-            at_most, size = bool(smaller_vocabulary or files.toy), config.vocab_size
+            at_most = bool(smaller_vocabulary or files.toy)
+            size = config.vocab_size
             sentences = (text for pair in train_pairs for text in (pair.source, pair.target))
             print(
                 f"Training a vocabulary of {'at most ' * at_most}{size:,} pieces.", file=sys.stderr
@@ -220,7 +222,8 @@ def _steps(
 
     A signal lets the current step finish, so that the saved state lies between two steps.
     """
-    stops, before = list[int](), torch.get_num_threads()
+    stops = list[int]()
+    before = torch.get_num_threads()
     trainer, workers = directory.trainer, directory.trainer.workers
     device, data, steps = trainer.device, trainer.data, trainer.options.steps
     parameters = count_parameters(trainer.model)

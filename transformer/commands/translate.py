@@ -127,7 +127,9 @@ def _translate_file(
     done."""
     texts = [line.partition("\t")[0] for _, line in read_lines(file, errors="surrogateescape")]
     done = begun = _translated(output, texts)
-    started, bad, missing = time.monotonic(), list[str](), Counter[str]()
+    started = time.monotonic()
+    bad = list[str]()
+    missing = Counter[str]()
     while done < len(texts):
         part = texts[done : done + AT_ONCE]
         good = dict[int, tuple[str, ...]]()

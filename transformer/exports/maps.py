@@ -40,7 +40,8 @@ class MappedRun(Translation):
         """One head, or a window of it; the audit is that of the whole head."""
         kind, mask = AttentionKind(kind), self.mask(kind, layer, head)
         window = window or Window(0, mask.shape[0], 0, mask.shape[1])
-        cells, labels = (window.queries, window.keys), self.labels(kind).of(window)
+        cells = (window.queries, window.keys)
+        labels = self.labels(kind).of(window)
         report = AuditReport(tuple(starmap(Check, self.checks[kind][layer][head])))
         found = HeadMap(
             kind=kind,
@@ -73,7 +74,8 @@ class MappedRun(Translation):
 def save_maps(translation: Translation, directory: Path, path: Path) -> None:
     """Writes a run, and the maps of all its heads, to a file; the directory is that of the
     model."""
-    arrays, checks = dict[str, Any](), dict[str, Any]()
+    arrays = dict[str, Any]()
+    checks = dict[str, Any]()
     for kind, site in translation.config.sites.items():
         heads = range(translation.config.n_heads)
         maps = [

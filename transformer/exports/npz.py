@@ -99,10 +99,8 @@ def save_trace(translation: Translation, target: File, model: Network | None = N
         raise NotCapturedError("Attention was not recorded; translate with capture=True.")
     if trace.functions:
         raise TraceFileError(HOOKED)
-    stream, recorded = (
-        any(each.value.part == "stream" for each in trace.changes),
-        trace.tensors.items(),
-    )
+    stream = any(each.value.part == "stream" for each in trace.changes)
+    recorded = trace.tensors.items()
     plain = {name: name.removesuffix(".own").rpartition(".")[2] for name in trace.tensors}
     tensors = {name: each for name, each in recorded if stream or plain[name] not in STREAM}
     for i, change in enumerate(trace.changes):
@@ -203,7 +201,8 @@ def _tensors(run: Translation, arrays: Mapping[str, NDArray[Any]]) -> dict[str, 
             raise TraceFileError(
                 f"The file holds the array {name[:60]!r}, which its run does not have."
             )
-        shape, dtype = shapes[plain], "bool" if plain.endswith(".padding") else "float32"
+        shape = shapes[plain]
+        dtype = "bool" if plain.endswith(".padding") else "float32"
         fits = array.ndim == len(shape) and all(
             m in (n, None) for n, m in zip(array.shape, shape, strict=True)
         )
@@ -228,7 +227,8 @@ def _shapes(run: Translation) -> dict[str, tuple[int | None, ...]]:
 
     A file must hold all but the ``_OPTIONAL``; `bias_rule` checks the shape of a bias.
     """
-    config, shapes = run.config, dict[str, tuple[int | None, ...]]()
+    config = run.config
+    shapes = dict[str, tuple[int | None, ...]]()
     heads, width = config.n_heads, config.d_head
     length = {side: len(run.tokens(side)) for side in config.stacks}
     adds = ENCODINGS[config.positions].acts
@@ -245,7 +245,8 @@ def _shapes(run: Translation) -> dict[str, tuple[int | None, ...]]:
             shapes |= {f"{sublayer.path}.{part}": rows for part in STREAM}
         shapes |= {"encoder.output": rows} if stream and side == "encoder" else {}
     for site in config.sites.values():
-        queries, keys = length[site.query_side], length.get(site.key_side, 0)
+        queries = length[site.query_side]
+        keys = length.get(site.key_side, 0)
         of: dict[str, tuple[int, ...]] = dict.fromkeys(("query", "heads"), (heads, queries, width))
         of |= dict.fromkeys(("key", "value"), (heads, keys, width))
         of |= {"padding": (keys,), "value_norms": (heads, keys)}

@@ -138,7 +138,8 @@ def bart_vocabulary(
         raise CheckpointError(
             f"{directory} says add_prefix_space, which is not supported for this family."
         )
-    whole, files = directory / WHOLE_FILE, [directory / IDS_FILE, directory / MERGES_FILE]
+    whole = directory / WHOLE_FILE
+    files = [directory / IDS_FILE, directory / MERGES_FILE]
     absent = [path.name for path in files if not path.is_file()]
     if whole.is_file():
         pieces = whole_pieces(directory, config.vocab_size, SPECIAL)

@@ -71,10 +71,8 @@ def config_of(
     """The config of Marian's and fairseq's relatives; CheckpointError if an entry is wrong or
     unsupported."""
     require(values, required, path)
-    heads, twin = (
-        values.get("decoder_attention_heads", 16),
-        values.get("encoder_attention_heads", 16),
-    )
+    heads = values.get("decoder_attention_heads", 16)
+    twin = values.get("encoder_attention_heads", 16)
     if heads != twin:
         raise CheckpointError(
             f"{path} has decoder_attention_heads = {heads!r:.80}, but encoder_attention_heads = "

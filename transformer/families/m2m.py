@@ -63,14 +63,16 @@ MADE_UP = 8
 def vocabulary(directory: Path, config: TransformerConfig) -> tuple[Vocabulary, TransformerConfig]:
     """The vocabulary of a directory; CheckpointError if a file is missing, damaged or another
     model's."""
-    settings, listed = settings_of(directory), directory / IDS_FILE
+    settings = settings_of(directory)
+    listed = directory / IDS_FILE
     require(settings, {"legacy_behaviour": False}, directory / SETTINGS_FILE)
 
     def order(pieces: list[str]) -> dict[str, int]:
         fairseq_ids = with_behind({}, (*SPECIAL, *pieces[3:]))
         if not listed.is_file():
             return with_behind(fairseq_ids, (*NLLB, MASK))
-        ids, codes = _listed(listed), WMT21 if settings.get("language_codes") == "wmt21" else M2M
+        ids = _listed(listed)
+        codes = WMT21 if settings.get("language_codes") == "wmt21" else M2M
         missing = sorted(
             fairseq_ids.keys() - ids.keys()
         )  # languages would get their ids, rows would be left

@@ -83,7 +83,9 @@ def vocabulary(directory: Path, config: TransformerConfig) -> tuple[Vocabulary, 
         for file, numbers, size in zip((SOURCE_FILE, TARGET_FILE), ids, sizes, strict=True)
     )
     into = languages_of(source, ">>") if one else ()
-    found, pad, unknown = Vocabulary(source, target, into), source.ids[PAD], source.ids[UNK]
+    found = Vocabulary(source, target, into)
+    pad = source.ids[PAD]
+    unknown = source.ids[UNK]
     return found, replace(config, pad_id=pad, unk_id=unknown, languages=" ".join(into))
 
 

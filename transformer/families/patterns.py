@@ -37,7 +37,8 @@ class _Group:
 
     def choose(self) -> None:
         """Begins the next choice."""
-        self.before, self.others = max(self.before, self.repeats), self.others + self.ways
+        self.before = max(self.before, self.repeats)
+        self.others = self.others + self.ways
         self.repeats, self.ways = 0, 1
 
 
@@ -51,7 +52,9 @@ def tries_for_ever(pattern: str) -> bool:
     varies = False  # whether what stands just before repeats or chooses
     depth, previous = 0, ""  # of classes of characters; the token before
     for match in _TOKEN.finditer(pattern):
-        token, varied, varies = match[0], varies, False
+        token = match[0]
+        varied = varies
+        varies = False
         if match["escape"]:
             if not depth and token[1] in _REFERENCES:
                 return True

@@ -46,7 +46,8 @@ class SentencePieces(Pieces):
         special: Collection[str],
         lead: str = r"(?!)",  # what is a piece of its own at the start of a text
     ) -> None:
-        (self._processor, _), self._lead = read_model(path), re.compile(lead, re.DOTALL)
+        (self._processor, _) = read_model(path)
+        self._lead = re.compile(lead, re.DOTALL)
         added, marked = added_tokens(path.parent, ids, size)
         self.special = frozenset({*special, *marked})
         known = {**ids, **added}
@@ -61,7 +62,8 @@ class SentencePieces(Pieces):
     def split(self, text: str) -> Iterator[tuple[int, str, int, int]]:
         unknown, end = self.unknown, 0
         for part in filter(None, self._parts.split(text)):
-            begin, end = end, end + len(part)
+            begin = end
+            end = end + len(part)
             if part in self._whole:
                 yield self.ids.get(part, unknown), part, begin, end
                 continue
@@ -104,7 +106,9 @@ class WholePieces(Pieces):
             at += len(word) + 1
         read = self._tokenizer.encode(text[at:])
         for number, (begin, end) in zip(read.ids, read.offsets, strict=True):
-            piece, begin, end = self.pieces[number], at + begin, at + end
+            piece = self.pieces[number]
+            begin = at + begin
+            end = at + end
             if number == self.unknown:  # named by its text, as sentencepiece does
                 first = begin == at or " " in text[begin - 1 : begin + 1]
                 piece = SPACE * (first and before != SPACE) + text[begin:end].strip()
@@ -197,7 +201,8 @@ def added_tokens(
     ``tokenizer_config.json``; the last file counts. One without an id gets the next. Those without
     a row are left out.
     """
-    settings, numbers = settings_of(directory), settings_of(directory, ADDED_FILE)
+    settings = settings_of(directory)
+    numbers = settings_of(directory, ADDED_FILE)
     entries = _head(directory / WHOLE_FILE)
     entries += [{"content": piece, "id": number} for piece, number in numbers.items()]
     decoder = settings.get("added_tokens_decoder")
@@ -211,7 +216,9 @@ def added_tokens(
             entries.append(
                 (token if isinstance(token, dict) else {"content": token}) | {"special": True}
             )
-    added, special, last = dict[str, int](), set[str](), max(ids.values(), default=-1)
+    added = dict[str, int]()
+    special = set[str]()
+    last = max(ids.values(), default=-1)
     for entry in entries:
         piece = entry.get("content")
         if not isinstance(piece, str) or not piece:
@@ -250,7 +257,8 @@ def proposed(directory: Path, vocabulary: Vocabulary, start: int | None) -> tupl
 
     ``start`` is the id of the token that the files force at the start of the output.
     """
-    settings, languages = settings_of(directory), vocabulary.languages
+    settings = settings_of(directory)
+    languages = vocabulary.languages
     codes = {re.sub(r"^(__|>>|<2)|(__|<<|>)$", "", piece): piece for piece in languages}
     codes |= {piece: piece for piece in languages}
     named = (settings.get(name) for name in ("src_lang", "tgt_lang", "source_lang", "target_lang"))

@@ -56,7 +56,8 @@ def family_of(path: str | Path) -> Family | None:
 def config_in(path: Path) -> ModelConfig:
     """The config of a model, read without its weights; CheckpointError if the package cannot open
     it."""
-    family, file = family_of(path), path / CONFIG_FILE
+    family = family_of(path)
+    file = path / CONFIG_FILE
     return read_config(path) if family is None else family.config(read_json(file), file)
 
 
@@ -103,7 +104,8 @@ def needed_files(names: Collection[str]) -> tuple[list[str], list[str]]:
 def _weights(names: Collection[str]) -> list[str]:
     for name in (SAFETENSORS, PYTORCH):
         stem, suffix = name.split(".")
-        index, shard = f"{name}.index.json", re.compile(rf"{stem}-\d{{5}}-of-\d{{5}}\.{suffix}")
+        index = f"{name}.index.json"
+        shard = re.compile(rf"{stem}-\d{{5}}-of-\d{{5}}\.{suffix}")
         if name in names:
             return [name]
         if index in names:

@@ -86,7 +86,8 @@ def config(values: Json, path: Path) -> TransformerConfig:
         values, "feed_forward_proj", "relu", FEED_FORWARD, "feed-forward network", path
     )
     ours = taken(values, FIELDS) | CHOICES | {"activation": activation, "gated": gated}
-    depth, start = values.get("num_decoder_layers"), values.get("decoder_start_token_id")
+    depth = values.get("num_decoder_layers")
+    start = values.get("decoder_start_token_id")
     ours["n_decoder_layers"] = ours["n_encoder_layers"] if depth is None else depth
     ours["bos_id"] = ours["pad_id"] if start is None else start
     ours["tied_embeddings"] = values.get("tie_word_embeddings") is not False

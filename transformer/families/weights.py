@@ -170,7 +170,8 @@ def tables(
 
 def same(stored: Mapping[str, StoredTensor], one: str, other: str) -> bool:
     """True if two stored tensors are the same tensor or hold the same numbers."""
-    first, second = stored[one], stored[other]
+    first = stored[one]
+    second = stored[other]
     if one == other or (first.storage is not None and first.storage == second.storage):
         return True
     if first.shape != second.shape:
@@ -245,7 +246,8 @@ def read_weights(
     model = empty_model(directory, config)
     assert isinstance(model, Transformer)
     expected = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
-    ours_of, layouts = {theirs: ours for ours, theirs in names.items()}, dict[str, Layout]()
+    ours_of = {theirs: ours for ours, theirs in names.items()}
+    layouts = dict[str, Layout]()
     for name, ours in ours_of.items():
         layouts[name] = next((each for end, each in LAYOUTS.items() if ours.endswith(end)), AS_OURS)
         check_shape(stored[name].path, name, stored[name].shape, layouts[name][0](expected[ours]))

@@ -51,7 +51,8 @@ class Whole:
         for rules in (tokenizer.normalizer, tokenizer.pre_tokenizer, tokenizer.decoder):
             self._check_patterns(_steps(rules))
         read = *_steps(tokenizer.normalizer), *_steps(tokenizer.pre_tokenizer)
-        self._growth, written = _growth(read), _growth(_steps(tokenizer.decoder))
+        self._growth = _growth(read)
+        written = _growth(_steps(tokenizer.decoder))
         if (most := max(self._growth, written)) > MOST_GROWTH:
             raise CheckpointError(
                 f"{path} may make {most:,} characters of one; only vocabularies that make at most "

@@ -82,10 +82,8 @@ def find(
         return fetch(look(name, revision, hub), progress, hub)
     except UnreachableError as error:
         if known is None:
-            reason, which = (
-                str(error).removesuffix("."),
-                f" at {revision!r:.120}" if revision else "",
-            )
+            reason = str(error).removesuffix(".")
+            which = f" at {revision!r:.120}" if revision else ""
             raise HubError(
                 f"{reason}, and {name}{which} is not in the cache at {hub.cache}."
             ) from error
@@ -151,7 +149,8 @@ def fetch(offer: Offer, progress: Progress | None = None, hub: Hub | None = None
     if nbytes > (free := shutil.disk_usage(hub.cache).free):
         room = f"only {size(free)} is free in {hub.cache}"
         raise HubError(f"{offer.name} needs {size(nbytes)} on the disk, but {room}.")
-    done, progress = 0, progress or (lambda done, total: None)
+    done = 0
+    progress = progress or (lambda done, total: None)
     for file in offer.files:
         count = lambda nbytes, before=done: progress(before + nbytes, offer.nbytes)  # noqa: E731
         _download(offer.name, offer.commit, file, hub, count)

@@ -105,7 +105,8 @@ def cached(name: str, revision: str | None = None, hub: Hub | None = None) -> Sn
 def cached_models(hub: Hub | None = None) -> list[Snapshot]:
     """All models in the cache that this package can open and that are allowed here, sorted by
     name."""
-    hub, snapshots = hub or Hub.from_environment(), list[Snapshot]()
+    hub = hub or Hub.from_environment()
+    snapshots = list[Snapshot]()
     for folder in hub.cache.glob("models--*--*"):
         with suppress(HubError):
             if snapshot := cached(
@@ -125,13 +126,12 @@ def check(path: Path, expected: str, folder: Path, name: str) -> None:
 
     HubError too if the file lies outside the model's folder.
     """
-    real, what = (
-        path.resolve(),
-        f"{name} of {folder.name.removeprefix('models--').replace('--', '/')}",
-    )
+    real = path.resolve()
+    what = f"{name} of {folder.name.removeprefix('models--').replace('--', '/')}"
     if not real.is_relative_to(folder):
         raise HubError(f"{what} lies outside the cache of its model, so it is not opened.")
-    key, stamp = f"{real} {expected}", (real.stat().st_size, real.stat().st_mtime_ns)
+    key = f"{real} {expected}"
+    stamp = (real.stat().st_size, real.stat().st_mtime_ns)
     if _checked.get(key) != stamp:
         start = f"blob {stamp[0]}\0".encode()  # of what git hashes
         digest = (

@@ -22,7 +22,8 @@ def open_model(
     """The name for captions and the content of a model; CheckpointError if it cannot be fetched or
     opened."""
     pasted = None if isinstance(path, Path) or Path(path).exists() else pasted_name(path)
-    directory, note = Path(path if pasted is None else pasted), ""
+    directory = Path(path if pasted is None else pasted)
+    note = ""
     if pasted is not None and not Path(pasted).exists():
         snapshot = _fetched(pasted, revision)
         directory, note = snapshot.directory, snapshot.note

@@ -307,7 +307,8 @@ class Pairs(ManyForm):
 
     def _pair(self, at: int, value: Raw) -> tuple[Raw, Raw]:
         if isinstance(value, int | float):
-            first, second = (value if self.twice else at, value)
+            first = value if self.twice else at
+            second = value
         else:
             first, second = value
         return self.first.make(first), self.second.make(second)

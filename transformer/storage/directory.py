@@ -146,7 +146,8 @@ def load_checkpoint(path: str | Path, weights: str = WEIGHTS_FILE) -> Checkpoint
     try:
         means = read_means(directory, config)
     except CheckpointError:
-        means, notes = None, (*notes, DAMAGED.format(MEANS_FILE))
+        means = None
+        notes = (*notes, DAMAGED.format(MEANS_FILE))
     # where bytes spell what no other piece does, `<unk>` never stands for a text
     rules = FREE if tokenizer.source.bytes else SearchRules(forbidden=((config.unk_id,),))
     return Checkpoint(config, model, tokenizer, heads, read_card(directory), rules, notes, means)
@@ -235,7 +236,8 @@ def empty_model(directory: Path, config: ModelConfig) -> Network:
 def check_sizes(path: Path, config: ModelConfig, shapes: dict[str, tuple[int, ...]]) -> None:
     """CheckpointError, before memory is allocated, if a config is far larger than the weights'
     shapes."""
-    held, described = sum(map(math.prod, shapes.values())), parameter_count(config)
+    held = sum(map(math.prod, shapes.values()))
+    described = parameter_count(config)
     if described > 4 * held + 10_000_000:
         raise CheckpointError(
             f"{path} holds {held:,} numbers, but config.json describes a model of about "

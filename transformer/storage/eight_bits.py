@@ -74,7 +74,8 @@ def unpacked(path: Path, tensors: Mapping[str, Tensor]) -> Iterator[tuple[str, T
     """Yields the weights of a file in float32; CheckpointError if 8 bits lack multipliers that
     fit."""
     for name in weight_names(tensors):
-        weight, multiplier = tensors[name], tensors.get(name + MULTIPLIER)
+        weight = tensors[name]
+        multiplier = tensors.get(name + MULTIPLIER)
         if weight.dtype != torch.int8 and multiplier is None:
             yield name, weight.to(torch.float32)
             continue

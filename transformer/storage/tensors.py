@@ -114,7 +114,7 @@ def stored_tensors(
             with opened(path) as file:
                 parts = {
                     name: _header(path, name, file.get_slice(name), types) for name in file.keys()
-                }  # noqa: SIM118
+                }
         else:
             parts = {name: _view(path, tensor) for name, tensor in _unpickled(path).items()}
         if not all_types:
@@ -129,7 +129,8 @@ def stored_tensors(
 
 
 def _header(path: Path, name: str, tensor: Any, types: Mapping[str, torch.dtype]) -> StoredTensor:
-    shape, kind = tuple(tensor.get_shape()), tensor.get_dtype()
+    shape = tuple(tensor.get_shape())
+    kind = tensor.get_dtype()
     if kind not in types:
         return StoredTensor(path, shape, 0, None, kind=kind)
     return StoredTensor(path, shape, torch.Size(shape).numel() * types[kind].itemsize, None)

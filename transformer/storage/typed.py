@@ -30,7 +30,8 @@ def typed(kind: type[T], value: Any, place: str = "the file") -> T:
     ValueError if the value is of another type, a field is missing, or a number is not finite.
     """
     origin: Any = get_origin(kind) or kind
-    inner, result = get_args(kind), value
+    inner = get_args(kind)
+    result = value
     if origin in (Union, UnionType):
         result = _one_of([None if kind is NoneType else kind for kind in inner], value, place)
     elif origin is Literal:
@@ -38,7 +39,9 @@ def typed(kind: type[T], value: Any, place: str = "the file") -> T:
             raise ValueError(f"{value!r:.40} in {place} is none of {', '.join(map(repr, inner))}.")
     elif is_dataclass(origin):
         make: Any = origin
-        hints, values, known = _hints(make), _checked(value, dict, place), dict[str, Any]()
+        hints = _hints(make)
+        values = _checked(value, dict, place)
+        known = dict[str, Any]()
         for each in fields(make):
             if each.name in values:
                 known[each.name] = typed(

@@ -98,14 +98,19 @@ class Declared:
 
 def declared(hint: Any) -> Declared:
     """Reads a hint, such as ``Annotated[int | None, whole(1, 9)]`` or ``tuple[Path, ...]``."""
-    kinds, notes, optional, many, reader = list[Kind](), list[str](), False, False, None
+    kinds = list[Kind]()
+    notes = list[str]()
+    optional = False
+    many = False
+    reader = None
     while (origin := get_origin(hint)) in (Annotated, Union, UnionType, tuple):
         first, *more = get_args(hint)
         if origin is Annotated:
             kinds += [each for each in more if isinstance(each, Kind)]
             notes = [*(each for each in more if isinstance(each, str)), *notes]
             reader = next(filter(isfunction, more), reader)
-        optional, many = optional or NoneType in more, many or more == [...]
+        optional = optional or NoneType in more
+        many = many or more == [...]
         hint = first
     if get_origin(hint) is Literal:
         kinds.append(one_of(*get_args(hint)))

@@ -49,7 +49,8 @@ def read_lines(
     try:
         with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
             while raw := file.readline(bounds.line + 1):
-                number, left = number + 1, left - len(raw)
+                number = number + 1
+                left = left - len(raw)
                 if len(raw) > bounds.line:
                     raise DataError(
                         f"{path}:{number}: this line has more than {_size(bounds.line)}."

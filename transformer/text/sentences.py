@@ -56,7 +56,8 @@ def split(text: str) -> tuple[str, ...]:
     None is empty or blank, unless the whole text is blank.
     """
     parts = list[str]()
-    start, last = 0, len(text.rstrip())
+    start = 0
+    last = len(text.rstrip())
     word = _WORD.search(text)  # the first one of the sentence
     for end in _END.finditer(text):
         if end.end() >= last or word is None:

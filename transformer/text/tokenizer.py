@@ -121,10 +121,9 @@ class Pieces:
         for number in special:
             named[number] = Special(named[number])
         self.pieces = tuple(named)
-        self.unknown, self.bytes = (
-            ids[UNK],
-            frozenset(in_bytes),
-        )  # the ids that spell what has no piece
+        # the ids that spell what has no piece
+        self.unknown = ids[UNK]
+        self.bytes = frozenset(in_bytes)
 
     def encode(self, text: str) -> list[int]:
         """The ids of a text that has been read, without special tokens."""
@@ -142,8 +141,11 @@ class Pieces:
         """Reads a text as it was typed, and splits it; without special tokens."""
         clean = typed.read(text, self.lacks)
         word_at = list(accumulate((char == " " for char in clean.text), initial=0))
-        ids, pieces, words = list[int](), list[str](), list[int]()
-        unknown, spelled = dict[str, None](), dict[str, None]()
+        ids = list[int]()
+        pieces = list[str]()
+        words = list[int]()
+        unknown = dict[str, None]()
+        spelled = dict[str, None]()
         for number, piece, start, stop in self.split(clean.text):
             first = start + (clean.text[start : start + 1] == " ")
             if number == self.unknown:
@@ -181,7 +183,10 @@ class Vocabulary:
         pair: bool = False,
         before: Sequence[str] = (),  # pieces that stand before each source
     ) -> None:
-        self.source, self.target, self.languages, self.pair = source, target, tuple(languages), pair
+        self.source = source
+        self.target = target
+        self.languages = tuple(languages)
+        self.pair = pair
         self.vocab_size = len(source.pieces)  # number of source pieces
         self._before = tuple(before)
         self._before_ids = tuple(source.ids[piece] for piece in before)
@@ -194,7 +199,9 @@ class Vocabulary:
         cut = self.source.cut(text)
         ids, pieces, words = cut.ids, cut.pieces, cut.words
         if self.pair and len(ids) > 1 and set(pieces[:2]) <= set(self.languages):
-            ids, pieces, words = ids[:1] + ids[2:], pieces[:1] + pieces[2:], words[:1] + words[2:]
+            ids = ids[:1] + ids[2:]
+            pieces = pieces[:1] + pieces[2:]
+            words = words[:1] + words[2:]
             return replace(cut, ids=ids, pieces=pieces, words=words, start=cut.ids[1])
         if not ids or not self._before:
             return cut
@@ -225,7 +232,8 @@ class Tokenizer(Vocabulary):
         that cannot give so many pieces gives as many as it can. TokenizerError if it is too small
         or too large.
         """
-        texts, written = list(map(typed.clean, sentences)), io.BytesIO()
+        texts = list(map(typed.clean, sentences))
+        written = io.BytesIO()
         try:
             sentencepiece.SentencePieceTrainer.train(
                 sentence_iterator=iter(texts),

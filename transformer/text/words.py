@@ -15,7 +15,10 @@ class Special(str):
     __slots__ = ()
 
 
-PAD, BOS, EOS, UNK = Special("<pad>"), Special("<s>"), Special("</s>"), Special("<unk>")
+PAD = Special("<pad>")
+BOS = Special("<s>")
+EOS = Special("</s>")
+UNK = Special("<unk>")
 NO_PIECE = Special("◌")
 """Stands for an id past the last piece: what a decoder reads first if its vocabulary has no start
 piece."""
@@ -138,7 +141,9 @@ def groups_at(pieces: Sequence[str], starts: Iterable[int]) -> tuple[Group, ...]
 
 def character_groups(pieces: Sequence[str]) -> tuple[Group, ...]:
     """One group per piece; the byte pieces of one character share a group."""
-    starts, before = list[int](), b""  # before: the bytes of the last group
+    # before: the bytes of the last group
+    starts = list[int]()
+    before = b""
     for index, piece in enumerate(pieces):
         if before and _CUT_OFF.search(before) and 0x80 <= raw(piece)[0] < 0xC0:
             before += raw(piece)

@@ -130,7 +130,8 @@ def make_batch(data: EncodedPairs, rows: Sequence[int], max_positions: int = 0) 
     """
     fill, bos, eos, _ = data.special
     source, target = ([side[row] for row in rows] for side in (data.source, data.target))
-    widths, height = [max(map(len, side)) + 1 for side in (source, target)], len(rows)
+    widths = [max(map(len, side)) + 1 for side in (source, target)]
+    height = len(rows)
     if max_positions:
         widths = [rounded(width) for width in widths]
         most = max_positions // max(widths)
@@ -149,7 +150,8 @@ def make_batch(data: EncodedPairs, rows: Sequence[int], max_positions: int = 0) 
     inputs[:, 0] = bos
     padding = np.arange(widths[0]) <= ends[0]
     whole = not max_positions and padding.all()
-    read, predicted = torch.from_numpy(inputs), torch.from_numpy(wanted)
+    read = torch.from_numpy(inputs)
+    predicted = torch.from_numpy(wanted)
     tokens = sum(map(len, target)) + len(rows)
     return Batch(
         torch.from_numpy(src), read, predicted, None if whole else torch.from_numpy(padding), tokens

@@ -107,7 +107,8 @@ def _table(
 def _smoothed(values: Floats, weights: Floats, window: int) -> Floats:
     """Weighted means over a window around each place; at both ends, over what there is of it."""
     ends = np.arange(len(values)) + window // 2 + 1
-    first, last = np.maximum(ends - window, 0), np.minimum(ends, len(values))
+    first = np.maximum(ends - window, 0)
+    last = np.minimum(ends, len(values))
     sums, total = (np.concatenate(([0.0], np.cumsum(each))) for each in (values * weights, weights))
     means: Floats = (sums[last] - sums[first]) / np.maximum(total[last] - total[first], 1e-12)
     return means

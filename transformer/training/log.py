@@ -43,7 +43,8 @@ def read_log(
 ) -> list[TrainingStep]:
     """The steps of a run's log in order, without a half-written last line; DataError if it is
     none."""
-    log, lines = list[TrainingStep](), list(read_lines(path))
+    log = list[TrainingStep]()
+    lines = list(read_lines(path))
     for number, line in lines:
         step = read_step(line)
         if step is None and number == len(lines):

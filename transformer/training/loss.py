@@ -34,7 +34,8 @@ class _ProjectedLoss(torch.autograd.Function):
         ctx: Any, features: Tensor, weight: Tensor, labels: Tensor, smoothing: float
     ) -> Tensor:
         counted = labels >= 0
-        features, labels = features.masked_fill(~counted[:, None], 0.0), labels.clamp(min=0)
+        features = features.masked_fill(~counted[:, None], 0.0)
+        labels = labels.clamp(min=0)
         mean_weight = weight.float().mean(0)
         feature_grad = torch.empty_like(features)
         weight_grad = (
@@ -44,9 +45,12 @@ class _ProjectedLoss(torch.autograd.Function):
         rows_at_once = ROWS_AT_ONCE[features.device.type == "cuda"]
         for start in range(0, features.shape[0], rows_at_once):
             rows = slice(start, start + rows_at_once)
-            h, y, count = features[rows], labels[rows], counted[rows]
+            h = features[rows]
+            y = labels[rows]
+            count = counted[rows]
             z = h @ weight.t()  # (rows, vocabulary)
-            gold, top = z.gather(1, y[:, None])[:, 0].float(), z.amax(1).float()
+            gold = z.gather(1, y[:, None])[:, 0].float()
+            top = z.amax(1).float()
             p = z.softmax(1)
             log_total = top - p.amax(1).float().log()
             each = log_total - (1 - smoothing) * gold - smoothing * (h.float() @ mean_weight)
@@ -110,10 +114,12 @@ class SummedLoss(nn.Module):
             features = self.model.decode(batch.tgt_input_ids, memory, batch.src_padding).flatten(
                 0, 1
             )
-        labels, pad = batch.tgt_ids.flatten(), self.model.config.pad_id
+        labels = batch.tgt_ids.flatten()
+        pad = self.model.config.pad_id
         if labels.device.type == "cpu":  # a GPU would have to wait until the positions are counted
             counted = labels != pad
-            features, labels = features[counted], labels[counted]
+            features = features[counted]
+            labels = labels[counted]
         weight, bias = self.model.projection
         projected = features.to(self._dtype) * self.model.config.output_scale
         return projected_loss(

@@ -54,7 +54,8 @@ class TerminalLine:
         """The line as text: bar, step, loss, tokens per second, time left, last validation losses,
         BLEU."""
         recent, step = self._recent, self._recent[-1].step
-        seconds, tokens = sum(each.seconds for each in recent), sum(each.tokens for each in recent)
+        seconds = sum(each.seconds for each in recent)
+        tokens = sum(each.tokens for each in recent)
         loss = sum(each.loss * each.tokens for each in recent) / max(1, tokens)
         used = sum(each.flops for each in recent) / max(seconds, 1e-9) / self._peak
         return (

@@ -37,7 +37,8 @@ class GreedyBleu:
         short = [pair for row, pair in enumerate(pairs) if data.length(row) <= max_tokens]
         count = min(sentences, len(short))
         self.pairs = [short[i * len(short) // count] for i in range(count)]
-        self._data, self._tokenizer = encode_pairs(self.pairs, tokenizer), tokenizer
+        self._data = encode_pairs(self.pairs, tokenizer)
+        self._tokenizer = tokenizer
 
     def __call__(self, model: EncoderDecoder) -> dict[str, Any]:
         """The measures as fields of a `TrainingStep`; none if the model's numbers overflow, or of
@@ -49,8 +50,10 @@ class GreedyBleu:
 
         if not self.pairs:
             return {}
-        was_training, references = model.training, [pair.target for pair in self.pairs]
-        data, outputs = self._data, [""] * len(self.pairs)
+        was_training = model.training
+        references = [pair.target for pair in self.pairs]
+        data = self._data
+        outputs = [""] * len(self.pairs)
         model.eval()
         try:
             for rows in group_by_length(data, range(len(data)), BATCH_POSITIONS):

@@ -109,8 +109,10 @@ class RunDirectory:
         `new_data`) other data.
         """
         with _opened(self.path) as file:
-            notes, path = file.metadata() or {}, self.path / STATE_FILE
-            saved, current = json.loads(notes["config"]), asdict(self.trainer.model.config)
+            notes = file.metadata() or {}
+            path = self.path / STATE_FILE
+            saved = json.loads(notes["config"])
+            current = asdict(self.trainer.model.config)
             if any(
                 saved.get(name) != value
                 for name, value in current.items()

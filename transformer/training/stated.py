@@ -27,7 +27,8 @@ def stated(card: str) -> Stated:
     if not code:
         return Stated()
     flags: dict[str, str] = dict(_FLAG.findall("\n".join(code)))
-    name, length = flags.get("toy", ""), flags.get("toy-length", str(LENGTH))
+    name = flags.get("toy", "")
+    length = flags.get("toy-length", str(LENGTH))
     known = name in TOYS and length.isdecimal() and LENGTHS[0] <= int(length) <= LENGTHS[1]
     toy = (name, int(length)) if known else None
     preset = PRESETS.get(preset_name(flags.get("preset"), name))

@@ -10,7 +10,9 @@ from transformer.text.pairs import SentencePair
 
 LETTERS = "abcdefghijkl"
 MONTHS = tuple(calendar.month_name)[1:]
-SHORTEST, LENGTH, LENGTHS = 2, 5, (3, 12)
+SHORTEST = 2
+LENGTH = 5
+LENGTHS = (3, 12)
 """Fewest letters of a sequence, the usual most letters, and the smallest and largest choice for
 these."""
 DRAWN, HELD_OUT = 10_000, 200
@@ -38,7 +40,8 @@ def _letters(
 
 def _date(chance: random.Random, _longest: int) -> SentencePair:
     """A date as people write it, and the same as ISO 8601 writes it."""
-    year, month = chance.randint(1900, 2099), chance.randint(1, 12)
+    year = chance.randint(1900, 2099)
+    month = chance.randint(1, 12)
     day = chance.randint(1, calendar.monthrange(year, month)[1])
     name = MONTHS[month - 1]
     forms = (f"{day} {name} {year}", f"{name} {day}, {year}", f"{day:02}.{month:02}.{year}")
@@ -77,7 +80,8 @@ def toy_data(name: str, length: int = LENGTH, seed: int = 1) -> ToyData:
         raise ValueError(
             f"The length of a toy task is {length}; choose {LENGTHS[0]} to {LENGTHS[1]}."
         )
-    toy, chance = TOYS[name], random.Random(f"{name}/{length}/{seed}")
+    toy = TOYS[name]
+    chance = random.Random(f"{name}/{length}/{seed}")
     drawn = (toy.draw(chance, length) for _ in range(DRAWN))
     pairs = tuple({pair.source: pair for pair in drawn}.values())
     # sentencepiece takes as pieces only what several different words share

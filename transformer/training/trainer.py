@@ -115,7 +115,10 @@ class Trainer:
         # this process among those that train the model; all hold the same weights
         workers: Workers = ALONE,
     ) -> None:
-        self.model, self.data, self.options, self.workers = model.train(), data, options, workers
+        self.model = model.train()
+        self.data = data
+        self.options = options
+        self.workers = workers
         self.step = self.used = 0  # steps done; batches that all processes have used
         self.device = model.embedding.weight.device
         self.on_gpu = self.device.type == "cuda"
@@ -179,7 +182,8 @@ class Trainer:
             if self.average and self.step % AVERAGE_EVERY == 0:
                 updates = self.step // AVERAGE_EVERY
                 decay = min(options.average_decay**AVERAGE_EVERY, updates / (updates + 9))
-                average, weights = self.average, self.model.state_dict()
+                average = self.average
+                weights = self.model.state_dict()
                 torch._foreach_lerp_(
                     [*average.values()], [weights[name] for name in average], 1 - decay
                 )
@@ -195,7 +199,8 @@ class Trainer:
 
     def _draw(self) -> list[Batch]:
         """The batches of this process for the step after those of ``used``."""
-        options, (rank, world) = self.options, (self.workers.rank, self.workers.world)
+        options = self.options
+        (rank, world) = (self.workers.rank, self.workers.world)
         if self._batches is None:
             skip = self.used + rank
             self._batches = self.data.batches(

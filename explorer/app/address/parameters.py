@@ -22,9 +22,11 @@ def parse(
     Returns:
         The state, and the names of the parameters that could not be read as they are.
     """
-    values, unreadable = {}, []
+    values = {}
+    unreadable = []
     for name, key in list(KEYS.items()):
-        given, kind = params.get(name) or [], key.kind
+        given = params.get(name) or []
+        kind = key.kind
         if not given:
             continue
         try:

@@ -118,7 +118,8 @@ def adopt(
     where the visitor left that sort. A link of a lesson keeps less, see `_at_step`.
     """
     need_app()
-    params, place = _address(), _place(sort)
+    params = _address()
+    place = _place(sort)
     unwritten = st.session_state.pop("unwritten", False)
     if params == st.session_state.get("written") and place is None:
         if unwritten:
@@ -249,7 +250,8 @@ def cookie() -> str:
     """
     parts = str(st.context.cookies.get("_streamlit_xsrf")).strip('"').split("|")
     try:
-        mask, masked = bytes.fromhex(parts[1]), bytes.fromhex(parts[2])
+        mask = bytes.fromhex(parts[1])
+        masked = bytes.fromhex(parts[2])
         token = bytes(byte ^ mask[i % len(mask)] for i, byte in enumerate(masked))
     except (IndexError, ValueError, ZeroDivisionError):
         token = b""
@@ -311,7 +313,8 @@ def on_pick(
     """Callback of a clickable chart or table: passes on what was picked; an empty pick is
     ignored."""
     picked = st.session_state.get(key, {}).get("selection", {})
-    points, rows = picked.get("points") or [], picked.get("rows") or []
+    points = picked.get("points") or []
+    rows = picked.get("rows") or []
     if points:
         apply(points[0].get("customdata"))
     elif rows:

@@ -117,7 +117,8 @@ def head_picker(
     roles = roles_of(source, kind)
     found: dict[Any, str] = {None: other} if other else {}
     found |= heads(source.sizes[kind], source.default_heads[kind], roles)
-    label, pick = f"Head of {KIND_NAMES[kind].lower()}", lambda head: take(head and tuple(head))
+    label = f"Head of {KIND_NAMES[kind].lower()}"
+    pick = lambda head: take(head and tuple(head))
     choose(f"head.{kind}", label, found, chosen, pick, texts=True, width=width)
 
 

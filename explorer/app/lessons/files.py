@@ -166,7 +166,8 @@ def _read(path: Path, _modified: int) -> Lesson:
         raise ValueError(
             "a lesson's file is called by lower-case letters, digits and hyphens."
         ) from error
-    lesson, steps = typed(Lesson, {**values, "name": name}), values["steps"]
+    lesson = typed(Lesson, {**values, "name": name})
+    steps = values["steps"]
     asked = [step["question"] for step in steps if step.get("question")]
     for kind, objects in ((Lesson, [values]), (Step, steps), (Question, asked)):
         known = [each.name for each in fields(kind) if each.name != "name"]
@@ -187,7 +188,9 @@ def unreadable(step: Step) -> list[str]:
 
 def every() -> tuple[dict[str, Lesson], list[str]]:
     """All lessons by name, in order, and a sentence for each file that is none."""
-    lessons, wrong, own = dict[str, Lesson](), list[str](), os.environ.get(FOLDER)
+    lessons = dict[str, Lesson]()
+    wrong = list[str]()
+    own = os.environ.get(FOLDER)
     further = sorted(Path(own).glob("*.json"))[:MOST_FILES] if own else []
     for path in [*sorted(BUNDLED.glob("*.json")), *further]:
         try:

@@ -91,7 +91,8 @@ def read(content: bytes) -> Progress:
         )
     try:
         values = json.loads(content)
-        lessons, name = values["lessons"].items(), values.get("name")
+        lessons = values["lessons"].items()
+        name = values.get("name")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ProgressError(_NONE) from error
     if len(lessons) > 2 * MOST_FILES:
@@ -101,7 +102,8 @@ def read(content: bytes) -> Progress:
         if isinstance(name, str)
         else ""
     )
-    notes, unread = Notes(), []
+    notes = Notes()
+    unread = []
     for name, steps in lessons:
         try:
             if len(steps) > MOST_STEPS:
@@ -130,7 +132,9 @@ class Table(NamedTuple):
 
 def table(files: Iterable[tuple[str, bytes]]) -> Table:
     """The table of files of progress, by name and content; a student may be named."""
-    known, wrong, students = {**every()[0], **checks()}, list[str](), list[Progress]()
+    known = {**every()[0], **checks()}
+    wrong = list[str]()
+    students = list[Progress]()
     for count, (file, content) in enumerate(files):
         if count == MOST_STUDENTS:
             wrong.append(f"Only the first {MOST_STUDENTS} files are read.")
@@ -179,7 +183,8 @@ def _seen(steps: int, lesson: Lesson | None) -> str:
 
 def _hardest(students: Iterable[Progress], known: Mapping[str, Lesson]) -> str:
     """The step that most students got wrong, in a sentence; empty if nothing was got wrong."""
-    asked, missed = Counter[tuple[str, int]](), Counter[tuple[str, int]]()
+    asked = Counter[tuple[str, int]]()
+    missed = Counter[tuple[str, int]]()
     for student in students:
         for name, steps in student.notes.items():
             asked.update((name, step) for step, note in steps.items() if note)

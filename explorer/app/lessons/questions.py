@@ -87,7 +87,8 @@ class Viewpoint(NamedTuple):
 
     def moved(self, run: Translation, by: int) -> Viewpoint:
         """The place some rows further; as many back where the sentence has none there."""
-        steps, sources = len(run.steps), len(run.source_tokens)
+        steps = len(run.steps)
+        sources = len(run.source_tokens)
         step = self.step + by if 0 <= self.step + by < steps else self.step - by
         source = self.source + by if 0 <= self.source + by < sources else self.source - by
         return self._replace(step=step % steps, source=source % sources)
@@ -119,10 +120,8 @@ class Measured:
     @property
     def second(self) -> Option:
         """The option whose value is nearest to the best one's; without others, the best itself."""
-        best, others = (
-            self.options[self.best],
-            self.options[: self.best] + self.options[self.best + 1 :],
-        )
+        best = self.options[self.best]
+        others = self.options[: self.best] + self.options[self.best + 1 :]
         return min(others, key=lambda option: abs(option.value - best.value), default=best)
 
     @property
@@ -137,7 +136,9 @@ class Measured:
 
     def reason(self, choice: int) -> str:
         """Why a choice is right or wrong, in the numbers of this run."""
-        best, chosen, second = self.options[self.best], self.options[choice], self.second
+        best = self.options[self.best]
+        chosen = self.options[choice]
+        second = self.second
         if self.why:
             return self.why
         if choice != self.best:
@@ -194,7 +195,8 @@ class Asking:
     def row_name(self, row: int) -> str:
         """A row of the kind's maps, with the token that it reads, or predicts in
         cross-attention."""
-        labels, across = self.run.labels(self.kind), self.kind == "cross"
+        labels = self.run.labels(self.kind)
+        across = self.kind == "cross"
         tokens = labels.predicted if across and labels.predicted else labels.queries
         return (
             f"row {row + 1}, which {'predicts' if across else 'reads'} “{self.name(tokens[row])}”"
@@ -230,7 +232,8 @@ def _rule(asks: str, yes: str, no: str, holds: bool, why: str) -> Measured:
 
 def largest_key(at: Asking) -> Measured:
     """The key of a rank among the weights of the row."""
-    weights, tokens = at.weights[at.row], at.run.labels(at.kind).keys
+    weights = at.weights[at.row]
+    tokens = at.run.labels(at.kind).keys
     order = sorted(map(int, np.flatnonzero(at.mask[at.row])), key=lambda key: -weights[key])
     first = at.question.rank - 1
     keys = sorted(order[first : first + MOST])
@@ -252,7 +255,8 @@ def masked(at: Asking) -> Measured:
     row = min(at.row, mask.shape[1] - 2) if after else at.row
     if not 0 <= row < (key := row + after) + 1 <= mask.shape[1]:
         _refuse(SHORT)
-    name, sees = at.name(at.run.labels(at.kind).keys[key]), bool(mask[row, key])
+    name = at.name(at.run.labels(at.kind).keys[key])
+    sees = bool(mask[row, key])
     asks = f"In {at.phrase}, {at.row_name(row)}: may it see key {key + 1}, “{name}”?"
     why = (
         f"Row {row + 1} sees {mask[row].sum()} of {mask.shape[1]} keys; key {key + 1} is "
@@ -264,7 +268,8 @@ def masked(at: Asking) -> Measured:
 def visible(at: Asking) -> Measured:
     """The number of keys that the marked row does not see: the row's number would tell those that
     it sees."""
-    sees, keys = int(at.mask[at.row].sum()), at.mask.shape[1]
+    sees = int(at.mask[at.row].sum())
+    keys = at.mask.shape[1]
     right = keys - sees
     numbers = sorted({right, max(right - 1, 0), min(right + 1, keys - 1), sees, 0})
     if len(numbers) < 2:
@@ -282,10 +287,8 @@ def entropy(at: Asking) -> Measured:
     """The row, or way of scaling the marked row, with the smallest entropy."""
     if at.question.among == "rows":
         rows = np.flatnonzero(at.mask.sum(-1) > 1)
-        names, values = (
-            [at.row_name(int(row)) for row in rows],
-            arithmetic.entropy(at.weights[rows]),
-        )
+        names = [at.row_name(int(row)) for row in rows]
+        values = arithmetic.entropy(at.weights[rows])
         chosen = _spread(-values)
         asks = f"In {at.phrase}: which has the smallest entropy?"
         return _most(asks, [names[i] for i in chosen], values[chosen], _nats, -1)
@@ -430,7 +433,8 @@ CHANGES: dict[str, Callable[[Asking], Intervention]] = {
 
 def difference(at: Asking) -> Measured:
     """The effect of a change on the translation; of several changes, the one that costs it most."""
-    run, token = at.run, f"source token {at.place.source + 1}"
+    run = at.run
+    token = f"source token {at.place.source + 1}"
     word = f"{token}, “{at.name(run.source_tokens[at.place.source])}”,"
     made = [CHANGES[each](at) for each in at.question.changes]
     names = [str(each).replace(token, word) for each in made]
@@ -440,7 +444,8 @@ def difference(at: Asking) -> Measured:
         why = f"The model {'then' if text != own else 'still'} writes “{text}”"
         asks = f"If {names[0]}: does the translation change?"
         return _rule(asks, "it changes", "it stays the same", text != own, why)
-    asks, log_probs = "Which costs the translation ", list[float]()
+    asks = "Which costs the translation "
+    log_probs = list[float]()
     asks += f"{'more' if len(made) == 2 else 'the most'} log-probability?"
     for changes in (run.interventions, *((*run.interventions, each) for each in made)):
         forced = at.translator().force(
@@ -473,9 +478,7 @@ def measure(
         _refuse(f"This model has no {NAMES[kind]}.")
     row = place.source if kind == "encoder" else place.step
     phrase = f"{NAMES[kind]}, {HEAD.format(head[0] + 1, head[1] + 1)}"
-    maps, heads = (
-        (run.weights(kind, *head), run.mask(kind, *head)),
-        [*np.ndindex(*run.config.sizes[kind])],
-    )
+    maps = (run.weights(kind, *head), run.mask(kind, *head))
+    heads = [*np.ndindex(*run.config.sizes[kind])]
     at = Asking(question, run, place, model, name, kind, head, row, phrase, *maps, heads)
     return QUANTITIES[question.quantity](at)

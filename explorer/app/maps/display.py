@@ -179,7 +179,8 @@ def measure(opened: View, now: State) -> None:
     """Draws the switch, and says why a measure that was asked for is not to be had."""
     if "cross" not in opened.kinds:
         return
-    names, why = {each: QUANTITIES[each].name for each in MEASURES}, lacking(opened, now.measure)
+    names = {each: QUANTITIES[each].name for each in MEASURES}
+    why = lacking(opened, now.measure)
     value = "weight" if why else now.measure
     switch("measure", "Cells say", names, value, help=_MEASURES, width="content")
     if why is not None:
@@ -244,7 +245,8 @@ def why(opened: View) -> None:
     """Draws a button that opens why the token of the cursor was written, and not another."""
     if "cross" not in opened.kinds:
         return
-    cannot, icon = lacking(opened, "effect"), ":material/balance:"
+    cannot = lacking(opened, "effect")
+    icon = ":material/balance:"
     asked = st.button(
         "Why this token?",
         type="tertiary",

@@ -221,7 +221,9 @@ def explorer(scene: Scene) -> None:
 
 @part()
 def _view(scene: Scene, layout: Layout) -> None:
-    key, now, cursor = f"{session.LINKED}{layout.view}", _current(scene), session.cursor()
+    key = f"{session.LINKED}{layout.view}"
+    now = _current(scene)
+    cursor = session.cursor()
     due = scene.later is not None and scene.later.due()
     awaited = due or not models.loading.begun  # whether something waits for the paint
     data = {
@@ -266,7 +268,8 @@ def _current(scene: Scene) -> State:
 def _moved(scene: Scene, layout: Layout) -> None:
     if not scene.holds(session.current()):
         return
-    before, run = _drawn(scene), scene.opened.translation
+    before = _drawn(scene)
+    run = scene.opened.translation
     limits = CursorRange(scene.opened.trace, len(run.target_tokens), len(run.source_tokens))
     take = partial(scene.go_on, scene.opened)
     if session.on_linked_view(layout.view, limits, run.config.sizes, take, changed.switched):
@@ -285,7 +288,8 @@ def _drawn(scene: Scene) -> list[object]:
 def _map(scene: Scene, layout: Layout, look: HeadSelection) -> Feed:
     """The feed of a map; if the layout draws no map of this kind, the feed holds the head as
     recorded."""
-    drawn, source = look.kind in layout.plots, scene.opened.source
+    drawn = look.kind in layout.plots
+    source = scene.opened.source
     roles = pickers.roles_of(source, look.kind)
     view = look.read() if drawn else read_view(look.as_recorded(), Reading())
     first = source.default_heads[look.kind] if layout.style == "home" else None

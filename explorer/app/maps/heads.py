@@ -69,7 +69,8 @@ def show(page: KindPage, opened: View, fade: bool = True) -> None:
         return Layout(kind, "page", page.strips, plots, focus, page.cursor)
 
     def below(now: State, looks: Looks) -> None:
-        look, site = looks[kind], config.sites[AttentionKind(kind)]
+        look = looks[kind]
+        site = config.sites[AttentionKind(kind)]
         with st.container(horizontal=True):
             display.tables(lambda: [look.read()])
             display.cell(look)
@@ -108,7 +109,9 @@ def choose(look: HeadSelection, now: State, tiles: bool = True) -> None:
 def feeds(look: HeadSelection, now: State, fade: bool) -> dict[str, Feed]:
     """The feeds of everything but the map: all heads, the cursor's row, lines, lists, the whole
     matrix."""
-    kind, trace, view = look.kind, look.opened.trace, look.read()
+    kind = look.kind
+    trace = look.opened.trace
+    view = look.read()
     row = bars_feed(
         trace,
         row_bars_spec(view),
@@ -123,7 +126,8 @@ def feeds(look: HeadSelection, now: State, fade: bool) -> dict[str, Feed]:
     row["hue"] = kind
     drawn: dict[str, Feed] = {"overview": tiles_feed(look, now), "row": row}
     if now.show == "lines":
-        views, rule = _with_others(look, now, view), display.link_rule(now.links)
+        views = _with_others(look, now, view)
+        rule = display.link_rule(now.links)
         each = [links(view, rule.mass, rule.least) for view in views]
         feed = lines_feed(trace, views, each, rule.name, whole=look.lengths)
         drawn["lines"] = feed | {"fade": fade and kind != "encoder"}
@@ -147,7 +151,8 @@ def printed(look: HeadSelection, now: State) -> dict[str, Picture]:
     """Lines and lists as Plotly figures for export; on the page, the linked view draws them
     itself."""
     view = look.read()
-    caption, audit = caption_of(view, look, None), view.audit
+    caption = caption_of(view, look, None)
+    audit = view.audit
     if now.show == "lines":
         views = _with_others(look, now, view)
         heads = ", ".join(labels.head_name(each.layer, each.head) for each in views)
@@ -189,9 +194,14 @@ def order(opened: View, kind: str, statistic: str | None) -> list[list[int]] | N
 
 
 def tiles_feed(look: HeadSelection, now: State) -> Feed:
-    opened, kind, tiles = look.opened, look.kind, look.tiles()
-    layers, heads, tile = len(tiles), len(tiles[0]), tiles[0][0]
-    ordered, numbers = order(opened, kind, now.order), values(opened, kind, now.color)
+    opened = look.opened
+    kind = look.kind
+    tiles = look.tiles()
+    layers = len(tiles)
+    heads = len(tiles[0])
+    tile = tiles[0][0]
+    ordered = order(opened, kind, now.order)
+    numbers = values(opened, kind, now.color)
     coloured = None if numbers is None else Measure.of(numbers)
     roles = pickers.roles_of(opened.source, kind)
     notes = {(i, j): note(look, now, (i, j), roles) for i in range(layers) for j in range(heads)}

@@ -58,7 +58,8 @@ def living_pages(
     sentences: Sequence[str],  # of the text, it among them
 ) -> bytes:
     """A ZIP file with a living page of each sentence, and an index of them."""
-    file, listed = io.BytesIO(), dict[int, tuple[str, str]]()
+    file = io.BytesIO()
+    listed = dict[int, tuple[str, str]]()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as folder:
         for number, text in enumerate(sentences, start=1):
             view, each = now, opened

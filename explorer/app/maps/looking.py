@@ -66,7 +66,8 @@ class HeadSelection:
         pieces."""
         run = self.opened.translation
         site = run.config.sites[AttentionKind(self.kind)]
-        rows, columns = run.tokens(site.query_side), run.tokens(site.key_side)
+        rows = run.tokens(site.query_side)
+        columns = run.tokens(site.key_side)
         named = self.reading.rows or ("read" if site.own_keys else "predicted")
         return (
             run.target_tokens if site.query_side == "decoder" and named == "predicted" else rows,
@@ -114,7 +115,8 @@ class HeadSelection:
         `read`."""
         chosen = self.kind, *(head or self.head)
         run = self.opened.translation
-        weights, mask = run.weights(*chosen), run.mask(*chosen)
+        weights = run.weights(*chosen)
+        mask = run.mask(*chosen)
         if self.measure == "carried":
             from explorer import lenses
             from explorer.app.maps import measures
@@ -210,7 +212,9 @@ def lacking(opened: View, measure: str) -> str | None:
 def cells_of(opened: View, state: State) -> dict[str, tuple[int, int]]:
     """The row and column (from 0) of the cursor, by kind; a source not chosen follows
     cross-attention."""
-    step, source, sites = state.step or 0, state.source or 0, opened.translation.config.sites
+    step = state.step or 0
+    source = state.source or 0
+    sites = opened.translation.config.sites
     if state.source is None and "cross" in opened.kinds:
         assert state.cross is not None
         source = runs.followed(opened.translation, state.cross)[step]

@@ -93,8 +93,10 @@ def of_cell(
     opened: View, kind: str, chosen: Head, place: tuple[int, int], step: int
 ) -> list[tuple[str, str, str]]:
     """Every measure of one cell, about the token of a step: name, number, unit."""
-    (row, key), run = place, retraced(opened)
-    head, own = run.head(kind, *chosen), of_run(opened, lenses.carried, kind, *chosen)
+    (row, key) = place
+    run = retraced(opened)
+    head = run.head(kind, *chosen)
+    own = of_run(opened, lenses.carried, kind, *chosen)
     if not head.mask[row, key]:
         return [("weight", "0", "masked: the query may not see the key")]
     names = {"hidden": "key hidden", "zeroed": "value zeroed", "mean": "mean value"}

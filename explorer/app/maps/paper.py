@@ -27,7 +27,8 @@ def offer(kinds: Sequence[str], looks: Looks, now: State) -> None:
             return
         views = list(heads.values())
         form = _choose_form(looks[kinds[-1]].scale, views)
-        look, first = looks[views[0].kind], views[0]
+        look = looks[views[0].kind]
+        first = views[0]
         parts = (captions.window_note(view.window, looks[view.kind].lengths) for view in views)
         drawn = "; ".join(
             f"{captions.place(view)}{part}" for view, part in zip(views, parts, strict=True)
@@ -42,8 +43,10 @@ def offer(kinds: Sequence[str], looks: Looks, now: State) -> None:
         run = look.opened.translation
         sentence = f"“{run.source_text}” → “{run.text}” ({run.method})"
         about = " · ".join((drawn, scale, model, *badges)), sentence, provenance(now)
-        name, data = file_name(sentence_of(now), *heads), lambda: sheet(views, form, about)[0]
-        button, mime = f"Save {form.file.upper()}", _FILES[form.file]
+        name = file_name(sentence_of(now), *heads)
+        data = lambda: sheet(views, form, about)[0]
+        button = f"Save {form.file.upper()}"
+        mime = _FILES[form.file]
         st.download_button(
             button, data, f"{name}.{form.file}", mime, key=f"{_KEY}.save", on_click="ignore"
         )
@@ -97,7 +100,8 @@ def _choose_form(scale: str, views: Sequence[ReadView]) -> Form:
     )
     several = len(views) > 1
     usual = 8.5 if not several and max(views[0].weights.shape) <= 30 else 17.0
-    at, key = st.columns(3), session.control(f"{_KEY}.width", usual)["key"]
+    at = st.columns(3)
+    key = session.control(f"{_KEY}.width", usual)["key"]
     width = at[0].number_input("Width, cm", 3.0, 40.0, usual, 0.5, "%g", key)
     letters = at[1].number_input("Font size, pt", 4.0, 24.0, 8.0, 0.5, "%g", f"{_KEY}.letters")
     columns = at[2].number_input(

@@ -80,8 +80,10 @@ def run_export(
 
 
 def _map(scene: Scene, look: HeadSelection) -> Picture:
-    view, (row, column) = look.read(), look.cell
-    key, later = column if look.kind == "cross" else None, scene.fade and look.kind != "encoder"
+    view = look.read()
+    (row, column) = look.cell
+    key = column if look.kind == "cross" else None
+    later = scene.fade and look.kind != "encoder"
     return Picture(
         lambda: marked(view, row, key, later, scale=look.scale),
         caption_of(view, look, look.scale),
@@ -109,7 +111,9 @@ def _bar(look: HeadSelection, feed: Mapping[str, Any]) -> Picture:
         if feed["draw"] == "race":
             return next_token(run.steps, look.cursor.step)
         spec = json.loads(feed["figure"])
-        data, frames, frame = spec["data"], spec["frames"], dict[str, Any]()
+        data = spec["data"]
+        frames = spec["frames"]
+        frame = dict[str, Any]()
         if feed.get("follows"):
             position = look.cell[0] if feed["follows"] == "source" else look.cursor.step
             spans = feed.get("spans") or [(i, i + 1) for i in range(len(frames))]
@@ -124,7 +128,8 @@ def _bar(look: HeadSelection, feed: Mapping[str, Any]) -> Picture:
 
 def _run(opened: View, now: State) -> None:
     """The whole run as files; NPZ holds a source and a target."""
-    run, name = opened.translation, file_name(opened.request.text, opened.translation.model)
+    run = opened.translation
+    name = file_name(opened.request.text, opened.translation.model)
     files: dict[str, tuple[str, str, Callable[[], bytes]]] = {}
     if run.source_tokens:
         known = opened.source.has_model
@@ -146,7 +151,8 @@ def _run(opened: View, now: State) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown("This run")
         for label, (suffix, kind, make) in files.items():
-            off, place = suffix == "html" and longest > MOST, f"{KEY}.file.{suffix}"
+            off = suffix == "html" and longest > MOST
+            place = f"{KEY}.file.{suffix}"
             st.download_button(
                 label, make, f"{name}.{suffix}", kind, key=place, on_click="ignore", disabled=off
             )
@@ -185,7 +191,8 @@ def trace_file(run: Translation, model: Network | None) -> bytes:
 def calls(look: HeadSelection) -> str:
     """A few lines that translate in the same way and give the same head."""
     asked, (layer, head) = look.opened.request, look.head
-    given, names = [repr(asked.text)], ["load_translator"]
+    given = [repr(asked.text)]
+    names = ["load_translator"]
     if asked.target is not None:
         given.append(repr(asked.target))
     if asked.decode.startswith(BEAM):

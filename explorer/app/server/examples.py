@@ -52,7 +52,8 @@ def read(directory: Path | None) -> Samples:
     None."""
     if directory is None:
         return Samples(_once(_USUAL), False, None, ())
-    file, task = directory / EXAMPLES_FILE, None
+    file = directory / EXAMPLES_FILE
+    task = None
     with suppress(OSError):
         task = stated(read_card(directory)).toy
     pairs = () if task is None else toy_data(*task).valid
@@ -88,10 +89,8 @@ def offered(source: Source | None, text: str | None = None) -> Mapping[str, str]
     if samples.task:
         longest = sorted(samples.task, key=lambda pair: -len(pair.source))[:OFFERED]
         return {pair.source: pair.source for pair in longest}
-    texts, prompts = (
-        {each.label: each.text for each in samples.examples},
-        source.prompts if source else (),
-    )
+    texts = {each.label: each.text for each in samples.examples}
+    prompts = source.prompts if source else ()
     if not prompts:
         return texts
     first = prompt_of(source, text or "") or prompts[0]

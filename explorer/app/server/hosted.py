@@ -18,16 +18,21 @@ from datetime import UTC, datetime
 from explorer.app.address.kinds import BEAM, LARGEST_BEAM, MOST_DRAWS
 from transformer.hub.settings import ALLOWED_VARIABLE, HOSTED_VARIABLE, is_hosted
 
-CHARACTERS, HYPOTHESES = f"{HOSTED_VARIABLE}_CHARACTERS", f"{HOSTED_VARIABLE}_BEAM"
-DRAWS, VISITORS = f"{HOSTED_VARIABLE}_DRAWS", f"{HOSTED_VARIABLE}_VISITORS"
+CHARACTERS = f"{HOSTED_VARIABLE}_CHARACTERS"
+HYPOTHESES = f"{HOSTED_VARIABLE}_BEAM"
+DRAWS = f"{HOSTED_VARIABLE}_DRAWS"
+VISITORS = f"{HOSTED_VARIABLE}_VISITORS"
 KNOWN = (CHARACTERS, HYPOTHESES, DRAWS, VISITORS)
 SWITCH = "TRANSFORMER_TRAIN_HERE"
-MINUTES, MEMORY, DISK = f"{SWITCH}_MINUTES", f"{SWITCH}_MB", f"{SWITCH}_DISK_MB"
+MINUTES = f"{SWITCH}_MINUTES"
+MEMORY = f"{SWITCH}_MB"
+DISK = f"{SWITCH}_DISK_MB"
 NICE = f"{SWITCH}_NICE"
 HOSTED = (ALLOWED_VARIABLE, "SPACE_ID")
 """Variables that only a hosted instance sets: the operator's list of models, and the name of a
 Space."""
-ON, OFF = ("on", "yes", "true", "1"), ("off", "no", "false", "0")
+ON = ("on", "yes", "true", "1")
+OFF = ("off", "no", "false", "0")
 MOST = 1_000_000_000
 """The largest number that a variable may give."""
 TIMES = 10
@@ -58,7 +63,8 @@ class Bounds:
             if name.startswith(f"{HOSTED_VARIABLE}_") and name not in KNOWN:
                 known = ", ".join(each.removeprefix(HOSTED_VARIABLE) for each in KNOWN)
                 raise ValueError(f"{name} sets nothing; after {HOSTED_VARIABLE} may stand {known}.")
-        beam, draws = min(_number(HYPOTHESES, 4), LARGEST_BEAM), min(_number(DRAWS, 8), MOST_DRAWS)
+        beam = min(_number(HYPOTHESES, 4), LARGEST_BEAM)
+        draws = min(_number(DRAWS, 8), MOST_DRAWS)
         return cls(_number(CHARACTERS, 300), beam, draws, _number(VISITORS, 100))
 
 
@@ -75,7 +81,8 @@ class Limits:
     def from_environment(cls) -> Limits:
         """The limits that the environment sets, or the usual ones; ValueError if one is out of its
         range."""
-        minutes, memory = _number(MINUTES, cls.minutes), _number(MEMORY, cls.memory_mb)
+        minutes = _number(MINUTES, cls.minutes)
+        memory = _number(MEMORY, cls.memory_mb)
         return cls(
             minutes, memory, _number(DISK, cls.disk_mb), int(_number(NICE, cls.nice, -1, 19))
         )
@@ -129,19 +136,16 @@ def check(
     bounds = Bounds.from_environment()
     longest = max((text or "" for text in texts), key=len, default="")
     if not takes(longest, times):
-        why, told = "length", f"This text has {len(longest):,} characters; "
+        why = "length"
+        told = f"This text has {len(longest):,} characters; "
         told += f"this server takes at most {times * bounds.characters:g}. "
         told += "Your own copy of the app takes more."
     elif decode.startswith(BEAM) and int(decode.removeprefix(BEAM)) > bounds.beam:
-        why, told = (
-            "beam",
-            f"This server searches with at most {bounds.beam:g} hypotheses; choose fewer.",
-        )
+        why = "beam"
+        told = f"This server searches with at most {bounds.beam:g} hypotheses; choose fewer."
     elif draws > bounds.draws:
-        why, told = (
-            "draws",
-            f"This server draws at most {bounds.draws:g} samples at once; choose fewer.",
-        )
+        why = "draws"
+        told = f"This server draws at most {bounds.draws:g} samples at once; choose fewer."
     else:
         return
     log("refused", why=why)

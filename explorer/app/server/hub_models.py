@@ -85,7 +85,8 @@ class HubQuestion:
         try:
             self.offer = look(self.name)
         except HubError as error:
-            self.problem, self.unreachable = str(error), isinstance(error, UnreachableError)
+            self.problem = str(error)
+            self.unreachable = isinstance(error, UnreachableError)
         except OSError as error:
             self.problem = (
                 f"The cache for models from the Hub cannot be written: {error.strerror or error}."
@@ -96,7 +97,8 @@ class HubQuestion:
         stay."""
         if self.offer is None:
             return
-        offer, key = self.offer, (self.offer.name, self.offer.commit)
+        offer = self.offer
+        key = (self.offer.name, self.offer.commit)
 
         def work(tell: Tell) -> None:
             from transformer.hub.fetch import fetch
@@ -188,7 +190,8 @@ def fitting() -> list[Suggested]:
     """Those that may be opened here and fit the memory that is free; of many, some of every
     size."""
     hub = Hub.from_environment()
-    free, limit = memory.available() / _ROOM, hub.most_bytes
+    free = memory.available() / _ROOM
+    limit = hub.most_bytes
     fit = [each for each in MODELS if each.nbytes <= min(free, limit) and hub.allows(each.name)]
     most = min(MOST, len(fit))
     return [fit[round(at * (len(fit) - 1) / max(most - 1, 1))] for at in range(most)]

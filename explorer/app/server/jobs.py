@@ -104,7 +104,9 @@ class Job(Generic[Result]):
                 self.failed, self._thread = told, None
 
     def _finish(self, result: Result | None) -> None:
-        self.result, self.work, self.complete = lambda: result, None, True
+        self.result = lambda: result
+        self.work = None
+        self.complete = True
 
     def _next(self) -> Callable[[Tell], object] | None:
         """The work if somebody waits; if not, the thread is over, and whoever comes back starts
@@ -137,7 +139,8 @@ class Seat:
         if self.job is not None and self.job is not job:
             self.job.leave(self.visitor, stops=False)
         context = get_script_run_ctx(suppress_warning=True)
-        self.job, self.page = job, "" if context is None else context.page_script_hash
+        self.job = job
+        self.page = "" if context is None else context.page_script_hash
 
 
 @st.cache_resource(scope="session", on_release=lambda place: place.take(None), show_spinner=False)

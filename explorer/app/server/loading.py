@@ -31,7 +31,9 @@ class Loading:
         # loads the model after the libraries. Whoever asks for the model later gets its errors.
         load: Callable[[], object],
     ) -> None:
-        self._load, self._loaded, self._lock = load, Future[None](), threading.Lock()
+        self._load = load
+        self._loaded = Future[None]()
+        self._lock = threading.Lock()
         self._thread = threading.Thread(target=lambda: self._run(), daemon=True)
         self.begun = self.done = False
 

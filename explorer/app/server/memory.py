@@ -11,7 +11,8 @@ _MEMINFO = Path("/proc/meminfo")
 _GROUP = Path("/sys/fs/cgroup")
 UNKNOWN = 2**62
 """Stands for a number that no system file gives, and means no limit."""
-_OWN_PAGES, _SPARE = (-3, 2**20), (-1, 4 * 2**20)
+_OWN_PAGES = (-3, 2**20)
+_SPARE = (-1, 4 * 2**20)
 """Parameters of glibc's `mallopt`: from how many bytes on memory has pages of its own, which go
 back to the system at once, and how many free bytes the end of a pool keeps."""
 
@@ -20,7 +21,8 @@ def available() -> int:
     """Free bytes of the machine, or of the container if the container has fewer."""
     machine = re.search(r"^MemAvailable:\s+(\d+) kB", _read(_MEMINFO), re.MULTILINE)
     free = UNKNOWN if machine is None else 1024 * int(machine[1])
-    limit, used = _read(_GROUP / "memory.max").strip(), _read(_GROUP / "memory.current").strip()
+    limit = _read(_GROUP / "memory.max").strip()
+    used = _read(_GROUP / "memory.current").strip()
     if limit.isdigit() and used.isdigit():
         cached = re.search(r"^inactive_file (\d+)", _read(_GROUP / "memory.stat"), re.MULTILINE)
         free = min(free, max(int(limit) - int(used) + (0 if cached is None else int(cached[1])), 0))

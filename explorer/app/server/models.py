@@ -65,7 +65,8 @@ LARGE = 100_000_000
 MOST_FILES, LONGEST = 4, 255
 """Most runs that a visitor opened from files, and most letters of a file's name, as file systems
 allow."""
-LARGEST, TOGETHER = 128 * 2**20, 256 * 2**20
+LARGEST = 128 * 2**20
+TOGETHER = 256 * 2**20
 """Most bytes of traces that one visitor may keep open, and all of them together."""
 MOST_MODELS = 4
 """Most models in memory, without the twins; `TRANSFORMER_MOST_MODELS` in the environment changes
@@ -133,7 +134,8 @@ class ModelHandle(Source):
     def default_heads(self) -> dict[str, Head]:
         chosen = self.heads.get("default")
         if chosen is None:
-            model, (language, *_) = self.load(), (*self.pieces, None)
+            model = self.load()
+            (language, *_) = (*self.pieces, None)
             from explorer.lenses.heads.statistics import (
                 first_heads,
             )  # PyTorch is there, as the model is

@@ -92,10 +92,8 @@ class FairQueue:
     def before(self, who: object) -> int | None:
         """Number of pieces of work that wait before one; None if it does not wait."""
         with self._moved:
-            earlier, rounds = (
-                Counter(each.browser for each in self._computing),
-                list[tuple[int, object]](),
-            )
+            earlier = Counter(each.browser for each in self._computing)
+            rounds = list[tuple[int, object]]()
             for each in sorted(self._waiting, key=lambda turn: turn.since):
                 rounds.append((earlier[each.browser], each.who))
                 earlier[each.browser] += 1

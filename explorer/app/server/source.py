@@ -77,7 +77,8 @@ class Source(ABC):
         """
         if self.path is None:
             raise KeyError(self.name)
-        values, key = vars(self).setdefault("_beside", {}), (read, *arguments)
+        values = vars(self).setdefault("_beside", {})
+        key = (read, *arguments)
         if key not in values:
             values[key] = read(self.path, *arguments)
         found: T = values[key]

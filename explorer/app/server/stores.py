@@ -51,7 +51,9 @@ class Recent(Generic[V]):
         entries: int,  # most values kept
         size: Size = None,  # if given, the store keeps at most `MOST_BYTES`
     ) -> None:
-        self.entries, self._size, self._lock = entries, size, threading.Lock()
+        self.entries = entries
+        self._size = size
+        self._lock = threading.Lock()
         self._values = OrderedDict[Hashable, tuple[V, int]]()
         _stores.add(self)
 

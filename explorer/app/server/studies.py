@@ -47,7 +47,8 @@ def study(name: str) -> Study:
 
 def every() -> tuple[dict[str, Study], list[str]]:
     """All documents by name, and a sentence for each file that is none."""
-    documents, wrong = dict[str, Study](), list[str]()
+    documents = dict[str, Study]()
+    wrong = list[str]()
     for name in known():
         try:
             documents[name] = study(name)

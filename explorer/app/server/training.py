@@ -94,7 +94,9 @@ class TrainingRun(Job[list[TrainingStep]]):
         owner: str = "",  # who begins it, and alone may stop it
         limits: Limits | None = None,  # what it may take; the usual ones
     ) -> None:
-        self.plan, self.example, self.owner = plan, example(plan, pairs), owner
+        self.plan = plan
+        self.example = example(plan, pairs)
+        self.owner = owner
         self._limits = limits or Limits()
         self.folder = Path(mkdtemp(prefix=PREFIX))
         self._owner = claimed(self.folder / OWNER)
@@ -277,7 +279,8 @@ class Workshop:
         ValueError if it cannot be kept under this name; the message says why in one sentence.
         """
         with self._lock, _refusing("The model cannot be kept"):
-            run, place = self.run, models.own_models()
+            run = self.run
+            place = models.own_models()
             if run is None or not run.outcome or not run.has_model:
                 raise ValueError("There is no run that has ended and could be kept.")
             if not _NAME.fullmatch(name):
@@ -317,7 +320,8 @@ def _refusing(start: str) -> Iterator[None]:
 
 def _finish(directory: Path) -> None:
     """Turns the directory of a run into a model's: its name on its card, its history."""
-    card, output = directory / CARD_FILE, f"--output models/{directory.name}"
+    card = directory / CARD_FILE
+    output = f"--output models/{directory.name}"
     if card.is_file():
         text = os.fsdecode(card.read_bytes()).replace(f"\n# {RUN}\n", f"\n# {directory.name}\n")
         text = text.replace(f"--output {RUN} ", f"{output} ").replace(" --obey-input", "")

@@ -21,7 +21,9 @@ from transformer.training.toys import LENGTHS, TOYS, toy_data
 OWN = "own"
 """The task of learning the visitor's own pairs."""
 TASKS = (*TOYS, OWN)
-WIDTHS, HEADS, LAYERS = (32, 48, 64, 96, 128), (1, 2, 4, 8), (1, 2, 3)
+WIDTHS = (32, 48, 64, 96, 128)
+HEADS = (1, 2, 4, 8)
+LAYERS = (1, 2, 3)
 STEPS = (100, 5_000)
 BOUNDS = ReadBounds(total=LARGEST, line=8 * 2**10, lines=20_000)
 FEWEST, MOST_HELD_OUT, HELD_OUT = 20, 200, 10
@@ -114,7 +116,8 @@ def own_pairs(name: str, content: bytes) -> Pairs:
             f"The file has {len(pairs)} different pairs; training needs at least {FEWEST}."
         )
     every = max(HELD_OUT, -(-len(pairs) // MOST_HELD_OUT))
-    train, valid = [pair for i, pair in enumerate(pairs) if i % every], pairs[::every]
+    train = [pair for i, pair in enumerate(pairs) if i % every]
+    valid = pairs[::every]
     try:
         texts = (text for pair in train for text in (pair.source, pair.target))
         tokenizer = Tokenizer.train(texts, _VOCABULARY, at_most=True)

@@ -78,7 +78,9 @@ class View:
     def opening(self) -> Opening:
         """On what it opens: its example's claim, else the word that its attention tells most
         clearly."""
-        run, claimed, glosses = self.translation, None, dict[int, Gloss]()
+        run = self.translation
+        claimed = None
+        glosses = dict[int, Gloss]()
         alignment = word_alignment(self)
         if alignment.glosses:
             glosses = glossed(alignment.glosses, self.source.aligner)

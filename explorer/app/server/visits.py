@@ -22,7 +22,8 @@ LOOK = 50.0
 is over. Streamlit keeps it for 120 seconds, and then until another visitor leaves."""
 MOST_FILES = 8
 """Most uploaded files of one visit; a page needs one."""
-MOST_BYTES, MOST_TOGETHER = 64 * 2**20, 256 * 2**20
+MOST_BYTES = 64 * 2**20
+MOST_TOGETHER = 256 * 2**20
 """Most bytes of the uploaded files of one visit, and of all."""
 _lock = threading.Lock()
 _visits: set[str] = set()  # the sessions that have run a page
@@ -52,7 +53,8 @@ def begin() -> None:
 
 @st.cache_resource(scope="session", on_release=lambda leave: leave(), show_spinner=False)
 def _visit(at: str) -> Callable[[], None]:
-    server, most = runtime.get_instance(), Bounds.from_environment().visitors
+    server = runtime.get_instance()
+    most = Bounds.from_environment().visitors
     with _lock:
         if at not in _visits and len(list(filter(server.is_active_session, _visits))) >= most:
             hosted.log("refused", why="visitors")

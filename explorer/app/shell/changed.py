@@ -75,7 +75,8 @@ def add(change: Intervention, **more: Any) -> None:
 
 def switched(kind: str, head: Head) -> dict[str, Any]:
     """The state's values after a head was switched off, or on again if it was off."""
-    change, items = ablate(kind, *head), all_of(session.current())
+    change = ablate(kind, *head)
+    items = all_of(session.current())
     rest = [each for each in items if each.change != change]
     return _taken(rest if Listed(change, True) in items else [*rest, Listed(change, True)])
 
@@ -101,7 +102,8 @@ def show_changes(
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="changed"):
         st.caption(f":material/edit: {_count(now.changes)}{own}:", width="content")
         for i, each in enumerate(now.changes[:_MOST]):
-            text, key = said(each, None if opened is None else opened.translation), f"changed.{i}"
+            text = said(each, None if opened is None else opened.translation)
+            key = f"changed.{i}"
             close = partial(
                 st.button, type="tertiary", icon=":material/close:", help="Remove this change"
             )

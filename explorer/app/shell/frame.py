@@ -238,7 +238,8 @@ def show_notices(
 ) -> None:
     """Says in one line each what was not as asked for, and what a reader should know."""
     visit = session.visit()
-    texts, visit.notices = [*dict.fromkeys(visit.notices), *notes], []
+    texts = [*dict.fromkeys(visit.notices), *notes]
+    visit.notices = []
     if not carried(now):
         texts.append("This text is too long for a link, so the address does not carry it.")
     if texts:

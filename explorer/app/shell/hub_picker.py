@@ -45,7 +45,8 @@ def _fetched(take: Take) -> None:
     if download.failed:
         question.problem, question.download = download.failed, None
         session.rerun()
-    there, total = size(download.done), size(download.total)
+    there = size(download.done)
+    total = size(download.total)
     share = min(download.done / max(download.total, 1), 1.0)
     st.progress(share, f"Downloading {plain(question.name)}: {there} of {total}")
     st.button("Cancel", on_click=hub_models.ask, args=("",), key="hub.cancel")
@@ -115,7 +116,8 @@ def _suggest() -> None:
 
 
 def _offer(question: HubQuestion, offer: Offer) -> None:
-    free, config = memory.available(), offer.config
+    free = memory.available()
+    config = offer.config
     needs = 4 * parameter_count(config)  # bytes, in float32
     layers = " + ".join(str(stack.n_layers) for stack in config.stacks.values())
     st.markdown(

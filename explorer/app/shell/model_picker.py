@@ -124,7 +124,8 @@ def take_model(name: str) -> None:
         session.notice(
             "The source token is no longer chosen, because each model splits texts in its own way."
         )
-    opens, shown = dict[str, Head](), {kind: getattr(now, kind) for kind in models.KINDS}
+    opens = dict[str, Head]()
+    shown = {kind: getattr(now, kind) for kind in models.KINDS}
     with suppress(KeyError, ValueError, OSError):
         opens = models.find(now.model or next(iter(models.available()))).default_heads
     chosen = {kind: None if head == opens.get(kind) else head for kind, head in shown.items()}

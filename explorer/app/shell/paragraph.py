@@ -79,7 +79,8 @@ def _translations(
             found[i] = runs.text_of(asked)
             if found[i] is None and asks:
                 # nobody asked for it: after each token, a waiting run of the page goes first
-                found[i], asks = runs.text_of(asked, lambda share, text: session.current()), False
+                found[i] = runs.text_of(asked, lambda share, text: session.current())
+                asks = False
         except ValueError:
             found[i] = "…"
     return found

@@ -36,7 +36,8 @@ def sentence_box(
 ) -> None:
     """Draws the input box for the sentence, the way of decoding unless the page decides it, the
     button."""
-    text, translates = examples.text_on(source, now.text), source.task == "translate"
+    text = examples.text_on(source, now.text)
+    translates = source.task == "translate"
     box, *middle, button = st.columns(
         [6.2, *([2.6] if way is not None else []), 1], vertical_alignment="bottom"
     )
@@ -99,7 +100,8 @@ def draw_again(now: State) -> None:
 def own_translation(now: State, source: Source | None = None) -> None:
     """A popover for the visitor's own translation or text, which is then forced through the
     model."""
-    source, target = source or models.known(now.model), now.target
+    source = source or models.known(now.model)
+    target = now.target
     own = "translation" if source is None or source.task == "translate" else "text"
     label = f"Use your own {own}" if target is None else f"Your own {own} is in use"
     with st.popover(label, type="tertiary"):
@@ -151,7 +153,8 @@ def open_sentence(source: Source, now: State) -> View | None:
     example = (
         None if asked.target is not None or asked.changes else examples.example_of(source, text)
     )
-    opened, first = View(asked, translation, example), {}
+    opened = View(asked, translation, example)
+    first = {}
     if example is not None and examples.of(source).are_its:
         first = {"cross": (example.claim.layer, example.claim.head)}
     heads = fit_heads(now, source, first)

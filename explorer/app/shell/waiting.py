@@ -53,7 +53,9 @@ def progress(
     next share. Whoever clicks elsewhere or leaves ends it.
     """
     with ExitStack() as turn:
-        bar, button, begun = st.progress(0.0, text), st.empty(), False
+        bar = st.progress(0.0, text)
+        button = st.empty()
+        begun = False
 
         def tell(share: float) -> None:
             nonlocal begun
@@ -86,7 +88,8 @@ def telling(
 ) -> Iterator[Progress]:
     """Tells the visitor, in one place on the page, how far a run of a model has come, while it
     runs."""
-    place, last = st.empty(), time.monotonic()
+    place = st.empty()
+    last = time.monotonic()
 
     def tell(share: float, text: str) -> None:
         nonlocal last

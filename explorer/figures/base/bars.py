@@ -38,10 +38,8 @@ class Candidate(NamedTuple):
 
 def candidates(step: DecodeStep) -> list[Candidate]:
     """The candidates that are shown."""
-    barred, found = (
-        {each.token_id for each in step.alternatives if each.excluded} - {step.token_id},
-        [],
-    )
+    barred = {each.token_id for each in step.alternatives if each.excluded} - {step.token_id}
+    found = []
     for each in shown_candidates(step):
         chance = EXCLUDED if each.token_id in barred else labels.chance(each.log_prob)
         found.append(
@@ -123,7 +121,8 @@ def strongest(
     place."""
     row = of == "query"
     at = (place, slice(None)) if row else (slice(None), place)
-    values, seen = view.weights[at], view.mask[at]
+    values = view.weights[at]
+    seen = view.mask[at]
     partners = np.flatnonzero(seen)
     order = partners[np.argsort(-values[partners], kind="stable")][:SHOWN]
     queries, keys = cell_names(view)

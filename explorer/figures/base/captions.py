@@ -138,9 +138,11 @@ def sentence(view: HeadMap, row: int, role: str = "") -> list[str]:
     opening, name = _opening(view, row, role)
     if not view.mask[row].any():
         return [*opening, f", {name} may attend to nothing: every key is masked."]
-    weights, measure = view.weights[row], getattr(view, "measure", "weight")
+    weights = view.weights[row]
+    measure = getattr(view, "measure", "weight")
     best = int(np.argmax(weights))
-    on, most = quote(view.key_tokens[best]), float(weights[best])
+    on = quote(view.key_tokens[best])
+    most = float(weights[best])
     if measure == "weight":
         aside = float(hidden(view)[row])
         left = (

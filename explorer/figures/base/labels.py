@@ -22,7 +22,8 @@ ROUNDING = 1e-6
 """Differences of weights below this are those of float32."""
 PER_CENT = "\N{NO-BREAK SPACE}%"
 """The unit after the number of a percentage; a line never breaks before it."""
-_NARROW, _BROAD = frozenset("fijlrtI.,:;!|'()[]/ \N{NO-BREAK SPACE}-"), frozenset("mwMW@%")
+_NARROW = frozenset("fijlrtI.,:;!|'()[]/ \N{NO-BREAK SPACE}-")
+_BROAD = frozenset("mwMW@%")
 _UNSEEN = frozenset({"Cc", "Cf", "Co", "Cs", "Cn", "Zl", "Zp"})
 """Categories of characters that nobody sees."""
 _SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
@@ -53,7 +54,8 @@ def aligner(heads: Sequence[tuple[int, int]], rows: str) -> str:
     row = "row that reads the word" if rows == "read" else "row that predicts the word"
     if len(heads) == 1:
         return f"alignment head ({head_phrase(*heads[0])}, {row})"
-    first, last = count(heads[0][0]), count(heads[-1][0])
+    first = count(heads[0][0])
+    last = count(heads[-1][0])
     layers = f"layer {first}" if first == last else f"layers {first} to {last}"
     return f"mean over all heads of {layers} ({row})"
 
@@ -213,7 +215,8 @@ def fitted(text: str, room: float) -> str:
 def occurrences(tokens: Sequence[str]) -> list[int | None]:
     """Numbers repeated tokens from 1 in reading order; a token that occurs once gets None."""
     shown = pieces(tokens)
-    totals, seen = Counter(shown), Counter[str]()
+    totals = Counter(shown)
+    seen = Counter[str]()
     numbers: list[int | None] = []
     for text in shown:
         seen[text] += 1

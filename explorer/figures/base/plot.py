@@ -94,7 +94,8 @@ def heat(
 def bars(lengths: Numbers, colour: str | Sequence[str], across: bool = True, **more: Any) -> Spec:
     """Bars at 0, 1, …: `across` the figure, from the left, or upright; a `text` stands at its bar's
     end."""
-    places, values = list(range(len(lengths))), lengths
+    places = list(range(len(lengths)))
+    values = lengths
     axes = {"orientation": "h", "x": values, "y": places} if across else {"x": places, "y": values}
     ends = {"textposition": "outside", "cliponaxis": False} if "text" in more else {}
     return {"type": "bar", **axes, "marker": {"color": colour}, **ends, **more}

@@ -115,11 +115,15 @@ def vectors_spec(
 def matrices_spec(matrices: Sequence[tuple[str, np.ndarray]], height: int = 210) -> Spec:
     """Weight matrices (name in markup, numbers) side by side, each with its own scale; rows are
     inputs."""
-    gap, count = 0.05, len(matrices)
+    gap = 0.05
+    count = len(matrices)
     width = (1 - gap * (count - 1)) / count
-    traces, over, axes = [], [], Spec()
+    traces = []
+    over = []
+    axes = Spec()
     for place, (name, values) in enumerate(matrices):
-        axis, left = str(place + 1) if place else "", place * (width + gap)
+        axis = str(place + 1) if place else ""
+        left = place * (width + gap)
         shown, down, along = pooled(values)
         cells = {"x0": (along + 1) / 2, "dx": along, "y0": (down + 1) / 2, "dy": down}
         told = f"row %{{y}}, column %{{x}}: %{{z:.4f}}<extra>{name}</extra>"

@@ -109,7 +109,8 @@ def pitch(count: int, size: int = SIZE) -> float:
 def lettering(count: int, size: int = SIZE) -> tuple[int, int]:
     """For an axis of `count` tokens in a map of `size` px: the font size in px, and the step
     between the tokens that get a label, so that labels do not overlap."""
-    sizes, room = (12, 10) if size >= LARGE else (10,), pitch(count, size)
+    sizes = (12, 10) if size >= LARGE else (10,)
+    room = pitch(count, size)
     letters = next((font for font in sizes if room >= 0.9 * font), 8)
     return letters, math.ceil(0.75 * letters / room)
 

@@ -97,8 +97,10 @@ def _hover(
     weight = "<br>weight %{customdata[2]:.2f}<extra></extra>"
     if max(len(source), len(target)) > NAMED:
         return {"hovertemplate": f"%{{y}} – %{{x}}{weight}"}
-    rows, columns = labels.names(target), labels.names(source)
-    sets, texts = {name: frozenset(of) for name, of in marks.items()}, list[str]()
+    rows = labels.names(target)
+    columns = labels.names(source)
+    sets = {name: frozenset(of) for name, of in marks.items()}
+    texts = list[str]()
     for i, j in pairs:
         told = [name for name, of in sets.items() if (i, j) in of]
         links = f" ({', '.join(told)})" if told else ""

@@ -24,7 +24,8 @@ _STEERING = {"Cc", "Cf", "Co", "Cs", "Cn", "Zl", "Zp"}
 def printed(figure: go.Figure, lines: Sequence[str]) -> go.Figure:
     """A copy with dark text on white, and with a description below the picture."""
     layout = figure.layout
-    width, height = layout.width or _WIDTH, layout.height or _HEIGHT
+    width = layout.width or _WIDTH
+    height = layout.height or _HEIGHT
     bottom = 80 if layout.margin.b is None else layout.margin.b
     left = 80 if layout.margin.l is None else layout.margin.l
     rows = [row for line in lines for row in wrapped(line, int((width - 2 * _EDGE) / _LETTER))]
@@ -83,7 +84,8 @@ def marked(
     if later and at + 1 < len(
         view.weights
     ):  # the cells after the row become a trace of their own, faint
-        cells, rest = figure.data[0], go.Heatmap(figure.data[0])
+        cells = figure.data[0]
+        rest = go.Heatmap(figure.data[0])
         for trace, rows in ((cells, slice(0, at + 1)), (rest, slice(at + 1, None))):
             trace.z, trace.customdata = (
                 np.asarray(trace.z)[rows],

@@ -80,7 +80,8 @@ def heatmap(
     cells.
     """
     spec = heatmap_spec(view, size, scale, sums)
-    cells, layout = spec["data"][0], spec["layout"]
+    cells = spec["data"][0]
+    layout = spec["layout"]
     cells |= legend(scale, quantity(view).share) | {
         "text": cell_texts(**layout["meta"], mask=view.mask)
     }
@@ -104,7 +105,8 @@ def heatmap_spec(
         numbers = [view.weights, np.nan_to_num(measured)]
         hover += _LENGTH if view.measure == "carried" else ""
     elif view.scores is not None and view.measure == "weight":
-        numbers, hover = [view.weights, view.scores], hover + _SCORE
+        numbers = [view.weights, view.scores]
+        hover = hover + _SCORE
     else:
         numbers = [view.weights]
     cells = plot.heat(levels(view.weights, view.mask, scale), (0, 255), style.SCALES_OF[view.kind])
@@ -196,11 +198,10 @@ def token_grid(
     across |= {"side": "top", "tickangle": -90, "constrain": "domain", "constraintoward": "left"}
     down |= {"range": [len(rows) - 0.5, -0.5], "scaleanchor": "x"}
     down |= {"constrain": "domain", "constraintoward": "top"}
-    more, around = (
-        round((room - labels.ROOM) * style.lettering(longest, size)[0]),
-        style.margin(size),
-    )
-    left, top = around["l"] + more, around["t"] + more
+    more = round((room - labels.ROOM) * style.lettering(longest, size)[0])
+    around = style.margin(size)
+    left = around["l"] + more
+    top = around["t"] + more
     corner = {"xref": "paper", "yref": "paper", "xanchor": "left", "yanchor": "top"}
     spare = [min(0, size - around["l"] - _LETTERS * labels.width(title)) for title in titles]
     beside = {"xshift": _EDGE - left, "yshift": -spare[0], "textangle": -90}

@@ -102,7 +102,8 @@ def _traces(
     if not lines:
         return []
     levels = [max(1, round(link.weight * WIDTHS)) for link in lines]
-    name, traces = labels.head_name(view.layer, view.head), []
+    name = labels.head_name(view.layer, view.head)
+    traces = []
     for level in sorted(set(levels)):
         group = [link for link, its in zip(lines, levels, strict=True) if its == level]
         x = np.tile(np.array([0, 1, np.nan], np.float32), len(group))

@@ -45,7 +45,8 @@ class Measure:
     def of(cls, values: Sequence[Sequence[float]]) -> Measure:
         """Texts and colours of values by layer and head; NaN is none."""
         known = [value for layer in values for value in layer if value == value]
-        low, high = min(known, default=0.0), max(known, default=0.0)
+        low = min(known, default=0.0)
+        high = max(known, default=0.0)
         texts, colors = ([["" for _ in layer] for layer in values] for _ in range(2))
         for i, layer in enumerate(values):
             for j, value in enumerate(layer):
@@ -81,9 +82,11 @@ def overview_spec(
     }
     canvas = np.zeros((len(ys) * (rows + gap) - gap, len(xs) * (columns + gap) - gap), np.uint8)
     frames = [_frame(*at, rows, columns, "rgba(128,128,128,.45)", 1) for at in places.values()]
-    texts, look = [], {"yanchor": "bottom", "yshift": -2}
+    texts = []
+    look = {"yanchor": "bottom", "yshift": -2}
     for (i, j), (x, y) in places.items():
-        top, left = round(y - (rows - 1) / 2), round(x - (columns - 1) / 2)
+        top = round(y - (rows - 1) / 2)
+        left = round(x - (columns - 1) / 2)
         canvas[top : top + rows, left : left + columns] = tiles[i][j].values
         parts = [f"H{labels.count(j)}"] if order else []  # the columns no longer name it
         if measure is not None:

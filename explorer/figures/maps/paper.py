@@ -27,7 +27,9 @@ from explorer.figures.maps.heatmap import check, masked_blocks, row_tokens
 from transformer.view import HeadMap
 
 INCH = 2.54
-_PAGE, _SMALLEST, _GREY = 690 / 72, 5, "#606060"
+_PAGE = 690 / 72
+_SMALLEST = 5
+_GREY = "#606060"
 """The maps' greatest height in inches, a journal's page; the smallest readable letters in pt."""
 _BEST = ("Noto Sans", "DejaVu Sans", "Noto Sans CJK JP", "Noto Sans CJK SC", "Noto")
 """Beginnings of the families that are preferred, best first; the second comes with matplotlib."""
@@ -60,7 +62,8 @@ def sheet(
         "".join(name for view in views for side in _names(view) for name in side)
     )
     outlined = [name for name in fonts if not _entries()[name].fname.lower().endswith(".ttf")]
-    lines, data = [plain(each) for each in about], io.BytesIO()
+    lines = [plain(each) for each in about]
+    data = io.BytesIO()
     metadata = {"Title": "".join(lines[:1])}
     metadata["Subject" if form.file == "pdf" else "Description"] = "\n".join(lines)
     with (
@@ -94,7 +97,8 @@ def families(text: str) -> tuple[list[str], list[str]]:
     variants = set(
         map(chr, range(0xFE00, 0xFE10))
     )  # choose between two drawings of the letter before
-    used, missing = [], {letter for letter in set(text) - variants if not letter.isspace()}
+    used = []
+    missing = {letter for letter in set(text) - variants if not letter.isspace()}
     for name, entry in _entries().items():
         font = get_font(FontPath(entry.fname, entry.index)) if missing else None
         drawn = {letter for letter in missing if font and font.get_char_index(ord(letter))}
@@ -126,7 +130,8 @@ def _names(view: HeadMap) -> tuple[list[str], list[str]]:
 
 def _settings(form: Form, fonts: list[str], outlined: list[str]) -> Any:
     """matplotlib's settings for a sheet."""
-    sizes, pads = ("font.size", "axes.titlesize"), ("axes.labelpad", "axes.titlepad")
+    sizes = ("font.size", "axes.titlesize")
+    pads = ("axes.labelpad", "axes.titlepad")
     ticks = [f"{axis}tick.major." for axis in "xy"]
     return {
         **dict.fromkeys(sizes, form.letters),
@@ -147,7 +152,8 @@ def _settings(form: Form, fonts: list[str], outlined: list[str]) -> Any:
 def _draw(views: Sequence[HeadMap], form: Form) -> tuple[Figure, int]:
     """The maps side by side over what their colours mean, and every how many tokens one has a
     label."""
-    count, kinds = min(form.columns, len(views)), list(dict.fromkeys(view.kind for view in views))
+    count = min(form.columns, len(views))
+    kinds = list(dict.fromkeys(view.kind for view in views))
     wide = [max(len(view.key_tokens) for view in views[i::count]) for i in range(count)]
     tall = [
         max(len(view.query_tokens) for view in views[i : i + count])
@@ -167,7 +173,8 @@ def _draw(views: Sequence[HeadMap], form: Form) -> tuple[Figure, int]:
                 )
             )
         _draw_map(axes, view, form.scale)
-    maps, (texts, shares) = list(figure.axes), zip(*style.stops(form.scale), strict=True)
+    maps = list(figure.axes)
+    (texts, shares) = zip(*style.stops(form.scale), strict=True)
     place: dict[str, Any] = {
         "location": "bottom",
         "aspect": 40,
@@ -189,9 +196,11 @@ def _draw(views: Sequence[HeadMap], form: Form) -> tuple[Figure, int]:
     if cut or any(a.overlaps(b) for a, b in combinations(sides, 2)):
         raise UserWarning("The titles have no room: make the figure wider or its letters smaller.")
     cell = maps[0].bbox.width / maps[0].get_xlim()[1]
-    size, step = min(form.letters, cell / 0.95), 1
+    size = min(form.letters, cell / 0.95)
+    step = 1
     if size < min(form.letters, _SMALLEST):  # too small to read: better some labels than all
-        size, step = form.letters, math.ceil(0.95 * form.letters / cell)
+        size = form.letters
+        step = math.ceil(0.95 * form.letters / cell)
     for axes in maps:
         for i, label in (*enumerate(axes.get_xticklabels()), *enumerate(axes.get_yticklabels())):
             label.set(fontsize=size, visible=i % step == 0)
@@ -202,7 +211,8 @@ def _draw(views: Sequence[HeadMap], form: Form) -> tuple[Figure, int]:
 
 def _draw_map(axes: Axes, view: HeadMap, scale: str) -> None:
     """A map with its labels; masked cells are hatched."""
-    (rows, keys), (row_names, key_names) = view.weights.shape, _names(view)
+    (rows, keys) = view.weights.shape
+    (row_names, key_names) = _names(view)
     shares = np.ma.masked_array(style.strength(view.weights, scale), ~view.mask)
     # without an outline in the colour of the cell, readers of PDF show white lines between cells
     cells = axes.pcolor(

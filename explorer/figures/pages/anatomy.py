@@ -56,8 +56,11 @@ def diagram(
             places += [(x + shift, y, box.part) for shift in np.linspace(-0.5, 0.5, _TARGETS)]
         inner = [y for y, box in enumerate(boxes) if box.repeated]
         notes.append(plot.note(_text(count), x + 0.98, (inner[0] + inner[-1]) / 2))
-    left, right, middle = _COLUMNS[0], _COLUMNS[1] - _HALF_WIDTH, 0.92
-    edge, up = len(encoder) - 1 + _HALF_HEIGHT, len(encoder) - 0.38
+    left = _COLUMNS[0]
+    right = _COLUMNS[1] - _HALF_WIDTH
+    middle = 0.92
+    edge = len(encoder) - 1 + _HALF_HEIGHT
+    up = len(encoder) - 0.38
     reader = [box.part for box in decoder].index(feeds)
     shapes.append(_path((left, edge), (left, up), (middle, up), (middle, reader), (right, reader)))
     xs, ys, parts = zip(*places, strict=True)
@@ -83,7 +86,8 @@ def _stack(x: float, boxes: Sequence[Box], selected: str) -> list[Spec]:
         _path((x, y + _HALF_HEIGHT), (x, y + 1 - _HALF_HEIGHT)) for y in range(-1, len(boxes) - 1)
     ]
     for y, box in enumerate(boxes):
-        low, left = y - box.adds - 0.5, x - _HALF_WIDTH - 0.16
+        low = y - box.adds - 0.5
+        left = x - _HALF_WIDTH - 0.16
         if box.adds:
             shapes.append(_path((x, low), (left, low), (left, y), (x - _HALF_WIDTH, y)))
     for y, box in enumerate(boxes):
@@ -170,7 +174,8 @@ def ranked(
         hovertext=list(map(labels.escape, names)),
         hovertemplate=f"%{{hovertext}}<br>{what} %{{x:.3f}}<extra></extra>",
     )
-    low, high = min(0.0, float(np.min(values, initial=0.0))), float(np.max(values, initial=1e-9))
+    low = min(0.0, float(np.min(values, initial=0.0)))
+    high = float(np.max(values, initial=1e-9))
     short = [labels.escape(labels.shorten(name, 16)) for name in names]
     axes = plot.list_axes(short, (low, 1.35 * high))
     return plot.figure([listed], *axes, 22 * len(names) + 14, (112, 4, 6, 6), bargap=0.35)

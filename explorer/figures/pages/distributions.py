@@ -62,7 +62,8 @@ def _pairs(
     row: int = _ROW,
 ) -> go.Figure:
     low, high = ends
-    room, data = _ROOM * (high - low), []
+    room = _ROOM * (high - low)
+    data = []
     for (name, values), hue in zip(sides.items(), _HUES, strict=True):
         texts = list(map(write, values))
         told = plot.noted(notes or [f"{name}: {text}" for text in texts])

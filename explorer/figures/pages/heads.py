@@ -37,8 +37,10 @@ def head_grid(
 ) -> go.Figure:
     """Heads of a kind, coloured by a statistic, one framed; a click's `customdata` is (layer,
     head)."""
-    n_layers, n_heads = len(cells), len(cells[0])
-    roomy, hue = n_heads <= WIDEST_ROLES, style.HUES[kind]
+    n_layers = len(cells)
+    n_heads = len(cells[0])
+    roomy = n_heads <= WIDEST_ROLES
+    hue = style.HUES[kind]
     each = {(layer, head): cell for layer, row in enumerate(cells) for head, cell in enumerate(row)}
     texts = {cell.value: cell.text for cell in each.values() if cell.value is not None}
     low, high = (min(texts), max(texts)) if texts else (0.0, 1.0)

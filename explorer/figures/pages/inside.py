@@ -142,9 +142,12 @@ def lecture_spec(
     symbols: Symbols,
 ) -> Spec:
     """The path from one query to its output."""
-    keys, names = lecture_keys(weights, mask), labels.names(tokens, 9)
-    token, position = labels.short(query[0], 9), query[1]
-    asks, read = symbols.numbered("q", position), symbols.numbered(symbols.x, position)
+    keys = lecture_keys(weights, mask)
+    names = labels.names(tokens, 9)
+    token = labels.short(query[0], 9)
+    position = query[1]
+    asks = symbols.numbered("q", position)
+    read = symbols.numbered(symbols.x, position)
     matrix = symbols.matrix("Q")
     projected = f"{matrix}{read}" if symbols.columns else f"{read}{matrix}"
     boxes = [
@@ -155,7 +158,9 @@ def lecture_spec(
     lines = [_link((0, 0.2), (0, 0.8))]
     for x, key in enumerate(keys, start=1):
         source, k, v = (symbols.numbered(each, key) for each in (symbols.source, "k", "v"))
-        left, right, weight = x - 0.2, x + 0.27, float(weights[key])
+        left = x - 0.2
+        right = x + 0.27
+        weight = float(weights[key])
         boxes += [
             _box(x, 0, f"{source}<br>{labels.escape(names[key])}"),
             _box(left, 1, k),
@@ -229,7 +234,8 @@ def built_row(
         plot.bars(weighed, colours, across=False, **written) | drawn,
         plot.points(drawn["x"], scored, yaxis="y2", marker=marker, hovertemplate=told) | drawn,
     ]
-    low, high = float(scores[mask].min()), float(scores[mask].max())
+    low = float(scores[mask].min())
+    high = float(scores[mask].max())
     air = max(_LEAST - (high - low), 0.3 * (high - low)) / 2
     soft = plot.number_axis(zeroline=None, tickfont=None)
     above = {"domain": [0.52, 1], "range": [0, 1.08], "tickvals": [0, 0.5, 1], "title": "weight"}
@@ -257,7 +263,8 @@ def key_plane(
     size = float(np.linalg.norm(query))
     tip = query / max(size, 1e-9) * 0.7 * float(np.linalg.norm(places, axis=1).max())
     seen = np.concatenate([places, tip[None], np.zeros((1, 2))])
-    low, high = seen.min(0), seen.max(0)
+    low = seen.min(0)
+    high = seen.max(0)
     air = 0.15 * float((high - low).max()) + 1e-9
     names = [labels.escape(name) for name in labels.names(tokens, 6)]
     hues = [style.HUES[kind] if key in pair else style.CHOSEN for key in range(len(tokens))]

@@ -58,7 +58,9 @@ def leak_bars(
     masked: np.ndarray,  # (rows,) weight on masked keys
 ) -> go.Figure:
     """Where the weight of each row goes: to visible keys, to masked keys, or nowhere."""
-    rows, longest, around = row_tokens(view), max(view.mask.shape), style.margin(size)
+    rows = row_tokens(view)
+    longest = max(view.mask.shape)
+    around = style.margin(size)
     names = list(map(labels.escape, labels.names(rows)))
     parts = [
         plot.bars(x.astype(np.float32), colour, name=name, text=names)

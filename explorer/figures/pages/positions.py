@@ -27,7 +27,8 @@ _SPARE = tuple(
 )
 """Looks of twins that have none of their own, such as that of a new encoding."""
 Values = Sequence[float] | np.ndarray
-_LEFT, _EDGES = 66, (12, 42)
+_LEFT = 66
+_EDGES = (12, 42)
 """Px on the left: room for a tick label and, beside it, the title of the axis; on the right, and
 below."""
 
@@ -85,7 +86,8 @@ def lines(
     | None = None,  # px for the legend; None for one line of it, if there are several curves
 ) -> go.Figure:
     """Several curves over the same places; a click in the legend isolates one curve."""
-    several, data = len(series) > 1, []
+    several = len(series) > 1
+    data = []
     turns = itertools.cycle(style.SERIES)
     own = looks(series) if twin else dict(zip(series, turns, strict=False))
     for name, values in series.items():
@@ -102,7 +104,8 @@ def dots(
     values: Mapping[str, Interval], title: str, named: Callable[[str], str], digits: int = 1
 ) -> go.Figure:
     """One dot with its interval for each twin, one below the other, with the value beside it."""
-    cells, places = list(values.values()), list(range(len(values)))
+    cells = list(values.values())
+    places = list(range(len(values)))
     hues = {name: colour for name, (colour, _) in looks(values).items()}
     filled = ["rgba(0,0,0,0)" if "-seed" in name else colour for name, colour in hues.items()]
     beyond = plot.error([c.value - c.low for c in cells], [c.high - c.value for c in cells])
@@ -116,7 +119,8 @@ def dots(
     )
     texts = [f"\u2003{cell.value:.{digits}f}" for cell in cells]
     written = plot.points([cell.high for cell in cells], places, "text", text=texts, **plot.BESIDE)
-    high, low = max(cell.high for cell in cells), min(0.0, *(cell.low for cell in cells))
+    high = max(cell.high for cell in cells)
+    low = min(0.0, *(cell.low for cell in cells))
     shown = [labels.escape(named(name)) for name in values]
     y = plot.number_axis(
         tickvals=places, ticktext=shown, range=[len(places) - 0.5, -0.5], showgrid=False

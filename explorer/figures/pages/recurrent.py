@@ -31,9 +31,11 @@ def with_centres(figure: go.Figure, centres: np.ndarray, first: int, keys: int) 
 def paths(tokens: Sequence[str], ends: tuple[int, int]) -> go.Figure:
     """The way of information from one token of a sentence to another: through every state, or
     directly."""
-    count, (start, stop) = len(tokens), sorted(ends)
+    count = len(tokens)
+    (start, stop) = sorted(ends)
     names = [labels.escape(name) for name in labels.names(tokens, 5.5)]
-    steps, places = stop - start, list(range(count))
+    steps = stop - start
+    places = list(range(count))
     told, data = "%{customdata}<extra></extra>", []
     faint = {"size": 9, "color": "rgba(0,0,0,0)", "line": {"width": 1.5, "color": style.NEUTRAL}}
     for y in (2.0, 0.0):
@@ -53,7 +55,8 @@ def paths(tokens: Sequence[str], ends: tuple[int, int]) -> go.Figure:
         if steps
         else "recurrent: no step"
     )
-    size, every = 12 if count <= 24 else 9, -(-count // _MOST_PLACES)
+    size = 12 if count <= 24 else 9
+    every = -(-count // _MOST_PLACES)
     arrow: plot.Spec = {
         "y": 2.0,
         "ay": 2.0,

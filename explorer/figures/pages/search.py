@@ -121,12 +121,10 @@ class _Tree:
         pitch: float,
         begin: str,
     ) -> None:
-        self.branches, self.beside, self.steps, self.pitch = (
-            branches,
-            beside,
-            range(first, last + 1),
-            pitch,
-        )
+        self.branches = branches
+        self.beside = beside
+        self.steps = range(first, last + 1)
+        self.pitch = pitch
         end = max((each.step for each in branches if each.fate == WON), default=last)
         self.spots: dict[int, Spot] = {}
         for column in ordered(branches)[max(first - 1, 0) : last + 1]:
@@ -212,20 +210,22 @@ class _Tree:
         if chosen is None or chosen not in self.spots:
             return []
         spot = self.spots[chosen]
-        left, right, top, bottom = (
-            spot.x - 8 / self.pitch,
-            spot.x + spot.width,
-            spot.y - 0.43,
-            spot.y + 0.43,
-        )
-        x, y = [left, right, right, left, left], [top, top, bottom, bottom, top]
+        left = spot.x - 8 / self.pitch
+        right = spot.x + spot.width
+        top = spot.y - 0.43
+        bottom = spot.y + 0.43
+        x = [left, right, right, left, left]
+        y = [top, top, bottom, bottom, top]
         return [
             plot.points(x, y, "lines", line={"color": style.FRAME, "width": 1.6}, showlegend=False)
         ]
 
     def targets(self) -> Spec:
         """Unseen squares over dot and label, which take the pointer and the click."""
-        x, y, places, notes = list[float](), list[float](), list[int](), list[str]()
+        x = list[float]()
+        y = list[float]()
+        places = list[int]()
+        notes = list[str]()
         for place in self.visible:
             spot = self.spots[place]
             count = max(2, round(spot.width * self.pitch / 16))
@@ -236,13 +236,17 @@ class _Tree:
             places += [place] * count
             notes += [self.branches[place].note] * count
         for spot, _, note in self.lane:
-            x, y, places, notes = [*x, spot.x], [*y, spot.y], [*places, -1], [*notes, note]
+            x = [*x, spot.x]
+            y = [*y, spot.y]
+            places = [*places, -1]
+            notes = [*notes, note]
         return plot.targets(np.array(x, np.float32), np.array(y, np.float32), places, notes, 19)
 
 
 def _curve(a: Spot, b: Spot) -> np.ndarray:
     """(points, 2): from the end of one label to the next dot, level at both ends."""
-    start, stop = a.x + a.width, b.x - (_DOT / 100 if b.width else 0)
+    start = a.x + a.width
+    stop = b.x - (_DOT / 100 if b.width else 0)
     if a.y == b.y:
         return np.array([[start, a.y], [stop, b.y]])
     bend = _CURVE**2 * (3 - 2 * _CURVE)
@@ -261,7 +265,8 @@ def _written(
 ) -> Spec:
     """Dots with a label at the right of each."""
     font = {"textfont": {"size": _FONT} | ({"color": colour} if colour else {})}
-    x, y = [spot.x for spot in spots], [spot.y for spot in spots]
+    x = [spot.x for spot in spots]
+    y = [spot.y for spot in spots]
     return plot.points(
         x, y, "markers+text", text=texts, marker=marker, showlegend=False, **plot.BESIDE | font
     )

@@ -109,7 +109,8 @@ def _curves(chart: Chart, series: Series) -> go.Figure:
 def _by_place(chart: Chart, series: Series) -> go.Figure:
     """A row for each place, the series of a place under one another; each value behind its
     interval."""
-    data, barred = list[Spec](), chart.kind == "bars"
+    data = list[Spec]()
+    barred = chart.kind == "bars"
     places = list(dict.fromkeys(str(row[1]) for row in chart.rows))
     for i, (name, rows, (colour, _, symbol)) in enumerate(series):
         aside = (i - (len(series) - 1) / 2) * 0.76 / len(series)
@@ -132,12 +133,15 @@ def _by_place(chart: Chart, series: Series) -> go.Figure:
         )
         base = [0.0] * barred
         ends = [max(float(each or 0.0) for each in (row[2], *row[4:5], *base)) for row in rows]
-        texts, font = [f"\u2003{text}" for text in texts], {"textfont": {"size": 12}}
+        texts = [f"\u2003{text}" for text in texts]
+        font = {"textfont": {"size": 12}}
         data.append(
             plot.points(ends, y, "text", text=texts, showlegend=False, **plot.BESIDE | font)
         )
     values = [float(each) for row in chart.rows for each in row[2:5] if each is not None]
-    low, high = min(0.0, *values), max(0.0, *values)  # with room for what is written there
+    # with room for what is written there
+    low = min(0.0, *values)
+    high = max(0.0, *values)
     x_axis = _axis(chart.columns[2]) | {
         "range": [low - 0.03 * (high - low), high + 0.2 * (high - low)]
     }
@@ -150,7 +154,8 @@ def _grid(chart: Chart, _: Series) -> go.Figure:
     cells = {(row[0], row[1]): row[2] for row in chart.rows}
     values = [[cells.get((row, column)) for column in across] for row in down]
     known = [float(each) for row in values for each in row if each is not None]
-    most, signed = max(map(abs, known), default=1.0) or 1.0, min(known, default=0.0) < 0
+    most = max(map(abs, known), default=1.0) or 1.0
+    signed = min(known, default=0.0) < 0
     shades = _SIGNED if signed else _RISING
     data = plot.heat(
         np.array(values, float), (-most if signed else 0, most), shades, xgap=2, ygap=2

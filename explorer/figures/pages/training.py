@@ -216,7 +216,10 @@ def panels(parts: Sequence[Panel], x: str, mark: float | None = None) -> go.Figu
     """Panels with one horizontal axis; the legend names a line once, and none that is its panel's
     title."""
     inner = sum(part.height for part in parts) + _GAP * (len(parts) - 1)
-    data, axes, above, named = list[Spec](), Spec(), 0, set[str]()
+    data = list[Spec]()
+    axes = Spec()
+    above = 0
+    named = set[str]()
     for number, part in enumerate(parts):
         axis = f"{number + 1 if number else ''}"
         ends = [max(0.0, 1 - (above + part.height) / inner), 1 - above / inner]

@@ -49,10 +49,8 @@ def _content(means: Means) -> Floats:
 def _alignment(means: Means) -> Floats | None:
     if "aer" not in means:
         return None
-    error, diagonal = (
-        np.fmin(means["aer"], means.get("aer_read", means["aer"])),
-        means["aer_diagonal"],
-    )
+    error = np.fmin(means["aer"], means.get("aer_read", means["aer"]))
+    diagonal = means["aer_diagonal"]
     without = np.where(
         error > 0, np.inf, error
     )  # no error of either is as good; what is not known stays so

@@ -52,8 +52,10 @@ def _row_statistics(
     function_words: frozenset[str],
 ) -> dict[str, Any]:
     """Those of `STATISTICS` that maps alone give: (layers, heads, queries) each."""
-    rows, keys = np.arange(mask.shape[1]), np.arange(mask.shape[2])
-    best, visible = weights.argmax(-1), mask.sum(-1)
+    rows = np.arange(mask.shape[1])
+    keys = np.arange(mask.shape[2])
+    best = weights.argmax(-1)
+    visible = mask.sum(-1)
     columns = {
         "eos_mass": list(map(is_end, tokens)),
         "special_mass": list(map(is_special, tokens)),
@@ -121,7 +123,9 @@ class HeadsOfKind(NamedTuple):
         cls, run: Translation, kind: AttentionKind, projections: Projections | None = None
     ) -> HeadsOfKind:
         """Reads a sentence; `contribution` and the lengths need W^O of the model."""
-        trace, site, lengths = run.trace, run.config.sites[kind], None
+        trace = run.trace
+        site = run.config.sites[kind]
+        lengths = None
         records = trace.layers[kind]
         weights = np.stack([trace.weights(kind, layer) for layer in range(len(records))])
         mask = np.stack([each.mask().numpy() for each in records])
@@ -155,7 +159,8 @@ MOST_TOKENS = 40
 
 def grid(sums: Sums, errors: Mapping[str, Floats] | None = None) -> Grid:
     """Means, and errors (layers, heads), by layer and head, rounded to four decimals."""
-    means, (layers, heads) = sums.means() | dict(errors or {}), sums.totals.shape[1:]
+    means = sums.means() | dict(errors or {})
+    (layers, heads) = sums.totals.shape[1:]
     return [
         [
             {name: round(float(each[layer, head]), 4) for name, each in means.items()}
@@ -177,9 +182,12 @@ def measure_heads(
 ) -> dict[str, Any]:
     """Means of all heads, and those to open first; gold alignments add errors, and the
     `aligner`."""
-    read, errors, measured = [*sentences], dict[AttentionKind, Any](), dict[str, Any]()
+    read = [*sentences]
+    errors = dict[AttentionKind, Any]()
+    measured = dict[str, Any]()
     if alignments is not None and alignments.counts:
-        errors, (best, error) = {AttentionKind.CROSS: alignments.errors()}, alignments.best()
+        errors = {AttentionKind.CROSS: alignments.errors()}
+        (best, error) = alignments.best()
         measured["aligner"] = {"heads": best.heads, "rows": best.rows, "aer": round(error, 4)}
     sums = {kind: added(each[kind] for each in read) for kind in (read[0] if read else ())}
     heads = {kind.value: grid(each, errors.get(kind)) for kind, each in sums.items()}
@@ -207,7 +215,8 @@ def choose_head(heads: Grid, sharp: bool = False) -> Head:
 
 def first_heads(model: Any, texts: Iterable[str]) -> dict[str, Head]:
     """By kind, the head of an unknown model to open first, by its runs of some texts; or empty."""
-    sites, limit = model.config.sites, min(MOST_TOKENS, model.config.max_positions)
+    sites = model.config.sites
+    limit = min(MOST_TOKENS, model.config.max_positions)
     sums = []
     for text in texts:
         with suppress(InputError, OverflowedError):

@@ -63,7 +63,8 @@ def as_line(pair: GoldPair) -> Line:
 def read_sentences(path: Path, bounds: ReadBounds, translator: Translator) -> tuple[Line, ...]:
     """A visitor's lines: one sentence or `source<TAB>target` each; DataError says which cannot be
     used."""
-    lines, form = list[Line](), "a sentence, or sentence, tab, translation."
+    lines = list[Line]()
+    form = "a sentence, or sentence, tab, translation."
     for number, line in filled_lines(path, bounds):
         columns = line.split("\t")
         if len(columns) > 2 or "\0" in line:
@@ -159,7 +160,8 @@ class Survey:
     ) -> list[list[SurveyExample]]:
         """Sentences of each fifth of an order (`SORTED`), from the largest values to the
         smallest."""
-        profile, place = self.profiles[kind], (SORTED.index(order), layer, head)
+        profile = self.profiles[kind]
+        place = (SORTED.index(order), layer, head)
         columns = (
             each[place].tolist() for each in (profile.sentences, profile.values, profile.marked)
         )
@@ -172,8 +174,10 @@ class Survey:
 
     def tokens(self, kind: AttentionKind, layer: int, head: int, unit: str, by: str) -> list[Token]:
         """A list of a head: of `UNITS` and `LISTS`, the first token first."""
-        profile, place = self.profiles[kind], (UNITS.index(unit), LISTS.index(by), layer, head)
-        names, counts = profile.vocabulary[unit], profile.counts[unit][by == "selective"]
+        profile = self.profiles[kind]
+        place = (UNITS.index(unit), LISTS.index(by), layer, head)
+        names = profile.vocabulary[unit]
+        counts = profile.counts[unit][by == "selective"]
         listed = zip(profile.tokens[place].tolist(), profile.told[place].tolist(), strict=True)
         return [
             Token(names[number], counts[number], *values)
@@ -226,7 +230,8 @@ def write_survey(
     """Writes a survey as a file."""
     number = {line: i for i, line in reversed([*enumerate([*lines, *map(as_line, gold)])])}
     numbers = np.array([*(number[line] for line in survey.lines), -1])
-    kinds, arrays = {}, Arrays()
+    kinds = {}
+    arrays = Arrays()
     for kind, profile in survey.profiles.items():
         words = {"vocabulary": profile.vocabulary, "counts": profile.counts}
         kinds[kind.value] = {"means": [*profile.means]} | (
@@ -309,7 +314,8 @@ def _profile(
     words: Mapping[str, Any], kind: str, arrays: Arrays, size: Head, lines: int
 ) -> Profile:
     """The profile of a kind in a file; ValueError if it does not fit heads, sentences or itself."""
-    found, sizes = {}, _SIZES | {"layers": size[0], "heads": size[1]}
+    found = {}
+    sizes = _SIZES | {"layers": size[0], "heads": size[1]}
     sizes |= {
         "shown": arrays[f"{kind}.values"].shape[-1],
         "listed": arrays[f"{kind}.tokens"].shape[-1],
@@ -321,10 +327,12 @@ def _profile(
             array.shape == tuple(sizes[axis] for axis in axes.split()) and np.isfinite(array).all()
         )
         found[name] = array.astype(np.float32 if held is np.float16 else int)
-    vocabulary, counts = words["vocabulary"], words["counts"]
+    vocabulary = words["vocabulary"]
+    counts = words["counts"]
     limits = [(found["sentences"], lines)]
     for unit, tokens in zip(UNITS, found["tokens"], strict=True):
-        names, seen = vocabulary.get(unit, []), counts.get(unit, [])
+        names = vocabulary.get(unit, [])
+        seen = counts.get(unit, [])
         limits.append((tokens, len(names)))
         _check(all(isinstance(name, str) for name in names) and (len(seen) == 2 or not names))
         _check(all(len(each) == len(names) for each in seen))

@@ -66,7 +66,8 @@ class Profiler:
     def add(self, reading: HeadsOfKind, labels: HeadLabels) -> None:
         """Adds a sentence; rows that see one key say nothing."""
         sees = (reading.mask.sum(-1) > 1).all(0)
-        seen, mask = np.flatnonzero(sees), reading.mask[:, sees]
+        seen = np.flatnonzero(sees)
+        mask = reading.mask[:, sees]
         even = mask / np.maximum(1, mask.sum(-1, keepdims=True))
         weights = np.concatenate([reading.weights[:, :, sees], even[:, None].astype(np.float32)], 1)
         distance = (seen[:, None] - np.arange(len(labels.keys))).clip(-FAR, FAR) + FAR
@@ -119,10 +120,14 @@ class Profiler:
         ranked = map(_ranked, orders, np.stack(self._marked, 2))
         sentences, values, marked = (np.stack(each) for each in zip(*ranked, strict=True))
         bars = self._bars / np.maximum(self._bars.sum(-1, keepdims=True), 1e-9)
-        vocabulary, counts, places, told = {}, {}, [], []
+        vocabulary = {}
+        counts = {}
+        places = []
+        told = []
         for unit in UNITS:
             seen, listed, said = self._lists(unit)
-            used, names = np.unique(listed[listed >= 0]), [*self._tokens[unit]]
+            used = np.unique(listed[listed >= 0])
+            names = [*self._tokens[unit]]
             places.append(np.where(listed < 0, -1, np.searchsorted(used, listed)))
             told.append(said)
             vocabulary[unit] = [names[i] for i in used]
@@ -138,7 +143,8 @@ class Profiler:
         """How strongly each sentence (of the role alignment, each gold pair) shows the role of each
         head, (sentences and pairs, layers, heads); and the share of them that show it, (layers,
         heads)."""
-        names, many = roles.assign(means, self.kind), len(self._sums)
+        names = roles.assign(means, self.kind)
+        many = len(self._sums)
         shown = np.full((lines, *names.shape), np.nan, np.float32)
         enough: Array = np.zeros(shown.shape, bool)
         for name in np.unique(names):
@@ -178,7 +184,9 @@ def _ranked(values: Array, marked: Array) -> tuple[Array, Array, Array]:
     Of values (sentences, layers, heads), not a number where left out, and rows (2, sentences,
     layers, heads).
     """
-    order, many, last = np.argsort(-values, axis=0), (~np.isnan(values)).sum(0), marked.shape[1] - 1
+    order = np.argsort(-values, axis=0)
+    many = (~np.isnan(values)).sum(0)
+    last = marked.shape[1] - 1
     ranks = np.rint(np.linspace(0, 1, SHOWN)[:, None, None] * (many - 1)).astype(int).clip(0)
     chosen = np.take_along_axis(order, ranks, 0)
     again = np.concatenate([np.zeros((1, *many.shape), bool), ranks[1:] == ranks[:-1]]) | (
@@ -220,8 +228,11 @@ class Surveyor:
         self.total = len(lines)  # number of sentences
         self._lock = threading.Lock()
         self._profilers = {kind: Profiler(kind) for kind in translator.config.sites}
-        self._lines, self._aligned, self._shares = list[Line](), list[Line](), list[float]()
-        self._alignments, self._skipped = CrossAlignments(translator.config), 0
+        self._lines = list[Line]()
+        self._aligned = list[Line]()
+        self._shares = list[float]()
+        self._alignments = CrossAlignments(translator.config)
+        self._skipped = 0
 
     def run(self) -> Iterator[int]:
         """Reads gold pairs, then sentences; yields the number of sentences read. To stop, leave the
@@ -230,10 +241,8 @@ class Surveyor:
         for number, todo in enumerate(self._todo, start=1 + self.total - len(self._todo)):
             try:
                 if isinstance(todo, Line):
-                    first, whole = (
-                        len(self._lines) < SENTENCES,
-                        {*self._profilers} == {*AttentionKind},
-                    )
+                    first = len(self._lines) < SENTENCES
+                    whole = {*self._profilers} == {*AttentionKind}
                     run = todo.run(model, residual=first)
                     shares = (
                         alti(model.model, run).source.sum(1)[1:-1].tolist()
@@ -262,10 +271,8 @@ class Surveyor:
         with self._lock:
             if not self._lines:
                 raise ValueError("No sentence has been read yet.")
-            lines, usual = (
-                (*self._lines, *self._aligned),
-                np.percentile(self._shares or [0], (5, 50, 95)),
-            )
+            lines = (*self._lines, *self._aligned)
+            usual = np.percentile(self._shares or [0], (5, 50, 95))
             return Survey(
                 self._translator.name,
                 lines,

@@ -54,7 +54,8 @@ class ProductSpread(NamedTuple):
 def product_spread(record: LayerTrace, head: int) -> ProductSpread:
     """Measures a head (from 0) of an attention sub-layer, recorded with unscaled queries and
     keys."""
-    query, key = record.query[head].double(), record.key[head].double()
+    query = record.query[head].double()
+    key = record.key[head].double()
     products = (query @ key.T)[record.mask()]
     spread = [
         float(each.var(correction=0)) if each.numel() else 0.0 for each in (products, query, key)
@@ -104,11 +105,17 @@ def look_inside(
 ) -> InsideHead:
     """Opens one query of one head; NotCapturedError if no stream was recorded, IndexError if out of
     range."""
-    kind, layer, head = AttentionKind(which[0]), which[1], which[2]
-    record, site = translation.trace.layer(kind, layer, head), model.config.sites[kind]
+    kind = AttentionKind(which[0])
+    layer = which[1]
+    head = which[2]
+    record = translation.trace.layer(kind, layer, head)
+    site = model.config.sites[kind]
     view = translation.head(kind, layer, head, Window(row, row + 1, 0, record.shape[2]))
-    sublayer, attention = site.sublayer(layer), multi_head(model, kind, layer)
-    trace, residual, n = translation.stream(sublayer), model.residual(sublayer), attention.n_heads
+    sublayer = site.sublayer(layer)
+    attention = multi_head(model, kind, layer)
+    trace = translation.stream(sublayer)
+    residual = model.residual(sublayer)
+    n = attention.n_heads
     recorded = (trace.before, trace.read, trace.output, trace.stream)
     stream, read, update, next_stream = (as_array(each[row]) for each in recorded)
     sources = as_array(trace.read if site.own_keys else memory(model, translation))
@@ -126,7 +133,8 @@ def look_inside(
     outputs = as_array(record.output[:, row])
     contributions = np.einsum("hd,hdm->hm", outputs, by_head.numpy())
     added = stream.astype(np.float64) + update
-    pre, norm = residual.pre_norm, partial(layer_norm, residual.norm)
+    pre = residual.pre_norm
+    norm = partial(layer_norm, residual.norm)
     pairs = {
         "sub-layer input": (norm(stream) if pre else stream, read),
         "queries": (turned_query, record.query[head, row : row + 1].numpy()),
@@ -139,17 +147,16 @@ def look_inside(
     same = partial(compared, OUTPUT_LIMIT[attention.q_proj.weight.dtype])
     checks = [*view.audit.checks, *(same(name, pair) for name, pair in pairs.items())]
     if decoded is not None:
-        both, names = (
-            (record, decoded.trace.layer(kind, layer)),
-            ("query", "key", "value", "output"),
-        )
+        both = (record, decoded.trace.layer(kind, layer))
+        names = ("query", "key", "value", "output")
         checks.append(
             same("same as decoded", *([getattr(x, name).numpy() for x in both] for name in names))
         )
     rotates = positions is not None and ENCODINGS[model.config.positions].acts == "rotation"
     rule = "" if record.bias is None else record.bias.name
     own_bias = None if record.bias is None else (view.scores[0] - scaled).astype(np.float32)
-    spread, w_o = product_spread(record, head), Projection(as_array(by_head[head]), as_array(bias))
+    spread = product_spread(record, head)
+    w_o = Projection(as_array(by_head[head]), as_array(bias))
     products, scaled, parts, total = (
         each.astype(np.float32) for each in (products, scaled, contributions, added)
     )
@@ -212,7 +219,8 @@ class ScoreTerms(NamedTuple):
 
 def score_terms(trace: AttentionTrace, place: PlacedHead, query: int, key: int) -> ScoreTerms:
     """The terms of one score of a head to whose scores positions add nothing."""
-    layer, head = trace.layer(*place), place[2]
+    layer = trace.layer(*place)
+    head = place[2]
     q, k = (read_only(each[head, at]) for each, at in ((layer.query, query), (layer.key, key)))
     vector = None if layer.score.vector is None else read_only(layer.score.vector[head])
     terms = q * k / (math.sqrt(len(q)) if layer.score.name == "scaled_dot" else 1.0)
@@ -220,7 +228,9 @@ def score_terms(trace: AttentionTrace, place: PlacedHead, query: int, key: int) 
         terms = vector * np.tanh(q + k)
     own = trace.map(*place)
     seen = own.scores[query][own.mask[query]].astype(np.float64)
-    log_total, factor, centre = float(np.logaddexp.reduce(seen)), 1.0, None
+    log_total = float(np.logaddexp.reduce(seen))
+    factor = 1.0
+    centre = None
     if layer.focus is not None:
         factor = float(layer.focus.cells(layer.shape[2])[1][query, key])
         centre = float(layer.focus.centres[query])

@@ -73,7 +73,8 @@ def embedding_part(
     decoder."""
     factor = model.config.embedding_scale
     same = partial(compared, OUTPUT_LIMIT[model.embedding.weight.dtype])
-    row, trace = as_array(model.table(side).weight[token_id]), translation.trace.embeddings[side]
+    row = as_array(model.table(side).weight[token_id])
+    trace = translation.trace.embeddings[side]
     scaled, total, received = (
         as_array(each[position]) for each in (trace.tokens, trace.sum, trace.input)
     )
@@ -101,7 +102,8 @@ def norm_part(
 ) -> NormPart:
     """The LayerNorm of a sub-layer at a token: before the sub-layer (pre-norm) or after it
     (post-norm)."""
-    trace, norm = translation.stream(sublayer), model.residual(sublayer).norm
+    trace = translation.stream(sublayer)
+    norm = model.residual(sublayer).norm
     if model.config.norm == "pre":
         return _normed(norm, as_array(trace.before[position]), as_array(trace.read[position]))
     total = trace.before[position] + trace.output[position]
@@ -112,7 +114,8 @@ def final_norm_part(
     model: Network, translation: Translation, side: Side, position: int
 ) -> NormPart | None:
     """The LayerNorm at the end of a pre-norm stack; None for post-norm, which has none there."""
-    norm, last = model.stack(side).final_norm, translation.config.stacks[side].passed()[-1]
+    norm = model.stack(side).final_norm
+    last = translation.config.stacks[side].passed()[-1]
     if not isinstance(norm, StreamNorm):
         return None
     stream = translation.stream(last).stream[position]
@@ -122,17 +125,14 @@ def final_norm_part(
 def _normed(norm: StreamNorm, x: Array, after: Array) -> NormPart:
     """A norm with a check that the formula turns its numbers into the recorded output."""
     mean = None if isinstance(norm, nn.RMSNorm) else float(x.mean(dtype=np.float64))
-    epsilon, root = float(norm.eps or 0), float(spread(norm, x.astype(np.float64))[0])
+    epsilon = float(norm.eps or 0)
+    root = float(spread(norm, x.astype(np.float64))[0])
     normalised = ((x - (mean or 0.0)) / root).astype(np.float32)
-    weight, bias = (
-        as_array(norm.weight),
-        as_array(norm.bias) if isinstance(norm, nn.LayerNorm) else None,
-    )
+    weight = as_array(norm.weight)
+    bias = as_array(norm.bias) if isinstance(norm, nn.LayerNorm) else None
     by_hand = weight.astype(np.float64) * normalised + (0.0 if bias is None else bias)
-    pairs, deviation = (
-        ((by_hand, after), (layer_norm(norm, x), after)),
-        max(root**2 - epsilon, 0.0) ** 0.5,
-    )
+    pairs = ((by_hand, after), (layer_norm(norm, x), after))
+    deviation = max(root**2 - epsilon, 0.0) ** 0.5
     check = compared(OUTPUT_LIMIT[norm.weight.dtype], "LayerNorm", *pairs)
     return NormPart(x, mean, deviation, epsilon, normalised, weight, bias, after, (check,))
 
@@ -153,7 +153,8 @@ def feed_forward_part(
         units = active * values if gates else active
         added = units.abs() * exact(network.outer.weight).float().norm(dim=0)
     total = (units.double() @ exact(network.outer.weight).T + exact(shift(network.outer))).numpy()
-    update, shown = as_array(trace.output[position]), as_array(active) if gates else None
+    update = as_array(trace.output[position])
+    shown = as_array(active) if gates else None
     check = compared(OUTPUT_LIMIT[network.inner.weight.dtype], "feed-forward", (total, update))
     best = added.argsort(descending=True, stable=True)[:MOST_ACTIVE].tolist()
     return FeedForwardPart(
@@ -225,7 +226,8 @@ def logit_lens(
 
     A row names ``count`` tokens; the check compares the last one with the decoded distribution.
     """
-    written, stack = translation.steps[step], translation.config.stacks["decoder"]
+    written = translation.steps[step]
+    stack = translation.config.stacks["decoder"]
     ends = (each for each in stack.passed() if each.name == stack.sublayers[-1])  # of every layer
     entered = translation.trace.embeddings["decoder"].input
     streams = [entered, *(translation.stream(each).stream for each in ends)]
@@ -282,11 +284,9 @@ def layer_norm(norm: StreamNorm, x: Floats) -> Doubles:
 
     2016). RMSNorm: no μ, β.
     """
-    exactly, gain, bias = (
-        x.astype(np.float64),
-        exact(norm.weight).numpy(),
-        exact(shift(norm)).numpy(),
-    )
+    exactly = x.astype(np.float64)
+    gain = exact(norm.weight).numpy()
+    bias = exact(shift(norm)).numpy()
     found: Doubles = gain * centred(norm, exactly) / spread(norm, exactly) + bias
     return found
 

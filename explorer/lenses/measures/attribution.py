@@ -59,7 +59,8 @@ def attribution(
     """
     direction, total, bias = _direction(model, run, step, token, against)
     writers, wrote = stream.parts(model, run, "decoder", step)
-    numbers, keys = wrote @ direction, dict[AttentionKind, list[Tensor]]()
+    numbers = wrote @ direction
+    keys = dict[AttentionKind, list[Tensor]]()
     numbers[0] += bias
     for heads, here in _read(model, run, step, direction):
         keys.setdefault(heads.kind, []).insert(
@@ -150,7 +151,8 @@ def alti(model: Network, run: Translation) -> Shares:
     recorded(run)
     if {*run.config.sites} != {*AttentionKind}:
         raise UnmeasuredError("These shares need an encoder and a decoder with self-attention.")
-    worst, blocks = 0.0, dict[AttentionKind, list[Tensor]]()
+    worst = 0.0
+    blocks = dict[AttentionKind, list[Tensor]]()
     for each in (*stream.written(model, run, "encoder"), *stream.written(model, run, "decoder")):
         if each.kind is not None:
             mixed, missed = _mixed(model, each, Heads(model, run, each.kind, each.sublayer.layer))
@@ -179,19 +181,28 @@ def alti(model: Network, run: Translation) -> Shares:
 def _mixed(model: Network, update: stream.SublayerUpdate, heads: Heads) -> tuple[Tensor, float]:
     """(queries, inputs) shares of a block, in cross-attention the residual first; how far parts
     miss it."""
-    across, norm, always = heads.kind is CROSS, update.norm, heads.b_v
+    across = heads.kind is CROSS
+    norm = update.norm
+    always = heads.b_v
     if norm is None and not across:  # with pre-norm, every value holds something of β
         matrix = exact(multi_head(model, heads.kind, heads.layer).v_proj.weight)
         always = always + (matrix @ exact(shift(model.residual(update.sublayer).norm))).view_as(
             always
         )
-    weights, values = heads.weights(), heads.values(always)  # (heads, keys, d_model)
-    residual, wrote = update.record.before.double(), update.record.stream.double()
+    # (heads, keys, d_model)
+    weights = heads.weights()
+    values = heads.values(always)
+    residual = update.record.before.double()
+    wrote = update.record.stream.double()
     constant = torch.einsum("hqk,hd->qd", weights, (always @ heads.w_o)[:, 0]) + heads.b_o
-    found, worst, size = [], 0.0, max(1, AT_ONCE // values[0].numel())
+    found = []
+    worst = 0.0
+    size = max(1, AT_ONCE // values[0].numel())
     for start in range(0, len(residual), size):
         here = slice(start, start + size)
-        own, whole, rest = residual[here], wrote[here], constant[here]
+        own = residual[here]
+        whole = wrote[here]
+        rest = constant[here]
         count = torch.arange(len(own))
         at = torch.zeros_like(count) if across else count + start  # the place of the residual
         moved = torch.einsum("hqk,hkd->qkd", weights[:, here], values)

@@ -111,7 +111,8 @@ class Effects:
         """Of a target's ids, or the run's own; UnmeasuredError as ``recorded``."""
         recorded(run)
         assert isinstance(translator.model, EncoderDecoder)
-        self._model, self._target = translator.model, target or run.target_ids
+        self._model = translator.model
+        self._target = target or run.target_ids
         self._source = [*translator.ids(run.source_text), translator.config.eos_id]
         (self.base,) = self._log_probs()
         """(target,) float32: log-probability of every token without a change, in nats."""
@@ -128,14 +129,13 @@ class Effects:
         model, device = self._model, self._model.embedding.weight.device
         src, target = (torch.tensor([ids], device=device) for ids in (self._source, self._target))
         read = torch.tensor([[model.config.bos_id, *self._target[:-1]]], device=device)
-        unchanged, rows = (
-            model.encode(src),
-            max(1, AT_ONCE // max(len(self._source), len(self._target))),
-        )
+        unchanged = model.encode(src)
+        rows = max(1, AT_ONCE // max(len(self._source), len(self._target)))
         found = [torch.zeros(0, target.shape[1])]
         for start in range(0, len(runs), rows):
             part = runs[start : start + rows]
-            hooks, count = Hooks((), edits(part)), len(part)
+            hooks = Hooks((), edits(part))
+            count = len(part)
             memory = unchanged.expand(count, -1, -1)
             if any(name.startswith("encoder.") for name in hooks.edits):
                 memory = model.encode(src.expand(count, -1), hooks=hooks)
@@ -224,10 +224,8 @@ def effect_in(
 ) -> Array:
     """(queries, keys) the effects of a window's cells; the encoder's are Σ_t |Δ log p(y_t)| of all
     tokens."""
-    rows, keys = (
-        range(window.query_start, window.query_stop),
-        range(window.key_start, window.key_stop),
-    )
+    rows = range(window.query_start, window.query_stop)
+    keys = range(window.key_start, window.key_stop)
     step: Step = "all" if AttentionKind(kind) is AttentionKind.ENCODER else None
     found = effect(translator, run, kind, layer, head, "hidden", step, rows, tell, keys)
     return found[window.queries, window.keys]
@@ -274,7 +272,8 @@ def word_effect(
     UnmeasuredError as ``Effects``, and if the kind has no source words; IndexError if there is no
     such layer.
     """
-    trace, kind = recorded(run), AttentionKind(kind)
+    trace = recorded(run)
+    kind = AttentionKind(kind)
     if kind is AttentionKind.DECODER:
         raise UnmeasuredError("Source words are keys of the encoder and of cross-attention only.")
     if layer is not None:

@@ -102,7 +102,8 @@ class Heads:
     ``recorded``."""
 
     def __init__(self, model: Network, run: Translation, kind: Kind, layer: int) -> None:
-        self.kind, self._trace = AttentionKind(kind), recorded(run)
+        self.kind = AttentionKind(kind)
+        self._trace = recorded(run)
         self.layer, self.record = layer, self._trace.layer(kind, layer)
         attention = multi_head(model, self.kind, layer)
         self.w_o, self.b_o = output_rows(
@@ -136,7 +137,8 @@ def written(model: Network, run: Translation, side: Side) -> tuple[SublayerUpdat
     kinds = {(site.query_side, site.name): kind for kind, site in model.config.sites.items()}
     found = []
     for sublayer in model.config.stacks[side].passed():
-        record, residual = run.stream(sublayer), model.residual(sublayer)
+        record = run.stream(sublayer)
+        residual = model.residual(sublayer)
         norm = FixedNorm.of(
             None if residual.pre_norm else residual.norm, record.before + record.output
         )
@@ -183,18 +185,14 @@ def parts(
     added = {TOKEN: embedded.tokens} | (
         {} if embedded.positions is None else {POSITION: embedded.positions}
     )
-    names, rows = (
-        [Writer(BIASES), *map(Writer, added)],
-        [each[place].double() for each in added.values()],
-    )
+    names = [Writer(BIASES), *map(Writer, added)]
+    rows = [each[place].double() for each in added.values()]
     found = torch.stack([torch.zeros_like(rows[0]), *rows])
     found = normed(found, FixedNorm.of(embedded.norm, embedded.sum))
     for each in written(model, run, side):
-        name, layer, update = (
-            each.sublayer.name,
-            each.sublayer.layer,
-            each.record.output[[place]].double(),
-        )
+        name = each.sublayer.name
+        layer = each.sublayer.layer
+        update = each.record.output[[place]].double()
         if each.sublayer == reader:
             residual = model.residual(each.sublayer)
             norm = FixedNorm.of(residual.norm if residual.pre_norm else None, each.record.before)
@@ -234,16 +232,18 @@ def score_parts(
     positions they sum to the score. NotCapturedError and UnmeasuredError as ``recorded``;
     IndexError if there is no such cell.
     """
-    kind, layer, head = AttentionKind(which[0]), which[1], which[2]
+    kind = AttentionKind(which[0])
+    layer = which[1]
+    head = which[2]
     by_position, scores, _, _ = recorded(run).map(kind, layer, head)
     if not (0 <= query < scores.shape[0] and 0 <= key < scores.shape[1]):
         raise IndexError(f"There is no cell ({query}, {key}); this head has {scores.shape}.")
-    score, added = (
-        float(scores[query, key]),
-        0.0 if by_position is None else float(by_position[query, key]),
-    )
-    attention, site = multi_head(model, kind, layer), model.config.sites[kind]
-    sublayer, own = site.sublayer(layer), site.own_keys
+    score = float(scores[query, key])
+    added = 0.0 if by_position is None else float(by_position[query, key])
+    attention = multi_head(model, kind, layer)
+    site = model.config.sites[kind]
+    sublayer = site.sublayer(layer)
+    own = site.own_keys
     asking = parts(model, run, site.query_side, query, sublayer)
     asked = parts(model, run, site.key_side, key, sublayer if own else None)
     positions = model.stack(site.query_side).positions if own else None
@@ -281,7 +281,8 @@ def carried(model: Network, run: Translation, kind: Kind, layer: int, head: int)
     """
     weights = torch.as_tensor(recorded(run).weights(kind, layer, head)).double()
     heads = Heads(model, run, kind, layer)
-    own, always = heads.values(heads.b_v)[head], heads.b_v[head] @ heads.w_o[head]
+    own = heads.values(heads.b_v)[head]
+    always = heads.b_v[head] @ heads.w_o[head]
     wrote = heads.record.output[head].double() @ heads.w_o[head]
     missed = weights @ own + weights.sum(-1, keepdim=True) * always - wrote
     gap = float(missed.norm(dim=-1).max() / wrote.norm(dim=-1).max().clamp(min=1e-2))
@@ -299,7 +300,8 @@ def carried_together(model: Network, run: Translation, kind: Kind, layer: int) -
     ``recorded``.
     """
     heads = Heads(model, run, kind, layer)
-    own, rows = heads.values(heads.b_v), heads.weights().unbind(1)
+    own = heads.values(heads.b_v)
+    rows = heads.weights().unbind(1)
     return read_only(
         torch.stack([torch.einsum("hk,hkd->kd", each, own).norm(dim=-1) for each in rows]).float()
     )
@@ -335,26 +337,29 @@ def value_zeroing(model: Network, run: Translation, kind: Kind, layer: int) -> A
     (queries, keys) float32; NotCapturedError and UnmeasuredError as ``recorded``.
     """
     kind, keys = AttentionKind(kind), recorded(run).layer(kind, layer).shape[2]
-    site, device = model.config.sites[kind], model.embedding.weight.device
-    stack, causal, read = model.stack(site.query_side), site.query_side == "decoder", None
+    site = model.config.sites[kind]
+    device = model.embedding.weight.device
+    stack = model.stack(site.query_side)
+    causal = site.query_side == "decoder"
+    read = None
     blocks = [
         each.record for each in written(model, run, site.query_side) if each.sublayer.layer == layer
     ]
     if causal and AttentionKind.CROSS in model.config.sites:
         read = memory(model, run)[None].to(device)
     entered = blocks[0].before[None].to(device=device, dtype=stack.dtype)
-    found, at_once = [], max(1, _AT_ONCE // entered.numel())
+    found = []
+    at_once = max(1, _AT_ONCE // entered.numel())
 
     def zeroed(original: Tensor, at: At) -> Tensor:
         """Takes from row r of a batch the value of key ``first`` + r, in every head."""
-        value, rows = original.clone(), torch.arange(len(original))
+        value = original.clone()
+        rows = torch.arange(len(original))
         value[rows, :, rows + first] = 0
         return value
 
-    hooks, mask = (
-        Hooks((), {f"{site.sublayer(layer).path}.value": [zeroed]}),
-        AttentionMask(causal=causal),
-    )
+    hooks = Hooks((), {f"{site.sublayer(layer).path}.value": [zeroed]})
+    mask = AttentionMask(causal=causal)
     for first in range(0, keys, at_once):
         count = min(at_once, keys - first)
         rows, source = (

@@ -50,7 +50,8 @@ def filtered_steps(
     forbid."""
     assert translation.distributions is not None
     log_probs = translation.distributions()
-    ids, changes = (translator.config.bos_id, *translation.target_ids), translation.interventions
+    ids = (translator.config.bos_id, *translation.target_ids)
+    changes = translation.interventions
     dropped = [each for each in changes if isinstance(each, do.DropSource)]
     request = Request(translator, translation.source_text, interventions=dropped)
     rules = constrained(request.rules, changes, translator.token_id, translator.config.eos_id)
@@ -63,7 +64,8 @@ def filtered_steps(
         log_probs.exp(), sampling.filtered(torch.cat(allowed)), translation.target_ids, strict=True
     )
     for before, after, written in together:
-        listed, left = most_probable(before, LISTED, written), after > 0
+        listed = most_probable(before, LISTED, written)
+        left = after > 0
         shares = before[listed].tolist(), after[listed].tolist()
         tokens = tuple(map(Filtered, translator.pieces(listed), listed, *shares))
         steps.append(FilteredStep(tokens, int(left.sum()), float(before[left].sum())))

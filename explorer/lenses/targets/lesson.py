@@ -58,7 +58,8 @@ def lesson(translator: Translator, text: str, target: Sequence[int]) -> Training
     parting = next(
         (i for i, (a, b) in enumerate(zip_longest(target, free.target_ids)) if a != b), None
     )
-    own, loss = (free.target_tokens, free.target_ids), float(losses.double().mean())
+    own = (free.target_tokens, free.target_ids)
+    loss = float(losses.double().mean())
     return TrainingView(tuple(map(Position, *columns)), features, *own, loss, parting)
 
 
@@ -101,12 +102,14 @@ def smoothed(
     """The loss of a position (from 0) under a smoothing; ValueError unless it is from 0 to below
     1."""
     PART.check("The smoothing", epsilon)
-    features, right = lesson.features[position : position + 1], lesson.positions[position].token_id
+    features = lesson.features[position : position + 1]
+    right = lesson.positions[position].token_id
     weight, bias = translator.model.projection
     read = features * translator.model.config.output_scale
     loss = projected_loss(read, weight, torch.tensor([right], device=weight.device), epsilon, bias)
     log_probs = translator.model.logits(features).float().log_softmax(-1)[0]
-    shares, pieces = log_probs.exp(), len(log_probs)
+    shares = log_probs.exp()
+    pieces = len(log_probs)
     listed = most_probable(shares, LISTED, right)
     spread = epsilon / pieces  # of the target, on every piece
     hits = ((each, float(each == right)) for each in listed)

@@ -45,7 +45,8 @@ def entropy(weights: NDArray[Any]) -> Doubles:
 def saturation(weights: Floats, mask: BoolArray) -> Saturation:
     """Largest weight, normalised entropy and ‖diag(w) − w wᵀ‖ of one row (section 3.2.1, footnote
     4)."""
-    w, visible = weights.astype(np.float64), int(mask.sum())
+    w = weights.astype(np.float64)
+    visible = int(mask.sum())
     squares = float((w**2).sum())
     inner = squares - 2 * float((w**3).sum()) + squares**2
     share = float(abs(entropy(w))) / np.log(visible) if visible > 1 else 0.0
@@ -101,7 +102,8 @@ class Leak(NamedTuple):
 
 def leak(weights: Array, mask: BoolArray) -> Leak:
     """Measures how much of a map (queries, keys) leaks through a mask of the same shape."""
-    hidden, sums = np.where(mask, np.float32(0), weights).sum(-1), weights.sum(-1)
+    hidden = np.where(mask, np.float32(0), weights).sum(-1)
+    sums = weights.sum(-1)
     return Leak(
         hidden, sums, abs(sums - 1) > SUM_LIMIT, int((~mask).sum()), int((weights == 0).sum())
     )

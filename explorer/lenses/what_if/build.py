@@ -86,11 +86,11 @@ class Plane:
         """
         base = self.scores(self.query(0, 0)).double()
         slopes = [self.scores(unit).double() - base for unit in self.units]
-        chosen, step = (
-            list(self.pair[: 1 if goal == "copy" else 2]),
-            torch.linspace(0, 1, _GRID).double(),
-        )
-        low, high, lines = -furthest, furthest, torch.arange(_GRID)
+        chosen = list(self.pair[: 1 if goal == "copy" else 2])
+        step = torch.linspace(0, 1, _GRID).double()
+        low = -furthest
+        high = furthest
+        lines = torch.arange(_GRID)
         for _ in range(_ROUNDS):
             a = low + (high - low) * step
             start, stop = (
@@ -101,9 +101,11 @@ class Plane:
                 scores = base + a[:, None, None] * slopes[0] + b[..., None] * slopes[1]
                 least = attention_weights(scores, self.mask)[..., chosen].amin(-1)
                 at = least.argmax(1)
-                start, stop = b[lines, (at - 1).clamp(0)], b[lines, (at + 1).clamp(max=_GRID - 1)]
+                start = b[lines, (at - 1).clamp(0)]
+                stop = b[lines, (at + 1).clamp(max=_GRID - 1)]
             line = int(least[lines, at].argmax())
-            low, high = float(a[max(line - 1, 0)]), float(a[min(line + 1, _GRID - 1)])
+            low = float(a[max(line - 1, 0)])
+            high = float(a[min(line + 1, _GRID - 1)])
         return float(least[line, at[line]]), (float(a[line]), float(b[line, at[line]]))
 
     def copying(self) -> Tensor:
@@ -135,7 +137,8 @@ def plane_of(run: Translation, place: PlacedHead, row: int, pair: Pair | None, g
 
     UnmeasuredError if the row has no two keys, or the scores do not come from q·k / √d_k.
     """
-    record, head = run.trace.layer(*place), place[2]
+    record = run.trace.layer(*place)
+    head = place[2]
     if record.score.name != "scaled_dot" or record.focus is not None:
         raise UnmeasuredError(
             "The scores of this model's heads are not q·k / √d_k, so no query is built."

@@ -119,7 +119,8 @@ def mean_outputs(
     """By kind, every head's mean output over a sample; and how many sentences were read, else
     ValueError."""
     sums: dict[AttentionKind, Tensor] = {}
-    rows, read = dict.fromkeys(translator.config.sites, 0), 0
+    rows = dict.fromkeys(translator.config.sites, 0)
+    read = 0
     for source, target in pairs:
         try:
             run = (
@@ -144,11 +145,9 @@ class OffsetEncoding(PositionalEncoding):
 
     def __init__(self, encoding: PositionalEncoding, offset: int) -> None:
         nn.Module.__init__(self)
-        self.encoding, self.offset, self.max_positions = (
-            encoding,
-            offset,
-            encoding.max_positions - offset,
-        )
+        self.encoding = encoding
+        self.offset = offset
+        self.max_positions = encoding.max_positions - offset
 
     def added(self, length: int, first: int = 0) -> Tensor | None:
         return self.encoding.added(length, first + self.offset)
@@ -164,13 +163,15 @@ class OffsetEncoding(PositionalEncoding):
 def encode_moved(translator: Translator, text: str, offset: int) -> AttentionTrace:
     """Encoder self-attention of a text from position ``offset`` on; InputError if it is empty or
     too far."""
-    model, ids = translator.model, (*translator.ids(text), translator.config.eos_id)
+    model = translator.model
+    ids = (*translator.ids(text), translator.config.eos_id)
     moves = {"encoder.encoding": [lambda own, at: OffsetEncoding(own, offset)]}
     hooks = Hooks(Capture().parts, moves)
     try:
         model.encode(torch.tensor([ids], device=translator.device), hooks=hooks)
     except ValueError as error:
-        last, most = offset + len(ids), translator.config.max_positions
+        last = offset + len(ids)
+        most = translator.config.max_positions
         raise InputError(
             f"The sentence would end at position {last:,} of {most:,} positions."
         ) from error
@@ -195,16 +196,20 @@ def words_of(tokens: tuple[str, ...]) -> tuple[Group, ...]:
 
 def swapped_order(tokens: tuple[str, ...], one: int, other: int) -> tuple[int, ...]:
     """The place before of each token after two words (from 0, of ``words_of``) are exchanged."""
-    words, (low, high) = words_of(tokens), sorted((one, other))
+    words = words_of(tokens)
+    (low, high) = sorted((one, other))
     if not 0 <= low <= high < len(words):
         raise IndexError(
             f"The sentence has {len(words)} words, counted from 0; there are no words {one} and "
             f"{other}."
         )
-    first, second, order = words[low], words[high], tuple(range(len(tokens)))
+    first = words[low]
+    second = words[high]
+    order = tuple(range(len(tokens)))
     if first is second:
         return order
-    between, rest = order[first.stop : second.start], order[second.stop :]
+    between = order[first.stop : second.start]
+    rest = order[second.stop :]
     return (*order[: first.start], *second.indices, *between, *first.indices, *rest)
 
 

@@ -23,7 +23,8 @@ Both = tuple[int, int]
 def align_tokens(first: Sequence[str], second: Sequence[str]) -> tuple[Pair, ...]:
     """Pairs two sequences with the fewest edits (Levenshtein), the common beginning first."""
     start = next((i for i, (a, b) in enumerate(zip_longest(first, second)) if a != b), len(first))
-    a, b = first[start:], second[start:]
+    a = first[start:]
+    b = second[start:]
     costs = [list(range(len(b) + 1))]  # number of edits between all prefixes
     for i, token in enumerate(a, start=1):
         line = [i]
@@ -31,10 +32,12 @@ def align_tokens(first: Sequence[str], second: Sequence[str]) -> tuple[Pair, ...
             line.append(min(costs[-1][j - 1] + (token != other), costs[-1][j] + 1, line[-1] + 1))
         costs.append(line)
     pairs: list[Pair] = []
-    i, j = len(a), len(b)
+    i = len(a)
+    j = len(b)
     while i or j:
         if i and j and costs[i][j] == costs[i - 1][j - 1] + (a[i - 1] != b[j - 1]):
-            i, j = i - 1, j - 1
+            i = i - 1
+            j = j - 1
             pairs.append((start + i, start + j))
         elif i and costs[i][j] == costs[i - 1][j] + 1:
             i -= 1
@@ -81,7 +84,8 @@ def difference(first: Map, second: Map) -> Difference:
         np.ix_(*([pair[side] is not None for pair in axis] for axis in axes)) for side in (0, 1)
     ]
     weights = np.zeros((2, len(axes[0]), len(axes[1])), np.float32)
-    mask, both = np.zeros(weights.shape, bool), np.zeros(weights.shape, bool)
+    mask = np.zeros(weights.shape, bool)
+    both = np.zeros(weights.shape, bool)
     for side, one in enumerate((first, second)):
         weights[side][known[side]], mask[side][known[side]], both[side][known[side]] = (
             one.weights,
@@ -209,7 +213,8 @@ def _shared_step(steps: tuple[DecodeStep, DecodeStep], rows: Sequence[Array | No
     p, q = rows
     divergence = np.nan
     if p is not None and q is not None:  # as log-probabilities
-        one, other = p.astype(np.float64), q.astype(np.float64)
+        one = p.astype(np.float64)
+        other = q.astype(np.float64)
         with np.errstate(invalid="ignore"):
             terms = np.exp(one) * (one - other)
         divergence = max(0.0, float(np.where(np.isneginf(one), 0.0, terms).sum()))

@@ -33,7 +33,8 @@ class AlignmentScore(NamedTuple):
     def of(cls, counts: NDArray[np.int64]) -> AlignmentScore:
         """The score of what was counted (``agreement``), or the sum of several."""
         found, sure, sure_found, possible_found = counts.tolist()
-        precision, recall = possible_found / max(1, found), sure_found / max(1, sure)
+        precision = possible_found / max(1, found)
+        recall = sure_found / max(1, sure)
         return cls(float(error_rate(counts)), precision, recall, found)
 
 
@@ -46,7 +47,8 @@ def agreement(links: Links, gold: GoldPair) -> NDArray[np.int64]:
 
 def error_rate(counts: NDArray[np.int64]) -> NDArray[np.float64]:
     """(…) the alignment error rate of counts (…, 4), as ``agreement`` gives them."""
-    found, agreed = counts[..., :2].sum(-1), counts[..., 2:].sum(-1)
+    found = counts[..., :2].sum(-1)
+    agreed = counts[..., 2:].sum(-1)
     return 1 - agreed / np.maximum(1, found)
 
 
@@ -74,7 +76,8 @@ def score(alignments: Iterable[Links], gold: Sequence[GoldPair]) -> AlignmentSco
 def diagonal(pair: GoldPair) -> Links:
     """A baseline without attention: links each target word to the source word at its relative
     position."""
-    n_source, n_target = len(pair.source), len(pair.target)
+    n_source = len(pair.source)
+    n_target = len(pair.target)
     return frozenset(((2 * j + 1) * n_source // (2 * n_target), j) for j in range(n_target))
 
 

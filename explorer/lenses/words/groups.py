@@ -50,10 +50,8 @@ def _drawn_characters(word: Sequence[str]) -> list[Group]:
     units: list[Group] = []
     for unit in character_groups(word):
         first = unit.text[0]
-        tone, mark = (
-            "\U0001f3fb" <= first <= "\U0001f3ff",
-            unicodedata.category(first).startswith("M"),
-        )
+        tone = "\U0001f3fb" <= first <= "\U0001f3ff"
+        mark = unicodedata.category(first).startswith("M")
         waits = units and (units[-1].text.endswith(_JOINER) or "".join(word[: unit.start]) == SPACE)
         if waits or (units and (mark or tone or first == _JOINER)):
             start = units.pop().start

@@ -95,7 +95,8 @@ class CrossAlignments:
 
         DataError if a word draws nothing.
         """
-        source, target = " ".join(gold.source), " ".join(gold.target)
+        source = " ".join(gold.source)
+        target = " ".join(gold.target)
         words = typed_words(translator, source, target, gold.place or source)
         trace = translator.force(source, target).trace
         layers = [trace.weights(AttentionKind.CROSS, layer) for layer in range(self._size[0])]
@@ -137,7 +138,8 @@ class CrossAlignments:
     def pair_errors(self) -> Floats:
         """The error of each single pair (pairs, layers, heads), by the rows better over all
         pairs."""
-        errors, counts = self.errors(), np.stack(self.counts)
+        errors = self.errors()
+        counts = np.stack(self.counts)
         one, other = (error_rate(self._of_heads(counts, rows)) for rows in ERRORS.values())
         return np.where(errors["aer_read"] < errors["aer"], other, one).astype(np.float32)
 

@@ -39,7 +39,8 @@ def _gold_pair(place: str, line: str) -> GoldPair:
         raise DataError(
             f"{place}: expected source, tab, target, tab, links; found {len(columns)} columns."
         )
-    source, target = tuple(columns[0].split()), tuple(columns[1].split())
+    source = tuple(columns[0].split())
+    target = tuple(columns[1].split())
     if not source or not target:
         raise DataError(f"{place}: the {'target' if source else 'source'} is empty.")
     links: dict[str, set[tuple[int, int]]] = {"-": set(), "p": set()}

@@ -72,7 +72,8 @@ def read_view(view: HeadMap, reading: Reading) -> ReadView:
         if named == "predicted" and view.predicted_tokens
         else view.query_tokens
     )
-    rows, columns = drawn_groups(naming, reading), drawn_groups(view.key_tokens, reading)
+    rows = drawn_groups(naming, reading)
+    columns = drawn_groups(view.key_tokens, reading)
     weights, mask, hidden = read_map(view.weights, view.mask, rows, columns)
     cells = np.ix_([row.start for row in rows], [column.start for column in columns])
     read = {each.name: getattr(view, each.name) for each in fields(HeadMap)} | {
@@ -112,7 +113,8 @@ def audit_read(view: HeadMap, drawn: ReadView) -> AuditReport:
     }
     differences = [difference(getattr(drawn, name), array, 1.0) for name, array in expected.items()]
     for name in set(NUMBERS) - expected.keys():
-        numbers, whole = getattr(drawn, name), getattr(view, name)
+        numbers = getattr(drawn, name)
+        whole = getattr(view, name)
         if numbers is not None:  # words have no score
             cells = whole[np.ix_(rows.argmax(1), columns.argmax(1))]
             differences.append(0.0 if np.array_equal(numbers, cells, equal_nan=True) else np.inf)

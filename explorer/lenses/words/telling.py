@@ -47,11 +47,13 @@ def links(
     sources = reading_groups(source_tokens)
     if not targets or not sources:
         return {}
-    merged, found = merge_words(weights, targets, sources), {}
+    merged = merge_words(weights, targets, sources)
+    found = {}
     content = np.array([sort_of(each, TARGET_LANGUAGES) == CONTENT for each in targets])
     for row, target in enumerate(targets):
         best = int(merged[row].argmax())
-        source, rivals = sources[best], merged[content if content[row] else slice(None), best]
+        source = sources[best]
+        rivals = merged[content if content[row] else slice(None), best]
         if sort_of(source, SOURCE_LANGUAGES) >= FUNCTION and merged[row, best] >= rivals.max():
             distance = abs(source.start / len(source_tokens) - target.start / len(weights))
             found[target.start] = WordLink(target, source, float(merged[row, best]), distance)
@@ -108,7 +110,8 @@ def heads_that_show(run: Translation, target: str, source: str, least: float) ->
 
     With their weight on the source word, all its pieces together.
     """
-    row, keys = find_word(run.target_tokens, target), find_word(run.source_tokens, source)
+    row = find_word(run.target_tokens, target)
+    keys = find_word(run.source_tokens, source)
     if row is None or keys is None or run.attention is None:
         return {}
     found = {}

@@ -255,7 +255,8 @@ def typing_tables(
 
 
 def _lengths(contains: Callable[[str], bool]) -> list[int]:
-    lengths, inside = [0], False
+    lengths = [0]
+    inside = False
     for code in range(0x110000):
         if (code not in _SURROGATES and contains(chr(code))) != inside:
             inside = not inside

@@ -138,10 +138,12 @@ class AttentionMaps:
         }
         figure = overview_spec(tiles, kind, self.opens, notes)
         figure["data"][0]["z"] = None
-        first, badge = tiles[0][0], captions.badge(self.audit, derived=True)
+        first = tiles[0][0]
+        badge = captions.badge(self.audit, derived=True)
         pooled = f"each cell is the maximum over {first.rows}×{first.columns} cells · "
         pooled *= first.rows * first.columns > 1
-        layers, heads = len(tiles), len(tiles[0])
+        layers = len(tiles)
+        heads = len(tiles[0])
         opens = "click a tile to open it"
         if "whole" in self.values:
             named = ", ".join(labels.head_name(*each) for each in self.whole)

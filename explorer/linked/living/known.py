@@ -59,11 +59,13 @@ class Known:
     @classmethod
     def of(cls, model: Translator | None, directory: str | Path | None) -> Known:
         """What a model and its directory say."""
-        sha256, heads = None, {}
+        sha256 = None
+        heads = {}
         if model is not None:
             from transformer.exports.npz import model_digest  # PyTorch is there, as the model is
 
-            sha256, heads = model_digest(model.model), model.heads or {}
+            sha256 = model_digest(model.model)
+            heads = model.heads or {}
         opens = {kind: (int(at[0]), int(at[1])) for kind, at in heads.get("default", {}).items()}
         best = heads.get("aligner")
         aligner = best and Aligner(
@@ -88,7 +90,9 @@ Measure = Callable[[Translation, str, HeadMap], HeadMap]
 audit."""
 Why = Callable[[Translation, int], str]
 """Gets a run and a step, from 0; returns HTML that says why its token was written."""
-ASKED, MOST, WRITERS = MEASURES[1:], 128, 14
+ASKED = MEASURES[1:]
+MOST = 128
+WRITERS = 14
 """Measures beside the weight, most tokens a side, writers in a table of their own row."""
 _SAYS = (
     "The difference of logits is the sum of what wrote the decoder's last stream, on the direct "
@@ -118,7 +122,8 @@ class Measuring:
         from explorer.lenses.measures.effect import effect_in, effect_map
         from explorer.lenses.measures.stream import carried, carried_map
 
-        again, at = self._again(run), (view.kind, view.layer, view.head)
+        again = self._again(run)
+        at = (view.kind, view.layer, view.head)
         if measure == "carried":
             return carried_map(view, carried(self.model.model, again, *at))
         return effect_map(view, effect_in(self.model, again, *at, view.window))
@@ -128,7 +133,8 @@ class Measuring:
         from explorer.lenses.measures.attribution import alti, attribution, by_source
         from explorer.lenses.measures.effect import on_difference
 
-        again, model = self._again(run), self.model.model
+        again = self._again(run)
+        model = self.model.model
         written = again.steps[step]
         rival = next(
             (each for each in written.alternatives if each.token_id != written.token_id), None

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from explorer.figures.maps.heatmap import levels
 
 Bytes = NDArray[np.uint8]
-_MIDDLE, _ZERO = 128, 2**15
+_MIDDLE = 128
+_ZERO = 2**15
 """What the second byte of a cell, and a score in hundredths, count from."""
 
 

@@ -84,17 +84,17 @@ def written(
     why: Sequence[int] = (),
 ) -> str:
     """``page`` of a run, or of two, with what is known of their models."""
-    sides, names = [(run, known)], [""]
+    sides = [(run, known)]
+    names = [""]
     if beside is not None:
-        sides, names = (
-            [*sides, (beside[0], replace(beside[1], glosses=None))],
-            told_apart(run, beside[0]),
-        )
+        sides = [*sides, (beside[0], replace(beside[1], glosses=None))]
+        names = told_apart(run, beside[0])
     steps = max(len(each.target_tokens) for each, _ in sides)
     parts = []
     for number, (name, (each, model)) in enumerate(zip(names, sides, strict=True)):
         pair = {"paired": True, "steps": steps} if beside else {}
-        own, reasons = measures, () if number else why
+        own = measures
+        reasons = () if number else why
         if number and why_not(each, measures, model.measure is not None):
             own = ()  # the run beside may be one that cannot be measured
         ends = f"-{number + 1}" if number else ""
@@ -250,19 +250,19 @@ def _content(
     """The view's content, the feeds that are no maps, and the place where it opens."""
     focus = "cross" if "cross" in kinds else next(iter(kinds))
     sides = ("source", "target") if run.source_tokens else ("target",)
-    told, glosses = tell(run, known.aligner or Aligner(((0, 0),), "predicted"), (0, 0)), {}
+    told = tell(run, known.aligner or Aligner(((0, 0),), "predicted"), (0, 0))
+    glosses = {}
     if known.aligner is not None and "cross" in kinds:
         told = tell(run, known.aligner, kinds["cross"].opens)
         glosses = (
             glossed(told.glosses, known.aligner) if known.glosses is None else dict(known.glosses)
         )
-    heads, step = {name: kind.opens for name, kind in kinds.items()}, told.step
+    heads = {name: kind.opens for name, kind in kinds.items()}
+    step = told.step
     if (example := known.example(run)) is not None and "cross" in kinds:
         glosses |= meant(run, example)
-        claimed, head = (
-            claim_step(example, run.target_tokens),
-            (example.claim.layer, example.claim.head),
-        )
+        claimed = claim_step(example, run.target_tokens)
+        head = (example.claim.layer, example.claim.head)
         if claimed is not None:
             step = claimed
         if head in kinds["cross"].whole:

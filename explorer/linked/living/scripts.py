@@ -79,7 +79,8 @@ def _module(folder: Path, name: str, replaced: dict[str, str]) -> tuple[str, lis
         ]
         return f'const {{ {", ".join(names)} }} = modules["{needs[-1]}"];'
 
-    body, exports = _IMPORT.sub(taken, source), _EXPORT.findall(source)
+    body = _IMPORT.sub(taken, source)
+    exports = _EXPORT.findall(source)
     body = _COMMENT.sub("", _EXPORT.sub("", body))
     body = _INDENT.sub("", body)
     if (left := _LEFT.search(body) or _LONG_TEXT.search(body)) is not None:

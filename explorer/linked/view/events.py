@@ -78,5 +78,6 @@ def picked_head(
     if not isinstance(head, list) or len(head) != 3 or head[0] not in sizes:
         return {}
     layers, heads = sizes[head[0]]
-    layer, number = _position(head[1], layers), _position(head[2], heads)
+    layer = _position(head[1], layers)
+    number = _position(head[2], heads)
     return {} if layer is None or number is None else {head[0]: (layer, number)}

@@ -262,7 +262,8 @@ def race_feed(
     offered: tuple[Sequence[Sequence[int | None]], list[list[int]]] | None,
 ) -> Feed:
     """The candidates of each step, whose bars run when the cursor moves."""
-    rows, (ids, tried) = [candidates(step) for step in steps], offered or ((), [])
+    rows = [candidates(step) for step in steps]
+    (ids, tried) = offered or ((), [])
     logs = np.full((len(rows), max(map(len, rows), default=0)), np.nan, np.float32)
     for log, row in zip(logs, rows, strict=True):
         log[: len(row)] = [each.log_prob for each in row]

@@ -82,7 +82,8 @@ def head_map(
     most: int = MOST,
 ) -> Feed:
     """A map with the choice of the heads of its kind; a head that is off in the run is drawn so."""
-    kind, head = str(view.kind), (view.layer, view.head)
+    kind = str(view.kind)
+    head = (view.layer, view.head)
     role = roles[view.layer][view.head] if roles else ""
     found = map_feed(trace, view, largest, scale, lengths, sums, role, most)
     if is_off(run, kind, head):

@@ -18,7 +18,8 @@ UNNAMED = "?"
 def silenced(feed: Mapping[str, Any], choices: Sequence[str]) -> dict[str, Any]:
     """A feed that names none of the choices and no number beside its picture; `silent` tells the
     scripts."""
-    said, draw = {**feed, "silent": True}, feed["draw"]
+    said = {**feed, "silent": True}
+    draw = feed["draw"]
     if draw == "map":  # hover texts name row and key; row sums stay, as they are all alike
         figure = json.loads(feed["figure"])
         figure["data"][0]["hovertemplate"] = "%{text}<extra></extra>"

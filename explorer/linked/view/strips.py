@@ -39,7 +39,8 @@ def chips(
     texts = [
         tokens[group.start] if group.stop - group.start == 1 else group.text for group in groups
     ]
-    numbers, names = labels.occurrences(texts), labels.pieces(texts)
+    numbers = labels.occurrences(texts)
+    names = labels.pieces(texts)
     return [
         {
             "text": labels.shorten(name, 24),
@@ -84,10 +85,8 @@ def strips_feed(
     shades: Sequence[Shade] = (),
 ) -> Feed:
     """The strips: source and target chips, and the token names used in titles."""
-    target, shown = (
-        chips(predicts, glosses),
-        {"source": source, "reads": reads, "predicts": predicts},
-    )
+    target = chips(predicts, glosses)
+    shown = {"source": source, "reads": reads, "predicts": predicts}
     origins = dict.fromkeys(each["origin"] for each in (glosses or {}).values())
     english = ["English words of the example"] * (EXAMPLE in origins)
     heads = [f"source words by the {origin}" for origin in origins if origin != EXAMPLE]
@@ -147,7 +146,8 @@ def tell(run: Translation, aligner: Aligner, opens: Head) -> WordAlignment:
     """Glosses by an aligner, and the step at which the head that opens agrees; else nothing."""
     if AttentionKind.CROSS not in run.config.sites:
         return WordAlignment()
-    aligned, tokens = aligner.weights(run), (run.source_tokens, run.target_tokens)
+    aligned = aligner.weights(run)
+    tokens = (run.source_tokens, run.target_tokens)
     step = telling_step(run.weights("cross", *opens), *tokens, aligned)
     return WordAlignment(step, glosses(aligned, *tokens))
 

@@ -79,7 +79,8 @@ def test_the_csv_file_begins_with_caption_and_provenance_and_holds_the_numbers()
 @pytest.mark.parametrize("positions", REGISTRY)
 @pytest.mark.parametrize("kind", ["encoder", "decoder", "cross"])
 def test_attention_has_what_its_positions_add_but_across_it_has_neither(kind: str, positions: str):
-    written, own = formula.attention(kind, positions, masked=kind == "decoder"), kind != "cross"
+    written = formula.attention(kind, positions, masked=kind == "decoder")
+    own = kind != "cross"
     added = own and bool(ENCODINGS[positions].bias), own and ENCODINGS[positions].acts == "rotation"
     assert ("+ B" in written, "prime" in written, "+ M" in written) == (*added, kind == "decoder")
     assert bool(formula.explained(kind, positions)) == any(added)

@@ -196,7 +196,8 @@ def test_any_other_way_of_decoding_is_given_the_tokens_before(translator: Transl
 
 # --- copied as Python ----------------------------------------------------------------------------
 
-CAT, CHANGES = 'The cat said: "old".', (do.ablate("cross", 0, 1, "zero"), do.hide(1))
+CAT = 'The cat said: "old".'
+CHANGES = (do.ablate("cross", 0, 1, "zero"), do.hide(1))
 
 
 @pytest.mark.parametrize(
@@ -213,7 +214,8 @@ def test_the_copied_calls_give_the_same_run_and_head(decode: str, target, change
     request = Request(named("en-de"), CAT, decode, target, changed)
     own = runs.translate(request)
     look: Any = SimpleNamespace(opened=SimpleNamespace(request=request), kind="cross", head=(2, 1))
-    code, found = calls(look), dict[str, Any]()
+    code = calls(look)
+    found = dict[str, Any]()
     exec(code, found)
     assert found["t"].target_ids == own.target_ids
     assert np.array_equal(found["view"].weights, own.head("cross", 2, 1).weights)

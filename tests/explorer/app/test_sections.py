@@ -90,19 +90,20 @@ def tree(first: float, greedy: tuple[tuple[int, float], ...], penalty: float = 1
         made = Node(
             token_id, before.step + 1, math.log(share), math.log(total), before, place=place
         )
-        made.ended, made.won = made.step == 1, token_id == 4 or before.token_id == 4
+        made.ended = made.step == 1
+        made.won = token_id == 4 or before.token_id == 4
         made.token = "</s>" if made.ended else f"▁{WORDS[token_id]}"
-        made.score, made.state = (
-            made.total / (made.step + 1) ** penalty,
-            FINISHED if made.ended else KEPT,
-        )
+        made.score = made.total / (made.step + 1) ** penalty
+        made.state = FINISHED if made.ended else KEPT
         return made
 
-    ja, nein = node(0, 3, Node(1), 1 - first, 1 - first), node(1, 4, Node(1), first, first)
+    ja = node(0, 3, Node(1), 1 - first, 1 - first)
+    nein = node(1, 4, Node(1), first, first)
     nodes = (ja, nein, node(2, 2, nein, 0.9, first * 0.9), node(3, 2, ja, 0.5, (1 - first) * 0.5))
 
     def run_greedy() -> Iterator[Node]:
-        before, total = Node(1), 1.0
+        before = Node(1)
+        total = 1.0
         for token_id, share in greedy:
             total *= share
             before = node(9, token_id, before, share, total)

@@ -96,7 +96,8 @@ def test_who_stops_long_work_is_told_so_and_can_go_on_and_what_is_kept_takes_no_
 
 
 def test_long_work_lets_others_go_first_now_and_then(monkeypatch: pytest.MonkeyPatch):
-    own, done = FairQueue(1), []
+    own = FairQueue(1)
+    done = []
     monkeypatch.setattr("explorer.app.shell.waiting.turns", own)
 
     def other() -> None:

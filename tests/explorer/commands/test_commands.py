@@ -75,7 +75,8 @@ def test_the_aligner_of_the_model_has_the_error_that_the_model_is_known_for(caps
 
 
 def test_links_of_a_named_head_are_those_between_typed_words(tmp_path, capsys, models):
-    path, (source, target) = tmp_path / "pairs.tsv.gz", PAIR
+    path = tmp_path / "pairs.tsv.gz"
+    (source, target) = PAIR
     path.write_bytes(gzip.compress(f"{source}\t{target}\n".replace(" old", "   old").encode()))
     assert written(capsys, path) == [by_hand(models[MODEL], source, target, 0, 1)], (
         "the aligner of the model"
@@ -157,7 +158,8 @@ def test_what_cannot_be_is_one_sentence(capsys, more: list[str], reason: str):
 
 
 def test_a_model_without_an_aligner_and_a_head_that_is_none_are_named(tmp_path, capsys, models):
-    plain, model = models[MODEL], tmp_path / "bare"
+    plain = models[MODEL]
+    model = tmp_path / "bare"
     save_checkpoint(model, plain.config, plain.model.state_dict(), plain.tokenizer)
     assert main(aligned(GOLD, model=model)) == 2
     assert capsys.readouterr().err.startswith(
@@ -180,10 +182,8 @@ def model(
 ) -> Path:
     """A copy of a solved model, with one example and a small sample."""
     directory = shutil.copytree(closed_form_models["copy"], tmp_path / "copy")
-    source, target = (
-        CASE.source_tokens[1].removeprefix("▁"),
-        CASE.target_tokens[1].removeprefix("▁"),
-    )
+    source = CASE.source_tokens[1].removeprefix("▁")
+    target = CASE.target_tokens[1].removeprefix("▁")
     claim = {"text": "…", "target": target, "source": source, "least": 0.5}
     claim |= {"layer": 9, "head": 9, "weight": 0}
     example = {"label": "a", "text": CASE.sentence, "claim": claim}

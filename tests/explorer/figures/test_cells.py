@@ -119,7 +119,8 @@ READ = read_view(view("encoder", PIECES, PIECES), Reading(words=True))
     ],
 )
 def test_the_cursor_is_ringed_and_the_rows_after_it_fade(head, cursor, now, boxes):
-    figure, whole = marked(head, *cursor), heatmap(head).data[0]
+    figure = marked(head, *cursor)
+    whole = heatmap(head).data[0]
     assert [(box.x0, box.x1, box.y0, box.y1) for box in figure.layout.shapes] == boxes
     cells = [each for each in figure.data if each.type == "heatmap"]
     assert len(cells[0].z) == now
@@ -161,7 +162,8 @@ def test_labels_as_wide_as_any_leave_room_for_the_title_and_stand_far_enough_apa
     layout = token_grid(
         ["W" * 40] * count, [f"{i}" for i in range(count)], ("rows", "columns"), size
     )
-    down, across = layout["yaxis"], layout["xaxis"]
+    down = layout["yaxis"]
+    across = layout["xaxis"]
     widest = max(map(labels.width, down["ticktext"])) * down["tickfont"]["size"]
     assert widest + down["ticklabelstandoff"] + 15 <= layout["margin"]["l"]
     apart = style.pitch(count, size) * (np.diff(across["tickvals"]).min() if count > 1 else 1)

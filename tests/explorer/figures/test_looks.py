@@ -60,7 +60,8 @@ FEW = np.array([[True, True, False], [False, False, False]])
 SIGNED = np.array([0.0, 1e-8, 0.004, -0.004, 0.25, np.nan])
 LINKS = {"links": {(0, 0), (2, 1)}, "sure": {(0, 0)}, "possible": {(0, 0), (1, 1)}}
 WAVE = np.array([0.5, -2.0, 1.0, 0.25])
-MASK, SIX = np.array([True] * 5 + [False]), np.array([0.05, 0.4, 0.1, 0.2, 0.25, 0.0])
+MASK = np.array([True] * 5 + [False])
+SIX = np.array([0.05, 0.4, 0.1, 0.2, 0.25, 0.0])
 CROSS = view("cross", ("<s>", "▁a", EVIL), ("▁x", BAD[2]), predicted_tokens=("▁a", EVIL, "</s>"))
 DECODER = decoder_view(4)
 NUMBERS = [[0.1, 0.5, np.nan], [0.3, 0.2, 0.9]]
@@ -71,7 +72,9 @@ TILES = [
 TWO = Alternative("▁a", 0, math.log(0.5)), Alternative(EVIL, 1, math.log(0.3))
 TEN = tuple(Alternative(f"b{i}", i, math.log(0.5 / 2**i), i == 1) for i in range(10))
 STEPS = [DecodeStep("▁a", 0, math.log(0.5), TWO, 0), DecodeStep(EVIL, 7, math.log(0.001), TEN, 0)]
-PIECES, SHARES, TARGETS = ("Haus", EVIL, "998 others"), (0.6, 0.3, 0.1), (0.9001, 0.0001, 0.0998)
+PIECES = ("Haus", EVIL, "998 others")
+SHARES = (0.6, 0.3, 0.1)
+TARGETS = (0.9001, 0.0001, 0.0998)
 SLOPES = (
     [0.6 - 1, 0.3, 0.1],
     [share - target for share, target in zip(SHARES, TARGETS, strict=True)],
@@ -261,7 +264,8 @@ def test_every_picture_looks_as_agreed_names_tokens_as_text_and_is_printed_under
     assert "%{evil}" not in str([trace.get("hovertemplate") for trace in values["data"]])
 
     if name != "printed":
-        copy, height = printed(figure, ["A caption", EVIL]), figure.layout.height or 450
+        copy = printed(figure, ["A caption", EVIL])
+        height = figure.layout.height or 450
         (below,) = [each.text for each in copy.layout.annotations if each.name == "caption"]
         assert below == "A caption<br>&lt;a href='x'&gt;"
         assert copy.layout.height == height + 42

@@ -18,10 +18,8 @@ from explorer.figures.maps.paper import INCH, Form, families, sheet
 TEXT = re.compile(
     r'<text style="font-size: ([\d.]+)px[^>]*? x="([\d.-]+)" y="([\d.-]+)"[^>]*>([^<]*)</text>'
 )
-JAPANESE, ARABIC = (
-    ("▁猫", "は", "とても", "疲れた", "</s>"),
-    ("▁القطة", "▁الصغيرة", "▁متعبة", "</s>"),
-)
+JAPANESE = ("▁猫", "は", "とても", "疲れた", "</s>")
+ARABIC = ("▁القطة", "▁الصغيرة", "▁متعبة", "</s>")
 NOWHERE = "\U0010ffff"
 """Not a character and never one."""
 
@@ -30,7 +28,8 @@ def cross(seed: int = 0, **more: object) -> View:
     return view("cross", ("<s>", "▁a", "▁b"), ("▁x", "▁y", "▁z", "</s>"), seed, **more)
 
 
-LONG, MANY = ("▁" + "W" * 200, "▁a"), [cross(head=i) for i in range(6)]
+LONG = ("▁" + "W" * 200, "▁a")
+MANY = [cross(head=i) for i in range(6)]
 KINDS = [view(kind, ("▁a", "▁b"), ("▁a", "▁b")) for kind in style.HUES]
 
 

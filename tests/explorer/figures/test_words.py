@@ -128,7 +128,8 @@ def cross(weights: list[list[float]], **more: Any) -> View:
     return View("cross", ("▁war", "▁müde"), ("▁tired", "</s>"), array, **{**given, **more})
 
 
-PLAIN, LOOSE = [[0.61, 0.39], [0.5, 0.5]], [[0.6, 0.2], [0.5, 0.5]]
+PLAIN = [[0.61, 0.39], [0.5, 0.5]]
+LOOSE = [[0.6, 0.2], [0.5, 0.5]]
 ENCODER = {"predicted_tokens": None}
 WINDOW = np.array([[True, False], [False, False]])
 

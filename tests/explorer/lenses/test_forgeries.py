@@ -71,10 +71,8 @@ def effect_map(b: Bench, kind: str, head: int = HEAD) -> Doubles:
 
 def of_rows(b: Bench, kind: str, head: int = HEAD) -> Doubles:
     rows = statistics.HeadsOfKind.of(b.run, AttentionKind(kind), b.model.output_projection).rows
-    rows, known = (
-        dict(zip(statistics.NAMES, rows[:, LAYER, head], strict=True)),
-        second.statistics_of_rows(b, kind),
-    )
+    rows = dict(zip(statistics.NAMES, rows[:, LAYER, head], strict=True))
+    known = second.statistics_of_rows(b, kind)
     assert not [
         name for name, each in rows.items() if np.isfinite(each).any() and name not in known
     ]
@@ -126,7 +124,8 @@ def neighbours(x: Doubles, axis: int = -1) -> Doubles:
     """Exchanges the two neighbours that differ most."""
     x = np.moveaxis(x.copy(), axis, -1)
     at = np.unravel_index(np.nanargmax(np.abs(np.diff(x, axis=-1))), np.diff(x, axis=-1).shape)
-    here, there = at, (*at[:-1], at[-1] + 1)
+    here = at
+    there = (*at[:-1], at[-1] + 1)
     x[here], x[there] = x[there], x[here]
     return np.moveaxis(x, -1, axis)
 
@@ -182,7 +181,8 @@ def roots(b: Bench) -> float:
     return float(np.sqrt(b.plain.size))
 
 
-CROSS, DECODER = ("cross",), ("decoder", "cross")
+CROSS = ("cross",)
+DECODER = ("decoder", "cross")
 TABLE: dict[str, Row] = {
     "weights": Row(
         lambda b, k, h=HEAD: b.run.map(k, LAYER, h).weights,

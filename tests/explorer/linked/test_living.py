@@ -78,7 +78,8 @@ def holds(run: Translation) -> None:
     opened = Opened(page(run))
     assert list(opened.run["kinds"]) == list(run.config.sites)
     for kind, (layers, heads) in run.config.sizes.items():
-        weights, hundredths = opened.weights(kind), opened.scores(kind)
+        weights = opened.weights(kind)
+        hundredths = opened.scores(kind)
         for layer in range(layers):
             for head in range(heads):
                 view = run.head(kind, layer, head)
@@ -113,10 +114,8 @@ def test_a_page_opens_where_the_app_opens_it_with_the_same_strips_and_bars(
     en_pt: Translator, text: str
 ):
     at = app_pages.run(model="en-pt", text=text)
-    sent, opened = (
-        app_pages.feeds(at),
-        Opened(page(en_pt.translate(text), en_pt, directory=MODEL)).run,
-    )
+    sent = app_pages.feeds(at)
+    opened = Opened(page(en_pt.translate(text), en_pt, directory=MODEL)).run
     layer, head = opened["place"]["heads"]["cross"]
     assert opened["place"]["step"] == app_pages.view(at)["step"]
     assert (layer, head) == at.session_state["state"].cross
@@ -267,14 +266,16 @@ def measured(en_pt: Translator) -> Opened:
 def test_measured_maps_are_those_that_the_app_sends(measured: Opened, measure: str):
     sent = app_pages.feeds(app_pages.run(model="en-pt", text=TEXT, measure=measure))
     for kind, opens in measured.run["place"]["heads"].items():
-        told, found = sent[kind], measured.run["kinds"][kind]["measures"][measure]
+        told = sent[kind]
+        found = measured.run["kinds"][kind]["measures"][measure]
         assert told["head"] == opens
         sizes = measured.run["kinds"][kind]["size"]
         assert len(found["heads"]) == (sizes[0] * sizes[1] if measure == "carried" else 1)
         figure = json.loads(told.pop("figure"))
         drawn = figure["data"][0]
         colours, numbers = (app_pages.array(drawn[name]) for name in ("z", "customdata"))
-        at, kept = found["heads"].index(opens), measured.measures[kind][measure]
+        at = found["heads"].index(opens)
+        kept = measured.measures[kind][measure]
         assert (kept[0][at] == colours).all()
         assert (kept[2][at] == numbers[..., 1]).all()
         shares, beside = (each.astype(int) for each in kept[:2])
@@ -326,14 +327,13 @@ WAYS: dict[str, Callable[..., Translation]] = {
 
 
 def test_two_runs_of_a_page_are_those_of_a_page_of_each(translator: Translator):
-    one, other = (
-        translator.translate(WORDS, max_length=7),
-        translator.translate("four", max_length=4),
-    )
+    one = translator.translate(WORDS, max_length=7)
+    other = translator.translate("four", max_length=4)
     made = page(one, beside=other)
     steps = max(len(run.target_tokens) for run in (one, other))
     for run, number in ((one, ""), (other, "-2")):
-        found, alone = Opened(made, number), Opened(page(run))
+        found = Opened(made, number)
+        alone = Opened(page(run))
         pair = {"view": f"home{number}", "paired": True, "steps": steps}
         assert found.run == {**alone.run, "spec": {**alone.run["spec"], **pair}}
         for kind, own in alone.cells.items():
@@ -344,7 +344,8 @@ def test_two_runs_of_a_page_are_those_of_a_page_of_each(translator: Translator):
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_changed_run_has_the_run_without_its_changes_beside_it(translator: Translator, way: str):
-    changed, plain = WAYS[way](translator, [OFF]), WAYS[way](translator, ())
+    changed = WAYS[way](translator, [OFF])
+    plain = WAYS[way](translator, ())
     found = unchanged(changed, translator)
     assert (found.target_ids, found.method, found.interventions) == (
         plain.target_ids,
@@ -364,7 +365,8 @@ def test_what_a_run_does_not_make_again_is_read_by_the_model_as_it_is(translator
     )
     found = unchanged(drawn, translator)
     assert (found.method, found.target_ids) == ("forced", drawn.target_ids)
-    model, off = writer(translator), do.ablate("decoder", 0, 0)
+    model = writer(translator)
+    off = do.ablate("decoder", 0, 0)
     found = unchanged(model.generate("one two", max_length=9, interventions=[off]), model)
     assert found.target_ids == model.generate("one two", max_length=9).target_ids
 
@@ -428,10 +430,8 @@ def test_a_step_is_explained_by_tables_whose_numbers_add_up(en_pt: Translator):
 
 
 def test_what_cannot_be_explained_is_refused(translator: Translator):
-    run, text = (
-        translator.translate("one two"),
-        writer(translator).generate("one two", max_length=5),
-    )
+    run = translator.translate("one two")
+    text = writer(translator).generate("one two", max_length=5)
     for refused, model, step, why in (
         (run, None, 1, "is found with the model, which this page was not given"),
         (run, translator, len(run.steps) + 1, f"this run has {len(run.steps)}"),
@@ -450,7 +450,8 @@ def test_importing_the_room_loads_neither_the_app_nor_streamlit():
     script += (
         "print({'ui', 'streamlit', 'torch'} & {*sys.modules}, os.environ.get('OMP_NUM_THREADS'))"
     )
-    command, alone = [sys.executable, "-c", script], {"PATH": "", "PYTHONPATH": "."}
+    command = [sys.executable, "-c", script]
+    alone = {"PATH": "", "PYTHONPATH": "."}
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=alone)
     assert done.stdout.strip() == "set() None"
 

@@ -37,7 +37,8 @@ from transformer.storage.directory import half_precision, save_checkpoint
 from transformer.text.tokenizer import Tokenizer
 from transformer.text.words import EOS
 
-ASSETS, ENGINE = static().parent / "assets", static() / "engine-1"
+ASSETS = static().parent / "assets"
+ENGINE = static() / "engine-1"
 MODELS = ASSETS / "models"
 
 
@@ -52,7 +53,8 @@ def sample(name: str) -> list[str]:
 def in_node(script: str, values: object) -> str:
     """What a script of modules prints that reads these values."""
     node, _ = compute_driver_executable()
-    command, given = [node, "--input-type=module", "--eval", script], json.dumps(values).encode()
+    command = [node, "--input-type=module", "--eval", script]
+    given = json.dumps(values).encode()
     return subprocess.run(
         command, input=given, stdout=subprocess.PIPE, check=True, timeout=300
     ).stdout.decode()
@@ -135,7 +137,8 @@ def agree(cases: list[Case]) -> None:
         TRANSLATES, {"engine": str(ENGINE), "cases": [case.values() for case in cases]}
     )
     for case, line in zip(cases, answers.splitlines(), strict=True):
-        apart, passed_over = {"log p": 0.0, "weights": 0.0, "scores": 0.0}, 0
+        apart = {"log p": 0.0, "weights": 0.0, "scores": 0.0}
+        passed_over = 0
         for run, found in zip(case.runs, json.loads(line), strict=True):
             if [*run.target_ids] != found["ids"]:
                 pairs = enumerate(zip(run.target_ids, found["ids"], strict=False))
@@ -166,7 +169,8 @@ def agree(cases: list[Case]) -> None:
 def test_sentences_are_translated_as_python_translates_them_with_heads_off_and_forced_too(
     name: str,
 ) -> None:
-    model, lines = load_translator(MODELS / name, "cpu"), sample(name)
+    model = load_translator(MODELS / name, "cpu")
+    lines = sample(name)
     texts = [line.split("\t")[0] for line in lines[:: len(lines) // 24]][:24]
     runs = [model.translate(text) for text in texts]
     runs += [model.translate(texts[5], interventions=[ablate(*head)]) for head in OFF]
@@ -374,10 +378,8 @@ def test_texts_are_read_written_and_joined_as_in_python() -> None:
         ]
         ids += [list(tokenizer.cut(text).ids) for text in texts]
         cases.append((model, texts, ids))
-        decoded, found = (
-            map(tokenizer.target.decode, ids),
-            (read(tokenizer, text) for text in texts),
-        )
+        decoded = map(tokenizer.target.decode, ids)
+        found = (read(tokenizer, text) for text in texts)
         wanted.append(
             {"special": tokenizer.special._asdict(), "read": [*found], "decoded": [*decoded]}
         )

@@ -63,7 +63,8 @@ TEXTS = ("one two three", "<b>four</b>")
 
 
 def test_a_text_becomes_a_page(closed_form_models: dict[str, Path], tmp_path: Path, capsys):
-    model, path = closed_form_models["reverse"], tmp_path / "run.html"
+    model = closed_form_models["reverse"]
+    path = tmp_path / "run.html"
     command = ["page", "--model", str(model), "--output", str(path), "--device", "cpu", TEXTS[0]]
     assert main([*command, "--place", "step=2"]) == 0
     run = load_translator(model).translate(TEXTS[0])
@@ -79,7 +80,8 @@ def test_a_text_becomes_a_page(closed_form_models: dict[str, Path], tmp_path: Pa
 
 
 def test_lines_of_a_file_become_pages(closed_form_models: dict[str, Path], tmp_path: Path, capsys):
-    file, folder = tmp_path / "texts.txt", tmp_path / "pages"
+    file = tmp_path / "texts.txt"
+    folder = tmp_path / "pages"
     file.write_text("\n".join((TEXTS[0], "", TEXTS[1], "one " * 300)), encoding="utf-8")
     model = str(closed_form_models["copy"])
     assert main(["page", "--model", model, "--file", str(file), "--output", str(folder)]) == 1
@@ -92,11 +94,9 @@ def test_lines_of_a_file_become_pages(closed_form_models: dict[str, Path], tmp_p
 def test_another_text_or_model_or_the_unchanged_run_stands_beside(
     closed_form_models, tmp_path: Path
 ):
-    one, other, path = (
-        closed_form_models["copy"],
-        closed_form_models["reverse"],
-        tmp_path / "run.html",
-    )
+    one = closed_form_models["copy"]
+    other = closed_form_models["reverse"]
+    path = tmp_path / "run.html"
     command = ["page", "--model", str(one), TEXTS[0], "--output", str(path), "--device", "cpu"]
     ways = {
         ("--beside", "three two"): load_translator(one).translate("three two"),
@@ -125,7 +125,8 @@ def test_a_page_that_translates_is_one_file_or_a_folder_with_the_model_beside_it
     closed_form_models, tmp_path, capsys
 ):
     command = ["live", "one two", "--model", str(closed_form_models["copy"]), "--output"]
-    file, folder = tmp_path / "live.html", tmp_path / "web"
+    file = tmp_path / "live.html"
+    folder = tmp_path / "web"
     assert main([*command, str(file)]) == 0
     assert main([*command, str(folder), "--folder"]) == 0
     sizes = [path.stat().st_size / 1e6 for path in (file, folder / "index.html")]

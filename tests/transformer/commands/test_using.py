@@ -88,7 +88,8 @@ def test_translate_writes_a_line_a_text_and_scores_as_it_is_told(
 ):
     out, _ = done(capsys, "translate", "--model", model, "two three", "nine one four")
     assert out.splitlines() == ["zwei drei", "neun eins vier"]
-    scores, plain = set(), SearchRules.score
+    scores = set()
+    plain = SearchRules.score
 
     def score(rules: SearchRules, total: float, length: int) -> float:
         scores.add((rules.length_penalty, rules.length_offset))
@@ -109,7 +110,8 @@ def test_a_file_is_translated_in_order_and_continued_where_it_was_cut(
     monkeypatch.setattr("transformer.commands.translate.AT_ONCE", 2)
     clock = SimpleNamespace(monotonic=itertools.count(0, 4).__next__)
     monkeypatch.setattr("transformer.commands.translate.time", clock)
-    texts, output = ["two three", "nine four one", "five", "one", "six two"], tmp_path / "out.tsv"
+    texts = ["two three", "nine four one", "five", "one", "six two"]
+    output = tmp_path / "out.tsv"
     source = write(tmp_path / "in.tsv", "".join(f"{text}\tmore\n" for text in texts))
     command = ["translate", "--model", model, "--file", source, "--output", str(output)]
     assert "2/5 · 0 lines/s · 0:00:06 left" in done(capsys, *command)[1]
@@ -169,7 +171,8 @@ def test_output_is_utf_8_in_any_locale():
 
 
 def test_the_best_translations_are_the_reference_s(capsys: Capsys):
-    model, text = published("marian"), TEXTS["marian"]
+    model = published("marian")
+    text = TEXTS["marian"]
     tokenizer = tokenizer_of("marian", model)
     options = {"num_beams": 4, "num_return_sequences": 4, "output_scores": True}
     options |= {"return_dict_in_generate": True}
@@ -201,7 +204,8 @@ PAIRS = [
 def test_score_prints_what_forcing_gives(tmp_path: Path, capsys: Capsys):
     path = tmp_path / "pairs.tsv.gz"
     path.write_bytes(gzip.compress("\n".join("\t".join(pair) for pair in PAIRS).encode()))
-    command, translator = ["score", "--model", GERMAN, "--data", str(path)], load_translator(GERMAN)
+    command = ["score", "--model", GERMAN, "--data", str(path)]
+    translator = load_translator(GERMAN)
     command.append("--tokens")
     lines = objects(capsys, *command)
     for pair, line in zip(PAIRS, lines, strict=True):
@@ -353,7 +357,8 @@ def test_generate_and_perplexity_say_what_the_language_model_gives(tmp_path: Pat
     assert line["prompt"] == "The old house"
     assert "".join(line["tokens"][: line["given"]]) == "▁The▁old▁house"
     assert len(line["log_probs"]) == len(line["tokens"]) <= 12
-    texts, output = ["The old house is not for sale.", "She reads."], tmp_path / "found.json"
+    texts = ["The old house is not for sale.", "She reads."]
+    output = tmp_path / "found.json"
     data = write(tmp_path / "texts.txt", "\n".join(texts))
     command = ["perplexity", "--model", LANGUAGE, "--data", data, "--output", str(output)]
     assert "perplexity per word" in done(capsys, *command)[0]

@@ -63,7 +63,9 @@ DIVISORS = {0: lambda n, alpha: n**alpha, 5: lambda n, alpha: (5 + n) ** alpha /
 
 def reference_beam(model, src_ids, max_length, beam_size, penalty, divisor):
     """Beam search as in a textbook: uncached, one sentence, lists."""
-    state, running, finished = DecodingState(model, src_ids), [((), 0.0)], []
+    state = DecodingState(model, src_ids)
+    running = [((), 0.0)]
+    finished = []
     for length in range(1, max_length + 1):
         candidates = []
         for tokens, total in running:
@@ -272,7 +274,9 @@ class HandMade(DecodingState):
 
     def __init__(self) -> None:
         self.config = random_config(vocab_size=6)
-        self.device, self.sentences, self.start = torch.device("cpu"), 1, torch.tensor([BOS])
+        self.device = torch.device("cpu")
+        self.sentences = 1
+        self.start = torch.tensor([BOS])
 
     def log_probs(self, token_ids: torch.Tensor) -> torch.Tensor:
         rows = torch.zeros(len(token_ids), 6)
@@ -287,7 +291,8 @@ class HandMade(DecodingState):
 
 def grow(beam_size: int = 2, limit: int = 4, **rules: object) -> SearchTree:
     """The tree of the hand-made model."""
-    history, asked = [], SearchRules(**rules)
+    history = []
+    asked = SearchRules(**rules)
     finish(beam_search(HandMade(), limit, beam_size, asked, history))
 
     def unasked() -> Hypothesis:

@@ -131,10 +131,8 @@ def test_a_file_keeps_what_each_key_contributes_through_the_output_projection(
 ):
     assert run.attention.layer("cross", 1).value_norms is None
     projection = translator.model.decoder.layers[1].cross_attention.out_proj.weight.detach().numpy()
-    view, norms = (
-        run.head("cross", 1, 2),
-        load_trace(file).attention.layer("cross", 1).value_norms[2],
-    )
+    view = run.head("cross", 1, 2)
+    norms = load_trace(file).attention.layer("cross", 1).value_norms[2]
     width = view.value.shape[1]
     vectors = view.weights[..., None] * (view.value @ projection[:, 2 * width : 3 * width].T)
     by_hand = np.linalg.norm(vectors, axis=-1)
@@ -387,7 +385,8 @@ def test_every_map_is_the_one_that_the_model_computed(translation: Translation, 
     for kind, site in translation.config.sites.items():
         for layer in range(site.n_layers):
             for head in range(translation.config.n_heads):
-                here, there = mapped.map(kind, layer, head), translation.head(kind, layer, head)
+                here = mapped.map(kind, layer, head)
+                there = translation.head(kind, layer, head)
                 for name in ("weights", "scores", "mask"):
                     assert np.array_equal(getattr(here, name), getattr(there, name))
                 assert here.audit == there.audit

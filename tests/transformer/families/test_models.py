@@ -188,7 +188,8 @@ def test_padding_is_never_written_and_what_hides_it_is_shown(monkeypatch, family
 def test_every_measure_sums_to_what_the_model_computed(name, tmp_path):
     family, options, _ = SHAPES[name]
     translator = load_translator(published(family, **options))
-    model, t5 = translator.model, family == "t5"
+    model = translator.model
+    t5 = family == "t5"
     forced = translator.force(TEXTS[family], TARGETS[family], capture=Capture(residual=True))
     token = forced.steps[2].token_id
     reports = [attribution(model, forced, 2, token, 5).audit]

@@ -148,8 +148,10 @@ def test_the_output_is_as_published_tied_or_not_scaled_or_not(tmp_path):
         (untied, [5, 6, 0], "tied_embeddings"),
         (published("t5", config=entries), [0, 5, 6], "scaled_output"),
     ):
-        ours, ids = load_translator(directory), torch.tensor([source])
-        read, mask = torch.tensor([[ours.config.bos_id, 4, 5]]), torch.ones_like(ids)
+        ours = load_translator(directory)
+        ids = torch.tensor([source])
+        read = torch.tensor([[ours.config.bos_id, 4, 5]])
+        mask = torch.ones_like(ids)
         with torch.no_grad():
             options = {"input_ids": ids, "attention_mask": mask, "decoder_input_ids": read}
             expected = model_of(directory)(**options).logits
@@ -243,7 +245,8 @@ OWN = {"content": "[PAD]", "special": True, "lstrip": False, "rstrip": False, "n
 def test_a_fine_tuner_s_own_padding_pads(tmp_path, named):
     """Its id stands in config.json, its name in the tokenizer's settings; `<pad>` still begins an
     output."""
-    usual, directory = load_translator(published("t5")), copied(tmp_path, "t5")
+    usual = load_translator(published("t5"))
+    directory = copied(tmp_path, "t5")
     changed(directory, pad_token_id=206)
     entries = {"pad_token": named, "added_tokens_decoder": {"206": OWN}}
     changed(directory, "tokenizer_config.json", **entries)

@@ -158,7 +158,9 @@ def at(place: int, value: float) -> torch.Tensor:
     return bias
 
 
-BIN, SAVED, OLD = {"file": "bin"}, {"saved": True}, {"file": "old"}
+BIN = {"file": "bin"}
+SAVED = {"saved": True}
+OLD = {"file": "old"}
 NORMS, UNEQUAL = "normalize_embedding = False", "only models with equal values"
 OLDER = "25 languages, which puts the language behind the text; only mBART-50"
 OTHERWISE = "orders tokens otherwise than"

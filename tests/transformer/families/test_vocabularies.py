@@ -92,7 +92,8 @@ class Reader:
 def reader(name: str) -> Reader:
     family, options = VOCABULARIES[name]
     directory = published(family, **options)
-    ours, lead = load_translator(directory), PAIRS.get(family, "")
+    ours = load_translator(directory)
+    lead = PAIRS.get(family, "")
     theirs = tokenizer_of(family, directory)
     return Reader(
         family,
@@ -146,11 +147,9 @@ def test_any_text_of_ordinary_and_special_pieces_is_cut_alike(name, parts):
 
 def test_marian_s_outputs_have_the_pieces_of_their_own_vocabulary():
     read = reader("marian, separate")
-    ours, theirs, every = (
-        read.ours.tokenizer,
-        read.theirs,
-        [*range(read.ours.config.n_target_pieces)],
-    )
+    ours = read.ours.tokenizer
+    theirs = read.theirs
+    every = [*range(read.ours.config.n_target_pieces)]
     for text in TEXTS:
         ids = ours.target.encode(clean := ours.cut(text).clean.text)
         assert [*ids, 0] == theirs(text_target=clean).input_ids
@@ -172,7 +171,8 @@ LANGUAGES = {
 
 @pytest.mark.parametrize("name", LANGUAGES)
 def test_the_languages_of_a_vocabulary_are_pieces_and_no_text(name):
-    vocabulary, languages = reader(name).ours.tokenizer, LANGUAGES[name]
+    vocabulary = reader(name).ours.tokenizer
+    languages = LANGUAGES[name]
     assert vocabulary.languages == languages
     numbers = [vocabulary.source.ids[language] for language in languages]
     assert all(map(is_special, vocabulary.source.named(numbers)))
@@ -225,7 +225,8 @@ def test_a_mask_takes_the_space_before_it_and_what_no_page_can_send_is_replaced(
 
 @pytest.mark.parametrize("family", ["t5", "bart", "mbart", "m2m", "nllb"])
 def test_added_tokens_stay_whole_and_an_added_language_is_offered(family):
-    ours, pair = reader(f"{family}, saved").ours, PAIRS.get(family, "")
+    ours = reader(f"{family}, saved").ours
+    pair = PAIRS.get(family, "")
     languages = ours.config.language_pieces
     assert [token in ours.tokenizer.source.ids for token in ADDED] == [True, True]
     assert "foo" in ours.tokenizer.cut(f"{pair} the foo is").pieces
@@ -238,10 +239,8 @@ def test_added_tokens_stay_whole_and_an_added_language_is_offered(family):
 
 def test_neither_truncation_nor_padding_nor_chance_is_taken_over(tmp_path):
     directory = copied(tmp_path, "nllb", saved=True)
-    path, text = (
-        directory / "tokenizer.json",
-        "eng_Latn deu_Latn the little houses are sleeping quietly",
-    )
+    path = directory / "tokenizer.json"
+    text = "eng_Latn deu_Latn the little houses are sleeping quietly"
     ids = load_translator(directory).ids(text)
     tokenizer = tokenizer_of("nllb", directory).backend_tokenizer
     tokenizer.enable_truncation(3)
@@ -311,7 +310,8 @@ def test_tokens_added_beside_a_vocabulary_are_cut_and_spelled_as_the_reference_d
     directory = copied(tmp_path, family)
     number = load_translator(directory).config.vocab_size - back  # the next one
     changed(directory, "added_tokens.json", foo=number)
-    ours, theirs = load_translator(directory), tokenizer_of(family, directory)
+    ours = load_translator(directory)
+    theirs = tokenizer_of(family, directory)
     for text in ("the foo is small", "foofoo the", "a foo"):
         ids = [*ours.tokenizer.cut(lead + text).ids]
         expected = theirs(text if family == "m2m" else lead + text).input_ids

@@ -38,7 +38,8 @@ def test_a_name_as_it_is_copied_opens_the_model_and_says_its_commit(server, hub,
 
 
 def test_a_model_of_this_package_comes_back_from_the_hub(server, hub, translator, tmp_path):
-    state, heads = translator.model.state_dict(), {"default": {"cross": [1, 1]}}
+    state = translator.model.state_dict()
+    heads = {"default": {"cross": [1, 1]}}
     save_checkpoint(
         tmp_path / "own",
         translator.config,
@@ -76,7 +77,8 @@ def test_pull_prints_where_a_model_is_or_copies_what_is_needed_of_it(hub, tmp_pa
     assert main(["pull", NAME, "--output", str(tmp_path / "new" / "own")]) == 0
     printed = capsys.readouterr()
     assert (printed.out, NAME in printed.err) == (f"{tmp_path}/new/own\n", True)
-    copies, files = read_files(tmp_path / "new" / "own"), read_files(place)
+    copies = read_files(tmp_path / "new" / "own")
+    files = read_files(place)
     assert copies == {name: content for name, content in files.items() if name != "more.txt"}
     assert main(["pull", NAME, "--output", str(place)]) == 2
     assert (
@@ -95,7 +97,8 @@ def test_a_revision_is_a_branch_a_tag_or_a_commit(server, hub):
     first = server.repositories[NAME].branches["main"]
     server.repositories[NAME].branches["v1.0"] = first
     find(NAME)
-    before, second = server.asked("GET", "/storage/"), change(server, README__md=b"# Newer")
+    before = server.asked("GET", "/storage/")
+    second = change(server, README__md=b"# Newer")
     assert find(NAME).commit == second
     assert server.asked("GET", "/storage/") == before, "only what has changed is fetched"
     assert find(NAME, "v1.0").commit == first
@@ -177,7 +180,8 @@ def test_a_directory_goes_before_a_name(server, hub, original, tmp_path, monkeyp
 
 
 def test_an_offer_says_size_and_memory_before_anything_large_is_fetched(server, hub, original):
-    offer, told = look(NAME), []
+    offer = look(NAME)
+    told = []
     assert offer.nbytes == sum(path.stat().st_size for path in original.iterdir())
     weights = sum(each.numel() for each in load_translator(original).model.parameters())
     assert parameter_count(offer.config) == pytest.approx(weights, rel=0.1)

@@ -80,7 +80,8 @@ def claiming(trace: AttentionTrace, *values: do.Intervention) -> AttentionTrace:
 
 @pytest.mark.parametrize("name", INSIDE)
 def test_a_trace_passes_only_with_the_very_change_that_acted(runs, translator, plain, name):
-    trace, change = runs(name).attention, INSIDE[name]
+    trace = runs(name).attention
+    change = INSIDE[name]
     for file in (False, True):
         assert not failed(translator, trace, file=file)
     assert claiming(trace).changes == ()
@@ -100,7 +101,8 @@ def mutated(trace: AttentionTrace, kind: str, layer: int, **parts: Tensor | None
 
 @pytest.mark.parametrize("name", ["ablate by zero", "ablate by mean", "scale", "patch a head"])
 def test_an_output_that_was_changed_otherwise_is_caught(runs, translator, name):
-    trace, place = runs(name).attention, (INSIDE[name].kind, INSIDE[name].layer)
+    trace = runs(name).attention
+    place = (INSIDE[name].kind, INSIDE[name].layer)
     record = trace.layer(*place)
     later = record.output.clone()
     later[0, 0, 0] += 0.5
@@ -117,7 +119,8 @@ MAPPED = {
 
 @pytest.mark.parametrize("name", MAPPED)
 def test_a_changed_map_s_vectors_cannot_be_changed_afterwards(runs, translator, name):
-    trace, place = runs(name).attention, MAPPED[name]
+    trace = runs(name).attention
+    place = MAPPED[name]
     for part in ("value", "output"):
         moved = getattr(trace.layer(*place), part).roll(1, dims=1)
         assert OUTPUTS in failed(translator, mutated(trace, *place, **{part: moved}))
@@ -186,7 +189,8 @@ def test_lifted_cells_are_part_of_the_trace_and_of_its_proof(translator):
 
 
 def test_the_config_alone_is_enough_for_the_checks_of_a_file(runs, translator):
-    trace, sublayer = runs("drop a sub-layer").attention, Sublayer("decoder", 1, "self_attention")
+    trace = runs("drop a sub-layer").attention
+    sublayer = Sublayer("decoder", 1, "self_attention")
     residual = trace.residuals[sublayer]
     others: list[dict[str, Any]] = [{"output": residual.own_output}, {"own_output": None}]
     for change in (*others, {"stream": residual.stream + residual.own_output}):

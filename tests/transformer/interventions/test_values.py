@@ -264,7 +264,8 @@ def test_a_value_that_means_nothing_is_refused_when_it_is_made(make, words):
 
 
 def test_a_row_may_look_ahead_where_a_mask_of_its_own_kind_lets_it(ready):
-    ids, row = (40, 41, 42, 43), do.set_row("decoder", 0, 1, 1, {2: 1.0})
+    ids = (40, 41, 42, 43)
+    row = do.set_row("decoder", 0, 1, 1, {2: 1.0})
     run = ready.force(TEXT, ids, interventions=[do.mask("decoder", allow=[(1, 2)]), row])
     assert run.attention.weights("decoder", 0, 1)[1].tolist() == [0, 0, 1, 0]
     with pytest.raises(

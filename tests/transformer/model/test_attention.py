@@ -52,7 +52,8 @@ def test_scores_follow_their_formula_cell_by_cell(rule, monkeypatch):
     query, key, _ = vectors()
     scores = rule.scores(query, key)
     for row, head, i, j in np.ndindex(BATCH, HEADS, QUERIES, KEYS):
-        q, k = query[row, head, i].double(), key[row, head, j].double()
+        q = query[row, head, i].double()
+        k = key[row, head, j].double()
         products = float(q @ k) / (1 if rule.name == "dot" else WIDTH**0.5)
         by_hand = (
             products
@@ -135,7 +136,8 @@ def test_a_growing_cache_holds_all_that_was_appended(lengths):
     for place in range(2):
         assert torch.equal(whole[place], torch.cat([part[place] for part in parts], 2))
     assert cache.length == sum(lengths)
-    rows, more = torch.tensor([1, 1, 0]), keys_and_values(1, batch=3, seed=999)
+    rows = torch.tensor([1, 1, 0])
+    more = keys_and_values(1, batch=3, seed=999)
     cache.select(rows)  # each goes on from its own past
     grown = cache.update(*more)
     for place in range(2):
@@ -144,7 +146,8 @@ def test_a_growing_cache_holds_all_that_was_appended(lengths):
 
 @pytest.mark.parametrize("batch", [1, 2])
 def test_a_fixed_cache_is_filled_once_and_selects_rows(batch):
-    cache, pair = LayerCache(grows=False), keys_and_values(4, batch=batch)
+    cache = LayerCache(grows=False)
+    pair = keys_and_values(4, batch=batch)
     assert cache.fixed is None
     assert all(map(torch.equal, cache.update(*pair), pair))
     assert all(map(torch.equal, cache.fixed, pair))

@@ -214,7 +214,8 @@ def test_a_misspelt_name_to_record_or_to_change_is_refused_by_the_model(translat
 
 def test_several_functions_of_one_place_act_in_their_order(translator):
     name = "encoder.0.self_attention.query"
-    double, add = (lambda values, first: 2 * values), (lambda values, first: values + 1)
+    double = lambda values, first: 2 * values
+    add = lambda values, first: values + 1
     both = translator.translate(TEXT, max_length=4, hooks={name: [double, add]})
     one = translator.translate(
         TEXT, max_length=4, hooks={name: lambda values, first: 2 * values + 1}
@@ -241,13 +242,15 @@ def test_a_hook_that_bars_what_a_change_chooses_leaves_nothing_to_write(translat
 
 
 def test_a_hook_moves_where_local_attention_looks():
-    model, ids = random_recurrent("local"), (random_ids(1, 9), random_ids(1, 3))
+    model = random_recurrent("local")
+    ids = (random_ids(1, 9), random_ids(1, 3))
     hooks = Hooks(
         {"centres", "weights"},
         function_edits({CROSS(0, "centres"): lambda v, first: v * 0}, model.config),
     )
     model(*ids, hooks=hooks)
-    weights, half_width = hooks.values(CROSS(0, "weights"))[0, 0], model.config.reach
+    weights = hooks.values(CROSS(0, "weights"))[0, 0]
+    half_width = model.config.reach
     assert (hooks.values(CROSS(0, "centres")) == 0).all()
     assert weights[:, half_width + 1 :].max() == 0
     assert (weights[:, 1 : half_width + 1] > 0).all()

@@ -52,8 +52,11 @@ def test_the_paper_s_models_have_the_right_number_of_parameters():
 
 
 def test_a_converted_model_has_the_same_numbers_and_other_places_in_memory():
-    model, src, tgt = random_model(), random_ids(2, 5), random_ids(2, 4, seed=1)
-    expected, logits = {name: x.clone() for name, x in model.state_dict().items()}, model(src, tgt)
+    model = random_model()
+    src = random_ids(2, 5)
+    tgt = random_ids(2, 4, seed=1)
+    expected = {name: x.clone() for name, x in model.state_dict().items()}
+    logits = model(src, tgt)
     converted = convert(convert(model, "cpu"), "cpu")
     assert all(
         torch.equal(tensor, expected[name]) for name, tensor in converted.state_dict().items()
@@ -84,8 +87,10 @@ def test_the_three_maps_of_a_decoder_s_self_attention_are_one_product_that_follo
 def test_a_map_that_was_put_in_later_is_used(name):
     """Silently the old one was, for keys and values."""
     model = convert(random_model(), "cpu").requires_grad_(False)
-    own, x = model.decoder.layers[0].self_attention, torch.randn(2, 3, 32)
-    linear, fresh = getattr(own, name), copy.deepcopy(own)
+    own = model.decoder.layers[0].self_attention
+    x = torch.randn(2, 3, 32)
+    linear = getattr(own, name)
+    fresh = copy.deepcopy(own)
     for each in (linear, getattr(fresh, name)):
         each.weight = nn.Parameter(each.weight.flip(0), requires_grad=False)
     torch.testing.assert_close(own(x), fresh(x))
@@ -99,7 +104,8 @@ def test_a_map_that_was_put_in_later_is_used(name):
 
 @pytest.mark.parametrize("positions", ["none", "shaw", "t5", "rotary", "alibi"])
 def test_a_language_model_is_causal_with_and_without_a_cache_and_blind_to_other_texts(positions):
-    model, ids = random_language_model(positions=positions), random_ids(2, 9)
+    model = random_language_model(positions=positions)
+    ids = random_ids(2, 9)
     later = torch.cat([ids[:, :6], random_ids(2, 3, seed=5)], dim=1)
     torch.testing.assert_close(model(ids)[:, :6], model(later)[:, :6], **CLOSE)
     assert not torch.allclose(model(ids)[:, 6:], model(later)[:, 6:])
@@ -107,7 +113,8 @@ def test_a_language_model_is_causal_with_and_without_a_cache_and_blind_to_other_
     parts = [model.features(part, cache=cache) for part in (ids[:, :4], ids[:, 4:5], ids[:, 5:])]
     assert cache.length == 9
     torch.testing.assert_close(torch.cat(parts, dim=1), model.features(ids), **CLOSE)
-    first, second = random_ids(1, 4), random_ids(1, 6, seed=1)
+    first = random_ids(1, 4)
+    second = random_ids(1, 6, seed=1)
     row = torch.cat([first, second], dim=1)
     together = model.features(row, torch.tensor([[0] * 4 + [1] * 6]))
     torch.testing.assert_close(together[:, :4], model.features(first), **CLOSE)
@@ -145,13 +152,17 @@ def padded(*rows: list[int]) -> Tensor:
 
 @EACH_SCORE
 def test_a_recurrent_model_gives_a_batch_and_a_cache_what_each_sentence_gets_alone(score):
-    model, source, target = make(score), padded(*SOURCES), padded(*TARGETS)
+    model = make(score)
+    source = padded(*SOURCES)
+    target = padded(*TARGETS)
     together = model(source, target)
     for row, (one, other_side) in enumerate(zip(SOURCES, TARGETS, strict=True)):
         alone = model(padded(one), padded(other_side))[0]
         torch.testing.assert_close(together[row, : len(other_side)], alone, **CLOSE)
-    mask, rows = padding_mask(source, 0), torch.tensor([2, 0, 0])
-    memory, cache = model.encode(source, mask), Cache(model.config)
+    mask = padding_mask(source, 0)
+    rows = torch.tensor([2, 0, 0])
+    memory = model.encode(source, mask)
+    cache = Cache(model.config)
     steps = [model.decode(each, memory, mask, cache=cache) for each in target.split(1, dim=1)]
     assert cache.length == target.shape[1]
     torch.testing.assert_close(torch.cat(steps, dim=1), model.decode(target, memory, mask))
@@ -191,8 +202,10 @@ def by_hand(model: Recurrent, h: np.ndarray, m: np.ndarray) -> np.ndarray:
 @EACH_SCORE
 @torch.no_grad()
 def test_the_whole_recurrent_decoder_follows_the_formulas(score):
-    model, hooks = random_recurrent(score, vocab_size=30, d_model=12), Hooks({"heads"})
-    source, target = padded(SOURCES[0]), padded(TARGETS[0])
+    model = random_recurrent(score, vocab_size=30, d_model=12)
+    hooks = Hooks({"heads"})
+    source = padded(SOURCES[0])
+    target = padded(TARGETS[0])
     memory = model.encode(source)
     features = model.decode(target, memory, hooks=hooks)[0].double().numpy()
     x = model.embedding(target) * model.config.embedding_scale
@@ -227,7 +240,8 @@ def test_an_untrained_local_query_looks_at_the_middle():
 
 @EACH_SCORE
 def test_recurrent_twins_start_alike_learn_everywhere_and_attend_across_alone(score):
-    model, stream = make(score), torch.rand(3)
+    model = make(score)
+    stream = torch.rand(3)
     twin = make("dot").state_dict()
     assert torch.equal(stream, torch.rand(3)), "twins draw the same dropout"
     shared = {

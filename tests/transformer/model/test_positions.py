@@ -34,7 +34,8 @@ from transformer.model import Transformer
 from transformer.trace import trace_of
 
 HEADS, LENGTH, WIDTH = 4, 9, 6
-ROWS, COLUMNS = torch.tensor([2, 5, 8]), torch.arange(LENGTH)
+ROWS = torch.tensor([2, 5, 8])
+COLUMNS = torch.arange(LENGTH)
 EACH = pytest.mark.parametrize("name", REGISTRY)
 
 
@@ -46,7 +47,8 @@ def normal(*shape: int) -> Tensor:
 
 
 def test_the_table_is_the_paper_s_formula():
-    d_model, table = 7, sinusoidal_table(50, 7)
+    d_model = 7
+    table = sinusoidal_table(50, 7)
     for position in (0, 1, 49):
         for dimension in range(d_model):
             angle = position / 10_000 ** (2 * (dimension // 2) / d_model)
@@ -68,7 +70,8 @@ def test_a_later_start_goes_on_in_the_table_to_its_end(kind):
 
 
 def test_no_encoding_adds_rotates_and_biases_nothing_and_an_unknown_one_is_refused():
-    encoding, x = make_positions(random_config(positions="none")), torch.randn(1, 4, 3, 8)
+    encoding = make_positions(random_config(positions="none"))
+    x = torch.randn(1, 4, 3, 8)
     assert type(encoding) is PositionalEncoding
     assert (encoding.added(3), encoding.rotate(x) is x, encoding.rules(2)) == (
         None,
@@ -86,8 +89,10 @@ def test_no_encoding_adds_rotates_and_biases_nothing_and_an_unknown_one_is_refus
     more=st.integers(0, 90),
 )
 def test_a_shift_of_sinusoids_is_one_rotation_for_every_position(offset, width, more):
-    table, turn = sinusoidal_table(4096, width), shift_matrix(offset, width)
-    early, late = table[: 4096 - offset], table[offset:]
+    table = sinusoidal_table(4096, width)
+    turn = shift_matrix(offset, width)
+    early = table[: 4096 - offset]
+    late = table[offset:]
     assert (early @ turn.T - late).abs().max() <= 1e-9
     torch.testing.assert_close(turn @ turn.T, torch.eye(width, dtype=torch.float64))
     torch.testing.assert_close(turn @ shift_matrix(more, width), shift_matrix(offset + more, width))
@@ -99,7 +104,8 @@ def test_a_shift_of_sinusoids_is_one_rotation_for_every_position(offset, width, 
 
 
 def test_rotary_positions_turn_each_pair_by_position_times_frequency():
-    encoding, x = Rotary(random_config()), normal(1, 1, 6, 8)
+    encoding = Rotary(random_config())
+    x = normal(1, 1, 6, 8)
     pairs = torch.view_as_complex(x.double().view(6, 4, 2))
     angles = torch.arange(3, 9)[:, None] * 10_000 ** (-2 * torch.arange(4).double() / 8)
     expected = torch.view_as_real(pairs * torch.polar(torch.ones_like(angles), angles)).view(6, 8)
@@ -115,7 +121,8 @@ def test_rotary_positions_turn_each_pair_by_position_times_frequency():
 def test_queries_and_keys_are_turned_and_values_are_not():
     layers, rotate = [], Rotary(random_config()).rotate
     for positions in ("none", "rotary"):
-        hooks, model = Hooks(Capture().parts), random_model(positions=positions)
+        hooks = Hooks(Capture().parts)
+        model = random_model(positions=positions)
         model.encode(random_ids(1, 6), hooks=hooks)
         layers.append(trace_of(hooks, model.config, lambda *_: None).layer("encoder", 0))
     plain, turned = layers
@@ -197,7 +204,8 @@ def test_all_encodings_start_from_the_same_shared_weights_and_random_stream(name
         }
         return shared, torch.rand(3)
 
-    (shared, stream), (expected, expected_stream) = start(name), start("none")
+    (shared, stream) = start(name)
+    (expected, expected_stream) = start("none")
     assert shared.keys() == expected.keys()
     assert all(torch.equal(shared[key], expected[key]) for key in expected)
     assert torch.equal(stream, expected_stream)
@@ -214,11 +222,13 @@ def translator(request, tokenizer) -> Translator:
 @torch.inference_mode()
 @pytest.mark.filterwarnings("ignore")
 def test_inference_runs_the_fused_kernel_only(translator):
-    model, src = translator.model, random_ids(2, 7)
+    model = translator.model
+    src = random_ids(2, 7)
     src[1, 5:] = 0
     padding = padding_mask(src, 0)
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
-        memory, cache = model.encode(src, padding), Cache(model.config)
+        memory = model.encode(src, padding)
+        cache = Cache(model.config)
         for part in random_ids(2, 5).split([3, 1, 1], 1):
             model.decode(part, memory, padding, cache=cache)
     calls = {event.key: event.count for event in profile.key_averages()}

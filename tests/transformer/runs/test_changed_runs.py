@@ -16,7 +16,9 @@ from transformer.encodings import REGISTRY
 from transformer.interventions import InterventionError
 from transformer.translator import reached, retrace
 
-LENGTH, IDS, OTHER = 7, tuple(range(40, 46)), "five six eight nine"
+LENGTH = 7
+IDS = tuple(range(40, 46))
+OTHER = "five six eight nine"
 NEAR: dict[str, Any] = {"atol": 2e-5, "rtol": 1e-7}
 
 
@@ -48,7 +50,8 @@ def check_forced(translator: Translator, run: Translation, source: str = TEXT) -
 def test_every_change_acts_in_every_way_to_decode_and_is_verified(ready, name):
     change = EVERY[name]
     run = partial(ready.translate, TEXT, max_length=LENGTH)
-    plain, changed = run(), run(interventions=[change])
+    plain = run()
+    changed = run(interventions=[change])
     assert changed.interventions == (change,)
     acted = (changed.log_probs, changed.target_tokens) != (plain.log_probs, plain.target_tokens)
     assert acted or name == "forbid"
@@ -98,7 +101,8 @@ def test_only_the_layers_touched_leave_the_fused_path(pre, monkeypatch):
 
 
 def test_changes_of_one_head_act_in_their_order_and_a_division_goes_once(ready):
-    even, row = do.ablate("cross", 0, 1, by="uniform"), do.set_row("cross", 0, 1, 0, {0: 1.0})
+    even = do.ablate("cross", 0, 1, by="uniform")
+    row = do.set_row("cross", 0, 1, 0, {0: 1.0})
     for changes, weight in (([row, even], 0.2), ([even, row], 1.0)):
         run = ready.force(TEXT, IDS, interventions=changes)
         assert run.attention.weights("cross", 0, 1)[0, 0] == pytest.approx(weight)
@@ -146,7 +150,8 @@ def test_a_source_without_any_visible_word_has_an_output_of_zeros(ready):
 
 
 def test_patching_everything_gives_the_other_run_and_patching_its_own_nothing(ready):
-    own, other = ready.force(TEXT, IDS), ready.force(OTHER, IDS)
+    own = ready.force(TEXT, IDS)
+    other = ready.force(OTHER, IDS)
     for place in (
         do.embeddings("encoder"),
         do.stream("encoder", 1, "feed_forward"),
@@ -266,7 +271,8 @@ def test_every_node_is_a_best_continuation_and_its_run_a_forced_run_of_its_prefi
     base = translator.translate(
         WORDS, beam_size=BEAM, max_length=6, interventions=changes, tree=True
     )
-    tree, beam = base.tree, [None]
+    tree = base.tree
+    beam = [None]
     for step in range(tree.nodes[-1].step + 1):
         here = [i for i, node in enumerate(tree.nodes) if node.step == step]
         assert {tree.nodes[i].parent for i in here} <= set(beam)

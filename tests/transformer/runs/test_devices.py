@@ -114,8 +114,11 @@ def test_a_request_that_fills_the_gpu_is_answered_on_the_cpu_where_the_model_sta
     passes: int, batch: bool, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
 ):
     translator = Translator(random_model(vocab_size=tokenizer.vocab_size), tokenizer)
-    on_gpu, whole, texts = translator.model, on_cpu(translator.model), ["one two", "three"]
-    expected, alone = translate_all(translator, texts), translator.translate(texts[0])
+    on_gpu = translator.model
+    whole = on_cpu(translator.model)
+    texts = ["one two", "three"]
+    expected = translate_all(translator, texts)
+    alone = translator.translate(texts[0])
     Full(on_gpu, passes)
     monkeypatch.setattr("transformer.translator.on_cpu", lambda _: whole)
     where = property(lambda self: torch.device("cuda" if self.model is on_gpu else "cpu"))

@@ -142,7 +142,8 @@ def test_the_audit_turns_red_for_a_forged_record(recurrent: Translator):
 def test_local_attention_hides_what_lies_outside_its_window(tokenizer: Tokenizer):
     model = random_recurrent("local", vocab_size=tokenizer.vocab_size, reach=1)
     run = Translator(model, tokenizer).translate(TEXT, max_length=7)
-    focus, view = run.attention.layer(CROSS, 0).focus, run.head("cross", 0, 0)
+    focus = run.attention.layer(CROSS, 0).focus
+    view = run.head("cross", 0, 0)
     near = np.abs(np.arange(len(run.source_tokens)) - focus.centres.numpy()[:, None]) <= 1
     np.testing.assert_array_equal(view.mask, near)
     assert not view.weights[~near].any()
@@ -234,7 +235,8 @@ def test_a_change_is_recorded_audited_and_the_same_in_a_forced_pass(generator):
     other = generator.generate("two three", max_length=8)
     patch = do.patch(do.stream("decoder", 0, "feed_forward"), other, [1])
     patched = generator.generate(PROMPT, max_length=8, interventions=[patch])
-    stream, other = Sublayer("decoder", 0, "feed_forward"), retrace(generator, other)
+    stream = Sublayer("decoder", 0, "feed_forward")
+    other = retrace(generator, other)
     assert patched.attention.audit().passed
     assert torch.equal(patched.stream(stream).stream[1], other.stream(stream).stream[1])
 

@@ -60,7 +60,8 @@ def test_every_cell_of_a_closed_form_model_holds_its_weight(solved, way):
     for kind in KINDS:
         record = run.attention.layer(kind, 0)
         for head in (0, 1):
-            view, ideal = run.head(kind, 0, head), case.weights(kind, head)
+            view = run.head(kind, 0, head)
+            ideal = case.weights(kind, head)
             assert (
                 view.weights.shape == (len(view.query_tokens), len(view.key_tokens)) == ideal.shape
             )
@@ -223,7 +224,8 @@ REFUSED: list[tuple[dict[str, Any], Any, str]] = [
 
 @pytest.mark.parametrize(("options", "error", "sentence"), REFUSED, ids=range(len(REFUSED)))
 def test_what_cannot_be_translated_is_refused_in_one_sentence(translator, options, error, sentence):
-    started, texts = time.process_time(), [options.get("text", "one")]
+    started = time.process_time()
+    texts = [options.get("text", "one")]
     texts += [options["target"]] if "target" in options else []
     rest = {name: value for name, value in options.items() if name not in ("text", "target")}
     with pytest.raises(error, match=sentence) as caught:
@@ -330,10 +332,8 @@ def test_length_and_what_is_read_decide_together(read, written, unread, named):
 
 
 def test_one_line_in_is_one_line_out(capsys, tmp_path):
-    two, command = (
-        "I am here. She sleeps.",
-        ["translate", "--model", str(ASSETS / "models" / "en-pt")],
-    )
+    two = "I am here. She sleeps."
+    command = ["translate", "--model", str(ASSETS / "models" / "en-pt")]
     assert main([*command, two, "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
     assert (printed["text"], printed["source_tokens"].count("</s>")) == (

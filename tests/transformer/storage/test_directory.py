@@ -267,7 +267,8 @@ def test_a_diverged_model_is_not_saved(
 def test_a_death_at_any_write_leaves_a_loadable_model(
     directory: Path, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch, call: int, function: str
 ) -> None:
-    original, calls = getattr(os, function), []
+    original = getattr(os, function)
+    calls = []
 
     def crash(*arguments: Any) -> object:
         calls.append(arguments)
@@ -352,7 +353,8 @@ def test_a_compressed_model_has_the_step_the_card_and_nearly_the_weights(
     original: Path, tmp_path: Path
 ):
     assert main(["compress", "--model", str(original), "--output", str(tmp_path / "new")]) == 0
-    half, new = load_checkpoint(original), load_checkpoint(tmp_path / "new")
+    half = load_checkpoint(original)
+    new = load_checkpoint(tmp_path / "new")
     assert (new.card, step_of(tmp_path / "new")) == ("# card", 7)
     assert load_file(tmp_path / "new" / WEIGHTS_FILE)["embedding.weight"].dtype == torch.int8
     for name, weight in half.model.state_dict().items():

@@ -32,7 +32,8 @@ from transformer.translator import Translator, retrace
 from transformer.view import PLACES, Check, difference
 
 TEXT, OTHER = "one two three four five", "five four three two one"
-KINDS, RECORDS = list(AttentionKind), ("query", "key", "value", "output")
+KINDS = list(AttentionKind)
+RECORDS = ("query", "key", "value", "output")
 WAYS: list[dict[str, Any]] = [{}, {"beam_size": 4}, {"sample": Sampling(seed=5)}]
 
 
@@ -137,7 +138,8 @@ def test_a_record_that_was_shifted_changed_or_is_no_number_fails(layer, name):
 
 
 def test_sums_and_masks_are_part_of_the_proof(trace, layer):
-    decoder, padding = trace.layer("decoder", 0), torch.ones(layer.shape[2], dtype=torch.bool)
+    decoder = trace.layer("decoder", 0)
+    padding = torch.ones(layer.shape[2], dtype=torch.bool)
     padding[-1] = False
     assert "row sums" in failed(*audit_layer(with_weights(layer, lambda weights: weights * 1.001)))
     assert failed(*audit_layer(with_weights(decoder, lambda weights: weights + 1e-9))) == {
@@ -149,7 +151,8 @@ def test_sums_and_masks_are_part_of_the_proof(trace, layer):
         (layer, {"key_padding": padding}),
     ):
         assert "outputs" in failed(*audit_layer(replace(record, **other)))
-    width, nothing = (1, 3, 4), torch.zeros(3, dtype=torch.bool)
+    width = (1, 3, 4)
+    nothing = torch.zeros(3, dtype=torch.bool)
     query, key, value = torch.randn(3, *width, generator=torch.Generator().manual_seed(0))
     honest = LayerTrace("cross", 0, query, key, value, torch.zeros(width), nothing, causal=False)
     assert not failed(*audit_layer(honest)), "a row that sees no key is zeros"
@@ -236,7 +239,8 @@ def test_a_head_is_audited_when_somebody_asks_and_once(run):
 
 @pytest.mark.parametrize("name", ["weights", "scores", "mask", "query", "key", "value", "output"])
 def test_an_array_of_a_view_that_is_not_the_trace_s_fails(run, name):
-    view, record = run.head("decoder", 1, 2), run.attention.layer("decoder", 1)
+    view = run.head("decoder", 1, 2)
+    record = run.attention.layer("decoder", 1)
     assert audit_view(view, record).passed
     array = getattr(view, name)
     other = array.copy()
@@ -246,7 +250,8 @@ def test_an_array_of_a_view_that_is_not_the_trace_s_fails(run, name):
 
 
 def test_a_view_of_another_place_or_with_other_axes_fails(run):
-    view, record = run.head("cross", 1, 2), run.attention.layer("cross", 1)
+    view = run.head("cross", 1, 2)
+    record = run.attention.layer("cross", 1)
     turned: dict[str, Any] = {name: getattr(view, name).T for name in ("weights", "scores", "mask")}
     turned |= {"query_tokens": view.key_tokens, "key_tokens": view.query_tokens}
     for other in (replace(view, head=1), replace(view, **turned)):
@@ -306,7 +311,8 @@ def moved(record: LayerTrace, dimension: int, *names: str) -> dict[str, Tensor]:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_heads_layers_and_steps_in_each_other_s_place_fail(trace, kind):
-    layers, record = trace.layers[kind], trace.layer(kind, 1)
+    layers = trace.layers[kind]
+    record = trace.layer(kind, 1)
     assert failures(put(trace, (kind, 1), **moved(record, 0, *RECORDS))) == {PLACES}
     swapped = forged(trace, layers={**trace.layers, kind: (layers[1], layers[0], *layers[2:])})
     assert failures(swapped) == {PLACES}
@@ -344,7 +350,8 @@ def run_of(name: str, translator: Translator) -> Translation:
     if name == "recurrent":
         network: Any = random_recurrent("dot", vocab_size=vocabulary)
     else:
-        norm, positions = "post" if "post" in name else "pre", name.removeprefix("post, ")
+        norm = "post" if "post" in name else "pre"
+        positions = name.removeprefix("post, ")
         positions = positions if positions in REGISTRY else "sinusoidal"
         network = random_model(vocab_size=vocabulary, positions=positions, norm=norm)
     network = network.to(torch.bfloat16) if name == "bfloat16" else network
@@ -375,7 +382,8 @@ def exchanged(tokens: tuple[Any, ...]) -> tuple[Any, ...]:
 def with_embedding(
     run: Translation, change: Callable[[EmbeddingTrace], EmbeddingTrace]
 ) -> Translation:
-    trace, side = run.attention, next(iter(run.attention.embeddings))
+    trace = run.attention
+    side = next(iter(run.attention.embeddings))
     embeddings = {**trace.embeddings, side: change(trace.embeddings[side])}
     return replace(run, attention=forged(trace, embeddings=embeddings))
 

@@ -85,7 +85,8 @@ def assert_alike(one: Path, other: Path) -> None:
         assert left.keys() == right.keys()
         for name in left.keys() - {"seconds"}:
             assert left[name] == pytest.approx(right[name], abs=1e-5), (name, left["step"])
-    ours, theirs = load_file(one / STATE_FILE), load_file(other / STATE_FILE)
+    ours = load_file(one / STATE_FILE)
+    theirs = load_file(other / STATE_FILE)
     for name in (name for name in ours if name.startswith(("model/", "average/", "used"))):
         torch.testing.assert_close(ours[name], theirs[name], rtol=1e-4, atol=1e-5)
 
@@ -94,7 +95,8 @@ def test_two_processes_train_score_and_end_as_one_does(
     pairs, alone: Path, tmp_path: Path, capfd
 ) -> None:
     """One that accumulates two batches; the last command has an error."""
-    output, broken = tmp_path / "run", tmp_path / "broken.tsv"
+    output = tmp_path / "run"
+    broken = tmp_path / "broken.tsv"
     broken.write_text("one\teins\t0-0\n" + f"{'one ' * 2000}\teins\t0-0\n", encoding="utf-8")
     train = [*pairs, "--output", str(output), *ALIKE]
     scores = ["evaluate", "--model", str(alone), "--data", pairs[-1], "--json"]
@@ -115,7 +117,8 @@ def test_two_processes_train_score_and_end_as_one_does(
 def test_a_job_whose_process_was_killed_is_repeated_from_its_last_checkpoint(
     pairs: list[str], alone: Path, tmp_path: Path
 ) -> None:
-    output, mark = tmp_path / "run", tmp_path / "killed"
+    output = tmp_path / "run"
+    mark = tmp_path / "killed"
     run = [*pairs, "--output", str(output), *ALIKE, "--resume-if-present"]
     done = torchrun("--max-restarts", "1", worker.__file__, "1", "4", str(mark), *run)
     assert done.returncode == 0, done.stderr

@@ -126,7 +126,8 @@ def test_evaluated_loss_is_the_mean_log_probability_in_any_batches(data: Encoded
     for batch in data.in_order(60):
         log_probs = model(batch.src_ids, batch.tgt_input_ids).log_softmax(-1)
         chosen = log_probs.gather(2, batch.tgt_ids[..., None])[..., 0][batch.tgt_ids != 0]
-        total, tokens = total - float(chosen.sum()), tokens + len(chosen)
+        total = total - float(chosen.sum())
+        tokens = tokens + len(chosen)
     for positions in (50, 60, 5000):
         assert evaluate_loss(model, data, positions) == pytest.approx(total / tokens, rel=1e-5)
     pieces = [4, 1, 8]  # each sentence has one end
@@ -135,7 +136,8 @@ def test_evaluated_loss_is_the_mean_log_probability_in_any_batches(data: Encoded
 
 
 def test_a_batch_of_few_shapes_has_the_loss_and_gradient_of_the_others(data: EncodedPairs):
-    trainer, parts = make_trainer(data, dropout=0.0), []
+    trainer = make_trainer(data, dropout=0.0)
+    parts = []
     for positions in (0, 90):
         batch = make_batch(data, range(5), positions)
         assert (len(batch.src_ids) > 5) == bool(positions)
@@ -185,7 +187,9 @@ def test_byte_dropout_drops_the_rounded_share_repeats_and_rests_in_evaluation(da
     assert float((output == 0).float().mean()) == pytest.approx(26 / 256, abs=0.003)
     assert float(output.mean()) == pytest.approx(1, abs=0.004)
     assert len(output.unique()) == 2
-    x, layer, outputs = torch.randn(50), ByteDropout(0.5), []
+    x = torch.randn(50)
+    layer = ByteDropout(0.5)
+    outputs = []
     for _ in range(2):
         torch.manual_seed(3)
         outputs.append(layer(x))
@@ -233,7 +237,8 @@ def test_gradients_are_clipped_and_the_average_follows_the_weights(data: Encoded
     for update in (1, 2):  # after ten steps each, slowly only later
         for _ in range(10):
             trainer.advance()
-        own, average = trainer.model.embedding.weight.detach(), trainer.average["embedding.weight"]
+        own = trainer.model.embedding.weight.detach()
+        average = trainer.average["embedding.weight"]
         expected = own + min(OPTIONS.average_decay**10, update / (update + 9)) * (expected - own)
         torch.testing.assert_close(average, expected)
     assert 0 < float((own - average).norm()) < float((own - before).norm())
@@ -352,8 +357,10 @@ def test_bleu_is_sacrebleu_s_of_the_greedy_translations_and_exact_is_exact(close
 def test_measuring_bleu_leaves_a_model_as_it_was_and_may_have_nothing_to_say(
     translator: Translator,
 ):
-    model, vocabulary = Transformer(translator.config).train(), translator.tokenizer
-    measure, before = GreedyBleu(PAIRS, vocabulary, 5, 40), torch.get_rng_state()
+    model = Transformer(translator.config).train()
+    vocabulary = translator.tokenizer
+    measure = GreedyBleu(PAIRS, vocabulary, 5, 40)
+    before = torch.get_rng_state()
     assert measure(model)["bleu_sentences"] == 5
     assert model.training
     assert torch.equal(torch.get_rng_state(), before)
@@ -395,7 +402,8 @@ TURNED = [
 
 def test_a_recurrent_twin_learns_to_reverse_three_words(tmp_path: Path):
     score = "local"
-    pairs, run = tmp_path / "pairs.tsv", tmp_path / "run"
+    pairs = tmp_path / "pairs.tsv"
+    run = tmp_path / "run"
     pairs.write_text(
         "".join(f"{source}\t{target}\n" for source, target in TURNED), encoding="utf-8"
     )
@@ -453,7 +461,8 @@ def test_a_recurrent_twin_learns_to_reverse_three_words(tmp_path: Path):
 @CUDA
 @pytest.mark.parametrize("accumulate", [1, 2])
 def test_recorded_steps_are_those_that_are_launched(data: EncodedPairs, accumulate, monkeypatch):
-    options, parts = replace(OPTIONS, steps=12, accumulate=accumulate), []
+    options = replace(OPTIONS, steps=12, accumulate=accumulate)
+    parts = []
     for most in (0, 100):
         monkeypatch.setattr("transformer.training.trainer.MOST_GRAPHS", most)
         trainer = Trainer(make_model(dropout=0.0).cuda(), data, options)

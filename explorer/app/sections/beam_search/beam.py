@@ -24,7 +24,8 @@ from explorer.figures.pages.search import KEPT, LOST, STEPS, WON, Branch
 from transformer.beam import SearchTree
 from transformer.decoding import NodeState, SearchRules
 
-PENALTIES, OFFSETS = decimal(0.0, 2.0, 0.1), one_of(0, 5)
+PENALTIES = decimal(0.0, 2.0, 0.1)
+OFFSETS = one_of(0, 5)
 page_value("penalty", PENALTIES)  # α of the score; None for the model's own
 page_value("length_offset", OFFSETS)  # k of the score, see `SearchRules`; None for the model's own
 USUAL_BEAM = 4
@@ -162,7 +163,9 @@ def comparison(tree: SearchTree, text: Text) -> str:
             "\n"
         )
 
-    best, greedy, path = tree.nodes[tree.winner], tree.greedy, tree.path(tree.winner)
+    best = tree.nodes[tree.winner]
+    greedy = tree.greedy
+    path = tree.path(tree.winner)
     ids = tree.token_ids(tree.winner)
     if ids == greedy.token_ids:
         second = ""
@@ -175,7 +178,8 @@ def comparison(tree: SearchTree, text: Text) -> str:
     step = next(i for i, (a, b) in enumerate(zip_longest(ids, greedy.token_ids)) if a != b)
     parted = f"They part at step {count(step)}"
     if step < min(len(path), len(greedy.tokens)):
-        own, taken = tree.nodes[path[step]], plain(piece(greedy.tokens[step]))
+        own = tree.nodes[path[step]]
+        taken = plain(piece(greedy.tokens[step]))
         parted += f": greedy search takes “{taken}” ({chance(greedy.log_probs[step])}), "
         parted += f"the beam also keeps “{plain(piece(own.token))}” ({chance(own.log_prob)}). "
     else:
@@ -194,7 +198,8 @@ def comparison(tree: SearchTree, text: Text) -> str:
 
 def branches_of(tree: SearchTree, text: Text, steps: range) -> list[Branch]:
     """The nodes as they are drawn; only those of the drawn steps have a hover text."""
-    branches, finished = list[Branch](), -math.inf
+    branches = list[Branch]()
+    finished = -math.inf
     for step, group in groupby(tree.nodes, lambda each: each.step):
         here = list(group)
         leader = max(
@@ -218,7 +223,8 @@ def sums(tree: SearchTree, place: int) -> tuple[str, str]:
 
 
 def note(tree: SearchTree, place: int, text: Text) -> str:
-    each, (here, total) = tree.nodes[place], sums(tree, place)
+    each = tree.nodes[place]
+    (here, total) = sums(tree, place)
     return (
         f"{piece(each.token)} · step {count(each.step)}\n{FATES[each.state][1]}\n"
         f"{here} (log p {number(each.log_prob)})\n{total}\n"
@@ -228,7 +234,9 @@ def note(tree: SearchTree, place: int, text: Text) -> str:
 
 def node(search: View, tree: SearchTree, chosen: int, text: Text) -> None:
     """The chosen token: its numbers, its run, and the way to go on from it."""
-    run, each, nodes = per_run.branched(search, chosen), tree.nodes[chosen], tree.nodes
+    run = per_run.branched(search, chosen)
+    each = tree.nodes[chosen]
+    nodes = tree.nodes
     best = tree.winner
     won = " · the best output" if chosen == best else ""
     st.markdown(
@@ -263,9 +271,11 @@ def node(search: View, tree: SearchTree, chosen: int, text: Text) -> None:
 
 def ranking(tree: SearchTree, text: Text) -> None:
     """The outputs that ended in the beam, with and without normalisation, and the greedy one."""
-    greedy, rows = tree.greedy, list[tuple[str, int, float, float, str]]()
+    greedy = tree.greedy
+    rows = list[tuple[str, int, float, float, str]]()
     for i in tree.hypotheses:
-        each, ids = tree.nodes[i], tree.token_ids(i)
+        each = tree.nodes[i]
+        ids = tree.token_ids(i)
         also = " · greedy search writes it, too" if ids == greedy.token_ids else ""
         fate = "the best" if each.won else FATES[each.state][1]
         rows.append((text(ids), each.step + 1, each.total, each.score, fate + also))

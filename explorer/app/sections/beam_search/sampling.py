@@ -38,7 +38,8 @@ def show(opened: View, now: State) -> None:
     first = now.seed
     if first is None:
         first = int(now.decode.removeprefix(SAMPLE)) if now.decode.startswith(SAMPLE) else 1
-    seeds, drawing = range(first, first + now.draws), runs.drawing_of(now)
+    seeds = range(first, first + now.draws)
+    drawing = runs.drawing_of(now)
     settings(now, seeds)
     asked = replace(opened.request, target=None, decode="greedy", drawing=runs.USUAL)
     with waiting.progress(f"Drawing {now.draws} samples", stop="sampling.stop") as tell:
@@ -46,7 +47,8 @@ def show(opened: View, now: State) -> None:
     greedy = runs.translate(asked)
     st.markdown(summary(draws, seeds, greedy))
 
-    nodes, drawn = draws.nodes, len(draws.translations)
+    nodes = draws.nodes
+    drawn = len(draws.translations)
     chosen = draws.leaves[draws.best] if now.node is None or now.node >= len(nodes) else now.node
     parents = {each.parent for each in nodes}
     branches = [
@@ -128,8 +130,10 @@ def settings(now: State, seeds: range) -> None:
 def summary(draws: Draws, seeds: range, greedy: Translation) -> str:
     """The most probable of the draws, and whether any writes what greedy search does, as
     Markdown."""
-    texts, best = [each.text for each in draws.translations], draws.translations[draws.best]
-    different, same = len(set(texts)), texts.count(greedy.text)
+    texts = [each.text for each in draws.translations]
+    best = draws.translations[draws.best]
+    different = len(set(texts))
+    same = texts.count(greedy.text)
     many = f"{len(texts)} draw{'s' * (len(texts) != 1)}"
     wrote = f"{different} different translations" if different > 1 else "1 translation"
     told = f"{same or 'no'} draw{'s' * (same > 1)} write{'s' * (same < 2)} this"
@@ -144,9 +148,11 @@ def summary(draws: Draws, seeds: range, greedy: Translation) -> str:
 
 def distribution(opened: View, now: State, _looks: Looks) -> None:
     """The distribution of the cursor's step, before and after temperature, top-k and top-p."""
-    steps, run = per_run.filtered(opened), opened.translation
+    steps = per_run.filtered(opened)
+    run = opened.translation
     at = min(now.step or 0, len(steps) - 1)
-    step, drawn = steps[at], run.steps[at]
+    step = steps[at]
+    drawn = run.steps[at]
     left = "every token can be drawn"
     if step.mass <= ALL:
         tokens = f"{step.left:,} token{'s' * (step.left != 1)}"

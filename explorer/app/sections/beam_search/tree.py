@@ -85,7 +85,9 @@ def picture(
     ]
     beside = Beside("greedy search", list(inside), greedy[1][len(inside) :], notes[len(inside) :])
     if session.visit().silent is not None:
-        beside, chosen, first = Beside("greedy search", []), None, 0
+        beside = Beside("greedy search", [])
+        chosen = None
+        first = 0
     draw = partial(search_tree, branches, names, beside, chosen, first, run.decoder_input_tokens[0])
     take = partial(choose, tree.nodes)
     told = f"{caption} · {run.model}"
@@ -124,7 +126,8 @@ def outputs(
 def view(opened: View, beside: Callable[[State, Looks], None] | None = None) -> None:
     """Draws the linked view of a run; its output may be shorter than the one that the cursor was
     set in."""
-    run, last = opened.translation, len(opened.translation.target_tokens) - 1
+    run = opened.translation
+    last = len(opened.translation.target_tokens) - 1
     if (session.current().step or 0) > last:
         session.resolve(step=last)
 

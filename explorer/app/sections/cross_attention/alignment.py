@@ -71,7 +71,8 @@ def show(opened: View) -> None:
 
     def choice(origin: str, label: str, pairs: list[GoldPair]) -> None:
         def take(i: int) -> None:
-            pair, text = pairs[i], " ".join(pairs[i].source)
+            pair = pairs[i]
+            text = " ".join(pairs[i].source)
             links = frozenset((a, b, (a, b) in pair.sure) for a, b in pair.possible | pair.sure)
             texts = {
                 "text": text,
@@ -149,7 +150,8 @@ def controls(opened: View, now: State, rules: LinkRules) -> None:
         pickers.head_picker(
             "cross", None if rules.best else rules.head, opened.source, take, other=best
         )
-        of_row, row = partial(choose, rules, "rows"), rules.aligner.rows
+        of_row = partial(choose, rules, "rows")
+        row = rules.aligner.rows
         pickers.choose("alignment.rows", "Row", ROWS, row, of_row, texts=True, width=215)
         of_rule = lambda rule: session.change(rule=None if rule == "strongest" else rule)  # noqa: E731
         pickers.choose("alignment.rule", "Rule", RULES, rules.rule, of_rule, texts=True, width=215)
@@ -171,7 +173,8 @@ def every_head(opened: View, text: Text, pair: GoldPair, rules: LinkRules) -> No
         return
     rates = scores(opened, text, pair, rules)
     order = sorted(rates, key=lambda at: (rates[at].aer, at))
-    best, take = order[0], partial(choose, rules, "cross")
+    best = order[0]
+    take = partial(choose, rules, "cross")
     st.markdown(
         f"The head with the lowest error is **{labels.head_phrase(*best)}**: AER "
         f"{percent(rates[best].aer)}, precision {percent(rates[best].precision)}, recall "
@@ -185,7 +188,8 @@ def every_head(opened: View, text: Text, pair: GoldPair, rules: LinkRules) -> No
         args=(best,),
         disabled=best == rules.head,
     )
-    facts, fact = opened.source.heads, "aer_read" if rules.aligner.rows == "read" else "aer"
+    facts = opened.source.heads
+    fact = "aer_read" if rules.aligner.rows == "read" else "aer"
     known = facts.get("heads", {}).get("cross")
     lines = list[dict[str, object]]()
     for layer, at in order:
@@ -216,7 +220,8 @@ def every_head(opened: View, text: Text, pair: GoldPair, rules: LinkRules) -> No
 
 def word_map(opened: View, text: Text, pair: GoldPair, rules: LinkRules, now: State) -> None:
     """The weights between words with both kinds of links; a click draws a link or takes it away."""
-    run, sizes = opened.translation, (len(text.target), len(text.source))
+    run = opened.translation
+    sizes = (len(text.target), len(text.source))
     words, found = rules.drawn(opened, text)
     st.markdown(f"{suggestion(rules.name, text, found, pair)} {trust(opened, rules)}")
     at = word_at(text.target, now.step or 0)
@@ -227,7 +232,8 @@ def word_map(opened: View, text: Text, pair: GoldPair, rules: LinkRules, now: St
                 pickers.row_picker(opened, kind, min(place or 0, len(tokens) - 1))
     linked = min((i for i, j in found if j == at), default=at)
     partner = linked if now.source is None else word_at(text.source, now.source)
-    rows, columns = window_around(sizes[0], at, SHOWN), window_around(sizes[1], partner, SHOWN)
+    rows = window_around(sizes[0], at, SHOWN)
+    columns = window_around(sizes[1], partner, SHOWN)
     window = ""
     if (rows, columns) != ((0, sizes[0]), (0, sizes[1])):
         window = (
@@ -282,7 +288,8 @@ def suggestion(name: str, text: Text, links: Links, pair: GoldPair) -> str:
     told += (f": {listed(text, links, NAMED)}" if links else "") + "." * (len(links) <= NAMED)
     if not pair.possible:
         return told
-    rate, sure = score([links], [pair]), links_of(len(pair.sure), "sure ")
+    rate = score([links], [pair])
+    sure = links_of(len(pair.sure), "sure ")
     return (
         f"{told} Against {sure} made by hand: **AER {percent(rate.aer)}**, precision "
         f"{percent(rate.precision)}, recall {percent(rate.recall)}."
@@ -291,7 +298,8 @@ def suggestion(name: str, text: Text, links: Links, pair: GoldPair) -> str:
 
 def trust(opened: View, rules: LinkRules) -> str:
     """Reliability of the head's suggestions, as its model's `heads.json` says."""
-    facts, fact = opened.source.heads, "aer_read" if rules.aligner.rows == "read" else "aer"
+    facts = opened.source.heads
+    fact = "aer_read" if rules.aligner.rows == "read" else "aer"
     grid = facts.get("heads", {}).get("cross")
     known = dict(grid[rules.head[0]][rules.head[1]]) if grid and rules.head else {}
     if rules.best:
@@ -299,7 +307,8 @@ def trust(opened: View, rules: LinkRules) -> str:
     suggestions = "These are suggestions of attention, not facts"
     if fact not in known or rules.rule != "strongest":
         return f"{suggestions}: links made by hand show how many are right."
-    what, diagonal = "model's best aligner" if rules.best else "head", known.get("aer_diagonal")
+    what = "model's best aligner" if rules.best else "head"
+    diagonal = known.get("aer_diagonal")
     beside = (
         "" if diagonal is None else f"; linking along the diagonal would have {percent(diagonal)}"
     )

@@ -50,7 +50,8 @@ class LinkRules:
     def of(cls, opened: View, now: State) -> LinkRules:
         """The choice of a state, which must name a head, fitted to the model."""
         assert now.cross is not None
-        chosen, best = Aligner((now.cross,), "read" if now.rows == "read" else "predicted"), None
+        chosen = Aligner((now.cross,), "read" if now.rows == "read" else "predicted")
+        best = None
         if "aligner" in opened.source.heads:
             best = opened.source.aligner
             chosen = best if (now.aligner, now.rows) == (None, None) else chosen
@@ -73,10 +74,8 @@ class LinkRules:
         """The head, or the mean, for use inside a sentence."""
         if self.head is not None:
             return labels.head_phrase(*self.head)
-        first, last = (
-            labels.count(self.aligner.heads[0][0]),
-            labels.count(self.aligner.heads[-1][0]),
-        )
+        first = labels.count(self.aligner.heads[0][0])
+        last = labels.count(self.aligner.heads[-1][0])
         return f"the mean over all heads of layer{f' {first}' if first == last else f's {first} to {last}'}"
 
     def align(self, weights: np.ndarray, text: Text) -> tuple[np.ndarray, list[Links]]:

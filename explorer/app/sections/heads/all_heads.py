@@ -35,7 +35,8 @@ _SEEING = (
 def show(view: SurveyView, source: Source) -> None:
     st.markdown(_sentence(view))
     left, right = st.columns([1.25, 1], gap="medium")
-    kind, statistic = str(view.kind), view.statistic
+    kind = str(view.kind)
+    statistic = view.statistic
     with left:
         names = {each.name: each.label for each in view.known.values()}
         pickers.choose(
@@ -55,7 +56,8 @@ def show(view: SurveyView, source: Source) -> None:
         _roles(view, source.header.guided_alignment)
     with right:
         head.show(view, source)
-    known, places = view.known.values(), [*np.ndindex(view.roles.shape)]
+    known = view.known.values()
+    places = [*np.ndindex(view.roles.shape)]
     rows = {"head": [labels.head_name(*each) for each in places], "role": [*map(view.role, places)]}
     with st.expander("All heads and statistics as a table"):
         number = partial(st.column_config.NumberColumn, format="%.2f")
@@ -69,7 +71,8 @@ def grid(view: SurveyView, color: str | None = None) -> go.Figure:
     """The map of all heads by the chosen statistic, with a frame around the chosen head."""
     cells = [[Cell(0.0, "", "", "")] * view.roles.shape[1] for _ in view.roles]
     for place, value in np.ndenumerate(view.values(view.statistic)):
-        text, role = written(value, view.statistic), _SHORT[str(view.roles[place])]
+        text = written(value, view.statistic)
+        role = _SHORT[str(view.roles[place])]
         layer, number = place
         note = f"{labels.head_phrase(layer, number)}\n{view.statistic.label}: {text}"
         note += f"\nrole: {view.role((layer, number))}"
@@ -78,7 +81,8 @@ def grid(view: SurveyView, color: str | None = None) -> go.Figure:
 
 
 def _sentence(view: SurveyView) -> str:
-    survey, counts = view.survey, Counter(view.roles.ravel().tolist())
+    survey = view.survey
+    counts = Counter(view.roles.ravel().tolist())
     mixed = counts.pop(MIXED, 0)
     heads = f"the {view.roles.size} heads of {KIND_NAMES[view.kind].lower()}"
     over = f"Over {survey.sentences} sentence{'s' * (survey.sentences != 1)}"
@@ -96,7 +100,8 @@ def _sentence(view: SurveyView) -> str:
 
 def caption(view: SurveyView) -> str:
     """Caption of the map: kind, statistic, scale, sentences, model."""
-    survey, values = view.survey, view.values(view.statistic)
+    survey = view.survey
+    values = view.values(view.statistic)
     low, high = (written(each, view.statistic) for each in (values.min(), values.max()))
     some = f"{survey.forced} with a given translation, the rest translated greedily"
     how = {survey.sentences: "each with a given translation", 0: "translated greedily"}

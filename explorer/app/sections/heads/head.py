@@ -95,13 +95,16 @@ class SurveyView:
     @classmethod
     def of(cls, survey: Survey, kind: AttentionKind) -> SurveyView:
         """The choices of the visitor's state in a survey."""
-        now, own = session.current(), session.visit().sentences
+        now = session.current()
+        own = session.visit().sentences
         names = {*survey.profiles[kind].means, "keeps"}
         known = {
             each.name: each for each in (*STATISTICS, *PROFILED, *JUDGED) if each.name in names
         }
         chosen = next(each for each in (now.statistic, _FIRST[str(kind)], *known) if each in known)
-        file, head, roles = own and own[0], getattr(now, str(kind)), survey.roles(kind)
+        file = own and own[0]
+        head = getattr(now, str(kind))
+        roles = survey.roles(kind)
         title = f"{KIND_NAMES[kind]} · {labels.head_phrase(*head)}"
         return cls(survey, kind, now, file, head, title, known, known[chosen], roles)
 
@@ -224,7 +227,8 @@ def _tokens(view: SurveyView) -> None:
 
 def _distances(view: SurveyView) -> None:
     profile = view.survey.profiles[view.kind]
-    shares, chance = profile.distances[view.head], profile.chance[view.head[0]]
+    shares = profile.distances[view.head]
+    chance = profile.chance[view.head[0]]
     most = int(np.argmax(shares - chance))
     away = f"{abs(most - FAR)} {'before' if most > FAR else 'after'}** the query"
     st.markdown(
@@ -306,14 +310,17 @@ def _runs(view: SurveyView, source: Source) -> list[Translation]:
 def _of_side(
     drawn: Points, runs: list[Translation], kind: AttentionKind, side: int
 ) -> list[_Point]:
-    found, values = list[_Point](), (drawn.queries, drawn.keys)[side]
+    found = list[_Point]()
+    values = (drawn.queries, drawn.keys)[side]
     for number, run in enumerate(runs):
-        site, tokens = run.config.sites[kind], _pieces(run, kind, side)
+        site = run.config.sites[kind]
+        tokens = _pieces(run, kind, side)
         words = FUNCTION_WORDS[site.key_side if side else site.query_side]
         for position, (token, content) in enumerate(
             zip(tokens, content_pieces(tokens, words), strict=True)
         ):
-            text, at = readable(token), len(found)
+            text = readable(token)
+            at = len(found)
             sort = 3 if is_special(token) else 2 if is_punctuation(text) else 1 - int(content)
             found.append(
                 _Point((side, at), number, position, text, _SORTS[sort], *map(float, values[at]))
@@ -327,7 +334,9 @@ def _pieces(run: Translation, kind: AttentionKind, side: int) -> tuple[str, ...]
 
 def _compares(view: SurveyView, source: Source) -> None:
     """Queries and keys of the head as points."""
-    runs, kind, by = _runs(view, source), view.kind, view.now.colour_by
+    runs = _runs(view, source)
+    kind = view.kind
+    by = view.now.colour_by
     drawn = points(source.translator().model, runs, (kind, *view.head))
     sides = [_of_side(drawn, runs, kind, side) for side in (0, 1)]
     st.markdown(
@@ -338,7 +347,8 @@ def _compares(view: SurveyView, source: Source) -> None:
     names = {"side": "by side", "position": "by position", "class": "by class of token"}
     pickers.switch("colour_by", "Colour of the points", names, by)
     chosen = next((each for side in sides for each in side if each.at == view.now.point), None)
-    marks, texts = list[Marks](), list[tuple[float, float, str]]()
+    marks = list[Marks]()
+    texts = list[tuple[float, float, str]]()
     for side, most, colour in zip(sides, (4, 6), (style.HUES[str(kind)], "#999999"), strict=True):
         key = int(side is sides[1])
         name = ("queries", "keys")[key] + (" (target)", " (source)")[key] * (
@@ -351,7 +361,8 @@ def _compares(view: SurveyView, source: Source) -> None:
                 np.array([getattr(p, of) for p in those]) for of in ("x", "y", "position")
             )
             notes = [f"{p.text}\n{('query', 'key')[key]}, token {p.position + 1}" for p in those]
-            symbol, shade = "circle" if key else "diamond", places if by == "position" else None
+            symbol = "circle" if key else "diamond"
+            shade = places if by == "position" else None
             legend = sort * (key or int(by != "class"))
             marks.append(Marks(legend, x, y, paint, notes, [p.at for p in those], symbol, shade))
         # the words farthest from the centre, each once
@@ -382,7 +393,8 @@ def _compares(view: SurveyView, source: Source) -> None:
     if chosen is None:
         st.caption("Click a point to see its token in its sentence.")
         return
-    run, key = runs[chosen.run], chosen.at[0]
+    run = runs[chosen.run]
+    key = chosen.at[0]
     pieces = [plain(readable(each)) for each in _pieces(run, kind, key)]
     pieces[chosen.position] = f"**{pieces[chosen.position]}**"
     st.markdown(f"As a {('query', 'key')[key]}: {' '.join(pieces)}")
@@ -405,8 +417,10 @@ def _sunk(
 
 def _rests(view: SurveyView, source: Source) -> None:
     """What the token costs on which the head rests."""
-    bar, runs = st.progress(0.0, "Running the sentences without this key"), _runs(view, source)
-    place, which = (view.kind, *view.head), tuple(map(id, runs))
+    bar = st.progress(0.0, "Running the sentences without this key")
+    runs = _runs(view, source)
+    place = (view.kind, *view.head)
+    which = tuple(map(id, runs))
     seen = _sunk(source, place, which, runs=runs, tell=bar.progress)
     bar.empty()
     dims = ", ".join(str(labels.count(each)) for each in seen.outliers[:6])

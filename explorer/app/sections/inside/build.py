@@ -64,9 +64,11 @@ _WHY = (
 def show(opened: View, kind: str) -> None:
     """Draws the section: choices, sliders and grade, the row, the keys from above, values,
     disturbances."""
-    now, which = session.current(), AttentionKind(kind)
+    now = session.current()
+    which = AttentionKind(kind)
     head: Head = getattr(now, kind)
-    row, tokens = cells_of(opened, now)[kind][0], opened.translation.labels(kind).keys
+    row = cells_of(opened, now)[kind][0]
+    tokens = opened.translation.labels(kind).keys
     found = per_run.plane(opened, (which, *head), row, now.two, now.goal)
     i, j = found.pair
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="build-top"):
@@ -83,9 +85,13 @@ def show(opened: View, kind: str) -> None:
             pickers.choose(
                 f"build.{name}", f"Key {name}", offered, key, take, texts=True, width=160
             )
-    query, names = found.query(now.a, now.b, now.length), labels.names(tokens, 8)
-    weights, scores, mask = found.weights(query), found.scores(query).numpy(), found.mask.numpy()
-    first, second = f"“{plain(names[i])}”", f"“{plain(names[j])}”"
+    query = found.query(now.a, now.b, now.length)
+    names = labels.names(tokens, 8)
+    weights = found.weights(query)
+    scores = found.scores(query).numpy()
+    mask = found.mask.numpy()
+    first = f"“{plain(names[i])}”"
+    second = f"“{plain(names[j])}”"
     place = f"{captions.KIND_NAMES[kind]} · {labels.head_name(*head)}"
     left, right = st.columns(_WIDTHS, gap="medium")
     with left:
@@ -157,14 +163,15 @@ def _grade(
     first, second = (float(weights[key]) for key in plane.pair)
     one, other = (f"“{plain(names[key])}”" for key in plane.pair)
     best, at = plane.best(now.goal)
-    done, able = short_of(now.goal, first, second) <= 0, short_of(now.goal, best, best) <= 0
+    done = short_of(now.goal, first, second) <= 0
+    able = short_of(now.goal, best, best) <= 0
     if now.goal == "copy":
-        asked, gives, most = f"{one} gets at least {COPY}", f"{first:.3f}", f"gives it {best:.2f}"
+        asked = f"{one} gets at least {COPY}"
+        gives = f"{first:.3f}"
+        most = f"gives it {best:.2f}"
     else:
-        asked, gives = (
-            f"{one} and {other} get {HALF} ± {NEAR} each",
-            f"{first:.3f} and {second:.3f}",
-        )
+        asked = f"{one} and {other} get {HALF} ± {NEAR} each"
+        gives = f"{first:.3f} and {second:.3f}"
         most = f"gives each at least {best:.2f}"
     if not able:
         others = plane.weights(plane.query(*at))
@@ -181,7 +188,8 @@ def _grade(
     )
     if done:
         at_keys = " and ".join(str(labels.count(key)) for key in plane.pair)
-        a, b = labels.number(now.a, "g"), labels.number(now.b, "g")
+        a = labels.number(now.a, "g")
+        b = labels.number(now.b, "g")
         chose = f"a = {a}, b = {b}, l = {now.length:g}, keys {at_keys}"
         strip.built(opened, kind, now.goal, chose, f"Weight: {gives}.")
 

@@ -113,7 +113,8 @@ class Look:
     ) -> SlotPicture:
         """A figure with its caption and badge; the caption names the step, if the figure depends on
         it."""
-        row, view = labels.count(self.inside.row), self.view
+        row = labels.count(self.inside.row)
+        view = self.view
         step = (
             []
             if name in FIXED
@@ -135,14 +136,14 @@ class Look:
     ) -> SlotPicture:
         """A vector of every key that is drawn, one per row; hovering says what it gives times a
         factor."""
-        shown, tokens, first = rows[self.keys], self.view.key_tokens, self.keys.start
+        shown = rows[self.keys]
+        tokens = self.view.key_tokens
+        first = self.keys.start
         window = f" · keys {labels.count(first)}–{self.keys.stop} of {len(tokens)}"
         quantity = f"{name}, one per row" + window * (len(shown) < len(tokens))
         spec = vectors_spec(shown, tokens[self.keys], factors, hover, self.key - first)
-        said, legend = (
-            f"{name.capitalize()} of {len(shown)} tokens",
-            signed(largest(shown), ONE_SCALE),
-        )
+        said = f"{name.capitalize()} of {len(shown)} tokens"
+        legend = signed(largest(shown), ONE_SCALE)
         return self.figure(name, spec, quantity, said, legend)
 
 

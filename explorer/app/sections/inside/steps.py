@@ -41,8 +41,10 @@ def overview(look: Look) -> str:
 def path(look: Look) -> Contents:
     """From a few inputs to the output, as lectures draw it."""
     view, symbols = look.view, look.symbols
-    weights, mask = view.weights[0], view.mask[0]
-    drawn, others = lecture_keys(weights, mask), ""
+    weights = view.weights[0]
+    mask = view.mask[0]
+    drawn = lecture_keys(weights, mask)
+    others = ""
     if (rest := int(mask.sum()) - len(drawn)) > 0:
         left = max(0.0, 1 - float(weights[drawn].sum()))
         others = (
@@ -69,7 +71,8 @@ def path(look: Look) -> Contents:
 def projections(look: Look) -> Contents:
     inside, view, symbols, key = look.inside, look.view, look.symbols, look.key
     d_model, d_k, heads = look.sizes
-    norm, pre = look.opened.translation.config.norm_name, view.norm == "pre"
+    norm = look.opened.translation.config.norm_name
+    pre = view.norm == "pre"
     latex = [rf"OWN = \mathrm{{{norm}}}(\mathrm{{stream}})" if pre else r"OWN = \mathrm{stream}"]
     latex += [
         symbols.product(*each, d_model, d_k)
@@ -121,7 +124,8 @@ def projections(look: Look) -> Contents:
 
 
 def products(look: Look) -> Contents:
-    query, key = look.view.query[0], look.view.key[look.key]
+    query = look.view.query[0]
+    key = look.view.key[look.key]
     each = query * key
     best = int(np.argmax(np.abs(each)))
     factors = f"{labels.number(query[best])} × {labels.number(key[best])}"
@@ -147,7 +151,8 @@ def products(look: Look) -> Contents:
 def weights(look: Look) -> Contents:
     """From products to weights, with the lines of another arithmetic under the model's own."""
     inside, view, outcome, at = look.inside, look.view, look.outcome, look.key
-    divides, hidden = inside.divisor != 1, int((~view.mask[0]).sum())
+    divides = inside.divisor != 1
+    hidden = int((~view.mask[0]).sum())
     rule = ENCODINGS[inside.rule] if inside.rule else None
     latex = [rf"SCORE = {inner(look, 'q', '_i')},\quad WEIGHT = \mathrm{{softmax}}(SCORE)"]
     words = []
@@ -208,7 +213,8 @@ def weights(look: Look) -> Contents:
 def why_divide(spread: ProductSpread, divided: bool = True) -> str:
     """The reason for the root, and what this head's products really do; ``divided``: whether it is
     taken."""
-    d_k, pairs = spread.d_head, f"{spread.pairs:,} pair{'s' * (spread.pairs != 1)}"
+    d_k = spread.d_head
+    pairs = f"{spread.pairs:,} pair{'s' * (spread.pairs != 1)}"
     after = f", and {spread.products / d_k:.2f} after the division" if divided else ""
     kept = (
         "Training sets the scale of the scores itself; the root decides where it starts and, under "
@@ -236,8 +242,11 @@ def why_divide(spread: ProductSpread, divided: bool = True) -> str:
 
 
 def weighted_sum(look: Look) -> Contents:
-    value, weight = look.view.value[look.key], look.view.weights[0, look.key]
-    symbols, outcome, output = look.symbols, look.outcome, look.view.output[0]
+    value = look.view.value[look.key]
+    weight = look.view.weights[0, look.key]
+    symbols = look.symbols
+    outcome = look.outcome
+    output = look.view.output[0]
     text = (
         f"Every value is multiplied by its weight, and the results are added. {look.key_name} "
         "gives "
@@ -258,8 +267,10 @@ def weighted_sum(look: Look) -> Contents:
 def all_heads(look: Look) -> Contents:
     """What each head adds, and what becomes of the stream."""
     inside, symbols, (_, d_k, heads), own = look.inside, look.symbols, look.sizes, look.view.head
-    config, post = look.opened.translation.config, look.view.norm == "post"
-    everything, bias = r"\mathrm{all}", r" + \text{bias}" * config.biases
+    config = look.opened.translation.config
+    post = look.view.norm == "post"
+    everything = r"\mathrm{all}"
+    bias = r" + \text{bias}" * config.biases
     latex = [
         r"\mathrm{all} = \mathrm{Concat}(OUTPUT_1, \dots, OUTPUT_h)",
         rf"\mathrm{{update}} = {symbols.times(everything, 'W^O')}{bias}",
@@ -270,7 +281,8 @@ def all_heads(look: Look) -> Contents:
         ),
     ]
     lengths = np.linalg.norm(inside.contributions, axis=1)
-    before, after = np.linalg.norm(inside.stream), np.linalg.norm(inside.added)
+    before = np.linalg.norm(inside.stream)
+    after = np.linalg.norm(inside.added)
     names = config.stacks[look.site.query_side].sublayers
     following = names[
         names.index(look.site.name) + 1
@@ -299,7 +311,9 @@ def all_heads(look: Look) -> Contents:
     ]
     stream += [noted(config.norm_name, inside.next_stream)] * post
     together = [Strip("all heads' outputs", inside.outputs.reshape(-1))]
-    matrix, turned, head = inside.w_o.weight, symbols.columns, labels.count(own)
+    matrix = inside.w_o.weight
+    turned = symbols.columns
+    head = labels.count(own)
     part = f"{symbols.matrix('O')}, the {'columns' if turned else 'rows'} of head {head}"
     figures = [
         look.strips("together", together, f"{heads} × {d_k} numbers"),

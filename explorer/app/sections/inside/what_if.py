@@ -149,10 +149,13 @@ def controls(look: Look, change: WhatIf | None) -> None:
 
 def difference(look: Look, change: WhatIf | None) -> Contents | None:
     """What other arithmetic changes for this query; None if the model's own is chosen."""
-    found, (name, _) = look.outcome, fitted(look, change)
+    found = look.outcome
+    (name, _) = fitted(look, change)
     if found is None:
         return None
-    mask, symbols, output = look.view.mask[0], look.symbols, look.view.output[0]
+    mask = look.view.mask[0]
+    symbols = look.symbols
+    output = look.view.output[0]
     own, other = (
         arithmetic.saturation(each, mask) for each in (look.view.weights[0], found.weights)
     )

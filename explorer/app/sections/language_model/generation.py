@@ -79,7 +79,8 @@ def view(
 ) -> None:
     """Draws the strip, the candidates for the next token, and one head."""
     run = opened.translation
-    parts, fade = tuple(more) or ("overview", "row"), run.method != "forced"
+    parts = tuple(more) or ("overview", "row")
+    fade = run.method != "forced"
 
     def layout(now: State, looks: Looks) -> Layout:
         focus = heads.focus_of(looks[KIND], now)
@@ -117,7 +118,8 @@ def view(
 def take(opened: View, step: int, token_id: int) -> dict[str, Any]:
     """The state's values for continuing with a candidate; it and the token it replaces count as
     tried."""
-    run, model = opened.translation, opened.source.load()
+    run = opened.translation
+    model = opened.source.load()
     if token_id == run.steps[step].token_id:
         return {}
     session.visit().tried.update(
@@ -136,9 +138,11 @@ def offered(opened: View) -> tuple[list[list[int | None]], list[list[int]]]:
 
     A text cannot end with a mark, with one byte of a character, or with a blank.
     """
-    ids, tried = list[list[int | None]](), list[list[int]]()
+    ids = list[list[int | None]]()
+    tried = list[list[int]]()
     for i, step in enumerate(opened.translation.steps):
-        row, before = shown_candidates(step), prefix_of(opened, i)
+        row = shown_candidates(step)
+        before = prefix_of(opened, i)
         texts = [
             "" if words.is_special(each.token) else each.token.strip(labels.WORD_START)
             for each in row

@@ -43,10 +43,8 @@ def first(run: Translation) -> int:
 
 
 def note(run: Translation) -> str:
-    right, n = (
-        sum(step.token_id == step.alternatives[0].token_id for step in run.steps),
-        len(run.steps),
-    )
+    right = sum(step.token_id == step.alternatives[0].token_id for step in run.steps)
+    n = len(run.steps)
     return (
         f"{n} tokens in, {n} predictions out, all from one pass. {right} of the {n} tokens that "
         "follow are "
@@ -78,7 +76,8 @@ def positions_table(run: Translation, at: int) -> str:
     places = range(*window_around(len(run.steps), at, POSITIONS))
     lines: dict[str, list[str]] = {"position": [], "reads": [], "predicts": [], "then comes": []}
     for i in places:
-        step, guess = run.steps[i], run.steps[i].alternatives[0]
+        step = run.steps[i]
+        guess = run.steps[i].alternatives[0]
         share = "✓" if step.token_id == guess.token_id else chance(step.log_prob)
         best = f"<b>{_word(guess.token)}</b><small>{chance(guess.log_prob)}</small>"
         after = f"{_word(step.token)}<small>{share}</small>"

@@ -41,7 +41,8 @@ def first(run: Translation) -> int:
 
 
 def note(run: Translation) -> str:
-    step, bits = run.steps[first(run)], run.surprisals[first(run)]
+    step = run.steps[first(run)]
+    bits = run.surprisals[first(run)]
     best = step.alternatives[0]
     most = f"Most surprising is “{plain(piece(step.token))}” with {bits:.1f} bits"
     if step.token_id == best.token_id:
@@ -60,11 +61,9 @@ def odds(bits: float) -> str:
 def show(opened: View) -> None:
     run = opened.translation
     named = zip(labels.names(run.target_tokens), run.surprisals, strict=True)
-    total, words, pieces = (
-        np.array([sum(run.log_probs)]),
-        len(run.text.split()),
-        len(run.target_tokens),
-    )
+    total = np.array([sum(run.log_probs)])
+    words = len(run.text.split())
+    pieces = len(run.target_tokens)
     bits_of_all = sum(run.surprisals)
     st.markdown(
         f"**{bits_of_all:.1f} bits** in all: {bits_of_all / (words + 1):.1f} bits per word "
@@ -113,9 +112,11 @@ def show(opened: View) -> None:
 def table(run: Translation) -> Table:
     """The numbers of every token, under their names."""
     names = ("position", "token", "bits", "probability", "sum of bits", "most probable here")
-    rows, total = list[tuple[object, ...]](), 0.0
+    rows = list[tuple[object, ...]]()
+    total = 0.0
     for i, (step, bits) in enumerate(zip(run.steps, run.surprisals, strict=True)):
-        best, total = step.alternatives[0], total + bits
+        best = step.alternatives[0]
+        total = total + bits
         own = labels.count(i), piece(step.token), bits, math.exp(step.log_prob), total
         rows.append((*own, piece(best.token), math.exp(best.log_prob)))
     return [(*names, "its probability"), *rows]

@@ -70,7 +70,8 @@ def show() -> None:
     name = now.encoding or USUAL
     take = lambda each: session.change(encoding=None if each == USUAL else each, d_model=None)  # noqa: E731
     pickers.switch("encoding", "Encoding", TITLES, name, take)
-    notices, shown = st.empty(), ENCODINGS[name]
+    notices = st.empty()
+    shown = ENCODINGS[name]
     words, formula = st.columns([1.15, 1], vertical_alignment="center")
     words.markdown(f"{shown.what} {CROSS.get(shown.acts, CROSS['rotation'])} {probed(name)}")
     counted = (
@@ -102,7 +103,8 @@ def probed(name: str) -> str:
 
 def sizes(now: State, width: int, label: str) -> tuple[int, slice]:
     """The controls of a table; its width, and the positions that are drawn."""
-    boxes, bases = st.columns(4 if now.positions > WINDOW else 3), sorted({*BASES, now.base})
+    boxes = st.columns(4 if now.positions > WINDOW else 3)
+    bases = sorted({*BASES, now.base})
     width = now.d_model or width
     with boxes[0]:
         pickers.slide(
@@ -124,7 +126,9 @@ def sinusoidal(now: State) -> None:
     another."""
     d_model, window = sizes(now, SIZES["d_model"], "d_model")
     table = sinusoidal_table(now.positions, d_model, now.base).numpy()
-    rows, first, is_narrow = table[window], window.start + 1, d_model <= NARROW
+    rows = table[window]
+    first = window.start + 1
+    is_narrow = d_model <= NARROW
     left, right = st.columns(2) if is_narrow else (st.container(), st.container())
     with left:
         thin = (
@@ -169,7 +173,9 @@ def sinusoidal(now: State) -> None:
     with right:
         linear_map(table, d_model, now)
     with st.expander("Why not simply the number of the position? Why added?"):
-        last, wide, norm = len(table), 2 * d_model, math.sqrt(d_model / 2)
+        last = len(table)
+        wide = 2 * d_model
+        norm = math.sqrt(d_model / 2)
         numbers = {"last": last, "before": last - 1, "norm": norm, "d_model": d_model, "wide": wide}
         st.markdown(WHYS.format(**numbers, narrow=4 * d_model**2, grown=4 * wide**2))
 
@@ -216,7 +222,8 @@ def rotary(now: State) -> None:
     distance."""
     width, window = sizes(now, SIZES["d_model"] // SIZES["n_heads"], "Width of a head")
     angles = rotary_angles(now.positions, width, now.base).numpy()
-    rows, product = angles[window], np.cos(angles[:WINDOW]).mean(axis=1)
+    rows = angles[window]
+    product = np.cos(angles[:WINDOW]).mean(axis=1)
     pairs = {
         f"pair {i + 1}, one turn in {2 * math.pi / angles[1, i]:,.1f} tokens": turned(rows[:, i])
         for i in sorted({0, width // 8, width // 4, width // 2 - 1})
@@ -322,10 +329,8 @@ def computed(name: str, now: State) -> None:
     if any(True for each in encodings.values() for _ in each.parameters()):
         if (model := twin(name)) is None:
             return
-        encodings, config = (
-            {side: model.model.stack(side).positions for side in STACKS},
-            model.config,
-        )
+        encodings = {side: model.model.stack(side).positions for side in STACKS}
+        config = model.config
         where = f"positions/{name}, as trained"
     count = min(now.positions, config.max_positions)
     for column, (side, encoding) in zip(st.columns(2), encodings.items(), strict=True):

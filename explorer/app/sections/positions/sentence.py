@@ -43,7 +43,8 @@ Runs = dict[str, Translation]
 
 @part()
 def show(opened: View) -> None:
-    now, text = session.current(), opened.request.text
+    now = session.current()
+    text = opened.request.text
     notices = st.empty()
     if runs := translations(text):
         side = stack_switch(now, "sentence")
@@ -87,7 +88,8 @@ def each_twin(
     names: Iterable[str], compute: Callable[[str], V]
 ) -> tuple[dict[str, V], dict[str, str]]:
     """What is computed with each twin, and why some refuse, by name."""
-    results, refused = dict[str, V](), dict[str, str]()
+    results = dict[str, V]()
+    refused = dict[str, str]()
     for name in names:
         try:
             results[name] = compute(name)
@@ -165,7 +167,8 @@ def twin_maps(runs: Runs, kind: str, wanted: Head | None) -> None:
     profiles = {name: profile(run.trace, kind, chosen[name]) for name, run in runs.items()}
     reach = min(REACH, max(len(run.source_tokens) for run in runs.values()))
     span = slice(REACH - reach, (REACH if kind == "decoder" else REACH + reach) + 1)
-    places, titles = np.arange(-REACH, REACH + 1)[span], ("distance, key − query", "weight")
+    places = np.arange(-REACH, REACH + 1)[span]
+    titles = ("distance, key − query", "weight")
     failed = [
         name
         for name, run in runs.items()
@@ -188,7 +191,8 @@ def twin_maps(runs: Runs, kind: str, wanted: Head | None) -> None:
 def profile(trace: AttentionTrace, kind: str, head: Head) -> np.ndarray:
     """(2 × REACH + 1) mean weight of a row at each distance; far ones count in the ends."""
     weights = trace.weights(kind, *head)
-    sums, (queries, keys) = np.zeros(2 * REACH + 1), weights.shape
+    sums = np.zeros(2 * REACH + 1)
+    (queries, keys) = weights.shape
     for distance in range(1 - queries, keys):
         sums[min(max(distance, -REACH), REACH) + REACH] += weights.diagonal(distance).sum()
     return sums / queries
@@ -212,7 +216,8 @@ def swap(text: str, runs: Runs, wanted: tuple[int, int] | None) -> None:
     ):
         take = lambda to, i=i: session.change(swap=(one, to) if i else (to, other))  # noqa: E731
         with box:
-            named, at = options.words(words), (one, other)[i]
+            named = options.words(words)
+            at = (one, other)[i]
             pickers.choose(f"positions.swap.{i}", label, named, at, take, texts=True, labelled=True)
     compute = lambda model: swap_words(model, text, one, other)  # noqa: E731
     swapped: dict[str, tuple[Translation, Array]] = again(runs, ("swap", text, one, other), compute)

@@ -39,7 +39,8 @@ def show() -> None:
     take = lambda text: session.change(word=text.strip() or None)  # noqa: E731
     box.text_input("The word", word, **session.control("word", word, take))
     chosen = {"encoding": now.encoding or USUAL, "beside": now.beside or BESIDE}
-    places, heads = st.columns(2, gap="large"), {}
+    places = st.columns(2, gap="large")
+    heads = {}
     for place, (field, name) in zip(places, chosen.items(), strict=True):
         with place:
             pickers.choose(f"together.{field}", "Encoding", TITLES, name, field, texts=True)

@@ -32,7 +32,8 @@ def show(opened: View, _now: State) -> None:
         inform(NONE)
         menu.with_model("training/history", session.FORMER)
         return
-    points, bleu = len(run.training["step"]), run.measured("bleu")
+    points = len(run.training["step"])
+    bleu = run.measured("bleu")
     every = "every step" if points == run.steps else f"{points:,} of {run.steps:,} steps"
     header = opened.source.header
     st.markdown(sentence(run))
@@ -72,7 +73,8 @@ def parts(run: History) -> list[Panel]:
     """The panels of a history; what the run did not measure has none."""
 
     def trained(column: str) -> list[Curve]:
-        steps, of = run.training["step"], run.training
+        steps = run.training["step"]
+        of = run.training
         mean = Curve(
             "mean over neighbouring steps", steps, of[f"smoothed_{column}"], style.POSITIVE
         )
@@ -99,7 +101,8 @@ def parts(run: History) -> list[Panel]:
 
 def table(run: History) -> Table:
     """Every point that is drawn, for CSV: one quantity, step and value in a row."""
-    steps, names = run.training["step"], [name for name in run.training if name != "step"]
+    steps = run.training["step"]
+    names = [name for name in run.training if name != "step"]
     trained = (
         (name, *point) for name in names for point in zip(steps, run.training[name], strict=True)
     )
@@ -110,7 +113,8 @@ def table(run: History) -> Table:
 
 def sentence(run: History) -> str:
     """Fall of the losses, and the BLEU reached."""
-    loss, bleu = run.training["smoothed_loss"], run.measured("bleu")
+    loss = run.training["smoothed_loss"]
+    bleu = run.measured("bleu")
     told = (
         f"In {run.steps:,} steps, the training loss fell from {number(loss[0])} to "
         f"**{number(loss[-1])} "

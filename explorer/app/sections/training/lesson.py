@@ -45,7 +45,8 @@ MASK = (
 
 
 def show(opened: View, now: State) -> None:
-    lesson, model = per_run.lesson(opened), opened.translation.model
+    lesson = per_run.lesson(opened)
+    model = opened.translation.model
     columns = [
         Column(each.read, each.token, each.loss, each.guess, each.share)
         for each in lesson.positions
@@ -146,7 +147,8 @@ def parted(lesson: TrainingView) -> str:
         return f"{same} the target has ended, so nothing is left to compare."
     if step >= len(lesson.free):
         return f"{same} the model on its own has ended, so nothing is left to compare."
-    target, own = word(lesson.positions[step].token), word(lesson.free[step])
+    target = word(lesson.positions[step].token)
+    own = word(lesson.free[step])
     agreed = "right at the start" if step == 0 else "having read the same tokens"
     return (
         f"They part at **step {count(step)}**: {agreed}, the model writes {own}, the target has "

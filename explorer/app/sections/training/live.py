@@ -45,7 +45,8 @@ def progress(run: TrainingRun, steps: list[TrainingStep]) -> str:
 
 
 def show_run(run: TrainingRun, steps: list[TrainingStep]) -> None:
-    curves, at = points(steps), look(run)
+    curves = points(steps)
+    at = look(run)
     left, right = st.columns([1, 1.05], gap="medium")
     with left:
         told = "The first evaluation has not come yet."

@@ -34,7 +34,9 @@ SEEING = (
 
 
 def show(opened: View, now: State) -> None:
-    lesson, epsilon, model = per_run.lesson(opened), now.smoothing, opened.translation.model
+    lesson = per_run.lesson(opened)
+    epsilon = now.smoothing
+    model = opened.translation.model
     place = min(now.step or 0, len(lesson.positions) - 1)
     take = lambda each: session.change(smoothing=round(each, 2))  # noqa: E731
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
@@ -50,7 +52,8 @@ def show(opened: View, now: State) -> None:
     others = f"{at.pieces - len(at.entries):,} others"
     rows = (*at.entries, at.rest)
     pieces = [*(piece(each.token) for each in at.entries), others]
-    shares, targets = [each.share for each in rows], [each.target for each in rows]
+    shares = [each.share for each in rows]
+    targets = [each.target for each in rows]
     slopes = [each.bare_gradient for each in rows], [each.gradient for each in rows]
     where = f"position {count(place)} · ε = {at.epsilon:g} · {model}"
     left, right = st.columns(2, gap="medium")

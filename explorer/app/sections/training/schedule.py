@@ -45,7 +45,8 @@ def show(opened: View, now: State) -> None:
         pickers.slide("width", "d_model", now.width, width=300)
         pickers.slide("warmup", "Warm-up steps", now.warmup, width=300)
     warmup, width = (f"{value:,}".replace(",", r"{,}") for value in (now.warmup, now.width))
-    peak, later = learning_rate(paper, now.warmup, now.width), 4 * now.warmup
+    peak = learning_rate(paper, now.warmup, now.width)
+    later = 4 * now.warmup
     st.latex(FORMULA % (warmup, width, warmup, power(peak)))
     st.markdown(
         f"Up to step {now.warmup:,}, each step adds ${power(peak / now.warmup)}$ to the rate; the "
@@ -63,7 +64,8 @@ def show(opened: View, now: State) -> None:
         )
         menu.with_model("training/schedule", session.FORMER)
     else:
-        d_model, name = model.config.d_model, f"{model.name}: as trained ({own.schedule})"
+        d_model = model.config.d_model
+        name = f"{model.name}: as trained ({own.schedule})"
         st.markdown(own_schedule(model.name, own, d_model))
         lines.append(curve(name, own, d_model, own.steps, own.warmup, own.steps - own.decay_steps))
     points = [(each.name, *point) for each in lines for point in zip(each.x, each.y, strict=True)]

@@ -93,7 +93,8 @@ def form(usual: Plan) -> None:
         "required": True,
     }
     task = st.segmented_control("Task", TASKS, key="here.task", **more)
-    file, sizes = None, dict[str, int]()
+    file = None
+    sizes = dict[str, int]()
     if task == OWN:
         size = training_plan.BOUNDS.total // 2**20
         file = st.file_uploader(UPLOAD, ["tsv", "txt", "gz"], max_upload_size=size, key="here.file")
@@ -172,8 +173,6 @@ def keep(run: TrainingRun) -> None:
         f"{name} is kept. It is now the chosen model: every page in the menu opens it with this "
         "sentence."
     )
-    text, none = (
-        run.example.source,
-        dict.fromkeys(("target", "encoder", "decoder", "cross", "born")),
-    )
+    text = run.example.source
+    none = dict.fromkeys(("target", "encoder", "decoder", "cross", "born"))
     session.rerun(model=name, text=text, sentence=examples.whole(text), **none, **session.FRESH)

@@ -56,7 +56,8 @@ def tell(now: State, opened: View | None, _holds: changed.Holds) -> None:
 
 def _one(number: int, item: Listed, items: tuple[Listed, ...], opened: View | None) -> None:
     said = changed.said(item.change, None if opened is None else opened.translation)
-    before, after = items[:number], items[number + 1 :]
+    before = items[:number]
+    after = items[number + 1 :]
 
     def switch(on: bool) -> None:
         target = (

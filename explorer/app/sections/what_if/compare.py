@@ -87,7 +87,8 @@ def show(opened: View) -> None:
 
 def controls(opened: View, now: State, kind: str) -> None:
     mode, value = against = against_of(opened, now)
-    head, (layers, heads) = getattr(now, kind), opened.source.sizes[kind]
+    head = getattr(now, kind)
+    (layers, heads) = opened.source.sizes[kind]
     # without changes, a run is compared with itself only if the address says so
     offered = {
         n: f"against {MODES[n]}" for n in MODES if n != "unchanged" or now.changes or mode == n
@@ -132,14 +133,16 @@ def short(name: str) -> str:
 
 
 def summary(both: Difference, rows: list[str], pair: tuple[Side, Side]) -> str:
-    cells, apart = int(both.compared.sum()), both.distances
+    cells = int(both.compared.sum())
+    apart = both.distances
     if not cells or np.isnan(apart).all():
         return "The two sides have no row and column in common, so nothing can be compared."
     left_out = sum(None in each for each in (*both.rows, *both.columns))
     alone = (
         f" Rows and columns that only one side has are left out: {left_out}." if left_out else ""
     )
-    sizes, (a, b) = np.abs(both.values), (f"**{plain(each.name)}**" for each in pair)
+    sizes = np.abs(both.values)
+    (a, b) = (f"**{plain(each.name)}**" for each in pair)
     if sizes.max() < SAME:
         unreached = pair[1].name == AS_IT_IS and not sizes.any()
         why = " No change reaches the weights of this head." * unreached
@@ -172,8 +175,10 @@ def one_map(number: int, side: Side, both: Difference, at: tuple[int, int]) -> N
     for pairs, place in zip((both.rows, both.columns), at, strict=True):
         near = [i for i in (each[number] for each in pairs[: place + 1]) if i is not None]
         cell.append(near[-1] if near else 0)
-    look, letter = side.look, "AB"[number]
-    view, phrase = side.view(*cell), labels.head_phrase(*look.head)
+    look = side.look
+    letter = "AB"[number]
+    view = side.view(*cell)
+    phrase = labels.head_phrase(*look.head)
     named = "" if side.is_uniform or side.name == phrase else f" · {phrase}"
     origin = "a formula, 1 / visible keys: no model computed this"
     origin = origin if side.is_uniform else str(captions.badge(view.audit, view.derived)["text"])

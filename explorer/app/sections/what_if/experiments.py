@@ -56,7 +56,8 @@ def show(source: Source) -> None:
 def held_experiment(now: State) -> Experiment | None:
     """The experiment whose changes a state holds; None if it holds no experiment's."""
     source = models.known(now.model)
-    text, written = examples.passage(source, now).sentence, do.write_text(now.changes)
+    text = examples.passage(source, now).sentence
+    written = do.write_text(now.changes)
     for each in EXPERIMENTS:
         if each.text == text and (put := _put(source, each)) is not None:
             variants, target = put

@@ -71,7 +71,8 @@ def _kind(opened: View, _context: FieldContext) -> Any:
 
 
 def _layer(opened: View, context: FieldContext) -> Any:
-    config, kind = opened.translation.config, context.get("kind")
+    config = opened.translation.config
+    kind = context.get("kind")
     layers = config.sizes[kind][0] if kind else config.stacks[context["side"]].n_layers
     return one(
         "Layer", counted("layer", layers), 110, getattr(session.current(), kind)[0] if kind else 0
@@ -185,10 +186,8 @@ def row(opened: View) -> Intervention:
     kind, layer, head = ask(opened, "kind", "layer", "one head").values()
     rows, columns = map(numbered, tokens_of(run, kind))
     now = session.current()
-    at, to = (
-        now.source if kind == "encoder" else now.step,
-        now.source if kind == "cross" else now.key,
-    )
+    at = now.source if kind == "encoder" else now.step
+    to = now.source if kind == "cross" else now.key
     if at is None or to is None:  # the visitor has not chosen a key
         at, to = 0, 0
     query = one("Row of", rows, first=min(at, len(rows) - 1))
@@ -239,7 +238,8 @@ def mask(opened: View) -> Intervention:
 
 def norm(opened: View) -> Intervention:
     """A norm that is left out: of a sub-layer, or with pre-norm at the end of a stack."""
-    side, config = ask(opened, "side")["side"], opened.translation.config
+    side = ask(opened, "side")["side"]
+    config = opened.translation.config
     places = [(each.layer, each.name) for each in config.stacks[side].passed()]
     names: dict[Any, str] = {at: f"layer {labels.count(at[0])}, {PARTS[at[1]]}" for at in places}
     if config.norm == "pre":
@@ -270,7 +270,8 @@ def patch(opened: View) -> Intervention | None:
     text = opened.source.addressed(typed, session.current().language)
     other = runs.translate(replace(opened.request, text=text, target=None, changes=()))
     side: Side = "encoder" if place.startswith("encoder") else "decoder"
-    here, there = opened.translation.tokens(side), other.tokens(side)
+    here = opened.translation.tokens(side)
+    there = other.tokens(side)
     pairs = in_both(align_tokens(here, there))
     names = [tuple(map(labels.piece, (here[a], there[b]))) for a, b in pairs]
     named = {i: " ← ".join(dict.fromkeys(each)) for i, each in enumerate(names)}

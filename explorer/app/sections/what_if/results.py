@@ -94,7 +94,8 @@ def outcome(both: RunDifference) -> str:
     )
     if both.changed.method == "forced":
         step = max(both.steps, key=lambda each: abs(each.delta_log_p))
-        token, log_p = plain(labels.piece(step.base.token)), step.base.log_prob
+        token = plain(labels.piece(step.base.token))
+        log_p = step.base.log_prob
         return (
             f":gray[given:] {base}  \nThe translation is given, so it cannot change; the "
             "probabilities of "
@@ -118,7 +119,8 @@ def _piece(tokens: tuple[Sequence[str], ...], pair: Pair, side: int) -> str:
     if piece is None or words.is_special(piece):
         return ""
     word = piece.removeprefix(SPACE)
-    bare, join = plain(word), "" if word.isalnum() else JOIN
+    bare = plain(word)
+    join = "" if word.isalnum() else JOIN
     return " " * piece.startswith(SPACE) + (
         bare if one == other or not bare else f"**{join}{bare}{join}**"
     )
@@ -143,7 +145,8 @@ def steps(both: RunDifference, is_forced: bool) -> None:
     )
     if is_forced:
         way = "the changed model reads the unchanged translation, so all steps can be compared"
-    whole, size = float(np.nansum(both.delta_log_p)), float(np.nansum(np.abs(both.delta_log_p)))
+    whole = float(np.nansum(both.delta_log_p))
+    size = float(np.nansum(np.abs(both.delta_log_p)))
     summed = f"together {labels.moved(whole)} nats"
     if labels.telling(size) != labels.telling(abs(whole)):
         summed += f", where gains and losses cancel; Σ|Δ| {labels.telling(size)} nats"
@@ -171,7 +174,8 @@ def candidates(both: RunDifference) -> None:
     changed most."""
     at, why = both.parting, "at which the runs part"
     if at is None or at >= len(both.steps):
-        at, why = int(np.nan_to_num(both.kl, nan=-1.0).argmax()), "that changed most"
+        at = int(np.nan_to_num(both.kl, nan=-1.0).argmax())
+        why = "that changed most"
     step = both.steps[at]
     st.markdown(f"##### The next token at step {labels.count(at)}, {why}")
     likely = step.candidates[:CANDIDATES]
@@ -195,7 +199,8 @@ def control(opened: View, base: Translation) -> None:
     except InterventionError as error:
         st.caption(f"There is no control: {refusal(error)}")
         return
-    count, rest = len(beside.controls), len(opened.request.changes) - 1
+    count = len(beside.controls)
+    rest = len(opened.request.changes) - 1
     effects = [beside.effect, *beside.effects.tolist()]
     rows = list(zip(map(str, (beside.change, *beside.controls)), effects, strict=True))
     said = [f"{each}: {labels.number(by, '+.3f')} nats" for each, by in rows]
@@ -257,7 +262,8 @@ def maps(opened: View, both: RunDifference) -> None:
         take=lambda chosen: session.change(**{kind: tuple(chosen)}),
         inked=True,
     )
-    change, name = do.ablate(kind, *head), labels.head_phrase(*head)
+    change = do.ablate(kind, *head)
+    name = labels.head_phrase(*head)
     off = change in now.changes
     with right:
         at = {kind: write_head(head), "kind": kind, "against": "unchanged"}

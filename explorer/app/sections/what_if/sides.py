@@ -119,7 +119,9 @@ def against_of(opened: View, now: State) -> Against:
 def second_side(first: Side, mode: str, value: Any, text: str | None) -> tuple[str, Side]:
     """The name of side A, and side B; ValueError, in a sentence, if B cannot be made."""
     look, opened = first.look, first.look.opened
-    here, method, asked = labels.head_phrase(*look.head), opened.translation.method, opened.request
+    here = labels.head_phrase(*look.head)
+    method = opened.translation.method
+    asked = opened.request
     if mode == "uniform":
         return here, Side("uniform attention", look, True)
     if mode == "head":
@@ -164,7 +166,9 @@ def sides(opened: View, now: State, kind: str) -> tuple[Side, Side]:
 
 def notes(opened: View, now: State, other: HeadSelection) -> Iterator[str]:
     """Remarks on side B: a cut, the same as A, another head than asked for."""
-    own, run, (mode, value) = opened.translation, other.opened.translation, against_of(opened, now)
+    own = opened.translation
+    run = other.opened.translation
+    (mode, value) = against_of(opened, now)
     yield from (f"B: {each}" for each in (run.notes if run is not own else ()))
     if other.reading.words:
         yield "The two models have different pieces, so both maps are read by words."

@@ -84,27 +84,35 @@ def named(run: Translation) -> str:
 
 def look(opened: View, now: State) -> tuple[Inspected, tuple[str, ...]]:
     """The part of a state, and sentences on what the visitor asked for and the model lacks."""
-    model, cells = opened.source.translator(), cells_of(opened, now)
-    known, notes = parts(model.config), list[str]()
+    model = opened.source.translator()
+    cells = cells_of(opened, now)
+    known = parts(model.config)
+    notes = list[str]()
     part = now.part if now.part in known else known[0]
     if now.part not in (None, part):
         lacking = part_name(now.part or "", model.config)
         notes.append(
             f"This model has no part “{lacking}”: {part_name(part, model.config)} is shown."
         )
-    side, title = side_of(part), part_name(part, model.config)
+    side = side_of(part)
+    title = part_name(part, model.config)
     last = model.config.stacks[side].n_layers - 1
     layer = min(now.layer or 0, last)
     if in_layer(part):
         title += f", layer {labels.count(layer)}"
         if layer != (now.layer or 0):
-            asked, there = labels.count(now.layer or 0), labels.count(last)
+            asked = labels.count(now.layer or 0)
+            there = labels.count(last)
             notes.append(f"There is no {side} layer {asked}: layer {there} is shown.")
-    run, source, step = per_run.retraced(opened), cells["encoder"][0], cells["cross"][0]
+    run = per_run.retraced(opened)
+    source = cells["encoder"][0]
+    step = cells["cross"][0]
     if side == "encoder":
-        at, ids = source, (*model.ids(run.source_text), model.config.eos_id)
+        at = source
+        ids = (*model.ids(run.source_text), model.config.eos_id)
     else:
-        at, ids = step, (model.config.bos_id, *run.target_ids)
+        at = step
+        ids = (model.config.bos_id, *run.target_ids)
     token = f"“{plain(captions.quote(run.tokens(side)[at]))}”"
     inspected = opened, model, run, part, layer, title, source, step, side, at, ids[at], token
     return Inspected(*inspected), tuple(notes)
@@ -132,15 +140,15 @@ def boxes(config: ModelConfig, adds_positions: bool = True) -> tuple[list[Box], 
     columns = list[list[Box]]()
     entries = ("source-embedding", config.vocab_size), ("target-embedding", config.n_target_pieces)
     for (side, stack), (entry, pieces) in zip(config.stacks.items(), entries, strict=True):
-        label, shape = (
-            f"embedding{' + position' * adds_positions}",
-            f"{pieces:,} × {config.d_model:,}",
-        )
+        label = f"embedding{' + position' * adds_positions}"
+        shape = f"{pieces:,} × {config.d_model:,}"
         column = [Box(entry, label, shape=shape)]
         column += [Box(f"{side}-start", config.norm_name)] if config.embedding_norm else []
         for name in stack.sublayers:
             short, label, kind = SUBLAYERS[side, name]
-            part, inner, width = f"{side}-{short}", config.inner_width(side), f"{config.d_model:,}"
+            part = f"{side}-{short}"
+            inner = config.inner_width(side)
+            width = f"{config.d_model:,}"
             shape = (
                 f"{config.n_heads} heads × {config.d_head}"
                 if kind
@@ -164,7 +172,8 @@ def part_name(part: str, config: ModelConfig) -> str:
     """A part in words: `Decoder: addition of cross-attention`."""
     if part == "output":
         return "Output: linear and softmax"
-    side, norm = side_of(part), config.norm_name
+    side = side_of(part)
+    norm = config.norm_name
     called = {f"{s}-{short}": label for (s, _), (short, label, _) in SUBLAYERS.items()}
     owner, _, end = part.rpartition("-")
     what = {

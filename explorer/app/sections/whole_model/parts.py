@@ -93,7 +93,8 @@ def embedding(at: Inspected) -> None:
     model, config = at.model.model, at.model.config
     part = parts.embedding_part(model, at.run, at.side, at.position, at.token_id)
     pieces, d_model = model.table(at.side).weight.shape
-    scaled, added = part.factor != 1, part.position is not None
+    scaled = part.factor != 1
+    added = part.position is not None
     root = abs(part.factor - d_model**0.5) < 1e-6
     factor = (rf"\cdot \sqrt{{{d_model}}}" if root else rf"\cdot {part.factor:g}") if scaled else ""
     encoding = r" + \mathrm{PE}(pos)" if added else ""
@@ -144,7 +145,8 @@ def layer_norm(at: Inspected, part: NormPart | None = None) -> None:
     """A norm: its input, the input normalised, the learned vectors, and the output."""
     config = at.model.config
     part = part or parts.norm_part(at.model.model, at.run, at.sublayer, at.position)
-    epsilon, mean = np.format_float_positional(part.epsilon), part.mean
+    epsilon = np.format_float_positional(part.epsilon)
+    mean = part.mean
     if mean is None:
         st.latex(r"\mathrm{RMSNorm}(x) = \gamma \odot \frac{x}{\sqrt{\overline{x^2} + \epsilon}}")
         told = (
@@ -176,8 +178,10 @@ def attention(at: Inspected, now: State) -> None:
     kind = {"encoder-attention": "encoder", "decoder-attention": "decoder"}.get(at.part, "cross")
     head = at.layer, getattr(now, kind)[1]
     inside = per_run.inside(at.opened, kind, head, at.position)
-    (d_model, d_k), heads = inside.w_q.weight.shape, len(inside.outputs)
-    lengths, checks = np.linalg.norm(inside.contributions, axis=1), inside.audit.checks
+    (d_model, d_k) = inside.w_q.weight.shape
+    heads = len(inside.outputs)
+    lengths = np.linalg.norm(inside.contributions, axis=1)
+    checks = inside.audit.checks
     st.latex(
         rf"\underset{{1 \times {heads} \cdot {d_k}}}{{\mathrm{{Concat}}(\mathrm{{head}}_1, \dots, "
         rf"\mathrm{{head}}_{{{heads}}})}}\;\underset{{{heads * d_k} \times {d_model}}}{{W_O}} + b_O"
@@ -186,10 +190,8 @@ def attention(at: Inspected, now: State) -> None:
     read = f"{heads} head{'s' * (heads != 1)} of width {d_k} read {at.token}"
     st.markdown(f"{read} and gather from {seen} visible key{'s' * (seen != 1)}.")
     names = [f"head {count(i)}" for i in range(heads)]
-    written, told = (
-        [f"{each:.2f}" for each in lengths],
-        "length of what each head adds to the stream",
-    )
+    written = [f"{each:.2f}" for each in lengths]
+    told = "length of what each head adds to the stream"
     bars(at, "heads", names, lengths, written, "length", told, checks)
     rows = [vector("reads x", inside.read), vector("returns", inside.update, True)]
     vectors(at, "attention", rows, checks)
@@ -204,7 +206,8 @@ def attention(at: Inspected, now: State) -> None:
 def addition(at: Inspected) -> None:
     trace = at.run.stream(at.sublayer)
     stream, update = (each[at.position].numpy() for each in (trace.before, trace.output))
-    total, (before, change) = stream + update, (np.linalg.norm(each) for each in (stream, update))
+    total = stream + update
+    (before, change) = (np.linalg.norm(each) for each in (stream, update))
     cosine = float(stream @ update / max(float(before * change), 1e-9))
     how = "the two agree" if cosine > 0 else "the two oppose each other"
     how = how if abs(cosine) > 0.3 else "the update is mostly a new direction"
@@ -226,7 +229,8 @@ def feed_forward(at: Inspected) -> None:
     """The feed-forward network and its most active units."""
     config = at.model.config
     part = parts.feed_forward_part(at.model.model, at.run, at.side, at.layer, at.position)
-    best, wide = part.best, len(part.units)
+    best = part.best
+    wide = len(part.units)
     st.latex(inner_formula(config, wide))
     act = {"gelu_tanh": "gelu, by tanh"}.get(config.activation, config.activation)
     most = f"unit {count(best[0])} adds most" if part.added[best[0]] > 0 else "none adds anything"
@@ -265,10 +269,8 @@ def inner_formula(config: ModelConfig, wide: int) -> str:
     named = {"relu": r"\max(0, \cdot)", "gelu_tanh": r"\mathrm{gelu}_{\tanh}"}
     act = named.get(config.activation, rf"\mathrm{{{config.activation}}}")
     biases = {of: f" + b_{of}" if config.biases else "" for of in "g12"}
-    x, units = (
-        rf"\underset{{1 \times {config.d_model}}}{{x}}",
-        rf"\underset{{1 \times {wide}}}{{u}}",
-    )
+    x = rf"\underset{{1 \times {config.d_model}}}{{x}}"
+    units = rf"\underset{{1 \times {wide}}}{{u}}"
     linear = rf"{x}\,\underset{{{config.d_model} \times {wide}}}{{W_1}}{biases['1']}"
     inner = rf"{linear}\;\xrightarrow{{{act}}}\;{units}"
     if config.gated:
@@ -301,10 +303,8 @@ def output(at: Inspected) -> None:
     )
     names = [piece(each) for each in at.model.pieces(each.token_id for each in last.best)]
     shares = np.array([each.probability for each in last.best])
-    written, told = (
-        [percent(float(each)) for each in shares],
-        f"the {len(names)} most probable next tokens",
-    )
+    written = [percent(float(each)) for each in shares]
+    told = f"the {len(names)} most probable next tokens"
     bars(at, "output", names, shares, written, "probability", told, checks)
 
 

@@ -160,7 +160,9 @@ def test_long_texts_stay_out_of_the_address():
 
 
 def test_a_switched_off_change_keeps_its_place_and_travels_in_the_address():
-    hide, choose, drop = do.hide(1), do.choose(0, "▁a~b_c"), do.drop_source(2)
+    hide = do.hide(1)
+    choose = do.choose(0, "▁a~b_c")
+    drop = do.drop_source(2)
     items = (Listed(hide, False), Listed(choose, True), Listed(drop, False))
     assert parted(items) == {"changes": (choose,), "off": ((0, hide), (2, drop))}
     params = as_params(State(**parted(items)))
@@ -320,7 +322,8 @@ def test_who_follows_the_links_from_home_sees_every_page_in_the_order_of_the_pag
         seen.append(name.partition("/")[0])
         page, _, view = name.partition("/")
         name = sitemap.PLACES[sitemap.at(page, view)].after
-    pages, first = [*sitemap.PAGES], [*sitemap.PAGES].index(sitemap.HOME)
+    pages = [*sitemap.PAGES]
+    first = [*sitemap.PAGES].index(sitemap.HOME)
     assert list(dict.fromkeys(seen)) == pages[first:] + pages[:first]
     assert not [name for name in PLACES if "." in sitemap.PLACES[name].name], (
         "a name is no sentence"

@@ -93,7 +93,8 @@ def test_a_damaged_lesson_is_refused_in_one_sentence_or_says_what_it_says(
     try:
         lesson = read(path)
     except LessonError as error:
-        lesson, why = None, str(error)
+        lesson = None
+        why = str(error)
     if lesson is None:
         assert re.fullmatch(rf"{path.name}: .*\.", why)
         return
@@ -144,7 +145,8 @@ REFUSED: dict[str, str | dict[str, Any]] = {
 
 @pytest.mark.parametrize("says", REFUSED)
 def test_what_is_no_lesson_is_refused_with_the_place_of_the_fault(tmp_path: Path, says: str):
-    given, path = REFUSED[says], tmp_path / "mine.json"
+    given = REFUSED[says]
+    path = tmp_path / "mine.json"
     text = given if isinstance(given, str) else json.dumps({**LESSON, **given})
     path.write_bytes(text.encode("utf-8", "surrogatepass"))
     with pytest.raises(LessonError, match=rf"^mine\.json: .*{says}.*\.$"):
@@ -256,7 +258,8 @@ NOTE = {
     "right": False,
     "reason": "Because.",
 }
-WRONG, RIGHT = Note(**NOTE), Note(**{**NOTE, "right": True})
+WRONG = Note(**NOTE)
+RIGHT = Note(**{**NOTE, "right": True})
 
 
 @pytest.mark.parametrize(

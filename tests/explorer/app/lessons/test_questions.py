@@ -93,7 +93,8 @@ def test_a_query_is_asked_for_where_one_reaches_the_goal(run, place, kind, goal)
     for head in [(layer, head) for layer in range(2) for head in range(0, run.config.n_heads, 2)]:
         at = place._replace(**{kind: head})
         plane = plane_of(run, (AttentionKind(kind), *head), ROW, None, goal)
-        keys, (a, b) = run.head(kind, *head).key.astype(float), plane.best(goal)[1]
+        keys = run.head(kind, *head).key.astype(float)
+        (a, b) = plane.best(goal)[1]
         one, other = (keys[key] / np.linalg.norm(keys[key]) for key in plane.pair)
         found = softmax(keys @ (a * one + b * other) / np.sqrt(keys.shape[1]))[[*plane.pair]]
         if found[0] >= 0.95 - 1e-3 if goal == "copy" else found.min() >= 0.48 - 1e-3:
@@ -300,7 +301,8 @@ def test_a_question_is_asked_of_the_row_beside_the_marked_one(run: Translation, 
         for kind in questions.KINDS:
             asked = measure(Question("largest-key", kind, place=name), run, place)
             assert asked == measure(Question("largest-key", kind), run, moved)
-    steps, sources = len(run.steps), len(run.source_tokens)
+    steps = len(run.steps)
+    sources = len(run.source_tokens)
     ends = place._replace(step=steps - 1, source=0)
     assert ends.moved(run, 1) == place._replace(step=steps - 2, source=1)
     assert ends.moved(run, -1) == place._replace(step=steps - 2, source=1)

@@ -238,7 +238,8 @@ def send(uploads: MemoryUploadedFileManager, at: str, name: str, size: int = 1) 
 def test_a_visit_keeps_its_newest_uploads_and_a_session_without_a_page_none(monkeypatch) -> None:
     monkeypatch.setattr(visits, "MOST_BYTES", 100)
     monkeypatch.setattr(visits, "MOST_FILES", 3)
-    uploads, here = MemoryUploadedFileManager("/upload"), {"a", "b"}
+    uploads = MemoryUploadedFileManager("/upload")
+    here = {"a", "b"}
     for name in ("early", "bird"):
         send(uploads, "without a page", name)
         send(uploads, "a", name, 90)
@@ -269,7 +270,8 @@ class Server:
     """Stands for Streamlit's own; knows which sessions have an open page."""
 
     def __init__(self, *active: str) -> None:
-        self.active, self.closed = set(active), list[str]()
+        self.active = set(active)
+        self.closed = list[str]()
         self.uploaded_file_mgr = MemoryUploadedFileManager("/upload")
 
     def is_active_session(self, at: str) -> bool:
@@ -297,7 +299,8 @@ class Clock:
 def test_a_visit_that_was_left_is_over_and_one_that_came_back_is_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    server, clock = Server("a"), Clock()
+    server = Server("a")
+    clock = Clock()
     monkeypatch.setattr(visits.runtime, "exists", lambda: True)
     monkeypatch.setattr(visits.runtime, "get_instance", lambda: server)
     monkeypatch.setattr(asyncio, "get_running_loop", lambda: clock)

@@ -143,7 +143,8 @@ def test_what_the_files_of_a_model_say_is_read_once_until_one_of_them_changes(pl
 
 def test_a_model_says_where_it_runs_before_and_after_it_is_loaded(place, monkeypatch):
     place("mine")
-    model, said = models.find("mine"), []
+    model = models.find("mine")
+    said = []
     for device in ("tpu", "cuda", ""):
         monkeypatch.setenv(VARIABLE, device)
         said.append(model.runs)
@@ -158,7 +159,8 @@ def test_a_model_says_where_it_runs_before_and_after_it_is_loaded(place, monkeyp
 
 
 def test_a_value_of_a_model_is_made_again_once_the_model_was_loaded_again(place):
-    path, made = place("mine"), list[str]()
+    path = place("mine")
+    made = list[str]()
 
     @remembered(4)
     def value(source: Source, text: str) -> str:
@@ -178,7 +180,8 @@ def test_a_value_of_a_model_is_made_again_once_the_model_was_loaded_again(place)
 def test_a_language_model_reads_and_writes_at_most_so_many_tokens(tokenizer, tmp_path: Path):
     path = write_language_model(tmp_path, tokenizer)
     source = ModelHandle("language/writer", path, models.changed(path))
-    long, model = "one " * (LONGEST + 1), source.load()
+    long = "one " * (LONGEST + 1)
+    model = source.load()
     for text, target in ((long, None), ("", long)):
         with pytest.raises(ValueError, match=f"tokens; this page reads at most {LONGEST}"):
             translate(Request(source, text, "greedy", target), whole=True)
@@ -213,11 +216,10 @@ def test_a_bundled_model_fulfils_what_its_examples_claim_and_every_target_word_h
 ):
     model = load_translator(models.BUNDLED / name)
     for example in examples.of(models.find(name)).examples:
-        claim, run = example.claim, model.translate(example.text)
-        step, place = (
-            claim_step(example, run.target_tokens),
-            find_word(run.source_tokens, claim.source),
-        )
+        claim = example.claim
+        run = model.translate(example.text)
+        step = claim_step(example, run.target_tokens)
+        place = find_word(run.source_tokens, claim.source)
         assert None not in (step, place)
         row = run.head("cross", claim.layer, claim.head).weights[step]
         weight = row[place[0] : place[1] + 1].sum()
@@ -225,7 +227,8 @@ def test_a_bundled_model_fulfils_what_its_examples_claim_and_every_target_word_h
         assert place[0] <= int(np.argmax(row)) <= place[1]
         words = run.text.translate(str.maketrans("", "", ".,!?")).split()
         assert [word for word in words if word not in example.gloss] == []
-        one, other = example.text.split(), example.other.split()
+        one = example.text.split()
+        other = example.other.split()
         assert sum(a != b for a, b in zip(one, other, strict=True)) == 1
         assert len(model.ids(example.text)) == len(model.ids(example.other))
 
@@ -256,7 +259,8 @@ def test_the_shipped_run_is_the_first_example_as_the_bundled_model_computes_it()
         assert getattr(shipped, name) == getattr(fresh, name)
     for kind, layer in fresh.attention.places:
         for head in range(fresh.config.n_heads):
-            here, there = shipped.map(kind, layer, head), fresh.map(kind, layer, head)
+            here = shipped.map(kind, layer, head)
+            there = fresh.map(kind, layer, head)
             assert np.array_equal(here.mask, there.mask)
             np.testing.assert_allclose(here.weights, there.weights, rtol=0, atol=CLOSE)
             np.testing.assert_allclose(here.scores, there.scores, atol=10 * CLOSE, rtol=CLOSE)
@@ -300,7 +304,8 @@ def view_of(closed_form_models, monkeypatch: pytest.MonkeyPatch) -> Callable[...
 def test_a_run_opens_on_the_claim_of_its_example_else_on_a_word_of_the_head_and_so_do_its_glosses(
     view_of,
 ):
-    own, place = view_of(), CASE.target_tokens.index("▁neun")
+    own = view_of()
+    place = CASE.target_tokens.index("▁neun")
     assert own.opening.claimed is None
     assert CASE.target_tokens[own.opening.step] != "</s>"
     assert {gloss["origin"] for gloss in own.opening.glosses.values()} == {HEAD}
@@ -323,7 +328,8 @@ def test_a_value_of_a_run_is_made_once_for_each_run_and_each_position_not_for_wh
         made.append((opened.request.text, layer))
         return layer
 
-    own, heard = view_of(), list[str]()
+    own = view_of()
+    heard = list[str]()
     assert [value(own, layer, tell=lambda: heard.append("x")) for layer in (0, 1, 0)] == [0, 1, 0]
     assert value(own, 1, tell=pytest.fail) == 1
     assert made == [(CASE.sentence, 0), (CASE.sentence, 1)]

@@ -57,7 +57,8 @@ def names(residents: Residents) -> list[str]:
 
 
 def test_the_model_used_longest_ago_leaves_with_all_that_was_made_with_it_but_not_in_use():
-    residents, store = Residents(2), Recent[str](10)
+    residents = Residents(2)
+    store = Recent[str](10)
     for name in ("a", "b"):
         resident(residents, name)
         store.get((name, 1), lambda: "made")

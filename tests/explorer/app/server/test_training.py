@@ -232,7 +232,8 @@ def test_what_a_killed_server_left_is_removed_at_the_next_start_and_no_other_fol
     killed = subprocess.run(
         [sys.executable, "-c", KILLED], cwd=ROOT, capture_output=True, text=True, check=False
     )
-    left, foreign = Path(killed.stdout.strip()), tmp_path / "training-data"
+    left = Path(killed.stdout.strip())
+    foreign = tmp_path / "training-data"
     foreign.mkdir()
     run = begun(workshop)
     assert left.parent == run.folder.parent == tmp_path

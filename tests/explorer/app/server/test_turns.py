@@ -33,14 +33,17 @@ class Pages:
     browser."""
 
     def __init__(self, turns: FairQueue) -> None:
-        self.turns, self.ran, self._gates = turns, list[str](), dict[str, threading.Event]()
+        self.turns = turns
+        self.ran = list[str]()
+        self._gates = dict[str, threading.Event]()
 
     def _asked(self) -> int:
         return len(self.turns._waiting) + len(self.ran)
 
     def start(self, name: str) -> None:
         """Returns when the run waits or computes."""
-        gate, before = self._gates.setdefault(name, threading.Event()), self._asked()
+        gate = self._gates.setdefault(name, threading.Event())
+        before = self._asked()
 
         def run() -> None:
             with self.turns.turn(name, browser=name[0]):
@@ -65,7 +68,8 @@ class Pages:
     ],
 )
 def test_runs_compute_in_turn(at_once: int, alone: bool, names: str, order: str) -> None:
-    pages, expected = Pages(FairQueue(at_once, alone=alone)), order.split()
+    pages = Pages(FairQueue(at_once, alone=alone))
+    expected = order.split()
     for name in names.split():
         pages.start(name)
     until(lambda: len(pages.ran) == min(at_once, len({name[0] for name in expected})))
@@ -103,7 +107,8 @@ def test_a_turn_is_given_back_whatever_happens_and_a_run_that_only_waits_lets_ot
 
 @pytest.mark.parametrize(("cookie", "alone"), [("one", True), ("", False)])
 def test_every_run_of_streamlit_waits_for_its_turn(cookie: str, alone: bool, monkeypatch) -> None:
-    both, gate = threading.Barrier(2, timeout=0.3 if alone else 60), list[Callable[[], object]]()
+    both = threading.Barrier(2, timeout=0.3 if alone else 60)
+    gate = list[Callable[[], object]]()
 
     def run(runner: object, data: object) -> None:
         try:
@@ -287,7 +292,10 @@ def test_how_samples_are_drawn_belongs_to_what_identifies_a_run_but_only_if_some
 
 
 def test_whoever_waits_waits_for_the_one_loading_in_a_thread_without_a_page() -> None:
-    gate, threads, waited, model = threading.Event(), [], [], list[object]()
+    gate = threading.Event()
+    threads = []
+    waited = []
+    model = list[object]()
 
     def load() -> None:
         threads.append((threading.current_thread(), get_script_run_ctx(suppress_warning=True)))

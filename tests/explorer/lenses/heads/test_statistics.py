@@ -50,7 +50,8 @@ def test_every_head_of_every_kind_is_measured_over_all_rows(translator: Translat
         translator.force("one two three", "eins zwei"),
         translator.force("two", "zwei drei eins"),
     ]
-    projections, alignments = translator.model.output_projection, align_gold(translator, [GOLD])
+    projections = translator.model.output_projection
+    alignments = align_gold(translator, [GOLD])
     measured = measure_heads([kind_sums(run, projections) for run in runs], alignments)
     lacks = {"encoder": set(), "decoder": {"next", "next_mass", "last"}, "cross": {"same_word"}}
     errors = alignments.errors()
@@ -83,10 +84,8 @@ def test_the_best_aligner_is_the_head_that_translates(solved: Translator):
     case = CASES[solved.name]
     links = frozenset((int(key), row) for row, key in enumerate(case.keys("cross", 0)[:-1]))
     gold = GoldPair(tuple(case.sentence.split()), tuple(case.translation.split()), links, links)
-    sums, collected = (
-        [kind_sums(solved.force(case.sentence, case.translation))],
-        align_gold(solved, [gold]),
-    )
+    sums = [kind_sums(solved.force(case.sentence, case.translation))]
+    collected = align_gold(solved, [gold])
     found = measure_heads(sums, collected)
     assert found["aligner"] == {"heads": ((0, 0),), "rows": "predicted", "aer": 0}
     assert collected.scores("read")[0][0].aer > 0
@@ -94,10 +93,8 @@ def test_the_best_aligner_is_the_head_that_translates(solved: Translator):
 
 
 def test_a_mean_over_heads_is_scored_like_a_head(translator: Translator):
-    traced, collected = (
-        translator.force("one two three", "eins zwei drei"),
-        align_gold(translator, [GOLD]),
-    )
+    traced = translator.force("one two three", "eins zwei drei")
+    collected = align_gold(translator, [GOLD])
     best, error = collected.best()
     words = (
         translator.cut("one two three").groups(),
@@ -219,7 +216,8 @@ def model(request, tokenizer):
 def test_both_sides_are_as_long_as_the_singular_values_and_the_plane_holds_the_share_that_it_says(
     model, kind
 ):
-    head, size = (kind, 1 if kind is ENCODER else 2, 3), model.config.d_head
+    head = (kind, 1 if kind is ENCODER else 2, 3)
+    size = model.config.d_head
     attention = model.model.attention(*head[:2])
     query, key = (
         side.weight.detach().double()[3 * size :].numpy()
@@ -241,13 +239,15 @@ def test_both_sides_are_as_long_as_the_singular_values_and_the_plane_holds_the_s
     )  # (directions, keys) parts of each row's scores, without their mean
     for run in runs:
         view = run.head(*head)
-        q, k = view.query @ a.T, view.key @ b.T
+        q = view.query @ a.T
+        k = view.key @ b.T
         for row, mask in enumerate(view.mask):
             seen = (q[row] * k)[mask]
             rows.append((seen - seen.mean(0)).T)
             plane = (found.keys[to : to + len(k)] @ found.queries[at + row])[mask]
             drawn.append(plane - plane.mean())
-        at, to = at + len(q), to + len(k)
+        at = at + len(q)
+        to = to + len(k)
     every = np.concatenate(rows, 1)
 
     def share(*axes):
@@ -279,7 +279,8 @@ def test_rotary_positions_and_lacking_rank_are_refused_and_a_bias_is_said(tokeni
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_sink_names_its_token_counts_its_rows_and_finds_what_stands_out(tokenizer, model, kind):
-    residual, shares = Capture(residual=True), list[float]()
+    residual = Capture(residual=True)
+    shares = list[float]()
     runs = [model.translate(text, capture=residual) for text in TEXTS[:2]]
     found = sink(model, runs, (kind, 1, 2), shares.append)
     assert found.token == ("<s>" if kind is DECODER else "</s>")

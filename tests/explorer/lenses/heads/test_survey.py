@@ -80,11 +80,9 @@ def rows(runs, kind: AttentionKind, head: tuple[int, int]):
 @pytest.mark.parametrize("by", ["weight", "lift"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_keys_are_those_with_most_weight_and_most_lift(runs, survey, kind, by):
-    taken, even, seen = (
-        defaultdict[str, float](float),
-        defaultdict[str, float](float),
-        Counter[str](),
-    )
+    taken = defaultdict[str, float](float)
+    even = defaultdict[str, float](float)
+    seen = Counter[str]()
     words = []
     for run in runs:
         groups = reading_groups(run.labels(kind).keys)

@@ -64,11 +64,10 @@ def test_the_numbers_are_those_of_the_formulas_and_proved(model, decoded, traced
     assert {check.name for check in inside.audit.checks} >= PROOF
     stack = model.model.encoder if kind == "encoder" else model.model.decoder
     name = "cross_attention" if kind == "cross" else "self_attention"
-    attention, norm = (
-        getattr(stack.layers[1], name),
-        getattr(stack.layers[1], f"{name}_residual").norm,
-    )
-    x, sources = torch.tensor(inside.read), torch.tensor(inside.sources)
+    attention = getattr(stack.layers[1], name)
+    norm = getattr(stack.layers[1], f"{name}_residual").norm
+    x = torch.tensor(inside.read)
+    sources = torch.tensor(inside.sources)
     q = attention.q_proj(x).view(4, 8)[HEAD]
     k = attention.k_proj(sources).view(-1, 4, 8)[:, HEAD]
     v = attention.v_proj(sources).view(-1, 4, 8)[:, HEAD]

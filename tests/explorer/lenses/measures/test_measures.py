@@ -52,7 +52,8 @@ def test_every_sum_is_audited(each_model: Run):
 
 def test_the_largest_parts_stand_in_order_and_the_others_are_one(run: Run):
     found = lenses.attribution(run[0].model, run[1], 2, 9, 6)
-    count, shown = len(found.values), found.largest(3)
+    count = len(found.values)
+    shown = found.largest(3)
     most = sorted(found.values.tolist(), key=abs)[-3:]
     assert [value for _, value in shown[:3]] == pytest.approx(sorted(most, reverse=True))
     assert [name for name, _ in shown[3:]] == [f"{count - 3} others"]

@@ -83,7 +83,9 @@ def model(command: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_history_holds_what_the_run_logged_at_the_rates_that_its_card_states(model: Path):
-    found, log, loaded = read_history(model), read_log(model / "log.jsonl"), load_checkpoint(model)
+    found = read_history(model)
+    log = read_log(model / "log.jsonl")
+    loaded = load_checkpoint(model)
     assert found is not None
     assert (found.steps, found.window, found.bleu_sentences) == (12, 1, 10)
     assert [*found.training["step"]] == [*range(1, 13)]

@@ -28,15 +28,19 @@ from transformer.attention import ScoreRule
 from transformer.translator import Translator
 
 RANDOM = np.random.default_rng(0)
-QUERY, KEY, VALUE = RANDOM.normal(size=8), RANDOM.normal(size=(5, 8)), RANDOM.normal(size=(5, 8))
+QUERY = RANDOM.normal(size=8)
+KEY = RANDOM.normal(size=(5, 8))
+VALUE = RANDOM.normal(size=(5, 8))
 MASK = np.array([True, True, True, True, False])
-ALL, NONE = np.ones(5, bool), np.zeros(5, bool)
+ALL = np.ones(5, bool)
+NONE = np.zeros(5, bool)
 SCORES = KEY @ QUERY / math.sqrt(8)
 SHARES = np.array([0, 0.25, 0.75, 0, 0])
 
 
 def test_the_softmax_is_torch_s_over_the_visible_keys_of_every_row():
-    rows, masks = np.stack([SCORES, 3 * SCORES]), np.stack([MASK, ALL])
+    rows = np.stack([SCORES, 3 * SCORES])
+    masks = np.stack([MASK, ALL])
     expected = torch.tensor(rows).masked_fill(~torch.tensor(masks), -torch.inf).softmax(-1)
     np.testing.assert_allclose(arithmetic.softmax(rows, masks), expected, atol=1e-12)
     assert arithmetic.softmax(np.array([1e4, 0.0]), np.ones(2, bool)).tolist() == [1.0, 0.0]
@@ -120,7 +124,8 @@ def test_weights_output_and_the_plane_are_those_of_the_equation(
     run: Translation, kind: AttentionKind
 ):
     found = plane_of(run, (kind, 1, 2), 1, (0, 2), "copy")
-    keys, value = keys_of(run, kind, 1, 2), run.head(kind, 1, 2).value
+    keys = keys_of(run, kind, 1, 2)
+    value = run.head(kind, 1, 2).value
     query = 3.5 * (2.0 * unit(keys[0]) - 0.5 * unit(keys[2]))
     scores = keys @ query / np.sqrt(keys.shape[1])
     own = found.query(2.0, -0.5, 3.5)
@@ -161,13 +166,12 @@ def test_what_is_no_choice_between_scaled_products_is_refused(run: Translation):
 def test_no_query_of_a_fine_net_is_better_than_the_best(
     run: Translation, kind: AttentionKind, goal: str
 ):
-    keys, net = keys_of(run, kind, 0, 3), np.linspace(-FURTHEST, FURTHEST, 301)
+    keys = keys_of(run, kind, 0, 3)
+    net = np.linspace(-FURTHEST, FURTHEST, 301)
     points = np.stack(np.meshgrid(net, net), axis=-1).reshape(-1, 2)
     for pair in itertools.islice(itertools.combinations(range(5), 2), 4):
-        found, chosen = (
-            plane_of(run, (kind, 0, 3), 0, pair, goal),
-            list(pair)[: 1 if goal == "copy" else 2],
-        )
+        found = plane_of(run, (kind, 0, 3), 0, pair, goal)
+        chosen = list(pair)[: 1 if goal == "copy" else 2]
         weights = softmax(points @ unit(keys[[*pair]]) @ keys.T / np.sqrt(keys.shape[1]))
         best, (a, b) = found.best(goal)
         assert best >= weights[:, chosen].min(-1).max() - 1e-4
@@ -191,7 +195,8 @@ def test_a_goal_is_met_at_its_end(goal: str, first: float, second: float, short:
 @pytest.mark.parametrize("share", [0.0, 0.05])
 def test_disturbed_keys_are_disturbed_by_their_share(run: Translation, share: float):
     found = plane_of(run, (CROSS, 2, 1), 0, (0, 1), "copy")
-    keys, query = keys_of(run, CROSS, 2, 1), found.query(3, -2, 2)
+    keys = keys_of(run, CROSS, 2, 1)
+    query = found.query(3, -2, 2)
     noise = unit(np.random.default_rng(0).standard_normal((DRAWS, *keys.shape)))
     moved = keys + share * np.linalg.norm(keys, axis=1)[:, None] * noise
     expected = softmax(moved @ query.double().numpy() / np.sqrt(keys.shape[1]))

@@ -40,7 +40,8 @@ def ready(tokenizer):
     ],
 )
 def test_every_number_is_that_of_a_forced_pass(ready, made, own):
-    change, others = made(own), [made(head) for head in range(4) if head != own]
+    change = made(own)
+    others = [made(head) for head in range(4) if head != own]
     beside = [INSIDE["hide"], INSIDE["scale"]]
     found = controls.random_heads(ready, TEXT, IDS, change, beside)
 
@@ -121,7 +122,8 @@ HEADS = {"default": {"cross": [1, 2]}}
 
 def test_places_are_measured_and_a_lifted_mask_is_asked_with_the_translation_given(tokenizer):
     ready = changeable(tokenizer)
-    bench, run = Bench(ready, HEADS, TEXT), ready.translate(TEXT)
+    bench = Bench(ready, HEADS, TEXT)
+    run = ready.translate(TEXT)
     assert bench.aligner == [(1, 2)]
     best = {"aligner": {"heads": [[0, 1], [2, 3]]}}
     assert Bench(ready, HEADS | best, TEXT).aligner == [(0, 1), (2, 3)]
@@ -301,7 +303,8 @@ def test_runs_from_files_compare_as_far_as_they_keep_their_distributions(ready, 
         return load_trace(file)
 
     changed = ready.force(TEXT, base.target_ids, interventions=[INSIDE["scale"]])
-    whole, kept = compare_runs(base, changed), compare_runs(opened(base), opened(changed))
+    whole = compare_runs(base, changed)
+    kept = compare_runs(opened(base), opened(changed))
     np.testing.assert_allclose(kept.delta_log_p, whole.delta_log_p, atol=2e-5)
     assert np.isnan(kept.kl).all()
     for kind in KINDS:

@@ -55,7 +55,8 @@ PASSED = AuditReport((Check("row sums", 0.0, 1.0),))
 
 def view(kind: str, tokens: tuple[str, ...], seed: int = 0, keys: tuple[str, ...] = ()) -> HeadView:
     """A head with random weights; causal in the decoder, which reads each token one row later."""
-    tokens, keys = marked(tokens), marked(keys)
+    tokens = marked(tokens)
+    keys = marked(keys)
     reads = tokens if kind == "encoder" else marked(("<s>", *tokens[:-1]))
     keys = keys or reads
     shape = len(reads), len(keys)
@@ -348,7 +349,8 @@ def test_the_head_that_follows_a_word_shows_it_and_no_other_nor_without_the_word
     solved,
 ):
     case = CASES[solved.name]
-    run, target = solved.translate(case.sentence), case.translation.split()[1]
+    run = solved.translate(case.sentence)
+    target = case.translation.split()[1]
     for head in (0, 1):
         key = case.keys("cross", head)[1]
         found = heads_that_show(run, target, case.source_tokens[key].removeprefix("▁"), 0.5)
@@ -359,7 +361,9 @@ def test_the_head_that_follows_a_word_shows_it_and_no_other_nor_without_the_word
 
 
 def test_claims_share_a_head_wherever_one_shows_them():
-    a, b, c = {(0, 1): 0.9}, {(2, 3): 0.7}, {(1, 1): 0.8}
+    a = {(0, 1): 0.9}
+    b = {(2, 3): 0.7}
+    c = {(1, 1): 0.8}
     assert shared_heads([a | b, b, {}, c]) == [(2, 3), (2, 3), None, (1, 1)]
     assert shared_heads([a | b, {}]) == [(0, 1), None], "of those that show as many, the strongest"
     assert shared_heads([]) == []
