@@ -65,7 +65,7 @@ class Served:
         fields = [
             Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in self.pids
         ]
-        return sum(int(each[11]) + int(each[12]) for each in fields) / os.sysconf("SC_CLK_TCK")
+        return sum(int(field[11]) + int(field[12]) for field in fields) / os.sysconf("SC_CLK_TCK")
 
 
 @contextmanager

@@ -68,7 +68,9 @@ def _judge(translator: Translator, source: str, references: list[str]) -> Judged
 
     greedy = translator.translate(source, beam_size=1, capture=False)
     best = translator.translate(source, beam_size=BEAM_SIZE, capture=False)
-    likeness = max(CHRF().sentence_score(greedy.text, [each]).score for each in references)
+    likeness = max(
+        CHRF().sentence_score(greedy.text, [reference]).score for reference in references
+    )
     is_right = _bare(greedy.text) in map(_bare, references)
     limit = (translator.heads or {})["unsure_below"]
     is_unsure = mean_log_prob(greedy.log_probs) < limit

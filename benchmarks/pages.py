@@ -200,7 +200,7 @@ def translating(*, model: Model = "en-de", repeats: Repeats = 9) -> int:
                     python.append(1000 * (time.perf_counter() - start))
                 tab.evaluate(ASK, asked)
                 answers = [tab.evaluate(ASK, asked) for _ in range(repeats)]
-                painted, own = (min(each[i] for each in answers) for i in (0, 2))
+                painted, own = (min(answer[i] for answer in answers) for i in (0, 2))
                 ratio = (
                     f"{own:.0f} ms with every head; Python {min(python):.0f} ms: × "
                     f"{own / min(python):.2f}"

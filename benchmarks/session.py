@@ -245,7 +245,7 @@ class Session:
         match message.WhichOneof("type"):
             case "navigation":
                 pages = message.navigation.app_pages
-                self._names = {each.url_pathname: each.page_script_hash for each in pages}
+                self._names = {page.url_pathname: page.page_script_hash for page in pages}
                 self._hash = self._names[self._page]
             case "new_session":
                 self._hash = message.new_session.page_script_hash  # a button may open another page

@@ -88,7 +88,7 @@ def beside_training(*, samples: Annotated[int, "sentences of each sort"] = 60) -
                 while not run.outcome:
                     time.sleep(0.1)
     for share, limit in ((0.5, float("inf")), (0.95, 1.5)):
-        ours, theirs = ([percentile(each, share)] for each in seconds.values())
+        ours, theirs = ([percentile(second, share)] for second in seconds.values())
         compare(
             f"Enter to painted, percentile {100 * share:.0f}",
             ours,

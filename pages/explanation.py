@@ -261,7 +261,7 @@ def differ(
     """Where weight, what was carried, and effect are largest; lengths are those of the values."""
     if not np.isfinite(effects).any():
         return "This query sees one key only, so nothing can be taken away from it."
-    keys = [f"**{plain(each)}**" for each in columns]
+    keys = [f"**{plain(column)}**" for column in columns]
     written = f"“{plain(token)}”"
     first = int(weights.argmax())
     most = int(norms.argmax())
@@ -295,7 +295,9 @@ def reasons(opened: View, now: State, step: int) -> None:
     run = opened.translation
     written = opened.translation.steps[step]
     rivals = {
-        each.token: each for each in written.alternatives if each.token_id != written.token_id
+        alternative.token: alternative
+        for alternative in written.alternatives
+        if alternative.token_id != written.token_id
     }
     if not rivals:
         inform("No other token was recorded at this step.")

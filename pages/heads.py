@@ -85,7 +85,7 @@ def _kind(has: Iterable[str]) -> AttentionKind:
     """The kind that the address asks for, or the last one that a model or a survey has."""
     kinds = [*map(AttentionKind, has)]
     asked = session.current().kind
-    return next((each for each in kinds if each == asked), kinds[-1])
+    return next((kind for kind in kinds if kind == asked), kinds[-1])
 
 
 def _own_file(source: Source) -> None:

@@ -83,7 +83,9 @@ def show(opened: View) -> None:
     layer, head = getattr(now, kind)
     changes = opened.translation.interventions
     acting = [
-        each for each in changes if head in each.heads_of(AttentionKind(kind), layer, head + 1)
+        change
+        for change in changes
+        if head in change.heads_of(AttentionKind(kind), layer, head + 1)
     ]
     if acting:
         pickers.head_picker(kind, (layer, head), opened.source, width="stretch")
@@ -192,7 +194,7 @@ def frame(name: str, contents: Contents, look: Look) -> None:
                     save(look.opened, look.kind)
         with right:
             for place in ["table"] * bool(contents.table) + [
-                each.name for each in contents.figures
+                figure.name for figure in contents.figures
             ]:
                 slot(f"{name}.{place}")
 
@@ -206,11 +208,11 @@ def save(opened: View, kind: str) -> None:
         if is_open:
             look = look_at(looks_of(opened, now)[kind], now)
             choice = dict[str, export.Picture]()
-            for each in STEPS[now.section].contents(look).figures:
-                colours = "".join(f" · colours: {legend.about}" for legend in each.legends)
-                audit = None if each.badge is None else look.inside.audit
-                make = partial(style.figure, each.spec)
-                choice[each.name] = export.Picture(make, each.caption + colours, audit)
+            for figure in STEPS[now.section].contents(look).figures:
+                colours = "".join(f" · colours: {legend.about}" for legend in figure.legends)
+                audit = None if figure.badge is None else look.inside.audit
+                make = partial(style.figure, figure.spec)
+                choice[figure.name] = export.Picture(make, figure.caption + colours, audit)
             export.offer(name, choice, now)
 
 

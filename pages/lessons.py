@@ -149,7 +149,7 @@ def _state(lesson: Lesson) -> str:
         return f"{steps} steps"
     notes = session.visit().lesson_notes
     if lesson.name in CHECKS and done >= steps:  # what both found: "before 4 → after 7 of 8 right"
-        ended = [each for each in checks().values() if _done(each) >= len(each.steps)]
+        ended = [check for check in checks().values() if _done(check) >= len(check.steps)]
         right = " → ".join(
             f"{each.name} {progress.score(notes, each.name).right}" for each in ended
         )

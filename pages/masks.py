@@ -229,7 +229,7 @@ def pictures(
 ) -> None:
     """The true masking, another way of masking, and the masks of all kinds."""
     now = session.current()
-    heads = {str(each): getattr(now, each) for each in run.config.sites}
+    heads = {str(site): getattr(now, site) for site in run.config.sites}
     places = cells or dict.fromkeys(heads, (0, 0))
     whole = run.head(kind, *heads[kind])
     view = near(run, kind, heads[kind], places[kind], CELLS)

@@ -216,7 +216,7 @@ def alignments() -> None:
     row = one.opened.opening.step if step is None else step
     rows = [
         row,
-        *(counterpart(one.run.target_tokens, each.run.target_tokens, row) for each in sides[1:]),
+        *(counterpart(one.run.target_tokens, side.run.target_tokens, row) for side in sides[1:]),
     ]
     st.markdown("  \n".join(f"{each.title}: **{plain(each.run.text)}**" for each in sides))
     st.markdown(looks(sides, rows))

@@ -67,7 +67,7 @@ def written(code: str) -> Iterator[str]:
 
 def missing(text: str, drawn: set[str]) -> set[str]:
     signs = set(text) - drawn - NOT_WRITTEN
-    return {each for each in signs if unicodedata.category(each) not in NO_PICTURE}
+    return {sign for sign in signs if unicodedata.category(sign) not in NO_PICTURE}
 
 
 def test_every_sign_of_the_code_is_in_the_font(drawn: set[str]):

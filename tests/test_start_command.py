@@ -70,7 +70,9 @@ def test_the_start_command_serves_the_app_and_asks_for_nothing(tmp_path: Path, p
         assert "mail" not in told.lower()
         assert not list(home.rglob("credentials.toml"))
         with connect(f"ws://127.0.0.1:{port}/_stcore/stream") as link:
-            assert [each.name for each in link.protocol.extensions] == ["permessage-deflate"]
+            assert [extension.name for extension in link.protocol.extensions] == [
+                "permessage-deflate"
+            ]
     finally:
         os.killpg(server.pid, signal.SIGTERM)
         server.wait(timeout=PATIENCE)

@@ -59,16 +59,16 @@ def by_keyword(source: str, names: dict[str, set[str]]) -> Iterator[str]:
         if isinstance(node, ast.Call):
             name = getattr(node.func, "id", getattr(node.func, "attr", ""))
             yield from (
-                f"{name}({each.arg})"
-                for each in node.keywords
-                if each.arg not in names.get(name, {each.arg})
+                f"{name}({keyword.arg})"
+                for keyword in node.keywords
+                if keyword.arg not in names.get(name, {keyword.arg})
             )
 
 
 def test_what_decides_a_kept_value_is_given_by_its_place():
     # `remembered` tells values apart by these arguments, not by those that are given by keyword.
     kept = {
-        node.name: {each.arg for each in node.args.kwonlyargs}
+        node.name: {kwonlyarg.arg for kwonlyarg in node.args.kwonlyargs}
         for path in files(APP)
         for node in ast.walk(parse(path.read_text()))
         if isinstance(node, ast.FunctionDef)
@@ -107,7 +107,7 @@ def written_attributes(source: str) -> Iterator[str]:
         methods = {part.name: part for part in module.body if isinstance(part, ast.FunctionDef)}
         methods.pop("__init__", None)
         for node in (
-            node for each in methods.values() for node in ast.walk(each) if "forward" in methods
+            node for method in methods.values() for node in ast.walk(method) if "forward" in methods
         ):
             text = ast.unparse(node)
             stored = (

@@ -22,7 +22,7 @@ def _commands() -> Commands:
     from transformer.commands.translate import translate
 
     commands = (train, compress, attention, score, pull, translate, evaluate, generate, perplexity)
-    return {each.__name__: each for each in commands}
+    return {command.__name__: command for command in commands}
 
 
 if __name__ == "__main__":

@@ -382,7 +382,7 @@ def audit_places(trace: AttentionTrace, model: Network, limit: float) -> list[Ch
     parts = {"query", "key", "value", "centres"} | {"encoder.output"} & set(
         hook_names(model.config)
     )
-    changes = [each for each in trace.changes if each.value.part == "stream"]
+    changes = [change for change in trace.changes if change.value.part == "stream"]
     if any(isinstance(each.value, do.Patch) and each.material is None for each in changes):
         return [Check(PLACES, math.inf, limit)]  # nobody knows what the patch put in
     hooks = Hooks(parts, (edits(changes, model.config) if changes else {}) | answers)

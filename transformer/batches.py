@@ -38,7 +38,9 @@ def in_batches(
     """A value for each text, computed in batches of texts with the same rules and of similar
     length, the longest first, so that a padded batch has at most ``BATCH_POSITIONS`` positions."""
     rules = {each: i for i, each in enumerate(dict.fromkeys(each.rules for each in requests))}
-    kinds = [(rules[each.rules], -max(len(each.source_ids), each.given)) for each in requests]
+    kinds = [
+        (rules[request.rules], -max(len(request.source_ids), request.given)) for request in requests
+    ]
     groups = list[list[int]]()
     values = dict[int, T]()
     for place in sorted(range(len(requests)), key=kinds.__getitem__):
@@ -97,7 +99,7 @@ def translate_all(
 ) -> list[str]:
     """The texts of ``hypotheses``."""
     outputs = hypotheses(translator, texts, beam_size, max_length, workers)
-    return [translator.text(each.token_ids) for each in outputs]
+    return [translator.text(output.token_ids) for output in outputs]
 
 
 def token_log_probs(model: AnyModel, features: Tensor, ids: Tensor) -> Tensor:
@@ -135,7 +137,7 @@ def forced_log_probs(
         rest = iter(numbers(token_log_probs(state.model, features, ids)[:, None])[:, 0].tolist())
         return [tuple(islice(rest, len(target))) for target in written]
 
-    texts = [("", each) if isinstance(each, str) else (each.source, each.target) for each in pairs]
+    texts = [("", pair) if isinstance(pair, str) else (pair.source, pair.target) for pair in pairs]
     wanted = [Request(model, source, model.output(target, source)) for source, target in texts]
     return in_batches(model, wanted, scored, CPU_WIDTH if model.device.type == "cpu" else 1)
 

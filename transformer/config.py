@@ -196,7 +196,7 @@ class ModelConfig(Checked):
 
     def __repr__(self) -> str:
         """The entries that differ from their defaults."""
-        values = ((each.name, getattr(self, each.name), each.default) for each in fields(self))
+        values = ((field.name, getattr(self, field.name), field.default) for field in fields(self))
         changed = (f"{name}={value!r}" for name, value, default in values if value != default)
         return f"{type(self).__name__}({', '.join(changed)})"
 

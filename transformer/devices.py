@@ -82,9 +82,9 @@ def on_cpu(model: Model) -> Model:
     it is."""
     from torch import nn
 
-    memo: dict[int, object] = {id(each): each.cpu() for each in model.buffers()}
+    memo: dict[int, object] = {id(buffer): buffer.cpu() for buffer in model.buffers()}
     memo |= {
-        id(each): nn.Parameter(each.detach().cpu(), each.requires_grad)
-        for each in model.parameters()
+        id(parameter): nn.Parameter(parameter.detach().cpu(), parameter.requires_grad)
+        for parameter in model.parameters()
     }
     return copy.deepcopy(model, memo)

@@ -177,8 +177,8 @@ def audited_tokens(
         return step < len(written) and token in written[step]
 
     left_out = [each.position for each in changes if isinstance(each, do.DropSource)]
-    for each in changes:
-        match each:
+    for change in changes:
+        match change:
             case do.Choose(step, token) if not holds(step, token):
                 return False
             case do.Prefix(tokens) if not all(holds(*pair) for pair in enumerate(tokens)):

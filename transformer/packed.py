@@ -148,9 +148,9 @@ def join_inputs(model: nn.Module) -> None:
 
     The parameters remain, as parts of that matrix.
     """
-    for each in model.modules():
-        if isinstance(each, MultiHeadAttention) and each.kind == AttentionKind.DECODER:
-            maps = each.q_proj, each.k_proj, each.v_proj
+    for module in model.modules():
+        if isinstance(module, MultiHeadAttention) and module.kind == AttentionKind.DECODER:
+            maps = module.q_proj, module.k_proj, module.v_proj
             weight = for_few_rows(torch.cat([part.weight.data for part in maps]))
             bias = None if maps[0].bias is None else torch.cat([part.bias.data for part in maps])
             for part, own in zip(maps, weight.chunk(3), strict=True):
@@ -159,7 +159,7 @@ def join_inputs(model: nn.Module) -> None:
                 maps, () if bias is None else bias.chunk(3), strict=bias is not None
             ):
                 part.bias.data = added
-            each.joined = JoinedProduct(weight, bias)
+            module.joined = JoinedProduct(weight, bias)
 
 
 def convert(model: Model, device: torch.device | str, dtype: torch.dtype = torch.float32) -> Model:

@@ -488,7 +488,7 @@ class Request:
         length = len(self.source_ids) or len(ids)
         trained = config.trained_length or 0
         unknown = ids.count(config.unk_id)
-        late = [each for each in self.values if min(_decoder_rows(each), default=-1) >= len(ids)]
+        late = [value for value in self.values if min(_decoder_rows(value), default=-1) >= len(ids)]
         table = {
             f"This text has {length:,} tokens: longer than any text in this model's training "
             f"({trained:,}).": 0 < trained < length,
@@ -550,7 +550,7 @@ def begin(
         if in_beam:
             steps = hooks_of(first.config, None, first.changes, first.functions)
     if first.source_ids:
-        rows = pad([each.source_ids for each in requests], first.config.pad_id)
+        rows = pad([request.source_ids for request in requests], first.config.pad_id)
         source = rows.to(first.model.embedding.weight.device)
     return DecodingState(first.model, source, hooks, steps), hooks
 

@@ -229,9 +229,9 @@ class AttentionTrace:
                     parts["focus"] = LocalWindow(centres, self.config.reach)
                 parts["score"], parts["causal"] = ScoreRule(site.score, vector), site.causal
                 parts["changes"] = tuple(
-                    each
-                    for each in self.changes
-                    if each.value.heads_of(kind, layer, self.config.n_heads)
+                    change
+                    for change in self.changes
+                    if change.value.heads_of(kind, layer, self.config.n_heads)
                 )
                 names = {part: f"{path}.{part}" for part in UNFUSED}
                 parts["edits"] = {

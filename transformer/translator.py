@@ -146,11 +146,11 @@ class Translator(Reader):
         output = self.output(text if target is None else target, source)
         options["interventions"] = changes = as_interventions(options.get("interventions", ()))
         written = list(zip(self.pieces(output.ids), output.ids, strict=True))
-        for each in changes:
-            steers = isinstance(each, do.Choose | do.Forbid | do.Prefix)
-            if steers and not audited_tokens([each], (), written):
+        for change in changes:
+            steers = isinstance(change, do.Choose | do.Forbid | do.Prefix)
+            if steers and not audited_tokens([change], (), written):
                 given = "text" if self.continues else "translation"
-                raise InterventionError(f"The given {given} contradicts a change: {each}.")
+                raise InterventionError(f"The given {given} contradicts a change: {change}.")
         (run,) = self.stream(source, output, **options)
         assert isinstance(run, Translation)
         return run

@@ -98,7 +98,7 @@ def survey(
     if not (model / EXAMPLES_FILE).is_file():
         return 0
     examples = read_json(model / EXAMPLES_FILE)["examples"]
-    shown = [translator.translate(each["text"], beam_size=1) for each in examples]
+    shown = [translator.translate(example["text"], beam_size=1) for example in examples]
     if shown[0].attention is None or not shown[0].audit().passed:
         raise ValueError("The checks of the first run fail, so it is not written.")
     save_maps(shown[0], model, model / FIRST_FILE)
@@ -140,7 +140,7 @@ def with_heads(
         else:
             claim = claim | {"layer": best[0], "head": best[1], "weight": round(weights[best], 2)}
         mended.append({**example, "claim": claim})
-        words = [each.text for each in reading_groups(run.target_tokens[:-1])]
+        words = [group.text for group in reading_groups(run.target_tokens[:-1])]
         if unknown := [
             word for word in words if word[0].isalnum() and word not in example["gloss"]
         ]:

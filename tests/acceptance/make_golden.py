@@ -11,7 +11,7 @@ lines = [json.loads(line) for line in FILE.read_text(encoding="utf-8").splitline
 for line in lines:
     run = surface.translator(line["model"]).translate(line["text"], beam_size=line["beam"])
     line |= {"translation": run.text, "tokens": list(run.target_tokens)}
-    line["log_probs"] = [round(each, 4) for each in run.log_probs]
+    line["log_probs"] = [round(log_prob, 4) for log_prob in run.log_probs]
     for kind, (layer, head, row, weights) in line.get("rows", {}).items():
         weights[:] = [
             round(float(each), 4) for each in run.attention.weights(kind, layer)[head, row]

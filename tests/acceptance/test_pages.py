@@ -40,7 +40,7 @@ def leaves(block: Any) -> Iterator[Any]:
 def test_every_page_opens_with_en_de_and_describes_its_figures(page: str) -> None:
     at = opened(page, step="3", cross="2.4")
     assert (len(str(at.main)) > 600, list(at.error)) == (True, [])
-    shown = [each for each in leaves(at.main) if each.type in ("plotly_chart", "caption")]
+    shown = [leave for leave in leaves(at.main) if leave.type in ("plotly_chart", "caption")]
     for figure, words in pairwise([*shown, None]):
         if figure.type == "plotly_chart":
             assert (len(figure.proto.alt) > 20, words.type) == (True, "caption")

@@ -67,7 +67,7 @@ def test_tokens_are_drawn_by_seed_from_those_left_and_as_often_as_temperature_sa
     assert draws[0] == draws[1] != draws[2]
     for number in range(5):
         for step in draw(temperature=3.0, top_k=3, seed=number).steps:
-            assert step.token in [each.token for each in step.alternatives[:3]]
+            assert step.token in [alternative.token for alternative in step.alternatives[:3]]
         for step in draw(top_p=0.6, seed=number).steps:
             assert (
                 sum(np.exp(a.log_prob) for a in step.alternatives if a.log_prob > step.log_prob)

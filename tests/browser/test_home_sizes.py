@@ -119,7 +119,7 @@ def seen(found: dict[str, Any], width: int, height: int) -> dict[str, bool]:
     return {
         "a page within the window": found["width"] <= width,
         "maps that do not scroll": found["scrolling"] == 0,
-        "right of the left edge": all(each["left"] >= 0 for each in boxes),
+        "right of the left edge": all(box["left"] >= 0 for box in boxes),
         "left of the right edge": all(each["right"] <= width for each in boxes),
         "above the lower edge": all(each["bottom"] <= height for each in boxes),
         "buttons above the lower edge": max(found["under"]) <= height,
@@ -148,9 +148,10 @@ def full(found: dict[str, Any], height: int) -> dict[str, bool]:
     cells = found["cells"]
     room = (grid["right"] - grid["left"]) * (height - 60 - grid["top"])
     return {
-        "the largest figure": area(cross["figure"]) >= max(area(each["figure"]) for each in others),
+        "the largest figure": area(cross["figure"])
+        >= max(area(other["figure"]) for other in others),
         "the largest cells": cross["cell"] >= 0.9 * max(each["cell"] for each in others),
-        "filled to the right": max(each["right"] for each in cells) >= grid["right"] - 2,
+        "filled to the right": max(cell["right"] for cell in cells) >= grid["right"] - 2,
         "filled to the bottom": max(each["bottom"] for each in cells) >= height - 80,
         "most of the room": sum(map(area, cells)) >= 0.75 * room,
     }

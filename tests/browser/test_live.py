@@ -232,7 +232,9 @@ def test_it_runs_where_less_is_allowed(
         lambda: TEXTS[1] in tab.inner_text("#texts") and "ms" in tab.inner_text("#status")
     )
     assert ("several times slower" in tab.inner_text("#status")) == (how == "no WebAssembly")
-    visitor.errors[:] = [each for each in visitor.errors if "Content Security Policy" not in each]
+    visitor.errors[:] = [
+        error for error in visitor.errors if "Content Security Policy" not in error
+    ]
 
 
 def test_a_folder_serves_the_page_with_its_files_beside_it(opened: Open, tmp_path: Path) -> None:
@@ -250,7 +252,7 @@ def test_a_folder_serves_the_page_with_its_files_beside_it(opened: Open, tmp_pat
         )
         == 0
     )
-    assert sorted(each.name for each in (tmp_path / "space").iterdir()) == [
+    assert sorted(path.name for path in (tmp_path / "space").iterdir()) == [
         "index.html",
         "model.safetensors",
         "tokenizer.model",

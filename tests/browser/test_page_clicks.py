@@ -249,7 +249,7 @@ def test_a_token_of_the_tree_shows_its_map_and_the_search_continues_from_it(
     visitor.has(node=str(node + 1))
     badges = visitor.page.locator(".lv-badge").all_inner_texts()
     assert badges
-    assert all("✓" in each for each in badges)
+    assert all("✓" in badge for badge in badges)
     visitor.page.get_by_role("button", name="Continue from here").click()
     visitor.until(
         "location.search.includes('changes=prefix') && !location.search.includes('node=')"

@@ -313,7 +313,7 @@ def test_the_strongest_come_first_and_the_others_are_added_up(call: Call) -> Non
 
 def race(names: list[str], shares: list[float], **more: Any) -> dict[str, Any]:
     """What a view hears of the candidates of one step, of which the first is chosen."""
-    told = {"names": [names], "shares": [[f"{100 * each:.0f} %" for each in shares]]}
+    told = {"names": [names], "shares": [[f"{100 * share:.0f} %" for share in shares]]}
     ids = [[*range(len(names))]]
     return {
         **told,

@@ -183,7 +183,7 @@ def test_a_long_text_is_drawn_in_windows_that_say_so(address: str, says: str):
     for data in maps:
         assert data["name"] == "whole" or max(map(len, data["spans"].values())) <= 64
         assert len(str(data["figure"])) < 120_000
-    figures = [*map(json.dumps, charts(at)), *(each["figure"] for each in pictures(at))]
+    figures = [*map(json.dumps, charts(at)), *(picture["figure"] for picture in pictures(at))]
     assert sum(map(len, figures)) < 1_000_000
 
 

@@ -85,7 +85,7 @@ def test_the_survey_that_came_with_a_model_is_shown_at_once(whole_sample: None):
     means = found.profiles[CROSS].means
     at = run(PAGE, model="en-de", kind="cross", cross="3.4", keys_by="lift", unit="pieces")
     for each in (
-        each for by in ("lift", "selective") for each in found.tokens(CROSS, 2, 3, "pieces", by)
+        token for by in ("lift", "selective") for token in found.tokens(CROSS, 2, 3, "pieces", by)
     ):
         assert f"| {each.ratio:.1f} times | {each.seen} |" in told(at)
     assert array(charts(at)[0]["data"][0]["z"]) == pytest.approx(
@@ -96,7 +96,7 @@ def test_the_survey_that_came_with_a_model_is_shown_at_once(whole_sample: None):
     at = run(
         PAGE, model="en-de", kind="cross", cross="3.4", facet="distances", statistic="eos_value"
     )
-    heads, bars = (each["data"][0] for each in charts(at))
+    heads, bars = (chart["data"][0] for chart in charts(at))
     assert array(heads["z"]) == pytest.approx(means["eos_value"], abs=1e-5)
     assert array(bars["y"]) == pytest.approx(found.profiles[CROSS].distances[2, 3], abs=1e-6)
 
@@ -202,7 +202,7 @@ def test_a_hostile_sentence_stays_text():
     at = read(kind="encoder", facet="sentences")
     text = "<script>alert(1)</script> [a](javascript:1) **b** $x$ | one two three four"
     at.file_uploader[0].set_value(("<b>.txt", text.encode(), "text/plain")).run()
-    labels = [each.label for each in links(said(at, "Over 1 sentence,"), "script")]
+    labels = [link.label for link in links(said(at, "Over 1 sentence,"), "script")]
     assert labels
     assert all("<" not in label.replace("\\<", "") for label in labels)
 

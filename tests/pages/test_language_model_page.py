@@ -40,9 +40,11 @@ def test_the_model_goes_on_with_the_prompt_or_begins_by_itself(generator: Transl
     ) in words(at)
     for step, offered in zip(found.steps[given:], carried["next"]["ids"][given:], strict=True):
         marks = [
-            each for each in step.alternatives if is_special(each.token) or "<0x" in each.token
+            alternative
+            for alternative in step.alternatives
+            if is_special(alternative.token) or "<0x" in alternative.token
         ]
-        assert {each.token_id for each in marks}.isdisjoint(offered), "marks are not offered"
+        assert {mark.token_id for mark in marks}.isdisjoint(offered), "marks are not offered"
 
 
 def test_a_prompt_that_is_too_long_or_no_model_keeps_the_page(monkeypatch: pytest.MonkeyPatch):
@@ -72,7 +74,7 @@ def test_every_token_of_a_text_has_its_surprisal(generator: Translator):
         "end among them)."
     ) in words(at)
     chances = {0.5: "1 in 1.4", 3: "1 in 8.0", 11.5: "1 in 2,900"}
-    assert {each: surprisal.odds(each) for each in chances} == chances
+    assert {chance: surprisal.odds(chance) for chance in chances} == chances
 
 
 def test_each_sort_of_models_keeps_its_own_place():

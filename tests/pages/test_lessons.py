@@ -120,7 +120,7 @@ def test_a_lesson_can_be_left_and_the_list_goes_on_after_it():
     for name, following in (("heads", "stacks"), ("stacks", "decoding")):  # within the first hour
         at = step(name, len(SHIPPED[name].steps) - 1)
         links = [each.proto for each in at.get("page_link") if each.proto.label == "Next lesson"]
-        assert [f"lesson={following}.1" in each.query_string for each in links] == [True]
+        assert [f"lesson={following}.1" in link.query_string for link in links] == [True]
 
 
 def test_an_own_lesson_cannot_bring_code_or_pictures(
@@ -166,7 +166,7 @@ def test_bad_lessons_are_named_in_the_list_and_the_others_work(
     assert plain("bad.json: this is not JSON in UTF-8.") in warned
     for name in ("address.json", "half.json", "�.json"):
         assert any(plain(name) in each for each in warned), name
-    assert f"{len(SHIPPED) + 1}. Mine" in [each.replace("\\", "") for each in labels(at)]
+    assert f"{len(SHIPPED) + 1}. Mine" in [label.replace("\\", "") for label in labels(at)]
     assert "Look." in words(run(lesson="good.1"))
     assert "is not here" in said(run(lesson="half.1"))
     assert SHIPPED["masks"].steps[2].text in words(run(lesson="masks.3"))
@@ -217,7 +217,7 @@ RIGHT, WRONG = (Note(**NOTE, right=right) for right in (True, False))
 
 def test_the_score_comes_when_all_was_seen_and_then_no_answer_changes():
     at = run("pages/lessons.py")
-    assert any("check what you know" in each for each in labels(at)), (
+    assert any("check what you know" in label for label in labels(at)), (
         "offered until a lesson is begun"
     )
     at.session_state["visit"].lesson_notes = {"map": {0: None}}
@@ -229,7 +229,7 @@ def test_the_score_comes_when_all_was_seen_and_then_no_answer_changes():
     at = run(files.checks()["before"].steps[0].page, model="en-pt", lesson="before.1")
     at.session_state["visit"].lesson_notes |= {"before": dict.fromkeys(range(1, 8), RIGHT)}
     options(at)[0].click().run()
-    assert [each.disabled for each in options(at)] == [True] * len(options(at))
+    assert [option.disabled for option in options(at)] == [True] * len(options(at))
     assert "which you got right" in words(at)
 
 

@@ -130,7 +130,7 @@ def singled_out(found: Measured, quantity: str, text: str) -> bool:
     right = found.options[found.best].name
     if re.search(IN_OTHER_WORDS.get(quantity, "(?!)"), text):
         return True
-    if any(each.label and names(each.label.split(" ")[0], text) for each in found.options):
+    if any(option.label and names(option.label.split(" ")[0], text) for option in found.options):
         return True
     if quantity == "visible":
         return re.search(rf"\b{right} (of|keys|cells|masked)", text) is not None
@@ -164,7 +164,7 @@ def test_nothing_singles_the_answer_of_an_open_question_out(
     found = asked[-1]
     question = view.question
     assert question is not None
-    assert at.session_state["visit"].silent == [each.name for each in found.options]
+    assert at.session_state["visit"].silent == [option.name for option in found.options]
     texts = [text for text in shown(at, plain_of(at, found), view.text) if text]
     assert [text for text in texts if singled_out(found, question.quantity, text)] == []
     if question.quantity == "role":
@@ -298,7 +298,7 @@ def test_no_question_stands_twice():
         for step in lesson.steps
         if step.question
     ]
-    assert [each for each in questions if questions.count(each) > 1] == []
+    assert [question for question in questions if questions.count(question) > 1] == []
 
 
 @pytest.mark.parametrize(("name", "i"), thinned(ASKED, 6))

@@ -194,7 +194,7 @@ def test_all_visits_together_keep_so_much(
     monkeypatch.setattr(models, "TOGETHER", 3 * models.nbytes(translation))
     content = trace_file(translation, None)
     visits = [opened(content) for _ in range(3)]
-    assert not any(each.error for each in visits)
+    assert not any(visit.error for visit in visits)
     assert "fill this server" in said(opened(content))
     monkeypatch.setenv("TRANSFORMER_HOSTED", "on")
     monkeypatch.setenv("TRANSFORMER_HOSTED_CHARACTERS", "3")

@@ -47,7 +47,9 @@ def figures(at: AppTest) -> list[go.Figure]:
 
 def caption(figure: go.Figure) -> str:
     """What is written under a figure."""
-    text = next(each.text for each in figure.layout.annotations if each.name == "caption")
+    text = next(
+        annotation.text for annotation in figure.layout.annotations if annotation.name == "caption"
+    )
     return text.replace("<br>", " ")
 
 

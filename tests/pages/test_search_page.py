@@ -40,7 +40,7 @@ def candidates(run: AppTest | Translation) -> list[list[int]]:
     translation."""
     if isinstance(run, AppTest):
         return feeds(run)["next"]["ids"]
-    return [[each.token_id for each in shown_candidates(step)] for step in run.steps]
+    return [[candidate.token_id for candidate in shown_candidates(step)] for step in run.steps]
 
 
 def hypotheses(at: AppTest) -> list[str]:
@@ -125,7 +125,7 @@ def test_a_token_is_chosen_from_the_list_too_and_an_output_that_has_ended_is_not
 
 def test_the_numbers_of_the_tree_are_offered_as_csv():
     tree = tree_of()
-    names, *rows = search_tree.table(tree, {"score": [each.score for each in tree.nodes]})
+    names, *rows = search_tree.table(tree, {"score": [node.score for node in tree.nodes]})
     assert names == (
         "node",
         "step",

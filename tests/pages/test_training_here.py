@@ -45,7 +45,11 @@ def choose(at: AppTest, **values: object) -> AppTest:
     """Sets widgets of the form by the ends of their keys."""
     for name, value in values.items():
         fields = (*at.segmented_control, *at.selectbox, *at.slider, *at.select_slider)
-        at = next(each for each in fields if str(each.key) == f"here.{name}").set_value(value).run()
+        at = (
+            next(field for field in fields if str(field.key) == f"here.{name}")
+            .set_value(value)
+            .run()
+        )
     return at
 
 
@@ -55,7 +59,7 @@ def test_a_run_is_started_watched_stopped_and_kept(shop: Workshop, own_models: P
     assert not at.exception
     assert shop.run is not None
     assert shop.run.plan == Plan(task="copy", length=3, width=32, heads=2, layers=1, steps=5000)
-    until(lambda: shop.run is not None and any(each.exact is not None for each in shop.run.steps()))
+    until(lambda: shop.run is not None and any(step.exact is not None for step in shop.run.steps()))
     other = opened()
     assert {"Stop", "Train"} & labels(other) == set()
     assert "Another visitor began this run" in words(other)

@@ -87,7 +87,7 @@ def test_beside_one_another_an_encoding_shows_whether_only_the_distance_counts(n
     assert constant == (name in {"none", "shaw", "t5", "rotary", "alibi"})
     assert ("distance alone" in words(at)) == (constant and name != "none")
     assert ("bag of words" in words(at)) == (name == "none")
-    both = [each["data"][0]["zmax"] for each in named_charts(at).values()]
+    both = [chart["data"][0]["zmax"] for chart in named_charts(at).values()]
     assert len(set(both)) == 1
 
 
@@ -114,7 +114,7 @@ def test_both_maps_are_verified_and_the_score_adds_up(score):
     assert {"cross recurrent", "cross transformer"} <= set(named_charts(at))
     captions = [each.value for each in at.caption if "Cross\\-attention" in each.value]
     assert len(captions) == 2
-    assert all("✓ verified" in each for each in captions)
+    assert all("✓ verified" in caption for caption in captions)
     table = next(each.value for each in at.markdown if "sum = score" in each.value)
     rows = [
         line.strip("| ").split("|")[-1].strip(" *").replace("−", "-")

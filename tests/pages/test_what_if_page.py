@@ -259,7 +259,7 @@ def test_a_tiny_change_is_told_and_coloured_with_the_digits_that_it_needs():
     assert re.search(r"Σ\|Δ\| 0\.00*[1-9] nats", told)
     assert "+0.00 nats" not in told
     assert not re.search(r"= 0\.0+ nats", told)
-    ticks = [(each, each["layout"].get("xaxis", {}).get("ticktext", ())) for each in charts(at)]
+    ticks = [(chart, chart["layout"].get("xaxis", {}).get("ticktext", ())) for chart in charts(at)]
     (tiles,) = (each for each, names in ticks if {"H1", "H2"} <= set(names))
     texts = [each["text"] for each in tiles["layout"]["annotations"]]
     assert any(text.startswith("0.0") for text in texts)
@@ -364,7 +364,7 @@ def test_what_a_change_did_is_said_in_one_line():
         names = ("token", "token_id", "log_prob")
         return SimpleNamespace(
             source_tokens=("▁x", "</s>"),
-            steps=[SimpleNamespace(**dict(zip(names, each, strict=True))) for each in steps],
+            steps=[SimpleNamespace(**dict(zip(names, step, strict=True))) for step in steps],
         )
 
     before = made(("▁a", 1, math.log(0.9)), ("▁b", 2, math.log(0.997)))

@@ -16,7 +16,7 @@ KINDS = ("encoder", "decoder", "cross")
 
 def charts(at: AppTest) -> dict[str, dict]:
     """The figures in the slots of the page, by name."""
-    return {each["name"]: json.loads(each["figure"]) for each in pictures(at)}
+    return {picture["name"]: json.loads(picture["figure"]) for picture in pictures(at)}
 
 
 def pictures(at: AppTest) -> list[dict]:
@@ -27,7 +27,7 @@ def pictures(at: AppTest) -> list[dict]:
 def told(at: AppTest) -> str:
     """Everything that the page says: its own words, the texts in the slots, captions and badges."""
     texts = [str(slot.get("text", "")) for slot in slots(at).values()]
-    captions = [each["caption"] for each in pictures(at)]
+    captions = [picture["caption"] for picture in pictures(at)]
     badges = [each["badge"]["text"] for each in pictures(at) if each["badge"]]
     return " ".join([words(at), *texts, *captions, *badges])
 

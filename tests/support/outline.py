@@ -109,7 +109,7 @@ def brief(value: Any, named: str | None = None) -> str:
             numbers += found
     said = " ".join(words)
     head = said if named is None else split(named)[0]
-    shown = " ".join(f"{each:.4g}" for each in numbers)
+    shown = " ".join(f"{number:.4g}" for number in numbers)
     if len(numbers) > FEW:
         known = np.nan_to_num(np.arcsinh(50 * np.array(numbers)), posinf=0, neginf=0)
         shown = f"{len(numbers)}:{known.sum():.4g}:{known @ np.arange(len(known)) / len(known):.4g}"
@@ -125,7 +125,7 @@ def outline(at: AppTest, menu: bool = False) -> list[str]:
     }
     blocks = (at.main, at.sidebar) if menu else (at.main,)
     lines = [f"address {brief(address, ' '.join(address))}"]
-    found = (pair for each in blocks for pair in _elements(each))
+    found = (pair for block in blocks for pair in _elements(block))
     for listed, group in groupby(found, lambda pair: pair[0] in LISTED):
         each = [*group]
         if listed and len(each) >= MANY:

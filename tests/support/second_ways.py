@@ -123,7 +123,7 @@ def by_source(b: Bench) -> Doubles:
                 @ b.plain.matrix("cross", layer, "out", head)
             )
             found += np.array(
-                [b.plain.onward(each, "decoder", STEP, number) @ b.direction for each in parts]
+                [b.plain.onward(part, "decoder", STEP, number) @ b.direction for part in parts]
             )
     return found
 
@@ -359,7 +359,7 @@ def resting(b: Bench, kind: str) -> list[float]:
     side, name = ("encoder", "feed_forward") if kind == "cross" else (kind, "self_attention")
     layer, which = (len(b.layers(side)) - 1, 3) if kind == "cross" else (LAYER, 0)
     sizes = norm(lengths(b, kind, HEAD, biased=True)), norm(b.plain.seen[side, layer, name][which])
-    ratios = [each[at] / np.delete(each, at).mean() for each in sizes]
+    ratios = [size[at] / np.delete(size, at).mean() for size in sizes]
     rests = place.weights[HEAD, :, at][place.mask.sum(1) > 1].mean()
     rows = [row for row, mask in enumerate(place.mask) if mask.sum() > 1]
 

@@ -59,7 +59,7 @@ def perplexity(
     if empty := [path for path, lines in texts.items() if not lines]:
         raise DataError(f"{empty[0]}: there is no text in this file.")
     for path, lines in texts.items():
-        log_probs = np.array([sum(each) for each in batches.forced_log_probs(generator, lines)])
+        log_probs = np.array([sum(prob) for prob in batches.forced_log_probs(generator, lines)])
         words = [len(text.split()) for text in lines]
         pieces = [len(generator.ids(text)) for text in lines]
         per_word, per_piece = (quality.perplexity(log_probs, units) for units in (words, pieces))

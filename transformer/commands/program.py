@@ -128,7 +128,7 @@ def _add_parameter(
     parser: argparse.ArgumentParser, parameter: Parameter, hint: Any, notes: tuple[str, ...]
 ) -> Maker:
     name = parameter.name
-    table = next((each for each in get_args(hint) if isinstance(each, Mapping)), None)
+    table = next((arg for arg in get_args(hint) if isinstance(arg, Mapping)), None)
     if isinstance(hint, type) and is_dataclass(hint):
         return _add_parameters(parser, hint)
     if table is not None:
@@ -161,7 +161,7 @@ def _add(
         value = declared(*get_args(value.type))
     if value.type is bool:
         more["action"] = "store_true"
-    elif choices := [each for kind in value.kinds for each in kind.choices]:
+    elif choices := [choice for kind in value.kinds for choice in kind.choices]:
         more["choices"] = choices
     else:
         more["metavar"] = placeholder[0] if placeholder else _METAVARS.get(value.type, name.upper())

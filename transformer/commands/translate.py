@@ -149,9 +149,11 @@ def _translate_file(
         for place, parts in good.items():
             translations = [next(outputs) for _ in parts]
             written[place] = joined(translations)
-            counts = [len(translator.tokenizer.target.encode(each)) for each in translations]
+            counts = [
+                len(translator.tokenizer.target.encode(translation)) for translation in translations
+            ]
             lengths = zip([len(translator.ids(each)) for each in parts], counts, strict=True)
-            if any(unread_limit(*each) == 0.0 for each in lengths):  # all that a batch knows
+            if any(unread_limit(*length) == 0.0 for length in lengths):  # all that a batch knows
                 missing[LEFT_OUT] += 1
         lines = [f"{text}\t{written.get(i, '')}\n" for i, text in enumerate(part)]
         with output.open("a", encoding="utf-8", errors="surrogateescape") as opened:

@@ -232,7 +232,11 @@ def _shapes(run: Translation) -> dict[str, tuple[int | None, ...]]:
     heads, width = config.n_heads, config.d_head
     length = {side: len(run.tokens(side)) for side in config.stacks}
     adds = ENCODINGS[config.positions].acts
-    bare = {each.side for each in run.interventions if isinstance(each, NoPositions)}
+    bare = {
+        intervention.side
+        for intervention in run.interventions
+        if isinstance(intervention, NoPositions)
+    }
     stream = any(value.part == "stream" for value in run.interventions)
     for side, n in length.items():
         rows = n, config.d_model

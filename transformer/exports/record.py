@@ -129,7 +129,9 @@ def run_to_dict(run: Translation) -> dict[str, Any]:
     }
     for step in run.steps:
         excluded = [place for place, each in enumerate(step.alternatives) if each.excluded]
-        known = vars(step) | {"alternatives": [astuple(each)[:3] for each in step.alternatives]}
+        known = vars(step) | {
+            "alternatives": [astuple(alternative)[:3] for alternative in step.alternatives]
+        }
         values["steps"].append(known | ({"excluded": excluded} if excluded else {}))
     return values
 
@@ -155,7 +157,7 @@ def run_from_dict(values: Any) -> Translation:
         check(changes, RunShape(run.config, n_source, len(source), longest, forced))
     except InterventionError as error:
         raise TraceFileError(f"The file's changes do not fit its run: {error}") from error
-    whole_source = not any(isinstance(each, DropSource | EditSource) for each in changes)
+    whole_source = not any(isinstance(change, DropSource | EditSource) for change in changes)
     if not _spell(target, run.text) or (whole_source and not _spell(source, run.source_text)):
         raise TraceFileError("The file's texts and their tokens contradict each other.")
     return _flagged(replace(run, interventions=changes), values.get("special"))
@@ -184,8 +186,10 @@ def _flagged(run: Translation, places: Any) -> Translation:
             step,
             token=token,
             alternatives=tuple(
-                replace(each, token=Special(each.token)) if each.token_id in ids else each
-                for each in step.alternatives
+                replace(alternative, token=Special(alternative.token))
+                if alternative.token_id in ids
+                else alternative
+                for alternative in step.alternatives
             ),
         )
         for step, token in zip(run.steps, tokens, strict=True)

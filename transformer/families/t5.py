@@ -106,7 +106,9 @@ def _prompts(values: Json) -> tuple[str, ...]:
     listed = tasks.values() if isinstance(tasks, dict) else ()
     prefixes = [task.get("prefix") for task in listed if isinstance(task, dict)]
     usable = (
-        each for each in prefixes if isinstance(each, str) and each.strip() and each.isprintable()
+        prefix
+        for prefix in prefixes
+        if isinstance(prefix, str) and prefix.strip() and prefix.isprintable()
     )
     return tuple(dict.fromkeys(each[:80] for each in usable))[:MOST_PROMPTS]
 

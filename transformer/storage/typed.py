@@ -42,13 +42,13 @@ def typed(kind: type[T], value: Any, place: str = "the file") -> T:
         hints = _hints(make)
         values = _checked(value, dict, place)
         known = dict[str, Any]()
-        for each in fields(make):
-            if each.name in values:
-                known[each.name] = typed(
-                    hints[each.name], values[each.name], f"{each.name} of {place}"
+        for field in fields(make):
+            if field.name in values:
+                known[field.name] = typed(
+                    hints[field.name], values[field.name], f"{field.name} of {place}"
                 )
-            elif each.default is MISSING and each.default_factory is MISSING:
-                raise ValueError(f"There is no {each.name} in {place}.")
+            elif field.default is MISSING and field.default_factory is MISSING:
+                raise ValueError(f"There is no {field.name} in {place}.")
         try:
             result = make(**known)
         except ValueError as error:

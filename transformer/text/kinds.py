@@ -123,7 +123,7 @@ def declared(hint: Any) -> Declared:
 def _declared_fields(owner: Any) -> dict[str, Declared]:
     """What each field of a dataclass says of its value."""
     hints = get_type_hints(owner, include_extras=True)
-    return {each.name: declared(hints[each.name]) for each in fields(owner)}
+    return {field.name: declared(hints[field.name]) for field in fields(owner)}
 
 
 class Checked:

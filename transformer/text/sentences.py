@@ -75,7 +75,7 @@ def sentences(
 ) -> tuple[str, ...]:
     """The sentences without the white space around them, each after that; none of a blank text."""
     parts = (each.strip() for each in split(text[len(says) :]))
-    return tuple(f"{says.strip()} {each}" if says else each for each in parts if each)
+    return tuple(f"{says.strip()} {part}" if says else part for part in parts if part)
 
 
 def joined(sentences: Iterable[str]) -> str:

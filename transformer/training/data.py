@@ -37,7 +37,7 @@ class Batch:
 
     def to(self, device: torch.device, copy: bool = False) -> Batch:
         tensors = (self.src_ids, self.tgt_input_ids, self.tgt_ids)
-        source, inputs, wanted = (each.to(device, copy=copy) for each in tensors)
+        source, inputs, wanted = (tensor.to(device, copy=copy) for tensor in tensors)
         padding = None if self.src_padding is None else self.src_padding.to(device, copy=copy)
         return Batch(source, inputs, wanted, padding, self.tokens)
 

@@ -34,10 +34,10 @@ def stated(card: str) -> Stated:
     preset = PRESETS.get(preset_name(flags.get("preset"), name))
     options = dict(preset.options) if preset else {}
     try:
-        for each in fields(TrainingOptions):
-            kind: type = type(each.default)
-            if text := flags.get(each.name.replace("_", "-")):
-                options[each.name] = kind(text)
+        for field in fields(TrainingOptions):
+            kind: type = type(field.default)
+            if text := flags.get(field.name.replace("_", "-")):
+                options[field.name] = kind(text)
         return Stated(TrainingOptions(**options), toy)
     except ValueError:
         return Stated(None, toy)

@@ -63,7 +63,7 @@ class Cost:
 
     def __init__(self, model: EncoderDecoder) -> None:
         numbers = {
-            name: sum(each.numel() for each in module.parameters() if each.dim() > 1)
+            name: sum(parameter.numel() for parameter in module.parameters() if parameter.dim() > 1)
             for name, module in model.named_modules()
             if isinstance(module, nn.Linear | nn.RNNBase) and module is not model.output
         }
@@ -129,9 +129,9 @@ class Trainer:
                     if type(child) is nn.Dropout:
                         setattr(parent, name, ByteDropout(child.p))
         elif options.compile:
-            for layer in (each for each in model.modules() if isinstance(each, Layer)):
+            for layer in (module for module in model.modules() if isinstance(module, Layer)):
                 layer.compile(dynamic=True)
-        matrices = [each for each in model.parameters() if each.dim() > 1]
+        matrices = [parameter for parameter in model.parameters() if parameter.dim() > 1]
         vectors = [each for each in model.parameters() if each.dim() <= 1]
         groups: list[dict[str, Any]] = [
             {"params": matrices},
@@ -312,8 +312,8 @@ class _Recorded:
         self._batch = batch.to(trainer.device, copy=True)
         self._scale = torch.zeros((), device=trainer.device)
         self._graph = torch.cuda.CUDAGraph()
-        others = (each for each in trainer._graphs.values() if each is not None)
-        pool = next((each._graph.pool() for each in others), None)
+        others = (graph for graph in trainer._graphs.values() if graph is not None)
+        pool = next((other._graph.pool() for other in others), None)
         with torch.cuda.graph(self._graph, pool, trainer._stream):
             self._loss: Tensor = trainer._loss(self._batch) * self._scale
             torch.autograd.backward(self._loss)

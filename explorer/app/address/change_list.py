@@ -23,7 +23,7 @@ def listed(
     off: Off,  # those that are switched off; one whose place is beyond the end comes last
 ) -> tuple[Listed, ...]:
     """The whole list."""
-    found = [Listed(each, True) for each in changes]
+    found = [Listed(change, True) for change in changes]
     for place, each in sorted(off, key=lambda item: item[0]):
         found.insert(place, Listed(each, False))
     return tuple(found)

@@ -44,7 +44,7 @@ TEXT = Kind()
 
 def one_of(*choices: Any) -> Kind:
     """One of a few names or numbers."""
-    known = {str(each): each for each in choices}
+    known = {str(choice): choice for choice in choices}
 
     def read(value: str) -> Any:
         if value not in known:

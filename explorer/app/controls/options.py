@@ -24,8 +24,12 @@ def heads(
     options = [(layer, head) for layer in range(size[0]) for head in range(size[1])]
     role = {(i, j): name for i, layer in enumerate(roles) for j, name in enumerate(layer)}
     told = {
-        each: (labels.head_name(*each), role.get(each), ("default" if each == first else ""))
-        for each in options
+        option: (
+            labels.head_name(*option),
+            role.get(option),
+            ("default" if option == first else ""),
+        )
+        for option in options
     }
     return {each: " · ".join(filter(None, parts)) for each, parts in told.items()}
 

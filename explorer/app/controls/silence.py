@@ -19,7 +19,7 @@ def hushed(text: str) -> str:
     off."""
     choices = session.visit().silent
     if choices is None or not (
-        NUMBER.search(text) or any(each.strip("“”") in text for each in choices)
+        NUMBER.search(text) or any(choice.strip("“”") in text for choice in choices)
     ):
         return text
     return BLANK

@@ -83,7 +83,7 @@ class SlotPicture:
             "alt": hushed(self.alt),
             "caption": hushed(self.caption),
             "badge": self.badge,
-            "legends": [asdict(each) for each in self.legends],
+            "legends": [asdict(legend) for legend in self.legends],
             "least": self.least,
         }
 

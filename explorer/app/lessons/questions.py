@@ -354,7 +354,7 @@ def role(at: Asking) -> Measured:
     if not weights[0].size:
         _refuse(SHORT)
     asks = f"over all rows, which head puts the most weight on {words}?"
-    return _of_heads(at, asks, np.array([each.mean() for each in weights], np.float64))
+    return _of_heads(at, asks, np.array([weight.mean() for weight in weights], np.float64))
 
 
 def head_effect(at: Asking) -> Measured:
@@ -436,7 +436,7 @@ def difference(at: Asking) -> Measured:
     run = at.run
     token = f"source token {at.place.source + 1}"
     word = f"{token}, “{at.name(run.source_tokens[at.place.source])}”,"
-    made = [CHANGES[each](at) for each in at.question.changes]
+    made = [CHANGES[change](at) for change in at.question.changes]
     names = [str(each).replace(token, word) for each in made]
     if len(made) == 1:
         own = run.text if run.method == "greedy" else at.translated(run.interventions, beam_size=1)
@@ -452,7 +452,7 @@ def difference(at: Asking) -> Measured:
             run.source_text, run.target_ids, capture=False, interventions=changes
         )
         log_probs.append(sum(forced.log_probs))
-    return _most(asks, names, [log_probs[0] - each for each in log_probs[1:]], _nats)
+    return _most(asks, names, [log_probs[0] - log_prob for log_prob in log_probs[1:]], _nats)
 
 
 _MEASURES = (

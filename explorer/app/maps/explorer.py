@@ -62,10 +62,10 @@ def changes(
     tokens before the step. Choices for later steps are dropped.
     """
     kept = tuple(
-        each
-        for each in translation.interventions
-        if not (isinstance(each, Prefix) and len(each.token_ids) > step)
-        and not (isinstance(each, Choose) and each.step >= step)
+        intervention
+        for intervention in translation.interventions
+        if not (isinstance(intervention, Prefix) and len(intervention.token_ids) > step)
+        and not (isinstance(intervention, Choose) and intervention.step >= step)
     )
     if translation.method != "greedy":
         others = tuple(each for each in kept if not isinstance(each, Choose | Prefix))
@@ -99,7 +99,7 @@ def offered(opened: View) -> tuple[list[list[int]], list[list[int]]] | None:
     if not opened.source.has_model:
         return None
     steps, tried = opened.translation.steps, session.visit().tried
-    ids = [[each.token_id for each in shown_candidates(step)] for step in steps]
+    ids = [[candidate.token_id for candidate in shown_candidates(step)] for step in steps]
     places = [prefix_of(opened, i) if tried else () for i in range(len(steps))]
     return ids, [[each for each in row if (places[i], each) in tried] for i, row in enumerate(ids)]
 

@@ -69,7 +69,7 @@ def _own(directory: Path, file: Path) -> tuple[Example, ...]:
     lacks."""
     examples = read_examples(file)
     layers, heads = config_in(directory).sizes.get("cross", (0, 0))
-    if not all(each.claim.layer < layers and each.claim.head < heads for each in examples):
+    if not all(example.claim.layer < layers and example.claim.head < heads for example in examples):
         raise CheckpointError(
             f"{file.name} beside the model names heads that the model does not have."
         )
@@ -89,7 +89,7 @@ def offered(source: Source | None, text: str | None = None) -> Mapping[str, str]
     if samples.task:
         longest = sorted(samples.task, key=lambda pair: -len(pair.source))[:OFFERED]
         return {pair.source: pair.source for pair in longest}
-    texts = {each.label: each.text for each in samples.examples}
+    texts = {example.label: example.text for example in samples.examples}
     prompts = source.prompts if source else ()
     if not prompts:
         return texts
@@ -140,4 +140,4 @@ def whole(text: str) -> int | None:
 
 def example_of(source: Source | None, text: str) -> Example | None:
     """The example of a model with this sentence."""
-    return next((each for each in of(source).examples if each.text == text), None)
+    return next((example for example in of(source).examples if example.text == text), None)

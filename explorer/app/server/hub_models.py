@@ -37,7 +37,7 @@ def cached() -> dict[str, Path]:
             *hub.cache.glob("models--*--*/snapshots/*/*"),
         )
         return _cached(
-            hub, tuple((each, each.stat().st_mtime_ns) for each in files if each.exists())
+            hub, tuple((file, file.stat().st_mtime_ns) for file in files if file.exists())
         )
     except (HubError, OSError):
         return {}
@@ -45,7 +45,7 @@ def cached() -> dict[str, Path]:
 
 @lru_cache(4)
 def _cached(hub: Hub, _changed: tuple[tuple[Path, int], ...]) -> dict[str, Path]:
-    return {each.name: each.directory for each in cached_models(hub)}
+    return {model.name: model.directory for model in cached_models(hub)}
 
 
 def closed() -> str | None:

@@ -338,7 +338,7 @@ def own_models() -> Path:
 def changed(path: Path) -> int:
     """When a directory or a file in it was last changed, in nanoseconds; 0 if it cannot be read."""
     with suppress(OSError), os.scandir(path) as files:
-        paths = (path, *(each for each in files if os.path.exists(each)))
+        paths = (path, *(file for file in files if os.path.exists(file)))
         return max(os.stat(each).st_mtime_ns for each in paths)
     return 0
 

@@ -198,7 +198,7 @@ class Source(ABC):
         """
         pieces = self.pieces
         if not self.names_pair:
-            usually = next((each for each in pieces if each.startswith(_USUAL[1])), pieces[0])
+            usually = next((piece for piece in pieces if piece.startswith(_USUAL[1])), pieces[0])
             return language if language in pieces else usually
         asked = (language or "").split()
         if len(asked) == 2 and set(asked) <= set(pieces):

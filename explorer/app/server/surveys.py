@@ -69,7 +69,7 @@ def lines_of(
     lines = sample_of(source) if typed is None else typed
     if not source.pieces:
         return lines
-    return tuple(replace(each, source=source.addressed(each.source, language)) for each in lines)
+    return tuple(replace(line, source=source.addressed(line.source, language)) for line in lines)
 
 
 @remembered(KEPT)

@@ -67,7 +67,11 @@ class View:
     def tokens(self, candidates: bool = False) -> list[str]:
         """The pieces of the run, with those that were candidates or without."""
         run = self.translation
-        offered = [each.token for step in run.steps * candidates for each in step.alternatives]
+        offered = [
+            alternative.token
+            for step in run.steps * candidates
+            for alternative in step.alternatives
+        ]
         return [*run.source_tokens, *run.target_tokens, *offered]
 
     def traced(self) -> View:

@@ -96,7 +96,7 @@ def show_changes(
         if opened is not None and (changes := opened.translation.interventions):
             st.caption(f":material/edit: {_count(changes)}: {'; '.join(map(said, changes))}.")
         return
-    left_out = [each for each in now.changes if not holds(each)]
+    left_out = [change for change in now.changes if not holds(change)]
     which = "all" if len(left_out) == len(now.changes) else f"“{'”, “'.join(map(said, left_out))}”"
     own = f" (this page shows the model's own arithmetic; left out: {which})" if left_out else ""
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="changed"):

@@ -38,12 +38,19 @@ class Candidate(NamedTuple):
 
 def candidates(step: DecodeStep) -> list[Candidate]:
     """The candidates that are shown."""
-    barred = {each.token_id for each in step.alternatives if each.excluded} - {step.token_id}
+    barred = {alternative.token_id for alternative in step.alternatives if alternative.excluded} - {
+        step.token_id
+    }
     found = []
-    for each in shown_candidates(step):
-        chance = EXCLUDED if each.token_id in barred else labels.chance(each.log_prob)
+    for candidate in shown_candidates(step):
+        chance = EXCLUDED if candidate.token_id in barred else labels.chance(candidate.log_prob)
         found.append(
-            Candidate(each.token, float(each.log_prob), each.token_id == step.token_id, chance)
+            Candidate(
+                candidate.token,
+                float(candidate.log_prob),
+                candidate.token_id == step.token_id,
+                chance,
+            )
         )
     return found
 

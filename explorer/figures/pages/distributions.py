@@ -90,7 +90,7 @@ def _pairs(
 
 
 def _names(pieces: Sequence[str]) -> list[str]:
-    return [labels.escape(labels.shorten(each, 16)) for each in pieces]
+    return [labels.escape(labels.shorten(piece, 16)) for piece in pieces]
 
 
 def small(share: float) -> str:

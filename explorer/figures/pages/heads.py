@@ -147,7 +147,7 @@ def plane(
 ) -> go.Figure:
     """Draws points in a plane of one scale; a click gives a point whose `customdata` is that of the
     mark."""
-    data = [each.trace() for each in marks]
+    data = [mark.trace() for mark in marks]
     shaded = [each.values for each in marks if each.values is not None and len(each.values)]
     low = min((float(np.nanmin(values)) for values in shaded), default=0.0)
     high = max((float(np.nanmax(values)) for values in shaded), default=0.0)
@@ -162,8 +162,8 @@ def plane(
         ring = {"symbol": "circle-open", "size": 17, "color": style.CHOSEN, "line": {"width": 2.5}}
         data.append(plot.points([chosen[0]], [chosen[1]], marker=ring, showlegend=False))
     x, y = (
-        plot.number_axis(labels.escape(each), zeroline=None, zerolinecolor=style.NEUTRAL)
-        for each in titles
+        plot.number_axis(labels.escape(title), zeroline=None, zerolinecolor=style.NEUTRAL)
+        for title in titles
     )
     return plot.figure(
         data,

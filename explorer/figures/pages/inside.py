@@ -224,7 +224,7 @@ def built_row(
         np.where(mask, each, np.nan).astype(np.float32) for each in (weights, scores)
     )
     written = {
-        "text": [percent(float(each)) if each >= 0.005 else "" for each in weights],
+        "text": [percent(float(weight)) if weight >= 0.005 else "" for weight in weights],
         "textfont": {"size": 11},
         "hovertemplate": "%{hovertext}<br>weight %{y:.3f}<extra></extra>",
     }

@@ -38,7 +38,7 @@ def looks(names: Iterable[str]) -> dict[str, tuple[str, str]]:
     one."""
     first = {name: name.partition("-seed")[0] for name in names}
     spare = itertools.cycle(_SPARE)
-    own = {each: LOOKS.get(each) or next(spare) for each in dict.fromkeys(first.values())}
+    own = {fromkey: LOOKS.get(fromkey) or next(spare) for fromkey in dict.fromkeys(first.values())}
     return {name: own[each] for name, each in first.items()}
 
 

@@ -74,7 +74,7 @@ def search_tree(
 ) -> go.Figure:
     """A tree without crossing lines, the best path at the top; a click's `customdata` is a branch's
     place."""
-    last = max(each.step for each in branches)
+    last = max(branch.step for branch in branches)
     if beside is not None:
         last = max(last, len(beside.inside) + len(beside.tokens) - 1)
     last = min(last, first + STEPS - 1)
@@ -125,7 +125,7 @@ class _Tree:
         self.beside = beside
         self.steps = range(first, last + 1)
         self.pitch = pitch
-        end = max((each.step for each in branches if each.fate == WON), default=last)
+        end = max((branch.step for branch in branches if branch.fate == WON), default=last)
         self.spots: dict[int, Spot] = {}
         for column in ordered(branches)[max(first - 1, 0) : last + 1]:
             for row, place in enumerate(column, start=int(branches[column[0]].step > end)):

@@ -100,7 +100,7 @@ def _curves(chart: Chart, series: Series) -> go.Figure:
     if (
         "x" not in chart.log
         and len(places) <= _MOST_COUNTED
-        and all(each.is_integer() for each in places)
+        and all(place.is_integer() for place in places)
     ):
         x["tickvals"] = places  # a few whole numbers, such as layers
     return _figure(data, x | {"zeroline": False}, y, 320, len(data))
@@ -229,7 +229,7 @@ def _names(texts: Sequence[str], width: int = 99, down: bool = False) -> Spec:
     """What makes an axis one of names, broken into lines of so many letters; `down`, the whole
     axis."""
     shown = [
-        "<br>".join(map(labels.escape, wrap(each, width, break_on_hyphens=False))) for each in texts
+        "<br>".join(map(labels.escape, wrap(text, width, break_on_hyphens=False))) for text in texts
     ]
     ticks = {
         "tickvals": list(range(len(texts))),

@@ -201,7 +201,7 @@ def curves(lines: Sequence[Curve], titles: tuple[str, str], mark: float | None =
     """Draws some lines from zero on, with what the axes show; a thin vertical line stands at
     `mark`."""
     return plot.figure(
-        [each.trace(titles[0]) for each in lines],
+        [line.trace(titles[0]) for line in lines],
         plot.number_axis(titles[0], standoff=8, rangemode="tozero", tickformat=",d"),
         plot.number_axis(titles[1], standoff=8, rangemode="tozero", tickformat="~g"),
         340,
@@ -230,18 +230,18 @@ def panels(parts: Sequence[Panel], x: str, mark: float | None = None) -> go.Figu
         axes[f"yaxis{axis}"] = plot.number_axis(
             part.title, standoff=8, domain=ends, anchor="x", **zero, **few
         )
-        for each in part.lines:
-            known = each.name in named | {part.title}
-            named.add(each.name)
-            trace = each.trace(x) | {
+        for line in part.lines:
+            known = line.name in named | {part.title}
+            named.add(line.name)
+            trace = line.trace(x) | {
                 "yaxis": f"y{axis}",
-                "customdata": list(each.x),
+                "customdata": list(line.x),
                 "showlegend": not known,
             }
             if mark is not None:
                 trace |= _CLICKED
-            elif len(each.x) <= _DOTS:
-                trace |= {"mode": "lines+markers", "marker": {"size": 4, "color": each.color}}
+            elif len(line.x) <= _DOTS:
+                trace |= {"mode": "lines+markers", "marker": {"size": 4, "color": line.color}}
             data.append(trace)
     return plot.figure(
         data,

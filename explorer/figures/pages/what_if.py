@@ -35,7 +35,7 @@ class StepMove:
 
 def delta_bars(steps: Sequence[StepMove], parting: int | None) -> go.Figure:
     """Bars of Δ log p, one row per step; a line under the step (from 0) at which the runs part."""
-    shown = [0.0 if each.delta != each.delta else each.delta for each in steps]
+    shown = [0.0 if step.delta != step.delta else step.delta for step in steps]
     moved = [labels.moved(each.delta) for each in steps]
     names = [labels.short(each.token) for each in steps]
     rows = {"tickvals": list(range(len(steps))), "ticktext": names, "fixedrange": True}
@@ -151,6 +151,6 @@ def difference_map(
     }
     layout = token_grid(rows, columns, titles, size, room, LEGEND)
     layout["width"] += _ENDS - layout["margin"]["r"]
-    texts = ["" if np.isnan(each) else f"{each:.2f}" for each in distances]
+    texts = ["" if np.isnan(distance) else f"{distance:.2f}" for distance in distances]
     unseen = row_ends(layout, texts, "TV", _ENDS)
     return style.figure(style.spec([cells, *hatching(compared), unseen], layout))

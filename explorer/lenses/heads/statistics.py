@@ -40,7 +40,7 @@ FUNCTION_WORDS: dict[Side, frozenset[str]] = {
 def content_pieces(tokens: Sequence[str], function_words: frozenset[str]) -> BoolArray:
     """(tokens,) True for pieces of words that have a letter or digit and are not function words."""
     groups = reading_groups(tokens)
-    content = [sort_of(each, function_words) == CONTENT for each in groups]
+    content = [sort_of(group, function_words) == CONTENT for group in groups]
     return np.repeat(np.array(content, bool), [len(each.indices) for each in groups])
 
 
@@ -74,7 +74,7 @@ def _row_statistics(
         found["last"] = best == text[-1]
     if own_keys:
         groups = reading_groups(tokens)
-        words = np.repeat(range(len(groups)), [len(each.indices) for each in groups])
+        words = np.repeat(range(len(groups)), [len(group.indices) for group in groups])
         found["same_word"] = words[best] == words
     found["content_chance"] = (
         mask @ np.array(columns["content_mass"], np.float32) / visible.clip(1)

@@ -209,7 +209,7 @@ def _top(by: Any, seen: Array, values: tuple[Any, Any]) -> tuple[Array, Array]:
     order = np.argsort(-by[..., allowed], axis=-1, kind="stable")[..., :MOST]
     best = np.full((*by.shape[:2], MOST), -1)
     best[..., : order.shape[-1]] = allowed[order]
-    told = np.stack([np.take_along_axis(each, best.clip(0), -1) for each in values], -1)
+    told = np.stack([np.take_along_axis(value, best.clip(0), -1) for value in values], -1)
     return best, np.where(best[..., None] < 0, 0, told).astype(np.float32)
 
 

@@ -232,7 +232,7 @@ def logit_lens(
     entered = translation.trace.embeddings["decoder"].input
     streams = [entered, *(translation.stream(each).stream for each in ends)]
     with torch.inference_mode():
-        left = leaving(model, "decoder", torch.stack([each[step] for each in streams]))
+        left = leaving(model, "decoder", torch.stack([stream[step] for stream in streams]))
         log_probs = model.logits(left).float().log_softmax(-1).cpu()
     rows = []
     for layers, row in enumerate(log_probs):

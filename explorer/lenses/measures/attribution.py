@@ -173,7 +173,7 @@ def alti(model: Network, run: Translation) -> Shares:
         "transformed vectors and biases sum to what each block wrote", worst, 1e-3
     )
     within = {
-        kind: tuple(each.float().numpy() for each in layers) for kind, layers in blocks.items()
+        kind: tuple(layer.float().numpy() for layer in layers) for kind, layers in blocks.items()
     }
     return Shares(source.float().numpy(), prefix.float().numpy(), audit, within)
 

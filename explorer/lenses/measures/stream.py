@@ -303,7 +303,7 @@ def carried_together(model: Network, run: Translation, kind: Kind, layer: int) -
     own = heads.values(heads.b_v)
     rows = heads.weights().unbind(1)
     return read_only(
-        torch.stack([torch.einsum("hk,hkd->kd", each, own).norm(dim=-1) for each in rows]).float()
+        torch.stack([torch.einsum("hk,hkd->kd", row, own).norm(dim=-1) for row in rows]).float()
     )
 
 

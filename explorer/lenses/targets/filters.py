@@ -52,7 +52,7 @@ def filtered_steps(
     log_probs = translation.distributions()
     ids = (translator.config.bos_id, *translation.target_ids)
     changes = translation.interventions
-    dropped = [each for each in changes if isinstance(each, do.DropSource)]
+    dropped = [change for change in changes if isinstance(change, do.DropSource)]
     request = Request(translator, translation.source_text, interventions=dropped)
     rules = constrained(request.rules, changes, translator.token_id, translator.config.eos_id)
     allowed = [

@@ -131,7 +131,7 @@ def mean_outputs(
         read += 1
         for kind, layers in run.trace.layers.items():
             outputs = torch.stack(
-                [each.output for each in layers]
+                [layer.output for layer in layers]
             ).double()  # (layers, heads, rows, d_head)
             sums[kind] = sums.get(kind, 0) + outputs.sum(2)
             rows[kind] += outputs.shape[2]

@@ -166,7 +166,7 @@ class RunDifference:
             self.base.config.n_heads,
         )
         places = [self.map(kind, layer, head) for layer in range(layers) for head in range(heads)]
-        return np.array([np.abs(each).max(initial=0.0) for each in places]).reshape(layers, heads)
+        return np.array([np.abs(place).max(initial=0.0) for place in places]).reshape(layers, heads)
 
 
 def compare_runs(base: Translation, changed: Translation) -> RunDifference:
@@ -189,7 +189,7 @@ def compare_runs(base: Translation, changed: Translation) -> RunDifference:
         for run in runs
     ]
     steps = [
-        _shared_step(pair, [None if each is None else each[at] for each in rows])
+        _shared_step(pair, [None if row is None else row[at] for row in rows])
         for at, pair in enumerate(zip(base.steps[:end], changed.steps[:end], strict=False))
     ]
     target = align_tokens(base.target_tokens, changed.target_tokens)
@@ -200,7 +200,11 @@ def compare_runs(base: Translation, changed: Translation) -> RunDifference:
 
 def _shared_step(steps: tuple[DecodeStep, DecodeStep], rows: Sequence[Array | None]) -> SharedStep:
     names = {step.token_id: step.token for step in steps}
-    names |= {each.token_id: each.token for step in steps for each in step.alternatives}
+    names |= {
+        alternative.token_id: alternative.token
+        for step in steps
+        for alternative in step.alternatives
+    }
     logs = []
     for step, row in zip(steps, rows, strict=True):
         known = {step.token_id: step.log_prob} | {

@@ -88,7 +88,9 @@ def read_view(view: HeadMap, reading: Reading) -> ReadView:
         "report": partial(audit_read, view),
     }
     rows, columns = (
-        tuple(replace(each, start=each.start + first, stop=each.stop + first) for each in groups)
+        tuple(
+            replace(group, start=group.start + first, stop=group.stop + first) for group in groups
+        )
         for groups, first in ((rows, view.window.query_start), (columns, view.window.key_start))
     )
     derived = view.measure != "weight" or reading.words or mask.shape != view.mask.shape
@@ -180,7 +182,8 @@ def merge_words(weights: Array, queries: Sequence[Group], keys: Sequence[Group])
     """(…, queries, keys) of (…, rows, columns): sums over key pieces, means over query pieces."""
     # every other segment between two edges is a group, the others are what is between groups
     edges = [
-        [edge for each in groups for edge in (each.start, each.stop)] for groups in (queries, keys)
+        [edge for group in groups for edge in (group.start, group.stop)]
+        for groups in (queries, keys)
     ]
     down, across = (
         [e for e in ends if e < n] for ends, n in zip(edges, weights.shape[-2:], strict=True)
@@ -188,7 +191,7 @@ def merge_words(weights: Array, queries: Sequence[Group], keys: Sequence[Group])
     sums: Array = np.add.reduceat(
         np.add.reduceat(weights, across, axis=-1)[..., ::2], down, axis=-2
     )[..., ::2, :]
-    sums /= np.array([[each.stop - each.start] for each in queries], np.float32)
+    sums /= np.array([[query.stop - query.start] for query in queries], np.float32)
     return sums
 
 

@@ -62,7 +62,9 @@ def links(
 
 def text_words(tokens: Sequence[str]) -> list[Group]:
     """The words of a target, without marks and special tokens."""
-    return [each for each in reading_groups(tokens) if sort_of(each, TARGET_LANGUAGES) >= FUNCTION]
+    return [
+        group for group in reading_groups(tokens) if sort_of(group, TARGET_LANGUAGES) >= FUNCTION
+    ]
 
 
 def telling_step(
@@ -129,7 +131,9 @@ def shared_heads(claims: Sequence[dict[Head, float]]) -> list[Head | None]:
     """One head for each claim, so that one head shows as many as possible; None if no head shows
     it."""
     every = {
-        head: [each[head] for each in claims if head in each] for shown in claims for head in shown
+        head: [claim[head] for claim in claims if head in claim]
+        for shown in claims
+        for head in shown
     }
     most = max(every, key=lambda head: (len(every[head]), sum(every[head])), default=None)
     return [most if most in shown else next(iter(shown), None) for shown in claims]

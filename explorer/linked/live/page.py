@@ -63,7 +63,7 @@ def live(directory: str | Path, texts: Sequence[str] = (), *, folder: bool = Fal
     if why := why_not(model, path):
         raise LiveError(why)
     examples = _examples(path, texts)
-    runs = {each: run for each in examples if (run := _short(model, each)) is not None}
+    runs = {example: run for example in examples if (run := _short(model, example)) is not None}
     if not runs:
         raise LiveError(f"No text to start from has at most {MOST} tokens a side.")
     known = Known.of(model, path)

@@ -104,7 +104,7 @@ class AttentionMaps:
         )  # one at a time: a long run is large
         tiles = [Tile.of(each.weights, each.mask) for each in read]
         if longest > WHOLE:
-            self.arrays = [np.array([each.values for each in tiles]), *self.arrays]
+            self.arrays = [np.array([tile.values for tile in tiles]), *self.arrays]
             self.values |= {"whole": self.whole, "tile": tiles[0].values.shape}
         lines = [tiles[layer * heads : (layer + 1) * heads] for layer in range(layers)]
         self.values["tiles"] = self._tiles(run, kind, lines, roles)

@@ -54,7 +54,7 @@ class Known:
         """The example with the sentence of a run that the model wrote, unchanged."""
         if run.interventions or run.method == "forced":
             return None
-        return next((each for each in self.examples if each.text == run.source_text), None)
+        return next((example for example in self.examples if example.text == run.source_text), None)
 
     @classmethod
     def of(cls, model: Translator | None, directory: str | Path | None) -> Known:
@@ -137,7 +137,12 @@ class Measuring:
         model = self.model.model
         written = again.steps[step]
         rival = next(
-            (each for each in written.alternatives if each.token_id != written.token_id), None
+            (
+                alternative
+                for alternative in written.alternatives
+                if alternative.token_id != written.token_id
+            ),
+            None,
         )
         pair = written.token_id, None if rival is None else rival.token_id
         found = attribution(model, again, step, *pair)
@@ -158,7 +163,7 @@ class Measuring:
             f"{logit} by {found.total:.2f}; the largest part through cross-attention was read at "
             f"“{most}”."
         )
-        by_token = zip(sources, *(each.tolist() for each in columns.values()), strict=True)
+        by_token = zip(sources, *(column.tolist() for column in columns.values()), strict=True)
         return (
             f'<details class="living-why" open><summary>Why “{html.escape(quote(written.token))}”, step '
             f"{labels.count(step)}?</summary>\n<p>{html.escape(says)} {_SAYS}</p>\n"
@@ -213,7 +218,7 @@ def measured(
 
 def why_not(run: Translation, measures: Sequence[str], able: bool) -> str | None:
     """Why a page cannot have measures, in one sentence; None if it can."""
-    if unknown := [each for each in measures if each not in ASKED]:
+    if unknown := [measure for measure in measures if measure not in ASKED]:
         return f"There is no measure {unknown[0]!r}; there are {', '.join(ASKED)}."
     if (
         not able

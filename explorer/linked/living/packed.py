@@ -51,5 +51,5 @@ def packed(values: Mapping[str, object], arrays: Iterable[Bytes]) -> bytes:
     """JSON and bytes together, zipped: four bytes with the length of the JSON, the JSON, the
     arrays."""
     text = json.dumps(values, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
-    body = b"".join(each.tobytes() for each in arrays)
+    body = b"".join(array.tobytes() for array in arrays)
     return zlib.compress(len(text).to_bytes(4, "little") + text + body, 9)

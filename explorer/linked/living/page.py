@@ -166,7 +166,9 @@ def side(
     }
     said = {"about": [_about(run, known)], "texts": _texts(run), "proof": _proof(run, known, kinds)}
     if run.interventions:
-        said["changes"] = [f"Changed: {in_words(each, run)}." for each in run.interventions]
+        said["changes"] = [
+            f"Changed: {in_words(intervention, run)}." for intervention in run.interventions
+        ]
     spec = {"view": f"{HOME.view}{number}", **pair}
     values = {
         **_content(run, known, kinds, spec),

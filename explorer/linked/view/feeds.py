@@ -78,11 +78,11 @@ def is_off(run: Translation, kind: str, head: Head) -> bool:
     """Whether a head's output is replaced by zeros in all rows of a run."""
     layer, at = head
     return any(
-        isinstance(each, Ablate)
-        and (each.by, each.rows) == ("zero", None)
-        and each.layer == layer
-        and at in each.heads_of(AttentionKind(kind), layer, at + 1)
-        for each in run.interventions
+        isinstance(intervention, Ablate)
+        and (intervention.by, intervention.rows) == ("zero", None)
+        and intervention.layer == layer
+        and at in intervention.heads_of(AttentionKind(kind), layer, at + 1)
+        for intervention in run.interventions
     )
 
 

@@ -26,7 +26,7 @@ def direction(tokens: Sequence[str]) -> str:
     """`rtl` if most letters run from right to left, otherwise `ltr`."""
     texts = (token for token in tokens if not words.is_special(token))
     classes = [unicodedata.bidirectional(character) for token in texts for character in token]
-    right = sum(each in {"R", "AL"} for each in classes)
+    right = sum(class_ in {"R", "AL"} for class_ in classes)
     return "rtl" if right > sum(each == "L" for each in classes) else "ltr"
 
 
@@ -162,9 +162,9 @@ def meant(run: Translation, example: Example) -> dict[int, Gloss]:
     """The English words of an example under the words of a translation that it knows."""
     words = text_words(run.target_tokens)
     return {
-        each.start: Gloss(text=example.gloss[each.text], origin=EXAMPLE)
-        for each in words
-        if example.gloss.get(each.text)
+        word.start: Gloss(text=example.gloss[word.text], origin=EXAMPLE)
+        for word in words
+        if example.gloss.get(word.text)
     }
 
 

@@ -170,8 +170,8 @@ def test_an_earlier_choice_and_a_change_of_the_model_stay_and_a_later_choice_end
     run = base = translator.translate(TEXT)
     for step in (1, 3):
         run = translator.translate(TEXT, interventions=changes(run, step, other(run, step)))
-    assert [each.step for each in run.interventions] == [1, 3]
-    assert [each.step for each in changes(run, 2, other(run, 2))] == [1, 2]
+    assert [intervention.step for intervention in run.interventions] == [1, 3]
+    assert [change.step for change in changes(run, 2, other(run, 2))] == [1, 2]
     ablated = do.ablate("cross", 0, 0, "zero")
     run = translator.translate(TEXT, interventions=[ablated])
     first = run.steps[STEP].alternatives[0]

@@ -45,7 +45,10 @@ def test_the_paper_writes_rows_and_a_lecture_columns_with_shapes_that_fit():
         rf"\underset{{8 \times 1}}{{q}} = {matrix}\,\underset{{64 \times 1}}{{a}} + \text{{bias}}"
     )
     symbols = [notation(name, "encoder") for name in ("paper", "lecture")]
-    assert [each.latex(each.product("q", "OWN", "Q", 64, 8)) for each in symbols] == [row, column]
+    assert [symbol.latex(symbol.product("q", "OWN", "Q", 64, 8)) for symbol in symbols] == [
+        row,
+        column,
+    ]
 
 
 @pytest.mark.parametrize("name", NAMES)

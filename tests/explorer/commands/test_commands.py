@@ -151,7 +151,7 @@ def test_words_that_no_space_parts_are_said_to_count_as_one(tmp_path, capsys, mo
 def test_what_cannot_be_is_one_sentence(capsys, more: list[str], reason: str):
     words = aligned(GOLD, *more)
     if more[0] == "without links":
-        words = [each for each in words if each not in ("--links", more[0])]
+        words = [word for word in words if word not in ("--links", more[0])]
     assert main(words) == 2
     (said,) = capsys.readouterr().err.splitlines()
     assert reason in said

@@ -126,7 +126,7 @@ def test_the_cursor_is_ringed_and_the_rows_after_it_fade(head, cursor, now, boxe
     assert len(cells[0].z) == now
     assert len(cells) == 1 + (now < len(whole.z))
     for part in ("z", "customdata"):
-        assert np.array_equal(np.concatenate([each[part] for each in cells]), whole[part])
+        assert np.array_equal(np.concatenate([cell[part] for cell in cells]), whole[part])
     for later in cells[1:]:
         assert (later.y0, later.dy, later.opacity) == (now, 1, 0.25)
 
@@ -286,7 +286,9 @@ def curves(series: dict[str, list[tuple[float, float]]], log: str = "") -> Chart
 def test_axes_of_a_study_can_be_read_and_a_series_looks_alike_in_all_charts():
     assert draw(curves({"a": [(1, 1e-9), (2, 1e9)]}, "y")).layout.yaxis.type == "log"
     for places, ticks in (((3, 6, 12), (3, 6, 12)), ((0.5, 1, 2), None)):
-        assert draw(curves({"a": [(each, 1.0) for each in places]})).layout.xaxis.tickvals == ticks
+        assert (
+            draw(curves({"a": [(place, 1.0) for place in places]})).layout.xaxis.tickvals == ticks
+        )
     both = draw(curves({"a": [(1, 1.0)], "b": [(1, 1.0)]}), ["a", "b"])
     one = draw(curves({"b": [(1, 1.0)]}), ["a", "b"])
     assert one.data[0].line == both.data[1].line != both.data[0].line

@@ -266,7 +266,11 @@ def test_every_picture_looks_as_agreed_names_tokens_as_text_and_is_printed_under
     if name != "printed":
         copy = printed(figure, ["A caption", EVIL])
         height = figure.layout.height or 450
-        (below,) = [each.text for each in copy.layout.annotations if each.name == "caption"]
+        (below,) = [
+            annotation.text
+            for annotation in copy.layout.annotations
+            if annotation.name == "caption"
+        ]
         assert below == "A caption<br>&lt;a href='x'&gt;"
         assert copy.layout.height == height + 42
         assert (

@@ -110,7 +110,7 @@ def step(chosen: int) -> DecodeStep:
 
 
 def test_the_chosen_token_is_always_among_the_candidates_and_one_that_the_rules_exclude_says_so():
-    assert [each.token_id for each in shown_candidates(step(2))] == [*range(10)]
+    assert [candidate.token_id for candidate in shown_candidates(step(2))] == [*range(10)]
     assert [each.token_id for each in shown_candidates(step(77))] == [*range(9), 77]
     each = step(1)
     barred = tuple(replace(option, excluded=True) for option in each.alternatives[:2])

@@ -410,7 +410,11 @@ def test_a_step_is_explained_by_tables_whose_numbers_add_up(en_pt: Translator):
     ]
     for number, text in zip((1, 3), found, strict=True):
         step = run.steps[number]
-        rival = next(each for each in step.alternatives if each.token_id != step.token_id)
+        rival = next(
+            alternative
+            for alternative in step.alternatives
+            if alternative.token_id != step.token_id
+        )
         apart = step.log_prob - rival.log_prob
         assert f"over “{rival.token.lstrip('▁')}” by {apart:.2f};" in html.unescape(text)
         by_token, written = re.findall("<table>(.*?)</table>", text.replace("−", "-"))
@@ -418,7 +422,9 @@ def test_a_step_is_explained_by_tables_whose_numbers_add_up(en_pt: Translator):
             re.findall("<td>(.*?)</td>", html.unescape(row))
             for row in by_token.split("</tr>")[1:-1]
         ]
-        assert [row[0] for row in rows] == [each.lstrip("▁") for each in run.source_tokens]
+        assert [row[0] for row in rows] == [
+            source_token.lstrip("▁") for source_token in run.source_tokens
+        ]
         assert sum(abs(float(row[2])) for row in rows) > 0
         assert 0 < sum(float(row[3]) for row in rows) < 1
         most = max(rows, key=lambda row: abs(float(row[1])))[0]

@@ -122,7 +122,10 @@ class Case:
         """What Node is asked."""
         runs = []
         for run in self.runs:
-            off = [f"{each.kind}.{each.layer}.{each.head[0]}" for each in run.interventions]
+            off = [
+                f"{intervention.kind}.{intervention.layer}.{intervention.head[0]}"
+                for intervention in run.interventions
+            ]
             ids = [*self.model.ids(run.source_text), self.model.config.eos_id]
             limit = Request(self.model, run.source_text).limit
             target = run.target_ids if run.method == "forced" else None

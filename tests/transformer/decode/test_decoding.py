@@ -138,7 +138,7 @@ def test_a_beam_of_impossible_width_is_refused(model):
 def test_the_last_token_before_the_limit_is_the_forced_one(model, beam_size, limits):
     rules = SearchRules(forced_end=EOS, forbidden=((EOS,),))
     outputs = searched(model, sources(1 if limits == 3 else 2), limits, beam_size, rules)
-    ends = [(len(each.token_ids), each.token_ids[-1]) for each in outputs]
+    ends = [(len(output.token_ids), output.token_ids[-1]) for output in outputs]
     assert ends == [(3, EOS), (6, EOS)][: len(outputs)]
 
 

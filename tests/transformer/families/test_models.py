@@ -148,7 +148,9 @@ def test_the_rules_of_generation_config_are_kept_as_the_reference_keeps_them(
     drawn = translator.translate(pair.text, sample=Sampling(seed=1), beam_size=1)
     for step in (*plain.steps, *drawn.steps):
         assert step.forced == step.alternatives[0].excluded
-        assert step.token_id not in [each.token_id for each in step.alternatives if each.excluded]
+        assert step.token_id not in [
+            alternative.token_id for alternative in step.alternatives if alternative.excluded
+        ]
     save_trace(plain, tmp_path / "trace.npz", translator.model)
     assert load_trace(tmp_path / "trace.npz").steps == plain.steps
 
@@ -213,8 +215,8 @@ def test_every_measure_sums_to_what_the_model_computed(name, tmp_path):
     assert ((norm.mean, norm.bias) == (None, None)) == t5
     if t5:
         assert (norm.normalised**2).mean() == pytest.approx(1.0, abs=1e-4)
-    assert all(each.passed for each in reports), reports
-    assert all(each.passed for each in checks), checks
+    assert all(report.passed for report in reports), reports
+    assert all(check.passed for check in checks), checks
     save_trace(forced, tmp_path / "trace.npz", model)
     assert load_trace(tmp_path / "trace.npz").attention.audit().passed
 

@@ -115,7 +115,7 @@ def test_without_a_network_cached_models_open_and_others_say_so(server, hub, nap
     snapshot = find(NAME)
     gone = Hub(endpoint="http://127.0.0.1:9", cache_dir=hub.cache, token=False)
     assert find(NAME, None, gone) == snapshot
-    assert [each.name for each in cached_models(gone)] == [NAME]
+    assert [model.name for model in cached_models(gone)] == [NAME]
     for name, head in (("user/half", "0" * 40), ("user/odd", "../../etc")):  # which are left alone
         (hub.folder(name) / "refs").mkdir(parents=True)
         (hub.folder(name) / "refs" / "main").write_text(head)
@@ -183,7 +183,7 @@ def test_an_offer_says_size_and_memory_before_anything_large_is_fetched(server, 
     offer = look(NAME)
     told = []
     assert offer.nbytes == sum(path.stat().st_size for path in original.iterdir())
-    weights = sum(each.numel() for each in load_translator(original).model.parameters())
+    weights = sum(parameter.numel() for parameter in load_translator(original).model.parameters())
     assert parameter_count(offer.config) == pytest.approx(weights, rel=0.1)
     assert server.asked("GET", "/storage/") == 0
     fetch(offer, lambda done, total: told.append((done, total)))

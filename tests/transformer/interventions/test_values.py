@@ -64,7 +64,7 @@ def test_a_function_takes_what_its_class_holds(kind):
         )
     held = [(field.name, field.default) for field in fields(kind)]
     parameters = signature(FUNCTIONS[kind]).parameters.values()
-    assert [(each.name, each.default) for each in parameters] == [
+    assert [(parameter.name, parameter.default) for parameter in parameters] == [
         (name, Parameter.empty if default is MISSING else default) for name, default in held
     ]
 

@@ -83,7 +83,7 @@ def test_a_function_in_16_bits_is_verified_with_the_weights_as_they_were_rounded
     off = Translator(model, tokenizer).translate(
         TEXT, max_length=6, hooks={CROSS(0, "weights"): lambda values, first: values * 1.05}
     )
-    assert {each.name for each in off.attention.audit().checks if not each.passed} == {
+    assert {check.name for check in off.attention.audit().checks if not check.passed} == {
         "row sums in 16 bits"
     }
 

@@ -47,7 +47,11 @@ def test_the_paper_s_models_have_the_right_number_of_parameters():
         assert config.d_head == 64
     for tied, shared in product((False, True), repeat=2):
         config = random_config(tied_embeddings=tied, shared_embeddings=shared)
-        tables = [each for each in Transformer(config).parameters() if each.shape == (40, 32)]
+        tables = [
+            parameter
+            for parameter in Transformer(config).parameters()
+            if parameter.shape == (40, 32)
+        ]
         assert (len(tables), config.tables) == (3 - tied - shared, 40 * 32 * (3 - tied - shared))
 
 

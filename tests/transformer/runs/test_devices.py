@@ -100,8 +100,8 @@ class Full:
     def __init__(self, model: torch.nn.Module, passes: int) -> None:
         self.left = passes
         model.register_forward_pre_hook(self.passed)
-        for each in model.modules():
-            each.register_forward_pre_hook(self.passed)
+        for module in model.modules():
+            module.register_forward_pre_hook(self.passed)
 
     def passed(self, *_: object) -> None:
         self.left -= 1

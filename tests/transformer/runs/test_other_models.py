@@ -207,7 +207,7 @@ def test_a_beam_begins_with_its_prompt_a_seed_draws_again_and_texts_are_scored(g
     texts = ["one two", "three", "four five six seven one two"]
     expected = [sum(generator.force(text, capture=False).log_probs) for text in texts]
     np.testing.assert_allclose(
-        [sum(each) for each in forced_log_probs(generator, texts)], expected, rtol=1e-5
+        [sum(prob) for prob in forced_log_probs(generator, texts)], expected, rtol=1e-5
     )
 
 

@@ -175,7 +175,7 @@ def test_a_stored_row_of_a_hook_is_checked_against_the_output(translator):
 
 def test_an_honest_trace_passes_every_check_in_any_precision(trace):
     report = trace.audit()
-    worst = {each.name: each.value for each in report.checks}
+    worst = {check.name: check.value for check in report.checks}
     names = {
         "row sums",
         "masked weights",

@@ -83,7 +83,7 @@ def show(opened: View, now: State) -> None:
     )
     branches = branches_of(tree, text, range(first, first + STEPS))
     if session.visit().silent is not None:
-        branches = [replace(each, fate=KEPT) for each in branches if each.step < OPENING]
+        branches = [replace(branch, fate=KEPT) for branch in branches if branch.step < OPENING]
     below = rf"\left(\frac{{{scored.length_offset} + |y|}}{{{scored.length_offset + 1}}}\right)^{{\alpha}}"
     picture(
         "search tree",
@@ -290,8 +290,8 @@ def ranking(tree: SearchTree, text: Text) -> None:
 
     st.markdown("##### The ranking, with normalisation and without")
     columns = {
-        "rank by score": [sorted(scores, reverse=True).index(each) + 1 for each in scores],
-        "rank by Σ log p": [sorted(totals, reverse=True).index(each) + 1 for each in totals],
+        "rank by score": [sorted(scores, reverse=True).index(score) + 1 for score in scores],
+        "rank by Σ log p": [sorted(totals, reverse=True).index(total) + 1 for total in totals],
         "output": texts,
         "tokens": lengths,
         "Σ log p": totals,

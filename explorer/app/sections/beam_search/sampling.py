@@ -50,7 +50,7 @@ def show(opened: View, now: State) -> None:
     nodes = draws.nodes
     drawn = len(draws.translations)
     chosen = draws.leaves[draws.best] if now.node is None or now.node >= len(nodes) else now.node
-    parents = {each.parent for each in nodes}
+    parents = {node.parent for node in nodes}
     branches = [
         Branch(
             each.token,
@@ -130,7 +130,7 @@ def settings(now: State, seeds: range) -> None:
 def summary(draws: Draws, seeds: range, greedy: Translation) -> str:
     """The most probable of the draws, and whether any writes what greedy search does, as
     Markdown."""
-    texts = [each.text for each in draws.translations]
+    texts = [translation.text for translation in draws.translations]
     best = draws.translations[draws.best]
     different = len(set(texts))
     same = texts.count(greedy.text)
@@ -159,7 +159,7 @@ def distribution(opened: View, now: State, _looks: Looks) -> None:
         left = f"{tokens} can be drawn, with {percent(step.mass)} of the model's probability"
     chosen = next(i for i, n in enumerate(step.tokens) if n.token_id == drawn.token_id)
     names, before, after = zip(
-        *((each.token, each.before, each.after) for each in step.tokens), strict=True
+        *((token.token, token.before, token.after) for token in step.tokens), strict=True
     )
     panel(
         "distribution",

@@ -124,7 +124,7 @@ class Text:
         }
         sure = frozenset(pair for pair, is_sure in inside.items() if is_sure)
         source, target = (
-            tuple(each.text for each in groups) for groups in (self.source, self.target)
+            tuple(group.text for group in groups) for groups in (self.source, self.target)
         )
         return GoldPair(source, target, sure, frozenset(inside)), len(links) - len(inside)
 

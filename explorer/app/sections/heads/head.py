@@ -208,10 +208,11 @@ def _tokens(view: SurveyView) -> None:
     def table(by: str, names: str, first: Callable[[Token], str]) -> None:
         rows = [
             (
-                f"| {plain(labels.display(each.text))} | {first(each)} | {each.ratio:.1f} times | "
-                f"{each.seen} |"
+                f"| {plain(labels.display(token.text))} | {first(token)} | {token.ratio:.1f} times "
+                "| "
+                f"{token.seen} |"
             )
-            for each in view.survey.tokens(view.kind, *view.head, now.unit, by)
+            for token in view.survey.tokens(view.kind, *view.head, now.unit, by)
         ]
         heading = [f"| | {names} | seen |", "|---|---:|---:|---:|"]
         st.markdown("\n".join([*heading, *rows]) if rows else "None was seen three times.")
@@ -264,9 +265,9 @@ def _sentences(view: SurveyView) -> None:
     for title, sentences in zip(_FIFTHS, fifths, strict=True):
         if sentences:
             st.caption(title)
-        for each in sentences:
-            texts = (labels.shorten(each.line.source, 60), _value(view, order, each))
-            link_to(view, each.line, " · ".join(filter(None, texts)), each.row)
+        for sentence in sentences:
+            texts = (labels.shorten(sentence.line.source, 60), _value(view, order, sentence))
+            link_to(view, sentence.line, " · ".join(filter(None, texts)), sentence.row)
     if not any(fifths):
         inform("No sentence of five words or more has a value.")
     st.caption(
@@ -395,7 +396,7 @@ def _compares(view: SurveyView, source: Source) -> None:
         return
     run = runs[chosen.run]
     key = chosen.at[0]
-    pieces = [plain(readable(each)) for each in _pieces(run, kind, key)]
+    pieces = [plain(readable(piece)) for piece in _pieces(run, kind, key)]
     pieces[chosen.position] = f"**{pieces[chosen.position]}**"
     st.markdown(f"As a {('query', 'key')[key]}: {' '.join(pieces)}")
     row = None if key and kind is AttentionKind.CROSS else chosen.position
@@ -423,7 +424,7 @@ def _rests(view: SurveyView, source: Source) -> None:
     which = tuple(map(id, runs))
     seen = _sunk(source, place, which, runs=runs, tell=bar.progress)
     bar.empty()
-    dims = ", ".join(str(labels.count(each)) for each in seen.outliers[:6])
+    dims = ", ".join(str(labels.count(outlier)) for outlier in seen.outliers[:6])
     more = f" and {len(seen.outliers) - 6} more" if len(seen.outliers) > 6 else ""
     outliers = (
         f"dimension{'s' * (len(seen.outliers) > 1)} {dims}{more}"

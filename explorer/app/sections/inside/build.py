@@ -221,7 +221,7 @@ def _disturb(
             :, pair
         ]
         change = labels.telling(float(np.abs(moved - own).max(1).mean()))
-        size = " · ".join(f"{float(each.norm()):.1f}" for each in heads)
+        size = " · ".join(f"{float(head.norm()):.1f}" for head in heads)
         lines.append(f"| {said} | {size} | {own[0]:.2f} | {own[1]:.2f} | {change} |")
     with right:
         st.markdown("\n".join(lines))

@@ -340,7 +340,7 @@ def computed(name: str, now: State) -> None:
             return
         with column:
             if rule is not None:
-                alike = all(each and torch.equal(rule.table, each.table) for each in others)
+                alike = all(other and torch.equal(rule.table, other.table) for other in others)
                 layers = "every layer" if alike else "the first layer"
                 span = torch.arange(-FAR, (FAR if side == "encoder" else 0) + 1)
                 query = torch.zeros(config.n_heads, 1, config.d_head)

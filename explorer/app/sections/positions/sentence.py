@@ -259,7 +259,7 @@ def move(text: str, runs: Runs, offset: int) -> None:
     }
     changes, alt = spread({name: gap.max((-2, -1)) for name, gap in gaps.items()}, 3)
     failed = [
-        name for name, traces in moved.items() if not all(each.audit().passed for each in traces)
+        name for name, traces in moved.items() if not all(trace.audit().passed for trace in traces)
     ]
     if offset:
         still = ", ".join(title(name) for name, each in changes.items() if each.high < SAME)

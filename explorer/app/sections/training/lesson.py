@@ -48,8 +48,8 @@ def show(opened: View, now: State) -> None:
     lesson = per_run.lesson(opened)
     model = opened.translation.model
     columns = [
-        Column(each.read, each.token, each.loss, each.guess, each.share)
-        for each in lesson.positions
+        Column(position.read, position.token, position.loss, position.guess, position.share)
+        for position in lesson.positions
     ]
     chosen = min(now.step or 0, len(columns) - 1)
     first = pickers.window(now.first, COLUMNS, max(len(columns), len(lesson.free)), "positions")

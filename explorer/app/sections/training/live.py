@@ -40,7 +40,7 @@ def sizes(plan: Plan) -> str:
 
 
 def progress(run: TrainingRun, steps: list[TrainingStep]) -> str:
-    at = f"step {len(steps):,} of {run.total:,} · {duration(sum(each.seconds for each in steps))}"
+    at = f"step {len(steps):,} of {run.total:,} · {duration(sum(step.seconds for step in steps))}"
     return f"{sizes(run.plan)} · {at if steps else 'starting'}"
 
 

@@ -51,8 +51,8 @@ def show(opened: View, now: State) -> None:
     st.latex(FORMULA % (1 - at.epsilon, at.bare_loss, at.epsilon, at.spread, at.loss))
     others = f"{at.pieces - len(at.entries):,} others"
     rows = (*at.entries, at.rest)
-    pieces = [*(piece(each.token) for each in at.entries), others]
-    shares = [each.share for each in rows]
+    pieces = [*(piece(entry.token) for entry in at.entries), others]
+    shares = [row.share for row in rows]
     targets = [each.target for each in rows]
     slopes = [each.bare_gradient for each in rows], [each.gradient for each in rows]
     where = f"position {count(place)} · ε = {at.epsilon:g} · {model}"

@@ -68,7 +68,7 @@ def show(opened: View, now: State) -> None:
         name = f"{model.name}: as trained ({own.schedule})"
         st.markdown(own_schedule(model.name, own, d_model))
         lines.append(curve(name, own, d_model, own.steps, own.warmup, own.steps - own.decay_steps))
-    points = [(each.name, *point) for each in lines for point in zip(each.x, each.y, strict=True)]
+    points = [(line.name, *point) for line in lines for point in zip(line.x, line.y, strict=True)]
     panel(
         "schedule",
         lambda: curves(lines, ("step", "learning rate"), now.warmup),
@@ -83,7 +83,7 @@ def show(opened: View, now: State) -> None:
 def curve(name: str, options: TrainingOptions, width: int, last: int, *corners: int) -> Curve:
     """The rates of evenly spread steps from 1 on, and of those at which the line bends."""
     even = {1 + round(i * (last - 1) / POINTS) for i in range(POINTS + 1)}
-    steps = sorted(even | {each for each in corners if 1 <= each <= last})
+    steps = sorted(even | {corner for corner in corners if 1 <= corner <= last})
     hue, dash = (style.POSITIVE, "solid") if len(corners) == 1 else (style.NEGATIVE, "dash")
     return Curve(name, steps, [learning_rate(options, step, width) for step in steps], hue, dash)
 

@@ -115,7 +115,7 @@ def form(usual: Plan) -> None:
         sizes["steps"] = st.slider("Steps", *steps, usual.steps, 100, key="here.steps", width=168)
     if task in TOYS:
         pairs = held_out(task, sizes.get("length", LENGTH))[:SHOWN]
-        rows = [f"| {plain(each.source)} | {plain(each.target)} |" for each in pairs]
+        rows = [f"| {plain(pair.source)} | {plain(pair.target)} |" for pair in pairs]
         st.markdown("\n".join(["| it reads | it has to write |", "| :--- | :--- |", *rows]))
     st.caption(SEEN)
     if pressed("Train", ":material/model_training:"):

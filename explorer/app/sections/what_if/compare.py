@@ -173,7 +173,7 @@ def of_row(row: int, both: Difference, names: list[list[str]]) -> str:
 def one_map(number: int, side: Side, both: Difference, at: tuple[int, int]) -> None:
     cell = list[int]()
     for pairs, place in zip((both.rows, both.columns), at, strict=True):
-        near = [i for i in (each[number] for each in pairs[: place + 1]) if i is not None]
+        near = [i for i in (pair[number] for pair in pairs[: place + 1]) if i is not None]
         cell.append(near[-1] if near else 0)
     look = side.look
     letter = "AB"[number]
@@ -194,7 +194,7 @@ def one_map(number: int, side: Side, both: Difference, at: tuple[int, int]) -> N
         width="content",
         row=None
         if both.rows[at[0]][number] is None
-        else [each.start for each in view.rows].index(start),
+        else [row.start for row in view.rows].index(start),
     )
 
 

@@ -188,7 +188,7 @@ def candidates(both: RunDifference) -> None:
 def control(opened: View, base: Translation) -> None:
     """The effect of the last change of heads among those of other heads, if there is one."""
     of_heads = [
-        each for each in opened.request.changes if each.part in ("scores", "weights", "heads")
+        change for change in opened.request.changes if change.part in ("scores", "weights", "heads")
     ]
     if not of_heads:
         return

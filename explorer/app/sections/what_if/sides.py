@@ -188,4 +188,4 @@ def notes(opened: View, now: State, other: HeadSelection) -> Iterator[str]:
         size = own.config.sizes[other.kind]
         notes = list[str]()
         fitting.fit_head(other.kind, value, size, value, notes.append)
-        yield from (f"B: {each}" for each in notes)
+        yield from (f"B: {note}" for note in notes)

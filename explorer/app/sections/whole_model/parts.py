@@ -76,7 +76,7 @@ def show(at: Inspected, now: State) -> None:
     st.markdown(f"##### {at.title}")
     st.html(LEGEND)
     what = at.part.rpartition("-")[2]
-    for name in [each for each in export.pictures() if each.startswith("anatomy-part ")]:
+    for name in [picture for picture in export.pictures() if picture.startswith("anatomy-part ")]:
         del export.pictures()[name]  # of the part before
     if what in ("attention", "cross"):
         attention(at, now)
@@ -190,7 +190,7 @@ def attention(at: Inspected, now: State) -> None:
     read = f"{heads} head{'s' * (heads != 1)} of width {d_k} read {at.token}"
     st.markdown(f"{read} and gather from {seen} visible key{'s' * (seen != 1)}.")
     names = [f"head {count(i)}" for i in range(heads)]
-    written = [f"{each:.2f}" for each in lengths]
+    written = [f"{length:.2f}" for length in lengths]
     told = "length of what each head adds to the stream"
     bars(at, "heads", names, lengths, written, "length", told, checks)
     rows = [vector("reads x", inside.read), vector("returns", inside.update, True)]
@@ -303,7 +303,7 @@ def output(at: Inspected) -> None:
     )
     names = [piece(each) for each in at.model.pieces(each.token_id for each in last.best)]
     shares = np.array([each.probability for each in last.best])
-    written = [percent(float(each)) for each in shares]
+    written = [percent(float(share)) for share in shares]
     told = f"the {len(names)} most probable next tokens"
     bars(at, "output", names, shares, written, "probability", told, checks)
 

@@ -63,7 +63,7 @@ def test_the_lessons_of_the_first_hour_take_an_hour_and_all_quantities_are_asked
 
 def test_the_checks_ask_the_same_eight_kinds_of_questions():
     before, after = checks().values()
-    assert [each.question for each in before.steps] == [each.question for each in after.steps]
+    assert [step.question for step in before.steps] == [each.question for each in after.steps]
     assert len({each.question for each in before.steps if each.question}) == 8
     assert (before.name, find("after")) == (CHECKS[0], after)
     assert not {*CHECKS} & {*every()[0]}

@@ -54,7 +54,7 @@ def weights_of(run: Translation, kind: str, layer: int, head: int) -> np.ndarray
 
 
 def values(found: Measured) -> dict[str, float]:
-    return {each.name: each.value for each in found.options}
+    return {option.name: option.value for option in found.options}
 
 
 def answer(found: Measured) -> tuple[str, float]:
@@ -112,7 +112,7 @@ def test_a_candidate_is_named_by_its_probability(run: Translation, place: Viewpo
     assert answer(found)[1] == pytest.approx(log_probs[rank - 1], abs=1e-3)
     listed = sorted(values(found).values(), reverse=True)
     assert listed == pytest.approx(log_probs[rank - 1 : rank + 3], abs=1e-3)
-    shown = [float(each.label.removesuffix(" %")) / 100 for each in found.options]
+    shown = [float(option.label.removesuffix(" %")) / 100 for option in found.options]
     assert shown == pytest.approx(
         np.exp([each.value for each in found.options]), rel=6e-3, abs=1e-8
     )
@@ -189,7 +189,7 @@ def test_the_smallest_entropy_is_that_of_the_softmax(run: Translation, place: Vi
     view = run.head("cross", *place.cross)
     bare = softmax(view.key.astype(float) @ view.query[ROW].astype(float))
     scaled = measure(Question("entropy", among="scale"), run, place)
-    assert [each.value for each in scaled.options] == pytest.approx(
+    assert [option.value for option in scaled.options] == pytest.approx(
         [rows[ROW], entropy(bare)], abs=1e-4
     )
     assert answer(scaled)[0] == "not divided"

@@ -65,7 +65,7 @@ def test_a_directory_is_a_model_by_its_place_its_config_and_a_name_that_an_addre
     every = models.catalogue()
     kinds = models.available(), {name: every[name] for name in every if every[name].writes}
     own = [
-        [name for name, model in each.items() if tmp_path in model.path.parents] for each in kinds
+        [name for name, model in kind.items() if tmp_path in model.path.parents] for kind in kinds
     ]
     assert own == [["mine", "positions/mine"], ["language/writer"]]
 
@@ -267,7 +267,7 @@ def test_the_shipped_run_is_the_first_example_as_the_bundled_model_computes_it()
             assert here.audit.passed
     for here, there in zip(shipped.steps, fresh.steps, strict=True):
         ones, others = ((each, *each.alternatives) for each in (here, there))
-        assert [each.token for each in ones] == [each.token for each in others]
+        assert [one.token for one in ones] == [other.token for other in others]
         np.testing.assert_allclose(
             [a.log_prob for a in ones], [b.log_prob for b in others], atol=10 * CLOSE
         )

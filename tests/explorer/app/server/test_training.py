@@ -257,7 +257,7 @@ def test_a_run_on_own_pairs_is_the_only_one_ends_and_its_model_is_kept(
     with pytest.raises(ValueError, match="no run that has ended"):
         workshop.keep("early")
     assert outcome(run) == "Finished all 100 steps."
-    assert ([each.step for each in run.steps()], run.complete) == ([*range(1, 101)], True)
+    assert ([step.step for step in run.steps()], run.complete) == ([*range(1, 101)], True)
     assert run.steps()[-1].exact is not None
     workshop.keep("numbers")
     assert workshop.run is None

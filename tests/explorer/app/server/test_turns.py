@@ -126,9 +126,9 @@ def test_every_run_of_streamlit_waits_for_its_turn(cookie: str, alone: bool, mon
         for _ in range(2)
     ]
     with ExitStack() as stack:
-        for each in threads:
-            each.start()
-            stack.callback(each.join)
+        for thread in threads:
+            thread.start()
+            stack.callback(thread.join)
     assert len(gate) == (0 if alone else 2)
 
 
@@ -261,7 +261,7 @@ def test_a_search_ends_with_its_visitor_and_only_a_long_one_waits(
     with turn_of_others(turns), pytest.raises(LeftError):
         runs.search(translator, ASKED, translator.rules, visitors[1])
     written = ["1 token so far", "2 tokens so far", "3 tokens so far"]
-    assert [each.heard for each in visitors] == [written, ["The next free turn is yours."]]
+    assert [visitor.heard for visitor in visitors] == [written, ["The next free turn is yours."]]
     assert turns.count() == (0, 0)
     assert runs.search(translator, ASKED, translator.rules).tree is not None
     monkeypatch.setattr(runs, "LONG_SEARCH", 10_000)
@@ -277,8 +277,8 @@ def test_how_samples_are_drawn_belongs_to_what_identifies_a_run_but_only_if_some
         return request(replace(SAMPLED, **changes), models.find("en-de"), "one two")
 
     changes = ({}, {"temperature": 0.5}, {"top_k": None}, {"top_p": None})
-    others = [identity(**each) for each in changes]
-    assert len({*others}) == len({each.trace for each in others}) == 4
+    others = [identity(**change) for change in changes]
+    assert len({*others}) == len({other.trace for other in others}) == 4
     for decode in ("greedy", "beam-4"):
         plain = request(State(text="one two", decode=decode), models.find("en-de"), "one two")
         assert identity(decode=decode) == plain

@@ -100,7 +100,7 @@ def test_a_mean_over_heads_is_scored_like_a_head(translator: Translator):
         translator.cut("one two three").groups(),
         translator.cut("eins zwei drei", "target").groups(),
     )
-    maps = np.mean([traced.weights("cross", *each) for each in best.heads], axis=0, keepdims=True)
+    maps = np.mean([traced.weights("cross", *head) for head in best.heads], axis=0, keepdims=True)
     (links,) = link_words(word_weights(maps, *words, rows=best.rows))
     assert score([links], [GOLD]).aer == error
     heads = [
@@ -223,7 +223,7 @@ def test_both_sides_are_as_long_as_the_singular_values_and_the_plane_holds_the_s
         side.weight.detach().double()[3 * size :].numpy()
         for side in (attention.q_proj, attention.k_proj)
     )
-    a, b = (each.numpy() for each in bases(model.model, head))
+    a, b = (base.numpy() for base in bases(model.model, head))
     strengths = np.linalg.svd(query.T @ key, compute_uv=False)[:size]
     for basis, rows in ((a, query), (b, key)):
         np.testing.assert_allclose((basis @ rows) @ (basis @ rows).T, np.diag(strengths), atol=1e-8)

@@ -310,7 +310,7 @@ def test_other_weights_and_other_sentences_make_the_file_silent(
     assert survey_of(tmp_path, READ, GOLD) is not None
     again = [GoldPair(GOLD[0].source, GOLD[0].target, frozenset(), GOLD[0].possible)]
     others = [(READ[:2], GOLD), (READ, []), (READ[::-1], GOLD), (READ, again)]
-    assert [survey_of(tmp_path, *each) for each in others] == [None] * 4
+    assert [survey_of(tmp_path, *other) for other in others] == [None] * 4
     assert len({fingerprint(*each) for each in [(READ, GOLD), *others]}) == 5
     (tmp_path / "model.safetensors").write_text("other")
     assert (survey_of(tmp_path, READ, GOLD), surveyed(tmp_path)) == (None, {})

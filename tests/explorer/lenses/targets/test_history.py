@@ -127,7 +127,7 @@ def test_a_long_log_is_thinned_to_both_ends_and_100_kilobytes(tmp_path: Path):
         line(i, loss=i / 7, gradient_norm=i / 9e7, valid_loss=i / 3e5, **more)
         for i in range(100_000, 103_000)
     ]
-    found = thinned([TrainingStep(**each) for each in numbers])
+    found = thinned([TrainingStep(**number) for number in numbers])
     steps = [100_000 + round(i * 2999 / 399) for i in range(POINTS)]
     assert [*found.training["step"]] == [*found.evaluations["step"]] == steps
     write_json(tmp_path / "a.json", {"training": found.training, "evaluations": found.evaluations})
@@ -280,7 +280,10 @@ def test_one_pass_gives_the_losses_and_guesses_of_every_prefix_on_its_own(transl
     assert [each.share for each in view.positions] == pytest.approx(
         [float(row.max()) for row in rows], abs=1e-5
     )
-    words = [(each.read, each.token, each.token_id, each.guess) for each in view.positions]
+    words = [
+        (position.read, position.token, position.token_id, position.guess)
+        for position in view.positions
+    ]
     pieces = [*translator.pieces(target)]
     guesses = translator.pieces([int(row.argmax()) for row in rows])
     assert words == [*zip(["<s>", *pieces[:-1]], pieces, target, guesses, strict=True)]
@@ -295,7 +298,9 @@ def test_the_greedy_output_parts_from_a_target_where_they_first_differ_or_one_en
     assert (view.free_ids, view.free) == (greedy, translator.pieces(greedy))
     step = view.parting
     assert step is not None
-    assert [each.guess for each in view.positions[: step + 1]] == list(view.free[: step + 1])
+    assert [position.guess for position in view.positions[: step + 1]] == list(
+        view.free[: step + 1]
+    )
     assert view.positions[step].token_id != view.free_ids[step]
     other = (greedy[0], greedy[1] + 1, *greedy[2:])
     parts = [
@@ -361,7 +366,7 @@ def test_the_bias_of_a_marian_model_counts_too(original):
     run = translator.force("one two", "eins zwei")
     shown = lesson(translator, "one two", run.target_ids)
     assert [each.loss for each in shown.positions] == pytest.approx(
-        [-each for each in run.log_probs], abs=1e-5
+        [-log_prob for log_prob in run.log_probs], abs=1e-5
     )
     for position in range(len(shown.positions)):
         loss = reference(translator, shown, position, 0.1)[0]
@@ -395,7 +400,7 @@ def test_before_is_the_model_s_own_probability_and_after_the_sampler_s(translato
         best = log_probs[step].topk(12).indices.tolist()
         written = run.target_ids[step]
         ids = best if written in best else [*best[:-1], written]
-        assert [(each.token_id, each.token) for each in found.tokens] == [
+        assert [(token.token_id, token.token) for token in found.tokens] == [
             *zip(ids, translator.pieces(ids), strict=True)
         ]
         before = log_probs[step].exp()
@@ -417,7 +422,7 @@ def test_what_a_change_or_a_rule_of_the_model_forbids_is_never_drawn(translator,
         TEXT, beam_size=1, sample=sampling, interventions=[do.choose(0, "▁vier")]
     )
     first = filtered_steps(translator, run, sampling)[0]
-    assert [(each.token, each.after) for each in first.tokens if each.after] == [("▁vier", 1.0)]
+    assert [(token.token, token.after) for token in first.tokens if token.after] == [("▁vier", 1.0)]
     assert (first.left, first.mass) == (
         1,
         pytest.approx(float(run.distributions()[0].exp()[run.target_ids[0]])),

@@ -208,7 +208,7 @@ def test_a_longer_balance_tips_more_and_two_copies_do_not(run: Translation):
 
     def change(plane: Plane, *queries) -> float:
         pair = [*plane.pair]
-        own = np.mean([plane.weights(each) for each in queries], axis=0)[pair]
+        own = np.mean([plane.weights(query) for query in queries], axis=0)[pair]
         moved = np.mean([plane.disturbed(each, 0.02) for each in queries], axis=0)[:, pair]
         return float(np.abs(moved - own).max(1).mean())
 
@@ -220,7 +220,7 @@ def test_a_longer_balance_tips_more_and_two_copies_do_not(run: Translation):
         levels = [change(found, found.query(*at, by)) for by in (0.25, 0.5, 1)]
         assert levels == sorted(levels)
         copies = found, replace(found, pair=found.pair[::-1])
-        if all(each.best("copy")[0] > 0.999 for each in copies):
+        if all(copy.best("copy")[0] > 0.999 for copy in copies):
             assert change(found, *(each.copying() for each in copies)) < levels[0]
 
 

@@ -50,7 +50,7 @@ def test_every_number_is_that_of_a_forced_pass(ready, made, own):
 
     assert (found.change, found.complete, list(found.controls)) == (change, True, others)
     assert found.effect == pytest.approx(log_p(change) - log_p())
-    assert found.effects == pytest.approx([log_p(each) - log_p() for each in others])
+    assert found.effects == pytest.approx([log_p(other) - log_p() for other in others])
     assert found.as_large == sum(abs(found.effects) >= abs(found.effect))
     assert found._replace(effect=1.5, effects=np.array([-1.5, 1.0, 2.0])).as_large == 2
 
@@ -95,7 +95,7 @@ def test_an_untrained_twin_reads_the_same_tokens_and_a_seed_means_one(translator
     one, same, other = (controls.untrained_twin(translator, seed) for seed in (1, 1, 2))
     assert torch.equal(torch.rand(1), expected), "the global generator is left alone"
     weights = [twin.model.embedding.weight for twin in (one, same, other, translator)]
-    assert [torch.equal(weights[0], each) for each in weights] == [True, True, False, False]
+    assert [torch.equal(weights[0], weight) for weight in weights] == [True, True, False, False]
     run = translator.translate("one two three", max_length=6)
     again = one.force(run.source_text, run.target_ids)
     assert one.config == translator.config
@@ -252,8 +252,12 @@ def test_in_a_forced_pair_every_step_compares(ready, base, name):
         np.testing.assert_allclose(found.map(kind, layer, 1), moved[1], atol=1e-6)
         np.testing.assert_allclose(found.largest(kind)[layer], np.abs(moved).max((1, 2)), atol=1e-6)
     for at, step in enumerate(found.steps):
-        ids = [each.token_id for each in step.candidates]
-        known = {each.token_id for run in (plain, changed) for each in run.steps[at].alternatives}
+        ids = [candidate.token_id for candidate in step.candidates]
+        known = {
+            alternative.token_id
+            for run in (plain, changed)
+            for alternative in run.steps[at].alternatives
+        }
         assert set(ids) == known | {step.base.token_id, step.changed.token_id}
         assert [each.token for each in step.candidates] == list(ready.pieces(ids))
         logs = np.array([[each.base, each.changed] for each in step.candidates])
@@ -264,7 +268,11 @@ def test_in_a_forced_pair_every_step_compares(ready, base, name):
 
 
 def test_after_the_parting_no_step_compares(ready, base):
-    other = next(each for each in base.steps[2].alternatives if each.token_id != base.target_ids[2])
+    other = next(
+        alternative
+        for alternative in base.steps[2].alternatives
+        if alternative.token_id != base.target_ids[2]
+    )
     changed = ready.translate(TEXT, max_length=LENGTH, interventions=[do.choose(2, other.token_id)])
     found = compare_runs(base, changed)
     assert (found.parting, len(found.steps)) == (2, 3)

@@ -67,7 +67,7 @@ def test_weights_of_words_are_sums_over_keys_and_means_over_queries_and_links_ar
 ):
     weights = np.random.default_rng(seed).dirichlet(np.ones(6), size=(2, 6)).astype(np.float32)
     sides = word_groups(SOURCE), word_groups(TARGET)
-    assert [each.text for each in text_words(sides[0])] == ["a", "bbb", "c"]
+    assert [word.text for word in text_words(sides[0])] == ["a", "bbb", "c"]
     assert word_weights(weights, sides[0], sides[1], rows="predicted").sum(-1) == pytest.approx(1)
     source = text_words(sides[0])
     for rows, later in (("predicted", 0), ("read", 1)):

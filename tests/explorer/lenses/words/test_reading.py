@@ -113,9 +113,9 @@ def test_every_cell_is_a_sum_over_keys_and_a_mean_over_queries_and_nothing_is_re
         single = [Group(i, i + 1, t.strip("▁")) for i, t in enumerate(tokens)]
         parts = reading_groups(tokens) if reading.words else single
         hides = [
-            (reading.hide_special and tokens[each.start] in ("<s>", "</s>"))
-            or (reading.hide_punctuation and is_punctuation(each.text))
-            for each in parts
+            (reading.hide_special and tokens[part.start] in ("<s>", "</s>"))
+            or (reading.hide_punctuation and is_punctuation(part.text))
+            for part in parts
         ]
         left = [each.indices for each, hidden in zip(parts, hides, strict=True) if not hidden]
         assert [range(each.start - first, each.stop - first) for each in axis] == left
@@ -268,7 +268,7 @@ def test_a_piece_of_a_language_has_its_name(piece: str, name: str) -> None:
 def test_the_languages_of_a_card_choose_the_sample(tmp_path: Path) -> None:
     (tmp_path / "README.md").write_text("---\nlanguage: [de]\n---\n")
     models = [MODEL.parent / "en-pt", MODEL, tmp_path]
-    words = [languages.languages_in_words(read_header(each).language) for each in models]
+    words = [languages.languages_in_words(read_header(model).language) for model in models]
     assert words == ["English → Portuguese", "English → German", ""]
     used = [languages.sample_of(each).alignments for each in (*models, None)]
     assert used == ["alignments-en-pt.tsv", *["alignments.tsv"] * 3]
