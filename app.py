@@ -27,12 +27,9 @@ PAGE = Page(
 
 
 _READING = (
-    "A row is a query, a column is a key. The fuller the colour, "
-    "the larger the weight, from 0 to 1. Hatched cells are masked. The cursor chooses the decode "
-    "step: a "
-    "ring marks its row, and the lines between the tokens show that row of the large map. Later "
-    "rows are "
-    "faded."
+    "A row is a query, a column is a key. The fuller the colour, the larger the weight, from 0 to "
+    "1. Hatched cells are masked. The cursor chooses the decode step: a ring marks its row, and "
+    "the lines between the tokens show that row of the large map. Later rows are faded."
 )
 _UNDIVIDED = r"\mathrm{softmax}\!\left(QK^{\top} + \mathrm{mask}\right)V"
 _FORMULA = r"\mathrm{softmax}\!\left(\frac{QK^{\top}}{\sqrt{d_k}} + \mathrm{mask}\right)V"

@@ -34,9 +34,8 @@ TEXTS = {
     "en-pt": (
         "The house is old, but the garden is full of flowers.",
         f"The house is old, but {PART}.",
-        f"The house is old, but {PART}; my sister reads a book, my brother plays with the dog, and "
-        "nobody "
-        "wants to go home before the moon is high above.",
+        f"The house is old, but {PART}; my sister reads a book, my brother plays with the dog, "
+        "and nobody wants to go home before the moon is high above.",
         f"The house is old, but {PART}. " * 6,
     ),
 }
@@ -73,8 +72,7 @@ HEAD = """async count => {
 ASKED = (
     "He lives in a big white house.",
     "The committee decided on Tuesday that the new bridge across the river would not be opened "
-    "before "
-    "the end of the summer, because several parts had to be tested again.",
+    "before the end of the summer, because several parts had to be tested again.",
 )
 ASK = """async (text) => {
   const [form, said] = [document.querySelector("#ask"), document.querySelector("#status")];

@@ -51,8 +51,7 @@ def report(label: str, seconds: Seconds, name: str, reference: str, limit: str) 
     median, low, high = ratio(seconds, name, reference)
     print(
         f"{label}: {name} / {reference} = {median:.3f} (from {low:.3f} to {high:.3f}; wanted "
-        f"{limit}); "
-        f"{1000 * statistics.median(seconds[name]):.1f} ms",
+        f"{limit}); {1000 * statistics.median(seconds[name]):.1f} ms",
         flush=True,
     )
 

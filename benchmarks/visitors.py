@@ -260,8 +260,7 @@ def _measured(there: Served, visitors: int, seconds: float, quiet: Seen, rest: f
     verdict = "ok" if left <= MOST_GROWTH * before else "over"
     print(
         f"  memory: {before:.0f} MB before, {crowded:.0f} with them, {left:.0f} {rest:g} s after "
-        "they left "
-        f"({left / before:.2f} ×, at most {MOST_GROWTH:g} ×)  {verdict}",
+        f"they left ({left / before:.2f} ×, at most {MOST_GROWTH:g} ×)  {verdict}",
         flush=True,
     )
     return seen

@@ -12,15 +12,13 @@ PAGE = Page(
     sections={
         "beam": Section(
             "beam search",
-            "Beam search keeps several unfinished translations at once. The tree shows the best 2 "
-            "× beam "
-            "continuations of each step.",
+            "Beam search keeps several unfinished translations at once. The tree shows the best "
+            "2 × beam continuations of each step.",
         ),
         "sampling": Section(
             "sampling",
-            "Sampling draws each token at random, by its probability after temperature, top-k and "
-            "top-p. "
-            "Several draws form a tree.",
+            "Sampling draws each token at random, by its probability after temperature, top-k "
+            "and top-p. Several draws form a tree.",
         ),
     },
 )

@@ -44,11 +44,9 @@ KIND = heads.KindPage(
     "example, each "
     "word of the text attends to the words of the question.",
     seeing="The decoder's state at each step makes a query and compares it with the keys of all source "
-    "tokens, which the encoder computed once. A row is labelled by the token it predicts; hovering "
-    "also "
-    "names the token it reads. No mask hides source tokens, because the whole source is there from "
-    "the "
-    "start; in a batch, padding is masked.",
+    "tokens, which the encoder computed once. A row is labelled by the token it predicts; "
+    "hovering also names the token it reads. No mask hides source tokens, because the whole "
+    "source is there from the start; in a batch, padding is masked.",
 )
 
 opened = open_sentence_page(

@@ -32,24 +32,19 @@ DECODED = heads.KindPage(
     strips=("target",),
     cursor="step",
     note="**What to notice.** The hatched cells are masked. At step *t* the decoder has read *t* tokens, "
-    "`<s>` first, and later ones do not exist yet. So row *t* has *t* keys, and its weights sum to "
-    "1 "
-    "over them. The first row has one key and no choice.",
+    "`<s>` first, and later ones do not exist yet. So row *t* has *t* keys, and its weights sum "
+    "to 1 over them. The first row has one key and no choice.",
     seeing="Every token that the decoder has read makes a query and compares it with the keys of the tokens "
     "read so far. Later tokens are masked: their scores become −∞ and their weights exactly 0. A "
-    "row is "
-    "labelled by the token it reads; the cursor names the token it predicts.",
+    "row is labelled by the token it reads; the cursor names the token it predicts.",
 )
 TRAINED = replace(
     DECODED,
     note="**What to notice.** The whole target is there from the start, *shifted right* by one: row 1 "
     "reads `<s>`, and every other row reads the token that the row above it has to predict. Only "
-    "the mask "
-    "(hatched) keeps a row from reading its own answer and what follows it. Without the mask, "
-    "training would "
-    "teach the decoder to copy. The weights are the same as in decoding, because in both a row "
-    "sees the same "
-    "keys.",
+    "the mask (hatched) keeps a row from reading its own answer and what follows it. Without the "
+    "mask, training would teach the decoder to copy. The weights are the same as in decoding, "
+    "because in both a row sees the same keys.",
 )
 
 

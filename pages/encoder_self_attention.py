@@ -22,13 +22,11 @@ KIND = heads.KindPage(
     strips=("source",),
     cursor="source",
     note="**What to notice.** Rows and columns are the same tokens, and every token may read every other, "
-    "before it and after it: the encoder has no causal mask, and one sentence alone has no padding "
-    "to mask. "
-    "The encoder runs once, before step 1, so no decode step belongs to it.",
+    "before it and after it: the encoder has no causal mask, and one sentence alone has no "
+    "padding to mask. The encoder runs once, before step 1, so no decode step belongs to it.",
     seeing="Every source token makes a query and compares it with the keys of all source tokens. The weights "
-    "of a row say how much of each token's value it takes up; they are positive, and a row sums to "
-    "1. The "
-    "grid shows all heads: rows are layers, columns are heads.",
+    "of a row say how much of each token's value it takes up; they are positive, and a row sums "
+    "to 1. The grid shows all heads: rows are layers, columns are heads.",
 )
 
 opened = open_sentence_page("encoder_self_attention", kinds=("encoder",))

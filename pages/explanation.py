@@ -43,60 +43,46 @@ with for_pytorch("explanation"):
 page_value("rival", TEXT)  # the token that the written one is compared with
 WORDS = (
     "All pieces of a source word are hidden (their scores are −∞) from every head of "
-    "cross-attention, and "
-    "the model runs again. Below zero: the token became less probable, so it rests on the word. "
-    "Effects do "
-    "not add up, and a hidden word is still in what the encoder wrote for its neighbours."
+    "cross-attention, and the model runs again. Below zero: the token became less probable, so it "
+    "rests on the word. Effects do not add up, and a hidden word is still in what the encoder "
+    "wrote for its neighbours."
 )
 EFFECT = r"\Delta \log p = \log p(y_t \mid \text{without } j) - \log p(y_t)"
 ROW = (
     "**Weight**: the share of the key's value in the head's sum. **Carried**: the length of what "
-    "the key "
-    "added; a large weight on a small value carries little. **Effect**: Δ log p if this key is "
-    "hidden from "
-    "this head and this query alone; other heads may do the same work. **b_V**, the bias of the "
-    "values, "
-    "reaches every query whole: its own column."
+    "the key added; a large weight on a small value carries little. **Effect**: Δ log p if this "
+    "key is hidden from this head and this query alone; other heads may do the same work. "
+    "**b_V**, the bias of the values, reaches every query whole: its own column."
 )
 CARRIED = r"\lVert \alpha_{ij}\, x_j W_V W_O \rVert"
 PARTS = (
     "The decoder's last stream is a sum of what was read, every head, every feed-forward network, "
-    "and "
-    "biases. With the σ of every norm held fixed, so is the difference of two logits. It is the "
-    "direct path "
-    "only: what a later layer makes of what a head wrote counts for that layer."
+    "and biases. With the σ of every norm held fixed, so is the difference of two logits. It is "
+    "the direct path only: what a later layer makes of what a head wrote counts for that layer."
 )
 DIRECT = r"z_A - z_B = \sum_w \mathrm{part}_w \cdot (W_A - W_B)"
 BY_SOURCE = (
     "*Part*: what all heads of cross-attention add through the token on the direct path, in nats, "
-    "without "
-    "b_V. *Effect*: how the same difference of logits changes if the token is hidden from all of "
-    "them. A "
-    "part is no effect: without a token, the model attends elsewhere."
+    "without b_V. *Effect*: how the same difference of logits changes if the token is hidden from "
+    "all of them. A part is no effect: without a token, the model attends elsewhere."
 )
 SHARES = (
     "ALTI+ follows what each block wrote back to its inputs. An input's share is how much nearer "
-    "it brings "
-    "the block's output; shares of the layers are multiplied. The residual of cross-attention "
-    "counts as "
-    "prefix. Shares sum to 1 because they are made to, which proves nothing."
+    "it brings the block's output; shares of the layers are multiplied. The residual of "
+    "cross-attention counts as prefix. Shares sum to 1 because they are made to, which proves "
+    "nothing."
 )
 ALTI = (
     r"c_{ij} = \max\!\left(0,\ \lVert y_i \rVert_1 - \lVert y_i - T_i(x_j) \rVert_1\right), \qquad "
     r"y_i = \sum_j T_i(x_j) + b"
 )
 ELSEWHERE = (
-    "Jain & Wallace (2019), on recurrent classifiers: weights correlate weakly with gradients, and "
-    "other "
-    "weights often give the same prediction. Wiegreffe & Pinter (2019): a model trained to use "
-    "such weights "
-    "does worse. Moradi et al. (2019), on recurrent translation: with other weights, 68 % of the "
-    "function "
-    "words stay, but only 21 % of the content words. Kobayashi et al. (2020): large weights often "
-    "lie on "
-    "small values. Ferrando & Costa-jussà (2021): weights align words badly, but say largely which "
-    "tokens a "
-    "prediction used."
+    "Jain & Wallace (2019), on recurrent classifiers: weights correlate weakly with gradients, "
+    "and other weights often give the same prediction. Wiegreffe & Pinter (2019): a model trained "
+    "to use such weights does worse. Moradi et al. (2019), on recurrent translation: with other "
+    "weights, 68 % of the function words stay, but only 21 % of the content words. Kobayashi et "
+    "al. (2020): large weights often lie on small values. Ferrando & Costa-jussà (2021): weights "
+    "align words badly, but say largely which tokens a prediction used."
 )
 BIAS = "b_V (always)"
 NEEDS = 0.05  # nats from which on a loss is named
@@ -132,8 +118,8 @@ def show(opened: View) -> None:
     longest = max(len(opened.translation.source_tokens), len(opened.translation.target_tokens))
     if longest > measures.MOST_TOKENS:
         raise lenses.UnmeasuredError(
-            "The model runs again without each token, for at most "
-            f"{measures.MOST_TOKENS} tokens a side; here are {longest:,}. Choose a shorter text."
+            f"The model runs again without each token, for at most {measures.MOST_TOKENS} tokens a "
+            f"side; here are {longest:,}. Choose a shorter text."
         )
     if now.lesson is None:
         answer(opened, step)
@@ -202,8 +188,7 @@ def rests_on(words: list[str], effects: np.ndarray, token: str) -> str:
     if effects[needed[0]] > -RESTS:
         return (
             f"“{plain(token)}” rests on no single source word: without “{first[0]}”, which it "
-            "misses most, "
-            f"log p changes by {first[1]} nats."
+            f"misses most, log p changes by {first[1]} nats."
         )
     rest = (
         f"next “{others[0][0]}”, {others[0][1]}"
@@ -247,8 +232,7 @@ def one_row(opened: View, now: State, kind: str, step: int) -> None:
         ],
         [*columns, BIAS],
         f"{captions.KIND_NAMES[kind]} · {labels.head_phrase(*head)} · {query} · effect on "
-        f"“{token}” in "
-        f"nats · {opened.request.model}",
+        f"“{token}” in nats · {opened.request.model}",
         seeing=ROW,
         formula=rf"{CARRIED}, \qquad {EFFECT}",
         audit=measures.beside_effects(measures.audited(opened).joined(carried.audit), seen),
@@ -281,8 +265,7 @@ def differ(
         if effects[freed] >= NEEDS:
             return (
                 f"{says} No single key costs {written} {NEEDS} nats; without {keys[freed]} it even "
-                "gets more "
-                f"probable: {signed(effects[freed])} nats."
+                f"gets more probable: {signed(effects[freed])} nats."
             )
         return f"{says} Without any single key of it, {written} stays about as probable."
     factor = labels.times(float(effects[needed]))
@@ -322,10 +305,9 @@ def reasons(opened: View, now: State, step: int) -> None:
     hurt = parts.values.argmin()
     st.markdown(
         f"“{plain(a)}” has {share}, “{plain(b)}” {other}: its logit is {signed(parts.total)} nats "
-        "higher. "
-        f"On the direct path, **{parts.writers[helped]}** spoke most for it "
-        f"({signed(parts.values[helped])}),"
-        f" and **{parts.writers[hurt]}** most against it ({signed(parts.values[hurt])})."
+        f"higher. On the direct path, **{parts.writers[helped]}** spoke most for it "
+        f"({signed(parts.values[helped])}), and **{parts.writers[hurt]}** most against it "
+        f"({signed(parts.values[hurt])})."
     )
     names, values = zip(*parts.largest(BARS), strict=True)
     panel(
@@ -346,8 +328,7 @@ def reasons(opened: View, now: State, step: int) -> None:
     st.markdown(
         f"By source position, the largest part is read at {word(run.source_tokens[most])} "
         f"({signed(source[most])}); the difference falls most without "
-        f"{word(run.source_tokens[needs])} "
-        f"({signed(effects[needs])})."
+        f"{word(run.source_tokens[needs])} ({signed(effects[needs])})."
     )
     rows_panel(
         "tokens.cross",
@@ -397,8 +378,7 @@ def sources(opened: View, step: int) -> None:
         [MeasureRow(name, each) for name, each in zip(steps, shares.source, strict=False)],
         columns,
         f"Shares of the source tokens in each prediction (rows){cut}, each row coloured by its "
-        "largest · "
-        f"{run.model}",
+        f"largest · {run.model}",
         TOKENS,
         audit=report,
     )
@@ -418,10 +398,8 @@ def detached(steps: list[str], source: np.ndarray, low: float, ended: bool) -> s
         return ""
     return (
         f"From “{steps[longest[0]]}” to “{steps[longest[-1]]}”, {len(longest)} steps, the source's "
-        "share "
-        f"stays below {percent(low)}, as it does in one step of twenty: here the decoder may write "
-        "detached "
-        "from the source."
+        f"share stays below {percent(low)}, as it does in one step of twenty: here the decoder may "
+        "write detached from the source."
     )
 
 

@@ -46,13 +46,11 @@ with for_pytorch("heads"):
 _TICK = 0.5
 _FORM = (
     f"Plain text, one sentence per line, or sentence, tab, translation; at most {MOST_SENTENCES} "
-    "lines of "
-    f"{MOST_TOKENS} tokens"
+    f"lines of {MOST_TOKENS} tokens"
 )
 _OWN = (
     "A given translation is forced; without one, the model translates greedily. The app keeps the "
-    "file for "
-    "this visit only; it is not part of the link."
+    "file for this visit only; it is not part of the link."
 )
 
 
@@ -188,8 +186,7 @@ def _unasked(source: Source, run: Job[Survey]) -> None:
     if known is not None:
         st.caption(
             f"Measured on {known.date} with these weights; the statistics came with the model. If "
-            "you read "
-            "the sentences here, the app computes them again."
+            "you read the sentences here, the app computes them again."
         )
 
 

@@ -91,8 +91,7 @@ def show(opened: View) -> None:
         pickers.head_picker(kind, (layer, head), opened.source, width="stretch")
         st.info(
             f"This head is itself changed: {'; '.join(map(said, acting))}. So the arithmetic of "
-            "this page is "
-            "not all that happens in it. Choose another head, or remove the change.",
+            "this page is not all that happens in it. Choose another head, or remove the change.",
             icon=":material/edit:",
         )
     elif now.section == BUILD:

@@ -25,18 +25,17 @@ PAGE = Page(
 
 _PURPOSE = (
     "Every lesson runs in the app itself, on your sentence and your model; the answers to its "
-    "questions are "
-    "measured there. The lessons of the first hour end where you can say what a head does, and how "
-    "you know."
+    "questions are measured there. The lessons of the first hour end where you can say what a "
+    "head does, and how you know."
 )
 _HOUR = "first hour"
 _KEPT = (
     "Nothing is stored here. To go on another day, save your progress as a file, and open it again."
 )
 _CLASS = (
-    "Students save their progress as a file and send it to you. Open all files here to see who did "
-    "what, "
-    "which step most got wrong, and the checks before and after. Nothing of it is stored."
+    "Students save their progress as a file and send it to you. Open all files here to see who "
+    "did what, which step most got wrong, and the checks before and after. Nothing of it is "
+    "stored."
 )
 _STYLE = """
 <style>

@@ -20,7 +20,7 @@ with for_pytorch("masks"):
     import numpy as np
     import streamlit as st
 
-    from explorer.app.address import session
+    from explorer.app.address import State, session
     from explorer.app.address.kinds import POSITION, TEXT, one_of
     from explorer.app.address.state import page_value
     from explorer.app.controls import (
@@ -62,10 +62,8 @@ page_value("sentences", TEXT, long=True)  # the batch, one sentence per line
 page_value("member", POSITION)  # the sentence of the batch that is shown
 SEEING = (
     "The left map shows the scores before any mask, the middle map the mask, a rule that knows "
-    "only "
-    "positions and padding, and the right map the weights after mask and softmax. Below, another "
-    "way of "
-    "masking acts on the same scores."
+    "only positions and padding, and the right map the weights after mask and softmax. Below, "
+    "another way of masking acts on the same scores."
 )
 RULE = (
     r"M_{ij} = \begin{cases}0 & i \text{ may attend to } j\\ -\infty & \text{otherwise}\end{cases}"
@@ -82,9 +80,8 @@ WAYS = {
     ),
     "after": (
         "0 after the softmax",
-        "Why not after the softmax? The masked keys already have their share, so rows sum to less "
-        "than 1, "
-        "and what stands later changes them.",
+        "Why not after the softmax? The masked keys already have their share, so rows sum to "
+        "less than 1, and what stands later changes them.",
     ),
 }
 MASKS = {
@@ -96,8 +93,7 @@ MASKS = {
         "Causal mask of the decoder",
         (
             "Row *t* may attend to the tokens read up to *t*. In training, only this mask hides "
-            "later "
-            "ones."
+            "later ones."
         ),
     ),
     "cross": (
@@ -107,20 +103,16 @@ MASKS = {
 }
 COMBINED = (
     "Derived, not used by the model: the causal mask already hides padding at the end from every "
-    "token. The "
-    "two differ in {} cells, {} of them in rows of tokens."
+    "token. The two differ in {} cells, {} of them in rows of tokens."
 )
 NOTES = (
     "**Which triangle?** As in the paper's QKᵀ, row *i* is the query and column *j* the key: the "
-    "cells with "
-    "*j* > *i* are masked, the upper triangle. Texts that compute KᵀQ have keys as rows; there, "
-    "the cells "
-    "with *i* > *j* are masked: the lower triangle. Both hide the same pairs of tokens.",
-    "**Why may a row see its own column?** The decoder reads the target *shifted right*: `<s>` (or "
-    "◌, no "
-    "token) comes first, so the diagonal holds the token that a row has just read, never the one "
-    "it has to "
-    "predict.",
+    "cells with *j* > *i* are masked, the upper triangle. Texts that compute KᵀQ have keys as "
+    "rows; there, the cells with *i* > *j* are masked: the lower triangle. Both hide the same "
+    "pairs of tokens.",
+    "**Why may a row see its own column?** The decoder reads the target *shifted right*: `<s>` "
+    "(or ◌, no token) comes first, so the diagonal holds the token that a row has just read, "
+    "never the one it has to predict.",
 )
 SHORT = "Thank you."
 LONGER = (
@@ -141,8 +133,13 @@ def show(opened: View) -> None:
     kind = now.kind if now.kind in opened.kinds else usual
 
     run = opened.translation
-    above = lambda _now, _looks: controls(opened, kind)
-    beside = lambda now, _looks: pictures(run, "your sentence", kind, cells_of(opened, now))  # noqa: E731
+
+    def above(_now: State, _looks: Looks) -> None:
+        controls(opened, kind)
+
+    def beside(now: State, _looks: Looks) -> None:
+        pictures(run, "your sentence", kind, cells_of(opened, now))
+
     explorer(Scene(strips_only("masks", kind), opened, (kind,), above=above, beside=beside))
 
 
@@ -304,8 +301,7 @@ def masked(leaked: Leak, cells: int) -> str:
     sums = f"{unequal} of the rows do not sum" if unequal else "every row sums"
     return (
         f"**{leaked.cells} of {cells} cells are masked, and {leaked.zeros} of {cells} weights are "
-        "exactly 0**"
-        f"{besides}; {sums} to 1."
+        f"exactly 0**{besides}; {sums} to 1."
     )
 
 

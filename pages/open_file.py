@@ -37,16 +37,13 @@ with for_pytorch("open_file"):
 _NOWHERE = dict.fromkeys(("step", "source", *models.KINDS))
 _GIVEN = (
     "The model here reads the sentence and is given the translation of the file, so every picture "
-    "is "
-    "computed and verified here. What the file merely records, such as log-probabilities, plays no "
-    "part."
+    "is computed and verified here. What the file merely records, such as log-probabilities, "
+    "plays no part."
 )
 _INTRODUCTION = (
     "Here you open runs that you saved as NPZ under “Export”, even if their model is not "
-    "available. Such a "
-    "file opens with all its views. The app repeats all checks that need no model. A file stays "
-    "open for "
-    "this visit only."
+    "available. Such a file opens with all its views. The app repeats all checks that need no "
+    "model. A file stays open for this visit only."
 )
 
 
@@ -103,8 +100,8 @@ def _opened(file: Imported) -> None:
     room = f"{trace.nbytes / 2**20:.1f} MiB in memory"
     st.markdown(f"{verdict['text']} · {room}", help=plain(str(verdict["title"])))
     rows = [
-        f"| {plain(check.name.removesuffix(AS_RECORDED))} | "
-        f"{labels.scientific(check.value)} | {labels.scientific(check.limit)} | "
+        f"| {plain(check.name.removesuffix(AS_RECORDED))} | {labels.scientific(check.value)} | "
+        f"{labels.scientific(check.limit)} | "
         f"{'as recorded' if check.name.endswith(AS_RECORDED) else 'computed again'} | "
         f"{'✓' if check.passed else '✗'} |"
         for check in report.checks

@@ -163,8 +163,7 @@ def show() -> None:
     open_plain_page("paper", _STYLE)
     st.markdown(
         "*Attention Is All You Need*, Vaswani et al. 2017. Every link opens the same thing here, "
-        "for your "
-        "sentence and the model on the left wherever a model is involved."
+        "for your sentence and the model on the left wherever a model is involved."
     )
     for heading, items in WALK.items():
         st.markdown(f"##### {heading}")

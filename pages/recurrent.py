@@ -69,20 +69,16 @@ SIZE, CELLS, DIMENSIONS = (
 STUDIES = ("recurrent-length", "recurrent-speed", "hard-attention")
 MISSING = (
     "There is no recurrent model here yet. `python -m transformer train --preset "
-    "recurrent-additive …` "
-    "trains one; assets/models/README.md has the whole command."
+    "recurrent-additive …` trains one; assets/models/README.md has the whole command."
 )
 SEEING = (
     "Each row is a token that a model predicts, each column a source token; both maps share one "
-    "scale. The "
-    "recurrent decoder has one head: the row is its whole look at the source. Purple strokes are "
-    "centres "
-    "that local attention predicts."
+    "scale. The recurrent decoder has one head: the row is its whole look at the source. Purple "
+    "strokes are centres that local attention predicts."
 )
 CAVEAT = (
     "Data, pieces, batches and steps of both were the same; the recurrent twins were trained with "
-    "bfloat16 "
-    "products, the Transformer with float32, each with one seed."
+    "bfloat16 products, the Transformer with float32, each with one seed."
 )
 FORMULAS = {
     "additive": r"s_{tj} = v^{\top} \tanh(W_1 h_t + W_2 m_j + b)",
@@ -104,10 +100,8 @@ PAPERS = {
 }
 PATHS = (
     "Each circle is what a layer holds at one token. A recurrent layer computes it from the one "
-    "before; "
-    "self-attention reads any token directly. Table 1 of Vaswani et al. (2017) calls this the "
-    "maximum path "
-    "length: O(n) against O(1)."
+    "before; self-attention reads any token directly. Table 1 of Vaswani et al. (2017) calls this "
+    "the maximum path length: O(n) against O(1)."
 )
 
 
@@ -391,8 +385,8 @@ def path_length() -> None:
     if stop:
         told = (
             f"What the forward GRU knows of **{plain(first)}** when it reads **{plain(last)}** has "
-            "passed "
-            f"through **{stop} step{'s' * (stop != 1)}**; in self-attention it is **1 step** away."
+            f"passed through **{stop} step{'s' * (stop != 1)}**; in self-attention it is **1 "
+            "step** away."
         )
     told += (
         f" To read all {len(tokens)} tokens, a GRU takes {len(tokens)} steps, one after the other: "
@@ -408,9 +402,8 @@ def path_length() -> None:
     panel(
         "path length",
         lambda: paths(tokens, (0, stop)),
-        f"A picture of the computation inside one layer, not of weights: the way from “{first}” to "
-        f"“{last}”, "
-        f"{len(tokens)} tokens as {run.model} splits the sentence",
+        f"A picture of the computation inside one layer, not of weights: the way from “{first}” "
+        f"to “{last}”, {len(tokens)} tokens as {run.model} splits the sentence",
     )
 
 

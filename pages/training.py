@@ -18,8 +18,7 @@ PAGE = Page(
             "what it is shown",
             (
                 "Training shows the model the whole target at once; every position learns in the "
-                "same "
-                "pass."
+                "same pass."
             ),
         ),
         "loss": Section(

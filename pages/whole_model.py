@@ -99,7 +99,9 @@ def model(at: Inspected) -> None:
     encoder, decoder = boxes(config, run.trace.embeddings["encoder"].positions is not None)
     depths = [stack.n_layers for stack in config.stacks.values()]
     times = f"{depths[0]} ×", f"{depths[1]} ×"
-    layers_of = [f"{n} {side} layer{'s' * (n != 1)}" for n, side in zip(depths, config.stacks, strict=True)]
+    layers_of = [
+        f"{n} {side} layer{'s' * (n != 1)}" for n, side in zip(depths, config.stacks, strict=True)
+    ]
     panel(
         "anatomy-diagram",
         partial(diagram, encoder, decoder, times, at.part, "decoder-cross"),
@@ -187,7 +189,9 @@ def logit_lenses(at: Inspected) -> None:
     run, written = at.run, at.run.steps[at.step]
     rows, checks = logit_lens(at.model.model, run, at.step, 4)
     names = ["input", *(f"after layer {row.layers}" for row in rows[1:])]
-    settled = next((name for i, name in enumerate(names) if all(row.rank == 1 for row in rows[i:])), None)
+    settled = next(
+        (name for i, name in enumerate(names) if all(row.rank == 1 for row in rows[i:])), None
+    )
     applied = "The output matrix and the softmax"
     if run.config.norm == "pre":
         applied = f"The final {run.config.norm_name}, the output matrix and the softmax"
@@ -240,7 +244,12 @@ def paper_table(opened: View) -> None:
         ("LayerNorm", norm, "post-norm", "post-norm"),
         ("positions", plain(config.positions), "sinusoidal", "sinusoidal"),
         ("pieces", f"{config.n_target_pieces:,}", "37,000 (en–de)", "37,000 (en–de)"),
-        ("parameters", f"{count_parameters(model.model) / 1e6:.1f} million", "65 million", "213 million"),
+        (
+            "parameters",
+            f"{count_parameters(model.model) / 1e6:.1f} million",
+            "65 million",
+            "213 million",
+        ),
         (
             f"BLEU on {SHARED_TEST}",
             *(shared or UNSTATED, "27.3 en–de, 38.1 en–fr"),
@@ -267,7 +276,9 @@ def bleu(stated: Sequence[Score]) -> tuple[str, str]:
     """BLEU as a card states it: on the paper's test, and on all others; empty for what it does not state."""
     values = [each for each in stated if each.metric == "bleu"]
     shared = [each for each in values if SHARED_TEST in each.dataset.lower()]
-    others = "; ".join(f"{each.value:g} on {plain(each.dataset)}" for each in values if each not in shared)
+    others = "; ".join(
+        f"{each.value:g} on {plain(each.dataset)}" for each in values if each not in shared
+    )
     return "; ".join(f"{each.value:g}" for each in shared), others
 
 

@@ -235,8 +235,8 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> str:
         ("measured: A map whose", "switch: ['square', 'weight', 'carried', 'effect']", "map: True"),
         (
             "change: decoder self-attention, layer 1, head 2 with scores moved by -1.5 [{'do': "
-            "'shift', "
-            "'kind': 'decoder', 'layer': 0, 'head': [1], 'by': -1.5}] shift_decoder_1_2_-1.5",
+            "'shift', 'kind': 'decoder', 'layer': 0, 'head': [1], 'by': -1.5}] "
+            "shift_decoder_1_2_-1.5",
             "shifted: -1.5 True",
             "refused: The by is 11.0; it must be a number from -10 to 10.",
             "refused: There is no layer 9 in decoder self-attention: there are ",

@@ -333,8 +333,7 @@ class TransformerConfig(ModelConfig):
         if self.shared_embeddings and self.target_vocab_size not in (None, self.vocab_size):
             raise ValueError(
                 f"target_vocab_size ({self.target_vocab_size}) differs from vocab_size "
-                f"({self.vocab_size}), "
-                "so source and target cannot share one embedding table."
+                f"({self.vocab_size}), so source and target cannot share one embedding table."
             )
 
     @cached_property
@@ -397,8 +396,7 @@ class RecurrentConfig(ModelConfig):
         if self.n_heads != 1 or self.d_model % 2:
             raise ValueError(
                 f"n_heads is {self.n_heads} and d_model {self.d_model}; a recurrent model has one "
-                "head "
-                "and an even width."
+                "head and an even width."
             )
 
     @cached_property

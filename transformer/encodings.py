@@ -103,8 +103,7 @@ def bias_rule(name: str, table: Tensor, n_heads: int, d_head: int) -> BiasRule:
     if shape != (expected := (n_heads, odd, d_head)[: BIASES[name]]):
         raise ValueError(
             f"The table of the bias rule {name} has the sizes {shape}; it must have {expected}: "
-            "heads, "
-            "an odd number of distances, d_head."
+            "heads, an odd number of distances, d_head."
         )
     return BiasRule(name, table)
 

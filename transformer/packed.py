@@ -76,8 +76,8 @@ def check_bfloat16() -> None:
     if subprocess.run([sys.executable, "-c", product], capture_output=True, check=False).returncode:
         raise ValueError(
             "This machine cannot compute in bfloat16: use float32, or set "
-            "ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16"
-            " before the start if its processor has matrix units that a virtual machine forbids."
+            "ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16 before the start if its processor has matrix "
+            "units that a virtual machine forbids."
         )
 
 

@@ -88,16 +88,14 @@ class Reader:
         if self.config.language_pair and cut.start is None:
             raise InputError(
                 f"This model knows {len(languages)} languages; begin the text with the one that it "
-                "is "
-                f"in and the one that you want, such as {' '.join(languages[:2])}."
+                f"is in and the one that you want, such as {' '.join(languages[:2])}."
             )
         first = self.pieces(cut.ids[:1], "source")
         named = not {*languages}.isdisjoint(first)
         if len(languages) > 1 and not named:
             raise InputError(
                 f"This model translates into {len(languages)} languages; begin the text with the "
-                "one "
-                f"you want, such as {' or '.join(languages[:3])}."
+                f"one you want, such as {' or '.join(languages[:3])}."
             )
         return int(named)
 

@@ -25,8 +25,7 @@ from transformer.translator import Translator
 
 RUN_TOGETHER = (
     "The words of this {} have no spaces between them, so that they count as one word: write "
-    "spaces between "
-    "them to link each."
+    "spaces between them to link each."
 )
 
 

@@ -134,8 +134,7 @@ def with_heads(
         if best is None:
             missing.append(
                 f"No head shows that “{claim['target']}” looks at “{claim['source']}” in "
-                f"“{run.text}”: "
-                f"correct the example “{example['label']}”."
+                f"“{run.text}”: correct the example “{example['label']}”."
             )
         else:
             claim = claim | {"layer": best[0], "head": best[1], "weight": round(weights[best], 2)}

@@ -64,8 +64,8 @@ def places(visitor: Visitor, window: str) -> dict[str, Any]:
     width, height = WINDOWS[window]
     visitor.page.set_viewport_size({"width": width, "height": height})
     visitor.until(
-        "size => document.querySelector('.lv').dataset.fitted === size"
-        " && `${innerWidth}x${innerHeight}` === size",
+        "size => document.querySelector('.lv').dataset.fitted === size && "
+        "`${innerWidth}x${innerHeight}` === size",
         f"{width}x{height}",
     )
     found: dict[str, Any] = visitor.read(PLACES)

@@ -25,8 +25,7 @@ def arrived(visitor: Visitor, step: int) -> None:
     )
     visitor.until(
         "([step, page]) => document.querySelector('.st-key-lesson')?.innerText.includes(`step "
-        "${step} of`)"
-        " && location.pathname === `/${page}` && !location.search.includes('keep=')",
+        "${step} of`) && location.pathname === `/${page}` && !location.search.includes('keep=')",
         [step, page],
     )
     visitor.ready()

@@ -41,14 +41,10 @@ OUT_OF_RANGE = {
 }
 WRONG = (
     "step=nan first=nan node=x member=z dimension=x cross=1 kind=y part=heart pairs=1-x swap=x "
-    "twin_head=x "
-    "view=sideways mask=x against=untrained- encoding=circular statistic=beauty decode=beam-99x "
-    "penalty=99 "
-    "temperature=hot top_p=7 top_k=0 seed=-3 draws=1000 smoothing=7 width=1e99 warmup=-5 "
-    "d_model=inf "
-    "what_if=magic hide=all show=chord links=mass-x window=65 more=x scale=cubic rows=both "
-    "color=age "
-    "words=maybe"
+    "twin_head=x view=sideways mask=x against=untrained- encoding=circular statistic=beauty "
+    "decode=beam-99x penalty=99 temperature=hot top_p=7 top_k=0 seed=-3 draws=1000 smoothing=7 "
+    "width=1e99 warmup=-5 d_model=inf what_if=magic hide=all show=chord links=mass-x window=65 "
+    "more=x scale=cubic rows=both color=age words=maybe"
 )
 EVERYTHING_WRONG: dict[str, str | list[str]] = {
     **dict(each.split("=") for each in WRONG.split()),

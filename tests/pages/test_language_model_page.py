@@ -68,10 +68,8 @@ def test_every_token_of_a_text_has_its_surprisal(generator: Translator):
     pieces = len(found.target_tokens)
     assert (
         f"**{bits:.1f} bits** in all: {bits / 4:.1f} bits per word (3 words and the end). "
-        "Perplexity "
-        f"**{2 ** (bits / 4):,.1f} per word**, {2 ** (bits / pieces):,.1f} per piece ({pieces} "
-        "pieces, the "
-        "end among them)."
+        f"Perplexity **{2 ** (bits / 4):,.1f} per word**, {2 ** (bits / pieces):,.1f} per piece "
+        f"({pieces} pieces, the end among them)."
     ) in words(at)
     chances = {0.5: "1 in 1.4", 3: "1 in 8.0", 11.5: "1 in 2,900"}
     assert {chance: surprisal.odds(chance) for chance in chances} == chances

@@ -101,8 +101,7 @@ def test_what_is_said_of_the_training_is_what_the_card_states(logged: Path):
     after = words(run(PAGE, model="logged", text=TEXT, view="history"))
     lines = (
         "The targets, those of the validation too, are what a teacher writes: BLEU says how like "
-        "them "
-        "the output is. BLEU on tests, as its card states it: 12.5 on news.",
+        "them the output is. BLEU on tests, as its card states it: 12.5 on news.",
         "Its encoder is a teacher's.",
         "The rate starts again at step 3.",
     )

@@ -234,9 +234,11 @@ def test_a_click_on_a_word_hides_it_and_another_click_shows_it_again():
     far = do.hide(70)
     for before, text, note in (([HEAD], TEXT, False), ([far], " ".join(["one", "two"] * 36), True)):
         at = opened(*before, text=text)
-        pills = lambda at=at: next(
-            each for each in at.get("button_group") if each.label.startswith("Click")
-        )
+
+        def pills(at=at):
+            groups = at.get("button_group")
+            return next(group for group in groups if group.label.startswith("Click"))
+
         pills().set_value([1]).run()
         assert active(at) == [*before, do.hide(1)]
         pills().set_value([]).run()

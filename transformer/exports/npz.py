@@ -69,8 +69,7 @@ _OPTIONAL = (".padding", ".value_norms")
 RECORDED = f"log-probabilities{AS_RECORDED}"
 NOTE = (
     "Imported file: its attention was recomputed and checked; its log-probabilities, and what it "
-    "says of its "
-    "model, are as recorded."
+    "says of its model, are as recorded."
 )
 
 File = Path | str | IO[bytes]

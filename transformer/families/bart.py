@@ -111,8 +111,7 @@ bart_config = partial(
 )
 OLD = (
     "{} holds an mBART model of 25 languages, which puts the language behind the text; only "
-    "mBART-50, with "
-    "the language before the text, is supported."
+    "mBART-50, with the language before the text, is supported."
 )
 """What is said of mBART-cc25 and what was trained from it: the same ``model_type``, another
 order."""

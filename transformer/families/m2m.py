@@ -49,8 +49,7 @@ def config(values: Json, path: Path) -> TransformerConfig:
     if ours.bos_id == ours.pad_id:
         raise CheckpointError(
             f"{path} says decoder_start_token_id = pad_token_id = {ours.pad_id}; this family gives "
-            "padding "
-            "no position, so an output that begins with it is not supported."
+            "padding no position, so an output that begins with it is not supported."
         )
     return ours
 

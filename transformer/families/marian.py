@@ -95,8 +95,7 @@ def _ids(path: Path, size: int) -> dict[str, int]:
     if not all(type(number) is int and 0 <= number < size for number in numbers):
         raise CheckpointError(
             f"{path} has numbers that are not from 0 to {size - 1:,}, the ids that config.json "
-            "allows; "
-            "the files belong to different models."
+            "allows; the files belong to different models."
         )
     if len(set(numbers)) != len(numbers):
         raise CheckpointError(f"{path} gives the same number to two pieces.")

@@ -127,8 +127,7 @@ class WholePieces(Pieces):
         if framed != bare and framed not in ends:
             raise CheckpointError(
                 f"{self._tokenizer.path} puts other tokens around a text than models of this "
-                "family read; "
-                "it is not supported."
+                "family read; it is not supported."
             )
 
 

@@ -202,8 +202,8 @@ def check_quantised(
     way = stated.get("quant_method") or ("GPTQ or AWQ" if name.endswith(PACKED) else "bitsandbytes")
     raise CheckpointError(
         f"The weights in {directory} are quantised ({way!s:.40}; {name:.80} is stored as "
-        f"{each.kind}), and "
-        "only floating-point weights are supported: open the model that they were made from."
+        f"{each.kind}), and only floating-point weights are supported: open the model that they "
+        "were made from."
     )
 
 

@@ -132,8 +132,7 @@ class Whole:
         if len(text) * self._growth > MOST_CHARACTERS:
             raise CheckpointError(
                 f"This text has {len(text):,} characters; with the rules of {self.path}, only "
-                "texts of at "
-                f"most {MOST_CHARACTERS // self._growth:,} are read."
+                f"texts of at most {MOST_CHARACTERS // self._growth:,} are read."
             )
         with self._answers():
             return self._tokenizer.encode(text, add_special_tokens=framed)
@@ -161,8 +160,7 @@ class Whole:
             if (pattern := _pattern(step)) is not None and tries_for_ever(pattern):
                 raise CheckpointError(
                     f"{self.path} has the pattern {pattern!r:.80}, which may take for ever on a "
-                    "short text; "
-                    "it is not supported."
+                    "short text; it is not supported."
                 )
 
 

@@ -233,8 +233,6 @@ def _shape(config: ModelConfig) -> str:
     }
     return (
         f"An encoder-decoder Transformer: {config.n_encoder_layers} + {config.n_decoder_layers} "
-        "layers, "
-        f"d_model {config.d_model}, {config.n_heads} heads, d_ff {config.d_ff}, "
-        f"{norms[config.norm]}, "
-        f"{config.positions} positions, {vocabulary}"
+        f"layers, d_model {config.d_model}, {config.n_heads} heads, d_ff {config.d_ff}, "
+        f"{norms[config.norm]}, {config.positions} positions, {vocabulary}"
     )

@@ -241,8 +241,7 @@ def check_sizes(path: Path, config: ModelConfig, shapes: dict[str, tuple[int, ..
     if described > 4 * held + 10_000_000:
         raise CheckpointError(
             f"{path} holds {held:,} numbers, but config.json describes a model of about "
-            f"{described:,}; "
-            "the files belong to different models."
+            f"{described:,}; the files belong to different models."
         )
 
 

@@ -112,9 +112,8 @@ def stored_tensors(
         check_pointer(path)
         if path.suffix == ".safetensors":
             with opened(path) as file:
-                parts = {
-                    name: _header(path, name, file.get_slice(name), types) for name in file.keys()
-                }
+                names = list(file.keys())
+                parts = {name: _header(path, name, file.get_slice(name), types) for name in names}
         else:
             parts = {name: _view(path, tensor) for name, tensor in _unpickled(path).items()}
         if not all_types:
@@ -180,8 +179,7 @@ def check_shape(path: Path, name: str, shape: tuple[int, ...], wanted: tuple[int
     if shape != wanted:
         raise CheckpointError(
             f"{path}: the weight {name} has the shape {shape!s:.80}, but config.json asks for "
-            f"{wanted}; "
-            "the files belong to different models."
+            f"{wanted}; the files belong to different models."
         )
 
 

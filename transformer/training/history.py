@@ -122,8 +122,7 @@ def write_history(directory: Path, log: Path, command: str, date: str) -> Histor
     if step is not None and history.steps < step:
         raise DataError(
             f"{log} ends at step {history.steps:,}, but {directory / WEIGHTS_FILE} is of step "
-            f"{step:,}: "
-            "this is the log of another run."
+            f"{step:,}: this is the log of another run."
         )
     values = (
         {"command": command, "date": date} | vars(history) | {DIGESTS: model_digests(directory)}

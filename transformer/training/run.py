@@ -125,8 +125,7 @@ class RunDirectory:
             if not new_data and notes["data"] != self.fingerprint:
                 raise CheckpointError(
                     f"{path} was trained on other data; resume with the same files as before, or "
-                    "add "
-                    "--new-data."
+                    "add --new-data."
                 )
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
             self.trainer.load_state_tensors(tensors, int(notes["step"]))

@@ -34,8 +34,7 @@ _TABLE = (
         "nothing is added",
         r"x_{pos} = \sqrt{d_{model}}\;E_{token}",
         "The encoder sees a bag of words: if you permute the words, its outputs are permuted "
-        "alike. "
-        "The decoder still has an order, because its mask lets row *t* see *t* keys.",
+        "alike. The decoder still has an order, because its mask lets row *t* see *t* keys.",
     ),
     Encoding(
         "sinusoidal",
@@ -51,8 +50,7 @@ _TABLE = (
         "Gehring et al. 2017, section 3.1",
         r"x_{pos} = \sqrt{d_{model}}\;E_{token} + P_{pos}",
         "A trained table is added to the token embeddings. The table ends at some position, and "
-        "rows that "
-        "training rarely reached stay near their random start.",
+        "rows that training rarely reached stay near their random start.",
         from_zero=True,
     ),
     Encoding(
@@ -64,9 +62,8 @@ _TABLE = (
             r"16"
         ),
         "Each distance has a trained vector, and every query is compared with that vector: the "
-        "query itself "
-        "decides which distances it likes. Here every layer and head has vectors of its own, for "
-        "keys only.",
+        "query itself decides which distances it likes. Here every layer and head has vectors of "
+        "its own, for keys only.",
         bias=r"B_{ij} = q_i \cdot r_{\mathrm{clip}(j - i)} / \sqrt{d_k}",
         bias_words="B compares the query with a learned vector r for the distance (Shaw et al., relative "
         "keys); all far distances share one (clip).",
@@ -76,11 +73,9 @@ _TABLE = (
         "t5",
         "Raffel et al. 2020, section 2.1",
         r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{d_k}} + b_{\,bucket(j-i)}",
-        "Each head has a trained number for each bucket of distances. Near distances have a bucket "
-        "each; far "
-        "distances share one. The layers of a stack share the numbers. T5 itself leaves ÷ √d_k "
-        "out; models "
-        "trained by this package divide.",
+        "Each head has a trained number for each bucket of distances. Near distances have a "
+        "bucket each; far distances share one. The layers of a stack share the numbers. T5 "
+        "itself leaves ÷ √d_k out; models trained by this package divide.",
         bias=r"B_{ij} = t_{\mathrm{bucket}(j - i)}",
         bias_words="B is a learned number t for each head and bucket of distances: a bucket a distance below "
         "8 in the encoder and below 16 in the decoder, then ever wider ones, and one from 128 on.",
@@ -91,10 +86,9 @@ _TABLE = (
         "Su et al. 2021, equation 15",
         r"\begin{aligned} q_i' &= R_{i}\,q_i,\quad k_j' = R_{j}\,k_j \\[4pt] "
         r"q_i' \cdot k_j' &= q_i \cdot R_{j-i}\,k_j \end{aligned}",
-        "Queries and keys are rotated by their position, each pair of dimensions at its own speed. "
-        "The "
-        "product then depends on the two positions only through their distance. Values stay as "
-        "they are.",
+        "Queries and keys are rotated by their position, each pair of dimensions at its own "
+        "speed. The product then depends on the two positions only through their distance. "
+        "Values stay as they are.",
         from_zero=True,
     ),
     Encoding(
@@ -102,10 +96,8 @@ _TABLE = (
         "Press et al. 2022, section 3",
         r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{d_k}} - m_{head}\,|i-j|",
         "A fixed penalty grows with distance, with a different slope in each head; nothing is "
-        "trained. In "
-        "the encoder, the penalty is the same on both sides, so mainly `</s>`, which always stands "
-        "at the "
-        "right end, tells left from right.",
+        "trained. In the encoder, the penalty is the same on both sides, so mainly `</s>`, which "
+        "always stands at the right end, tells left from right.",
         bias=r"B_{ij} = -m\,|i - j|",
         bias_words="ALiBi adds the penalty B for distance, with a fixed slope m for each head.",
         title="ALiBi",

@@ -118,7 +118,10 @@ def head_picker(
     found: dict[Any, str] = {None: other} if other else {}
     found |= heads(source.sizes[kind], source.default_heads[kind], roles)
     label = f"Head of {KIND_NAMES[kind].lower()}"
-    pick = lambda head: take(head and tuple(head))
+
+    def pick(head: Any) -> None:
+        take(head and tuple(head))
+
     choose(f"head.{kind}", label, found, chosen, pick, texts=True, width=width)
 
 

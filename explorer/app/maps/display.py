@@ -36,25 +36,22 @@ _SCALES = {"linear": "linear", "sqrt": "square root", "log": "logarithmic"}
 _ROWS = {"read": "token read", "predicted": "token predicted"}
 _LINKS = {"mass": "share of each row", "weight": "weight"}
 _WORDS = (
-    "Merges the pieces of each word. Weights are summed over the pieces of a key and averaged over "
-    "the "
-    "pieces of a query, so each row still sums to 1. Chinese, Japanese and Thai texts keep their "
-    "pieces."
+    "Merges the pieces of each word. Weights are summed over the pieces of a key and averaged "
+    "over the pieces of a query, so each row still sums to 1. Chinese, Japanese and Thai texts "
+    "keep their pieces."
 )
 _MEASURES = (
     "**Weight**: a key's share in the head's sum. **Carried**: the length of what it added, ‖α x "
-    "W_V W_O‖, "
-    "as a share of its row. **Effect**: the change of log p when this head does not see the key "
-    "for this "
-    "query, by running the model again for every cell. None of the three follows from another."
+    "W_V W_O‖, as a share of its row. **Effect**: the change of log p when this head does not see "
+    "the key for this query, by running the model again for every cell. None of the three follows "
+    "from another."
 )
 _SOURCE = "source (ALTI+)"
 _SHARES = (
     "Shades each target token by the share of its prediction that comes from the source, and "
-    "writes it "
-    "below; the rest comes from what is written already (ALTI+, Ferrando et al. 2022). It follows "
-    "the values "
-    "through all layers, but not the feed-forward networks. More: *Explanation*, *why this token?*"
+    "writes it below; the rest comes from what is written already (ALTI+, Ferrando et al. 2022). "
+    "It follows the values through all layers, but not the feed-forward networks. More: "
+    "*Explanation*, *why this token?*"
 )
 _WHY = (
     "Opens the reasons for the token of this step: what spoke for it and not for another candidate"
@@ -199,10 +196,8 @@ def prepare(looks: Iterable[HeadSelection]) -> None:
         if count > most:
             inform(
                 f"The map of {KIND_NAMES[look.kind].lower()} has {count:,} visible cells, and each "
-                "takes a "
-                f"run of its own; effects are measured for at most {most}. It shows weights: "
-                "choose fewer "
-                "rows and columns under Display."
+                f"takes a run of its own; effects are measured for at most {most}. It shows "
+                "weights: choose fewer rows and columns under Display."
             )
             continue
         with waiting.progress(f"Running the model again without each of {count} cells") as tell:

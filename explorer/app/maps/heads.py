@@ -44,8 +44,7 @@ _FALLING = {each.name for each in STATISTICS if each.falling} | {SAMPLE}
 _SHARES = {each.name for each in STATISTICS if each.unit == "share"} - {"entropy"} | {SAMPLE}
 _LOCAL = (
     " Local attention multiplies these weights by a Gaussian around a predicted centre, so a row "
-    "sums to "
-    "less than 1, and keys outside its window are hatched."
+    "sums to less than 1, and keys outside its window are hatched."
 )
 
 

@@ -44,11 +44,15 @@ def offer(kinds: Sequence[str], looks: Looks, now: State) -> None:
         sentence = f"“{run.source_text}” → “{run.text}” ({run.method})"
         about = " · ".join((drawn, scale, model, *badges)), sentence, provenance(now)
         name = file_name(sentence_of(now), *heads)
-        data = lambda: sheet(views, form, about)[0]
         button = f"Save {form.file.upper()}"
         mime = _FILES[form.file]
         st.download_button(
-            button, data, f"{name}.{form.file}", mime, key=f"{_KEY}.save", on_click="ignore"
+            button,
+            lambda: sheet(views, form, about)[0],
+            f"{name}.{form.file}",
+            mime,
+            key=f"{_KEY}.save",
+            on_click="ignore",
         )
     with picture, st.spinner("Drawing the figure"):
         _show(views, form, about)

@@ -187,8 +187,7 @@ class Residents:
         if (free := memory.available()) < handle.needs:
             raise ValueError(
                 f"{handle.name} needs {size(handle.needs)} of memory, but only {size(free)} is "
-                "free: "
-                "choose a smaller model."
+                "free: choose a smaller model."
             )
 
     def _leave(self) -> None:

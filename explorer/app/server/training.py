@@ -263,8 +263,7 @@ class Workshop:
             if (used := nbytes_of(*kept_models()) / MB) > limits.disk_mb:
                 raise ValueError(
                     f"The models kept here take {used:,.0f} MB, and this server allows "
-                    f"{limits.disk_mb:g} "
-                    "MB; whoever runs it can delete some."
+                    f"{limits.disk_mb:g} MB; whoever runs it can delete some."
                 )
             run = TrainingRun(plan, pairs, visitor, limits)
             run.wait(visitor, visitor)
@@ -286,8 +285,7 @@ class Workshop:
             if not _NAME.fullmatch(name):
                 raise ValueError(
                     "A name has 1 to 40 letters (a to z), digits, - and _, and begins and ends "
-                    "with a letter "
-                    "or digit."
+                    "with a letter or digit."
                 )
             taken = {*models.available(), *models.FOLDERS, *(path.name for path in place.iterdir())}
             if name.lower() in map(str.lower, taken):

@@ -130,8 +130,7 @@ def own_pairs(name: str, content: bytes) -> Pairs:
     except DataError as error:
         raise DataError(
             "No pair that is learned, or none that is held out, has sides of fewer than "
-            f"{_LONGEST} "
-            "tokens; a model that is trained here reads no longer ones."
+            f"{_LONGEST} tokens; a model that is trained here reads no longer ones."
         ) from error
     return Pairs(train, valid, tokenizer)
 

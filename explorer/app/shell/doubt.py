@@ -21,12 +21,10 @@ _LOOK = 0.5
 _LONGEST = 36
 """Most letters of the better output, so that the line stays one."""
 _MEANING = (
-    "The geometric mean of the probabilities that the model gave the tokens it wrote, and the mean "
-    "that "
-    "four of five of its outputs reach on the bundled sentences. How sure a model is tells how "
-    "likely it is "
-    "to be right; it does not tell what is wrong. ✓\u00a0verified is about the pictures, not the "
-    "output."
+    "The geometric mean of the probabilities that the model gave the tokens it wrote, and the "
+    "mean that four of five of its outputs reach on the bundled sentences. How sure a model is "
+    "tells how likely it is to be right; it does not tell what is wrong. ✓\u00a0verified is about "
+    "the pictures, not the output."
 )
 
 
@@ -96,10 +94,9 @@ def _offer(better: Better) -> None:
     st.caption(
         f":material/alt_route: A beam of {BEAM_SIZE} finds what scores higher: “{text}”",
         width="content",
-        help=f"“{plain(better.text)}” The score of this model's beam search is {score}, and {usual} for the "(
-            "greedy output. Higher is more probable to the model, which is not always better to a "
-            "reader."
-        ),
+        help=f"“{plain(better.text)}” The score of this model's beam search is {score}, and {usual} "
+        "for the greedy output. Higher is more probable to the model, which is not always better to a "
+        "reader.",
     )
     st.button("Open it", type="tertiary", on_click=_open, key="doubt.open")
 

@@ -121,9 +121,8 @@ def _offer(question: HubQuestion, offer: Offer) -> None:
     needs = 4 * parameter_count(config)  # bytes, in float32
     layers = " + ".join(str(stack.n_layers) for stack in config.stacks.values())
     st.markdown(
-        f"**{plain(offer.name)}**, {layers} layers of "
-        f"{config.n_heads} heads: {size(offer.nbytes)} to download, "
-        f"{size(needs)} of memory needed, {size(free)} free."
+        f"**{plain(offer.name)}**, {layers} layers of {config.n_heads} heads: {size(offer.nbytes)} "
+        f"to download, {size(needs)} of memory needed, {size(free)} free."
     )
     if offer.present_name != offer.name:
         st.caption(f"This model is now called {plain(offer.present_name)}.")

@@ -55,8 +55,7 @@ def sentence(
     """Kinds of attention that a model lacks, its own instead, and the way out."""
     return (
         f"This part shows {_names(lacking)}, which {source.name} does not have: its only attention "
-        "is "
-        f"{_names(list(source.sizes))}. Choose another model on the left."
+        f"is {_names(list(source.sizes))}. Choose another model on the left."
     )
 
 

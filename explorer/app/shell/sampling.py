@@ -10,8 +10,7 @@ _TOP_KS = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1_000)
 _ALL = 0
 _TEMPERATURE = (
     "Divides the logits: below 1 the probable tokens gain, above 1 the improbable ones. At 0 the "
-    "best one "
-    "would always be taken, which is greedy search."
+    "best one would always be taken, which is greedy search."
 )
 _TOP_K = "Draws from the k most probable tokens only."
 _TOP_P = "Draws from the fewest tokens whose probabilities reach p together; 1 keeps all tokens."

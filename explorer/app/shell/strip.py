@@ -103,7 +103,9 @@ def link(
     """Draws a link that opens a step."""
     view = lesson.steps[step]
     at = {"lesson": LESSON.write((lesson.name, step))}
-    st.page_link(view.page, label=plain(label), icon=icon, query_params={**KEEP, **view.params, **at})
+    st.page_link(
+        view.page, label=plain(label), icon=icon, query_params={**KEEP, **view.params, **at}
+    )
 
 
 def draw(
@@ -120,7 +122,9 @@ def draw(
     step = lesson.steps[at]
     if lesson.name in CHECKS:
         with st.spinner("Choosing a sentence"), suppress(KeyError, ValueError, OSError):
-            now = session.resolve(**asking.of_check(models.find(now.model or models.DEFAULT), lesson, step))
+            now = session.resolve(
+                **asking.of_check(models.find(now.model or models.DEFAULT), lesson, step)
+            )
     session.visit().lesson_notes.setdefault(lesson.name, {}).setdefault(at, None)
     session.visit().roleless = _asks_role(lesson, at)
     st.html(_STYLE)
@@ -130,14 +134,20 @@ def draw(
         config = None
         with suppress(ValueError, OSError):  # a damaged model
             config = None if source is None else source.config
-        untrue = [fact for fact in lesson.needs if fact in FACTS and config and not FACTS[fact](config)]
+        untrue = [
+            fact for fact in lesson.needs if fact in FACTS and config and not FACTS[fact](config)
+        ]
         with st.container(key="lesson-text"):
             text = step.text_for(config)
             if untrue:
-                text = f"This lesson is about {_UNTRUE[untrue[0]]}, which this model does not have. "
+                text = (
+                    f"This lesson is about {_UNTRUE[untrue[0]]}, which this model does not have. "
+                )
                 text += "Choose another model on the left."
             st.markdown(text.replace("![", "!\\["))
-        lacking = [kind for kind in lesson.needs if kind not in FACTS and not needs.has(source, kind)]
+        lacking = [
+            kind for kind in lesson.needs if kind not in FACTS and not needs.has(source, kind)
+        ]
         if lacking and source is not None:
             st.caption(plain(needs.sentence(source, lacking)))
         elif untrue:
@@ -175,7 +185,9 @@ def _asks_role(lesson: Lesson, at: int) -> bool:
     for later in lessons[lessons.index(lesson) :]:
         first = at if later is lesson else 0
         for number, step in enumerate(later.steps[first:], start=first):
-            asks = step.question is not None and step.question.quantity == "role" and later.first_hour
+            asks = (
+                step.question is not None and step.question.quantity == "role" and later.first_hour
+            )
             if asks and notes.get(later.name, {}).get(number) is None:
                 return True
     return False
@@ -186,7 +198,8 @@ def _head(lesson: Lesson, at: int, moved: bool) -> bool:
     last, controls = len(lesson.steps) - 1, True
     with st.container(horizontal=True, vertical_alignment="center", key="lesson-head"):
         st.markdown(
-            f"**Lesson · {plain(lesson.title)}** · step {labels.count(at)} of {last + 1}", width="content"
+            f"**Lesson · {plain(lesson.title)}** · step {labels.count(at)} of {last + 1}",
+            width="content",
         )
         if lesson.steps[at].question is not None:
             controls = st.toggle("Controls", key="lesson-controls", on_change=session.keep)
@@ -201,8 +214,13 @@ def _head(lesson: Lesson, at: int, moved: bool) -> bool:
             if (following := after(lesson)) is not None:
                 with st.container(width="content", key="lesson-next"):
                     link(following, 0, "Next lesson", ":material/arrow_forward:")
-            menu.link(sitemap.LESSONS, "All lessons", sitemap.PAGES[sitemap.LESSONS].icon, "content")
-        leave: dict[str, Any] = {"icon": ":material/close:", "on_click": partial(session.change, lesson=None)}
+            menu.link(
+                sitemap.LESSONS, "All lessons", sitemap.PAGES[sitemap.LESSONS].icon, "content"
+            )
+        leave: dict[str, Any] = {
+            "icon": ":material/close:",
+            "on_click": partial(session.change, lesson=None),
+        }
         st.button("Leave the lesson", key="lesson-leave", type="tertiary", **leave)
     return controls
 
@@ -287,18 +305,25 @@ def _question(opened: View, question: Question, at: Viewpoint, step: tuple[str, 
         session.rerun()  # the page may speak
     st.markdown(f"*{plain(found.asks)}*")
     if question.quantity == BUILD:
-        reached = f"{_RIGHT} First reached with {plain(note.chose)}. {plain(note.reason)}" if note else ""
+        reached = (
+            f"{_RIGHT} First reached with {plain(note.chose)}. {plain(note.reason)}" if note else ""
+        )
         st.markdown(reached or _BUILDING)
         return
     names = [each.name for each in found.options]
     chosen = names.index(note.chose) if note and note.chose in names else None
     # a score that follows every choice would tell what is right
     lesson, seen = find(step[0]), session.visit().lesson_notes.get(step[0], {})
-    locked = is_check and chosen is not None and lesson is not None and len(seen) >= len(lesson.steps)
+    locked = (
+        is_check and chosen is not None and lesson is not None and len(seen) >= len(lesson.steps)
+    )
     with st.container(horizontal=True, key="lesson-options"):
         for i, name in enumerate(names):
             choose = partial(_choose, opened, found, i, step, at)
-            look: dict[str, Any] = {"type": "primary" if i == chosen else "secondary", "on_click": choose}
+            look: dict[str, Any] = {
+                "type": "primary" if i == chosen else "secondary",
+                "on_click": choose,
+            }
             st.button(plain(name), f"lesson.option.{i}", disabled=locked, **look)
     if chosen is None and not is_check:
         st.markdown(f":gray[{LATER}]")
@@ -316,7 +341,9 @@ def _numbers(measured: Measured) -> str:
     return f":gray[Measured: {text}]" if text else ""
 
 
-def _choose(opened: View, measured: Measured, choice: int, step: tuple[str, int], at: Viewpoint) -> None:
+def _choose(
+    opened: View, measured: Measured, choice: int, step: tuple[str, int], at: Viewpoint
+) -> None:
     now = session.current()
     if asking.place(opened.translation, now) == at:
         session.keep()

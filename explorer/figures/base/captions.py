@@ -61,9 +61,8 @@ QUANTITIES = {
         "share carried",
         "what keys carried, ‖α x W_V W_O‖, as shares of each row's sum",
         "share carried %{customdata[0]:.3f}",
-        "what words carried, ‖α x W_V W_O‖ as shares of each row's sum, summed over the pieces of "
-        "a key, "
-        "averaged over those of a query",
+        "what words carried, ‖α x W_V W_O‖ as shares of each row's sum, summed over the pieces "
+        "of a key, averaged over those of a query",
         "What is long need not matter.",
     ),
     "effect": _EFFECT,
@@ -284,10 +283,8 @@ def badge(audit: AuditReport, derived: bool = False) -> dict[str, object]:
         passed = "its parts agree, but it cannot prove that a model computed them"
         basis = (
             "Recomputed from a file, which can only be checked against itself: "
-            f"{passed if audit.passed else 'a check fails'}. "
-            "Its log-probabilities, the norms of its values, its type of numbers, and its model's "
-            "name and "
-            "hash are as recorded."
+            f"{passed if audit.passed else 'a check fails'}. Its log-probabilities, the norms of "
+            "its values, its type of numbers, and its model's name and hash are as recorded."
         )
     else:
         placed = " A second pass found every layer, head and step in its place." * audit.placed
@@ -297,8 +294,8 @@ def badge(audit: AuditReport, derived: bool = False) -> dict[str, object]:
         texts = [f"These checks fail: {', '.join(dict.fromkeys(failed))}."]
     if rows is not None and outputs is not None:
         texts.append(
-            f"Largest row-sum error {labels.scientific(rows)}; "
-            f"largest difference between recomputed and used output {labels.scientific(outputs)}."
+            f"Largest row-sum error {labels.scientific(rows)}; largest difference between "
+            f"recomputed and used output {labels.scientific(outputs)}."
         )
     if audit.unmade:
         texts.append(f"Not checked, as the model is not here: {'; '.join(audit.unmade)}.")

@@ -66,14 +66,12 @@ def aligned_by(means: Means) -> NDArray[np.str_]:
 
 THRESHOLDS = (
     "All thresholds are this project's own choice: 50 % of the rows stands for most rows. Papers "
-    "on heads "
-    "set other thresholds, so counts of roles cannot be compared with theirs."
+    "on heads set other thresholds, so counts of roles cannot be compared with theirs."
 )
 _most = "Its largest weight is {} in at least 50 % of the rows.".format
 _LINKS = (
-    "The word alignment of its rows, those that predict a word or those that read it, has an error "
-    "(AER) of "
-    "at most 0.8 times that of the diagonal."
+    "The word alignment of its rows, those that predict a word or those that read it, has an "
+    "error (AER) of at most 0.8 times that of the diagonal."
 )
 _SINK = "At least 50 % of its weight is on <s>, </s> and punctuation."
 _LIFT = "It puts at least 1.33 times as much weight on content words as even weights would."

@@ -91,8 +91,7 @@ EXPERIMENTS = (
         lambda on: {"mean": tuple(do.ablate("cross", *head, by="mean") for head in on.aligner)},
         (
             "An unchanged translation does not show that this head did nothing: others can do the "
-            "same "
-            "work."
+            "same work."
         ),
     ),
     Experiment(
@@ -104,8 +103,7 @@ EXPERIMENTS = (
         },
         (
             "The encoder still read the word and may have passed some of it on. So it is hidden, "
-            "not "
-            "gone."
+            "not gone."
         ),
     ),
     Experiment(
@@ -115,8 +113,7 @@ EXPERIMENTS = (
         lambda on: {"mask lifted": (do.mask("decoder", allow="future"),)},
         (
             "This model never saw a later word in training. One trained without the mask would "
-            "learn "
-            "to copy."
+            "learn to copy."
         ),
         forced=True,
     ),
@@ -126,8 +123,7 @@ EXPERIMENTS = (
         BITES,
         lambda on: {side: (do.no_positions(side),) for side in ("encoder", "decoder")},
         "The causal mask still counts the words written. And a model trained without positions "
-        "manages with "
-        "less: see Positions.",
+        "manages with less: see Positions.",
     ),
     Experiment(
         "gender",
@@ -146,8 +142,7 @@ EXPERIMENTS = (
         lambda on: {"einen": (do.choose(on.step("ein"), "▁einen"),)},
         (
             "The model goes on from any token it is given. It does not show that it considered "
-            "this "
-            "one."
+            "this one."
         ),
     ),
     Experiment(
@@ -159,8 +154,7 @@ EXPERIMENTS = (
             for by in ("zero", "mean")
         },
         "Neither is the only right way: the mean leaves what a head gives to every sentence, but "
-        "comes from "
-        "other sentences.",
+        "comes from other sentences.",
     ),
     Experiment(
         "network",

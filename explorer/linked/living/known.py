@@ -96,10 +96,8 @@ WRITERS = 14
 """Measures beside the weight, most tokens a side, writers in a table of their own row."""
 _SAYS = (
     "The difference of logits is the sum of what wrote the decoder's last stream, on the direct "
-    "path, with "
-    "the σ of every norm held fixed; a part read in cross-attention belongs to a source token. A "
-    "part is no "
-    "effect."
+    "path, with the σ of every norm held fixed; a part read in cross-attention belongs to a "
+    "source token. A part is no effect."
 )
 
 

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 
 POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: "
-    "blob:; "
-    "base-uri 'none'; form-action 'none'"
+    "blob:; base-uri 'none'; form-action 'none'"
 )
 _NEEDS_MODEL = (
     "Another sentence, another token, or a head switched off needs the model, and is done in the "
@@ -197,8 +196,7 @@ def _about(run: Translation, known: Known) -> str:
     languages = f" ({known.languages})" * bool(known.languages)
     return (
         f"{sort[0].upper()}{sort[1:]} {written} the model {run.model}{languages}, with every "
-        "attention head: "
-        "one file of Attention explorer, which needs no network."
+        "attention head: one file of Attention explorer, which needs no network."
     )
 
 
@@ -313,8 +311,7 @@ def _proof(run: Translation, known: Known, kinds: Mapping[str, AttentionMaps]) -
     tokens = f"{len(run.source_tokens)} source and " if run.source_tokens else ""
     return [
         f"{run.model} · {origin} · decoding: {run.method} · {tokens}{len(run.target_tokens)} "
-        "target tokens · "
-        f"{version()}",
+        f"target tokens · {version()}",
         f"{badge['text']}: every head of every layer. {badge['title']}",
         *run.notes,
         f"Weights are written {_written(kinds.values())}. {_NEEDS_MODEL}",

@@ -38,17 +38,15 @@ TOUR = (
     (
         "encoder",
         (
-            "The encoder reads the whole sentence once. Each row is a source token that attends to "
-            "all "
-            "tokens."
+            "The encoder reads the whole sentence once. Each row is a source token that attends "
+            "to all tokens."
         ),
     ),
     (
         "controls",
         (
             "The decoder then writes one token per step. Move the cursor with the arrow keys, or "
-            "press "
-            "play."
+            "press play."
         ),
     ),
     (

@@ -216,8 +216,7 @@ def test_a_caption_says_the_part_of_a_map_and_its_scale():
     head = replace(view("encoder", ("▁a",), ("▁a",), norm="none"), window=Window(64, 128, 0, 64))
     assert captions.caption(head, scale="log") == (
         "Encoder self-attention · layer 3 · head 5{step} · weights, colour from 0 to 1, "
-        "logarithmic from "
-        "0.001 · queries 65–128, keys 1–64 · en-de (no LayerNorm)"
+        "logarithmic from 0.001 · queries 65–128, keys 1–64 · en-de (no LayerNorm)"
     )
 
 

@@ -179,9 +179,8 @@ SAID: list[tuple[str, dict[str, Any], tuple[str, ...]]] = [
         "t5",
         {"max_length": 12, "no_repeat_ngram_size": 3, "min_length": 5, "repetition_penalty": 1.5},
         (
-            "This model's search keeps rules of its own: no end before 4 tokens and no 3 tokens in "
-            "a row "
-            "twice.",
+            "This model's search keeps rules of its own: no end before 4 tokens and no 3 tokens "
+            "in a row twice.",
             UNAPPLIED.format("repetition_penalty = 1.5"),
         ),
     ),

@@ -214,8 +214,13 @@ def test_a_misspelt_name_to_record_or_to_change_is_refused_by_the_model(translat
 
 def test_several_functions_of_one_place_act_in_their_order(translator):
     name = "encoder.0.self_attention.query"
-    double = lambda values, first: 2 * values
-    add = lambda values, first: values + 1
+
+    def double(values, first):
+        return 2 * values
+
+    def add(values, first):
+        return values + 1
+
     both = translator.translate(TEXT, max_length=4, hooks={name: [double, add]})
     one = translator.translate(
         TEXT, max_length=4, hooks={name: lambda values, first: 2 * values + 1}

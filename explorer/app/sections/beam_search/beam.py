@@ -96,10 +96,8 @@ def show(opened: View, now: State) -> None:
         first,
         search,
         f"Beam search, {beam} hypotheses, {score_name(tree.rules)}: the best {2 * beam} "
-        "continuations of "
-        "every step · columns are steps · thickness = probability of the output so far, relative "
-        "to the most "
-        "probable one",
+        "continuations of every step · columns are steps · thickness = probability of the output "
+        "so far, relative to the most probable one",
         {
             "score": [each.score for each in nodes],
             "state": [each.state.value for each in nodes],

@@ -25,10 +25,8 @@ page_value("draws", whole(1, MOST_DRAWS), 8)  # how many samples
 page_value("seed", whole(0, LARGEST_SEED))  # of the first of them; None for that of `decode`
 SEEING = (
     "Each draw follows one output. At each step, temperature T reshapes the distribution; top-k "
-    "keeps the k "
-    "most probable tokens, top-p the fewest whose probabilities reach p. One token is drawn from "
-    "what is "
-    "left. log p is the model's own, before all of this."
+    "keeps the k most probable tokens, top-p the fewest whose probabilities reach p. One token is "
+    "drawn from what is left. log p is the model's own, before all of this."
 )
 FORMULA = r"p_T(v) = \frac{p(v)^{1/T}}{\sum_{w} p(w)^{1/T}}"
 ALL = 0.9995  # probability from which nothing worth mentioning is left out
@@ -77,8 +75,7 @@ def show(opened: View, now: State) -> None:
         min(now.first or 0, max(0, nodes[-1].step + 1 - STEPS)),
         greedy,
         f"{drawn} samples, {drawing}, seeds {seeds[0]} to {seeds[-1]} · columns are steps · "
-        "thickness = "
-        "share of samples that take the line",
+        "thickness = share of samples that take the line",
         {"seeds": [" ".join(str(seeds[sample]) for sample in each.samples) for each in nodes]},
         seeing=SEEING,
         formula=FORMULA,

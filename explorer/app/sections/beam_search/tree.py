@@ -31,9 +31,8 @@ LAYOUT = Layout(
 Take = Callable[[int], object]
 SEEING = (
     "The attention of the chosen output, as far as it had come: one pass over its tokens, which "
-    "the audit "
-    "compares with the search. A click on another candidate for the next token continues the "
-    "search with it."
+    "the audit compares with the search. A click on another candidate for the next token "
+    "continues the search with it."
 )
 
 

@@ -38,12 +38,9 @@ RULES: dict[Rule, str] = {
 }
 SEEING = (
     "Cross-attention between words: summed over the pieces of a source word, averaged over those "
-    "of a target "
-    "word, without `</s>`. Dots are links that the rule makes, squares are links made by hand "
-    "(dotted: "
-    "possible only); click cells to draw some. AER is 0 if the rule finds all sure links and, "
-    "beyond those, "
-    "only possible ones."
+    "of a target word, without `</s>`. Dots are links that the rule makes, squares are links made "
+    "by hand (dotted: possible only); click cells to draw some. AER is 0 if the rule finds all "
+    "sure links and, beyond those, only possible ones."
 )
 FORMULA = (
     r"\mathrm{AER} = 1 - \frac{|A\cap S| + |A\cap P|}{|A| + |S|},\quad "
@@ -52,8 +49,7 @@ FORMULA = (
 MANY = "AER, many pairs"
 NO_FACT = (
     "**A weight is a token's share in this head's sum, not how much it carried, nor how much it "
-    "mattered.** "
-    "A link made from weights is a guess at the words that belong together."
+    "mattered.** A link made from weights is a guess at the words that belong together."
 )
 
 
@@ -102,9 +98,8 @@ def show(opened: View) -> None:
             )
             st.file_uploader(
                 (
-                    "Your own file, one pair per line: source, tab, target, tab, links such as 0-0 "
-                    "1p2 "
-                    "(from 0)"
+                    "Your own file, one pair per line: source, tab, target, tab, links such as "
+                    "0-0 1p2 (from 0)"
                 ),
                 type=["tsv", "txt", "gz"],
                 max_upload_size=LARGEST // 2**20,
@@ -167,8 +162,7 @@ def every_head(opened: View, text: Text, pair: GoldPair, rules: LinkRules) -> No
     if not pair.possible:
         st.markdown(
             "**No links made by hand yet.** Click cells of the map to draw links, or open a pair "
-            "with links "
-            "above; every head is then scored against them."
+            "with links above; every head is then scored against them."
         )
         return
     rates = scores(opened, text, pair, rules)

@@ -22,13 +22,10 @@ from explorer.lenses.heads.roles import MIXED, MIXED_DEFINITION, ROLES, THRESHOL
 
 _SHORT = {each.name: each.short for each in ROLES.values()} | {MIXED: "–"}
 _SEEING = (
-    "Every cell is a head. Its number is one statistic, a mean over the rows of all sentences that "
-    "see more "
-    "than one key, and its colour is strongest where the value stands out: the largest, or the "
-    "smallest "
-    "error, entropy or distance. Its word names the role that the head plays: a measured pattern "
-    "with a "
-    "threshold, not an explanation."
+    "Every cell is a head. Its number is one statistic, a mean over the rows of all sentences "
+    "that see more than one key, and its colour is strongest where the value stands out: the "
+    "largest, or the smallest error, entropy or distance. Its word names the role that the head "
+    "plays: a measured pattern with a threshold, not an explanation."
 )
 
 
@@ -93,8 +90,7 @@ def _sentence(view: SurveyView) -> str:
     shown = ", ".join(f"{count} {name}" for name, count in counts.most_common())
     return (
         f"{over}, {heads} show: **{shown}**, {mixed} mixed. The steadiest is "
-        f"{labels.head_phrase(*best)}: "
-        f"*{view.role(best)}* in {view.keeping(best)}."
+        f"{labels.head_phrase(*best)}: *{view.role(best)}* in {view.keeping(best)}."
     )
 
 
@@ -110,11 +106,9 @@ def caption(view: SurveyView) -> str:
     data = sample if view.file is None else f"your file {labels.shorten(view.file, 24)}"
     return (
         f"{KIND_NAMES[view.kind]} · all heads · {view.statistic.label}, colour from {low} to "
-        f"{high} · "
-        f"{survey.sentences} sentence{'s' * (survey.sentences != 1)} ({data}), "
-        f"{how.get(survey.forced, some)}"
-        f"{left_out} · {survey.model} · derived from recorded traces; to see one verified, open an "
-        "example"
+        f"{high} · {survey.sentences} sentence{'s' * (survey.sentences != 1)} ({data}), "
+        f"{how.get(survey.forced, some)}{left_out} · {survey.model} · derived from recorded "
+        "traces; to see one verified, open an example"
     )
 
 

@@ -63,18 +63,16 @@ _FIRST = {"encoder": "previous", "decoder": "same_word", "cross": "aer"}
 _FIFTHS = ("Highest fifth", "Second fifth", "Middle fifth", "Fourth fifth", "Lowest fifth")
 _ROWS = {"cross": "predict", "encoder": "are", "decoder": "read"}
 _LISTS = (
-    "Lift: share of the weight over what even weights on the visible keys would give. Selectivity: "
-    "1 − "
-    "entropy over the logarithm of the visible keys. Lists hold what was seen three times or more."
+    "Lift: share of the weight over what even weights on the visible keys would give. "
+    "Selectivity: 1 − entropy over the logarithm of the visible keys. Lists hold what was seen "
+    "three times or more."
 )
 _PLANE = (
     "Every point is a query or a key of this head in one of the sentences. A change of basis of q "
-    "with the "
-    "inverse one of k changes no score, so the axes are those of the product itself: singular "
-    "values of "
-    "W_Q W_Kᵀ, √S to each side. A key has a high score if it lies far from the centre in the "
-    "query's "
-    "direction. Biases stay in; the keys' mean is taken off, which adds the same to a whole row."
+    "with the inverse one of k changes no score, so the axes are those of the product itself: "
+    "singular values of W_Q W_Kᵀ, √S to each side. A key has a high score if it lies far from the "
+    "centre in the query's direction. Biases stay in; the keys' mean is taken off, which adds the "
+    "same to a whole row."
 )
 
 
@@ -209,8 +207,7 @@ def _tokens(view: SurveyView) -> None:
         rows = [
             (
                 f"| {plain(labels.display(token.text))} | {first(token)} | {token.ratio:.1f} times "
-                "| "
-                f"{token.seen} |"
+                f"| {token.seen} |"
             )
             for token in view.survey.tokens(view.kind, *view.head, now.unit, by)
         ]
@@ -234,15 +231,14 @@ def _distances(view: SurveyView) -> None:
     away = f"{abs(most - FAR)} {'before' if most > FAR else 'after'}** the query"
     st.markdown(
         f"Most above even weights: keys **{away if most != FAR else 'at the same position**'}, "
-        "with "
-        f"{percent(float(shares[most]))} of the weight instead of {percent(float(chance[most]))}."
+        f"with {percent(float(shares[most]))} of the weight instead of "
+        f"{percent(float(chance[most]))}."
     )
     panel(
         f"distances-{view.kind}",
         lambda: distance_bars(shares, chance, str(view.kind)),
-        f"{view.title} · weight by distance, over {view.survey.sentences} sentences; the last bars "
-        "hold "
-        f"{FAR} and more; line: even weights over the visible keys · {view.survey.model}",
+        f"{view.title} · weight by distance, over {view.survey.sentences} sentences; the last "
+        f"bars hold {FAR} and more; line: even weights over the visible keys · {view.survey.model}",
         lambda: [
             ["query - key", "share", "even"],
             *(
@@ -342,8 +338,7 @@ def _compares(view: SurveyView, source: Source) -> None:
     sides = [_of_side(drawn, runs, kind, side) for side in (0, 1)]
     st.markdown(
         f"These two directions of the balanced basis hold **{percent(drawn.share)}** of the "
-        "variance of q·k "
-        f"within rows. {drawn.left_out}"
+        f"variance of q·k within rows. {drawn.left_out}"
     )
     names = {"side": "by side", "position": "by position", "class": "by class of token"}
     pickers.switch("colour_by", "Colour of the points", names, by)
@@ -433,13 +428,11 @@ def _rests(view: SurveyView, source: Source) -> None:
     )
     st.markdown(
         f"It puts **{percent(seen.weight)}** of its weight on {plain(labels.display(seen.token))}. "
-        "The value "
-        f"there writes **{seen.value:.2f} times** as much as the other keys' do. The stream there "
-        "is "
-        f"{seen.stream:.2f} times as long, with {outliers} at least {OUTLIER:.0f} times the mean "
-        "size. "
-        f"Without this key in this head, a token {'loses' if seen.lost >= 0 else 'gains'} "
-        f"**{abs(seen.lost):.3f} nats**, the mean of {seen.rows}."
+        f"The value there writes **{seen.value:.2f} times** as much as the other keys' do. The "
+        f"stream there is {seen.stream:.2f} times as long, with {outliers} at least {OUTLIER:.0f} "
+        "times the mean size. Without this key in this head, a token "
+        f"{'loses' if seen.lost >= 0 else 'gains'} **{abs(seen.lost):.3f} nats**, the mean of "
+        f"{seen.rows}."
     )
     short = " A short value lets a head write almost nothing where it finds nothing." * (
         seen.value < 0.5

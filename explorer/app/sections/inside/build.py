@@ -40,23 +40,18 @@ page_value("disturbance", whole(0, 10), 3)  # by how many per cent of its length
 _GOALS = {"copy": "copy one key", "average": "average two keys"}
 _WIDTHS = (1, 1.9)
 _SEEING = (
-    "The query is yours; keys, values and the softmax are the head's own. Every score is how far a "
-    "key "
-    "reaches along the query, times the query's length. A query twice as long doubles all scores "
-    "and all "
-    "distances between them; the softmax turns distances into ratios, so the row is sharper."
+    "The query is yours; keys, values and the softmax are the head's own. Every score is how far "
+    "a key reaches along the query, times the query's length. A query twice as long doubles all "
+    "scores and all distances between them; the softmax turns distances into ratios, so the row "
+    "is sharper."
 )
 _FORMULA = r"q = l\,(a\,\hat k_i + b\,\hat k_j), \quad w = \mathrm{{softmax}}(q \cdot k{})"
 _WHY = (
     "Two keys share the weight only while their scores are equal. A small change of a key changes "
-    "its score "
-    "by the query's length times that change: the longer the query, the more it tips the balance. "
-    "But a "
-    "short query does not keep the other keys out. A copy needs a lead and no balance: it stays as "
-    "it is "
-    "while its lead is larger than what a disturbance moves. So two heads can each copy one key, "
-    "and the "
-    "matrix $W^O$ can add their outputs, half of each."
+    "its score by the query's length times that change: the longer the query, the more it tips "
+    "the balance. But a short query does not keep the other keys out. A copy needs a lead and no "
+    "balance: it stays as it is while its lead is larger than what a disturbance moves. So two "
+    "heads can each copy one key, and the matrix $W^O$ can add their outputs, half of each."
 )
 
 
@@ -136,8 +131,7 @@ def show(opened: View, kind: str) -> None:
         "build output",
         lambda: style.figure(strips_spec(rows, joint=True)),
         f"Values of the model, and their sum with these weights: {labels.number(away)} of the "
-        "goal’s "
-        "length away from the goal",
+        "goal’s length away from the goal",
         place=right,
     )
     copies = per_run.copies(opened, (which, *head), row, found.pair, plane=found)
@@ -227,8 +221,6 @@ def _disturb(
         st.markdown("\n".join(lines))
         st.caption(
             f"Change: of the two weights the one that moves more, in the mean over {DRAWS} "
-            "disturbances, "
-            "the same for every line. Two heads: the mean of both rows, each query long enough "
-            f"for {SAFE}. "
-            f"{BADGE[0].upper()}{BADGE[1:]}."
+            "disturbances, the same for every line. Two heads: the mean of both rows, each query "
+            f"long enough for {SAFE}. {BADGE[0].upper()}{BADGE[1:]}."
         )

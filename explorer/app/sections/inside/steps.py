@@ -53,11 +53,9 @@ def path(look: Look) -> Contents:
         )
     text = (
         "The path of one query, from the bottom to the top. It meets every key, which gives the "
-        "scores "
-        f"{symbols.score}. A softmax turns them into the weights {symbols.weight}. "
+        f"scores {symbols.score}. A softmax turns them into the weights {symbols.weight}. "
         f"{symbols.result_words.capitalize()} collects the values v: the thicker a line, the "
-        "larger the "
-        f"weight.{others}"
+        f"larger the weight.{others}"
     )
     query = view.query_tokens[0], look.inside.row
     spec = lecture_spec(look.kind, query, view.key_tokens, view.scores[0], weights, mask, symbols)
@@ -131,11 +129,9 @@ def products(look: Look) -> Contents:
     factors = f"{labels.number(query[best])} × {labels.number(key[best])}"
     text = (
         "q and k are multiplied dimension by dimension, and the products are summed. For "
-        f"{look.key_name}: "
-        f"**q·k = {labels.number(look.inside.products[look.key])}**. Dimension "
-        f"{labels.count(best)} "
-        f"contributes most: {factors} = {labels.number(each[best])}. Point at any number to see "
-        "its product."
+        f"{look.key_name}: **q·k = {labels.number(look.inside.products[look.key])}**. Dimension "
+        f"{labels.count(best)} contributes most: {factors} = {labels.number(each[best])}. Point at "
+        "any number to see its product."
     )
     total = f"Σ = {labels.number(each.sum())}"
     rows = [
@@ -217,9 +213,8 @@ def why_divide(spread: ProductSpread, divided: bool = True) -> str:
     pairs = f"{spread.pairs:,} pair{'s' * (spread.pairs != 1)}"
     after = f", and {spread.products / d_k:.2f} after the division" if divided else ""
     kept = (
-        "Training sets the scale of the scores itself; the root decides where it starts and, under "
-        "Adam, how "
-        "large each step is beside the scores."
+        "Training sets the scale of the scores itself; the root decides where it starts and, "
+        "under Adam, how large each step is beside the scores."
         if divided
         else "This model does not divide: its training began with queries that are smaller by this root "
         "instead (Raffel et al. 2020)."
@@ -249,8 +244,7 @@ def weighted_sum(look: Look) -> Contents:
     output = look.view.output[0]
     text = (
         f"Every value is multiplied by its weight, and the results are added. {look.key_name} "
-        "gives "
-        f"{percent(float(weight))} of its value. Point at a number to see what it adds to "
+        f"gives {percent(float(weight))} of its value. Point at a number to see what it adds to "
         f"{symbols.result_words}."
     )
     rows = [Strip(f"v of {look.key_label}", value), Strip(f"{weight:.2f} × v", weight * value)]
@@ -341,11 +335,10 @@ def matrix_form(look: Look) -> Contents:
     side = "columns" if symbols.columns else "rows"
     text = (
         f"What the steps before do for one query, one product of matrices does for all {queries}. "
-        f"The {side} "
-        f"of Q are the queries, those of K and V the {keys} keys and values, {d_k} numbers each. "
-        "QKᵀ has a score for every query and key; the softmax acts on each row alone, and the "
-        "product with V adds up the values. No query waits for another: this is why training is "
-        "quick."
+        f"The {side} of Q are the queries, those of K and V the {keys} keys and values, {d_k} "
+        "numbers each. QKᵀ has a score for every query and key; the softmax acts on each row "
+        "alone, and the product with V adds up the values. No query waits for another: this is "
+        "why training is quick."
     )
     weights = view.weights.T if symbols.columns else view.weights
     output = view.output.T if symbols.columns else view.output
@@ -366,10 +359,8 @@ def matrix_count(d_model: int, d_k: int, heads: int) -> str:
     square = f"{d_model}²" if inner_width == d_model else f"{d_model} · {inner_width}"
     return (
         f"The layer's {heads} heads are 3 · {heads} + 1 = {3 * heads + 1} matrices with 4 · "
-        f"{square} = "
-        f"{4 * d_model * inner_width:,} numbers: as many as one head of the whole width would "
-        "have, without "
-        "any biases."
+        f"{square} = {4 * d_model * inner_width:,} numbers: as many as one head of the whole width "
+        "would have, without any biases."
     )
 
 

@@ -57,9 +57,8 @@ ARITHMETIC = {
             r"v_j"
         ),
         "The inputs are compared as they are: nothing about the scores is learned, and all heads "
-        "of the "
-        "layer would have the same. The values v still come from this head's third matrix. In "
-        "self-attention, a token is usually most like itself.",
+        "of the layer would have the same. The values v still come from this head's third "
+        "matrix. In self-attention, a token is usually most like itself.",
         lambda look, _: _scored(
             look, arithmetic.without_projections(look.inside.read, look.inside.sources)
         ),
@@ -67,18 +66,16 @@ ARITHMETIC = {
     "no-scale": Arithmetic(
         "no ÷ √d_k",
         r"SCORE_j = q \cdot k_j",
-        "The scores grow √d_k-fold. The softmax saturates: in most rows one weight comes close to "
-        "1, and the "
-        "gradient close to 0, so training would hardly change that weight (section 3.2.1 of the "
-        "paper).",
+        "The scores grow √d_k-fold. The softmax saturates: in most rows one weight comes close "
+        "to 1, and the gradient close to 0, so training would hardly change that weight (section "
+        "3.2.1 of the paper).",
         lambda look, _: _scored(look, look.inside.products.astype(np.float64)),
     ),
     "temperature": Arithmetic(
         "temperature",
         r"WEIGHT = \mathrm{softmax}(SCORE / T)",
         "If T is below 1, the largest score takes a larger share. If T is above 1, the weights "
-        "become more "
-        "alike.",
+        "become more alike.",
         lambda look, t: _scored(look, look.view.scores[0].astype(np.float64) / t, False),
         (2.0, 0.1, 0.25, 0.5, 4.0, 10.0),
     ),
@@ -86,11 +83,9 @@ ARITHMETIC = {
         "hard attention",
         r"WEIGHT_j = \begin{cases} 1 & j = \arg\max_i SCORE_i \\ 0 & \text{else} \end{cases}",
         "The best key takes all. The gradient of an arg max is 0 almost everywhere, so gradients "
-        "alone "
-        "cannot train it. REINFORCE draws a key at random and makes lucky draws more likely; "
-        "Gumbel-softmax "
-        "adds noise to the scores and takes a softmax of low temperature, so that a gradient "
-        "flows.",
+        "alone cannot train it. REINFORCE draws a key at random and makes lucky draws more "
+        "likely; Gumbel-softmax adds noise to the scores and takes a softmax of low temperature, "
+        "so that a gradient flows.",
         lambda look, _: _weighed(look, arithmetic.hard(look.view.scores[0], look.view.mask[0])),
     ),
 }
@@ -165,8 +160,7 @@ def difference(look: Look, change: WhatIf | None) -> Contents | None:
     return Contents(
         [ARITHMETIC[name].formula],
         f"{ARITHMETIC[name].text} This switch changes only the arithmetic of this head; nothing "
-        "after it is "
-        "computed again.",
+        "after it is computed again.",
         [],
         "| | the model | what if |\n|--|--|--|\n"
         f"| largest weight | {own.largest:.2f} | {other.largest:.2f} |\n"

@@ -36,9 +36,8 @@ EXAMPLES = {
 }
 SEEING = (
     "Every token makes a query and compares it with the keys of the tokens read so far, its own "
-    "among them; "
-    "later ones are masked. A row is labelled by the token it reads; the cursor names the token it "
-    "predicts."
+    "among them; later ones are masked. A row is labelled by the token it reads; the cursor names "
+    "the token it predicts."
 )
 SPLIT = "With this token, the text is split into other pieces, which the model now reads."
 NEXT = "click another to continue with it · the token of the text in bold · "

@@ -27,10 +27,8 @@ LAYOUT = Layout("language_lengths", "page", ("target",), (), KIND)
 POSITIONS = 12  # most in the table
 SEEING = (
     "Position i compares its query with the keys of all positions up to i. Softmax turns the "
-    "scores into "
-    "weights, and y is the sum of the values, each times its weight: n tokens in, n vectors out, "
-    "each of "
-    "which predicts the token that follows."
+    "scores into weights, and y is the sum of the values, each times its weight: n tokens in, n "
+    "vectors out, each of which predicts the token that follows."
 )
 FORMULA = (
     r"y_i = \sum_{j \le i} \alpha_{ij}\, v_j, \qquad \alpha_i = \mathrm{softmax}_{j \le i}(s_{ij})"
@@ -47,8 +45,7 @@ def note(run: Translation) -> str:
     n = len(run.steps)
     return (
         f"{n} tokens in, {n} predictions out, all from one pass. {right} of the {n} tokens that "
-        "follow are "
-        "the model's most probable ones."
+        "follow are the model's most probable ones."
     )
 
 

@@ -27,10 +27,8 @@ EXAMPLES = {
 }
 SEEING = (
     "Minus the logarithm, to base 2, of the probability that the model gives a token after those "
-    "before it: "
-    "each bit halves it. People read words of higher surprisal more slowly (proposed by Hale 2001; "
-    "measured "
-    "by Demberg & Keller 2008 and Smith & Levy 2013)."
+    "before it: each bit halves it. People read words of higher surprisal more slowly (proposed "
+    "by Hale 2001; measured by Demberg & Keller 2008 and Smith & Levy 2013)."
 )
 FORMULA = r"s(t_i) = -\log_2 p(t_i \mid t_1 \dots t_{i-1})"
 
@@ -67,10 +65,9 @@ def show(opened: View) -> None:
     bits_of_all = sum(run.surprisals)
     st.markdown(
         f"**{bits_of_all:.1f} bits** in all: {bits_of_all / (words + 1):.1f} bits per word "
-        f"({words} "
-        f"word{'s' * (words != 1)} and the end). Perplexity **{perplexity(total, [words]):,.1f} "
-        "per word**, "
-        f"{perplexity(total, [pieces - 1]):,.1f} per piece ({pieces} pieces, the end among them)."
+        f"({words} word{'s' * (words != 1)} and the end). Perplexity "
+        f"**{perplexity(total, [words]):,.1f} per word**, {perplexity(total, [pieces - 1]):,.1f} "
+        f"per piece ({pieces} pieces, the end among them)."
     )
     bars = bars_feed(
         opened.trace,

@@ -40,8 +40,7 @@ CROSS = {
 }
 NOTHING = (
     "There is no table to show. Open “on your sentence” and exchange two words: this twin's "
-    "encoder does not "
-    "notice."
+    "encoder does not notice."
 )
 DEPENDS = "What is added depends on the query. “Side by side” shows it for one word."
 WHYS = """**Why not the integer?** Position {last:,} would add {before:,} to numbers of about 1, and would
@@ -138,8 +137,7 @@ def sinusoidal(now: State) -> None:
             "table",
             lambda: table_map(rows, first, "position", "dimension"),
             f"PE: positions {first} to {window.stop} × {d_model} dimensions, base {now.base:,} · "
-            "by "
-            f"formula{thin}",
+            f"by formula{thin}",
         )
     with right:
         at = fitted("dimension", now.dimension or 0, d_model - 1)
@@ -167,8 +165,7 @@ def sinusoidal(now: State) -> None:
             "products",
             lambda: table_map(square @ square.T, first, "position", "position", left=first),
             f"PE · PEᵀ, positions {first} to {window.start + len(square)}: the product depends on "
-            "the "
-            f"distance alone, and is largest ({d_model // 2}) on the diagonal",
+            f"the distance alone, and is largest ({d_model // 2}) on the diagonal",
         )
     with right:
         linear_map(table, d_model, now)
@@ -199,10 +196,9 @@ def linear_map(table: np.ndarray, d_model: int, now: State) -> None:
         "shift",
         lambda: lines(places, both, ("position", "dimension 1"), height=250),
         f"Why sinusoids: one matrix M (a rotation of each pair) moves every position by {offset}. "
-        "Largest "
-        f"error over {count:,} positions and all dimensions: {labels.scientific(errors[0])} in "
-        "float64, "
-        f"{labels.scientific(errors[1])} with PE cast to float32.",
+        f"Largest error over {count:,} positions and all dimensions: "
+        f"{labels.scientific(errors[0])} in float64, {labels.scientific(errors[1])} with PE cast "
+        "to float32.",
     )
     pickers.slide("offset", "Move by", offset, ends=(0, min(max(200, offset), len(table) - 1)))
 
@@ -235,18 +231,16 @@ def rotary(now: State) -> None:
         draw(
             "angles",
             lambda: lines(places, pairs, titles, height=360, top=64),
-            f"Angles by which pairs of dimensions are rotated, heads of {width}, base {now.base:,} "
-            "· by "
-            "formula",
+            f"Angles by which pairs of dimensions are rotated, heads of {width}, base "
+            f"{now.base:,} · by formula",
         )
     with right:
         share = ("distance", "product, as a share of |q||k|")
         draw(
             "rotary-products",
             lambda: lines(range(len(product)), {"q · k": product}, share, height=360),
-            "A query and an equal key at a distance: their product falls as the pairs drift apart "
-            "· by "
-            "formula",
+            "A query and an equal key at a distance: their product falls as the pairs drift "
+            "apart · by formula",
         )
 
 

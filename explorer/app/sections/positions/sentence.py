@@ -29,10 +29,9 @@ from transformer.view import Array
 
 TWINS_ARE = (
     "{} small models (1.4 million parameters) share data, vocabulary, order of batches and steps. "
-    "They "
-    "differ only in their encoding; the post-norm twin differs in the place of its LayerNorm, its "
-    "learning "
-    "rate and warm-up. All translate greedily, and into German, whatever model stands in the menu."
+    "They differ only in their encoding; the post-norm twin differs in the place of its "
+    "LayerNorm, its learning rate and warm-up. All translate greedily, and into German, whatever "
+    "model stands in the menu."
 )
 MAP, CELLS = 228, 32  # px and most tokens of a twin's map
 REACH = 20  # largest distance with its own entry; larger ones are added to the ends
@@ -177,10 +176,9 @@ def twin_maps(runs: Runs, kind: str, wanted: Head | None) -> None:
     panel(
         "distance",
         lambda: lines(places, {name: each[span] for name, each in profiles.items()}, titles, title),
-        "Attention by distance, averaged over the rows of those heads; −1 is the previous token"
-        f"{', the ends hold all greater distances' * (reach == REACH)} · {STACKS[kind]}, all twins "
-        "· "
-        f"{verdict(failed)}",
+        "Attention by distance, averaged over the rows of those heads; −1 is the previous "
+        f"token{', the ends hold all greater distances' * (reach == REACH)} · {STACKS[kind]}, all "
+        f"twins · {verdict(failed)}",
         alt="; ".join(
             f"{title(name)}: {each[REACH - 1]:.2f} on the previous token"
             for name, each in profiles.items()
@@ -228,9 +226,9 @@ def swap(text: str, runs: Runs, wanted: tuple[int, int] | None) -> None:
         panel(
             "swap",
             lambda: dots(changes, "change of the output, share of its length", title, 2),
-            "Two words exchanged: change of each word's encoder output; dot: mean, line: smallest "
-            "to largest "
-            f"over {len(tokens)} tokens. 0 means that the encoder does not notice",
+            "Two words exchanged: change of each word's encoder output; dot: mean, line: "
+            f"smallest to largest over {len(tokens)} tokens. 0 means that the encoder does not "
+            "notice",
             alt=alt,
         )
     rows = [
@@ -272,9 +270,7 @@ def move(text: str, runs: Runs, offset: int) -> None:
             "shift",
             lambda: dots(changes, "change of an attention weight", title, 3),
             f"The sentence at positions {offset + 1}, {offset + 2}, … instead of 1, 2, …: change "
-            "of the "
-            "encoder's weights; dot: mean of the largest change in each head, line: smallest to "
-            "largest "
-            f"head. 0 means that only distances count · {verdict(failed)}",
+            "of the encoder's weights; dot: mean of the largest change in each head, line: "
+            f"smallest to largest head. 0 means that only distances count · {verdict(failed)}",
             alt=alt,
         )

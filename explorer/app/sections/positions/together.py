@@ -16,10 +16,8 @@ from transformer.view import HeadView
 
 BOTH = (
     "One word, said {} times, in the encoder of the twin that was trained with each encoding. All "
-    "tokens are "
-    "the same, so **whatever differs between two cells is the encoding's doing**: the scores of "
-    "one head of "
-    "the first layer, less their mean. Both maps share one scale."
+    "tokens are the same, so **whatever differs between two cells is the encoding's doing**: the "
+    "scores of one head of the first layer, less their mean. Both maps share one scale."
 )
 ACTS = {
     "nowhere": "adds nothing anywhere",
@@ -66,8 +64,8 @@ def show() -> None:
                 f"together {field}",
                 lambda scores=scores: table_map(scores, 1, "query", "key", most=most),
                 f"Scores of {labels.head_phrase(0, view.head)} less their mean, from "
-                f"{scores.min():.1f} to "
-                f"{scores.max():.1f}, “{word}” {COUNT} times · encoder of {view.model}",
+                f"{scores.min():.1f} to {scores.max():.1f}, “{word}” {COUNT} times · encoder of "
+                f"{view.model}",
                 note=compared(name, scores),
                 formula=ENCODINGS[name].formula,
                 seeing=ENCODINGS[name].what,

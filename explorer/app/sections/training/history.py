@@ -17,11 +17,9 @@ from transformer.training.history import History, read_history
 
 SEEING = (
     "Grey: single steps, which differ because their batches do. Purple: their mean over "
-    "neighbouring steps. "
-    "The training loss includes label smoothing and dropout where the run had them, the validation "
-    "loss "
-    "neither. The average is a running mean of the weights; the gradient is measured before "
-    "clipping."
+    "neighbouring steps. The training loss includes label smoothing and dropout where the run had "
+    "them, the validation loss neither. The average is a running mean of the weights; the "
+    "gradient is measured before clipping."
 )
 NONE = "This model comes without a log of its training, so there is no history to draw."
 
@@ -42,10 +40,8 @@ def show(opened: View, _now: State) -> None:
         "history",
         lambda: panels(parts(run), "step"),
         f"Loss{' · BLEU' if bleu else ''} · learning rate · norm of the gradient before clipping, "
-        "against "
-        f"the step · {every}, means over {run.window:,} steps · from the log of this model's "
-        "training · "
-        f"{opened.source.translator().name}",
+        f"against the step · {every}, means over {run.window:,} steps · from the log of this "
+        f"model's training · {opened.source.translator().name}",
         lambda: table(run),
         seeing=SEEING,
         sentence=False,
@@ -117,8 +113,7 @@ def sentence(run: History) -> str:
     bleu = run.measured("bleu")
     told = (
         f"In {run.steps:,} steps, the training loss fell from {number(loss[0])} to "
-        f"**{number(loss[-1])} "
-        "nats** per token. "
+        f"**{number(loss[-1])} nats** per token. "
     )
     valid = [*run.measured("valid_loss"), *run.measured("valid_loss_average")]
     if valid:
@@ -133,6 +128,5 @@ def sentence(run: History) -> str:
     peak = "" if value == best else f"; the highest was {number(best, '.1f')}"
     return (
         f"{told}On {run.bleu_sentences:,} validation sentences, BLEU (greedy) was "
-        f"**{number(value, '.1f')}** "
-        f"at step {step:,}{peak}."
+        f"**{number(value, '.1f')}** at step {step:,}{peak}."
     )

@@ -22,25 +22,20 @@ from transformer.view import Window
 MASKED = 32  # most positions whose mask is drawn
 SEEING = (
     "The decoder reads the target one place late, as the thin lines show; the mask keeps each "
-    "position from "
-    "reading what it should predict. A bar is −log p of the right token. In training, dropout sets "
-    "random "
-    "numbers of what each sub-layer adds to zero; here nothing is dropped."
+    "position from reading what it should predict. A bar is −log p of the right token. In "
+    "training, dropout sets random numbers of what each sub-layer adds to zero; here nothing is "
+    "dropped."
 )
 FORMULA = r"\mathrm{loss}_t = -\log p(y_t \mid y_{<t},\, x)"
 WAYS = (
     "In training, every step reads the target, whatever the model would have said (teacher "
-    "forcing). On its "
-    "own, every step reads what the step before wrote. Wrong guesses are amber. After the grey "
-    "column, the "
-    "two read different texts."
+    "forcing). On its own, every step reads what the step before wrote. Wrong guesses are amber. "
+    "After the grey column, the two read different texts."
 )
 MASK = (
     "The whole target stands in the decoder at once. Its mask hides {hidden:,} of the {cells:,} "
-    "cells, so no "
-    "position reads what it should predict. Inference needs the same mask, but one pass per token, "
-    "because "
-    "the next token is not there yet."
+    "cells, so no position reads what it should predict. Inference needs the same mask, but one "
+    "pass per token, because the next token is not there yet."
 )
 
 
@@ -64,8 +59,7 @@ def show(opened: View, now: State) -> None:
         "shifted",
         partial(shifted_right, columns, chosen, first),
         "What the decoder reads, what it should predict, and the loss of each position in nats · "
-        "all from "
-        f"one pass without dropout · mean {lesson.loss:.2f} nats per token · {model}",
+        f"all from one pass without dropout · mean {lesson.loss:.2f} nats per token · {model}",
         seeing=SEEING,
         formula=FORMULA,
     )
@@ -75,8 +69,7 @@ def show(opened: View, now: State) -> None:
         "ways",
         partial(two_ways, columns, lesson.free, lesson.parting, first),
         "The most probable token of each step: in training, where the target is read, and on its "
-        "own, where "
-        f"its own output is read (greedy search) · amber = not the target · {model}",
+        f"own, where its own output is read (greedy search) · amber = not the target · {model}",
         seeing=WAYS,
         title="In training and on its own",
     )
@@ -89,8 +82,7 @@ def show(opened: View, now: State) -> None:
         "causal mask",
         lambda: mask_map(view),
         "The causal mask of the decoder, as recorded: the row that reads a token may read this "
-        "token and "
-        f"those before it; the rest is hatched · first {size} positions · {model}",
+        f"token and those before it; the rest is hatched · first {size} positions · {model}",
         note=MASK.format(hidden=int((~view.mask).sum()), cells=view.mask.size),
         width="content",
         beside=(1, 1.4),
@@ -126,10 +118,8 @@ def losses(lesson: TrainingView) -> str:
         return f"The only position, {word(hardest.token)}, costs **{number(hardest.loss)} nats**."
     return (
         f"One pass predicts all {n} positions. The loss is **{number(lesson.loss)} nats** per "
-        "token; "
-        f"position {count(worst)}, {word(hardest.token)}, costs most: {number(hardest.loss)} nats, "
-        "because "
-        f"the model gives it {small(math.exp(-hardest.loss))}."
+        f"token; position {count(worst)}, {word(hardest.token)}, costs most: "
+        f"{number(hardest.loss)} nats, because the model gives it {small(math.exp(-hardest.loss))}."
     )
 
 
@@ -138,9 +128,8 @@ def parted(lesson: TrainingView) -> str:
     step = lesson.parting
     if step is None:
         return (
-            "This target is what the model writes on its own, so both ways read the same tokens at "
-            "every "
-            "step and never part. Give a translation of your own to see them part."
+            "This target is what the model writes on its own, so both ways read the same tokens "
+            "at every step and never part. Give a translation of your own to see them part."
         )
     same = f"Both ways read the same tokens up to step {count(step)}. There"
     if step >= len(lesson.positions):
@@ -152,7 +141,6 @@ def parted(lesson: TrainingView) -> str:
     agreed = "right at the start" if step == 0 else "having read the same tokens"
     return (
         f"They part at **step {count(step)}**: {agreed}, the model writes {own}, the target has "
-        f"{target}. "
-        "From the next step on, the two read different texts, so comparing them step by step ends "
-        "here."
+        f"{target}. From the next step on, the two read different texts, so comparing them step by "
+        "step ends here."
     )

@@ -23,9 +23,9 @@ from transformer.view import Window
 page_value("born", HEAD)  # the head that is shown; None for the one whose rows differ most
 MAP, TILES = 400, 320  # px of the map, and of the tiles of all heads
 SEEING = (
-    "A new model learns a small task in a process of its own. Now and then it is measured on pairs "
-    "it never "
-    "saw, and its weights are saved: the maps show cross-attention on one such pair."
+    "A new model learns a small task in a process of its own. Now and then it is measured on "
+    "pairs it never saw, and its weights are saved: the maps show cross-attention on one such "
+    "pair."
 )
 
 
@@ -112,8 +112,7 @@ def maps(run: TrainingRun, at: PairLook) -> None:
     wrote = f"“{plain(at.written)}”, {'which is right.' if at.written == pair.target else f'but {right}'}"
     st.markdown(
         f"After step {at.step:,}, the model reads “{plain(pair.source)}”, which is not in its "
-        "training data, "
-        f"and writes {wrote if at.written else f'nothing; {right}'}"
+        f"training data, and writes {wrote if at.written else f'nothing; {right}'}"
     )
     panel(
         "training here map",

@@ -26,10 +26,8 @@ GRADIENT = (
 )
 SEEING = (
     "Label smoothing takes ε of the target's probability from the right piece and spreads it "
-    "evenly over "
-    "all V pieces. Training steps against the gradient: a negative one raises the logit, a "
-    "positive one "
-    "lowers it."
+    "evenly over all V pieces. Training steps against the gradient: a negative one raises the "
+    "logit, a positive one lowers it."
 )
 
 
@@ -110,8 +108,7 @@ def sentence(position: Position, place: int, at: SmoothedPosition) -> str:
         push = "The model is surer than this target, so training *lowers* the right piece's logit"
     return (
         f"{told}The smoothed target wants {percent(right.target)} there and "
-        f"{small(at.epsilon / at.pieces)} "
-        f"for each of the other {at.pieces - 1:,} pieces. The loss is **{number(at.loss)} nats**, "
-        "and no "
-        f"prediction makes it less than {number(at.floor)}. {push} ({sizes} smoothing)."
+        f"{small(at.epsilon / at.pieces)} for each of the other {at.pieces - 1:,} pieces. The loss "
+        f"is **{number(at.loss)} nats**, and no prediction makes it less than {number(at.floor)}. "
+        f"{push} ({sizes} smoothing)."
     )

@@ -23,11 +23,9 @@ FORMULA = (
     r"lrate(%s) &= %s^{-0.5} \cdot %s^{-0.5} = %s \end{aligned}"
 )
 SEEING = (
-    "Before the end of the warm-up, the rate rises in a straight line; after it, it falls with one "
-    "over the "
-    "square root of the step. Early steps are small, while Adam's averages rest on few gradients. "
-    "A wider "
-    "model takes smaller steps."
+    "Before the end of the warm-up, the rate rises in a straight line; after it, it falls with "
+    "one over the square root of the step. Early steps are small, while Adam's averages rest on "
+    "few gradients. A wider model takes smaller steps."
 )
 POINTS, WARMUPS = (
     240,
@@ -50,10 +48,8 @@ def show(opened: View, now: State) -> None:
     st.latex(FORMULA % (warmup, width, warmup, power(peak)))
     st.markdown(
         f"Up to step {now.warmup:,}, each step adds ${power(peak / now.warmup)}$ to the rate; the "
-        "peak is "
-        f"**${power(peak)}$**. Then it falls with 1/√step: at step {later:,}, four times as late, "
-        "it is "
-        f"{percent(learning_rate(paper, later, now.width) / peak)} of the peak."
+        f"peak is **${power(peak)}$**. Then it falls with 1/√step: at step {later:,}, four times "
+        f"as late, it is {percent(learning_rate(paper, later, now.width) / peak)} of the peak."
     )
     name = f"equation 3: d_model {now.width:,}, warm-up {now.warmup:,}"
     last = max(WARMUPS * now.warmup, 0 if own is None else own.steps)
@@ -98,6 +94,5 @@ def own_schedule(name: str, options: TrainingOptions, width: int) -> str:
     }.get(options.schedule, ", then down with 1/√step")
     return (
         f"{plain(name)} itself was trained for {options.steps:,} steps: up to ${power(peak)}$ by "
-        "step "
-        f"{options.warmup:,}{falls} (from the training command on its card)."
+        f"step {options.warmup:,}{falls} (from the training command on its card)."
     )

@@ -19,21 +19,17 @@ SHOWN = 3  # pairs of a task that the form shows
 NAMES = {name: f"{name}: {toy.about}" for name, toy in TOYS.items()} | {OWN: "your own pairs (TSV)"}
 INTRODUCTION = (
     "Train a small model of your own: choose a task and press *Train*. The app itself makes the "
-    "pairs of the "
-    "first four tasks."
+    "pairs of the first four tasks."
 )
 UPLOAD = (
     f"UTF-8 text with source, tab, target in each line; {training_plan.FEWEST} to "
     f"{training_plan.BOUNDS.lines:,} lines. One pair in ten is held out. All visitors of this "
-    "server see "
-    "some of your pairs while the model learns, and can keep the model."
+    "server see some of your pairs while the model learns, and can keep the model."
 )
 SEEN = (
     "While it learns, this page draws the loss and the share of exact matches on pairs that it "
-    "never saw, "
-    "and the cross-attention of every head on one of them: copying shows as a diagonal, reversing "
-    "as the "
-    "other one."
+    "never saw, and the cross-attention of every head on one of them: copying shows as a "
+    "diagonal, reversing as the other one."
 )
 STAYS = (
     "A run that has ended stays here until somebody starts another; keep it to open it in every "
@@ -127,10 +123,8 @@ def form(usual: Plan) -> None:
         return
     st.caption(
         "One run at a time on this server, on one thread at low priority, for at most "
-        f"{limits.minutes:g} "
-        f"minutes, {limits.memory_mb:,.10g} MB of memory and {limits.disk_mb:g} MB of files. All "
-        "visitors "
-        "see it; only the browser that began it can stop it."
+        f"{limits.minutes:g} minutes, {limits.memory_mb:,.10g} MB of memory and {limits.disk_mb:g} "
+        "MB of files. All visitors see it; only the browser that began it can stop it."
     )
 
 

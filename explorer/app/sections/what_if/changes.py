@@ -21,8 +21,7 @@ from transformer.interventions import Intervention, Mask
 _MOST = 64  # most words that can be clicked
 _FORCED = (
     "While decoding, later tokens do not exist. So the causal mask can be lifted only over a "
-    "finished "
-    "translation: the page takes the one without changes and keeps to it."
+    "finished translation: the page takes the one without changes and keeps to it."
 )
 
 

@@ -31,12 +31,9 @@ from explorer.linked.view.feeds import window_around
 
 SEEING = (
     "The maps show A, B and A − B: purple where A has more weight, amber where B has more. Edit "
-    "distance "
-    "aligns the tokens. Tokens on one side only are hatched and never compared. TV is the total "
-    "variation "
-    "distance of two rows, half the sum of their differences: where both rows sum to 1, the share "
-    "of weight "
-    "that must move to turn one into the other."
+    "distance aligns the tokens. Tokens on one side only are hatched and never compared. TV is "
+    "the total variation distance of two rows, half the sum of their differences: where both rows "
+    "sum to 1, the share of weight that must move to turn one into the other."
 )
 FORMULA = r"\mathrm{TV}(a, b) = \tfrac12 \sum_j |a_j - b_j| \in [0, 1]"
 SIZE, SAME = 330, 0.0005  # px of a map; the smallest difference that is one
@@ -150,10 +147,8 @@ def summary(both: Difference, rows: list[str], pair: tuple[Side, Side]) -> str:
     most = int(np.nanargmax(apart))
     return (
         f"A ({a}) against B ({b}): mean |difference| **{sizes[both.compared].mean():.2f}** over "
-        f"{cells} "
-        f"cells; the rows are **{np.nanmean(apart):.2f}** apart (mean total variation distance), "
-        "most at "
-        f"“{short(rows[most])}” ({apart[most]:.2f}).{alone}"
+        f"{cells} cells; the rows are **{np.nanmean(apart):.2f}** apart (mean total variation "
+        f"distance), most at “{short(rows[most])}” ({apart[most]:.2f}).{alone}"
     )
 
 
@@ -221,8 +216,7 @@ def difference_of(
         "compare.difference",
         partial(difference_map, *arrays, *named, end, titles, SIZE),
         f"A − B · {pair[0].name} − {pair[1].name} · {captions.KIND_NAMES[look.kind]} · difference "
-        "of "
-        f"weights, from −{end:.1f} to {end:.1f}{window} · {origin}",
+        f"of weights, from −{end:.1f} to {end:.1f}{window} · {origin}",
         heading="**A − B**",
         place=st.container(width=SIZE + WIDER + 36, gap="xsmall"),
         width="content",

@@ -32,9 +32,9 @@ from transformer.text import words
 
 SEEING = (
     "The model runs twice: as it is, and with the changes. The next-token distributions are "
-    "compared up to "
-    "the step at which the two part; after it each has a context of its own. A small effect of a "
-    "switched-off head does not prove that it does nothing: other heads may do the same."
+    "compared up to the step at which the two part; after it each has a context of its own. A "
+    "small effect of a switched-off head does not prove that it does nothing: other heads may do "
+    "the same."
 )
 FORMULA = (
     r"\Delta\log p = \log q(y_t) - \log p(y_t), \qquad \mathrm{KL} = \sum_v p_v \log\frac{p_v}{q_v}"
@@ -162,8 +162,7 @@ def steps(both: RunDifference, is_forced: bool) -> None:
         "what-if.delta",
         lambda: delta_bars(moved, both.parting),
         "Δ log p of each token of the unchanged translation: amber became less probable, purple "
-        "more; "
-        f"{way}; {summed} · {both.base.model}",
+        f"more; {way}; {summed} · {both.base.model}",
         lambda: [names, *rows],
         heading="##### How probable the unchanged translation is now",
     )
@@ -210,10 +209,8 @@ def control(opened: View, base: Translation) -> None:
         "what-if.control",
         lambda: control_strip(effects[0], effects[1:], said),
         f"Δ log p of the unchanged translation by “{beside.change}” (bar: "
-        f"{labels.moved(effects[0])})"
-        f"{others}, and by the same change at other heads of the layer (dots: {which}); "
-        f"{beside.as_large} of "
-        f"{count} move it as far · {base.model}",
+        f"{labels.moved(effects[0])}){others}, and by the same change at other heads of the layer "
+        f"(dots: {which}); {beside.as_large} of {count} move it as far · {base.model}",
         lambda: [("change", "Δ log p, nats"), *rows],
     )
 
@@ -254,8 +251,7 @@ def maps(opened: View, both: RunDifference) -> None:
         partial(head_grid, tiles, kind, head),
         (
             f"{KIND_NAMES[kind]}: the largest change of a weight in each head, over the rows that "
-            "both "
-            "runs have"
+            "both runs have"
         ),
         key=f"what-if.heads.{kind}",
         place=left,

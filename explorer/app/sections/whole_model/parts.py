@@ -110,8 +110,7 @@ def embedding(at: Inspected) -> None:
     if added:
         where = (
             f"The encoding of its position is added: for token {count(at.position)}, the {source} "
-            "takes "
-            f"{at.position}, because it counts from 0. Without it, {order}."
+            f"takes {at.position}, because it counts from 0. Without it, {order}."
         )
     elif config.positions == "none":
         where = "This model has no positional encoding, so nothing is added."
@@ -135,9 +134,8 @@ def embedding(at: Inspected) -> None:
     listed = ", ".join(f"{word(token)} {number(cosine)}" for token, (_, cosine) in pairs)
     st.markdown(
         f"**Nearest neighbours** of {at.token} among the {pieces:,} rows of the table, by the "
-        "cosine of the "
-        f"angle (1: the same direction): {listed}. Tokens that the model treats alike come to lie "
-        "near."
+        f"cosine of the angle (1: the same direction): {listed}. Tokens that the model treats "
+        "alike come to lie near."
     )
 
 
@@ -217,8 +215,8 @@ def addition(at: Inspected) -> None:
     st.latex(r"\mathrm{stream} + \mathrm{Sublayer}(\dots)")
     st.markdown(
         f"The length of the stream at {at.token} goes from {before:.2f} to "
-        f"{np.linalg.norm(total):.2f}. The "
-        f"cosine between stream and update is {number(cosine)}: {how}.{after}"
+        f"{np.linalg.norm(total):.2f}. The cosine between stream and update is {number(cosine)}: "
+        f"{how}.{after}"
     )
     rows = [vector("stream", stream), vector("+ update", update), vector("= sum", total, True)]
     checks = parts.addition_check(at.model.model, at.run, at.sublayer, at.position, total)
@@ -297,9 +295,8 @@ def output(at: Inspected) -> None:
     token = plain(piece(at.run.steps[at.step].token))
     st.markdown(
         f"{tied}; {bias}. Each of the {pieces:,} pieces gets a score, and the softmax makes "
-        "probabilities of "
-        f"them. Written at this step: “{token}” ({percent(last.chosen)}, rank {last.rank:,} of "
-        f"{pieces:,})."
+        f"probabilities of them. Written at this step: “{token}” ({percent(last.chosen)}, rank "
+        f"{last.rank:,} of {pieces:,})."
     )
     names = [piece(each) for each in at.model.pieces(each.token_id for each in last.best)]
     shares = np.array([each.probability for each in last.best])
