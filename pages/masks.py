@@ -35,7 +35,7 @@ with for_pytorch("masks"):
         seen,
     )
     from explorer.app.maps.explorer import Scene, explorer, strips_only
-    from explorer.app.maps.looking import cells_of, near
+    from explorer.app.maps.looking import Looks, cells_of, near
     from explorer.app.server import per_run
     from explorer.app.server.view import View
     from explorer.app.shell import sections

@@ -15,7 +15,7 @@ with for_pytorch("whole_model"):
     from collections.abc import Sequence
     from dataclasses import replace
     from functools import partial
-    from typing import Any
+    from typing import Any, Literal
 
     import numpy as np
     import streamlit as st
@@ -124,7 +124,8 @@ def norms(at: Inspected) -> None:
         "normalised, so every vector passes every norm. Pre-norm: only what a sub-layer reads is normalised, "
         "the stream itself goes straight up, and one norm stands at its end."
     )
-    for norm, column in zip(("post", "pre"), st.columns(2, gap="medium"), strict=True):
+    places: tuple[Literal["post", "pre"], ...] = ("post", "pre")
+    for norm, column in zip(places, st.columns(2, gap="medium"), strict=True):
         is_own = norm == config.norm
         encoder, decoder = boxes(replace(config, norm=norm), adds_positions)
         panel(

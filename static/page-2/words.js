@@ -7,7 +7,8 @@ const FILE = new URL("glossary.json", import.meta.url);
 const STYLE = new URL("words.css", import.meta.url);
 const TEXTS = ":is([data-testid=stMarkdownContainer], [data-testid=stCaptionContainer], .headline p, .lv-sentence)";
 const LEFT_OUT =
-  ":is(a, button, code, pre, input, label, h1, svg, .katex, [role=tab], [role=dialog], .glossary, .glossary-page)";
+  ":is(a, button, code, pre, input, label, h1, svg, .katex, [role=tab], [role=dialog], .glossary, .glossary-page, " +
+  ".st-key-doubt)";
 const REST = 400; // ms without a change after which the page is read again
 
 const escaped = (text) => text.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&");

@@ -54,12 +54,10 @@ body:has(.lv-present) .st-key-lesson p { font-size: 1.15rem; }
 @media (max-width: 640px) {
   .st-key-lesson p { font-size: .9rem; }
   .st-key-lesson-text {
-    max-height: 5.6rem; overflow-y: auto; padding-bottom: 1.1rem;
-    mask-image: linear-gradient(#000 calc(100% - 1.4rem), rgb(0 0 0 / .25));
+    max-height: 3.85rem; overflow-y: auto; padding-bottom: .6rem;
+    mask-image: linear-gradient(#000 calc(100% - 1.2rem), rgb(0 0 0 / .25));
   }
-  .st-key-lesson-text:has(p)::after {
-    content: "⌄"; position: sticky; bottom: -1rem; align-self: end; height: 0; line-height: 0; opacity: .8;
-  }
+  .st-key-lesson-question [data-testid="stMarkdownContainer"] p { line-height: 1.3; }
   .st-key-lesson-options { flex-wrap: nowrap; overflow-x: auto; }
   .st-key-lesson-options button { white-space: nowrap; }
   .st-key-lesson-leave p { position: absolute; width: 1px; overflow: hidden; clip-path: inset(50%); }

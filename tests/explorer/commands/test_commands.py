@@ -21,6 +21,7 @@ from transformer.exports.maps import load_maps
 from transformer.storage.description import measured, model_digests
 from transformer.storage.directory import save_checkpoint
 from transformer.storage.files import read_json
+from transformer.text.pairs import read_pairs
 from transformer.translator import Translator, load_translator
 
 MODEL, REVERSE = "assets/models/en-de", "assets/models/en-pt"
@@ -202,20 +203,16 @@ def test_every_file_belongs_to_the_weights_and_says_what_the_model_does(model, t
     assert "All examples" in capsys.readouterr().out
     assert all(measured(model, name) for name in ("heads.json", "survey.npz", "examples.json"))
     heads = read_json(model / "heads.json")
-    assert list(heads) == [
-        "model",
-        "command",
-        "date",
-        "digests",
-        "data",
-        "default",
-        "heads",
-        "aligner",
-    ]
+    first = ["model", "command", "date", "digests", "data", "unsure_below"]
+    assert list(heads) == [*first, "default", "heads", "aligner"]
+    pairs = [*read_pairs(tmp_path / languages.USUAL.data)]
+    greedy = [load_translator(model).translate(pair.source, beam_size=1) for pair in pairs]
+    means = [np.mean(run.log_probs) for run in greedy]
+    assert heads["unsure_below"] == pytest.approx(np.quantile(means, 0.2), abs=1e-4)
     assert heads["command"] == f"python -m explorer survey --model {model}"
     files = (
-        f"patterns: 1 pairs of {languages.USUAL.data}, given targets forced; aer: 1 pairs of "
-        "alignments.tsv"
+        f"patterns: 1 pairs of {languages.USUAL.data}, given targets forced; aer: 1 pairs of alignments.tsv; "
+        f"unsure: 1 texts of {languages.USUAL.data}"
     )
     assert heads["data"] == files
     gold = read_gold(tmp_path / languages.USUAL.alignments)
