@@ -37,7 +37,7 @@ _GROWTH = {
 }
 """The most characters that a rule of a kind makes of one; of all others, which have no texts,
 one."""
-_PROBES = "a", "\u0378", " 1é-Z\n", "日本 ½👩\u200d"
+_PROBES = "a", chr(0x378), " 1é-Z\n", f"{chr(0x65E5)} ½ {chr(0x1F469)}{chr(0x200D)}"
 """Texts that every vocabulary reads in some way; the second has a character that none knows."""
 
 

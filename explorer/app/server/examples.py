@@ -58,13 +58,13 @@ def read(directory: Path | None) -> Samples:
         task = stated(read_card(directory)).toy
     pairs = () if task is None else toy_data(*task).valid
     try:
-        examples = _own(directory, file) if file.is_file() else _once(_USUAL)
+        examples = _read_beside(directory, file) if file.is_file() else _once(_USUAL)
     except CheckpointError as error:
         return Samples(_once(_USUAL), True, str(error), pairs)
     return Samples(examples, file.is_file(), None, pairs)
 
 
-def _own(directory: Path, file: Path) -> tuple[Example, ...]:
+def _read_beside(directory: Path, file: Path) -> tuple[Example, ...]:
     """The examples of a model's own file; CheckpointError if it is damaged, or names heads that it
     lacks."""
     examples = read_examples(file)
