@@ -1,4 +1,5 @@
-"""The whole model: the running model as a diagram, and what each part does to the token at the cursor."""
+"""The whole model: the running model as a diagram, and what each part does to the token at the
+cursor."""
 
 from explorer.app.address.sitemap import Page
 from explorer.app.shell.waiting import for_pytorch
@@ -50,18 +51,19 @@ with for_pytorch("whole_model"):
 
 LAYOUT = Layout("anatomy", "page", ("source", "target"), (), "cross", "step")
 SEEING = (
-    "The model that runs, drawn from its configuration, with the numbers of this sentence. The encoder's "
-    "parts show the source token at the cursor, the decoder's the decode step. Purple is positive, amber is "
-    "negative, clear is zero."
+    "The model that runs, drawn from its configuration, with the numbers of this sentence. The "
+    "encoder's parts show the source token at the cursor, the decoder's the decode step. Purple "
+    "is positive, amber is negative, clear is zero."
 )
 SHARES = (1.0, 1.35)  # of the two columns
 SHARED_TEST = "newstest2014"  # on which the paper reports its scores
 UNSTATED = "not stated in its card"
 COMPARED = (
-    f"Only scores on one test can be compared: {SHARED_TEST} is news, with long sentences; Tatoeba has short "
-    "everyday sentences much like those of the bundled models' training, so scores on it are far higher. "
-    "Times compare only models that began with random weights: the paper's did. "
-    "Paper: Vaswani et al. 2017, sections 5 and 6, tables 2 and 3 · this model: its configuration and card"
+    f"Only scores on one test can be compared: {SHARED_TEST} is news, with long sentences; Tatoeba "
+    "has short everyday sentences much like those of the bundled models' training, so scores on "
+    "it are far higher. Times compare only models that began with random weights: the paper's "
+    "did. Paper: Vaswani et al. 2017, sections 5 and 6, tables 2 and 3 · this model: its "
+    "configuration and card"
 )
 
 
@@ -90,7 +92,7 @@ def model(at: Inspected) -> None:
     run, config = at.run, at.run.config
     chosen, layer = st.columns([2, 1], gap="small")
     with chosen:
-        names = {each: part_name(each, config) for each in parts(config)}
+        names = {part: part_name(part, config) for part in parts(config)}
         pickers.choose("part", "Part", names, at.part, texts=True)
     if in_layer(at.part):
         with layer:
@@ -105,8 +107,8 @@ def model(at: Inspected) -> None:
     panel(
         "anatomy-diagram",
         partial(diagram, encoder, decoder, times, at.part, "decoder-cross"),
-        f"{' and '.join(layers_of)}; the stream is d_model = {config.d_model:,} numbers wide · drawn from "
-        f"the configuration of {named(run)}",
+        f"{' and '.join(layers_of)}; the stream is d_model = {config.d_model:,} numbers wide · "
+        f"drawn from the configuration of {named(run)}",
         seeing=SEEING,
         alt="Diagram of the model; the list above chooses the same parts",
         take=take,
@@ -120,8 +122,10 @@ def norms(at: Inspected) -> None:
     adds_positions = run.trace.embeddings["encoder"].positions is not None
     st.divider()
     st.markdown(
-        "##### Pre-norm beside post-norm\n\nPost-norm, as in the paper: the sum of stream and sub-layer is "
-        "normalised, so every vector passes every norm. Pre-norm: only what a sub-layer reads is normalised, "
+        "##### Pre-norm beside post-norm\n\nPost-norm, as in the paper: the sum of stream and "
+        "sub-layer is "
+        "normalised, so every vector passes every norm. Pre-norm: only what a sub-layer reads is "
+        "normalised, "
         "the stream itself goes straight up, and one norm stands at its end."
     )
     places: tuple[Literal["post", "pre"], ...] = ("post", "pre")
@@ -146,7 +150,9 @@ def take(part: Any) -> None:
 
 
 def residual_stream(at: Inspected) -> None:
-    run, lines, checks = at.run, list[tuple[str, list[str], np.ndarray]](), [*at.run.audit().checks]
+    run = at.run
+    lines = list[tuple[str, list[str], np.ndarray]]()
+    checks = [*at.run.audit().checks]
     places: dict[Side, tuple[int, Sequence[str]]] = {
         "encoder": (at.source, run.source_tokens),
         "decoder": (at.step, run.decoder_input_tokens),
@@ -154,30 +160,35 @@ def residual_stream(at: Inspected) -> None:
     for side, (place, tokens) in places.items():
         norms, more = stream_norms(run, side, place)
         names = [
-            "input" if each is None else f"layer {each.layer + 1}, {each.name.replace('_', '-')}"
-            for each in norms
+            "input" if norm is None else f"layer {norm.layer + 1}, {norm.name.replace('_', '-')}"
+            for norm in norms
         ]
         lengths = np.array([*norms.values()])
         lines.append((f"{side} at “{captions.quote(tokens[place])}”", names, lengths))
         checks += more
-    why = "With post-norm, as in the paper, every norm brings the vector back to the scale that its γ sets."
+    why = (
+        "With post-norm, as in the paper, every norm brings the vector back to the scale that its "
+        "γ sets."
+    )
     if run.config.norm == "pre":
         why = (
-            "With pre-norm, as in most later models (Xiong et al. 2020), nothing scales the vector back on "
-            "the way, so it mostly grows; in the paper, a norm stands after each addition."
+            "With pre-norm, as in most later models (Xiong et al. 2020), nothing scales the "
+            "vector back on the way, so it mostly grows; in the paper, a norm stands after each "
+            "addition."
         )
     audit = merged(checks)
     st.divider()
     left, right = st.columns(SHARES, gap="medium")
     left.markdown(
-        "##### The residual stream\n\nEvery sub-layer adds to the same vector. In the decoder, its length "
+        "##### The residual stream\n\nEvery sub-layer adds to the same vector. In the decoder, its "
+        "length "
         f"goes from {lengths[0]:.1f} to {lengths[-1]:.1f}. {why}"
     )
     panel(
         "anatomy-stream",
         lambda: stream(lines),
-        f"Residual stream · ‖x‖ after each sub-layer · source token {labels.count(at.source)}, step "
-        f"{labels.count(at.step)} · {named(run)}",
+        f"Residual stream · ‖x‖ after each sub-layer · source token {labels.count(at.source)}, "
+        f"step {labels.count(at.step)} · {named(run)}",
         alt="Length of the residual stream, sub-layer by sub-layer",
         place=right,
         audit=audit,
@@ -187,7 +198,8 @@ def residual_stream(at: Inspected) -> None:
 
 
 def logit_lenses(at: Inspected) -> None:
-    run, written = at.run, at.run.steps[at.step]
+    run = at.run
+    written = at.run.steps[at.step]
     rows, checks = logit_lens(at.model.model, run, at.step, 4)
     names = ["input", *(f"after layer {row.layers}" for row in rows[1:])]
     settled = next(
@@ -203,8 +215,10 @@ def logit_lenses(at: Inspected) -> None:
     st.divider()
     left, right = st.columns(SHARES, gap="medium")
     left.markdown(
-        f"##### Logit lens\n\nWhat would come next if the decoder ended here? {applied} are applied to each "
-        "layer's stream. **Only the top row is the model's own distribution**: the other layers were never "
+        f"##### Logit lens\n\nWhat would come next if the decoder ended here? {applied} are "
+        "applied to each "
+        "layer's stream. **Only the top row is the model's own distribution**: the other layers "
+        "were never "
         "trained to be read in this way. Beside each row stands the rank of "
         f"“{plain(captions.quote(written.token))}”, the token that was written.{stays}"
     )
@@ -231,7 +245,8 @@ def logit_lenses(at: Inspected) -> None:
 
 def paper_table(opened: View) -> None:
     """This model and the paper's two."""
-    run, model = opened.translation, opened.source.translator()
+    run = opened.translation
+    model = opened.source.translator()
     config, of = run.config, run.config.stacks
     training = plain(stated_training(model.card, opened.source.header))
     shared, others = bleu(scores(model.card))
@@ -274,9 +289,10 @@ def stated_training(card: str, header: Header) -> str:
 
 
 def bleu(stated: Sequence[Score]) -> tuple[str, str]:
-    """BLEU as a card states it: on the paper's test, and on all others; empty for what it does not state."""
+    """BLEU as a card states it: on the paper's test, and on all others; empty for what it does not
+    state."""
     values = [each for each in stated if each.metric == "bleu"]
-    shared = [each for each in values if SHARED_TEST in each.dataset.lower()]
+    shared = [value for value in values if SHARED_TEST in value.dataset.lower()]
     others = "; ".join(
         f"{each.value:g} on {plain(each.dataset)}" for each in values if each not in shared
     )

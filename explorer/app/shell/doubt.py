@@ -95,8 +95,8 @@ def _offer(better: Better) -> None:
         f":material/alt_route: A beam of {BEAM_SIZE} finds what scores higher: “{text}”",
         width="content",
         help=f"“{plain(better.text)}” The score of this model's beam search is {score}, and {usual} "
-        "for the greedy output. Higher is more probable to the model, which is not always better to a "
-        "reader.",
+        "for the greedy output. Higher is more probable to the model, which is not always better "
+        "to a reader.",
     )
     st.button("Open it", type="tertiary", on_click=_open, key="doubt.open")
 

@@ -1,7 +1,7 @@
 """The strip of a lesson: its step in words, its question, and the ways on, back and out.
 
-The lesson drives the app itself: every step is an address, and its links keep the visitor's sentence, model
-and cursor (`explorer/app/address/session.py`).
+The lesson drives the app itself: every step is an address, and its links keep the visitor's
+sentence, model and cursor (`explorer/app/address/session.py`).
 """
 
 from contextlib import suppress
@@ -72,7 +72,8 @@ _FOLDED = """
 @media (max-width: 640px) { :is(.lv-page .lv-cell:nth-child(2), .lv-home .lv-next) { order: -1; } }
 </style>
 """
-"""Where a step asks, the picture lies in the window: controls are folded, and the answer has its lines."""
+"""Where a step asks, the picture lies in the window: controls are folded, and the answer has its
+lines."""
 _ONE_LINE = "<style>.st-key-lesson-question.st-key-lesson-question { min-height: 0; }</style>"
 """What is built is graded in a line, which is there before."""
 _UNTRUE = {
@@ -86,8 +87,8 @@ _RIGHT = ":material/check: **Right.**"
 _BUILDING = ":gray[Move the sliders below: every query is graded as you set it.]"
 _TAKEN = ":gray[Noted. You can choose another until you have seen all questions of the check.]"
 _LOCKED = (
-    ":gray[Noted. You have seen all questions: the page Lessons says which you got right, and what is right "
-    "after both checks.]"
+    ":gray[Noted. You have seen all questions: the page Lessons says which you got right, and "
+    "what is right after both checks.]"
 )
 _place: ContextVar[DeltaGenerator | None] = ContextVar("lesson_question", default=None)
 
@@ -175,7 +176,8 @@ def _moved(step: Step, now: State, page: str) -> bool:
 
 
 def _asks_role(lesson: Lesson, at: int) -> bool:
-    """Whether a question from a step on, in this lesson or a later one of the hour, asks for a role."""
+    """Whether a question from a step on, in this lesson or a later one of the hour, asks for a
+    role."""
     if lesson.name in CHECKS or not lesson.first_hour:
         return False
     lessons = list(every()[0].values())
@@ -192,8 +194,10 @@ def _asks_role(lesson: Lesson, at: int) -> bool:
 
 
 def _head(lesson: Lesson, at: int, moved: bool) -> bool:
-    """Draws title and ways on; returns whether the page's controls are shown, which a question folds."""
-    last, controls = len(lesson.steps) - 1, True
+    """Draws title and ways on; returns whether the page's controls are shown, which a question
+    folds."""
+    last = len(lesson.steps) - 1
+    controls = True
     with st.container(horizontal=True, vertical_alignment="center", key="lesson-head"):
         st.markdown(
             f"**Lesson · {plain(lesson.title)}** · step {labels.count(at)} of {last + 1}",
@@ -224,7 +228,8 @@ def _head(lesson: Lesson, at: int, moved: bool) -> bool:
 
 
 def after(lesson: Lesson) -> Lesson | None:
-    """The lesson after one; after one of the first hour, the next one of that hour if there is one."""
+    """The lesson after one; after one of the first hour, the next one of that hour if there is
+    one."""
     lessons = list(every()[0].values())
     if lesson not in lessons:
         return None
@@ -234,21 +239,24 @@ def after(lesson: Lesson) -> Lesson | None:
 
 
 def ask(opened: View) -> None:
-    """Asks the step's question about the sentence that is shown, at the cursor of this run of the page.
+    """Asks the step's question about the sentence that is shown, at the cursor of this run of the
+    page.
 
     Until it is answered, the page is silent: see `explorer.app.controls.silence`.
     """
-    now, box = session.current(), _place.get()
+    now = session.current()
+    box = _place.get()
     lesson, at = _open(now)
     if box is None or lesson is None or (question := lesson.steps[at].question) is None:
         return
-    where, step = asking.place(opened.translation, now), (lesson.name, at)
+    where = asking.place(opened.translation, now)
+    step = (lesson.name, at)
     with suppress(ValueError):
         measured = asking.answer(opened, question, where)
         is_open = lesson.name in CHECKS or _noted(opened, measured, step) is None
         # what is built is graded by what is drawn, so there the page keeps nothing back
         if measured.has_margin and is_open and question.quantity != BUILD:
-            session.visit().silent = [each.name for each in measured.options]
+            session.visit().silent = [option.name for option in measured.options]
     with box:
         _question(opened, question, where, step)
 
@@ -276,7 +284,8 @@ def built(
     if (question.quantity, question.kind, question.goal) != (BUILD, kind, goal):
         return
     with suppress(ValueError):
-        step, where = (lesson.name, at), asking.place(opened.translation, now)
+        step = (lesson.name, at)
+        where = asking.place(opened.translation, now)
         measured = asking.answer(opened, question, where)
         if _noted(opened, measured, step) is None:
             _note(opened, measured, step, chose, True, reason)
@@ -298,7 +307,8 @@ def _question(opened: View, question: Question, at: Viewpoint, step: tuple[str, 
             f"{plain(first.name)} is {found.margin:.2f} away. {_numbers(found)}"
         )
         return
-    note, is_check = _noted(opened, found, step), step[0] in CHECKS
+    note = _noted(opened, found, step)
+    is_check = step[0] in CHECKS
     if note is not None and session.visit().silent is not None and not is_check:
         session.rerun()  # the page may speak
     st.markdown(f"*{plain(found.asks)}*")
@@ -308,10 +318,11 @@ def _question(opened: View, question: Question, at: Viewpoint, step: tuple[str, 
         )
         st.markdown(reached or _BUILDING)
         return
-    names = [each.name for each in found.options]
+    names = [option.name for option in found.options]
     chosen = names.index(note.chose) if note and note.chose in names else None
     # a score that follows every choice would tell what is right
-    lesson, seen = find(step[0]), session.visit().lesson_notes.get(step[0], {})
+    lesson = find(step[0])
+    seen = session.visit().lesson_notes.get(step[0], {})
     locked = (
         is_check and chosen is not None and lesson is not None and len(seen) >= len(lesson.steps)
     )
@@ -334,7 +345,9 @@ def _question(opened: View, question: Question, at: Viewpoint, step: tuple[str, 
 
 def _numbers(measured: Measured) -> str:
     """All that was measured."""
-    shown = (f"{plain(each.name)} {plain(each.label)}" for each in measured.options if each.label)
+    shown = (
+        f"{plain(option.name)} {plain(option.label)}" for option in measured.options if option.label
+    )
     text = " · ".join(shown)
     return f":gray[Measured: {text}]" if text else ""
 

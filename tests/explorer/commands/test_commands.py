@@ -211,8 +211,8 @@ def test_every_file_belongs_to_the_weights_and_says_what_the_model_does(model, t
     assert heads["unsure_below"] == pytest.approx(np.quantile(means, 0.2), abs=1e-4)
     assert heads["command"] == f"python -m explorer survey --model {model}"
     files = (
-        f"patterns: 1 pairs of {languages.USUAL.data}, given targets forced; aer: 1 pairs of alignments.tsv; "
-        f"unsure: 1 texts of {languages.USUAL.data}"
+        f"patterns: 1 pairs of {languages.USUAL.data}, given targets forced; aer: 1 pairs of "
+        f"alignments.tsv; unsure: 1 texts of {languages.USUAL.data}"
     )
     assert heads["data"] == files
     gold = read_gold(tmp_path / languages.USUAL.alignments)
