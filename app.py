@@ -3,7 +3,6 @@
 import streamlit as st
 
 from explorer.app.address import State, session
-from explorer.app.address.sitemap import Page
 from explorer.app.controls import formula, seen
 from explorer.app.maps import display
 from explorer.app.maps.explorer import Later, Scene, Strips, explorer, offered
@@ -14,17 +13,6 @@ from explorer.app.shell import changed, doubt, frame, paragraph, sentence, strip
 from explorer.app.shell.model_picker import pick_model
 from explorer.figures.base import labels
 from explorer.linked.view.home import HOME, LARGEST, TOUR, next_feed
-
-PAGE = Page(
-    "Translate",
-    "Watch a Transformer translate, and see what it reads at every step.",
-    group="Explore",
-    follows="glossary",
-    icon=":material/translate:",
-    export=False,
-    title="Attention explorer",
-)
-
 
 _READING = (
     "A row is a query, a column is a key. The fuller the colour, the larger the weight, from 0 to "

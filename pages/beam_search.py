@@ -1,27 +1,6 @@
 """Search: how a translation is looked for, as the tree of a beam search or of several samples."""
 
-from explorer.app.address.sitemap import Page, Section
 from explorer.app.shell.waiting import for_pytorch
-
-PAGE = Page(
-    "Beam search",
-    "The translations that the model considered, as a tree, and why it chose this one.",
-    group="Explore",
-    follows="whole_model",
-    icon=":material/alt_route:",
-    sections={
-        "beam": Section(
-            "beam search",
-            "Beam search keeps several unfinished translations at once. The tree shows the best "
-            "2 × beam continuations of each step.",
-        ),
-        "sampling": Section(
-            "sampling",
-            "Sampling draws each token at random, by its probability after temperature, top-k "
-            "and top-p. Several draws form a tree.",
-        ),
-    },
-)
 
 with for_pytorch("beam_search"):
     import streamlit as st

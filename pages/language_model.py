@@ -5,7 +5,6 @@ import streamlit as st
 
 from explorer.app.address import State, session
 from explorer.app.address.kinds import SAMPLE
-from explorer.app.address.sitemap import Page, Section
 from explorer.app.controls import inform, refusal, refusals
 from explorer.app.controls.pickers import choose, examples
 from explorer.app.sections.language_model import generation, lengths, surprisal
@@ -19,29 +18,6 @@ from explorer.app.shell.model_picker import fit_listed, left_out
 from explorer.app.shell.sections import chosen, switch
 from transformer.run import Translation
 from transformer.text.typed import clean
-
-PAGE = Page(
-    "Language model",
-    "A causal Transformer without an encoder continues your text.",
-    group="Models",
-    follows="recurrent",
-    icon=":material/notes:",
-    export=False,
-    sort="language",
-    sections={
-        "generation": Section("generation", "The model continues your text, one token at a time."),
-        "surprisal": Section(
-            "surprisal",
-            "The model reads your text: how many bits does each token cost, given those before it?",
-            export=True,
-        ),
-        "lengths": Section(
-            "every position predicts",
-            "Every position predicts its next token from what came before.",
-        ),
-    },
-)
-
 
 MISSING = "There is no language model here: put the directory of one under `models/language/`."
 SECTIONS = {"generation": generation, "surprisal": surprisal, "lengths": lengths}

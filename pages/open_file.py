@@ -1,19 +1,6 @@
 """Open a file: a run saved from this app as a whole trace, shown without its model."""
 
-from explorer.app.address.sitemap import Page
 from explorer.app.shell.waiting import for_pytorch
-
-PAGE = Page(
-    "Open a file",
-    (
-        "Runs that you saved as NPZ under “Export”, shown again and checked, with or without their "
-        "model."
-    ),
-    group="Research",
-    follows="findings",
-    icon=":material/folder_open:",
-    export=False,
-)
 
 with for_pytorch("open_file"):
     from typing import Any

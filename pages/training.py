@@ -1,51 +1,7 @@
 """Training: what a model is shown, what its loss is, how it went, and a small model that learns
 here."""
 
-from explorer.app.address.sitemap import Page, Section
 from explorer.app.shell.waiting import for_pytorch
-
-PAGE = Page(
-    "Training",
-    (
-        "What a model is shown, what its loss asks for, how it went; and a small model that learns "
-        "here."
-    ),
-    group="Models",
-    follows="positions",
-    icon=":material/model_training:",
-    sections={
-        "shown": Section(
-            "what it is shown",
-            (
-                "Training shows the model the whole target at once; every position learns in the "
-                "same pass."
-            ),
-        ),
-        "loss": Section(
-            "loss",
-            (
-                "Label smoothing asks for a little less than certainty: what that does at one "
-                "position."
-            ),
-        ),
-        "schedule": Section(
-            "schedule",
-            (
-                "The learning rate rises while training warms up, then falls. Here is how, step by "
-                "step."
-            ),
-        ),
-        "history": Section(
-            "how it went",
-            "What this model's own training measured, from its first step to its last.",
-        ),
-        "here": Section(
-            "train here",
-            "A small model learns a small task on this server, while you watch.",
-            draws="the model that is being trained",
-        ),
-    },
-)
 
 with for_pytorch("training"):
     import streamlit as st

@@ -1,16 +1,7 @@
 """The whole model: the running model as a diagram, and what each part does to the token at the
 cursor."""
 
-from explorer.app.address.sitemap import Page
 from explorer.app.shell.waiting import for_pytorch
-
-PAGE = Page(
-    "The whole model",
-    "The running model as a diagram: what each part does to the token at the cursor.",
-    group="Models",
-    follows="inside_a_head",
-    icon=":material/account_tree:",
-)
 
 with for_pytorch("whole_model"):
     from collections.abc import Sequence
@@ -22,12 +13,12 @@ with for_pytorch("whole_model"):
     import streamlit as st
 
     from explorer.app.address import State, session
+    from explorer.app.address.page_values import PARTS
     from explorer.app.controls import inform, panel, pickers, plain
     from explorer.app.maps.explorer import Scene, explorer
     from explorer.app.maps.looking import Looks
     from explorer.app.sections.whole_model import parts as part_of_model
     from explorer.app.sections.whole_model.diagram import (
-        PARTS,
         Inspected,
         boxes,
         in_layer,

@@ -14,8 +14,7 @@ from typing import Any
 import streamlit as st
 
 from explorer.app.address import State, session
-from explorer.app.address.kinds import YES
-from explorer.app.address.state import page_value
+from explorer.app.address.page_values import Maps
 from explorer.app.controls import part, pickers
 from explorer.app.maps import display
 from explorer.app.maps.looking import HeadSelection, Looks, looks_of
@@ -32,7 +31,6 @@ from transformer.config import AttentionKind
 from transformer.interventions import Choose, Intervention, Prefix, choose, prefix
 from transformer.run import Translation
 
-page_value("present", YES, False)  # whether the view fills the window, in large type
 _KEY = "explorer"
 _SCRIPT = 'import(new URL("app/static/linked_view-7/view.js", document.baseURI))'
 # Data travel as a list of one: in a dictionary, Streamlit looks for tables among the values, with
@@ -238,7 +236,7 @@ def _view(scene: Scene, layout: Layout) -> None:
         "source": cursor.source,
         "ack": cursor.ack,
         "awaited": awaited,
-        **({"present": True} if now.present and layout.plots else {}),
+        **({"present": True} if now.values(Maps).present and layout.plots else {}),
     }
     _VIEW(
         key=key,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from explorer.app.address import State, session
+from explorer.app.address.page_values import Maps
 from explorer.app.address.state import ORDERS
 from explorer.app.controls import Picture, formula, pickers, say, seen
 from explorer.app.maps import display
@@ -142,7 +143,7 @@ def feeds(look: HeadSelection, now: State, fade: bool) -> dict[str, Feed]:
 def _with_others(look: HeadSelection, now: State, view: ReadView) -> list[ReadView]:
     """The head, and the others whose lines are drawn together with its own."""
     layers, heads = look.opened.translation.config.sizes[look.kind]
-    known = [head for head in now.more or () if head[0] < layers and head[1] < heads]
+    known = [head for head in now.values(Maps).more or () if head[0] < layers and head[1] < heads]
     return [view, *(look.read(head) for head in known if head != look.head)]
 
 

@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 
 from explorer.app.address import State
-from explorer.app.address.kinds import POSITION
-from explorer.app.address.state import page_value
 from explorer.app.server import runs
 from explorer.app.server.source import NEEDS_MODEL
 from explorer.app.server.stores import remembered
@@ -33,8 +31,6 @@ from transformer.config import AttentionKind, Head, TransformerConfig
 from transformer.run import Translation
 from transformer.text.words import Group
 from transformer.view import AuditReport, HeadMap, HeadView, Window
-
-page_value("key", POSITION)  # the key at the cursor in self-attention
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from itertools import groupby, zip_longest
 import streamlit as st
 
 from explorer.app.address import State, session
-from explorer.app.address.kinds import BEAM, decimal, one_of
-from explorer.app.address.state import page_value
+from explorer.app.address.kinds import BEAM
+from explorer.app.address.page_values import OFFSETS, PENALTIES, BeamSearch, Maps, Tree
 from explorer.app.controls import pickers, plain, say
 from explorer.app.maps.explorer import changes
 from explorer.app.sections.beam_search.tree import Branched, choose, outputs, picture, view
@@ -24,10 +24,6 @@ from explorer.figures.pages.search import KEPT, LOST, STEPS, WON, Branch
 from transformer.beam import SearchTree
 from transformer.decoding import NodeState, SearchRules
 
-PENALTIES = decimal(0.0, 2.0, 0.1)
-OFFSETS = one_of(0, 5)
-page_value("penalty", PENALTIES)  # α of the score; None for the model's own
-page_value("length_offset", OFFSETS)  # k of the score, see `SearchRules`; None for the model's own
 USUAL_BEAM = 4
 NEAR = 5  # steps around the chosen one that the list of tokens reaches
 OPENING = 3  # steps of a tree that are drawn while a lesson asks where it ends
@@ -57,17 +53,19 @@ Text = Callable[[Sequence[int]], str]
 
 
 def show(opened: View, now: State) -> None:
+    values = now.values(BeamSearch)
     rules, text = opened.source.translator().rules, opened.source.translator().text
     most = int(Bounds.from_environment().beam)
     beam = min(rules.beam_size if rules.beam_size > 1 else USUAL_BEAM, most)
     if now.decode.startswith(BEAM):
         beam = int(now.decode.removeprefix(BEAM))
-    scored = rules.with_penalty(now.penalty, now.length_offset)
+    scored = rules.with_penalty(values.penalty, values.length_offset)
     settings(beam, max(beam, most), scored, rules)
     asked = replace(opened.request, target=None, decode=f"{BEAM}{beam}", drawing=runs.USUAL)
     with waiting.telling(f"Searching with {beam} hypotheses") as progress:
         search = per_run.searched(asked, scored, progress)
-    tree, chosen = search.tree, now.node
+    tree = search.tree
+    chosen = now.values(Tree).node
     assert tree is not None
     if chosen is not None and chosen >= len(tree.nodes):
         st.info(
@@ -79,7 +77,7 @@ def show(opened: View, now: State) -> None:
 
     greedy, nodes = tree.greedy, tree.nodes
     first = pickers.window(
-        now.first, STEPS, max(tree.nodes[-1].step + 1, len(greedy.tokens)), "steps"
+        now.values(Maps).first, STEPS, max(tree.nodes[-1].step + 1, len(greedy.tokens)), "steps"
     )
     branches = branches_of(tree, text, range(first, first + STEPS))
     if session.visit().silent is not None:

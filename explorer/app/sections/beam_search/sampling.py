@@ -6,8 +6,8 @@ from dataclasses import replace
 import streamlit as st
 
 from explorer.app.address import State, session
-from explorer.app.address.kinds import LARGEST_SEED, MOST_DRAWS, SAMPLE, whole
-from explorer.app.address.state import page_value
+from explorer.app.address.kinds import SAMPLE
+from explorer.app.address.page_values import Maps, Sampling, Tree
 from explorer.app.controls import panel, pickers, plain
 from explorer.app.maps.looking import Looks
 from explorer.app.sections.beam_search.tree import choose, outputs, picture, view
@@ -21,8 +21,6 @@ from explorer.figures.pages.search import KEPT, STEPS, WON, Branch
 from transformer.run import Translation
 from transformer.sampling import Draws
 
-page_value("draws", whole(1, MOST_DRAWS), 8)  # how many samples
-page_value("seed", whole(0, LARGEST_SEED))  # of the first of them; None for that of `decode`
 SEEING = (
     "Each draw follows one output. At each step, temperature T reshapes the distribution; top-k "
     "keeps the k most probable tokens, top-p the fewest whose probabilities reach p. One token is "
@@ -33,21 +31,24 @@ ALL = 0.9995  # probability from which nothing worth mentioning is left out
 
 
 def show(opened: View, now: State) -> None:
-    first = now.seed
+    values = now.values(Sampling)
+    first = values.seed
     if first is None:
         first = int(now.decode.removeprefix(SAMPLE)) if now.decode.startswith(SAMPLE) else 1
-    seeds = range(first, first + now.draws)
+    seeds = range(first, first + values.draws)
     drawing = runs.drawing_of(now)
     settings(now, seeds)
     asked = replace(opened.request, target=None, decode="greedy", drawing=runs.USUAL)
-    with waiting.progress(f"Drawing {now.draws} samples", stop="sampling.stop") as tell:
+    with waiting.progress(f"Drawing {values.draws} samples", stop="sampling.stop") as tell:
         draws = per_run.drawn(asked, drawing, seeds, tell=tell)
     greedy = runs.translate(asked)
     st.markdown(summary(draws, seeds, greedy))
 
     nodes = draws.nodes
     drawn = len(draws.translations)
-    chosen = draws.leaves[draws.best] if now.node is None or now.node >= len(nodes) else now.node
+    chosen = now.values(Tree).node
+    if chosen is None or chosen >= len(nodes):
+        chosen = draws.leaves[draws.best]
     parents = {node.parent for node in nodes}
     branches = [
         Branch(
@@ -72,7 +73,7 @@ def show(opened: View, now: State) -> None:
         (greedy.target_ids, greedy.target_tokens, [step.log_prob for step in greedy.steps]),
         "greedy search; no sample takes it",
         chosen,
-        min(now.first or 0, max(0, nodes[-1].step + 1 - STEPS)),
+        min(now.values(Maps).first or 0, max(0, nodes[-1].step + 1 - STEPS)),
         greedy,
         f"{drawn} samples, {drawing}, seeds {seeds[0]} to {seeds[-1]} · columns are steps · "
         "thickness = share of samples that take the line",
@@ -105,15 +106,16 @@ def show(opened: View, now: State) -> None:
 
 
 def settings(now: State, seeds: range) -> None:
+    values = now.values(Sampling)
     with st.container(
         horizontal=True, vertical_alignment="bottom", gap="medium", key="search-settings"
     ):
         for draw in sampling.CONTROLS:
             with st.container(width=150):
                 draw(now)
-        ends = (1, max(int(Bounds.from_environment().draws), now.draws))
+        ends = (1, max(int(Bounds.from_environment().draws), values.draws))
         take = lambda count: session.change(draws=count, node=None)  # noqa: E731
-        pickers.slide("draws", "Draws", now.draws, take, ends=ends, width=150)
+        pickers.slide("draws", "Draws", values.draws, take, ends=ends, width=150)
         others = {**session.RUN, "seed": seeds.stop}
         does, icon = (
             "Takes the next seeds; a seed always draws the same sample",

@@ -9,8 +9,6 @@ from typing import Any
 import streamlit as st
 
 from explorer.app.address import State, session
-from explorer.app.address.kinds import POSITION
-from explorer.app.address.state import page_value
 from explorer.app.controls import Table, panel, seen
 from explorer.app.maps import display
 from explorer.app.maps.explorer import Scene, explorer, offered
@@ -24,7 +22,6 @@ from explorer.linked.view.home import Layout
 from transformer.beam import TokenTree, TreeNode
 from transformer.run import Translation
 
-page_value("node", POSITION)  # the token of the tree that is chosen
 LAYOUT = Layout(
     "search", "home", ("source", "target"), ("cross", "encoder", "decoder", "next"), "cross"
 )

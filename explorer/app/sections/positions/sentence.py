@@ -10,6 +10,7 @@ import streamlit as st
 
 from explorer.app.address import session
 from explorer.app.address.encodings import twin_title as title
+from explorer.app.address.page_values import Positions
 from explorer.app.controls import head_panel, inform, options, panel, part, pickers, plain
 from explorer.app.maps.looking import near
 from explorer.app.sections.positions import STACKS, fitted, stack_switch, twins_measured
@@ -43,15 +44,16 @@ Runs = dict[str, Translation]
 @part()
 def show(opened: View) -> None:
     now = session.current()
+    values = now.values(Positions)
     text = opened.request.text
     notices = st.empty()
     if runs := translations(text):
         side = stack_switch(now, "sentence")
-        twin_maps(runs, side, now.twin_head)
+        twin_maps(runs, side, values.twin_head)
         st.divider()
-        swap(text, runs, now.swap)
+        swap(text, runs, values.swap)
         st.divider()
-        move(text, runs, now.offset)
+        move(text, runs, values.offset)
     with notices:
         frame.show_notices(now)
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import streamlit as st
 
 from explorer.app.address import session
+from explorer.app.address.page_values import Maps
 from explorer.app.controls.options import numbered
 from explorer.app.server import runs
 from explorer.app.server.view import View
@@ -187,7 +188,7 @@ def row(opened: View) -> Intervention:
     rows, columns = map(numbered, tokens_of(run, kind))
     now = session.current()
     at = now.source if kind == "encoder" else now.step
-    to = now.source if kind == "cross" else now.key
+    to = now.source if kind == "cross" else now.values(Maps).key
     if at is None or to is None:  # the visitor has not chosen a key
         at, to = 0, 0
     query = one("Row of", rows, first=min(at, len(rows) - 1))
