@@ -40,16 +40,16 @@ def show(opened: View) -> None:
     shown = {*opened.kinds, "controls", "next"}
     room = st.container(key="doubt-room")  # above the picture, but filled after it
     scene = Scene(
-        HOME,
-        opened,
-        opened.kinds,
-        lambda now, looks: {
+        layout=HOME,
+        opened=opened,
+        kinds=opened.kinds,
+        extra=lambda now, looks: {
             "next": next_feed(
-                opened.trace, opened.translation, str(opened.request.drawing), offered(opened)
+                opened.key, opened.translation, str(opened.run_key.drawing), offered(opened)
             )
         },
-        below,
-        tuple(stop for stop in TOUR if stop[0] in shown),
+        below=below,
+        tour=tuple(stop for stop in TOUR if stop[0] in shown),
         largest=LARGEST,
         strips=lambda now: Strips(shades=display.shaded(opened) if now.shares else ()),
         later=Later(lambda: doubt.due(opened), lambda: doubt.begin(opened)),

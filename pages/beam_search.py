@@ -9,18 +9,18 @@ with for_pytorch("beam_search"):
     from explorer.app.sections.beam_search import beam, sampling
     from explorer.app.server.view import View
     from explorer.app.shell import sections
-    from explorer.app.shell.page import open_sentence_page, with_model
+    from explorer.app.shell.page import open_sentence_page, show_with_model
 
 _SECTIONS = (beam, sampling)
 
 
 def show(opened: View) -> None:
     now = session.current()
-    if opened.request.target is not None:
+    if opened.run_key.target is not None:
         st.caption("Your own translation plays no part here: the model looks for one itself.")
     sections.draw("beam_search", _SECTIONS, now, opened, now)
 
 
 opened = open_sentence_page("beam_search", way=None)
 if opened is not None:
-    with_model(opened, show)
+    show_with_model(opened, show)

@@ -2,7 +2,7 @@
 
 from explorer.app.address.page_values import Explanation
 from explorer.app.shell.changed import none
-from explorer.app.shell.page import open_sentence_page, with_model
+from explorer.app.shell.page import open_sentence_page, show_with_model
 from explorer.app.shell.waiting import for_pytorch
 
 with for_pytorch("explanation"):
@@ -156,7 +156,7 @@ def answer(opened: View, step: int) -> None:
     panel(
         "words",
         lambda: part_bars(names, effects),
-        f"Δ log p of “{token}”, in nats, without each source word · {opened.request.model}",
+        f"Δ log p of “{token}”, in nats, without each source word · {opened.run_key.model}",
         lambda: [["word", "Δ log p"], *zip(names, effects.tolist(), strict=True)],
         seeing=WORDS,
         formula=EFFECT,
@@ -206,7 +206,16 @@ def one_row(opened: View, now: State, kind: str, step: int) -> None:
     sides = run.labels(kind)
     token = captions.quote(run.target_tokens[step if kind == "encoder" else row])
     columns = labels.names(sides.keys)
-    say(differ(weights, carried.values, carried.norms[row], effects, columns, token))
+    say(
+        differ(
+            weights,
+            carried.values,
+            norms=carried.norms[row],
+            effects=effects,
+            columns=columns,
+            token=token,
+        )
+    )
     verb, tokens = (
         ("of", sides.queries) if sides.predicted is None else ("that predicts", sides.predicted)
     )
@@ -220,7 +229,7 @@ def one_row(opened: View, now: State, kind: str, step: int) -> None:
         ],
         [*columns, BIAS],
         f"{captions.KIND_NAMES[kind]} · {labels.head_phrase(*head)} · {query} · effect on "
-        f"“{token}” in nats · {opened.request.model}",
+        f"“{token}” in nats · {opened.run_key.model}",
         seeing=ROW,
         formula=rf"{CARRIED}, \qquad {EFFECT}",
         audit=measures.beside_effects(measures.audited(opened).joined(carried.audit), seen),
@@ -303,7 +312,7 @@ def reasons(opened: View, now: State, step: int) -> None:
     panel(
         "parts",
         lambda: part_bars(names, np.array(values)),
-        f"Parts of {pair}, direct paths, σ of every norm fixed · {opened.request.model}",
+        f"Parts of {pair}, direct paths, σ of every norm fixed · {opened.run_key.model}",
         lambda: [
             ["part", "nats"],
             *zip(map(str, parts.writers), parts.values.tolist(), strict=True),
@@ -415,9 +424,9 @@ def leaning(steps: list[str], source: np.ndarray, ended: bool) -> str:
 def page(opened: View) -> None:
     show(opened)
     for study in ("faithfulness", "weight-effect", "way-back"):
-        menu.finding(f"{opened.request.model}/{study}")
+        menu.finding(f"{opened.run_key.model}/{study}")
 
 
 opened = open_sentence_page("explanation", changes=none, kinds=("encoder", "cross"))
 if opened is not None:
-    with_model(opened, page)
+    show_with_model(opened, page)

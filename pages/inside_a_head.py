@@ -5,7 +5,7 @@ has drawn.
 """
 
 from explorer.app.address.page_values import BUILD, Inside, Maps
-from explorer.app.shell.page import open_sentence_page, with_model
+from explorer.app.shell.page import open_sentence_page, show_with_model
 from explorer.app.shell.waiting import for_pytorch
 
 with for_pytorch("inside_a_head"):
@@ -244,4 +244,4 @@ def follow(at: HeadSelection, now: State) -> None:
 holds = lambda change: of_tokens(change) or change.part in ("scores", "weights", "heads")  # noqa: E731
 opened = open_sentence_page("inside_a_head", controls, changes=holds, kinds=("encoder", "cross"))
 if opened is not None:
-    with_model(opened, show)
+    show_with_model(opened, show)

@@ -9,7 +9,7 @@ from explorer.app.controls import inform, refusal, refusals
 from explorer.app.controls.pickers import choose, examples
 from explorer.app.sections.language_model import generation, lengths, surprisal
 from explorer.app.server import models, runs
-from explorer.app.server.runs import Request
+from explorer.app.server.run_key import USUAL, RunKey
 from explorer.app.server.source import Source
 from explorer.app.server.view import View
 from explorer.app.shell import changed, frame, menu, sentence, waiting
@@ -42,10 +42,17 @@ def show() -> None:
         if not reads:
             sentence.draw_again(now)
         note = st.container(width="stretch", key="lm-note")
-    drawing = runs.drawing_of(now) if now.decode.startswith(SAMPLE) else runs.USUAL
-    asked = Request(source, clean(text), now.decode, None, now.changes, drawing)
+    drawing = runs.drawing_of(now) if now.decode.startswith(SAMPLE) else USUAL
+    asked = RunKey(
+        source=source,
+        text=clean(text),
+        decode=now.decode,
+        target=None,
+        changes=now.changes,
+        drawing=drawing,
+    )
     if reads:
-        asked = Request(source, "", "greedy", clean(text), now.changes)
+        asked = RunKey(source, "", "greedy", clean(text), now.changes)
     run = read(asked)
     if run is None:
         frame.show_notices(session.current())
@@ -109,11 +116,11 @@ def text_box(text: str, now: State, reads: bool) -> None:
     button.button(does, type="primary", width="stretch", on_click=session.keep)
 
 
-def read(request: Request) -> Translation | None:
+def read(run_key: RunKey) -> Translation | None:
     """The run that is asked for; None if it was refused, and the page has said why."""
     try:
-        with waiting.telling("Writing" if request.target is None else "Reading") as progress:
-            return runs.translate(request, progress, whole=True)
+        with waiting.telling("Writing" if run_key.target is None else "Reading") as progress:
+            return runs.translate(run_key, progress, whole=True)
     except (ValueError, OSError) as error:
         st.error(refusal(error), icon=":material/error:")
         return None

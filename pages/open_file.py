@@ -58,7 +58,7 @@ def _open_sample() -> None:
     """Opens the first example of a model as it would be if somebody had saved it."""
     session.keep()
     source = next(iter(models.available().values()))
-    asked = runs.request(State(), source, examples.text_on(source, None))
+    asked = runs.key_of(State(), source, examples.text_on(source, None))
     file = trace_file(runs.translate(asked), source.load().model)
     models.open_file("sample.npz", file)
 

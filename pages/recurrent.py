@@ -162,7 +162,7 @@ def translate(now: State, source: Source) -> View:
     """The visitor's sentence through a model, without changes; ValueError if it cannot be
     translated."""
     now = replace(now, changes=())
-    asked = runs.request(now, source, examples.passage(source, now).sentence)
+    asked = runs.key_of(now, source, examples.passage(source, now).sentence)
     with waiting.telling("Translating") as progress:
         return View(asked, runs.translate(asked, progress, whole=True), None)
 
@@ -235,7 +235,7 @@ def alignment(side: Side, row: int | None) -> None:
         f"cross {name}",
         partial(alignment_map, view),
         f"{captions.place(view)} · {side.name} · weights, colour from 0 to 1"
-        f"{captions.window_note(view.window, lengths)} · {side.opened.request.model}",
+        f"{captions.window_note(view.window, lengths)} · {side.opened.run_key.model}",
         audit=view.audit,
         width="content",
         scrolls=True,

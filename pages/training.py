@@ -14,13 +14,13 @@ with for_pytorch("training"):
     from explorer.app.server.view import View
     from explorer.app.shell import menu, sections
     from explorer.app.shell.changed import none
-    from explorer.app.shell.page import open_sentence_page, with_model
+    from explorer.app.shell.page import open_sentence_page, show_with_model
     from explorer.app.shell.sentence import own_translation
 
 
 def show(opened: View) -> None:
     now = session.current()
-    if opened.request.target is not None and now.target is None:
+    if opened.run_key.target is not None and now.target is None:
         st.caption(plain(lesson.about_target(opened.source.header)))
     sections.draw("training", (lesson, loss, schedule, history, workshop), now, opened, now)
     for study in ("adam", "residuals", "cost"):
@@ -39,4 +39,4 @@ if session.current().view == "here":
 else:  # training sees the model as it is: no change holds
     opened = open_sentence_page("training", own_translation, changes=none, target=reference)
     if opened is not None:
-        with_model(opened, show)
+        show_with_model(opened, show)

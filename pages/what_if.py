@@ -5,7 +5,7 @@ from functools import partial
 
 from explorer.app.address import session
 from explorer.app.shell import sections
-from explorer.app.shell.page import open_sentence_page, with_model
+from explorer.app.shell.page import open_sentence_page, show_with_model
 from explorer.app.shell.waiting import for_pytorch
 
 with for_pytorch("what_if"):
@@ -20,4 +20,4 @@ if session.current().view == "compare":
 else:
     opened = open_sentence_page("what_if", switch, tell=changes.tell)
     if opened is not None:
-        with_model(opened, results.show)
+        show_with_model(opened, results.show)

@@ -30,7 +30,7 @@ with for_pytorch("whole_model"):
     )
     from explorer.app.server.view import View
     from explorer.app.shell.changed import of_tokens
-    from explorer.app.shell.page import open_sentence_page, with_model
+    from explorer.app.shell.page import open_sentence_page, show_with_model
     from explorer.figures.base import captions, labels
     from explorer.figures.pages.anatomy import diagram, lens, stream
     from explorer.lenses.inside.parts import logit_lens, stream_norms
@@ -40,7 +40,14 @@ with for_pytorch("whole_model"):
     from transformer.model import count_parameters
     from transformer.storage.card import Header, Score, paragraph, scores
 
-LAYOUT = Layout("anatomy", "page", ("source", "target"), (), "cross", "step")
+LAYOUT = Layout(
+    view="anatomy",
+    style="page",
+    strips=("source", "target"),
+    plots=(),
+    focus="cross",
+    cursor="step",
+)
 SEEING = (
     "The model that runs, drawn from its configuration, with the numbers of this sentence. The "
     "encoder's parts show the source token at the cursor, the decoder's the decode step. Purple "
@@ -292,4 +299,4 @@ def bleu(stated: Sequence[Score]) -> tuple[str, str]:
 
 opened = open_sentence_page("whole_model", changes=of_tokens, kinds=("encoder", "cross"))
 if opened is not None:
-    with_model(opened, show)
+    show_with_model(opened, show)

@@ -56,8 +56,8 @@ def open_view(now: State, needs: Sequence[str]) -> tuple[View, Viewpoint]:
         source = next(
             (each for each in every if all(kind in each.sizes for kind in needs)), every[0]
         )
-    request = runs.request(now, source, examples.passage(source, now).sentence)
-    opened = View(request, runs.translate(request, whole=True), None)
+    run_key = runs.key_of(now, source, examples.passage(source, now).sentence)
+    opened = View(run_key, runs.translate(run_key, whole=True), None)
     heads: dict[str, Any] = {
         k: getattr(now, k) or first for k, first in source.default_heads.items()
     }

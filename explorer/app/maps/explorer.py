@@ -105,7 +105,7 @@ def offered(opened: View) -> tuple[list[list[int]], list[list[int]]] | None:
 def prefix_of(opened: View, step: int) -> tuple[Hashable, ...]:
     """What a model has read before a step: a sentence, if it translates, and the tokens so far."""
     run = opened.translation
-    return opened.request.model, run.source_tokens, run.target_ids[:step]
+    return opened.run_key.model, run.source_tokens, run.target_ids[:step]
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,14 @@ def strips_only(
 ) -> Layout:
     """Strips and cursor without a map, for a page whose own pictures follow the cursor."""
     cursor = "source" if kind == "encoder" else "step"
-    return Layout(f"{view}-{kind}", "page", _SIDES[kind], (), kind, cursor)
+    return Layout(
+        view=f"{view}-{kind}",
+        style="page",
+        strips=_SIDES[kind],
+        plots=(),
+        focus=kind,
+        cursor=cursor,
+    )
 
 
 @dataclass(frozen=True)
@@ -231,7 +238,7 @@ def _view(scene: Scene, layout: Layout) -> None:
         "plots": layout.plots,
         "focus": layout.focus,
         "cursor": layout.cursor,
-        "trace": scene.opened.trace,
+        "trace": scene.opened.key,
         "step": cursor.step,
         "source": cursor.source,
         "ack": cursor.ack,
@@ -268,7 +275,7 @@ def _moved(scene: Scene, layout: Layout) -> None:
         return
     before = _drawn(scene)
     run = scene.opened.translation
-    limits = CursorRange(scene.opened.trace, len(run.target_tokens), len(run.source_tokens))
+    limits = CursorRange(scene.opened.key, len(run.target_tokens), len(run.source_tokens))
     take = partial(scene.go_on, scene.opened)
     if session.on_linked_view(layout.view, limits, run.config.sizes, take, changed.switched):
         session.rerun()
@@ -292,7 +299,7 @@ def _map(scene: Scene, layout: Layout, look: HeadSelection) -> Feed:
     view = look.read() if drawn else read_view(look.as_recorded(), Reading())
     first = source.default_heads[look.kind] if layout.style == "home" else None
     sums = layout.style == "page"
-    opened = scene.opened.trace, scene.opened.translation
+    opened = scene.opened.key, scene.opened.translation
     payload = head_map(*opened, view, look.lengths, first, roles, look.scale, scene.largest, sums)
     # what a click on the map's title does with its head: `inside` opens it, `off` switches it off
     # or on
@@ -318,7 +325,7 @@ def _strips(scene: Scene, looks: Looks) -> Feed:
     if opened.example is not None and claimed is not None and "cross" in scene.kinds:
         claim = {"step": claimed, "text": opened.example.claim.text}
     return strips_feed(
-        opened.trace,
+        opened.key,
         translation.source_tokens,
         translation.decoder_input_tokens,
         translation.target_tokens,

@@ -173,15 +173,15 @@ def looks_of(opened: View, state: State) -> dict[str, HeadSelection]:
     named: Any = state.rows if state.rows in ("read", "predicted") else None
     return {
         kind: HeadSelection(
-            opened,
-            kind,
-            getattr(state, kind),
-            Reading(words, *hidden, None if kind == "encoder" else named),
-            state.window,
-            state.scale,
-            Cursor(state.step or 0, state.source),
-            measure,
-            cell,
+            opened=opened,
+            kind=kind,
+            head=getattr(state, kind),
+            reading=Reading(words, *hidden, None if kind == "encoder" else named),
+            most=state.window,
+            scale=state.scale,
+            cursor=Cursor(state.step or 0, state.source),
+            measure=measure,
+            cell=cell,
         )
         for kind, cell in cells_of(opened, state).items()
     }
@@ -198,7 +198,7 @@ def lacking(opened: View, measure: str) -> str | None:
             "What keys carried and did is measured in Transformers that translate; the maps show "
             "weights."
         )
-    if opened.request.changes:
+    if opened.run_key.changes:
         return (
             "What keys carried and did is measured in a run without changes; the maps show weights."
         )

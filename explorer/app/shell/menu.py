@@ -44,7 +44,7 @@ def link(
     st.page_link(sitemap.script(name), label=text, icon=icon, query_params=query, width=width)
 
 
-def with_model(
+def link_with_model(
     name: str,  # the place
     model: str,  # a model that can show it
 ) -> None:

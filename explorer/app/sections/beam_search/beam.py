@@ -14,8 +14,9 @@ from explorer.app.address.page_values import OFFSETS, PENALTIES, BeamSearch, Map
 from explorer.app.controls import pickers, plain, say
 from explorer.app.maps.explorer import changes
 from explorer.app.sections.beam_search.tree import Branched, choose, outputs, picture, view
-from explorer.app.server import per_run, runs
+from explorer.app.server import per_run
 from explorer.app.server.hosted import Bounds
+from explorer.app.server.run_key import USUAL
 from explorer.app.server.view import View
 from explorer.app.shell import waiting
 from explorer.figures.base import labels
@@ -61,7 +62,7 @@ def show(opened: View, now: State) -> None:
         beam = int(now.decode.removeprefix(BEAM))
     scored = rules.with_penalty(values.penalty, values.length_offset)
     settings(beam, max(beam, most), scored, rules)
-    asked = replace(opened.request, target=None, decode=f"{BEAM}{beam}", drawing=runs.USUAL)
+    asked = replace(opened.run_key, target=None, decode=f"{BEAM}{beam}", drawing=USUAL)
     with waiting.telling(f"Searching with {beam} hypotheses") as progress:
         search = per_run.searched(asked, scored, progress)
     tree = search.tree
@@ -86,17 +87,17 @@ def show(opened: View, now: State) -> None:
     picture(
         "search tree",
         branches,
-        {WON: "the best", KEPT: "kept", LOST: "given up"},
-        tree,
-        (greedy.token_ids, greedy.tokens, greedy.log_probs),
-        "greedy search, outside the beam",
-        chosen,
-        first,
-        search,
-        f"Beam search, {beam} hypotheses, {score_name(tree.rules)}: the best {2 * beam} "
+        names={WON: "the best", KEPT: "kept", LOST: "given up"},
+        tree=tree,
+        greedy=(greedy.token_ids, greedy.tokens, greedy.log_probs),
+        lost="greedy search, outside the beam",
+        chosen=chosen,
+        first=first,
+        run=search,
+        caption=f"Beam search, {beam} hypotheses, {score_name(tree.rules)}: the best {2 * beam} "
         "continuations of every step · columns are steps · thickness = probability of the output "
         "so far, relative to the most probable one",
-        {
+        more={
             "score": [each.score for each in nodes],
             "state": [each.state.value for each in nodes],
             "won": [each.won for each in nodes],
@@ -207,7 +208,17 @@ def branches_of(tree: SearchTree, text: Text, steps: range) -> list[Branch]:
             fate = WON if each.won else FATES[each.state][0]
             width = math.exp(min(0.0, each.total - leader))
             told = note(tree, len(branches), text) if step in steps else ""
-            branches.append(Branch(each.token, step, each.parent, width, fate, each.ended, told))
+            branches.append(
+                Branch(
+                    token=each.token,
+                    step=step,
+                    parent=each.parent,
+                    share=width,
+                    fate=fate,
+                    ended=each.ended,
+                    note=told,
+                )
+            )
     return branches
 
 
@@ -247,7 +258,7 @@ def node(search: View, tree: SearchTree, chosen: int, text: Text) -> None:
             "changes": changes(run, step, run.steps[step].token_id),
             "target": None,
             "step": step,
-            "decode": search.request.decode,
+            "decode": search.run_key.decode,
         }
         session.change(**session.RUN | also)
 
@@ -262,7 +273,7 @@ def node(search: View, tree: SearchTree, chosen: int, text: Text) -> None:
                 "Keeps these tokens, and continues the search from there",
             )
             st.button("Continue from here", "search.continue", does, icon=icon, on_click=go_on)
-    view(Branched(search.request, run, None, f"{score_name(tree.rules)}\0{chosen}"))
+    view(Branched(search.run_key, run, None, f"{score_name(tree.rules)}\0{chosen}"))
 
 
 def ranking(tree: SearchTree, text: Text) -> None:

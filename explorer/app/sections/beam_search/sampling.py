@@ -13,6 +13,7 @@ from explorer.app.maps.looking import Looks
 from explorer.app.sections.beam_search.tree import choose, outputs, picture, view
 from explorer.app.server import per_run, runs
 from explorer.app.server.hosted import Bounds
+from explorer.app.server.run_key import USUAL
 from explorer.app.server.view import View
 from explorer.app.shell import sampling, waiting
 from explorer.figures.base.labels import count, number, percent, piece
@@ -38,7 +39,7 @@ def show(opened: View, now: State) -> None:
     seeds = range(first, first + values.draws)
     drawing = runs.drawing_of(now)
     settings(now, seeds)
-    asked = replace(opened.request, target=None, decode="greedy", drawing=runs.USUAL)
+    asked = replace(opened.run_key, target=None, decode="greedy", drawing=USUAL)
     with waiting.progress(f"Drawing {values.draws} samples", stop="sampling.stop") as tell:
         draws = per_run.drawn(asked, drawing, seeds, tell=tell)
     greedy = runs.translate(asked)
@@ -52,13 +53,13 @@ def show(opened: View, now: State) -> None:
     parents = {node.parent for node in nodes}
     branches = [
         Branch(
-            each.token,
-            each.step,
-            each.parent,
-            len(each.samples) / drawn,
-            WON if draws.best in each.samples else KEPT,
-            i not in parents,
-            f"{piece(each.token)} · step {count(each.step)}\n"
+            token=each.token,
+            step=each.step,
+            parent=each.parent,
+            share=len(each.samples) / drawn,
+            fate=WON if draws.best in each.samples else KEPT,
+            ended=i not in parents,
+            note=f"{piece(each.token)} · step {count(each.step)}\n"
             f"log p {number(each.log_prob)} · Σ log p {number(each.total)}\n"
             f"{len(each.samples)} of {drawn} samples: seed{'s' * (len(each.samples) > 1)} "
             f"{', '.join(str(seeds[sample]) for sample in each.samples)}",
@@ -68,16 +69,16 @@ def show(opened: View, now: State) -> None:
     picture(
         "samples",
         branches,
-        {WON: "the most probable", KEPT: "the others"},
-        draws,
-        (greedy.target_ids, greedy.target_tokens, [step.log_prob for step in greedy.steps]),
-        "greedy search; no sample takes it",
-        chosen,
-        min(now.values(Maps).first or 0, max(0, nodes[-1].step + 1 - STEPS)),
-        greedy,
-        f"{drawn} samples, {drawing}, seeds {seeds[0]} to {seeds[-1]} · columns are steps · "
+        names={WON: "the most probable", KEPT: "the others"},
+        tree=draws,
+        greedy=(greedy.target_ids, greedy.target_tokens, [step.log_prob for step in greedy.steps]),
+        lost="greedy search; no sample takes it",
+        chosen=chosen,
+        first=min(now.values(Maps).first or 0, max(0, nodes[-1].step + 1 - STEPS)),
+        run=greedy,
+        caption=f"{drawn} samples, {drawing}, seeds {seeds[0]} to {seeds[-1]} · columns are steps · "
         "thickness = share of samples that take the line",
-        {"seeds": [" ".join(str(seeds[sample]) for sample in each.samples) for each in nodes]},
+        more={"seeds": [" ".join(str(seeds[sample]) for sample in each.samples) for each in nodes]},
         seeing=SEEING,
         formula=FORMULA,
     )
@@ -164,6 +165,6 @@ def distribution(opened: View, now: State, _looks: Looks) -> None:
         "distribution",
         lambda: before_after(names, before, after, chosen),
         f"Step {count(at)}, which drew “{piece(drawn.token)}”: the distribution before and after "
-        f"{opened.request.drawing}; {left} · {run.model}",
+        f"{opened.run_key.drawing}; {left} · {run.model}",
         beside=(1.5, 1),
     )

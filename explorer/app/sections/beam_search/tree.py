@@ -40,8 +40,8 @@ class Branched(View):
     place: str = ""  # what tells it from other runs of the same sentence
 
     @property
-    def trace(self) -> str:
-        return hashlib.sha256(f"{self.request.trace}\0{self.place}".encode()).hexdigest()[:12]
+    def key(self) -> str:
+        return hashlib.sha256(f"{self.run_key.key}\0{self.place}".encode()).hexdigest()[:12]
 
     def traced(self) -> View:
         return self
@@ -135,7 +135,7 @@ def view(opened: View, beside: Callable[[State, Looks], None] | None = None) -> 
             run_export(scene)
 
     following = race_feed(
-        opened.trace, run.steps, "click a token to continue with it", offered(opened)
+        opened.key, run.steps, "click a token to continue with it", offered(opened)
     )
     scene = Scene(
         LAYOUT, opened, opened.kinds, lambda now, looks: {"next": following}, below, beside=beside

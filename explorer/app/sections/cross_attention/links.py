@@ -101,7 +101,7 @@ class Text:
     def of(cls, opened: View, gold: str | None) -> Text:
         """Words as people read them; in a pair with links made by hand (`gold`), as they were
         typed."""
-        asked, run = opened.request, opened.translation
+        asked, run = opened.run_key, opened.translation
         if gold and asked.target is not None and asked.source.has_model:
             model = asked.source.translator()
             target = model.cut(asked.target, "target").groups()

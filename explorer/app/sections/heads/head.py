@@ -355,7 +355,18 @@ def _compares(view: SurveyView, source: Source) -> None:
             symbol = "circle" if key else "diamond"
             shade = places if values.colour_by == "position" else None
             legend = sort * (key or int(values.colour_by != "class"))
-            marks.append(Marks(legend, x, y, paint, notes, [p.at for p in those], symbol, shade))
+            marks.append(
+                Marks(
+                    name=legend,
+                    x=x,
+                    y=y,
+                    colour=paint,
+                    notes=notes,
+                    data=[p.at for p in those],
+                    symbol=symbol,
+                    values=shade,
+                )
+            )
         # the words farthest from the centre, each once
         centre = np.mean([each[-2:] for each in side], axis=0)
         far = sorted(side, key=lambda each: -float(np.hypot(*(each[-2:] - centre))))

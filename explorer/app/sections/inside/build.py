@@ -84,12 +84,14 @@ def show(opened: View, kind: str) -> None:
         _number("a", f"a · along {first}", values.a)
         _number("b", f"b · along {second}", values.b)
         _number("length", "l · length of the whole", values.length)
-        _grade(opened, kind, now, found, weights, names)
+        _grade(opened, kind, now=now, plane=found, weights=weights, names=names)
     divides = opened.translation.config.sites[which].score == "scaled_dot"
     goals = [COPY if values.goal == "copy" else HALF]
     panel(
         "build row",
-        lambda: built_row(kind, tokens, mask, scores, weights, found.pair, goals),
+        lambda: built_row(
+            kind, tokens, mask=mask, scores=scores, weights=weights, pair=found.pair, goals=goals
+        ),
         f"{place} · your query, |q| = {float(query.norm()):.1f} · {BADGE}",
         lambda: [
             ("key", "score", "weight"),

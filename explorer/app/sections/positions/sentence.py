@@ -16,7 +16,8 @@ from explorer.app.maps.looking import near
 from explorer.app.sections.positions import STACKS, fitted, stack_switch, twins_measured
 from explorer.app.server import models
 from explorer.app.server.per_run import rearranged
-from explorer.app.server.runs import Request, translate
+from explorer.app.server.run_key import RunKey
+from explorer.app.server.runs import translate
 from explorer.app.server.view import View
 from explorer.app.shell import frame
 from explorer.figures import heatmap
@@ -45,7 +46,7 @@ Runs = dict[str, Translation]
 def show(opened: View) -> None:
     now = session.current()
     values = now.values(Positions)
-    text = opened.request.text
+    text = opened.run_key.text
     notices = st.empty()
     if runs := translations(text):
         side = stack_switch(now, "sentence")
@@ -67,7 +68,7 @@ def translations(text: str) -> Runs:
         return {}
     with st.spinner("Translating with every twin"):
         runs, refused = each_twin(
-            list(twins), lambda name: translate(Request(twins[name], text, "greedy", None))
+            list(twins), lambda name: translate(RunKey(twins[name], text, "greedy", None))
         )
     scores = twins_measured().get("scores", {})
     st.caption(TWINS_ARE.format(len(runs)))

@@ -10,7 +10,8 @@ from explorer.app.address.page_values import Positions
 from explorer.app.controls import inform, pickers, plain
 from explorer.app.sections.positions import TITLES, USUAL, draw
 from explorer.app.server import models
-from explorer.app.server.runs import Request, translate
+from explorer.app.server.run_key import RunKey
+from explorer.app.server.runs import translate
 from explorer.figures.base import labels
 from explorer.figures.pages.positions import table_map
 from transformer.view import HeadView
@@ -81,7 +82,7 @@ def repeated(name: str, word: str, now: State) -> tuple[HeadView, np.ndarray] | 
     scores."""
     if (known := models.known(f"{models.TWINS}/{name}")) is None:
         return None
-    run = translate(Request(known, " ".join([word] * COUNT), "greedy", TARGET), whole=True)
+    run = translate(RunKey(known, " ".join([word] * COUNT), "greedy", TARGET), whole=True)
     views = [run.head("encoder", 0, i) for i in range(run.config.n_heads)]
     # the end of the text is another token and left out
     scores = [view.scores[:-1, :-1] - view.scores[:-1, :-1].mean() for view in views]

@@ -56,7 +56,7 @@ def show(opened: View, now: State) -> None:
         st.caption(
             "The card of this model states no training command, so its own schedule is not drawn."
         )
-        menu.with_model("training/schedule", session.FORMER)
+        menu.link_with_model("training/schedule", session.FORMER)
     else:
         d_model = model.config.d_model
         name = f"{model.name}: as trained ({own.schedule})"

@@ -56,7 +56,7 @@ def counted(noun: str, count: int, every: bool = False) -> dict[int, str]:
 
 def unchanged(opened: View) -> Translation:
     """The run without changes, whose source is the text as typed."""
-    return runs.translate(replace(opened.request, changes=()))
+    return runs.translate(replace(opened.run_key, changes=()))
 
 
 def tokens_of(run: Translation, kind: str) -> tuple[list[str], list[str]]:
@@ -269,7 +269,7 @@ def patch(opened: View) -> Intervention | None:
     if not (typed := clean(asked).strip()):
         return None
     text = opened.source.addressed(typed, session.current().language)
-    other = runs.translate(replace(opened.request, text=text, target=None, changes=()))
+    other = runs.translate(replace(opened.run_key, text=text, target=None, changes=()))
     side: Side = "encoder" if place.startswith("encoder") else "decoder"
     here = opened.translation.tokens(side)
     there = other.tokens(side)

@@ -68,8 +68,8 @@ def first_value(opened: View, kind: str, head: Head, mode: str) -> Any:
         return head[0], (head[1] + 1) % opened.source.sizes[kind][1]
     names = models.available() if mode == "model" else ()
     return next(
-        (name for name in names if name != opened.request.model),
-        opened.request.model if names else None,
+        (name for name in names if name != opened.run_key.model),
+        opened.run_key.model if names else None,
     )
 
 
@@ -84,7 +84,7 @@ def second_side(first: Side, mode: str, value: Any, text: str | None) -> tuple[s
     look, opened = first.look, first.look.opened
     here = labels.head_phrase(*look.head)
     method = opened.translation.method
-    asked = opened.request
+    asked = opened.run_key
     if mode == "uniform":
         return here, Side("uniform attention", look, True)
     if mode == "head":
@@ -139,7 +139,7 @@ def notes(opened: View, now: State, other: HeadSelection) -> Iterator[str]:
         yield "The encoder reads the source alone, and A and B have the same one: nothing can differ."
     elif mode == "forced" and run.text == own.text:
         yield "A and B are the same translation."
-    elif mode == "model" and value == opened.request.model:
+    elif mode == "model" and value == opened.run_key.model:
         yield "A and B are the same model, so nothing can differ."
     elif mode == "sentence" and run.source_text == own.source_text:
         yield "A and B are the same sentence."
