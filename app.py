@@ -37,7 +37,7 @@ def show(opened: View) -> None:
             seen(*_explained(opened))
             run_export(scene)
 
-    shown = {*opened.kinds, "controls", "next"}
+    plots = {*opened.kinds, "controls", "next"}
     room = st.container(key="doubt-room")  # above the picture, but filled after it
     scene = Scene(
         layout=HOME,
@@ -49,7 +49,7 @@ def show(opened: View) -> None:
             )
         },
         below=below,
-        tour=tuple(stop for stop in TOUR if stop[0] in shown),
+        tour=tuple(stop for stop in TOUR if stop[0] in plots),
         largest=LARGEST,
         strips=lambda now: Strips(shades=display.shaded(opened) if now.shares else ()),
         later=Later(lambda: doubt.due(opened), lambda: doubt.begin(opened)),
@@ -62,9 +62,9 @@ def show(opened: View) -> None:
 def _explained(opened: View) -> tuple[str, str]:
     """Explanation and formula: that of the paper, or that of the only attention that a model
     has."""
-    first, *others = opened.translation.config.sites.values()
+    first, *further = opened.translation.config.sites.values()
     seeing = f"{_READING} {labels.signs(opened.tokens(True))}".rstrip()
-    if others:
+    if further:
         return (
             f"Three attention maps of one translation. {seeing}",
             _FORMULA if first.score == "scaled_dot" else _UNDIVIDED,

@@ -134,10 +134,10 @@ def rows_panel(
     **more: Any,
 ) -> None:
     """Measures of tokens as a map, of the first of them if there are too many."""
-    shown = [MeasureRow(row.name, row.values[:most], row.signed) for row in rows[:most]]
+    drawn = [MeasureRow(row.name, row.values[:most], row.signed) for row in rows[:most]]
     panel(
         name,
-        lambda ink: measures_map(shown, columns[:most], ink),
+        lambda ink: measures_map(drawn, columns[:most], ink),
         caption,
         lambda: [["row", *columns], *([row.name, *map(float, row.values)] for row in rows)],
         derived=True,
@@ -151,7 +151,7 @@ def answer(opened: View, step: int) -> None:
     with waiting.progress("Running the model again without each word") as tell:
         effects = measures.of_run(opened, lenses.word_effect, tell=tell)[step]
     token = captions.quote(opened.translation.target_tokens[step])
-    names = labels.names(tuple(each.text for each in lenses.source_words(opened.translation)))
+    names = labels.names(tuple(word.text for word in lenses.source_words(opened.translation)))
     say(rests_on(names, effects, token))
     panel(
         "words",
@@ -172,20 +172,18 @@ def rests_on(words: list[str], effects: np.ndarray, token: str) -> str:
         return (
             f"“{plain(token)}” rests on no single source word: none of them costs it {NEEDS} nats."
         )
-    first, *others = ((plain(words[at]), signed(effects[at])) for at in needed)
+    first, *pairs = ((plain(words[at]), signed(effects[at])) for at in needed)
     if effects[needed[0]] > -RESTS:
         return (
             f"“{plain(token)}” rests on no single source word: without “{first[0]}”, which it "
             f"misses most, log p changes by {first[1]} nats."
         )
     rest = (
-        f"next “{others[0][0]}”, {others[0][1]}"
-        if others
-        else f"no other word costs it {NEEDS} nats"
+        f"next “{pairs[0][0]}”, {pairs[0][1]}" if pairs else f"no other word costs it {NEEDS} nats"
     )
     factor = labels.times(float(effects[needed[0]]))
-    told = f"{first[1]} nats" + (f", {factor}" if factor else "")
-    return f"**“{plain(token)}” rests on “{first[0]}”**: without it {told}; {rest}."
+    text = f"{first[1]} nats" + (f", {factor}" if factor else "")
+    return f"**“{plain(token)}” rests on “{first[0]}”**: without it {text}; {rest}."
 
 
 def signed(value: float) -> str:
@@ -266,8 +264,8 @@ def differ(
             )
         return f"{says} Without any single key of it, {written} stays about as probable."
     factor = labels.times(float(effects[needed]))
-    told = f"{signed(effects[needed])} nats" + (f", {factor}" if factor else "")
-    return f"{says} {written} loses most without {keys[needed]}: {told}."
+    text = f"{signed(effects[needed])} nats" + (f", {factor}" if factor else "")
+    return f"{says} {written} loses most without {keys[needed]}: {text}."
 
 
 def reasons(opened: View, now: State, step: int) -> None:
@@ -289,21 +287,22 @@ def reasons(opened: View, now: State, step: int) -> None:
             f"{word(explanation.rival)} is no other token of this step, "
             f"so {word(rival.token)} is taken."
         )
-    offered = {each: f"and not {labels.piece(each)}" for each in rivals}
+    offered = {token: f"and not {labels.piece(token)}" for token in rivals}
     pickers.choose("rival", "The other token", offered, rival.token, texts=True, width=220)
     with waiting.progress("Splitting the logits") as tell:
         effects = measures.of_run(opened, lenses.on_difference, step, rival.token_id, tell=tell)
-    asked = step, written.token_id, rival.token_id
-    parts: lenses.Attribution = measures.of_run(opened, lenses.attribution, *asked)
-    source = measures.of_run(opened, lenses.by_source, *asked)
-    (a, share), (b, other) = (
-        (captions.quote(each.token), labels.chance(each.log_prob)) for each in (written, rival)
+    place = step, written.token_id, rival.token_id
+    parts: lenses.Attribution = measures.of_run(opened, lenses.attribution, *place)
+    source = measures.of_run(opened, lenses.by_source, *place)
+    (a, share), (b, rival_share) = (
+        (captions.quote(alternative.token), labels.chance(alternative.log_prob))
+        for alternative in (written, rival)
     )
     pair = f"z(“{a}”) − z(“{b}”) at step {labels.count(step)}"
     helped = parts.values.argmax()
     hurt = parts.values.argmin()
     st.markdown(
-        f"“{plain(a)}” has {share}, “{plain(b)}” {other}: its logit is {signed(parts.total)} nats "
+        f"“{plain(a)}” has {share}, “{plain(b)}” {rival_share}: its logit is {signed(parts.total)} nats "
         f"higher. On the direct path, **{parts.writers[helped]}** spoke most for it "
         f"({signed(parts.values[helped])}), and **{parts.writers[hurt]}** most against it "
         f"({signed(parts.values[hurt])})."
@@ -374,7 +373,7 @@ def sources(opened: View, step: int) -> None:
     cut = f", the first {TOKENS} tokens" if max(len(columns), len(steps)) > TOKENS else ""
     rows_panel(
         "source tokens",
-        [MeasureRow(name, each) for name, each in zip(steps, shares.source, strict=False)],
+        [MeasureRow(name, share) for name, share in zip(steps, shares.source, strict=False)],
         columns,
         f"Shares of the source tokens in each prediction (rows){cut}, each row coloured by its "
         f"largest · {run.model}",
@@ -406,7 +405,7 @@ def leaning(steps: list[str], source: np.ndarray, ended: bool) -> str:
     """Which words lean on the source most and least; the first step and the end are cases of their
     own."""
     ends = ended and len(source) > 1
-    shares = [percent(each) for each in source.tolist()]
+    shares = [percent(share) for share in source.tolist()]
     apart = f"Apart from these, the first step, which has no prefix but a start, has {shares[0]}"
     apart += f" and `</s>`, which ends the sentence, {shares[-1]}." if ends else "."
     inner = source[1 : len(source) - ends]

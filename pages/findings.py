@@ -31,11 +31,11 @@ def show() -> None:
     if name:
         inform(plain(f"There is no study “{name}” here; these are the ones that there are."))
     st.html(_STYLE)
-    found, wrong = studies.every()
+    studies_found, wrong = studies.every()
     for reason in wrong:
         st.caption(f":material/warning: {refusal(reason)}")
     documents = sorted(
-        ((study, name) for name, study in found.items()), key=lambda pair: pair[0].topic
+        ((study, name) for name, study in studies_found.items()), key=lambda pair: pair[0].topic
     )
     with st.container(key="studies"):
         for topic, entries in groupby(documents, lambda each: each[0].topic):
@@ -50,12 +50,12 @@ def _document(study: Study) -> None:
     st.subheader(study.question, anchor=False)
     st.markdown(f"**{study.finding}**")
     drawn = 0
-    series = [_series(part) for part in study.parts if isinstance(part, Chart)]
+    series = [_series(chart) for chart in study.parts if isinstance(chart, Chart)]
     for text, parts in groupby(study.parts, lambda part: isinstance(part, str)):
         if text:
             st.markdown("\n\n".join(map(str, parts)))
             continue
-        for row in _rows(each for each in parts if isinstance(each, Chart)):
+        for row in _rows(piece for piece in parts if isinstance(piece, Chart)):
             if row[0].kind == "table":
                 st.markdown(_lines(row[0]))
                 st.caption(plain(row[0].caption))
@@ -89,8 +89,8 @@ def _chart(name: str, chart: Chart, series: list[list[str]]) -> None:
     """Draws a chart; one of some series of another chart of the document shows them as that one
     does."""
     table = [chart.columns, *chart.rows]
-    own = set(_series(chart))
-    among = max((each for each in series if own <= set(each)), key=len)
+    names = set(_series(chart))
+    among = max((name for name in series if names <= set(name)), key=len)
     make = lambda ink: draw(chart, among, ink)  # noqa: E731
     panel(name, make, chart.caption, lambda: table, alt=chart.alt, sentence=False, inked=True)
 

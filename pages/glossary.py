@@ -24,15 +24,15 @@ def show() -> None:
         "On every page, dots underline the first use of each word; a click says what it means."
     )
     entries = json.loads(FILE.read_text(encoding="utf-8"))
-    asked = st.text_input(
+    query = st.text_input(
         "Find a word", placeholder="Find a word", label_visibility="collapsed", width=320
     )
-    found = {word: each for word, each in entries.items() if matches(asked, word, each)}
-    if found:
-        listed = "".join(_entry(word, **each) for word, each in found.items())
+    matching = {word: entry for word, entry in entries.items() if matches(query, word, entry)}
+    if matching:
+        listed = "".join(_entry(word, **entry) for word, entry in matching.items())
         st.html(f'<dl class="glossary-page">{listed}</dl>')
     else:
-        inform(plain(f"No word of the glossary, and no explanation, has “{asked}”."))
+        inform(plain(f"No word of the glossary, and no explanation, has “{query}”."))
 
 
 def matches(query: str, word: str, entry: Mapping[str, Any]) -> bool:
@@ -62,8 +62,8 @@ def _entry(
     page, _, view = see.partition("/")
     path = "./" if page == sitemap.HOME else page
     query = f"?view={view}" if view else ""
-    others = [each for each in (*written, *also) if each.lower() != word.lower()]
-    forms = f"<br><small>{escape(', '.join(others))}</small>" if others else ""
+    synonyms = [name for name in (*written, *also) if name.lower() != word.lower()]
+    forms = f"<br><small>{escape(', '.join(synonyms))}</small>" if synonyms else ""
     explained = _CODE.sub(r"<code>\1</code>", escape(told))
     return (
         f"<dt>{escape(word)}{forms}</dt><dd>{explained} "

@@ -49,10 +49,10 @@ def show() -> None:
     frame.heading("heads", now)
     source = pick_model(now)
     now = session.current()
-    own, run = session.visit().sentences, None
+    file, run = session.visit().sentences, None
     with refusals():
         if source is not None and not needs.tell_lack(source, ("encoder", "cross")):
-            run = run_of(source, lines_of(source, own and own[1], now.language))
+            run = run_of(source, lines_of(source, file and file[1], now.language))
     frame.end("heads", now, refused=run is None)
     if source is None or run is None:
         frame.show_notices(now)
@@ -72,8 +72,8 @@ def show() -> None:
 def _kind(has: Iterable[str]) -> AttentionKind:
     """The kind that the address asks for, or the last one that a model or a survey has."""
     kinds = [*map(AttentionKind, has)]
-    asked = session.current().kind
-    return next((kind for kind in kinds if kind == asked), kinds[-1])
+    wanted = session.current().kind
+    return next((kind for kind in kinds if kind == wanted), kinds[-1])
 
 
 def _own_file(source: Source) -> None:
@@ -116,12 +116,12 @@ def _reading(run: Job[Survey]) -> None:
         st.progress(min(1.0, run.done / max(1, run.total)), text)
         st.button("Stop", key="heads.stop", on_click=run.leave, args=(session.visit().name,))
     if (survey := run.result()) is not None:
-        found = SurveyView.of(survey, _kind(survey.profiles))
+        view = SurveyView.of(survey, _kind(survey.profiles))
         place = st.columns([1.25, 1], gap="medium")[0]
-        draw = partial(all_heads.grid, found)
-        told = f"So far: {all_heads.caption(found)}"
+        draw = partial(all_heads.grid, view)
+        caption = f"So far: {all_heads.caption(view)}"
         alt = "The heads so far, coloured by the chosen statistic"
-        panel("heads.partial", draw, told, place=place, alt=alt, inked=True)
+        panel("heads.partial", draw, caption, place=place, alt=alt, inked=True)
 
 
 def _body(source: Source, run: Job[Survey]) -> None:

@@ -19,7 +19,7 @@ with for_pytorch("inside_a_head"):
     from explorer.app.controls import export, hushed, inform, options, part, pickers, plain, seen
     from explorer.app.controls.slots import Content, feed, slot
     from explorer.app.maps.explorer import Scene, explorer, strips_only
-    from explorer.app.maps.looking import HeadSelection, looks_of
+    from explorer.app.maps.looking import HeadSelection, Looks, looks_of
     from explorer.app.sections.inside import build, what_if
     from explorer.app.sections.inside.look import FIXED, NAMES, Contents, Look, notation
     from explorer.app.sections.inside.steps import CHANGED, STEPS, overview
@@ -50,7 +50,10 @@ SEEING = (
 def controls(now: State) -> None:
     """The kind of attention, and the step."""
     source = models.known(now.model)
-    steps = {name: f"{i} {each.short}" for i, (name, each) in enumerate(STEPS.items(), start=1)}
+    steps = {
+        name: f"{i} {step_of_path.short}"
+        for i, (name, step_of_path) in enumerate(STEPS.items(), start=1)
+    }
     with st.container(horizontal=True, vertical_alignment="center"):
         pickers.kind_picker(kind_of(now), [kind for kind in KINDS if has(source, kind)])
         pickers.switch(
@@ -114,12 +117,15 @@ def step(opened: View, now: State, kind: str) -> None:
             len(look.view.key_tokens),
             lambda note: st.caption(plain(note)),
         )
-    beside = lambda now, looks: follow(looks[kind], now)  # noqa: E731
+
+    def beside(now: State, looks: Looks) -> None:
+        follow(looks[kind], now)
+
     explorer(Scene(strips_only("inside", kind), opened, (kind,), beside=beside))
     if name in CHANGED:
         what_if.controls(look, values.what_if)
-    for section, each in contents(look, now).items():
-        frame(section, each, look)
+    for section, content in contents(look, now).items():
+        frame(section, content, look)
     for following in [*STEPS][[*STEPS].index(name) + 1 :][:1]:
         label = f"Next step: {STEPS[following].title.lower()}"
         take = lambda: session.change(section=following)  # noqa: B023, E731
@@ -148,18 +154,19 @@ def look_at(at: HeadSelection, now: State) -> Look:
     view = inside.view
     drawn = slice(*window_around(last + 1, key))
     site = at.opened.translation.config.sites[view.kind]
-    of_head = (
-        at.opened,
-        inside,
-        view,
-        at.kind,
-        site,
-        (*inside.w_q.weight.shape, len(inside.outputs)),
+    look = Look(
+        opened=at.opened,
+        inside=inside,
+        view=view,
+        kind=at.kind,
+        site=site,
+        sizes=(*inside.w_q.weight.shape, len(inside.outputs)),
+        key=key,
+        key_name=f"“{plain(quote(view.key_tokens[key]))}”",
+        key_label=labels.names(view.key_tokens, 6)[key],
+        keys=drawn,
+        symbols=notation(values.notation, at.kind),
     )
-    token = quote(view.key_tokens[key])
-    label = labels.names(view.key_tokens, 6)[key]
-    of_key = key, f"“{plain(token)}”", label, drawn
-    look = Look(*of_head, *of_key, notation(values.notation, at.kind))
     name, number = what_if.fitted(look, values.what_if)
     outcome = (
         what_if.ARITHMETIC[name].compute(look, number) if name else None
@@ -191,10 +198,10 @@ def frame(name: str, contents: Contents, look: Look) -> None:
                 if name in STEPS:
                     save(look.opened, look.kind)
         with right:
-            for place in ["table"] * bool(contents.table) + [
-                figure.name for figure in contents.figures
-            ]:
-                slot(f"{name}.{place}")
+            if contents.table:
+                slot(f"{name}.table")
+            for figure in contents.figures:
+                slot(f"{name}.{figure.name}")
 
 
 @part()
@@ -230,10 +237,10 @@ def follow(at: HeadSelection, now: State) -> None:
         st.caption(hushed(f"weight {look.view.weights[0, look.key]:.2f}"), width="content")
     moving = dict[str, Content]()
     fixed = dict[str, Content]()
-    for section, each in contents(look, now).items():
-        texts = {"text": each.text, "table": each.table, **each.asides}
+    for section, content in contents(look, now).items():
+        texts = {"text": content.text, "table": content.table, **content.asides}
         moving |= {f"{section}.{place}": text for place, text in texts.items() if text}
-        for figure in each.figures:
+        for figure in content.figures:
             (fixed if figure.name in FIXED else moving)[f"{section}.{figure.name}"] = [figure]
     with st.container(key="inside-feeds"):
         feed("inside.moving", moving)

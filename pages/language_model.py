@@ -33,8 +33,10 @@ def show() -> None:
         frame.show_notices(session.current())
         inform(MISSING)
         return
-    own = now.prompt is not None and now.prompt not in section.EXAMPLES.values()
-    switch("language_model", now, lambda _: {**session.RUN, "prompt": now.prompt if own else None})
+    is_own = now.prompt is not None and now.prompt not in section.EXAMPLES.values()
+    switch(
+        "language_model", now, lambda _: {**session.RUN, "prompt": now.prompt if is_own else None}
+    )
     text = next(iter(section.EXAMPLES.values())) if now.prompt is None else now.prompt
     text_box(text, now, reads)
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="examples"):
@@ -43,7 +45,7 @@ def show() -> None:
             sentence.draw_again(now)
         note = st.container(width="stretch", key="lm-note")
     drawing = runs.drawing_of(now) if now.decode.startswith(SAMPLE) else USUAL
-    asked = RunKey(
+    run_key = RunKey(
         source=source,
         text=clean(text),
         decode=now.decode,
@@ -52,8 +54,8 @@ def show() -> None:
         drawing=drawing,
     )
     if reads:
-        asked = RunKey(source, "", "greedy", clean(text), now.changes)
-    run = read(asked)
+        run_key = RunKey(source, "", "greedy", clean(text), now.changes)
+    run = read(run_key)
     if run is None:
         frame.show_notices(session.current())
         changed.show_changes(session.current(), None)
@@ -65,7 +67,7 @@ def show() -> None:
     step = section.first(run) if step is None else step
     now = session.resolve(model=source.name, prompt=text, step=step, source=None, **heads)
     note.caption(section.note(run))
-    opened = View(asked, run, None)
+    opened = View(run_key, run, None)
     frame.show_notices(now, run.notes)
     changed.show_changes(now, opened)
     frame.end("language_model", now, opened.tokens(True))
@@ -80,13 +82,16 @@ def pick_model(now: State) -> Source | None:
     with st.sidebar:
         place = st.container()
         menu.draw()
-    names = {name: each.title for name, each in models.catalogue().items() if each.writes}
+    names = {name: source.title for name, source in models.catalogue().items() if source.writes}
     if not names:
         with place:
             left_out()
         return None
     name = fit_listed(None if now.model in models.available() else now.model, names)
-    take = lambda name: session.change(model=name, decoder=None, **session.RUN)  # noqa: E731
+
+    def take(name: str) -> None:
+        session.change(model=name, decoder=None, **session.RUN)
+
     with place:
         choose("language model", "Model", names, name, take, labelled=True)
         left_out()

@@ -92,7 +92,7 @@ def _go_on(lessons: dict[str, Lesson], at: tuple[str, int] | None) -> None:
         step = min(at[1], len(lesson.steps) - 1)
         label = f"Continue: {lesson.title}, step {labels.count(step)} of {len(lesson.steps)}"
     else:
-        left = [each for each in lessons.values() if _done(each) < len(each.steps)]
+        left = [lesson for lesson in lessons.values() if _done(lesson) < len(lesson.steps)]
         lesson = min(left, key=lambda each: not each.first_hour, default=None)
         if lesson is None:
             return
@@ -119,7 +119,7 @@ def _row(lesson: Lesson, number: str = "") -> None:
 def _missed(check: Lesson) -> list[str]:
     """The questions of a check that were not answered right; what is right only after both
     checks."""
-    is_over = all(_done(each) >= len(each.steps) for each in checks().values())
+    is_over = all(_done(check) >= len(check.steps) for check in checks().values())
     lines = list[str]()
     for step, note in sorted(session.visit().lesson_notes[check.name].items()):
         number = labels.count(step)
@@ -140,12 +140,12 @@ def _state(lesson: Lesson) -> str:
     if lesson.name in CHECKS and done >= steps:  # what both found: "before 4 → after 7 of 8 right"
         ended = [check for check in checks().values() if _done(check) >= len(check.steps)]
         right = " → ".join(
-            f"{each.name} {progress.score(notes, each.name).right}" for each in ended
+            f"{lesson.name} {progress.score(notes, lesson.name).right}" for lesson in ended
         )
         return f"{right} of {len(ended[0].steps)} right"
-    answers, found = progress.score(notes, lesson.name)
+    answers, score = progress.score(notes, lesson.name)
     right = (
-        f" · {found} of {answers} answers right" if answers and lesson.name not in CHECKS else ""
+        f" · {score} of {answers} answers right" if answers and lesson.name not in CHECKS else ""
     )
     return (
         f":material/check: done{right}" if done >= steps else f"{done} of {steps} steps seen{right}"
@@ -179,16 +179,16 @@ def _class() -> None:
         )
         if not files:
             return
-        found = progress.table((file.name, file.getvalue()) for file in files)
-        st.markdown(plain(found.summary))
-        if found.rows:
+        table = progress.table((file.name, file.getvalue()) for file in files)
+        st.markdown(plain(table.summary))
+        if table.rows:
             st.dataframe(
-                dict(zip(found.head, zip(*found.rows, strict=True), strict=True)), hide_index=True
+                dict(zip(table.head, zip(*table.rows, strict=True), strict=True)), hide_index=True
             )
             name = "attention-lessons-class.csv"
-            file = cells.written([found.head, *found.rows])
+            file = cells.written([table.head, *table.rows])
             st.download_button("Save the table (CSV)", file, name, "text/csv", on_click="ignore")
-        for text in found.wrong:
+        for text in table.wrong:
             st.caption(f":material/warning: {plain(text)}")
 
 

@@ -3,6 +3,7 @@ mask."""
 
 from explorer.app.address.page_values import Masks
 from explorer.app.shell.waiting import for_pytorch
+from explorer.figures.base import labels
 
 with for_pytorch("masks"):
     from dataclasses import replace
@@ -152,7 +153,7 @@ def batch(opened: View) -> None:
     kind = now.kind if now.kind in opened.kinds else leakiest(opened, entries[at])
     mask = np.stack([entry.mask("cross", 0, 0)[0] for entry in entries])
     padding = int((~mask).sum())
-    sentences = f"{len(entries)} sentence{'s' * (len(entries) != 1)} × {mask.shape[1]} tokens"
+    sentences = f"{labels.counted(len(entries), 'sentence')} × {mask.shape[1]} tokens"
     panel(
         "batch",
         lambda ink: padding_grid([entry.source_tokens for entry in entries], mask, at, ink),
@@ -217,25 +218,25 @@ def pictures(
     now = session.current()
     heads = {str(site): getattr(now, site) for site in run.config.sites}
     places = cells or dict.fromkeys(heads, (0, 0))
-    whole = run.head(kind, *heads[kind])
+    full = run.head(kind, *heads[kind])
     view = near(run, kind, heads[kind], places[kind], CELLS)
     row = places[kind][0] - view.window.query_start if cells else None
     draw = partial(head_panel, run=run, of=name, size=SIZE, width="content", row=row)
 
-    say(f"{masked(leak(whole.weights, whole.mask), whole.mask.size)} {WHY}")
+    say(f"{masked(leak(full.weights, full.mask), full.mask.size)} {WHY}")
     with st.container(horizontal=True, gap="small"):
         draw("masks.scores", score_map, "Scores, before the mask", view)
         draw("masks.mask", mask_map, "The mask", view)
         draw("masks.weights", heatmap, "Weights, after mask and softmax", view)
 
     way = now.values(Masks).mask or "none"
-    weights = masked_weights(whole.scores, whole.mask, Masking(way))
-    leaking = leak(weights, whole.mask)
+    weights = masked_weights(full.scores, full.mask, Masking(way))
+    leaking = leak(weights, full.mask)
     rows = view.window.queries
     bars = partial(
         leak_bars, visible=(leaking.sums - leaking.masked)[rows], masked=leaking.masked[rows]
     )
-    say(f"{WAYS[way][1]} {leaks(leaking, row_tokens(whole), places[kind][0])}")
+    say(f"{WAYS[way][1]} {leaks(leaking, row_tokens(full), places[kind][0])}")
     with st.container(horizontal=True, gap="small"):
         draw(
             "masks.leak",
@@ -245,35 +246,35 @@ def pictures(
             proven=False,
             row=None,
         )
-        other = replace(view, weights=weights[rows, view.window.keys])
-        draw("masks.what-if", weight_map, f"What if: {WAYS[way][0]}", other, proven=False)
+        alternative = replace(view, weights=weights[rows, view.window.keys])
+        draw("masks.what-if", weight_map, f"What if: {WAYS[way][0]}", alternative, proven=False)
 
     if session.visit().silent is not None:  # what follows says in words which cells are masked
         say("")
         return
     st.markdown(f"#### The masks of {name}")
     drawn = {
-        each: near(run, each, heads[each], places[each], CELLS) for each in MASKS if each in heads
+        kind: near(run, kind, heads[kind], places[kind], CELLS) for kind in MASKS if kind in heads
     }
     notes = dict(MASKS)
     if cells is None and "decoder" in drawn:
         causal = drawn["decoder"]
         written = np.arange(len(run.target_tokens)) < len(run.log_probs)
-        both = causal.mask & written[causal.window.keys]
-        differ = both != causal.mask
+        combined = causal.mask & written[causal.window.keys]
+        differ = combined != causal.mask
         among = int(differ[written[causal.window.queries]].sum()) or "none"
-        drawn["combined"] = replace(causal, mask=both)
+        drawn["combined"] = replace(causal, mask=combined)
         notes["combined"] = "Causal and padding combined", COMBINED.format(int(differ.sum()), among)
     with st.container(horizontal=True, gap="small"):
-        for each, head in drawn.items():
-            title, note = notes[each]
+        for key, head in drawn.items():
+            title, note = notes[key]
             shape = (
                 f"{' × '.join(map(str, head.mask.shape))} cells, {int((~head.mask).sum())} masked"
             )
             draw = partial(
-                head_panel, f"masks.object.{each}", mask_map, title, head, run, shape, 262
+                head_panel, f"masks.object.{key}", mask_map, title, head, run, shape, 262
             )
-            draw(width="content", note=note, proven=each != "combined")
+            draw(width="content", note=note, proven=key != "combined")
     if cells:
         st.caption("With padding, a mask can combine both rules: choose “in a batch”.")
     for column, text in zip(st.columns(2, gap="large"), NOTES, strict=True):
@@ -286,7 +287,9 @@ def masked(leaked: Leak, cells: int) -> str:
         return f"None of the {cells} cells is masked: a sentence alone has no padding."
     small = leaked.zeros - leaked.cells
     unequal = int(leaked.unequal.sum())
-    besides = f" ({small} of them not masked: weights too small for a 32-bit number)" * bool(small)
+    besides = ""
+    if small:
+        besides = f" ({small} of them not masked: weights too small for a 32-bit number)"
     sums = f"{unequal} of the rows do not sum" if unequal else "every row sums"
     return (
         f"**{leaked.cells} of {cells} cells are masked, and {leaked.zeros} of {cells} weights are "
@@ -299,14 +302,16 @@ def leaks(leaked: Leak, rows: tuple[str, ...], cursor: int) -> str:
     if not leaked.cells:
         return "Nothing is masked, so every way of masking gives the same weights."
     tokens = [i for i, token in enumerate(rows) if not (is_special(token) and token == PAD)]
-    of = f"{len(tokens)} row{'s' * (len(tokens) != 1)}{' of tokens' * (len(tokens) != len(rows))}"
+    counted = labels.counted(len(tokens), "row")
+    if len(tokens) != len(rows):
+        counted += " of tokens"
     short = int(leaked.unequal[tokens].sum())
     places = {
         cursor: "the row of the cursor",
         tokens[0]: "the first row",
         tokens[-1]: "the last row",
     }
-    each = ", ".join(
+    sums = ", ".join(
         f"{places[i]} (“{plain(captions.quote(rows[i]))}”) "
         + (
             f"sums to **{leaked.sums[i]:.2f}**"
@@ -316,10 +321,10 @@ def leaks(leaked: Leak, rows: tuple[str, ...], cursor: int) -> str:
         for i in sorted(places)
     )
     if short:
-        return f"**{short} of {of} no longer sum to 1**: {each}."
+        return f"**{short} of {counted} no longer sum to 1**: {sums}."
     share = percent(float(leaked.masked[tokens].mean()))
     return (
-        f"**{share} of the weight leaks** to masked keys, on average over {of}: {each}. "
+        f"**{share} of the weight leaks** to masked keys, on average over {counted}: {sums}. "
         "Every row still sums to 1."
     )
 

@@ -58,8 +58,8 @@ def _open_sample() -> None:
     """Opens the first example of a model as it would be if somebody had saved it."""
     session.keep()
     source = next(iter(models.available().values()))
-    asked = runs.key_of(State(), source, examples.text_on(source, None))
-    file = trace_file(runs.translate(asked), source.load().model)
+    run_key = runs.key_of(State(), source, examples.text_on(source, None))
+    file = trace_file(runs.translate(run_key), source.load().model)
     models.open_file("sample.npz", file)
 
 
@@ -76,9 +76,9 @@ def _upload() -> None:
 def _opened(file: Imported) -> None:
     run, trace = file.translation, file.translation.attention
     assert trace is not None
-    shown = (text if len(text) <= 300 else f"{text[:300]}…" for text in (run.source_text, run.text))
+    texts = (text if len(text) <= 300 else f"{text[:300]}…" for text in (run.source_text, run.text))
     st.markdown(f"**{plain(file.name.removeprefix(FILE))}**")
-    st.markdown(" → ".join(map(plain, shown)))
+    st.markdown(" → ".join(map(plain, texts)))
     size = f"{len(run.source_tokens)} → {len(run.target_tokens)} tokens"
     st.caption(plain(f"{size} · {run.method} · model {run.model} ({NORMS[run.config.placement]})"))
     with st.spinner("Checking every head of the file"):
@@ -119,24 +119,24 @@ def _again(file: Imported) -> None:
             plain(f"This run cannot be run again: its model, {run.model}, is not available here.")
         )
         return
-    told = ""
+    note = ""
     digest = run.model_sha256
     if digest is not None and digest != model_digest(models.find(run.model).translator().model):
-        told = "A model of that name is available, but its weights differ from those of the file."
-    ways: dict[str, tuple[dict[str, str | None], str]] = {"Run it again": (file.selection, told)}
+        note = "A model of that name is available, but its weights differ from those of the file."
+    ways: dict[str, tuple[dict[str, str | None], str]] = {"Run it again": (file.selection, note)}
     if run.method != "forced":
-        given = file.selection | {"decode": "greedy", "target": run.text}
+        selection = file.selection | {"decode": "greedy", "target": run.text}
         pieces = models.find(run.model).translator().cut(run.text, "target").ids
-        others = " It splits this translation into other tokens than the file does."
-        split = others if pieces != tuple(run.target_ids) else ""
-        ways["Compute its pictures"] = given, f"{_GIVEN}{split} {told}".strip()
-    for label, (asked, about) in ways.items():
+        warning = " It splits this translation into other tokens than the file does."
+        split = warning if pieces != tuple(run.target_ids) else ""
+        ways["Compute its pictures"] = selection, f"{_GIVEN}{split} {note}".strip()
+    for label, (wanted, about) in ways.items():
         st.page_link(
             "app.py",
             label=f"{label} with {plain(run.model)}",
             icon=":material/replay:",
             query_params=as_params(
-                State(model=run.model, changes=run.interventions, **dict[str, Any](asked))
+                State(model=run.model, changes=run.interventions, **dict[str, Any](wanted))
             ),
             help=about or None,
         )

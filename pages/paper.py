@@ -32,18 +32,18 @@ class PaperItem(NamedTuple):
 def walk(text: str) -> dict[str, tuple[PaperItem, ...]]:
     """Items by headings: `#` begins a heading, `*` an item, `$` a formula, `>` a link; other lines
     say."""
-    found = dict[str, tuple[PaperItem, ...]]()
-    for part in text.split("# ")[1:]:
-        heading, *items = part.strip().split("\n* ")
+    sections = dict[str, tuple[PaperItem, ...]]()
+    for section in text.split("# ")[1:]:
+        heading, *items = section.strip().split("\n* ")
         for name, *lines in (item.split("\n") for item in items):
             of = {
                 mark: [line[2:] for line in lines if line.startswith(f"{mark} ")] for mark in "$>"
             }
             says = " ".join(line for line in lines if line[:2] not in ("$ ", "> "))
-            links = tuple(tuple(each.rsplit(": ", 1)) for each in of[">"])
+            links = tuple(tuple(cell.rsplit(": ", 1)) for cell in of[">"])
             item = PaperItem(name, says, links, " ".join(of["$"]))
-            found[heading] = (*found.get(heading, ()), item)
-    return found
+            sections[heading] = (*sections.get(heading, ()), item)
+    return sections
 
 
 WALK = walk(r"""

@@ -142,9 +142,9 @@ def twin(now: State) -> Source | None:
     """The recurrent twin of the chosen score, of the chosen model, or the first; None if none is
     here."""
     known = here()
-    own = (now.model or "").removeprefix(f"{models.RECURRENT}/")
+    name = (now.model or "").removeprefix(f"{models.RECURRENT}/")
     score = next(
-        (score for score in (now.values(Recurrent).score, own) if score in known),
+        (score for score in (now.values(Recurrent).score, name) if score in known),
         known[0] if known else None,
     )
     return None if score is None else models.find(f"{models.RECURRENT}/{score}")
@@ -162,9 +162,9 @@ def translate(now: State, source: Source) -> View:
     """The visitor's sentence through a model, without changes; ValueError if it cannot be
     translated."""
     now = replace(now, changes=())
-    asked = runs.key_of(now, source, examples.passage(source, now).sentence)
+    run_key = runs.key_of(now, source, examples.passage(source, now).sentence)
     with waiting.telling("Translating") as progress:
-        return View(asked, runs.translate(asked, progress, whole=True), None)
+        return View(run_key, runs.translate(run_key, progress, whole=True), None)
 
 
 @part()
@@ -176,8 +176,11 @@ def alignments() -> None:
     assert source is not None
     score = source.name.rpartition("/")[2]
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        names = {each: NAMES.get(each, each) for each in here()}
-        take = lambda each: session.change(score=each, step=None)  # noqa: E731
+        names = {name: NAMES.get(name, name) for name in here()}
+
+        def take(each: str) -> None:
+            session.change(score=each, step=None)
+
         pickers.switch("recurrent.score", "Score", names, score, take, width="content")
         seen(SEEING)
         label = "Open this twin on Translate"
@@ -196,21 +199,21 @@ def alignments() -> None:
         row,
         *(counterpart(one.run.target_tokens, side.run.target_tokens, row) for side in sides[1:]),
     ]
-    st.markdown("  \n".join(f"{each.title}: **{plain(each.run.text)}**" for each in sides))
+    st.markdown("  \n".join(f"{side.title}: **{plain(side.run.text)}**" for side in sides))
     st.markdown(looks(sides, rows))
     with st.container(horizontal=True, gap="medium"):
-        for each, at in zip(sides, rows, strict=True):
+        for drawn_side, at in zip(sides, rows, strict=True):
             with st.container(width=SIZE, gap="xsmall"):
                 with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-                    st.markdown(f"**{plain(each.title)}**", width="stretch")
+                    st.markdown(f"**{plain(drawn_side.title)}**", width="stretch")
                     with st.container(width=220):
-                        if each is one:
-                            pickers.row_picker(each.opened, "cross", row, width="stretch")
+                        if drawn_side is one:
+                            pickers.row_picker(drawn_side.opened, "cross", row, width="stretch")
                         else:
                             pickers.head_picker(
-                                "cross", each.head, each.opened.source, width="stretch"
+                                "cross", drawn_side.head, drawn_side.opened.source, width="stretch"
                             )
-                alignment(each, at)
+                alignment(drawn_side, at)
     st.caption(CAVEAT)
     numbers(one, row, now.source)
 
@@ -253,7 +256,7 @@ def alignment_map(view: HeadView) -> go.Figure:
 
 def looks(sides: Sequence[Side], rows: Sequence[int | None]) -> str:
     """Where each model looks for the token of the cursor; local attention gives out less than 1."""
-    told = list[str]()
+    sentences = list[str]()
     for side, row in zip(sides, rows, strict=True):
         puts = "does not write this token"
         if row is not None:
@@ -269,11 +272,11 @@ def looks(sides: Sequence[Side], rows: Sequence[int | None]) -> str:
             puts = f"puts {percent(float(weights[best]))} of its weight on **{on}**{rest}"
         start = (
             "The"
-            if told
+            if sentences
             else f"Predicting **{plain(quote(side.run.target_tokens[row or 0]))}**, the"
         )
-        told.append(f"{start} {plain(side.name)} {puts}.")
-    return " ".join(told)
+        sentences.append(f"{start} {plain(side.name)} {puts}.")
+    return " ".join(sentences)
 
 
 def numbers(one: Side, row: int, source: int | None) -> None:
@@ -365,24 +368,24 @@ def path_length() -> None:
         pickers.choose("recurrent.path", "To", names, stop, "source", texts=True, width=280)
         seen(PATHS)
     first, last = (quote(tokens[i]) for i in (0, stop))
-    told = "The first token is here already: choose a later one."
+    text = "The first token is here already: choose a later one."
     if stop:
-        told = (
+        text = (
             f"What the forward GRU knows of **{plain(first)}** when it reads **{plain(last)}** has "
-            f"passed through **{stop} step{'s' * (stop != 1)}**; in self-attention it is **1 "
+            f"passed through **{labels.counted(stop, 'step')}**; in self-attention it is **1 "
             "step** away."
         )
-    told += (
+    text += (
         f" To read all {len(tokens)} tokens, a GRU takes {len(tokens)} steps, one after the other: "
         "O(n)."
     )
     if isinstance(run.config, TransformerConfig):
         layers = run.config.n_encoder_layers
-        plural = "s" * (layers != 1)
-        told += (
-            f" The Transformer's encoder takes {layers} layer{plural}, each for all tokens at once."
+        text += (
+            f" The Transformer's encoder takes {labels.counted(layers, 'layer')}, "
+            "each for all tokens at once."
         )
-    st.markdown(told)
+    st.markdown(text)
     panel(
         "path length",
         lambda: paths(tokens, (0, stop)),

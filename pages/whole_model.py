@@ -90,7 +90,7 @@ def model(at: Inspected) -> None:
     run, config = at.run, at.run.config
     chosen, layer = st.columns([2, 1], gap="small")
     with chosen:
-        names = {part: part_name(part, config) for part in parts(config)}
+        names = {name: part_name(name, config) for name in parts(config)}
         pickers.choose("part", "Part", names, at.part, texts=True)
     if in_layer(at.part):
         with layer:
@@ -100,7 +100,7 @@ def model(at: Inspected) -> None:
     depths = [stack.n_layers for stack in config.stacks.values()]
     times = f"{depths[0]} ×", f"{depths[1]} ×"
     layers_of = [
-        f"{n} {side} layer{'s' * (n != 1)}" for n, side in zip(depths, config.stacks, strict=True)
+        labels.counted(n, f"{side} layer") for n, side in zip(depths, config.stacks, strict=True)
     ]
     panel(
         "anatomy-diagram",
@@ -140,11 +140,11 @@ def norms(at: Inspected) -> None:
         )
 
 
-def take(part: Any) -> None:
+def take(picked: Any) -> None:
     """Opens the box that the visitor clicked; a click that selects nothing changes nothing."""
-    part = part[0] if isinstance(part, list) and part else part
-    if part in PARTS:
-        session.change(part=part)
+    name = picked[0] if isinstance(picked, list) and picked else picked
+    if name in PARTS:
+        session.change(part=name)
 
 
 def residual_stream(at: Inspected) -> None:
@@ -247,9 +247,11 @@ def paper_table(opened: View) -> None:
     model = opened.source.translator()
     config, of = run.config, run.config.stacks
     training = plain(stated_training(model.card, opened.source.header))
-    shared, others = bleu(scores(model.card))
+    shared, rest = bleu(scores(model.card))
     widths = dict.fromkeys(f"{config.inner_width(side):,}" for side in of)
-    norm = captions.NORMS[config.norm] + ", RMSNorm" * (config.norm_by == "rms")
+    norm = captions.NORMS[config.norm]
+    if config.norm_by == "rms":
+        norm += ", RMSNorm"
     rows = (
         ("layers", " + ".join(str(stack.n_layers) for stack in of.values()), "6 + 6", "6 + 6"),
         ("d_model", f"{config.d_model:,}", "512", "1,024"),
@@ -269,7 +271,7 @@ def paper_table(opened: View) -> None:
             *(shared or UNSTATED, "27.3 en–de, 38.1 en–fr"),
             "28.4 en–de, 41.0 en–fr (41.8 in its table 2)",
         ),
-        ("BLEU on other tests", others or UNSTATED, "–", "–"),
+        ("BLEU on other tests", rest or UNSTATED, "–", "–"),
         ("training", training or UNSTATED, "12 hours on 8 P100 GPUs", "3.5 days on 8 P100 GPUs"),
     )
     head = f"| | {plain(run.model)} | paper, base | paper, big |\n|--|--|--|--|\n"
@@ -289,12 +291,12 @@ def stated_training(card: str, header: Header) -> str:
 def bleu(stated: Sequence[Score]) -> tuple[str, str]:
     """BLEU as a card states it: on the paper's test, and on all others; empty for what it does not
     state."""
-    values = [each for each in stated if each.metric == "bleu"]
+    values = [name for name in stated if name.metric == "bleu"]
     shared = [value for value in values if SHARED_TEST in value.dataset.lower()]
-    others = "; ".join(
-        f"{each.value:g} on {plain(each.dataset)}" for each in values if each not in shared
+    rest = "; ".join(
+        f"{number.value:g} on {plain(number.dataset)}" for number in values if number not in shared
     )
-    return "; ".join(f"{each.value:g}" for each in shared), others
+    return "; ".join(f"{score.value:g}" for score in shared), rest
 
 
 opened = open_sentence_page("whole_model", changes=of_tokens, kinds=("encoder", "cross"))

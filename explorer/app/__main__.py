@@ -20,6 +20,7 @@ def check_lessons(
 ) -> int:
     """Say what is wrong with lessons."""
     from explorer.app.lessons.asking import check  # loads PyTorch
+    from explorer.figures.base import labels
 
     wrong = False
     for path in files:
@@ -27,7 +28,7 @@ def check_lessons(
             wrong = True
             print(text, flush=True)
     if not wrong:
-        print(f"{len(files)} lesson{'s' * (len(files) != 1)}: nothing is wrong.", flush=True)
+        print(f"{labels.counted(len(files), 'lesson')}: nothing is wrong.", flush=True)
     return int(wrong)
 
 

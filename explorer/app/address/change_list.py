@@ -23,17 +23,17 @@ def listed(
     off: Off,  # those that are switched off; one whose place is beyond the end comes last
 ) -> tuple[Listed, ...]:
     """The whole list."""
-    found = [Listed(change, True) for change in changes]
-    for place, each in sorted(off, key=lambda item: item[0]):
-        found.insert(place, Listed(each, False))
-    return tuple(found)
+    every = [Listed(change, True) for change in changes]
+    for place, switched_off in sorted(off, key=lambda item: item[0]):
+        every.insert(place, Listed(switched_off, False))
+    return tuple(every)
 
 
 def parted(items: Iterable[Listed]) -> dict[str, Any]:
     """A list as values of the state: `changes` and `off`."""
     items = list(items)
     return {
-        "changes": tuple(each.change for each in items if each.on),
+        "changes": tuple(item_listed.change for item_listed in items if item_listed.on),
         "off": tuple((i, each.change) for i, each in enumerate(items) if not each.on),
     }
 

@@ -56,7 +56,9 @@ def parameter(kind: Kind, default: Any = None, *, place: bool = False, long: boo
 
 def keys_of(values: type[Any]) -> Mapping[str, Key]:
     """The keys of a dataclass by the names of its fields; a field that is no `parameter` has none."""
-    return {item.name: item.metadata["key"] for item in fields(values) if item.metadata}
+    return {
+        declared.name: declared.metadata["key"] for declared in fields(values) if declared.metadata
+    }
 
 
 TEXT = Kind()
@@ -182,10 +184,10 @@ PAIRS = several(PAIR, ",", MOST_PAIRS, frozenset)
 
 
 def _read_hide(value: str) -> tuple[str, ...]:
-    asked = value.split(".")
-    if not set(asked) <= set(HIDEABLE):
+    names = value.split(".")
+    if not set(names) <= set(HIDEABLE):
         raise UnreadableError
-    return tuple(name for name in HIDEABLE if name in asked)
+    return tuple(name for name in HIDEABLE if name in names)
 
 
 HIDDEN = Kind(_read_hide, ".".join)

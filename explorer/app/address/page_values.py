@@ -112,7 +112,12 @@ class Findings:
 
 # --- Heads over sentences ------------------------------------------------------------------------
 
-COLOURING = (*(each.name for each in (*STATISTICS, *PROFILED)), "aer", "aer_read", "keeps")
+COLOURING = (
+    *(statistic.name for statistic in (*STATISTICS, *PROFILED)),
+    "aer",
+    "aer_read",
+    "keeps",
+)
 """Statistics of `heads.json` that can colour the heads."""
 
 

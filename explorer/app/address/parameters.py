@@ -25,16 +25,16 @@ def parse(
     values = {}
     unreadable = []
     for name, key in KEYS.items():
-        given = params.get(name) or []
+        texts = params.get(name) or []
         kind = key.kind
-        if not given:
+        if not texts:
             continue
         try:
-            values[name] = kind.read(given[-1])
-            as_it_is = not kind.ends or values[name] == float(given[-1])
+            values[name] = kind.read(texts[-1])
+            as_it_is = not kind.ends or values[name] == float(texts[-1])
         except ValueError:
             as_it_is = False
-        if len(given) > 1 or not as_it_is:
+        if len(texts) > 1 or not as_it_is:
             unreadable.append(name)
     return changed(State(), **values), unreadable
 

@@ -336,12 +336,12 @@ def control(
     It is new, too, if the texts of the options have changed: a browser knows the chosen option by
     its text, and would report the old text as the visitor's choice.
     """
-    shown = st.session_state.setdefault("shown", {})
+    versions = st.session_state.setdefault("shown", {})
     now = value, tuple(texts)
-    version, before = shown.get(name, (0, now))
+    version, before = versions.get(name, (0, now))
     if before != now:
         version += 1
-    shown[name] = version, now
+    versions[name] = version, now
     key = f"{name}.{version}"
     if not callable(take):
         field = take or name
@@ -421,8 +421,8 @@ def on_linked_view(
     if after.ack == before.ack or event["trace"] != limits.trace:
         return False
     candidate = picked_candidate(event, limits)
-    asked = picked_head(event, limits, sizes) | presented(event)
-    moved = {"step": after.step, "source": after.source, **asked}
+    chosen = picked_head(event, limits, sizes) | presented(event)
+    moved = {"step": after.step, "source": after.source, **chosen}
     if candidate is not None:
         moved |= go_on(*candidate)
     for kind, head in (switched := picked_head(event, limits, sizes, "off")).items():

@@ -105,7 +105,8 @@ def entries(group: str) -> tuple[tuple[str, ...], ...]:
     """The entries of a group of the menu: pages that are looked at together, their leader first."""
     leaders = [name for name, page in PAGES.items() if page.group == group and not page.beside]
     return tuple(
-        (name, *(each for each, page in PAGES.items() if page.beside == name)) for name in leaders
+        (name, *(follower for follower, page in PAGES.items() if page.beside == name))
+        for name in leaders
     )
 
 
@@ -113,5 +114,5 @@ def entries(group: str) -> tuple[tuple[str, ...], ...]:
 def beside(page: str) -> tuple[str, ...]:
     """The pages that are looked at together with a page, itself among them; empty if there is no
     other."""
-    found = next(entry for entry in entries(PAGES[page].group) if page in entry)
-    return found if len(found) > 1 else ()
+    entry_of_page = next(entry for entry in entries(PAGES[page].group) if page in entry)
+    return entry_of_page if len(entry_of_page) > 1 else ()

@@ -57,13 +57,13 @@ def _part(text: str) -> str:
     words = "".join(
         letter if unicodedata.category(letter)[0] in "LMN" else " " for letter in letters
     ).split()
-    kept = ""
+    shortened = ""
     for word in words:
-        longer = f"{kept}-{word}" if kept else word[:_LONGEST]
+        longer = f"{shortened}-{word}" if shortened else word[:_LONGEST]
         if len(longer) > _LONGEST:
             break
-        kept = longer
-    return kept
+        shortened = longer
+    return shortened
 
 
 _SCRIPT = 'import(new URL("app/static/linked_view-7/export.js", document.baseURI))'
@@ -105,8 +105,8 @@ class Picture:
     def csv(self, now: State) -> str:
         """The numbers of the figure, after the caption and the provenance in cells that begin with
         #."""
-        told = [[f"# {' '.join(line.split())}"] for line in self.lines(now)]
-        return cells.written([*told, *(() if self.table is None else self.table())])
+        header = [[f"# {' '.join(line.split())}"] for line in self.lines(now)]
+        return cells.written([*header, *(() if self.table is None else self.table())])
 
     def lines(self, now: State) -> list[str]:
         """What each file says of the figure: its caption, and the provenance of a state."""
@@ -138,12 +138,15 @@ def page_export() -> None:
             st.caption(f"No picture is kept: the page has none, {gone}.")
         elif opened:
             titles = [picture.title or picture.caption for _, picture in drawn.values()]
-            told = {
+            titles_by_name = {
                 name: f"{i} · {labels.shorten(title, 60)}"
                 for i, (name, title) in enumerate(zip(drawn, titles, strict=True), 1)
             }
             chosen = st.selectbox(
-                "Picture", list(drawn), format_func=told.__getitem__, key="export.page.picture"
+                "Picture",
+                list(drawn),
+                format_func=titles_by_name.__getitem__,
+                key="export.page.picture",
             )
             state, picture = drawn[chosen]
             save("page", picture, picture.name or chosen, state)

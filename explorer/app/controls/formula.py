@@ -25,8 +25,8 @@ def attention(
 ) -> str:
     r"""LaTeX of softmax(QKᵀ/√d_k) V, with everything that this model adds to it."""
     queries, keys = _SIDES[kind]
-    own = kind != "cross"
-    acts = ENCODINGS[positions].acts if own else "nowhere"
+    is_self = kind != "cross"
+    acts = ENCODINGS[positions].acts if is_self else "nowhere"
     turned = r"^{\prime}" if acts == "rotation" else ""
     added = (" + B" if acts == "scores" else "") + (" + M" if masked else "")
     above = r"^{\prime\top}" if turned else r"^{\top}"

@@ -23,7 +23,7 @@ def heads(
     """The heads of a kind, each with what it does over many sentences."""
     options = [(layer, head) for layer in range(size[0]) for head in range(size[1])]
     role = {(i, j): name for i, layer in enumerate(roles) for j, name in enumerate(layer)}
-    told = {
+    notes = {
         option: (
             labels.head_name(*option),
             role.get(option),
@@ -31,7 +31,7 @@ def heads(
         )
         for option in options
     }
-    return {each: " · ".join(filter(None, parts)) for each, parts in told.items()}
+    return {each: " · ".join(filter(None, parts)) for each, parts in notes.items()}
 
 
 def numbered(

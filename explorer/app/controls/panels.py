@@ -152,13 +152,13 @@ def head_panel(
 ) -> None:
     """Draws a figure of one head: its caption, its alternative text and its badge come from the
     head."""
-    part = what + captions.window_note(view.window, lengths(run, view.kind))
+    windowed = what + captions.window_note(view.window, lengths(run, view.kind))
     more |= {"audit": view.audit} if proven else {}
     more |= (
         {"heading": f"**{what}**", "place": st.container(width=size, gap="xsmall")} if size else {}
     )
     last = view.model if proven else f"not the model's computation · {view.model}"
-    caption = " · ".join(filter(None, [captions.place(view), of, part, last]))
+    caption = " · ".join(filter(None, [captions.place(view), of, windowed, last]))
     panel(name, partial(draw, view, size) if size else partial(draw, view), caption, **more)
 
 

@@ -89,9 +89,9 @@ def examples(
     """Offers texts to start from."""
     st.caption("Try:", width="content")
     for i, (topic, text) in enumerate(texts.items()):
-        said = plain(text) or None
+        hint = plain(text) or None
         st.button(
-            topic, key=f"example.{i}", type="tertiary", on_click=take, args=(text,), help=said
+            topic, key=f"example.{i}", type="tertiary", on_click=take, args=(text,), help=hint
         )
 
 
@@ -133,7 +133,10 @@ def kind_picker(
     **also: Any,  # values of the address that change with it
 ) -> None:
     """Lets the visitor choose among the kinds of attention."""
-    names = {each: {"decoder": "masked decoder"}.get(each, each) for each in kinds}
+    names = {
+        offered_kind: {"decoder": "masked decoder"}.get(offered_kind, offered_kind)
+        for offered_kind in kinds
+    }
 
     def take(chosen: str) -> None:
         session.change(kind=chosen, **also)
@@ -158,7 +161,10 @@ def row_picker(
     }[kind]
     names = numbered(f"{verb} {piece}" for piece in labels.pieces(tokens))
     moved = "source" if kind == "encoder" else "step"
-    take = lambda i: session.change(**{moved: i})  # noqa: E731
+
+    def take(i: int) -> None:
+        session.change(**{moved: i})
+
     choose(f"row.{kind}", "Row of the cursor", names, row, take, texts=True, width=width)
 
 
@@ -183,7 +189,10 @@ def window(
 
 def place(name: str, label: str, now: int, count: int) -> None:
     """Lets the visitor choose one of several places (from 0), which people count from 1."""
-    take = lambda each: session.change(**{name: int(each) - 1 or None})  # noqa: E731
+
+    def take(each: int) -> None:
+        session.change(**{name: int(each) - 1 or None})
+
     st.slider(label, 1, count, now + 1, **session.control(name, now, take))
 
 

@@ -49,7 +49,7 @@ def signed(
     low, high = (
         ("− largest", "+ largest") if largest is None else (f"−{largest:.3g}", f"+{largest:.3g}")
     )
-    clear = [f"{style.rgba(each, 0)} 50%" for each in (style.NEGATIVE, style.POSITIVE)]
+    clear = [f"{style.rgba(hue, 0)} 50%" for hue in (style.NEGATIVE, style.POSITIVE)]
     return Legend(low, high, (style.NEGATIVE, *clear, style.POSITIVE), about)
 
 
@@ -108,9 +108,9 @@ def feed(
 ) -> None:
     """Fills slots."""
     filled = {
-        key: {"text": hushed(each)}
-        if isinstance(each, str)
-        else {"pictures": [one.sent() for one in each]}
-        for key, each in contents.items()
+        key: {"text": hushed(content)}
+        if isinstance(content, str)
+        else {"pictures": [one.sent() for one in content]}
+        for key, content in contents.items()
     }
     _feed(key=f"slots.{name}", data={"slots": filled})

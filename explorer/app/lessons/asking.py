@@ -54,7 +54,8 @@ def open_view(now: State, needs: Sequence[str]) -> tuple[View, Viewpoint]:
     else:
         every = list(models.available().values())
         source = next(
-            (each for each in every if all(kind in each.sizes for kind in needs)), every[0]
+            (candidate for candidate in every if all(kind in candidate.sizes for kind in needs)),
+            every[0],
         )
     run_key = runs.key_of(now, source, examples.passage(source, now).sentence)
     opened = View(run_key, runs.translate(run_key, whole=True), None)
@@ -71,20 +72,20 @@ def of_check(source: Source, lesson: Lesson, step: Step) -> dict[str, Any]:
     The checks share out the examples of a model, so that none is asked about twice. Of its own, a
     step takes the first, from its own place on, on which the question has an answer with a margin.
     """
-    own = list(examples.offered(source).values())[CHECKS.index(lesson.name) :: len(CHECKS)]
+    texts = list(examples.offered(source).values())[CHECKS.index(lesson.name) :: len(CHECKS)]
     number = lesson.steps.index(step)
-    first = number % len(own)
+    first = number % len(texts)
 
     def make() -> dict[str, Any]:
-        taken: dict[str, Any] = {}
-        for text in own[first:] + own[:first]:
+        values: dict[str, Any] = {}
+        for text in texts[first:] + texts[:first]:
             named, _ = parse({name: [value] for name, value in step.params.items()})
             opened, at = open_view(replace(named, model=source.name, text=text), lesson.needs)
-            taken = {"text": text, **at.named()}
+            values = {"text": text, **at.named()}
             assert step.question is not None
             if answer(opened, step.question, at).has_margin:
                 break
-        return taken
+        return values
 
     return _CHECKS.get(("check", source, lesson.name, number), make)
 
@@ -115,9 +116,9 @@ def wrong_of(lesson: Lesson, step: Step) -> Iterator[str]:
         return
     try:
         opened, at = open_view(now, lesson.needs)
-        found = answer(opened, step.question, at)
-        if not found.has_margin:
-            yield f"the question has no margin: the best is {found.margin:.2f} from the next one."
+        measured = answer(opened, step.question, at)
+        if not measured.has_margin:
+            yield f"the question has no margin: the best is {measured.margin:.2f} from the next one."
     except KeyError:
         yield f"the question cannot be asked: there is no model {now.model!r:.60} that translates."
     except (ValueError, OSError) as error:

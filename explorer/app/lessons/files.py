@@ -100,10 +100,10 @@ class Step(Checked):
 
     def text_for(self, config: ModelConfig | None) -> str:
         """The text that is true of a model; without a model, that of the paper's."""
-        others = (
+        texts = (
             text for fact, text in self.otherwise.items() if config and not FACTS[fact](config)
         )
-        return next(others, self.text)
+        return next(texts, self.text)
 
 
 @dataclass(frozen=True)
@@ -167,10 +167,10 @@ def _read(path: Path, _modified: int) -> Lesson:
         ) from error
     lesson = typed(Lesson, {**values, "name": name})
     steps = values["steps"]
-    asked = [step["question"] for step in steps if step.get("question")]
-    for kind, objects in ((Lesson, [values]), (Step, steps), (Question, asked)):
-        known = [each.name for each in fields(kind) if each.name != "name"]
-        for unread in (at for each in objects for at in each if at not in known):
+    questions = [step["question"] for step in steps if step.get("question")]
+    for kind, objects in ((Lesson, [values]), (Step, steps), (Question, questions)):
+        known = [declared.name for declared in fields(kind) if declared.name != "name"]
+        for unread in (at for entry in objects for at in entry if at not in known):
             raise ValueError(f"{unread!r:.40} is unknown; known are {', '.join(known)}.")
     return lesson
 
@@ -187,8 +187,8 @@ def every() -> tuple[dict[str, Lesson], list[str]]:
     """All lessons by name, in order, and a sentence for each file that is none."""
     lessons = dict[str, Lesson]()
     wrong = list[str]()
-    own = os.environ.get(FOLDER)
-    further = sorted(Path(own).glob("*.json"))[:MOST_FILES] if own else []
+    folder = os.environ.get(FOLDER)
+    further = sorted(Path(folder).glob("*.json"))[:MOST_FILES] if folder else []
     for path in [*sorted(BUNDLED.glob("*.json")), *further]:
         try:
             lesson = read(path)
@@ -200,8 +200,8 @@ def every() -> tuple[dict[str, Lesson], list[str]]:
         if unread:
             wrong.append(f"{printable(path.name)}: {unread[0]}")
         elif lesson.name in (*lessons, *CHECKS):
-            taken = f"another lesson is called {lesson.name}, so this one is left out."
-            wrong.append(f"{printable(path.name)}: {taken}")
+            reason = f"another lesson is called {lesson.name}, so this one is left out."
+            wrong.append(f"{printable(path.name)}: {reason}")
         else:
             lessons[lesson.name] = lesson
     return lessons, wrong

@@ -109,9 +109,9 @@ def read(content: bytes) -> Progress:
             if len(steps) > MOST_STEPS:
                 raise ValueError
             noted = dict[int, Note | None]()
-            for each in steps:
-                step = whole(1, MOST_STEPS).check("step", each["step"])
-                noted[step - 1] = typed(Note, each) if len(each) > 1 else None
+            for number in steps:
+                step = whole(1, MOST_STEPS).check("step", number["step"])
+                noted[step - 1] = typed(Note, number) if len(number) > 1 else None
             notes[LESSON.read(f"{name}.1")[0]] = noted
         except (ValueError, KeyError, TypeError, AttributeError):
             unread.append(without_surrogates(name)[:_MOST_NAME])
@@ -147,7 +147,7 @@ def table(files: Iterable[tuple[str, bytes]]) -> Table:
         students.append(found._replace(student=found.student or Path(file).stem))
         if found.unread:
             wrong.append(f"{file}: what it says of {', '.join(found.unread)} cannot be read.")
-    begun = {name for each in students for name in each.notes} - {*CHECKS}
+    begun = {name for student in students for name in student.notes} - {*CHECKS}
     lessons = [*(name for name in known if name in begun), *sorted(begun - {*known})]
     titles = [known[name].title if name in known else name for name in lessons]
     head = (
@@ -160,14 +160,14 @@ def table(files: Iterable[tuple[str, bytes]]) -> Table:
     rows = []
     for student, notes, _ in students:
         scores = (
-            found.right if found.answers else ""
-            for found in (score(notes, name) for name in CHECKS)
+            check.right if check.answers else ""
+            for check in (score(notes, name) for name in CHECKS)
         )
         seen = (
             _seen(len(notes[name]), known.get(name)) if name in notes else "" for name in lessons
         )
         rows.append((student, *scores, *score(notes, *lessons), *seen))
-    read_files = f"{len(rows)} file{'s' * (len(rows) != 1)} read."
+    read_files = f"{labels.counted(len(rows), 'file')} read."
     return Table(
         head, tuple(rows), f"{read_files} {_hardest(students, known)}".strip(), tuple(wrong)
     )
@@ -175,7 +175,7 @@ def table(files: Iterable[tuple[str, bytes]]) -> Table:
 
 def _seen(steps: int, lesson: Lesson | None) -> str:
     return (
-        f"{steps} step{'s' * (steps != 1)}"
+        f"{labels.counted(steps, 'step')}"
         if lesson is None
         else f"{steps} of {len(lesson.steps)} steps"
     )
@@ -183,11 +183,11 @@ def _seen(steps: int, lesson: Lesson | None) -> str:
 
 def _hardest(students: Iterable[Progress], known: Mapping[str, Lesson]) -> str:
     """The step that most students got wrong, in a sentence; empty if nothing was got wrong."""
-    asked = Counter[tuple[str, int]]()
+    counts = Counter[tuple[str, int]]()
     missed = Counter[tuple[str, int]]()
     for student in students:
         for name, steps in student.notes.items():
-            asked.update((name, step) for step, note in steps.items() if note)
+            counts.update((name, step) for step, note in steps.items() if note)
             missed.update((name, step) for step, note in steps.items() if note and not note.right)
     if not missed:
         return ""
@@ -195,5 +195,5 @@ def _hardest(students: Iterable[Progress], known: Mapping[str, Lesson]) -> str:
     title = known[name].title if name in known else name
     return (
         f"Most got wrong: step {labels.count(step)} of “{title}”, by {count} of "
-        f"{asked[name, step]}."
+        f"{counts[name, step]}."
     )

@@ -121,8 +121,8 @@ class Measured:
     def second(self) -> Option:
         """The option whose value is nearest to the best one's; without others, the best itself."""
         best = self.options[self.best]
-        others = self.options[: self.best] + self.options[self.best + 1 :]
-        return min(others, key=lambda option: abs(option.value - best.value), default=best)
+        wrong = self.options[: self.best] + self.options[self.best + 1 :]
+        return min(wrong, key=lambda option: abs(option.value - best.value), default=best)
 
     @property
     def margin(self) -> float:
@@ -218,7 +218,8 @@ def _most(
     if len(names) < 2:
         _refuse("There is only one possible answer here, so nothing is asked.")
     options = tuple(
-        Option(name, float(each), write(each)) for name, each in zip(names, values, strict=True)
+        Option(name, float(number), write(number))
+        for name, number in zip(names, values, strict=True)
     )
     return Measured(asks, options, max(range(len(options)), key=lambda i: sign * options[i].value))
 
@@ -239,8 +240,12 @@ def largest_key(at: Asking) -> Measured:
     keys = sorted(order[first : first + MOST])
     larger = ", ".join(f"“{at.name(tokens[key])}”" for key in order[:first])
     apart = f"apart from {larger}, " if larger else ""
-    twice = [f" (key {key + 1})" * (tokens.count(tokens[key]) > 1) for key in keys]
-    names = [f"“{at.name(tokens[key])}”{which}" for key, which in zip(keys, twice, strict=True)]
+    names = list[str]()
+    for key in keys:
+        name = f"“{at.name(tokens[key])}”"
+        if tokens.count(tokens[key]) > 1:
+            name += f" (key {key + 1})"
+        names.append(name)
     asks = f"In {at.phrase}, {at.row_name(at.row)}: {apart}which key has the largest weight?"
     return _most(asks, names, weights[keys])
 
@@ -276,7 +281,7 @@ def visible(at: Asking) -> Measured:
         _refuse(SHORT)
     asks = f"In {at.phrase}, {at.row_name(at.row)}: how many of its {keys} cells are masked?"
     why = f"Row {at.row + 1} sees {sees} of {keys} keys, so {right} cells of the row are masked."
-    options = tuple(Option(f"{each}", float(each == right)) for each in numbers)
+    options = tuple(Option(f"{number}", float(number == right)) for number in numbers)
     return Measured(asks, options, numbers.index(right), why)
 
 
@@ -311,11 +316,11 @@ def candidate(at: Asking) -> Measured:
     listed = sorted(
         offered[rank - 1 : rank - 1 + MOST], key=lambda each: (each.token, each.token_id)
     )
-    more = ", ".join(f"“{at.name(each.token)}”" for each in offered[: rank - 1])
+    more = ", ".join(f"“{at.name(head.token)}”" for head in offered[: rank - 1])
     apart = f"apart from {more}, " if more else ""
     asks = f"At step {at.place.step + 1}: {apart}which token is the most probable?"
-    names = [f"“{at.name(each.token)}”" for each in listed]
-    return _most(asks, names, [each.log_prob for each in listed], _share)
+    names = [f"“{at.name(head.token)}”" for head in listed]
+    return _most(asks, names, [head.log_prob for head in listed], _share)
 
 
 def unsure(at: Asking) -> Measured:
@@ -410,10 +415,10 @@ def search(at: Asking) -> Measured:
     beam = {"beam_size": BEAM, "length_penalty": ALPHA, "length_offset": OFFSET}
     best = at.translated(at.run.interventions, **beam)
     way = {"beam_size": 1} if alpha is None else beam | {"length_penalty": alpha}
-    other = at.translated(at.run.interventions, **way)
-    why = f"A beam of {BEAM} with α = {ALPHA} finds “{best}”, {name} “{other}”."
+    translated = at.translated(at.run.interventions, **way)
+    why = f"A beam of {BEAM} with α = {ALPHA} finds “{best}”, {name} “{translated}”."
     asks = f"A beam of {BEAM} with α = {ALPHA}: does it find another translation than {name}?"
-    return _rule(asks, "another one", "the same", best != other, why)
+    return _rule(asks, "another one", "the same", best != translated, why)
 
 
 CHANGES: dict[str, Callable[[Asking], Intervention]] = {
@@ -436,18 +441,20 @@ def difference(at: Asking) -> Measured:
     run = at.run
     token = f"source token {at.place.source + 1}"
     word = f"{token}, “{at.name(run.source_tokens[at.place.source])}”,"
-    made = [CHANGES[change](at) for change in at.question.changes]
-    names = [str(each).replace(token, word) for each in made]
-    if len(made) == 1:
-        own = run.text if run.method == "greedy" else at.translated(run.interventions, beam_size=1)
-        text = at.translated((*run.interventions, *made), beam_size=1)
-        why = f"The model {'then' if text != own else 'still'} writes “{text}”"
+    changes_made = [CHANGES[change](at) for change in at.question.changes]
+    names = [str(change).replace(token, word) for change in changes_made]
+    if len(changes_made) == 1:
+        before = (
+            run.text if run.method == "greedy" else at.translated(run.interventions, beam_size=1)
+        )
+        text = at.translated((*run.interventions, *changes_made), beam_size=1)
+        why = f"The model {'then' if text != before else 'still'} writes “{text}”"
         asks = f"If {names[0]}: does the translation change?"
-        return _rule(asks, "it changes", "it stays the same", text != own, why)
+        return _rule(asks, "it changes", "it stays the same", text != before, why)
     asks = "Which costs the translation "
     log_probs = list[float]()
-    asks += f"{'more' if len(made) == 2 else 'the most'} log-probability?"
-    for changes in (run.interventions, *((*run.interventions, each) for each in made)):
+    asks += f"{'more' if len(changes_made) == 2 else 'the most'} log-probability?"
+    for changes in (run.interventions, *((*run.interventions, change) for change in changes_made)):
         forced = at.translator().force(
             run.source_text, run.target_ids, capture=False, interventions=changes
         )
@@ -459,7 +466,7 @@ _MEASURES = (
     *(largest_key, head_effect, candidate, masked, visible),
     *(difference, role, entropy, unsure, search, build),
 )
-QUANTITIES = {each.__name__.replace("_", "-"): each for each in _MEASURES}
+QUANTITIES = {quantity.__name__.replace("_", "-"): quantity for quantity in _MEASURES}
 """All that can be asked, and how it is measured."""
 
 

@@ -24,6 +24,7 @@ from explorer.figures.base.captions import KIND_NAMES, MEASURES, QUANTITIES, sum
 from explorer.figures.base.labels import percent
 from explorer.lenses.words.reading import ReadView
 from explorer.linked.view.strips import Gloss, Shade
+from transformer.config import Head
 
 if TYPE_CHECKING:
     import pandas  # type: ignore[import-untyped]
@@ -67,8 +68,8 @@ def popover(
     kinds = tuple(kinds)
 
     def hide(name: str, hidden: bool) -> None:
-        asked = {*session.current().hide} - {name} | ({name} if hidden else set())
-        session.change(hide=tuple(each for each in HIDEABLE if each in asked))
+        names = {*session.current().hide} - {name} | ({name} if hidden else set())
+        session.change(hide=tuple(hideable for hideable in HIDEABLE if hideable in names))
 
     with st.popover(f"Display{f': {on}' if on else ''}", type="tertiary", icon=":material/tune:"):
         st.toggle("Words", now.words, help=_WORDS, **session.control("words", now.words))
@@ -79,7 +80,10 @@ def popover(
         if set(kinds) - {"encoder"}:
             usual = {"cross": "predicted", "decoder": "read"}.get("".join(kinds), "usual")
             names = _ROWS if usual in _ROWS else {"usual": "usual token", **_ROWS}
-            take = lambda rows: session.change(rows=None if rows == usual else rows)  # noqa: E731
+
+            def take(rows: str) -> None:
+                session.change(rows=None if rows == usual else rows)
+
             switch(
                 "rows",
                 "Decoder rows are named by the",
@@ -101,23 +105,35 @@ def lines(look: HeadSelection, now: State) -> None:
     left, middle, right = st.columns([1.5, 1.5, 2], gap="medium", vertical_alignment="bottom")
     with left:
         usual = {"mass": "mass-70", "weight": "weight-10"}
-        take = lambda by: session.change(links=usual[by])  # noqa: E731
+
+        def take(by: str) -> None:
+            session.change(links=usual[by])
+
         switch("links.by", "Keep links by", _LINKS, name, take, labelled=True)
     with middle:
         label = "Share of each row, %" if name == "mass" else "Smallest weight, %"
-        least = lambda share: session.change(links=f"{name}-{share}")  # noqa: E731
+
+        def least(share: int) -> None:
+            session.change(links=f"{name}-{share}")
+
         slide("links", label, int(number), least, ends=(0, 100))
     with right:
         layers, heads = look.opened.translation.config.sizes[look.kind]
-        others = [(i, j) for i in range(layers) for j in range(heads) if (i, j) != look.head]
-        more = [head for head in now.values(Maps).more or () if head in others]
-        keep = lambda heads: session.change(more=tuple(map(tuple, heads)) or None)  # noqa: E731
+        further = [(i, j) for i in range(layers) for j in range(heads) if (i, j) != look.head]
+        more = [head for head in now.values(Maps).more or () if head in further]
+
+        def keep(heads: Iterable[Head]) -> None:
+            session.change(more=tuple(map(tuple, heads)) or None)
+
         more_of: dict[str, Any] = session.control("more", more, keep) | {
             "placeholder": "Up to three"
         }
-        name_of = lambda head: labels.head_name(*head)  # noqa: E731
+
+        def name_of(head: Head) -> str:
+            return labels.head_name(*head)
+
         st.multiselect(
-            "Other heads", others, more, format_func=name_of, max_selections=3, **more_of
+            "Other heads", further, more, format_func=name_of, max_selections=3, **more_of
         )
 
 
@@ -147,9 +163,9 @@ def tables(views: Callable[[], Sequence[ReadView]]) -> None:
         elif place.open:
             with waiting.while_loading():
                 models.loading.wait()  # with PyTorch comes pandas
-            shown = views()
+            tables_shown = views()
             for view, tab in zip(
-                shown, st.tabs([KIND_NAMES[view.kind] for view in shown]), strict=True
+                tables_shown, st.tabs([KIND_NAMES[view.kind] for view in tables_shown]), strict=True
             ):
                 with tab:
                     st.markdown(plain(summary(view)))
@@ -174,7 +190,7 @@ def measure(opened: View, now: State) -> None:
     """Draws the switch, and says why a measure that was asked for is not to be had."""
     if "cross" not in opened.kinds:
         return
-    names = {each: QUANTITIES[each].name for each in MEASURES}
+    names = {measure: QUANTITIES[measure].name for measure in MEASURES}
     why = lacking(opened, now.measure)
     value = "weight" if why else now.measure
     switch("measure", "Cells say", names, value, help=_MEASURES, width="content")
@@ -184,7 +200,7 @@ def measure(opened: View, now: State) -> None:
 
 def prepare(looks: Iterable[HeadSelection]) -> None:
     """Measures the effects that are about to be drawn, with a bar; says which map is too large."""
-    for look in (each for each in looks if each.measure == "effect"):
+    for look in (look for look in looks if look.measure == "effect"):
         from explorer.app.maps import measures  # PyTorch comes with it
         from explorer.lenses.measures.effect import effect_in
 
@@ -220,18 +236,18 @@ def shares(opened: View, now: State) -> None:
 
 def shaded(opened: View) -> list[Shade]:
     """How dark each target token is; nothing if the model does not allow it."""
-    found = list[Shade]()
+    shades = list[Shade]()
     if set(opened.kinds) != set(KIND_NAMES) or lacking(opened, "effect") is not None:
-        return found
+        return shades
     from explorer import lenses
     from explorer.app.maps import measures  # PyTorch comes with it
 
     for share in measures.of_run(opened, lenses.alti).source.sum(1).tolist():
-        said = f"{percent(share)} from the {_SOURCE}"
-        found.append(
-            Shade(share=share, text=said, number=Gloss(text=percent(share), origin=_SOURCE))
+        text = f"{percent(share)} from the {_SOURCE}"
+        shades.append(
+            Shade(share=share, text=text, number=Gloss(text=percent(share), origin=_SOURCE))
         )
-    return found
+    return shades
 
 
 def why(opened: View) -> None:
@@ -240,14 +256,14 @@ def why(opened: View) -> None:
         return
     cannot = lacking(opened, "effect")
     icon = ":material/balance:"
-    asked = st.button(
+    clicked = st.button(
         "Why this token?",
         type="tertiary",
         icon=icon,
         help=cannot or _WHY,
         disabled=cannot is not None,
     )
-    if asked:
+    if clicked:
         st.switch_page("pages/explanation.py", query_params=link(session.current(), view="why"))
 
 

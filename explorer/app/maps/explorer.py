@@ -59,25 +59,27 @@ def changes(
     again, and none of a token that it would write anyway. Any other way of decoding is given the
     tokens before the step. Choices for later steps are dropped.
     """
-    kept = tuple(
+    remaining = tuple(
         intervention
         for intervention in translation.interventions
         if not (isinstance(intervention, Prefix) and len(intervention.token_ids) > step)
         and not (isinstance(intervention, Choose) and intervention.step >= step)
     )
     if translation.method != "greedy":
-        others = tuple(each for each in kept if not isinstance(each, Choose | Prefix))
-        return (*others, prefix([*translation.target_ids[:step], token_id]))
+        without_tokens = tuple(
+            change for change in remaining if not isinstance(change, Choose | Prefix)
+        )
+        return (*without_tokens, prefix([*translation.target_ids[:step], token_id]))
     offered = translation.steps[step].alternatives
     free = all(
-        isinstance(each, Choose) for each in kept
+        isinstance(change, Choose) for change in remaining
     )  # greedy search takes the most probable token
     if free and token_id == offered[0].token_id and not offered[0].excluded:
-        return kept
+        return remaining
     # as its piece, which people can read in an address; by its id if several tokens look alike
-    piece = next((each.token for each in offered if each.token_id == token_id), "")
-    alike = [each for each in offered if each.token == piece]
-    return (*kept, choose(step, piece if len(alike) == 1 else token_id))
+    piece = next((change.token for change in offered if change.token_id == token_id), "")
+    alike = [change for change in offered if change.token == piece]
+    return (*remaining, choose(step, piece if len(alike) == 1 else token_id))
 
 
 def continue_with(opened: View, step: int, token_id: int) -> dict[str, Any]:
@@ -86,7 +88,9 @@ def continue_with(opened: View, step: int, token_id: int) -> dict[str, Any]:
     now = opened.translation.steps[step].token_id
     if token_id == now:
         return {}
-    session.visit().tried.update((prefix_of(opened, step), each) for each in (token_id, now))
+    session.visit().tried.update(
+        (prefix_of(opened, step), piece_id) for piece_id in (token_id, now)
+    )
     more = {"changes": changes(opened.translation, step, token_id), "target": None, "step": step}
     return {**session.RUN, **more}
 
@@ -99,7 +103,10 @@ def offered(opened: View) -> tuple[list[list[int]], list[list[int]]] | None:
     steps, tried = opened.translation.steps, session.visit().tried
     ids = [[candidate.token_id for candidate in shown_candidates(step)] for step in steps]
     places = [prefix_of(opened, i) if tried else () for i in range(len(steps))]
-    return ids, [[each for each in row if (places[i], each) in tried] for i, row in enumerate(ids)]
+    return ids, [
+        [piece_id for piece_id in row if (places[i], piece_id) in tried]
+        for i, row in enumerate(ids)
+    ]
 
 
 def prefix_of(opened: View, step: int) -> tuple[Hashable, ...]:
@@ -179,9 +186,9 @@ class Scene:
     def laid_out(self, now: State, looks: Looks) -> Layout:
         """The contents of the view for a state, without maps of attention that the model does not
         have."""
-        found = self.layout if isinstance(self.layout, Layout) else self.layout(now, looks)
+        layout = self.layout if isinstance(self.layout, Layout) else self.layout(now, looks)
         lacking = {*AttentionKind} - {*self.opened.kinds}
-        return replace(found, plots=tuple(name for name in found.plots if name not in lacking))
+        return replace(layout, plots=tuple(name for name in layout.plots if name not in lacking))
 
     def holds(self, now: State) -> bool:
         """Whether the chosen heads are of this model: another may be chosen whose page is not drawn
@@ -298,9 +305,17 @@ def _map(scene: Scene, layout: Layout, look: HeadSelection) -> Feed:
     roles = pickers.roles_of(source, look.kind)
     view = look.read() if drawn else read_view(look.as_recorded(), Reading())
     first = source.default_heads[look.kind] if layout.style == "home" else None
-    sums = layout.style == "page"
-    opened = scene.opened.key, scene.opened.translation
-    payload = head_map(*opened, view, look.lengths, first, roles, look.scale, scene.largest, sums)
+    payload = head_map(
+        scene.opened.key,
+        scene.opened.translation,
+        view,
+        look.lengths,
+        opens=first,
+        roles=roles,
+        scale=look.scale,
+        largest=scene.largest,
+        sums=layout.style == "page",
+    )
     # what a click on the map's title does with its head: `inside` opens it, `off` switches it off
     # or on
     payload["acts"] = ["inside", "off"] if drawn and source.has_model else []

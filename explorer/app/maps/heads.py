@@ -40,9 +40,13 @@ from explorer.linked.view.strips import Feed
 from transformer.config import AttentionKind, Head
 
 SAMPLE = "aer"  # the one statistic that this sentence alone cannot give; it comes from `heads.json`
-_LABELS = {each.name: each.label for each in STATISTICS} | {SAMPLE: "alignment error"}
-_FALLING = {each.name for each in STATISTICS if each.falling} | {SAMPLE}
-_SHARES = {each.name for each in STATISTICS if each.unit == "share"} - {"entropy"} | {SAMPLE}
+_LABELS = {statistic.name: statistic.label for statistic in STATISTICS} | {
+    SAMPLE: "alignment error"
+}
+_FALLING = {statistic.name for statistic in STATISTICS if statistic.falling} | {SAMPLE}
+_SHARES = {statistic.name for statistic in STATISTICS if statistic.unit == "share"} - {
+    "entropy"
+} | {SAMPLE}
 _LOCAL = (
     " Local attention multiplies these weights by a Gaussian around a predicted centre, so a row "
     "sums to less than 1, and keys outside its window are hatched."
@@ -65,7 +69,9 @@ def show(page: KindPage, opened: View, fade: bool = True) -> None:
 
     def layout(now: State, looks: Looks) -> Layout:
         focus = focus_of(looks[kind], now)
-        plots = ("overview", focus, "row", *(("whole",) if looks[kind].is_windowed else ()))
+        plots: tuple[str, ...] = ("overview", focus, "row")
+        if looks[kind].is_windowed:
+            plots += ("whole",)
         return Layout(
             view=kind,
             style="page",
@@ -81,9 +87,11 @@ def show(page: KindPage, opened: View, fade: bool = True) -> None:
         with st.container(horizontal=True):
             display.tables(lambda: [look.read()])
             display.cell(look)
-            local = _LOCAL * bool(look.read().reach)
-            told = f"{page.seeing} {formula.explained(kind, config.positions, site.score)}{local}"
-            seen(told, formula.attention(kind, config.positions, site.causal, site.score))
+            local = _LOCAL if look.read().reach else ""
+            explanation = (
+                f"{page.seeing} {formula.explained(kind, config.positions, site.score)}{local}"
+            )
+            seen(explanation, formula.attention(kind, config.positions, site.causal, site.score))
             run_export(scene, lambda now, looks: printed(looks[kind], now))
         say(page.note)
 
@@ -135,8 +143,8 @@ def feeds(look: HeadSelection, now: State, fade: bool) -> dict[str, Feed]:
     if now.show == "lines":
         views = _with_others(look, now, view)
         rule = display.link_rule(now.links)
-        each = [links(view, rule.mass, rule.least) for view in views]
-        feed = lines_feed(key, views, each, rule.name, whole=look.lengths)
+        drawn_links = [links(view, rule.mass, rule.least) for view in views]
+        feed = lines_feed(key, views, drawn_links, rule.name, whole=look.lengths)
         drawn["lines"] = feed | {"fade": fade and kind != "encoder"}
     if now.show == "strongest":
         drawn["strongest"] = strongest_feed(key, view, now.scale, look.lengths)
@@ -162,20 +170,20 @@ def printed(look: HeadSelection, now: State) -> dict[str, Picture]:
     audit = view.audit
     if now.show == "lines":
         views = _with_others(look, now, view)
-        heads = ", ".join(labels.head_name(each.layer, each.head) for each in views)
+        heads = ", ".join(labels.head_name(view.layer, view.head) for view in views)
         rule = display.link_rule(now.links)
-        told = f"{caption} · {heads} · {rule.name}, thickness = {quantity(view).share}"
+        title = f"{caption} · {heads} · {rule.name}, thickness = {quantity(view).share}"
         draw = lambda: lines(views, rule.mass, rule.least)  # noqa: E731
-        return {"lines": Picture(draw, told, audit, view.derived)}
+        return {"lines": Picture(draw, title, audit, view.derived)}
     row = look.cell[0]
     at = next((i for i, group in enumerate(view.rows) if group.start <= row < group.stop), None)
     if now.show != "strongest" or at is None:
         return {}
-    told = (
+    title = (
         f"{caption} · the strongest keys, "
         f"{labels.row_names(view.query_tokens, view.predicted_tokens)[at]}"
     )
-    return {"strongest keys": Picture(lambda: strongest(view, at), told, audit, view.derived)}
+    return {"strongest keys": Picture(lambda: strongest(view, at), title, audit, view.derived)}
 
 
 def values(opened: View, kind: str, statistic: str | None) -> list[list[float]] | None:
@@ -212,11 +220,13 @@ def tiles_feed(look: HeadSelection, now: State) -> Feed:
     coloured = None if numbers is None else Measure.of(numbers)
     roles = pickers.roles_of(opened.source, kind)
     notes = {(i, j): note(look, now, (i, j), roles) for i in range(layers) for j in range(heads)}
-    said = {"weight": "", "carried": " (shares carried)"}.get(look.measure, " (weights)")
+    measured = {"weight": "", "carried": " (shares carried)"}.get(look.measure, " (weights)")
+    pooled = ""
+    if tile.rows * tile.columns > 1:
+        pooled = f"each cell is the maximum over {tile.rows}×{tile.columns} cells"
     parts = [
-        f"each tile is a head: queries down, keys across, {colour_note(now.scale)}{said}",
-        f"each cell is the maximum over {tile.rows}×{tile.columns} cells"
-        * (tile.rows * tile.columns > 1),
+        f"each tile is a head: queries down, keys across, {colour_note(now.scale)}{measured}",
+        pooled,
         f"ordered in each layer by {statistic_name(now.order)}" if ordered else "",
         f"strip under a tile: {statistic_name(now.color)}" if coloured else "",
         str(captions.badge(audited(opened, kind), derived=True)["text"]),
@@ -228,14 +238,14 @@ def tiles_feed(look: HeadSelection, now: State) -> Feed:
     figure = overview_spec(
         tiles, kind, selected=look.head, notes=notes, order=ordered, measure=coloured
     )
-    told = " · ".join(filter(None, parts))
+    caption = " · ".join(filter(None, parts))
     return overview_feed(
         opened.key,
         figure,
         kind=kind,
         size=(layers, heads),
         head=look.head,
-        caption=told,
+        caption=caption,
         legend=legend,
     )
 
@@ -251,7 +261,7 @@ def note(look: HeadSelection, now: State, head: Head, roles: Sequence[Sequence[s
     mass."""
     layer, number = head
     here = per_run.statistics(look.opened, look.kind)[layer][number]
-    masses = [each for each in ORDERS if each.endswith("_mass") and each in here]
+    masses = [name for name in ORDERS if name.endswith("_mass") and name in here]
     masses.sort(key=lambda each: -here[each])
     lines = [f"role: {roles[layer][number]}"] if roles and roles[layer][number] else []
     for statistic in dict.fromkeys(filter(None, (SAMPLE, now.order, now.color, *masses[:1]))):
@@ -266,7 +276,7 @@ def tile_pickers(look: HeadSelection, now: State) -> None:
     """Draws two controls, for the statistic that orders the tiles and the statistic that colours
     them."""
     known = {
-        each: _LABELS[each] for each in ORDERS if values(look.opened, look.kind, each) is not None
+        name: _LABELS[name] for name in ORDERS if values(look.opened, look.kind, name) is not None
     }
     for field, what, usual in (("order", "order", "number"), ("color", "colour", "weights only")):
         chosen = getattr(now, field) if getattr(now, field) in known else ""

@@ -43,8 +43,8 @@ def living_page(
     )
     beside = None
     if opened.run_key.changes and source.has_model:
-        asked = replace(opened.run_key, changes=())
-        beside = runs.translate(asked, whole=True), known
+        run_key = replace(opened.run_key, changes=())
+        beside = runs.translate(run_key, whole=True), known
     at = place(opened.kinds, now)
     measures = () if now.measure == "weight" or lacking(opened, now.measure) else (now.measure,)
     explained = now.view == "why" and "decoder" in opened.kinds and not opened.run_key.changes
@@ -65,9 +65,9 @@ def living_pages(
             view, each = now, opened
             if number != (now.sentence or 0) + 1:
                 view = replace(now, target=None, changes=(), source=None)
-                asked = runs.key_of(view, opened.source, text)
-                run = runs.translate(asked, whole=True)
-                each = View(asked, run, examples.example_of(opened.source, text))
+                run_key = runs.key_of(view, opened.source, text)
+                run = runs.translate(run_key, whole=True)
+                each = View(run_key, run, examples.example_of(opened.source, text))
                 view = replace(view, step=each.opening.step)
             folder.writestr(f"{number}.html", living_page(each, view))
             listed[number] = text, each.translation.text
@@ -78,7 +78,10 @@ def living_pages(
 def place(kinds: tuple[str, ...], now: State) -> str:
     """The heads and the cursor of a state as the address of a page says them, counted from 1."""
     at = {"step": (now.step or 0) + 1, "source": None if now.source is None else now.source + 1}
-    heads = {kind: "{}.{}".format(*(each + 1 for each in getattr(now, kind))) for kind in kinds}
+    heads = {
+        kind: "{}.{}".format(*(part_of_head + 1 for part_of_head in getattr(now, kind)))
+        for kind in kinds
+    }
     return "&".join(
         f"{name}={value}" for name, value in {**at, **heads}.items() if value is not None
     )

@@ -118,8 +118,8 @@ class HeadSelection:
             from explorer.app.maps import measures
             from explorer.lenses.measures.stream import shares
 
-            found = measures.of_run(self.opened, lenses.carried, *chosen)
-            weights = shares(found.norms)  # of each row's sum
+            carried = measures.of_run(self.opened, lenses.carried, *chosen)
+            weights = shares(carried.norms)  # of each row's sum
         weights, mask, _ = read_map(weights, mask, *self.axes)
         return weights, mask
 

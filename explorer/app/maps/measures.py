@@ -96,26 +96,26 @@ def of_cell(
     (row, key) = place
     run = retraced(opened)
     head = run.head(kind, *chosen)
-    own = of_run(opened, lenses.carried, kind, *chosen)
+    carried = of_run(opened, lenses.carried, kind, *chosen)
     if not head.mask[row, key]:
         return [("weight", "0", "masked: the query may not see the key")]
     names = {"hidden": "key hidden", "zeroed": "value zeroed", "mean": "mean value"}
     record = run.trace.layer(kind, chosen[0])
     cuts = [(lenses.Cut(AttentionKind(kind), (key,), way, *chosen, row),) for way in WAYS]
-    found = lenses.Effects(opened.source.translator(), run).of(cuts)[:, step].tolist()
+    effects = lenses.Effects(opened.source.translator(), run).of(cuts)[:, step].tolist()
     return [
         ("score", number(float(head.scores[row, key]), ".3f"), score_rule(record)),
         ("weight", f"{head.weights[row, key]:.3f}", "share of the row"),
-        ("length of its value, ‖x W_V W_O‖", f"{own.values[key]:.3f}", "length"),
-        ("carried, ‖α x W_V W_O‖", f"{own.norms[row, key]:.3f}", "length"),
-        ("‖b_V W_O‖, which every query gets", f"{own.bias:.3f}", "length"),
-        ("share carried", f"{shares(own.norms)[row, key]:.3f}", "share of the row"),
+        ("length of its value, ‖x W_V W_O‖", f"{carried.values[key]:.3f}", "length"),
+        ("carried, ‖α x W_V W_O‖", f"{carried.norms[row, key]:.3f}", "length"),
+        ("‖b_V W_O‖, which every query gets", f"{carried.bias:.3f}", "length"),
+        ("share carried", f"{shares(carried.norms)[row, key]:.3f}", "share of the row"),
         *(
             (
                 f"Δ log p, {names[way]}",
-                number(each, "+.3f") if each == each else "no other key",
+                number(series, "+.3f") if series == series else "no other key",
                 "nats",
             )
-            for way, each in zip(WAYS, found, strict=True)
+            for way, series in zip(WAYS, effects, strict=True)
         ),
     ]

@@ -31,7 +31,7 @@ def offer(kinds: Sequence[str], looks: Looks, now: State) -> None:
         first = views[0]
         parts = (captions.window_note(view.window, looks[view.kind].lengths) for view in views)
         drawn = "; ".join(
-            f"{captions.place(view)}{part}" for view, part in zip(views, parts, strict=True)
+            f"{captions.place(view)}{title}" for view, title in zip(views, parts, strict=True)
         )
         scale = (
             f"{captions.quantity_name(first)}, colour from 0 to 1, {style.SCALE_NAMES[look.scale]}"
@@ -104,11 +104,13 @@ def _choose_form(scale: str, views: Sequence[ReadView]) -> Form:
     )
     several = len(views) > 1
     usual = 8.5 if not several and max(views[0].weights.shape) <= 30 else 17.0
-    at = st.columns(3)
+    first, second, third = st.columns(3)
     key = session.control(f"{_KEY}.width", usual)["key"]
-    width = at[0].number_input("Width, cm", 3.0, 40.0, usual, 0.5, "%g", key)
-    letters = at[1].number_input("Font size, pt", 4.0, 24.0, 8.0, 0.5, "%g", f"{_KEY}.letters")
-    columns = at[2].number_input(
+    width = first.number_input("Width, cm", 3.0, 40.0, usual, step=0.5, format="%g", key=key)
+    letters = second.number_input(
+        "Font size, pt", 4.0, 24.0, 8.0, step=0.5, format="%g", key=f"{_KEY}.letters"
+    )
+    columns = third.number_input(
         "Maps per row", 1, _MOST, 3, key=f"{_KEY}.columns", disabled=not several
     )
     return Form(file, width, letters, columns, scale)

@@ -60,7 +60,7 @@ def run_export(
 
                 paper.offer(scene.kinds, looks, now)
             else:
-                own = {} if more is None else more(now, looks)
+                pictures = {} if more is None else more(now, looks)
                 plots = scene.laid_out(
                     now, looks
                 ).plots  # the kind that the page is about comes first
@@ -72,7 +72,7 @@ def run_export(
                     for name, feed in scene.extra(now, looks).items()
                     if "figure" in feed or feed["draw"] == "race"
                 }
-                offer("run", {**own, **maps, **bars}, now)
+                offer("run", {**pictures, **maps, **bars}, now)
             _run(scene.opened, now)
             if scene.opened.translation.source_tokens:
                 st.caption("The same in Python:")
@@ -190,28 +190,30 @@ def trace_file(run: Translation, model: Network | None) -> bytes:
 
 def calls(look: HeadSelection) -> str:
     """A few lines that translate in the same way and give the same head."""
-    asked, (layer, head) = look.opened.run_key, look.head
-    given = [repr(asked.text)]
+    run_key, (layer, head) = look.opened.run_key, look.head
+    arguments = [repr(run_key.text)]
     names = ["load_translator"]
-    if asked.target is not None:
-        given.append(repr(asked.target))
-    if asked.decode.startswith(BEAM):
-        given.append(f"beam_size={asked.decode.removeprefix(BEAM)}")
-    if asked.decode.startswith(SAMPLE):
+    if run_key.target is not None:
+        arguments.append(repr(run_key.target))
+    if run_key.decode.startswith(BEAM):
+        arguments.append(f"beam_size={run_key.decode.removeprefix(BEAM)}")
+    if run_key.decode.startswith(SAMPLE):
         names.insert(0, "Sampling")
-        given.append(f"sample={asked.drawing.sampling(int(asked.decode.removeprefix(SAMPLE)))}")
+        arguments.append(
+            f"sample={run_key.drawing.sampling(int(run_key.decode.removeprefix(SAMPLE)))}"
+        )
     read = ""
-    if asked.changes:
+    if run_key.changes:
         read = "from transformer.interventions import read_text\n"
-        given.append(f"interventions=read_text({write_text(asked.changes)!r})")
-    path = asked.source.path
+        arguments.append(f"interventions=read_text({write_text(run_key.changes)!r})")
+    path = run_key.source.path
     if path is not None and path.is_relative_to(models.ROOT):
         path = path.relative_to(models.ROOT)
-    place = asked.model if path is None else str(path)
-    call = "translate" if asked.target is None else "force"
+    place = run_key.model if path is None else str(path)
+    call = "translate" if run_key.target is None else "force"
     return (
         f"from transformer import {', '.join(names)}\n{read}\n"
-        f"t = load_translator({place!r}).{call}({', '.join(given)})\n"
+        f"t = load_translator({place!r}).{call}({', '.join(arguments)})\n"
         f'view = t.head("{look.kind}", layer={layer}, head={head})  # both from 0\n'
         "print(t.text, view.weights, view.audit.passed)"
     )

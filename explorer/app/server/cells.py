@@ -18,8 +18,8 @@ def written(rows: Iterable[Sequence[object]]) -> str:
     quoted = csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_ALL)
     for row in rows:
         cells = [
-            f"'{each}" if isinstance(each, str) and each.startswith(_FORMULAS) else each
-            for each in row
+            f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULAS) else cell
+            for cell in row
         ]
         (quoted if any("\r" in str(cell) for cell in cells) else usual).writerow(cells)
     return MARK + file.getvalue()

@@ -43,16 +43,16 @@ def may_search(run_key: RunKey, greedy: Translation) -> bool:
 def by_beam(run_key: RunKey, *, greedy: Translation) -> Job[Better]:
     """The search as work, beside what greedy search wrote; KeyError if the model only writes."""
     model = run_key.source.translator()
-    found = list[Better]()
+    results = list[Better]()
 
     def work(tell: Tell) -> None:
         for done, step in enumerate(model.stream(run_key.text, beam_size=BEAM_SIZE, capture=False)):
             if isinstance(step, Translation):
-                found.append(better_than(model.rules, step, greedy))
+                results.append(better_than(model.rules, step, greedy))
             tell(done)
 
     def result() -> Better | None:
-        return found[-1] if found else None
+        return results[-1] if results else None
 
     return Job("search", len(greedy.target_tokens), work, result, turns, shares=False)
 

@@ -94,12 +94,14 @@ def offered(source: Source | None, text: str | None = None) -> Mapping[str, str]
     if not prompts:
         return texts
     first = prompt_of(source, text or "") or prompts[0]
-    return {label: f"{first}{each}" for label, each in texts.items()}
+    return {label: f"{first}{text}" for label, text in texts.items()}
 
 
 def prompt_of(source: Source | None, text: str) -> str:
     """The prompt of a model that a text begins with; empty if it begins with none."""
-    return next((each for each in (source.prompts if source else ()) if text.startswith(each)), "")
+    return next(
+        (prompt for prompt in (source.prompts if source else ()) if text.startswith(prompt)), ""
+    )
 
 
 def text_on(source: Source | None, text: str | None) -> str:
@@ -123,12 +125,12 @@ def passage(source: Source | None, now: State) -> Passage:
     text = text_on(source, now.text)
     if not hosted.takes(text, hosted.TIMES):
         return Passage((text,), text)
-    whole = clean(text)
+    cleaned = clean(text)
     parts: tuple[str, ...] = ()
     if source is not None and source.has_model and source.task == "translate":
-        parts = sentences(whole, prompt_of(source, whole) or source.named_in(whole) or "")
+        parts = sentences(cleaned, prompt_of(source, cleaned) or source.named_in(cleaned) or "")
     if len(parts) < 2:
-        return Passage(parts or (whole,), text)
+        return Passage(parts or (cleaned,), text)
     at = min(now.sentence or 0, len(parts) - 1, MOST_SENTENCES - 1)
     return Passage(parts, text if now.sentence == AS_ONE else parts[at])
 

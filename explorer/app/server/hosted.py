@@ -61,7 +61,7 @@ class Bounds:
             return cls()
         for name in os.environ:
             if name.startswith(f"{HOSTED_VARIABLE}_") and name not in KNOWN:
-                known = ", ".join(each.removeprefix(HOSTED_VARIABLE) for each in KNOWN)
+                known = ", ".join(name.removeprefix(HOSTED_VARIABLE) for name in KNOWN)
                 raise ValueError(f"{name} sets nothing; after {HOSTED_VARIABLE} may stand {known}.")
         beam = min(_number(HYPOTHESES, 4), LARGEST_BEAM)
         draws = min(_number(DRAWS, 8), MOST_DRAWS)
@@ -137,28 +137,28 @@ def check(
     longest = max((text or "" for text in texts), key=len, default="")
     if not takes(longest, times):
         why = "length"
-        told = f"This text has {len(longest):,} characters; "
-        told += f"this server takes at most {times * bounds.characters:g}. "
-        told += "Your own copy of the app takes more."
+        message = f"This text has {len(longest):,} characters; "
+        message += f"this server takes at most {times * bounds.characters:g}. "
+        message += "Your own copy of the app takes more."
     elif decode.startswith(BEAM) and int(decode.removeprefix(BEAM)) > bounds.beam:
         why = "beam"
-        told = f"This server searches with at most {bounds.beam:g} hypotheses; choose fewer."
+        message = f"This server searches with at most {bounds.beam:g} hypotheses; choose fewer."
     elif draws > bounds.draws:
         why = "draws"
-        told = f"This server draws at most {bounds.draws:g} samples at once; choose fewer."
+        message = f"This server draws at most {bounds.draws:g} samples at once; choose fewer."
     else:
         return
     log("refused", why=why)
-    raise ValueError(told)
+    raise ValueError(message)
 
 
 def log(event: str, **values: object) -> None:
     """Writes one line of JSON on a hosted instance; never a text, an address or a name of a
     visitor."""
     if is_hosted():
-        told = {
+        record = {
             "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
             "event": event,
             **values,
         }
-        print(json.dumps(told), flush=True)
+        print(json.dumps(record), flush=True)

@@ -179,7 +179,9 @@ MODELS = (
         "facebook/mbart-large-50-many-to-many-mmt", 611, "MIT", "translates between 50 languages"
     ),
     Suggested(
-        *("facebook/nllb-200-distilled-600M", 615, "CC BY-NC 4.0, not for commercial use"),
+        "facebook/nllb-200-distilled-600M",
+        615,
+        "CC BY-NC 4.0, not for commercial use",
         "translates between 200 languages",
     ),
 )
@@ -192,6 +194,6 @@ def fitting() -> list[Suggested]:
     hub = Hub.from_environment()
     free = memory.available() / _ROOM
     limit = hub.most_bytes
-    fit = [each for each in MODELS if each.nbytes <= min(free, limit) and hub.allows(each.name)]
+    fit = [model for model in MODELS if model.nbytes <= min(free, limit) and hub.allows(model.name)]
     most = min(MOST, len(fit))
     return [fit[round(at * (len(fit) - 1) / max(most - 1, 1))] for at in range(most)]

@@ -97,11 +97,11 @@ class Job(Generic[Result]):
                     work(self._tell)
                     self._finish(self.result())
         except Exception as error:  # tell the visitor, who would otherwise wait for ever
-            told = (
+            message = (
                 str(error) if isinstance(error, JobError) else f"The {self.name} stopped: {error}"
             )
             with self._lock:
-                self.failed, self._thread = told, None
+                self.failed, self._thread = message, None
 
     def _finish(self, result: Result | None) -> None:
         self.result = lambda: result

@@ -136,7 +136,7 @@ class ModelHandle(Source):
         chosen = self.heads.get("default")
         if chosen is None:
             model = self.load()
-            (language, *_) = (*self.pieces, None)
+            language = next(iter(self.pieces), None)
             from explorer.lenses.heads.statistics import (
                 first_heads,
             )  # PyTorch is there, as the model is
@@ -340,7 +340,7 @@ def changed(path: Path) -> int:
     """When a directory or a file in it was last changed, in nanoseconds; 0 if it cannot be read."""
     with suppress(OSError), os.scandir(path) as files:
         paths = (path, *(file for file in files if os.path.exists(file)))
-        return max(os.stat(each).st_mtime_ns for each in paths)
+        return max(os.stat(path).st_mtime_ns for path in paths)
     return 0
 
 
@@ -403,13 +403,13 @@ def _folders() -> Iterator[tuple[str, Path]]:
 
 def available() -> dict[str, ModelHandle]:
     """The models that translate, by name; the one that opens first is the first."""
-    return {name: each for name, each in catalogue().items() if not each.writes}
+    return {name: source for name, source in catalogue().items() if not source.writes}
 
 
 def twins(folder: str = TWINS) -> dict[str, ModelHandle]:
     """The twins of a folder by name, such as `positions/rotary`: in the usual order, then the
     others."""
-    return {name: each for name, each in available().items() if name.startswith(f"{folder}/")}
+    return {name: source for name, source in available().items() if name.startswith(f"{folder}/")}
 
 
 def find(name: str) -> Source:

@@ -71,8 +71,8 @@ class FairQueue:
                     self._computing.remove(mine)
                     self.free += 1
                     tick = next(self._ticks)
-                    for each in self._waiting:
-                        each.since = tick if each.browser == mine.browser else each.since
+                    for turn in self._waiting:
+                        turn.since = tick if turn.browser == mine.browser else turn.since
                 self._moved.notify_all()
 
     @contextmanager
@@ -92,12 +92,12 @@ class FairQueue:
     def before(self, who: object) -> int | None:
         """Number of pieces of work that wait before one; None if it does not wait."""
         with self._moved:
-            earlier = Counter(each.browser for each in self._computing)
+            earlier = Counter(turn.browser for turn in self._computing)
             rounds = list[tuple[int, object]]()
-            for each in sorted(self._waiting, key=lambda turn: turn.since):
-                rounds.append((earlier[each.browser], each.who))
-                earlier[each.browser] += 1
-        order = [each for _, each in sorted(rounds, key=lambda pair: pair[0])]
+            for waiting in sorted(self._waiting, key=lambda turn: turn.since):
+                rounds.append((earlier[waiting.browser], waiting.who))
+                earlier[waiting.browser] += 1
+        order = [turn for _, turn in sorted(rounds, key=lambda pair: pair[0])]
         return order.index(who) if who in order else None
 
     def count(self) -> tuple[int, int]:
@@ -116,8 +116,8 @@ class FairQueue:
             return True
 
     def _next(self) -> _Turn | None:
-        busy = {each.browser for each in self._computing} if self.alone else set()
-        able = [each for each in self._waiting if each.browser not in busy] if self.free > 0 else []
+        busy = {turn.browser for turn in self._computing} if self.alone else set()
+        able = [turn for turn in self._waiting if turn.browser not in busy] if self.free > 0 else []
         return min(able, key=lambda each: each.since, default=None)
 
 
@@ -129,8 +129,8 @@ def place(before: int) -> str:
     """A place in the queue, as pages say it."""
     if not before:
         return "The next free turn is yours."
-    others = "1 other computation is" if before == 1 else f"{before} other computations are"
-    return f"Number {before + 1} in the queue: {others} before yours."
+    before_this = "1 other computation is" if before == 1 else f"{before} other computations are"
+    return f"Number {before + 1} in the queue: {before_this} before yours."
 
 
 @cache

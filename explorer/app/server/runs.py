@@ -165,7 +165,10 @@ def search(
     limit = requests.Request(model, run_key.text, interventions=run_key.changes).limit
     with ExitStack() as turn:
         if beam_size * limit > LONG_SEARCH:
-            waits = lambda before: progress(0, place(before))  # noqa: E731
+
+            def waits(before: int) -> None:
+                progress(0, place(before))
+
             turn.enter_context(turns.turn(object(), waits, session.browser()))
         return _last(_stream(model, run_key, True, rules), progress)
 
@@ -173,7 +176,7 @@ def search(
 def so_far(count: int, token: str) -> tuple[float, str]:
     """How far an output of some tokens has come, as a share and in words; no one knows its
     length."""
-    text = f"{count} token{'s' * (count != 1)} so far, the last one {labels.piece(token)}"
+    text = f"{labels.counted(count, 'token')} so far, the last one {labels.piece(token)}"
     return min(0.98, 1 - 0.98**count), text
 
 

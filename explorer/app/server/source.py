@@ -20,7 +20,15 @@ from transformer.storage.description import read_header
 T = TypeVar("T")
 Progress = Callable[[float, str], object]
 """Hears how far work has come, as a share and in a sentence; ends the work by raising."""
-NOBODY: Progress = lambda share, text: None  # noqa: E731
+
+
+def _hear_nothing(share: float, text: str) -> None:
+    pass
+
+
+NOBODY: Progress = _hear_nothing
+
+
 FILE = "imported: "
 """How the names of files begin; no model's does."""
 NEEDS_MODEL = (
@@ -200,8 +208,8 @@ class Source(ABC):
         if not self.names_pair:
             usually = next((piece for piece in pieces if piece.startswith(_USUAL[1])), pieces[0])
             return language if language in pieces else usually
-        asked = (language or "").split()
-        if len(asked) == 2 and set(asked) <= set(pieces):
-            return " ".join(asked)
-        usual = [next((each for each in pieces if each.startswith(of)), "") for of in _USUAL]
+        words = (language or "").split()
+        if len(words) == 2 and set(words) <= set(pieces):
+            return " ".join(words)
+        usual = [next((piece for piece in pieces if piece.startswith(of)), "") for of in _USUAL]
         return " ".join(usual if all(usual) else pieces[:2])

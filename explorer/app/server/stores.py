@@ -96,7 +96,11 @@ def bytes_of(translation: Translation) -> int:
     if trace is None:
         return 0
     records = [*trace.embeddings.values(), *trace.residuals.values()]
-    sizes = [getattr(part, "nbytes", 0) for record in records for part in vars(record).values()]
+    sizes = [
+        getattr(field_value, "nbytes", 0)
+        for record in records
+        for field_value in vars(record).values()
+    ]
     nodes = 0 if translation.tree is None else len(translation.tree.nodes)
     return trace.nbytes + sum(sizes) + _NODE * nodes
 

@@ -167,7 +167,8 @@ class TrainingRun(Job[list[TrainingStep]]):
                 # so that the folder stays claimed as long as the process writes into it
                 pass_fds=() if self._owner is None else (self._owner.fileno(),),
             )
-        self.pid, most = process.pid, int(self._limits.disk_mb * MB)
+        self.pid = process.pid
+        most = int(self._limits.disk_mb * MB)
         with suppress(OSError):
             priority = os.getpriority(os.PRIO_PROCESS, 0) + self._limits.nice
             os.setpriority(os.PRIO_PROCESS, self.pid, priority)
@@ -201,13 +202,13 @@ class TrainingRun(Job[list[TrainingStep]]):
         return ""
 
     def _verdict(self, status: int) -> str:
-        kept = (
+        remains = (
             "its last checkpoint is kept"
             if self.has_model
             else "it had not saved a checkpoint before"
         )
         if status < 0:
-            return f"Its process was ended from outside (signal {-status}); {kept}."
+            return f"Its process was ended from outside (signal {-status}); {remains}."
         reason = f"its process ended with status {status}"
         with suppress(OSError):
             lines = (
@@ -216,7 +217,7 @@ class TrainingRun(Job[list[TrainingStep]]):
             for line in lines:  # the last one counts that is no bar of progress
                 if line.strip() and "tokens/s" not in line:
                     reason = line.strip()[-300:].rstrip(".")
-        return f"It failed: {reason}; {kept}."
+        return f"It failed: {reason}; {remains}."
 
 
 def _delete(folder: Path, owner: IO[str] | None) -> None:
@@ -287,8 +288,8 @@ class Workshop:
                     "A name has 1 to 40 letters (a to z), digits, - and _, and begins and ends "
                     "with a letter or digit."
                 )
-            taken = {*models.available(), *models.FOLDERS, *(path.name for path in place.iterdir())}
-            if name.lower() in map(str.lower, taken):
+            names = {*models.available(), *models.FOLDERS, *(path.name for path in place.iterdir())}
+            if name.lower() in map(str.lower, names):
                 raise ValueError(f"There is already a model called {name}; choose another name.")
             with TemporaryDirectory(prefix=".", dir=place) as folder:
                 state = shutil.ignore_patterns(STATE_FILE)

@@ -68,7 +68,9 @@ class Plan(Checked):
             "evaluate-every": often,
             "checkpoint-every": often,
         }
-        options = [part for name, value in numbers.items() for part in (f"--{name}", f"{value:g}")]
+        options = [
+            argument for name, value in numbers.items() for argument in (f"--{name}", f"{value:g}")
+        ]
         data = ["--toy", self.task, "--toy-length", str(self.length)]
         if self.task not in TOYS:
             data = [
@@ -121,8 +123,8 @@ def own_pairs(name: str, content: bytes) -> Pairs:
     try:
         texts = (text for pair in train for text in (pair.source, pair.target))
         tokenizer = Tokenizer.train(texts, _VOCABULARY, at_most=True)
-        for part in (train, valid):
-            encode_pairs(part, tokenizer).up_to(_LONGEST)  # as the command does
+        for pairs_of_part in (train, valid):
+            encode_pairs(pairs_of_part, tokenizer).up_to(_LONGEST)  # as the command does
     except TokenizerError as error:
         raise DataError(
             f"The pairs have more signs than {_VOCABULARY:,} pieces can spell."
@@ -143,6 +145,6 @@ def held_out(task: str, length: int) -> tuple[SentencePair, ...]:
 
 def example(plan: Plan, pairs: Pairs | None) -> SentencePair:
     """The held-out pair whose maps are shown while a model learns: the longest of a few."""
-    found = held_out(plan.task, plan.length) if pairs is None else pairs.valid
-    short = [pair for pair in found if len(pair.source) <= _LONGEST] or [found[0]]
+    pairs_held = held_out(plan.task, plan.length) if pairs is None else pairs.valid
+    short = [pair for pair in pairs_held if len(pair.source) <= _LONGEST] or [pairs_held[0]]
     return max(short[:40], key=lambda pair: len(pair.source.split()))

@@ -113,7 +113,9 @@ def bound(
 
 def _trim(uploads: Uploads) -> None:
     while True:
-        files = {at: list(each.values()) for at, each in list(uploads.file_storage.items()) if each}
+        files = {
+            at: list(files.values()) for at, files in list(uploads.file_storage.items()) if files
+        }
         held = {at: sum(len(file.data) for file in each) for at, each in files.items()}
         too_much = [at for at in files if len(files[at]) > MOST_FILES or held[at] > MOST_BYTES]
         if not too_much and sum(held.values()) <= MOST_TOGETHER:

@@ -67,7 +67,7 @@ def _taken(items: Iterable[Listed]) -> dict[str, Any]:
 def add(change: Intervention, **more: Any) -> None:
     """Adds a change at the end of the list, or switches it on if it is there; further as `take`."""
     items = all_of(session.current())
-    if change in [each.change for each in items]:
+    if change in [change.change for change in items]:
         take([Listed(each, on or each == change) for each, on in items], **more)
     else:
         take([*items, Listed(change, True)], **more)
@@ -77,13 +77,17 @@ def switched(kind: str, head: Head) -> dict[str, Any]:
     """The state's values after a head was switched off, or on again if it was off."""
     change = ablate(kind, *head)
     items = all_of(session.current())
-    rest = [each for each in items if each.change != change]
+    rest = [listed_change for listed_change in items if listed_change.change != change]
     return _taken(rest if Listed(change, True) in items else [*rest, Listed(change, True)])
 
 
 def remove(change: Intervention) -> None:
     """Takes a change out of the list."""
-    take(each for each in all_of(session.current()) if each.change != change)
+    take(
+        listed_change
+        for listed_change in all_of(session.current())
+        if listed_change.change != change
+    )
 
 
 def show_changes(
@@ -98,9 +102,9 @@ def show_changes(
         return
     left_out = [change for change in now.changes if not holds(change)]
     which = "all" if len(left_out) == len(now.changes) else f"“{'”, “'.join(map(said, left_out))}”"
-    own = f" (this page shows the model's own arithmetic; left out: {which})" if left_out else ""
+    note = f" (this page shows the model's own arithmetic; left out: {which})" if left_out else ""
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="changed"):
-        st.caption(f":material/edit: {_count(now.changes)}{own}:", width="content")
+        st.caption(f":material/edit: {_count(now.changes)}{note}:", width="content")
         for i, each in enumerate(now.changes[:_MOST]):
             text = said(each, None if opened is None else opened.translation)
             key = f"changed.{i}"
@@ -144,22 +148,22 @@ def verdict(before: Translation, after: Translation) -> str:
     """What the last change did, in Markdown: the probability that moved most, or the first other
     token."""
     written = written_by(after)
-    for i, (one, other) in enumerate(zip(before.steps, after.steps, strict=False)):
-        if one.token_id != other.token_id:
+    for i, (one, later) in enumerate(zip(before.steps, after.steps, strict=False)):
+        if one.token_id != later.token_id:
             told = (
                 f"“{plain(labels.piece(one.token))}” became "
-                f"“**{plain(labels.piece(other.token))}**”"
+                f"“**{plain(labels.piece(later.token))}**”"
             )
             return f"The {written} is another one: at step {labels.count(i)}, {told}."
     if len(before.steps) != len(after.steps):
         return f"The {written} has another length."
     moves = [
-        (math.exp(one.log_prob), math.exp(other.log_prob), one.token)
-        for one, other in zip(before.steps, after.steps, strict=True)
+        (math.exp(one.log_prob), math.exp(later.log_prob), one.token)
+        for one, later in zip(before.steps, after.steps, strict=True)
     ]
     was, now, token = max(moves, key=lambda each: abs(each[1] - each[0]))
     digits = 1 if abs(was - now) < 0.05 else 0  # one that tells them apart, if one does
-    old, new = (f"{100 * each:.{digits}f}" for each in (was, now))
+    old, new = (f"{100 * text:.{digits}f}" for text in (was, now))
     shares = f"stays at {old}" if old == new else f"{old} → {new}"
     of = f"the probability of “{plain(labels.piece(token))}”"
     return f"{written.capitalize()} unchanged; {of} {shares}{labels.PER_CENT}."

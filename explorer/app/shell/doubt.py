@@ -53,8 +53,8 @@ def unsure(opened: View) -> str:
     if limit is None or run.method != "greedy" or run.interventions or mean >= limit:
         return ""
     output = "translation" if opened.source.task == "translate" else "text"
-    found, usual = (labels.percent(math.exp(value)) for value in (mean, limit))
-    return f"This {output} may be wrong: {found} for a token, where over {usual} is usual."
+    percents, usual = (labels.percent(math.exp(value)) for value in (mean, limit))
+    return f"This {output} may be wrong: {percents} for a token, where over {usual} is usual."
 
 
 @part(key=_KEY)
@@ -90,7 +90,7 @@ def _wait(search: Job[Better]) -> None:
 
 def _offer(better: Better) -> None:
     text = plain(labels.shorten(better.text, _LONGEST))
-    score, usual = (labels.number(each, ".3f") for each in (better.score, better.greedy_score))
+    score, usual = (labels.number(score, ".3f") for score in (better.score, better.greedy_score))
     st.caption(
         f":material/alt_route: A beam of {BEAM_SIZE} finds what scores higher: “{text}”",
         width="content",

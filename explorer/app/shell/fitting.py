@@ -44,7 +44,8 @@ def fit_head(
         return default
     nearest = min(wanted[0], size[0] - 1), min(wanted[1], size[1] - 1)
     if nearest != wanted:
-        layers = f"{size[0]} layer{'s' * (size[0] > 1)} of {size[1]} head{'s' * (size[1] > 1)}"
+        n_layers, n_heads = size
+        layers = f"{labels.counted(n_layers, 'layer')} of {labels.counted(n_heads, 'head')}"
         say(f"This model has {layers}; {kind} shows {labels.head_phrase(*nearest)}.")
     return nearest
 
@@ -70,5 +71,5 @@ def fit_position(
     """A position inside the sentence (from 0); None stays None."""
     if wanted is None or wanted < length:
         return wanted
-    say(f"This sentence has {length} {what}{'s' * (length > 1)}; {what} {length} is shown.")
+    say(f"This sentence has {labels.counted(length, what)}; {what} {length} is shown.")
     return length - 1

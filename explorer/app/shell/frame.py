@@ -167,8 +167,8 @@ def open_page(
     if adopts:
         session.adopt(sitemap.PAGES[page].sort)
     now = session.current()
-    told = {"characters": len(now.text or ""), "changes": len(now.changes), "decode": now.decode}
-    hosted.log("page", page=page, section=now.view, **told)
+    facts = {"characters": len(now.text or ""), "changes": len(now.changes), "decode": now.decode}
+    hosted.log("page", page=page, section=now.view, **facts)
     entry = sitemap.PAGES[page]
     st.set_page_config(
         page_title=f"{entry.title or entry.name} · {sitemap.PAGES[sitemap.HOME].title}",
@@ -195,15 +195,15 @@ def heading(page: str, now: State, source: Source | None = None) -> None:
     entry = sitemap.PAGES[page]
     purpose = entry.purpose if source is None or source.task == "translate" else sitemap.WRITES
     with st.container(horizontal=True, vertical_alignment="center", key="heading"):
-        said = f'<p title="{purpose}">{purpose}</p>'
+        paragraph = f'<p title="{purpose}">{purpose}</p>'
         st.html(
-            f'<div class="headline"><h1>{entry.title or entry.name}</h1>{said}</div>',
+            f'<div class="headline"><h1>{entry.title or entry.name}</h1>{paragraph}</div>',
             width="stretch",
         )
         with st.container(horizontal=True, width="content", gap="xxsmall", key="beside"):
-            for other in sitemap.beside(page):
-                label = sitemap.PAGES[other].name.removesuffix(" self-attention")
-                menu.link(other, label, sitemap.PAGES[other].icon, "content")
+            for neighbour in sitemap.beside(page):
+                label = sitemap.PAGES[neighbour].name.removesuffix(" self-attention")
+                menu.link(neighbour, label, sitemap.PAGES[neighbour].icon, "content")
         if page == sitemap.HOME and now.lesson is None:  # its pictures fill the window to its end
             start = "Start here: click a target word; then lesson 1"
             with st.container(key="next", width="content"):
@@ -223,8 +223,8 @@ def end(
             place = sitemap.PLACES[sitemap.at(page, now.view)]
             if session.current().lesson is None:  # it has a way on of its own
                 with st.container(key="next", width="content"):
-                    told = f"Next: {sitemap.PLACES[place.after].title}"
-                    menu.link(place.after, told, ":material/arrow_forward:", "content")
+                    label = f"Next: {sitemap.PLACES[place.after].title}"
+                    menu.link(place.after, label, ":material/arrow_forward:", "content")
             if not refused and place.export:
                 page_export()
         if signs := labels.signs(tokens):

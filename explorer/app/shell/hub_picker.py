@@ -103,16 +103,16 @@ def _form(question: HubQuestion) -> None:
 
 def _suggest() -> None:
     """Draws well-known models that fit; a click asks the Hub what it offers."""
-    found = hub_models.fitting()
-    if not found:
+    fitting = hub_models.fitting()
+    if not fitting:
         return
     st.caption("Known models that fit the memory that is free here:")
     with st.container(gap=None):
-        for each in found:
-            key = f"hub.suggested.{each.name}"
-            st.button(each.name, type="tertiary", on_click=_ask, args=(each.name,), key=key)
-            sizes = f"{each.millions} million parameters, {each.nbytes / 1e9:.1f} GB"
-            st.caption(plain(f"{each.does} · {sizes} · {each.licence}"))
+        for entry in fitting:
+            key = f"hub.suggested.{entry.name}"
+            st.button(entry.name, type="tertiary", on_click=_ask, args=(entry.name,), key=key)
+            sizes = f"{entry.millions} million parameters, {entry.nbytes / 1e9:.1f} GB"
+            st.caption(plain(f"{entry.does} · {sizes} · {entry.licence}"))
 
 
 def _offer(question: HubQuestion, offer: Offer) -> None:

@@ -88,11 +88,11 @@ def draw() -> None:
             if page.sort != TRANSLATE
         }
         shared = [name for name in SHARED if name not in HERE]
-        told = {
+        facts = {
             "query": KEEP,
             "shared": shared,
             "place": places(),
             "sorts": sorts,
             "steady": session.CARRIED,
         }
-        _addresses(key="menu-addresses", data=[told])
+        _addresses(key="menu-addresses", data=[facts])

@@ -53,7 +53,7 @@ def pick_model(now: State, page: str = sitemap.HOME) -> Source | None:
             name = fit_listed(now.model, names)
         session.resolve(model=name)
     with place:
-        texts = {each: known[each].label if each in known else each for each in names}
+        texts = {name: known[name].label if name in known else name for name in names}
         choose("model", "Model", texts, name, take_model, labelled=True)
     source = known.get(name) or Imported(name)
     # a model whose files alone do not say which languages it knows is loaded; errors are reported
@@ -107,9 +107,9 @@ def _about(source: ModelHandle) -> tuple[str, str]:
         return card.trouble, source.runs
     licence = card.license_name or card.license.upper().replace("-", " ")
     languages = "" if source.title == source.languages else source.languages
-    told = " · ".join(filter(None, (languages, card.good_at, card.trouble)))
+    text = " · ".join(filter(None, (languages, card.good_at, card.trouble)))
     disk = f"{size(source.nbytes)} on disk" if source.nbytes else ""
-    return told, " · ".join(filter(None, (disk, licence, source.runs)))
+    return text, " · ".join(filter(None, (disk, licence, source.runs)))
 
 
 def take_model(name: str) -> None:
@@ -125,10 +125,10 @@ def take_model(name: str) -> None:
             "The source token is no longer chosen, because each model splits texts in its own way."
         )
     opens = dict[str, Head]()
-    shown = {kind: getattr(now, kind) for kind in models.KINDS}
+    heads = {kind: getattr(now, kind) for kind in models.KINDS}
     with suppress(KeyError, ValueError, OSError):
         opens = models.find(now.model or next(iter(models.available()))).default_heads
-    chosen = {kind: None if head == opens.get(kind) else head for kind, head in shown.items()}
+    chosen = {kind: None if head == opens.get(kind) else head for kind, head in heads.items()}
     session.change(model=name, source=None, **chosen)
 
 
@@ -138,27 +138,27 @@ def _pick_language(source: Source, now: State) -> None:
     named = source.named_in(now.text or "")
     chosen = named or source.language_of(now.language)
     names = {piece: language_name(piece) for piece in source.pieces}
-    found = dict(sorted(names.items(), key=lambda item: item[1]))
+    in_order = dict(sorted(names.items(), key=lambda item: item[1]))
     more = {"labelled": True, "disabled": named is not None}
     if not source.names_pair:
-        told = (
+        help_text = (
             "This model translates into several languages, so each text starts with the one you "
             "choose."
         )
         take = partial(_take_language, [], 0)
-        choose("language", "Translate into", found, chosen, take, help=told, **more)
+        choose("language", "Translate into", in_order, chosen, take, help=help_text, **more)
         return
     sides = chosen.split()
     for side, label in enumerate(("Translate from", "Into")):
-        told = (
+        help_text = (
             "This model is told both languages: the text begins with its own, the output with the "
             "other."
         )
         take = partial(_take_language, sides, side)
-        choose(f"language.{side}", label, found, sides[side], take, help=told, **more)
+        choose(f"language.{side}", label, in_order, sides[side], take, help=help_text, **more)
 
 
 def _take_language(sides: list[str], side: int, language: str) -> None:
     """Takes a language in the place of one of those that the model is told."""
-    told = " ".join([*sides[:side], language, *sides[side + 1 :]])
-    session.change(language=told, **session.FRESH)
+    language_pair = " ".join([*sides[:side], language, *sides[side + 1 :]])
+    session.change(language=language_pair, **session.FRESH)

@@ -43,9 +43,9 @@ def open_sentence_page(
             if controls is not None:
                 controls(now)
         if not needs.tell_lack(source, kinds):
-            asked = replace(now, changes=tuple(filter(changes, now.changes)))
-            given = asked.target or target(source, asked.text)
-            opened = sentence.open_sentence(source, replace(asked, target=given))
+            wanted = replace(now, changes=tuple(filter(changes, now.changes)))
+            target_text = wanted.target or target(source, wanted.text)
+            opened = sentence.open_sentence(source, replace(wanted, target=target_text))
     now = session.current()
     frame.show_notices(now, () if opened is None else opened.translation.notes)
     tell(now, opened, changes)

@@ -72,14 +72,14 @@ def _translations(
     for i in (*range(at, len(sentences)), *range(at)):
         if not source.resident:
             break
-        asked = runs.key_of(
+        run_key = runs.key_of(
             now if i == at else replace(now, target=None, changes=()), source, sentences[i]
         )
         try:
-            found[i] = runs.text_of(asked)
+            found[i] = runs.text_of(run_key)
             if found[i] is None and asks:
                 # nobody asked for it: after each token, a waiting run of the page goes first
-                found[i] = runs.text_of(asked, lambda share, text: session.current())
+                found[i] = runs.text_of(run_key, lambda share, text: session.current())
                 asks = False
         except ValueError:
             found[i] = "…"

@@ -33,8 +33,8 @@ def switch(
     """Draws the switch between the sections, if the page has several."""
     declared = sitemap.PAGES[page].sections
     if declared:
-        names = {view: each.name for view, each in declared.items()}
-        purposes = purposes or {view: each.purpose for view, each in declared.items()}
+        names = {view: section.name for view, section in declared.items()}
+        purposes = purposes or {view: section.purpose for view, section in declared.items()}
         with st.container(key="sections"):
             pickers.variants(names, now.view, purposes, fresh, usual)
 

@@ -79,14 +79,14 @@ def below_box(source: Source, now: State) -> None:
 def prompts(source: Source, now: State) -> None:
     """Draws the prompts of a model that is told what to do; one that is chosen begins the text."""
     text = examples.text_on(source, now.text)
-    own = examples.prompt_of(source, text)
+    prompt_chosen = examples.prompt_of(source, text)
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="prompts"):
         st.caption("Task:", width="content")
-        for i, each in enumerate(source.prompts):
-            begun = f"{each}{text.removeprefix(own)}"
-            label = plain(each.strip().removesuffix(":"))
+        for i, prompt in enumerate(source.prompts):
+            begun = f"{prompt}{text.removeprefix(prompt_chosen)}"
+            label = plain(prompt.strip().removesuffix(":"))
             button = partial(st.button, label, key=f"prompt.{i}", on_click=new_text, args=(begun,))
-            button(type="secondary" if each == own else "tertiary")
+            button(type="secondary" if prompt == prompt_chosen else "tertiary")
 
 
 def draw_again(now: State) -> None:
@@ -102,18 +102,18 @@ def own_translation(now: State, source: Source | None = None) -> None:
     model."""
     source = source or models.known(now.model)
     target = now.target
-    own = "translation" if source is None or source.task == "translate" else "text"
-    label = f"Use your own {own}" if target is None else f"Your own {own} is in use"
+    noun = "translation" if source is None or source.task == "translate" else "text"
+    label = f"Use your own {noun}" if target is None else f"Your own {noun} is in use"
     with st.popover(label, type="tertiary"):
         st.text_input(
-            f"Your {own}",
+            f"Your {noun}",
             target or "",
-            placeholder=f"Type a {own} and press Enter",
+            placeholder=f"Type a {noun} and press Enter",
             help="The model reads it token by token (teacher forcing) and decodes nothing.",
             **session.control("target", target or "", _take_target),
         )
         if target is not None:
-            st.button(f"Back to the model's {own}", on_click=_take_target, args=("",))
+            st.button(f"Back to the model's {noun}", on_click=_take_target, args=("",))
 
 
 def _take_target(target: str) -> None:
@@ -129,9 +129,9 @@ def open_sentence(source: Source, now: State) -> View | None:
     ) > 1:  # which is shown if there is none of that number, and how many are
         most = examples.MOST_SENTENCES
         if many > most and now.sentence != AS_ONE:
-            kept = "the others stay in the field"
+            rest = "the others stay in the field"
             session.notice(
-                f"This text has {many:,} sentences: the first {most} are translated, {kept}."
+                f"This text has {many:,} sentences: the first {most} are translated, {rest}."
             )
         last = min(many, most) - 1
         if now.sentence is not None and now.sentence > last:
@@ -140,9 +140,9 @@ def open_sentence(source: Source, now: State) -> View | None:
     does = "Translating" if source.task == "translate" else "Writing"
     try:
         hosted.check(now.text, now.target, times=TIMES)
-        asked = runs.key_of(now, source, text)
+        run_key = runs.key_of(now, source, text)
         with waiting.telling(does) as progress:
-            translation = runs.translate(asked, progress)
+            translation = runs.translate(run_key, progress)
     except (ValueError, OSError) as error:
         st.error(refusal(error), icon=":material/error:")
         if not text.strip():
@@ -151,9 +151,9 @@ def open_sentence(source: Source, now: State) -> View | None:
             )
         return None
     example = (
-        None if asked.target is not None or asked.changes else examples.example_of(source, text)
+        None if run_key.target is not None or run_key.changes else examples.example_of(source, text)
     )
-    opened = View(asked, translation, example)
+    opened = View(run_key, translation, example)
     first = {}
     if example is not None and examples.of(source).are_its:
         first = {"cross": (example.claim.layer, example.claim.head)}

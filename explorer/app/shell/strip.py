@@ -16,6 +16,7 @@ from streamlit.delta_generator import DeltaGenerator
 from explorer.app.address import State, session, sitemap
 from explorer.app.address.kinds import LESSON
 from explorer.app.address.parameters import KEEP, parse
+from explorer.app.address.state import KEYS
 from explorer.app.controls import part, plain, refusal
 from explorer.app.lessons import asking
 from explorer.app.lessons.files import CHECKS, FACTS, Lesson, Step, every, find
@@ -170,9 +171,9 @@ def _moved(step: Step, now: State, page: str) -> bool:
     """Whether something other than the step's own view is shown."""
     if Path(step.page).stem != page:
         return True
-    asked, _ = parse({name: [value] for name, value in step.params.items()})
-    # what no page has declared, or a page that nobody has opened yet, is no part of this view
-    return any(getattr(asked, name, None) != getattr(now, name, None) for name in step.params)
+    wanted, _ = parse({name: [value] for name, value in step.params.items()})
+    names = [name for name in step.params if name in KEYS]
+    return any(wanted.value(name) != now.value(name) for name in names)
 
 
 def _asks_role(lesson: Lesson, at: int) -> bool:
@@ -234,7 +235,7 @@ def after(lesson: Lesson) -> Lesson | None:
     if lesson not in lessons:
         return None
     later = lessons[lessons.index(lesson) + 1 :]
-    hour = [each for each in later if each.first_hour and lesson.first_hour]
+    hour = [following for following in later if following.first_hour and lesson.first_hour]
     return next(iter(hour or later), None)
 
 
@@ -296,29 +297,29 @@ def built(
 def _question(opened: View, question: Question, at: Viewpoint, step: tuple[str, int]) -> None:
     """Draws a question, and after a choice its answer."""
     try:
-        found = asking.answer(opened, question, at)
+        measured = asking.answer(opened, question, at)
     except ValueError as error:
         st.markdown(f"*Nothing is asked here.* {refusal(error)}")
         return
-    if not found.has_margin:
-        first = found.options[found.best]
+    if not measured.has_margin:
+        first = measured.options[measured.best]
         st.markdown(
-            f"*{plain(found.asks)}* Here the first two are too close to ask: the nearest one to "
-            f"{plain(first.name)} is {found.margin:.2f} away. {_numbers(found)}"
+            f"*{plain(measured.asks)}* Here the first two are too close to ask: the nearest one to "
+            f"{plain(first.name)} is {measured.margin:.2f} away. {_numbers(measured)}"
         )
         return
-    note = _noted(opened, found, step)
+    note = _noted(opened, measured, step)
     is_check = step[0] in CHECKS
     if note is not None and session.visit().silent is not None and not is_check:
         session.rerun()  # the page may speak
-    st.markdown(f"*{plain(found.asks)}*")
+    st.markdown(f"*{plain(measured.asks)}*")
     if question.quantity == BUILD:
         reached = (
             f"{_RIGHT} First reached with {plain(note.chose)}. {plain(note.reason)}" if note else ""
         )
         st.markdown(reached or _BUILDING)
         return
-    names = [option.name for option in found.options]
+    names = [option.name for option in measured.options]
     chosen = names.index(note.chose) if note and note.chose in names else None
     # a score that follows every choice would tell what is right
     lesson = find(step[0])
@@ -328,7 +329,7 @@ def _question(opened: View, question: Question, at: Viewpoint, step: tuple[str, 
     )
     with st.container(horizontal=True, key="lesson-options"):
         for i, name in enumerate(names):
-            choose = partial(_choose, opened, found, i, step, at)
+            choose = partial(_choose, opened, measured, i, step, at)
             look: dict[str, Any] = {
                 "type": "primary" if i == chosen else "secondary",
                 "on_click": choose,
@@ -339,16 +340,16 @@ def _question(opened: View, question: Question, at: Viewpoint, step: tuple[str, 
     elif chosen is not None and is_check:
         st.markdown(_LOCKED if locked else _TAKEN)
     elif chosen is not None:
-        mark = _RIGHT if chosen == found.best else ":material/close: **Not so.**"
-        st.markdown(f"{mark} {plain(found.reason(chosen))} {_numbers(found)}")
+        mark = _RIGHT if chosen == measured.best else ":material/close: **Not so.**"
+        st.markdown(f"{mark} {plain(measured.reason(chosen))} {_numbers(measured)}")
 
 
 def _numbers(measured: Measured) -> str:
     """All that was measured."""
-    shown = (
+    options = (
         f"{plain(option.name)} {plain(option.label)}" for option in measured.options if option.label
     )
-    text = " · ".join(shown)
+    text = " · ".join(options)
     return f":gray[Measured: {text}]" if text else ""
 
 

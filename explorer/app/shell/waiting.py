@@ -78,8 +78,8 @@ def progress(
             bar.progress(done, text)
 
         yield tell
-        for each in (bar, button):
-            each.empty()
+        for slot in (bar, button):
+            slot.empty()
 
 
 @contextmanager

@@ -62,9 +62,9 @@ def show(opened: View, now: State) -> None:
         beam = int(now.decode.removeprefix(BEAM))
     scored = rules.with_penalty(values.penalty, values.length_offset)
     settings(beam, max(beam, most), scored, rules)
-    asked = replace(opened.run_key, target=None, decode=f"{BEAM}{beam}", drawing=USUAL)
+    run_key = replace(opened.run_key, target=None, decode=f"{BEAM}{beam}", drawing=USUAL)
     with waiting.telling(f"Searching with {beam} hypotheses") as progress:
-        search = per_run.searched(asked, scored, progress)
+        search = per_run.searched(run_key, scored, progress)
     tree = search.tree
     chosen = now.values(Tree).node
     assert tree is not None
@@ -98,9 +98,9 @@ def show(opened: View, now: State) -> None:
         "continuations of every step · columns are steps · thickness = probability of the output "
         "so far, relative to the most probable one",
         more={
-            "score": [each.score for each in nodes],
-            "state": [each.state.value for each in nodes],
-            "won": [each.won for each in nodes],
+            "score": [node.score for node in nodes],
+            "state": [node.state.value for node in nodes],
+            "won": [node.won for node in nodes],
         },
         seeing=SEEING.format(
             most=2 * beam,
@@ -115,7 +115,7 @@ def show(opened: View, now: State) -> None:
     )
     if session.visit().silent is not None:  # what follows names the outputs
         return
-    node(View(asked, search, None), tree, chosen, text)
+    node(View(run_key, search, None), tree, chosen, text)
     ranking(tree, text)
 
 
@@ -129,10 +129,17 @@ def settings(beam: int, most: int, scored: SearchRules, rules: SearchRules) -> N
     alpha, offset = scored.length_penalty, scored.length_offset
     low, high = PENALTIES.ends or (0.0, 2.0)
     ends = min(low, alpha), max(high, alpha)
-    size = lambda n: session.change(**{**session.RUN, "decode": f"{BEAM}{n}", "target": None})  # noqa: E731
-    chosen = lambda value: take("penalty", round(value, 2), rules.length_penalty)  # noqa: E731
-    divide = lambda value: take("length_offset", value, rules.length_offset)  # noqa: E731
-    forms = {each: divisor(each) for each in sorted({*OFFSETS.choices, offset})}
+
+    def size(n: int) -> None:
+        session.change(**{**session.RUN, "decode": f"{BEAM}{n}", "target": None})
+
+    def chosen(value: float) -> None:
+        take("penalty", round(value, 2), rules.length_penalty)
+
+    def divide(value: float) -> None:
+        take("length_offset", value, rules.length_offset)
+
+    forms = {value: divisor(value) for value in sorted({*OFFSETS.choices, offset})}
     with st.container(
         horizontal=True, vertical_alignment="bottom", gap="medium", key="search-settings"
     ):
@@ -175,10 +182,10 @@ def comparison(tree: SearchTree, text: Text) -> str:
     step = next(i for i, (a, b) in enumerate(zip_longest(ids, greedy.token_ids)) if a != b)
     parted = f"They part at step {count(step)}"
     if step < min(len(path), len(greedy.tokens)):
-        own = tree.nodes[path[step]]
-        taken = plain(piece(greedy.tokens[step]))
-        parted += f": greedy search takes “{taken}” ({chance(greedy.log_probs[step])}), "
-        parted += f"the beam also keeps “{plain(piece(own.token))}” ({chance(own.log_prob)}). "
+        node = tree.nodes[path[step]]
+        greedy_token = plain(piece(greedy.tokens[step]))
+        parted += f": greedy search takes “{greedy_token}” ({chance(greedy.log_probs[step])}), "
+        parted += f"the beam also keeps “{plain(piece(node.token))}” ({chance(node.log_prob)}). "
     else:
         parted += ", where one of them has ended. "
     verdict = "The tokens after that step make up for it"
@@ -200,23 +207,27 @@ def branches_of(tree: SearchTree, text: Text, steps: range) -> list[Branch]:
     for step, group in groupby(tree.nodes, lambda each: each.step):
         here = list(group)
         leader = max(
-            finished, *(each.total for each in here)
+            finished, *(sibling.total for sibling in here)
         )  # a finished hypothesis stays the measure
-        ended = (each.total for each in here if each.state in (NodeState.FINISHED, NodeState.CUT))
+        ended = (
+            sibling.total
+            for sibling in here
+            if sibling.state in (NodeState.FINISHED, NodeState.CUT)
+        )
         finished = max([finished, *ended])
-        for each in here:
-            fate = WON if each.won else FATES[each.state][0]
-            width = math.exp(min(0.0, each.total - leader))
-            told = note(tree, len(branches), text) if step in steps else ""
+        for sibling in here:
+            fate = WON if sibling.won else FATES[sibling.state][0]
+            width = math.exp(min(0.0, sibling.total - leader))
+            text_of_step = note(tree, len(branches), text) if step in steps else ""
             branches.append(
                 Branch(
-                    token=each.token,
+                    token=sibling.token,
                     step=step,
-                    parent=each.parent,
+                    parent=sibling.parent,
                     share=width,
                     fate=fate,
-                    ended=each.ended,
-                    note=told,
+                    ended=sibling.ended,
+                    note=text_of_step,
                 )
             )
     return branches
@@ -224,9 +235,9 @@ def branches_of(tree: SearchTree, text: Text, steps: range) -> list[Branch]:
 
 def sums(tree: SearchTree, place: int) -> tuple[str, str]:
     """The probability of a token in its step, and the sums of its output, in words."""
-    each = tree.nodes[place]
-    here = f"probability here {chance(each.log_prob)}"
-    return here, f"Σ log p {number(each.total)} · score {number(each.score, '.3f')}"
+    node_at = tree.nodes[place]
+    here = f"probability here {chance(node_at.log_prob)}"
+    return here, f"Σ log p {number(node_at.total)} · score {number(node_at.score, '.3f')}"
 
 
 def note(tree: SearchTree, place: int, text: Text) -> str:
@@ -242,14 +253,14 @@ def note(tree: SearchTree, place: int, text: Text) -> str:
 def node(search: View, tree: SearchTree, chosen: int, text: Text) -> None:
     """The chosen token: its numbers, its run, and the way to go on from it."""
     run = per_run.branched(search, chosen)
-    each = tree.nodes[chosen]
+    chosen_node = tree.nodes[chosen]
     nodes = tree.nodes
     best = tree.winner
     won = " · the best output" if chosen == best else ""
     st.markdown(
-        f"##### Step {count(each.step)}: “{plain(piece(each.token))}”{won}\n"
+        f"##### Step {count(chosen_node.step)}: “{plain(piece(chosen_node.token))}”{won}\n"
         f"{plain(text(tree.token_ids(chosen)))} · "
-        f"{' · '.join((FATES[each.state][1], *sums(tree, chosen)))}"
+        f"{' · '.join((FATES[chosen_node.state][1], *sums(tree, chosen)))}"
     )
 
     def go_on() -> None:
@@ -262,12 +273,15 @@ def node(search: View, tree: SearchTree, chosen: int, text: Text) -> None:
         }
         session.change(**session.RUN | also)
 
-    near = [i for i, n in enumerate(nodes) if abs(n.step - each.step) <= NEAR or i == best]
+    near = [i for i, n in enumerate(nodes) if abs(n.step - chosen_node.step) <= NEAR or i == best]
     names = {i: f"{count(i)} · step {count(nodes[i].step)}: {piece(nodes[i].token)}" for i in near}
-    take = lambda place: choose(nodes, int(place))  # noqa: E731
+
+    def take(place: int) -> None:
+        choose(nodes, int(place))
+
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         pickers.choose("node", "Token of the tree", names, chosen, take, texts=True, width=300)
-        if not each.ended:
+        if not chosen_node.ended:
             icon, does = (
                 ":material/alt_route:",
                 "Keeps these tokens, and continues the search from there",
@@ -281,11 +295,11 @@ def ranking(tree: SearchTree, text: Text) -> None:
     greedy = tree.greedy
     rows = list[tuple[str, int, float, float, str]]()
     for i in tree.hypotheses:
-        each = tree.nodes[i]
+        node_at = tree.nodes[i]
         ids = tree.token_ids(i)
         also = " · greedy search writes it, too" if ids == greedy.token_ids else ""
-        fate = "the best" if each.won else FATES[each.state][1]
-        rows.append((text(ids), each.step + 1, each.total, each.score, fate + also))
+        fate = "the best" if node_at.won else FATES[node_at.state][1]
+        rows.append((text(ids), node_at.step + 1, node_at.total, node_at.score, fate + also))
     if all(tree.token_ids(i) != greedy.token_ids for i in tree.hypotheses):
         ids = greedy.token_ids
         rows.append((text(ids), len(greedy.tokens), greedy.total, greedy.score, "greedy search"))

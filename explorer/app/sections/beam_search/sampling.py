@@ -16,6 +16,7 @@ from explorer.app.server.hosted import Bounds
 from explorer.app.server.run_key import USUAL
 from explorer.app.server.view import View
 from explorer.app.shell import sampling, waiting
+from explorer.figures.base import labels
 from explorer.figures.base.labels import count, number, percent, piece
 from explorer.figures.pages.distributions import before_after
 from explorer.figures.pages.search import KEPT, STEPS, WON, Branch
@@ -39,10 +40,10 @@ def show(opened: View, now: State) -> None:
     seeds = range(first, first + values.draws)
     drawing = runs.drawing_of(now)
     settings(now, seeds)
-    asked = replace(opened.run_key, target=None, decode="greedy", drawing=USUAL)
+    run_key = replace(opened.run_key, target=None, decode="greedy", drawing=USUAL)
     with waiting.progress(f"Drawing {values.draws} samples", stop="sampling.stop") as tell:
-        draws = per_run.drawn(asked, drawing, seeds, tell=tell)
-    greedy = runs.translate(asked)
+        draws = per_run.drawn(run_key, drawing, seeds, tell=tell)
+    greedy = runs.translate(run_key)
     st.markdown(summary(draws, seeds, greedy))
 
     nodes = draws.nodes
@@ -53,18 +54,18 @@ def show(opened: View, now: State) -> None:
     parents = {node.parent for node in nodes}
     branches = [
         Branch(
-            token=each.token,
-            step=each.step,
-            parent=each.parent,
-            share=len(each.samples) / drawn,
-            fate=WON if draws.best in each.samples else KEPT,
+            token=node.token,
+            step=node.step,
+            parent=node.parent,
+            share=len(node.samples) / drawn,
+            fate=WON if draws.best in node.samples else KEPT,
             ended=i not in parents,
-            note=f"{piece(each.token)} · step {count(each.step)}\n"
-            f"log p {number(each.log_prob)} · Σ log p {number(each.total)}\n"
-            f"{len(each.samples)} of {drawn} samples: seed{'s' * (len(each.samples) > 1)} "
-            f"{', '.join(str(seeds[sample]) for sample in each.samples)}",
+            note=f"{piece(node.token)} · step {count(node.step)}\n"
+            f"log p {number(node.log_prob)} · Σ log p {number(node.total)}\n"
+            f"{len(node.samples)} of {drawn} samples: {'seeds' if len(node.samples) > 1 else 'seed'} "
+            f"{', '.join(str(seeds[sample]) for sample in node.samples)}",
         )
-        for i, each in enumerate(nodes)
+        for i, node in enumerate(nodes)
     ]
     picture(
         "samples",
@@ -78,15 +79,15 @@ def show(opened: View, now: State) -> None:
         run=greedy,
         caption=f"{drawn} samples, {drawing}, seeds {seeds[0]} to {seeds[-1]} · columns are steps · "
         "thickness = share of samples that take the line",
-        more={"seeds": [" ".join(str(seeds[sample]) for sample in each.samples) for each in nodes]},
+        more={"seeds": [" ".join(str(seeds[sample]) for sample in node.samples) for node in nodes]},
         seeing=SEEING,
         formula=FORMULA,
     )
 
     seed = seeds[nodes[chosen].samples[0]]
-    asked = replace(asked, decode=f"{SAMPLE}{seed}", drawing=drawing)
-    sample = View(asked, runs.translate(asked, whole=True), None)
-    everywhere = {**session.RUN, "decode": asked.decode, "target": None}
+    run_key = replace(run_key, decode=f"{SAMPLE}{seed}", drawing=drawing)
+    sample = View(run_key, runs.translate(run_key, whole=True), None)
+    everywhere = {**session.RUN, "decode": run_key.decode, "target": None}
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         st.markdown(f"##### Seed {seed}: {plain(sample.translation.text) or '◌'}", width="stretch")
         show_it = "Show this sample on every page"
@@ -95,14 +96,17 @@ def show(opened: View, now: State) -> None:
 
     st.markdown("##### All draws, most probable first")
     order = sorted(range(drawn), key=lambda i: -sum(draws.translations[i].log_probs))
-    found = [draws.translations[i] for i in order]
+    samples = [draws.translations[i] for i in order]
     columns: dict[str, list[object]] = {
         "seed": [seeds[i] for i in order],
-        "translation": [each.text for each in found],
-        "tokens": [len(each.target_tokens) for each in found],
-        "Σ log p": [sum(each.log_probs) for each in found],
+        "translation": [draw.text for draw in samples],
+        "tokens": [len(draw.target_tokens) for draw in samples],
+        "Σ log p": [sum(draw.log_probs) for draw in samples],
     }
-    take = lambda row: choose(nodes, draws.leaves[order[row]])  # noqa: E731
+
+    def take(row: int) -> None:
+        choose(nodes, draws.leaves[order[row]])
+
     outputs("search.samples", columns, take, "The samples, most probable first")
 
 
@@ -115,15 +119,18 @@ def settings(now: State, seeds: range) -> None:
             with st.container(width=150):
                 draw(now)
         ends = (1, max(int(Bounds.from_environment().draws), values.draws))
-        take = lambda count: session.change(draws=count, node=None)  # noqa: E731
+
+        def take(count: float) -> None:
+            session.change(draws=count, node=None)
+
         pickers.slide("draws", "Draws", values.draws, take, ends=ends, width=150)
-        others = {**session.RUN, "seed": seeds.stop}
+        fresh = {**session.RUN, "seed": seeds.stop}
         does, icon = (
             "Takes the next seeds; a seed always draws the same sample",
             ":material/casino:",
         )
         st.button(
-            "Draw others", "search.again", does, icon=icon, on_click=session.change, kwargs=others
+            "Draw others", "search.again", does, icon=icon, on_click=session.change, kwargs=fresh
         )
 
 
@@ -134,15 +141,15 @@ def summary(draws: Draws, seeds: range, greedy: Translation) -> str:
     best = draws.translations[draws.best]
     different = len(set(texts))
     same = texts.count(greedy.text)
-    many = f"{len(texts)} draw{'s' * (len(texts) != 1)}"
+    counted = f"{labels.counted(len(texts), 'draw')}"
     wrote = f"{different} different translations" if different > 1 else "1 translation"
-    told = f"{same or 'no'} draw{'s' * (same > 1)} write{'s' * (same < 2)} this"
+    drew = f"{same} draws write" if same > 1 else f"{same or 'no'} draw writes"
     return (
-        f"{many}, {wrote}.  \n"
+        f"{counted}, {wrote}.  \n"
         f":gray[most probable, seed {seeds[draws.best]}:] {plain(best.text) or '◌'} "
         f":gray[(Σ log p {number(sum(best.log_probs))})]  \n"
         f":gray[greedy search:] {plain(greedy.text) or '◌'} "
-        f":gray[(Σ log p {number(sum(greedy.log_probs))}; {told})]"
+        f":gray[(Σ log p {number(sum(greedy.log_probs))}; {drew} this)]"
     )
 
 
@@ -155,7 +162,7 @@ def distribution(opened: View, now: State, _looks: Looks) -> None:
     drawn = run.steps[at]
     left = "every token can be drawn"
     if step.mass <= ALL:
-        tokens = f"{step.left:,} token{'s' * (step.left != 1)}"
+        tokens = f"{step.left:,} tokens" if step.left != 1 else "1 token"
         left = f"{tokens} can be drawn, with {percent(step.mass)} of the model's probability"
     chosen = next(i for i, n in enumerate(step.tokens) if n.token_id == drawn.token_id)
     names, before, after = zip(

@@ -86,8 +86,10 @@ def picture(
         first = 0
     draw = partial(search_tree, branches, names, beside, chosen, first, run.decoder_input_tokens[0])
     take = partial(choose, tree.nodes)
-    told = f"{caption} · {run.model}"
-    panel(name, draw, told, lambda: table(tree, more), take=take, scrolls=True, inked=True, **words)
+    title = f"{caption} · {run.model}"
+    panel(
+        name, draw, title, lambda: table(tree, more), take=take, scrolls=True, inked=True, **words
+    )
 
 
 def table(tree: TokenTree, more: Mapping[str, Sequence[object]]) -> Table:

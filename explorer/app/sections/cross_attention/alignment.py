@@ -148,7 +148,10 @@ def controls(opened: View, now: State, rules: LinkRules) -> None:
         of_row = partial(choose, rules, "rows")
         row = rules.aligner.rows
         pickers.choose("alignment.rows", "Row", ROWS, row, of_row, texts=True, width=215)
-        of_rule = lambda rule: session.change(rule=None if rule == "strongest" else rule)  # noqa: E731
+
+        def of_rule(rule: str) -> None:
+            session.change(rule=None if rule == "strongest" else rule)
+
         pickers.choose("alignment.rule", "Rule", RULES, rules.rule, of_rule, texts=True, width=215)
 
 
@@ -195,7 +198,7 @@ def every_head(opened: View, text: Text, pair: GoldPair, rules: LinkRules) -> No
         line |= {name: 100 * share for name, share in shares.items()}
         lines.append(line | {"links": rate.links})
     number = partial(st.column_config.NumberColumn, format="%.1f %%")
-    columns = {each: number() for each in ("AER", "precision", "recall")}
+    columns = {rate: number() for rate in ("AER", "precision", "recall")}
     st.dataframe(
         lines,
         hide_index=True,
@@ -216,15 +219,15 @@ def word_map(opened: View, text: Text, pair: GoldPair, rules: LinkRules, now: St
     """The weights between words with both kinds of links; a click draws a link or takes it away."""
     run = opened.translation
     sizes = (len(text.target), len(text.source))
-    words, found = rules.drawn(opened, text)
-    st.markdown(f"{suggestion(rules.name, text, found, pair)} {trust(opened, rules)}")
+    words, links = rules.drawn(opened, text)
+    st.markdown(f"{suggestion(rules.name, text, links, pair)} {trust(opened, rules)}")
     at = word_at(text.target, now.step or 0)
     if max(sizes) > SHOWN:
         places = ("cross", now.step, run.target_tokens), ("encoder", now.source, run.source_tokens)
         with st.container(horizontal=True, gap="small"):
             for kind, place, tokens in places:
                 pickers.row_picker(opened, kind, min(place or 0, len(tokens) - 1))
-    linked = min((i for i, j in found if j == at), default=at)
+    linked = min((i for i, j in links if j == at), default=at)
     partner = linked if now.source is None else word_at(text.source, now.source)
     rows = window_around(sizes[0], at, SHOWN)
     columns = window_around(sizes[1], partner, SHOWN)
@@ -252,25 +255,32 @@ def word_map(opened: View, text: Text, pair: GoldPair, rules: LinkRules, now: St
             words[slice(*rows), slice(*columns)],
             [group.text for group in text.source[slice(*columns)]],
             [group.text for group in text.target[slice(*rows)]],
-            *(inside(found), inside(pair.sure), inside(pair.possible)),
+            inside(links),
+            inside(pair.sure),
+            inside(pair.possible),
             (f"target words, by the {reading}", "source words"),
             size_for(max(rows[1] - rows[0], columns[1] - columns[0]), SIZE),
         )
 
     def toggle(picked: list[float]) -> None:
         link = int(picked[0]) + columns[0], int(picked[1]) + rows[0]
-        others = {each for each in session.current().pairs if each[:2] != link}
-        session.change(pairs=frozenset(others if link in pair.sure else others | {(*link, True)}))
+        remaining = {hand_link for hand_link in session.current().pairs if hand_link[:2] != link}
+        session.change(
+            pairs=frozenset(remaining if link in pair.sure else remaining | {(*link, True)})
+        )
 
     drawn = opened.key, rules.name, tuple(sorted(pair.possible)), tuple(sorted(pair.sure))
-    alt = f"Word alignment by {rules.name}: {listed(text, found, len(found))}"
+    alt = f"Word alignment by {rules.name}: {listed(text, links, len(links))}"
     chart(
         session.control("alignment.map", drawn)["key"], draw(), alt, toggle, "content", scrolls=True
     )
     st.caption(caption, help=str(badge["title"]))
     export.collect("alignment", export.Picture(draw, caption))
     if pair.possible:
-        clear = lambda: session.change(pairs=frozenset(), gold=None)  # noqa: E731
+
+        def clear() -> None:
+            session.change(pairs=frozenset(), gold=None)
+
         st.button(
             "Clear the links made by hand", "alignment.clear", type="tertiary", on_click=clear
         )
@@ -278,14 +288,17 @@ def word_map(opened: View, text: Text, pair: GoldPair, rules: LinkRules, now: St
 
 def suggestion(name: str, text: Text, links: Links, pair: GoldPair) -> str:
     """What the rule links, and how much of it links made by hand confirm."""
-    told = f"{name[0].upper()}{name[1:]} suggests **{links_of(len(links))} between words**"
-    told += (f": {listed(text, links, NAMED)}" if links else "") + "." * (len(links) <= NAMED)
+    suggested = f"{name[0].upper()}{name[1:]} suggests **{links_of(len(links))} between words**"
+    if links:
+        suggested += f": {listed(text, links, NAMED)}"
+    if len(links) <= NAMED:
+        suggested += "."
     if not pair.possible:
-        return told
+        return suggested
     rate = score([links], [pair])
     sure = links_of(len(pair.sure), "sure ")
     return (
-        f"{told} Against {sure} made by hand: **AER {percent(rate.aer)}**, precision "
+        f"{suggested} Against {sure} made by hand: **AER {percent(rate.aer)}**, precision "
         f"{percent(rate.precision)}, recall {percent(rate.recall)}."
     )
 
@@ -314,20 +327,22 @@ def trust(opened: View, rules: LinkRules) -> str:
 
 def gold_of(facts: Mapping[str, Any]) -> str:
     """The pairs on which `heads.json` measured alignment errors: how many, and of which file."""
-    found = re.search(r"aer: (\d+ pairs) of ([^\s;]+)", str(facts.get("data", "")))
+    match = re.search(r"aer: (\d+ pairs) of ([^\s;]+)", str(facts.get("data", "")))
     return (
-        f"the {found[1]} of {plain(data(found[2]))}" if found else "pairs with links made by hand"
+        f"the {match[1]} of {plain(data(match[2]))}" if match else "pairs with links made by hand"
     )
 
 
 def links_of(count: int, sort: str = "") -> str:
-    return f"{count} {sort}link{'s' * (count != 1)}"
+    return labels.counted(count, f"{sort}link")
 
 
 def listed(text: Text, links: Links, most: int) -> str:
     pairs = sorted(links, key=lambda link: link[::-1])
-    told = [plain(f"“{text.target[j].text}” – “{text.source[i].text}”") for i, j in pairs[:most]]
-    return ", ".join(told) + ", …" * (len(pairs) > most)
+    quoted = [plain(f"“{text.target[j].text}” – “{text.source[i].text}”") for i, j in pairs[:most]]
+    if len(pairs) > most:
+        quoted.append("…")
+    return ", ".join(quoted)
 
 
 def word_at(groups: list[Group], position: int) -> int:

@@ -101,13 +101,16 @@ class Text:
     def of(cls, opened: View, gold: str | None) -> Text:
         """Words as people read them; in a pair with links made by hand (`gold`), as they were
         typed."""
-        asked, run = opened.run_key, opened.translation
-        if gold and asked.target is not None and asked.source.has_model:
-            model = asked.source.translator()
-            target = model.cut(asked.target, "target").groups()
-            return cls(list(model.cut(asked.text).groups()), list(target))
+        run_key, run = opened.run_key, opened.translation
+        if gold and run_key.target is not None and run_key.source.has_model:
+            model = run_key.source.translator()
+            target = model.cut(run_key.target, "target").groups()
+            return cls(list(model.cut(run_key.text).groups()), list(target))
         return cls(
-            *(text_words(reading_groups(each)) for each in (run.source_tokens, run.target_tokens))
+            *(
+                text_words(reading_groups(tokens))
+                for tokens in (run.source_tokens, run.target_tokens)
+            )
         )
 
     def hand_links(self, links: HandLinks) -> tuple[GoldPair, int]:
@@ -130,5 +133,7 @@ def scores(
     rates: dict[Head, AlignmentScore] = {}
     for layer in range(opened.translation.config.sizes["cross"][0]):
         _, links = rules.align(opened.translation.trace.weights("cross", layer), text)
-        rates |= {(layer, head): score([each], [pair]) for head, each in enumerate(links)}
+        rates |= {
+            (layer, head): score([head_links], [pair]) for head, head_links in enumerate(links)
+        }
     return rates

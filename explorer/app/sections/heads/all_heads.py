@@ -20,7 +20,7 @@ from explorer.figures.base.captions import KIND_NAMES
 from explorer.figures.pages.heads import Cell, head_grid
 from explorer.lenses.heads.roles import MIXED, MIXED_DEFINITION, ROLES, THRESHOLDS
 
-_SHORT = {each.name: each.short for each in ROLES.values()} | {MIXED: "–"}
+_SHORT = {role.name: role.short for role in ROLES.values()} | {MIXED: "–"}
 _SEEING = (
     "Every cell is a head. Its number is one statistic, a mean over the rows of all sentences "
     "that see more than one key, and its colour is strongest where the value stands out: the "
@@ -35,7 +35,7 @@ def show(view: SurveyView, source: Source) -> None:
     kind = str(view.kind)
     statistic = view.statistic
     with left:
-        names = {each.name: each.label for each in view.known.values()}
+        names = {statistic.name: statistic.label for statistic in view.known.values()}
         pickers.choose(
             f"heads.statistic.{kind}", "Statistic", names, statistic.name, "statistic", width=260
         )
@@ -55,11 +55,11 @@ def show(view: SurveyView, source: Source) -> None:
         head.show(view, source)
     known = view.known.values()
     places = [*np.ndindex(view.roles.shape)]
-    rows = {"head": [labels.head_name(*each) for each in places], "role": [*map(view.role, places)]}
+    rows = {"head": [labels.head_name(*head) for head in places], "role": [*map(view.role, places)]}
     with st.expander("All heads and statistics as a table"):
         number = partial(st.column_config.NumberColumn, format="%.2f")
-        columns = {each.label: number(help=each.definition) for each in known}
-        values = {each.label: view.values(each).ravel().astype(float) for each in known}
+        columns = {value.label: number(help=value.definition) for value in known}
+        values = {number.label: view.values(number).ravel().astype(float) for number in known}
         alt = f"Statistics of every head of {KIND_NAMES[view.kind].lower()}"
         st.dataframe(rows | values, hide_index=True, column_config=columns, alt=alt)
 
@@ -82,14 +82,14 @@ def _sentence(view: SurveyView) -> str:
     counts = Counter(view.roles.ravel().tolist())
     mixed = counts.pop(MIXED, 0)
     heads = f"the {view.roles.size} heads of {KIND_NAMES[view.kind].lower()}"
-    over = f"Over {survey.sentences} sentence{'s' * (survey.sentences != 1)}"
+    over = f"Over {labels.counted(survey.sentences, 'sentence')}"
     if not counts:
         return f"{over}, none of {heads} plays one of the roles: all are mixed."
-    kept = np.where(view.roles == MIXED, -1, survey.profiles[view.kind].kept)
-    best = divmod(int(kept.argmax()), kept.shape[1])
-    shown = ", ".join(f"{count} {name}" for name, count in counts.most_common())
+    fractions = np.where(view.roles == MIXED, -1, survey.profiles[view.kind].kept)
+    best = divmod(int(fractions.argmax()), fractions.shape[1])
+    totals = ", ".join(f"{count} {name}" for name, count in counts.most_common())
     return (
-        f"{over}, {heads} show: **{shown}**, {mixed} mixed. The steadiest is "
+        f"{over}, {heads} show: **{totals}**, {mixed} mixed. The steadiest is "
         f"{labels.head_phrase(*best)}: *{view.role(best)}* in {view.keeping(best)}."
     )
 
@@ -98,15 +98,17 @@ def caption(view: SurveyView) -> str:
     """Caption of the map: kind, statistic, scale, sentences, model."""
     survey = view.survey
     values = view.values(view.statistic)
-    low, high = (written(each, view.statistic) for each in (values.min(), values.max()))
+    low, high = (written(end, view.statistic) for end in (values.min(), values.max()))
     some = f"{survey.forced} with a given translation, the rest translated greedily"
     how = {survey.sentences: "each with a given translation", 0: "translated greedily"}
-    left_out = f" · {survey.skipped} left out, too long for this model" * bool(survey.skipped)
+    left_out = ""
+    if survey.skipped:
+        left_out = f" · {survey.skipped} left out, too long for this model"
     sample = f"sample of {named(models.known(survey.model))}"
     data = sample if view.file is None else f"your file {labels.shorten(view.file, 24)}"
     return (
         f"{KIND_NAMES[view.kind]} · all heads · {view.statistic.label}, colour from {low} to "
-        f"{high} · {survey.sentences} sentence{'s' * (survey.sentences != 1)} ({data}), "
+        f"{high} · {labels.counted(survey.sentences, 'sentence')} ({data}), "
         f"{how.get(survey.forced, some)}{left_out} · {survey.model} · derived from recorded "
         "traces; to see one verified, open an example"
     )
@@ -115,7 +117,7 @@ def caption(view: SurveyView) -> str:
 def _roles(view: SurveyView, guided: str) -> None:
     survey = view.survey
     counts = {kind: Counter(survey.roles(kind).ravel().tolist()) for kind in survey.profiles}
-    table = [(each.name, each.definition, each.kinds) for each in ROLES.values()]
+    table = [(role.name, role.definition, role.kinds) for role in ROLES.values()]
     lines = [f"| role | definition | heads: {' / '.join(counts)} |", "|---|---|---:|"]
     for name, definition, kinds in (*table, (MIXED, MIXED_DEFINITION, tuple(counts))):
         heads = " / ".join(str(counts[kind][name]) if kind in kinds else "–" for kind in counts)

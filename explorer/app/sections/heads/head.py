@@ -62,7 +62,7 @@ _PLANE = (
 )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class SurveyView:
     """Results of a survey, and the visitor's choices among them."""
 
@@ -80,21 +80,24 @@ class SurveyView:
     def of(cls, survey: Survey, kind: AttentionKind) -> SurveyView:
         """The choices of the visitor's state in a survey."""
         now = session.current()
-        own = session.visit().sentences
+        sentences = session.visit().sentences
         names = {*survey.profiles[kind].means, "keeps"}
-        known = {
-            each.name: each for each in (*STATISTICS, *PROFILED, *JUDGED) if each.name in names
-        }
-        chosen = next(
-            each
-            for each in (now.values(HeadFacts).statistic, _FIRST[str(kind)], *known)
-            if each in known
-        )
-        file = own and own[0]
+        every = (*STATISTICS, *PROFILED, *JUDGED)
+        known = {statistic.name: statistic for statistic in every if statistic.name in names}
+        wanted = (now.values(HeadFacts).statistic, _FIRST[str(kind)], *known)
+        chosen = next(name for name in wanted if name in known)
         head = getattr(now, str(kind))
-        roles = survey.roles(kind)
-        title = f"{KIND_NAMES[kind]} · {labels.head_phrase(*head)}"
-        return cls(survey, kind, now, file, head, title, known, known[chosen], roles)
+        return cls(
+            survey=survey,
+            kind=kind,
+            now=now,
+            file=sentences and sentences[0],
+            head=head,
+            title=f"{KIND_NAMES[kind]} · {labels.head_phrase(*head)}",
+            known=known,
+            statistic=known[chosen],
+            roles=survey.roles(kind),
+        )
 
     def role(self, head: Head) -> str:
         """The role of a head in words; of an alignment, with the row that implies it."""
@@ -159,14 +162,14 @@ def show(view: SurveyView, source: Source) -> None:
             f"##### {labels.head_name(*view.head)} · {view.role(view.head)}", width="content"
         )
         pickers.head_picker(view.kind, view.head, source)
-    kept = view.keeping(view.head, "**")
+    halves = view.keeping(view.head, "**")
     if name == MIXED:
         st.markdown(
-            f"It reaches the threshold of no role; taken one by one, {kept} show no role either."
+            f"It reaches the threshold of no role; taken one by one, {halves} show no role either."
         )
     else:
         definition = ROLES[name].definition.replace("<", "\\<")
-        st.markdown(f"{definition} Taken one by one, {kept} show it.")
+        st.markdown(f"{definition} Taken one by one, {halves} show it.")
     chosen = view.now.values(HeadFacts).facet
     facet = chosen if chosen in FACETS else "tokens"
     pickers.switch("facet", "What to see of the head", {name: name for name in FACETS}, facet)
@@ -245,7 +248,7 @@ def _distances(view: SurveyView) -> None:
 
 def _sentences(view: SurveyView) -> None:
     names = {"role": "strength of its role"} | {
-        name: each.label for name, each in view.known.items()
+        name: statistic.label for name, statistic in view.known.items()
     }
     names = {name: names[name] for name in SORTED if name in names}
     order = view.now.values(HeadFacts).sorted_by
@@ -294,15 +297,15 @@ class _Point(NamedTuple):
 
 
 def _runs(view: SurveyView, source: Source) -> list[Translation]:
-    own = session.visit().sentences
+    sentences = session.visit().sentences
     with st.spinner("Running a few dozen sentences"):
-        return runs_of(source, lines_of(source, own and own[1], view.now.language))
+        return runs_of(source, lines_of(source, sentences and sentences[1], view.now.language))
 
 
 def _of_side(
     drawn: Points, runs: list[Translation], kind: AttentionKind, side: int
 ) -> list[_Point]:
-    found = list[_Point]()
+    points_of_side = list[_Point]()
     values = (drawn.queries, drawn.keys)[side]
     for number, run in enumerate(runs):
         site = run.config.sites[kind]
@@ -312,12 +315,12 @@ def _of_side(
             zip(tokens, content_pieces(tokens, words), strict=True)
         ):
             text = readable(token)
-            at = len(found)
+            at = len(points_of_side)
             sort = 3 if is_special(token) else 2 if is_punctuation(text) else 1 - int(content)
-            found.append(
+            points_of_side.append(
                 _Point((side, at), number, position, text, _SORTS[sort], *map(float, values[at]))
             )
-    return found
+    return points_of_side
 
 
 def _pieces(run: Translation, kind: AttentionKind, side: int) -> tuple[str, ...]:
@@ -347,7 +350,7 @@ def _compares(view: SurveyView, source: Source) -> None:
         )
         looks = dict(zip(_SORTS, (paint for paint, _ in SEVERAL), strict=False))
         for sort, paint in (looks if values.colour_by == "class" else {name: colour}).items():
-            those = [each for each in side if values.colour_by != "class" or each.sort == sort]
+            those = [point for point in side if values.colour_by != "class" or point.sort == sort]
             x, y, places = (
                 np.array([getattr(p, of) for p in those]) for of in ("x", "y", "position")
             )
@@ -368,11 +371,13 @@ def _compares(view: SurveyView, source: Source) -> None:
                 )
             )
         # the words farthest from the centre, each once
-        centre = np.mean([each[-2:] for each in side], axis=0)
+        centre = np.mean([point[-2:] for point in side], axis=0)
         far = sorted(side, key=lambda each: -float(np.hypot(*(each[-2:] - centre))))
-        words = {each.text: each for each in reversed(far)}
-        texts += [(each.x, each.y, each.text) for each in far if words[each.text] is each][:most]
-    last = max(each.position for side in sides for each in side)
+        words = {point.text: point for point in reversed(far)}
+        texts += [(point.x, point.y, point.text) for point in far if words[point.text] is point][
+            :most
+        ]
+    last = max(point.position for side in sides for point in side)
     first, second = (f"direction {labels.count(axis)}" for axis in drawn.axes)
     ends = ("first token", f"token {last + 1}") if values.colour_by == "position" else None
     panel(
@@ -427,11 +432,11 @@ def _rests(view: SurveyView, source: Source) -> None:
     bar.empty()
     dims = ", ".join(str(labels.count(outlier)) for outlier in seen.outliers[:6])
     more = f" and {len(seen.outliers) - 6} more" if len(seen.outliers) > 6 else ""
-    outliers = (
-        f"dimension{'s' * (len(seen.outliers) > 1)} {dims}{more}"
-        if seen.outliers
-        else "no dimension"
-    )
+    outliers = "no dimension"
+    if len(seen.outliers) == 1:
+        outliers = f"dimension {dims}"
+    elif seen.outliers:
+        outliers = f"dimensions {dims}{more}"
     st.markdown(
         f"It puts **{percent(seen.weight)}** of its weight on {plain(labels.display(seen.token))}. "
         f"The value there writes **{seen.value:.2f} times** as much as the other keys' do. The "
@@ -440,9 +445,9 @@ def _rests(view: SurveyView, source: Source) -> None:
         f"{'loses' if seen.lost >= 0 else 'gains'} **{abs(seen.lost):.3f} nats**, the mean of "
         f"{seen.rows}."
     )
-    short = " A short value lets a head write almost nothing where it finds nothing." * (
-        seen.value < 0.5
-    )
+    short = ""
+    if seen.value < 0.5:
+        short = " A short value lets a head write almost nothing where it finds nothing."
     st.caption(
         f"{len(runs)} sentences. The other keys share its weight, and the model runs again.{short}"
     )

@@ -55,27 +55,29 @@ def show(opened: View, kind: str) -> None:
     head: Head = getattr(now, kind)
     row = cells_of(opened, now)[kind][0]
     tokens = opened.translation.labels(kind).keys
-    found = per_run.plane(opened, (which, *head), row, values.two, values.goal)
-    i, j = found.pair
+    plane = per_run.plane(opened, (which, *head), row, values.two, values.goal)
+    i, j = plane.pair
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="build-top"):
         pickers.switch("goal", "Goal", _GOALS, values.goal, width="content")
         pickers.head_picker(kind, head, opened.source)
         if kind != "cross":
             pickers.row_picker(opened, kind, row)
         usual = {name: KEYS[name].default for name in ("a", "b", "length")}  # of the first query
-        visible = {key: name for key, name in options.keys(tokens).items() if found.mask[key]}
-        for name, key, other in (("i", i, j), ("j", j, i)):
-            offered = {each: f"{name} · {text}" for each, text in visible.items() if each != other}
+        visible = {key: name for key, name in options.keys(tokens).items() if plane.mask[key]}
+        for name, key, opposite in (("i", i, j), ("j", j, i)):
+            offered = {
+                place: f"{name} · {text}" for place, text in visible.items() if place != opposite
+            }
             pair = (lambda each: (each, j)) if name == "i" else (lambda each: (i, each))
             take = lambda each, pair=pair: session.change(two=pair(each), **usual)  # noqa: E731
             pickers.choose(
                 f"build.{name}", f"Key {name}", offered, key, take, texts=True, width=160
             )
-    query = found.query(values.a, values.b, values.length)
+    query = plane.query(values.a, values.b, values.length)
     names = labels.names(tokens, 8)
-    weights = found.weights(query)
-    scores = found.scores(query).numpy()
-    mask = found.mask.numpy()
+    weights = plane.weights(query)
+    scores = plane.scores(query).numpy()
+    mask = plane.mask.numpy()
     first = f"“{plain(names[i])}”"
     second = f"“{plain(names[j])}”"
     place = f"{captions.KIND_NAMES[kind]} · {labels.head_name(*head)}"
@@ -84,13 +86,13 @@ def show(opened: View, kind: str) -> None:
         _number("a", f"a · along {first}", values.a)
         _number("b", f"b · along {second}", values.b)
         _number("length", "l · length of the whole", values.length)
-        _grade(opened, kind, now=now, plane=found, weights=weights, names=names)
+        _grade(opened, kind, now=now, plane=plane, weights=weights, names=names)
     divides = opened.translation.config.sites[which].score == "scaled_dot"
     goals = [COPY if values.goal == "copy" else HALF]
     panel(
         "build row",
         lambda: built_row(
-            kind, tokens, mask=mask, scores=scores, weights=weights, pair=found.pair, goals=goals
+            kind, tokens, mask=mask, scores=scores, weights=weights, pair=plane.pair, goals=goals
         ),
         f"{place} · your query, |q| = {float(query.norm()):.1f} · {BADGE}",
         lambda: [
@@ -102,20 +104,20 @@ def show(opened: View, kind: str) -> None:
         formula=_FORMULA.format(r" / \sqrt{d_k}" * divides),
     )
     left, right = st.columns(_WIDTHS, gap="medium")
-    across = float(found.units[1] @ found.units[0])
+    across = float(plane.units[1] @ plane.units[0])
     flat = values.length * np.array(
         [values.a + values.b * across, values.b * max(1 - across**2, 0.0) ** 0.5]
     )
     panel(
         "build plane",
-        lambda: key_plane(kind, tokens, found.flat, flat, found.pair),
+        lambda: key_plane(kind, tokens, plane.flat, flat, plane.pair),
         (
             "The keys, seen from above the plane of key i and key j, and the query’s direction · "
             f"{place}"
         ),
         place=left,
     )
-    value = found.record.value[found.head].numpy()
+    value = plane.record.value[plane.head].numpy()
     output = weights @ value
     goal = value[i] if values.goal == "copy" else (value[i] + value[j]) / 2
     rows = [Strip(f"v of {names[i]}", value[i]), Strip(f"v of {names[j]}", value[j])]
@@ -129,8 +131,8 @@ def show(opened: View, kind: str) -> None:
         "goal’s length away from the goal",
         place=right,
     )
-    copies = per_run.copies(opened, (which, *head), row, found.pair, plane=found)
-    _disturb(now, found, (first, second), copies)
+    copies = per_run.copies(opened, (which, *head), row, plane.pair, plane=plane)
+    _disturb(now, plane, (first, second), copies)
 
 
 def _number(name: str, label: str, value: float) -> None:
@@ -156,24 +158,24 @@ def _grade(
     done = short_of(values.goal, first, second) <= 0
     able = short_of(values.goal, best, best) <= 0
     if values.goal == "copy":
-        asked = f"{one} gets at least {COPY}"
+        goal = f"{one} gets at least {COPY}"
         gives = f"{first:.3f}"
         most = f"gives it {best:.2f}"
     else:
-        asked = f"{one} and {other} get {HALF} ± {NEAR} each"
+        goal = f"{one} and {other} get {HALF} ± {NEAR} each"
         gives = f"{first:.3f} and {second:.3f}"
         most = f"gives each at least {best:.2f}"
     if not able:
-        others = plane.weights(plane.query(*at))
-        others[[*plane.pair][: 1 if values.goal == "copy" else 2]] = 0
-        rival = plain(names[int(others.argmax())])
+        disturbed = plane.weights(plane.query(*at))
+        disturbed[[*plane.pair][: 1 if values.goal == "copy" else 2]] = 0
+        rival = plain(names[int(disturbed.argmax())])
         most += (
-            f", with {others.max():.2f} on “{rival}”, which scores high where they do: choose "
+            f", with {disturbed.max():.2f} on “{rival}”, which scores high where they do: choose "
             "other keys"
         )
     verdict = ":material/check: **Reached.**" if done else ":gray[Not yet.]"
     st.markdown(
-        f"**Goal:** {asked}.  \n**Your query:** {gives}. {verdict}  \n"
+        f"**Goal:** {goal}.  \n**Your query:** {gives}. {verdict}  \n"
         f":gray[The best query of this plane {most}.]"
     )
     if done:
@@ -197,8 +199,8 @@ def _disturb(
         pickers.slide("disturbance", label, values.disturbance)
         seen(_WHY, title="Why one head averages badly")
     queries: dict[str, Sequence[Tensor]] = {
-        f"your query{said}": [plane.query(values.a, values.b, values.length * factor)]
-        for factor, said in ((0.5, ", half as long"), (1, ""), (2, ", twice as long"))
+        f"your query{size}": [plane.query(values.a, values.b, values.length * factor)]
+        for factor, size in ((0.5, ", half as long"), (1, ""), (2, ", twice as long"))
     }
     queries["two heads, each copying one key"] = copies
     pair = [*plane.pair]
@@ -207,13 +209,15 @@ def _disturb(
         "|--|--|--|--|--|",
     ]
     for said, heads in queries.items():
-        own = np.mean([plane.weights(each) for each in heads], axis=0)[pair]
+        mean_weights = np.mean([plane.weights(head) for head in heads], axis=0)[pair]
         moved = np.mean(
-            [plane.disturbed(each, values.disturbance / 100) for each in heads], axis=0
+            [plane.disturbed(head, values.disturbance / 100) for head in heads], axis=0
         )[:, pair]
-        change = labels.telling(float(np.abs(moved - own).max(1).mean()))
+        change = labels.telling(float(np.abs(moved - mean_weights).max(1).mean()))
         size = " · ".join(f"{float(head.norm()):.1f}" for head in heads)
-        lines.append(f"| {said} | {size} | {own[0]:.2f} | {own[1]:.2f} | {change} |")
+        lines.append(
+            f"| {said} | {size} | {mean_weights[0]:.2f} | {mean_weights[1]:.2f} | {change} |"
+        )
     with right:
         st.markdown("\n".join(lines))
         st.caption(

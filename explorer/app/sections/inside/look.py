@@ -100,7 +100,7 @@ class Outcome(NamedTuple):
     rows: tuple[LedgerRow, ...]  # the lines that the calculation shows under the model's own
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Look:
     """The subject of a step: a query with all its keys, one key, and the notation."""
 
@@ -160,15 +160,15 @@ class Look:
     ) -> SlotPicture:
         """A vector of every key that is drawn, one per row; hovering says what it gives times a
         factor."""
-        shown = rows[self.keys]
+        drawn = rows[self.keys]
         tokens = self.view.key_tokens
         first = self.keys.start
         window = f" · keys {labels.count(first)}–{self.keys.stop} of {len(tokens)}"
-        quantity = f"{name}, one per row" + window * (len(shown) < len(tokens))
-        spec = vectors_spec(shown, tokens[self.keys], factors, hover, self.key - first)
-        said = f"{name.capitalize()} of {len(shown)} tokens"
-        legend = signed(largest(shown), ONE_SCALE)
-        return self.figure(name, spec, quantity, said, legend)
+        quantity = f"{name}, one per row" + window * (len(drawn) < len(tokens))
+        spec = vectors_spec(drawn, tokens[self.keys], factors, hover, self.key - first)
+        text = f"{name.capitalize()} of {len(drawn)} tokens"
+        legend = signed(largest(drawn), ONE_SCALE)
+        return self.figure(name, spec, quantity, text, legend)
 
 
 class Contents(NamedTuple):

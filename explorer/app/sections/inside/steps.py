@@ -24,12 +24,16 @@ NARROWEST = 600  # px below which the numbers of the calculation would run into 
 def inner(look: Look, query: str, index: str = "") -> str:
     """LaTeX of the scores: q Kᵀ / √d_k and what this head adds to it, for one query or for all."""
     symbols, inside = look.symbols, look.inside
-    q, k = (rf"\tilde {each}" if inside.rotates else each for each in (query, "K"))
+    q, k = (rf"\tilde {letter}" if inside.rotates else letter for letter in (query, "K"))
     product = rf"{k}^{{\top}} {q}" if symbols.columns else rf"{q} {k}^{{\top}}"
     scaled = rf"\frac{{{product}}}{{\sqrt{{d_k}}}}" if inside.divisor != 1 else product
-    more = ["B"] * bool(inside.rule) + ["M"] * look.site.causal
+    more = list[str]()
+    if inside.rule:
+        more.append("B")
+    if look.site.causal:
+        more.append("M")
     turned = r"^{\top}" if symbols.columns else ""
-    return " + ".join([scaled, *(f"{each}{index}{turned}" for each in more)])
+    return " + ".join([scaled, *(f"{letter}{index}{turned}" for letter in more)])
 
 
 def overview(look: Look) -> str:
@@ -44,10 +48,10 @@ def path(look: Look) -> Contents:
     weights = view.weights[0]
     mask = view.mask[0]
     drawn = lecture_keys(weights, mask)
-    others = ""
+    left_out = ""
     if (rest := int(mask.sum()) - len(drawn)) > 0:
         left = max(0.0, 1 - float(weights[drawn].sum()))
-        others = (
+        left_out = (
             f" Only the {len(drawn)} keys of most weight are drawn; the other {rest} share "
             f"{left:.2f}."
         )
@@ -55,7 +59,7 @@ def path(look: Look) -> Contents:
         "The path of one query, from the bottom to the top. It meets every key, which gives the "
         f"scores {symbols.score}. A softmax turns them into the weights {symbols.weight}. "
         f"{symbols.result_words.capitalize()} collects the values v: the thicker a line, the "
-        f"larger the weight.{others}"
+        f"larger the weight.{left_out}"
     )
     query = view.query_tokens[0], look.inside.row
     spec = lecture_spec(
@@ -67,11 +71,11 @@ def path(look: Look) -> Contents:
         mask=mask,
         symbols=symbols,
     )
-    told = (
+    alt = (
         f"Drawing of how {captions.quote(query[0])} gathers its output from the keys of most weight"
     )
     quantity = f"scores {symbols.score} before the mask, weights {symbols.weight}"
-    return Contents([SUMMED], text, [look.figure("drawing", spec, quantity, told)])
+    return Contents([SUMMED], text, [look.figure("drawing", spec, quantity, alt)])
 
 
 def projections(look: Look) -> Contents:
@@ -81,8 +85,8 @@ def projections(look: Look) -> Contents:
     pre = view.norm == "pre"
     latex = [rf"OWN = \mathrm{{{norm}}}(\mathrm{{stream}})" if pre else r"OWN = \mathrm{stream}"]
     latex += [
-        symbols.product(*each, d_model, d_k)
-        for each in (("q", "OWN", "Q"), ("k_j", "SOURCE_j", "K"), ("v_j", "SOURCE_j", "V"))
+        symbols.product(*row, d_model, d_k)
+        for row in (("q", "OWN", "Q"), ("k_j", "SOURCE_j", "K"), ("v_j", "SOURCE_j", "V"))
     ]
     token = f"“{plain(captions.quote(view.query_tokens[0]))}”"
     place = token if look.kind == "encoder" else f"the position that reads {token}"
@@ -132,20 +136,20 @@ def projections(look: Look) -> Contents:
 def products(look: Look) -> Contents:
     query = look.view.query[0]
     key = look.view.key[look.key]
-    each = query * key
-    best = int(np.argmax(np.abs(each)))
+    products = query * key
+    best = int(np.argmax(np.abs(products)))
     factors = f"{labels.number(query[best])} × {labels.number(key[best])}"
     text = (
         "q and k are multiplied dimension by dimension, and the products are summed. For "
         f"{look.key_name}: **q·k = {labels.number(look.inside.products[look.key])}**. Dimension "
-        f"{labels.count(best)} contributes most: {factors} = {labels.number(each[best])}. Point at "
+        f"{labels.count(best)} contributes most: {factors} = {labels.number(products[best])}. Point at "
         "any number to see its product."
     )
-    total = f"Σ = {labels.number(each.sum())}"
+    total = f"Σ = {labels.number(products.sum())}"
     rows = [
         Strip("q", query),
         Strip(f"k of {look.key_label}", key),
-        Strip("q × k", each, total, True),
+        Strip("q × k", products, total, True),
     ]
     keys = look.of_keys("keys", look.view.key, query[None], ("k", "q"))
     latex = r"q \cdot k_j = \sum_i q_i\, k_{j,i}"
@@ -180,12 +184,12 @@ def weights(look: Look) -> Contents:
         words.append(
             "Positions add nothing here; those added to embeddings come in through the stream."
         )
-    by, scaled = (labels.number(each[at]) for each in (inside.products, inside.scaled))
+    by, scaled = (labels.number(numbers[at]) for numbers in (inside.products, inside.scaled))
     undivided = f"q·k = {by} (this model does not divide q·k by √d_k)"
     divided = f"{by} ÷ √{look.sizes[1]} = {scaled}" if divides else undivided
     bias = None if inside.bias is None else labels.number(inside.bias[at], "+.2f")
     placed = "" if bias is None else f", and its position adds {bias}"
-    masks = f" The mask hides {hidden} later key{'s' * (hidden != 1)}." if hidden else ""
+    masks = f" The mask hides {labels.counted(hidden, 'later key')}." if hidden else ""
     text = (
         f"For {look.key_name}: {divided}{placed}.{masks} The softmax makes the weights of all "
         "visible keys positive and scales them to sum to 1. This key gets "
@@ -218,9 +222,9 @@ def why_divide(spread: ProductSpread, divided: bool = True) -> str:
     """The reason for the root, and what this head's products really do; ``divided``: whether it is
     taken."""
     d_k = spread.d_head
-    pairs = f"{spread.pairs:,} pair{'s' * (spread.pairs != 1)}"
+    pairs = "1 pair" if spread.pairs == 1 else f"{spread.pairs:,} pairs"
     after = f", and {spread.products / d_k:.2f} after the division" if divided else ""
-    kept = (
+    reason = (
         "Training sets the scale of the scores itself; the root decides where it starts and, "
         "under Adam, how large each step is beside the scores."
         if divided
@@ -240,7 +244,7 @@ def why_divide(spread: ProductSpread, divided: bool = True) -> str:
         "this head's "
         f"q·k has the variance {spread.products:.1f}{after}. The entries of all its queries here "
         "have the "
-        f"variance {spread.query:.2f}, those of its keys {spread.key:.2f}. {kept}"
+        f"variance {spread.query:.2f}, those of its keys {spread.key:.2f}. {reason}"
     )
 
 
@@ -290,7 +294,8 @@ def all_heads(look: Look) -> Contents:
         names.index(look.site.name) + 1
     ]  # every layer ends with its feed-forward network
     reader = following.replace("_attention", "-attention").replace("feed_", "the feed-")
-    reader += " network" * (following == "feed_forward")
+    if following == "feed_forward":
+        reader += " network"
     reads = f"a {config.norm_name} follows, and {reader} reads its result" if post else ""
     text = (
         f"The {heads} heads of the layer give {d_k} numbers each; side by side, they pass the "
@@ -302,26 +307,29 @@ def all_heads(look: Look) -> Contents:
         f"{before:.2f} to {after:.2f}; next, {reads or f'{reader} reads {config.norm_name}(sum)'}."
     )
     added = [
-        noted(f"head {labels.count(i)}", each, i == own)
-        for i, each in enumerate(inside.contributions)
+        noted(f"head {labels.count(i)}", contribution, i == own)
+        for i, contribution in enumerate(inside.contributions)
     ]
-    added += [noted("bias", inside.w_o.bias)] * config.biases + [noted("= update", inside.update)]
+    if config.biases:
+        added.append(noted("bias", inside.w_o.bias))
+    added.append(noted("= update", inside.update))
     stream = [
         noted("stream", inside.stream),
         noted("+ update", inside.update),
         noted("= sum", inside.added),
     ]
-    stream += [noted(config.norm_name, inside.next_stream)] * post
+    if post:
+        stream.append(noted(config.norm_name, inside.next_stream))
     together = [Strip("all heads' outputs", inside.outputs.reshape(-1))]
     matrix = inside.w_o.weight
     turned = symbols.columns
     head = labels.count(own)
-    part = f"{symbols.matrix('O')}, the {'columns' if turned else 'rows'} of head {head}"
+    title = f"{symbols.matrix('O')}, the {'columns' if turned else 'rows'} of head {head}"
     figures = [
         look.strips("together", together, f"{heads} × {d_k} numbers"),
         look.figure(
             "output matrix",
-            matrices_spec([(part + " (drawn on its side)" * turned, matrix)], 150),
+            matrices_spec([(title + " (drawn on its side)" * turned, matrix)], 150),
             "this head's part of the output matrix",
             f"The part of the output matrix that head {head} goes through",
             signed(largest(matrix), "amber negative, purple positive"),

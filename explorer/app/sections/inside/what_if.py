@@ -91,8 +91,8 @@ def _offered(look: Look) -> dict[str, Arithmetic]:
     """Those that compute something else than the model does: one that never divides cannot leave it
     out."""
     return {
-        name: each
-        for name, each in ARITHMETIC.items()
+        name: arithmetic
+        for name, arithmetic in ARITHMETIC.items()
         if name != "no-scale" or look.inside.divisor != 1
     }
 
@@ -111,33 +111,40 @@ def controls(look: Look, change: WhatIf | None) -> None:
         st.markdown("**What if** this head computed otherwise?", width="content")
         names = {
             "": "the model's arithmetic",
-            **{key: each.label for key, each in _offered(look).items()},
+            **{key: arithmetic.label for key, arithmetic in _offered(look).items()},
         }
-        take = lambda chosen: session.change(what_if=(chosen, None) if chosen else None)  # noqa: E731
-        pickers.choose("what_if", "Other arithmetic", names, name, take, width=260)
+
+        def choose(arithmetic: str) -> None:
+            session.change(what_if=(arithmetic, None) if arithmetic else None)
+
+        pickers.choose("what_if", "Other arithmetic", names, name, choose, width=260)
         if not name:
             return
         if usual := ARITHMETIC[name].temperatures:
-            choices = {each: f"T = {each:g}" for each in sorted({*map(float, usual), number})}
-            take = lambda chosen: session.change(what_if=(name, float(chosen)))  # noqa: E731
-            pickers.choose("what_if.number", "Number", choices, number, take, texts=True, width=150)
+            temperatures = sorted({*map(float, usual), number})
+            choices = {temperature: f"T = {temperature:g}" for temperature in temperatures}
+
+            def heat(temperature: float) -> None:
+                session.change(what_if=(name, float(temperature)))
+
+            pickers.choose("what_if.number", "Number", choices, number, heat, texts=True, width=150)
         st.badge(BADGE, color="gray", icon=":material/science:")
 
 
 def difference(look: Look, change: WhatIf | None) -> Contents | None:
     """What other arithmetic changes for this query; None if the model's own is chosen."""
-    found = look.outcome
+    outcome = look.outcome
     (name, _) = fitted(look, change)
-    if found is None:
+    if outcome is None:
         return None
     mask = look.view.mask[0]
     symbols = look.symbols
     output = look.view.output[0]
-    own, other = (
-        arithmetic.saturation(each, mask) for each in (look.view.weights[0], found.weights)
+    before, after = (
+        arithmetic.saturation(weights, mask) for weights in (look.view.weights[0], outcome.weights)
     )
-    gradient = "0 (arg max)" if name == "hard" else f"{other.gradient:.3f}"
-    moved = np.linalg.norm(found.output - output) / max(float(np.linalg.norm(output)), 1e-9)
+    gradient = "0 (arg max)" if name == "hard" else f"{after.gradient:.3f}"
+    moved = np.linalg.norm(outcome.output - output) / max(float(np.linalg.norm(output)), 1e-9)
     letters = f"{symbols.weight}/∂{symbols.score}"
     return Contents(
         [ARITHMETIC[name].formula],
@@ -145,9 +152,9 @@ def difference(look: Look, change: WhatIf | None) -> Contents | None:
         "after it is computed again.",
         [],
         "| | the model | what if |\n|--|--|--|\n"
-        f"| largest weight | {own.largest:.2f} | {other.largest:.2f} |\n"
-        f"| entropy, as a share of that of equal weights | {own.entropy:.2f} | {other.entropy:.2f} "
+        f"| largest weight | {before.largest:.2f} | {after.largest:.2f} |\n"
+        f"| entropy, as a share of that of equal weights | {before.entropy:.2f} | {after.entropy:.2f} "
         "|\n"
-        f"| gradient of the softmax, ‖∂{letters}‖ | {own.gradient:.3f} | {gradient} |\n"
+        f"| gradient of the softmax, ‖∂{letters}‖ | {before.gradient:.3f} | {gradient} |\n"
         f"| {symbols.output} moves by, as a multiple of its length | – | {moved:.2f} |",
     )

@@ -51,15 +51,17 @@ def first(run: Translation) -> int:
 
 def note(run: Translation) -> str:
     written = len(run.target_tokens) - run.n_given
-    wrote = f"{written} token{'s' * (written != 1)}"
+    wrote = f"{labels.counted(written, 'token')}"
     if not run.n_given:
         return f"Nothing is given: the model reads `<s>` alone and writes {wrote}."
-    given = (
+    prompt_words = (
         "1 token of the prompt is"
         if run.n_given == 1
         else f"{run.n_given} tokens of the prompt are"
     )
-    return f"The {given} given (underlined); the model writes {wrote} after them, one by one."
+    return (
+        f"The {prompt_words} given (underlined); the model writes {wrote} after them, one by one."
+    )
 
 
 def show(opened: View) -> None:
@@ -83,8 +85,10 @@ def view(
 
     def layout(now: State, looks: Looks) -> Layout:
         focus = heads.focus_of(looks[KIND], now)
-        whole = ("whole",) * looks[KIND].is_windowed
-        return Layout("language_model", "page", ("target",), ("next", focus, *parts, *whole), focus)
+        further = ("whole",) * looks[KIND].is_windowed
+        return Layout(
+            "language_model", "page", ("target",), ("next", focus, *parts, *further), focus
+        )
 
     def feeds(now: State, looks: Looks) -> dict[str, Feed]:
         race = race_feed(opened.key, run.steps, NEXT + caption, offered(opened))
@@ -98,8 +102,8 @@ def view(
         positions = run.config.positions
         with st.container(horizontal=True):
             display.tables(lambda: [looks[KIND].read()])
-            told = f"{SEEING} {formula.explained(KIND, positions)}"
-            seen(told, formula.attention(KIND, positions, masked=True))
+            explanation = f"{SEEING} {formula.explained(KIND, positions)}"
+            seen(explanation, formula.attention(KIND, positions, masked=True))
             run_export(scene, lambda now, looks: heads.printed(looks[KIND], now))
 
     sides = replace(strips, sides=SIDES)
@@ -122,7 +126,7 @@ def take(opened: View, step: int, token_id: int) -> dict[str, Any]:
     if token_id == run.steps[step].token_id:
         return {}
     session.visit().tried.update(
-        (prefix_of(opened, step), each) for each in (token_id, run.steps[step].token_id)
+        (prefix_of(opened, step), piece_id) for piece_id in (token_id, run.steps[step].token_id)
     )
     wanted = (*run.target_ids[:step], token_id)
     prompt = model.text(wanted)
@@ -143,12 +147,18 @@ def offered(opened: View) -> tuple[list[list[int | None]], list[list[int]]]:
         row = shown_candidates(step)
         before = prefix_of(opened, i)
         texts = [
-            "" if words.is_special(each.token) else each.token.strip(labels.WORD_START)
-            for each in row
+            "" if words.is_special(piece_id.token) else piece_id.token.strip(labels.WORD_START)
+            for piece_id in row
         ]
         typed = [text and not BYTE.fullmatch(text) for text in texts]
-        ids.append([each.token_id if can else None for each, can in zip(row, typed, strict=True)])
+        ids.append(
+            [piece_id.token_id if can else None for piece_id, can in zip(row, typed, strict=True)]
+        )
         tried.append(
-            [each.token_id for each in row if (before, each.token_id) in session.visit().tried]
+            [
+                piece_id.token_id
+                for piece_id in row
+                if (before, piece_id.token_id) in session.visit().tried
+            ]
         )
     return ids, tried

@@ -81,16 +81,18 @@ def positions_table(run: Translation, at: int) -> str:
         row = str(count(i)), _word(run.decoder_input_tokens[i]), best, after
         for cells, text in zip(lines.values(), row, strict=True):
             cells.append(text)
-    marks = [" class=at" * (i == at) for i in places]
+    marks = [" class=at" if i == at else "" for i in places]
     rows = ""
     for name, cells in lines.items():
-        told = "".join(f"<td{mark}>{cell}</td>" for mark, cell in zip(marks, cells, strict=True))
-        rows += f"<tr><th scope=row>{name}</th>{told}</tr>"
-    shown = (
+        data_cells = "".join(
+            f"<td{mark}>{cell}</td>" for mark, cell in zip(marks, cells, strict=True)
+        )
+        rows += f"<tr><th scope=row>{name}</th>{data_cells}</tr>"
+    caption = (
         f"Positions {count(places[0])} to {places[-1] + 1} of {len(run.steps)}: move the cursor "
         "for others."
     )
-    cut = f"<p><small>{shown}</small></p>" if len(places) < len(run.steps) else ""
+    cut = f"<p><small>{caption}</small></p>" if len(places) < len(run.steps) else ""
     return f'<div class="lm-frame"><table class="lm-line">{rows}</table></div>{cut}'
 
 

@@ -65,22 +65,20 @@ def show(opened: View) -> None:
     bits_of_all = sum(run.surprisals)
     st.markdown(
         f"**{bits_of_all:.1f} bits** in all: {bits_of_all / (words + 1):.1f} bits per word "
-        f"({words} word{'s' * (words != 1)} and the end). Perplexity "
+        f"({labels.counted(words, 'word')} and the end). Perplexity "
         f"**{perplexity(total, [words]):,.1f} per word**, {perplexity(total, [pieces - 1]):,.1f} "
         f"per piece ({pieces} pieces, the end among them)."
     )
     bars = bars_feed(
         opened.key,
         bits_spec(run.target_tokens, run.surprisals),
-        "step",
-        "Surprisal",
-        "of “{predicts}”, after “{reads}”",
-        (
-            "bits of each token, given those before it · the text above is shaded from 0 to "
-            f"{LARGEST:.0f} bits"
-        ),
-        [f"{name}: {bits:.2f} bits." for name, bits in named],
-        190,
+        follows="step",
+        title="Surprisal",
+        about="of “{predicts}”, after “{reads}”",
+        caption="bits of each token, given those before it · the text above is shaded from 0 to "
+        f"{LARGEST:.0f} bits",
+        alts=[f"{name}: {bits:.2f} bits." for name, bits in named],
+        height=190,
     )
     shades = [Shade(share=share(bits), text=f"{bits:.2f} bits") for bits in run.surprisals]
     view(opened, "surprisal = −log₂ of its probability", Strips(shades=shades), {"bits": bars})
@@ -114,6 +112,6 @@ def table(run: Translation) -> Table:
     for i, (step, bits) in enumerate(zip(run.steps, run.surprisals, strict=True)):
         best = step.alternatives[0]
         total = total + bits
-        own = labels.count(i), piece(step.token), bits, math.exp(step.log_prob), total
-        rows.append((*own, piece(best.token), math.exp(best.log_prob)))
+        facts = labels.count(i), piece(step.token), bits, math.exp(step.log_prob), total
+        rows.append((*facts, piece(best.token), math.exp(best.log_prob)))
     return [(*names, "its probability"), *rows]

@@ -34,7 +34,10 @@ def fitted(what: str, wanted: int, most: int) -> int:
 
 def stack_switch(now: State, section: str) -> Side:
     stack: Side = "decoder" if now.kind == "decoder" else "encoder"
-    take = lambda side: session.change(kind=None if side == "encoder" else side)  # noqa: E731
+
+    def take(side: str) -> None:
+        session.change(kind=None if side == "encoder" else side)
+
     pickers.switch(f"positions.{section}", "Stack", STACKS, stack, take)
     return stack
 

@@ -68,18 +68,21 @@ def show() -> None:
     """The chosen encoding: what it is, its formula, its pictures."""
     now = session.current()
     name = now.values(Positions).encoding or USUAL
-    take = lambda each: session.change(encoding=None if each == USUAL else each, d_model=None)  # noqa: E731
+
+    def take(each: str) -> None:
+        session.change(encoding=None if each == USUAL else each, d_model=None)
+
     pickers.switch("encoding", "Encoding", TITLES, name, take)
     notices = st.empty()
-    shown = ENCODINGS[name]
+    encoding = ENCODINGS[name]
     words, formula = st.columns([1.15, 1], vertical_alignment="center")
-    words.markdown(f"{shown.what} {CROSS.get(shown.acts, CROSS['rotation'])} {probed(name)}")
+    words.markdown(f"{encoding.what} {CROSS.get(encoding.acts, CROSS['rotation'])} {probed(name)}")
     counted = (
         ". The formula counts positions and dimensions from 0, the pictures from 1"
-        * shown.from_zero
+        * encoding.from_zero
     )
-    words.caption(shown.paper + counted)
-    formula.latex(shown.formula)
+    words.caption(encoding.paper + counted)
+    formula.latex(encoding.formula)
     pictures = {"sinusoidal": sinusoidal, "learned": learned, "shaw": shaw, "rotary": rotary}
     pictures.get(name, partial(computed, name))(now)
     with notices:
@@ -114,7 +117,10 @@ def sizes(now: State, width: int, label: str) -> tuple[int, slice]:
     control = session.control("base", values.base)
     boxes[1].select_slider("Base", bases, values.base, format_func="{:,}".format, **control)
     with boxes[2]:
-        take = lambda each: session.change(positions=int(each), first=None)  # noqa: E731
+
+        def take(each: float) -> None:
+            session.change(positions=int(each), first=None)
+
         pickers.slide("positions", "Positions", values.positions, take)
     first = fitted(
         "window that starts at position",
@@ -148,15 +154,18 @@ def sinusoidal(now: State) -> None:
         )
     with right:
         at = fitted("dimension", values.dimension or 0, d_model - 1)
-        others = [
-            each for each in (d_model // 4, d_model // 2, d_model - 2) if each // 2 != at // 2
+        far = [
+            dimension
+            for dimension in (d_model // 4, d_model // 2, d_model - 2)
+            if dimension // 2 != at // 2
         ]
         waves = {
-            each: 2 * math.pi * values.base ** (each // 2 * 2 / d_model) for each in (at, *others)
+            dimension: 2 * math.pi * values.base ** (dimension // 2 * 2 / d_model)
+            for dimension in (at, *far)
         }
         curves = {
-            f"dimension {each + 1}, repeats after {wave:,.1f} tokens": rows[:, each]
-            for each, wave in waves.items()
+            f"dimension {dimension + 1}, repeats after {wave:,.1f} tokens": rows[:, dimension]
+            for dimension, wave in waves.items()
         }
         places = range(first, window.stop + 1)
         draw(
@@ -191,18 +200,18 @@ def linear_map(table: np.ndarray, d_model: int, now: State) -> None:
     matrix = shift_matrix(offset, d_model, values.base).numpy()
     count = len(table) - offset
     errors = [
-        float(np.abs(each[:count] @ matrix.T - each[offset:]).max())
-        for each in (table, table.astype(np.float32).astype(np.float64))
+        float(np.abs(numbers[:count] @ matrix.T - numbers[offset:]).max())
+        for numbers in (table, table.astype(np.float32).astype(np.float64))
     ]
     moved = table[: min(64, count)] @ matrix.T
     places = offset + 1 + np.arange(len(moved))
-    both = {
+    curves = {
         "PE at that position": table[places - 1, 0],
         f"M · PE, {offset} positions earlier": moved[:, 0],
     }
     draw(
         "shift",
-        lambda: lines(places, both, ("position", "dimension 1"), height=250),
+        lambda: lines(places, curves, ("position", "dimension 1"), height=250),
         f"Why sinusoids: one matrix M (a rotation of each pair) moves every position by {offset}. "
         f"Largest error over {count:,} positions and all dimensions: "
         f"{labels.scientific(errors[0])} in float64, {labels.scientific(errors[1])} with PE cast "
@@ -289,7 +298,8 @@ def shaw(now: State) -> None:
         return
     side = stack_switch(now, "trained")
     vectors = parameter(model.model, side)
-    layers, heads, reach = *vectors.shape[:2], vectors.shape[2] // 2
+    layers, heads, distances = vectors.shape[:3]
+    reach = distances // 2
     layer, head = map(
         fitted,
         ("layer", "head"),
@@ -298,7 +308,8 @@ def shaw(now: State) -> None:
     )
     at = layer, head
     names = {
-        each: labels.head_phrase(*each) for each in itertools.product(range(layers), range(heads))
+        place: labels.head_phrase(*place)
+        for place in itertools.product(range(layers), range(heads))
     }
     pickers.choose(
         "positions.head", "Head", names, at, lambda each: session.change(twin_head=tuple(each))
@@ -315,7 +326,8 @@ def shaw(now: State) -> None:
         )
     with right:
         norms = {
-            f"head {i + 1}": each for i, each in enumerate(np.linalg.norm(vectors[layer], axis=-1))
+            f"head {i + 1}": length
+            for i, length in enumerate(np.linalg.norm(vectors[layer], axis=-1))
         }
         draw(
             "vector-norms",
@@ -334,7 +346,7 @@ def computed(name: str, now: State) -> None:
     if acts == "nowhere":
         inform(NOTHING)
         return
-    if any(True for each in encodings.values() for _ in each.parameters()):
+    if any(True for encoding in encodings.values() for _ in encoding.parameters()):
         if (model := twin(name)) is None:
             return
         encodings = {side: model.model.stack(side).positions for side in STACKS}
@@ -342,13 +354,13 @@ def computed(name: str, now: State) -> None:
         where = f"positions/{name}, as trained"
     count = min(now.values(Positions).positions, config.max_positions)
     for column, (side, encoding) in zip(st.columns(2), encodings.items(), strict=True):
-        rule, *others = encoding.rules(config.sizes[side][0])
+        rule, *rules = encoding.rules(config.sizes[side][0])
         if rule is not None and rule.divided:
             inform(DEPENDS)
             return
         with column:
             if rule is not None:
-                alike = all(other and torch.equal(rule.table, other.table) for other in others)
+                alike = all(other and torch.equal(rule.table, other.table) for other in rules)
                 layers = "every layer" if alike else "the first layer"
                 span = torch.arange(-FAR, (FAR if side == "encoder" else 0) + 1)
                 query = torch.zeros(config.n_heads, 1, config.d_head)
@@ -363,8 +375,8 @@ def computed(name: str, now: State) -> None:
                 )[0, 0]
                 product = {"q · k": (turns @ turns[0]).numpy()}
                 make = partial(lines, range(count), product, ("distance", "product"))
-                told = f"A query and an equal key at a distance in the {side} · {where}"
-                draw(f"products-{side}", make, told)
+                caption = f"A query and an equal key at a distance in the {side} · {where}"
+                draw(f"products-{side}", make, caption)
             elif (table := encoding.added(count)) is not None:
                 make = partial(table_map, table.numpy(), 1, "position", "dimension")
                 draw(

@@ -122,11 +122,11 @@ def verdict(failed: list[str]) -> str:
 def spread(values: dict[str, np.ndarray], digits: int) -> tuple[dict[str, Interval], str]:
     """Mean and ends of some values of each twin, and the means in words."""
     cells = {
-        name: Interval(*map(float, (each.mean(), each.min(), each.max())))
-        for name, each in values.items()
+        name: Interval(*map(float, (number.mean(), number.min(), number.max())))
+        for name, number in values.items()
     }
     return cells, "; ".join(
-        f"{title(name)}: {each.value:.{digits}f}" for name, each in cells.items()
+        f"{title(name)}: {cell.value:.{digits}f}" for name, cell in cells.items()
     )
 
 
@@ -176,15 +176,18 @@ def twin_maps(runs: Runs, kind: str, wanted: Head | None) -> None:
         for name, run in runs.items()
         if not run.audit((AttentionKind(kind), chosen[name][0])).passed
     ]
+    ends = ", the ends hold all greater distances" if reach == REACH else ""
     panel(
         "distance",
-        lambda: lines(places, {name: each[span] for name, each in profiles.items()}, titles, title),
+        lambda: lines(
+            places, {name: shares[span] for name, shares in profiles.items()}, titles, title
+        ),
         "Attention by distance, averaged over the rows of those heads; −1 is the previous "
-        f"token{', the ends hold all greater distances' * (reach == REACH)} · {STACKS[kind]}, all "
+        f"token{ends} · {STACKS[kind]}, all "
         f"twins · {verdict(failed)}",
         alt="; ".join(
-            f"{title(name)}: {each[REACH - 1]:.2f} on the previous token"
-            for name, each in profiles.items()
+            f"{title(name)}: {shares[REACH - 1]:.2f} on the previous token"
+            for name, shares in profiles.items()
         ),
     )
 
@@ -208,20 +211,22 @@ def swap(text: str, runs: Runs, wanted: tuple[int, int] | None) -> None:
         inform("The sentence needs two words.")
         return
     last = len(words) - 1
-    one, other = (fitted("word", each, last) for each in wanted or (min(1, last), min(5, last)))
-    if one == other:
-        one = 0 if other else 1
+    one, second = (fitted("word", word, last) for word in wanted or (min(1, last), min(5, last)))
+    if one == second:
+        one = 0 if second else 1
     left, right = st.columns(2, gap="large")
     for i, (box, label) in enumerate(
         zip(left.columns(2), ("First word", "Second word"), strict=True)
     ):
-        take = lambda to, i=i: session.change(swap=(one, to) if i else (to, other))  # noqa: E731
+        take = lambda to, i=i: session.change(swap=(one, to) if i else (to, second))  # noqa: E731
         with box:
             named = options.words(words)
-            at = (one, other)[i]
+            at = (one, second)[i]
             pickers.choose(f"positions.swap.{i}", label, named, at, take, texts=True, labelled=True)
-    compute = lambda model: swap_words(model, text, one, other)  # noqa: E731
-    swapped: dict[str, tuple[Translation, Array]] = again(runs, ("swap", text, one, other), compute)
+    compute = lambda model: swap_words(model, text, one, second)  # noqa: E731
+    swapped: dict[str, tuple[Translation, Array]] = again(
+        runs, ("swap", text, one, second), compute
+    )
     if not swapped:
         return
     changes, alt = spread({name: change for name, (_, change) in swapped.items()}, 2)
@@ -263,8 +268,8 @@ def move(text: str, runs: Runs, offset: int) -> None:
         name for name, traces in moved.items() if not all(trace.audit().passed for trace in traces)
     ]
     if offset:
-        still = ", ".join(title(name) for name, each in changes.items() if each.high < SAME)
-        moving = ", ".join(title(name) for name, each in changes.items() if each.high >= SAME)
+        still = ", ".join(title(name) for name, change in changes.items() if change.high < SAME)
+        moving = ", ".join(title(name) for name, change in changes.items() if change.high >= SAME)
         left.markdown(
             f"The maps move in {moving or 'none'}, and stay the same in {still or 'none'}."
         )

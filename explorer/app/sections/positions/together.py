@@ -37,7 +37,10 @@ def show() -> None:
     words, box = st.columns([3, 1], vertical_alignment="center")
     words.markdown(BOTH.format(COUNT))
     word = (values.word or WORD).split()[0]
-    take = lambda text: session.change(word=text.strip() or None)  # noqa: E731
+
+    def take(text: str) -> None:
+        session.change(word=text.strip() or None)
+
     box.text_input("The word", word, **session.control("word", word, take))
     chosen = {"encoding": values.encoding or USUAL, "beside": values.beside or BESIDE}
     places = st.columns(2, gap="large")

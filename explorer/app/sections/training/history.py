@@ -111,22 +111,23 @@ def sentence(run: History) -> str:
     """Fall of the losses, and the BLEU reached."""
     loss = run.training["smoothed_loss"]
     bleu = run.measured("bleu")
-    told = (
+    text = (
         f"In {run.steps:,} steps, the training loss fell from {number(loss[0])} to "
         f"**{number(loss[-1])} nats** per token. "
     )
     valid = [*run.measured("valid_loss"), *run.measured("valid_loss_average")]
     if valid:
         value, step = min((value, step) for step, value in valid)
-        told += (
+        text += (
             f"On the validation pairs, the lowest loss was **{number(value)} nats**, at step "
             f"{step:,}. "
         )
     if not bleu:
-        return f"{told}The run measured no BLEU."
-    (step, value), best = bleu[-1], max(value for _, value in bleu)
+        return f"{text}The run measured no BLEU."
+    step, value = bleu[-1]
+    best = max(value for _, value in bleu)
     peak = "" if value == best else f"; the highest was {number(best, '.1f')}"
     return (
-        f"{told}On {run.bleu_sentences:,} validation sentences, BLEU (greedy) was "
+        f"{text}On {run.bleu_sentences:,} validation sentences, BLEU (greedy) was "
         f"**{number(value, '.1f')}** at step {step:,}{peak}."
     )

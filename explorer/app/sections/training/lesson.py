@@ -106,8 +106,17 @@ def table(lesson: TrainingView) -> Table:
     names = ("position", "read", "token", "token id", "loss", "guess", "probability of the guess")
     free = [*lesson.free, *[""] * len(lesson.positions)]
     rows = (
-        (i, each.read, each.token, each.token_id, each.loss, each.guess, each.share, free[i])
-        for i, each in enumerate(lesson.positions)
+        (
+            i,
+            position.read,
+            position.token,
+            position.token_id,
+            position.loss,
+            position.guess,
+            position.share,
+            free[i],
+        )
+        for i, position in enumerate(lesson.positions)
     )
     return [(*names, "on its own"), *rows]
 
@@ -140,10 +149,10 @@ def parted(lesson: TrainingView) -> str:
     if step >= len(lesson.free):
         return f"{same} the model on its own has ended, so nothing is left to compare."
     target = word(lesson.positions[step].token)
-    own = word(lesson.free[step])
+    free_word = word(lesson.free[step])
     agreed = "right at the start" if step == 0 else "having read the same tokens"
     return (
-        f"They part at **step {count(step)}**: {agreed}, the model writes {own}, the target has "
+        f"They part at **step {count(step)}**: {agreed}, the model writes {free_word}, the target has "
         f"{target}. From the next step on, the two read different texts, so comparing them step by "
         "step ends here."
     )

@@ -47,14 +47,14 @@ def show_run(run: TrainingRun, steps: list[TrainingStep]) -> None:
     at = look(run)
     left, right = st.columns([1, 1.05], gap="medium")
     with left:
-        told = "The first evaluation has not come yet."
+        text = "The first evaluation has not come yet."
         if curves["exact matches"]:
             step, share = curves["exact matches"][-1]
-            told = (
+            text = (
                 f"At step {step:,}, the model writes **{percent(share)}** of the held-out pairs "
                 "exactly."
             )
-        st.markdown(told)
+        st.markdown(text)
         rows = [(name, *point) for name, of in curves.items() for point in of]
         panel(
             "training run",
@@ -76,12 +76,16 @@ def points(steps: list[TrainingStep]) -> dict[str, list[tuple[int, float]]]:
     validation loss of the weights that would be kept; the share of held-out pairs that are written
     exactly."""
     trained = thinned(steps).training if steps else {"step": [], "smoothed_loss": []}
-    valid = ((each.step, [each.valid_loss, each.valid_loss_average]) for each in steps)
+    valid = (
+        (measured.step, [measured.valid_loss, measured.valid_loss_average]) for measured in steps
+    )
     lowest = ((step, [loss for loss in losses if loss is not None]) for step, losses in valid)
     return {
         "training loss": [*zip(map(int, trained["step"]), trained["smoothed_loss"], strict=True)],
         "validation loss": [(step, min(losses)) for step, losses in lowest if losses],
-        "exact matches": [(each.step, each.exact) for each in steps if each.exact is not None],
+        "exact matches": [
+            (measured.step, measured.exact) for measured in steps if measured.exact is not None
+        ],
     }
 
 
@@ -113,11 +117,13 @@ def maps(run: TrainingRun, at: PairLook) -> None:
         f"After step {at.step:,}, the model reads “{plain(pair.source)}”, which is not in its "
         f"training data, and writes {wrote if at.written else f'nothing; {right}'}"
     )
+    caption = captions.caption(view).replace("{step}", "")
+    if born is None:
+        caption += " · the head whose rows differ most"
     panel(
         "training here map",
         lambda: heatmap(view, MAP),
-        captions.caption(view).replace("{step}", "")
-        + " · the head whose rows differ most" * (born is None),
+        caption,
         alt=captions.summary(view),
         audit=view.audit,
         width="content",

@@ -34,9 +34,14 @@ def show(opened: View, now: State) -> None:
     epsilon = now.values(Loss).smoothing
     model = opened.translation.model
     place = min(now.step or 0, len(lesson.positions) - 1)
-    take = lambda each: session.change(smoothing=round(each, 2))  # noqa: E731
+
+    def take(each: float) -> None:
+        session.change(smoothing=round(each, 2))
+
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        names = {i: f"{count(i)}: {piece(each.token)}" for i, each in enumerate(lesson.positions)}
+        names = {
+            i: f"{count(i)}: {piece(position.token)}" for i, position in enumerate(lesson.positions)
+        }
         label = "Position of the target"
         pickers.choose(
             "position", label, names, place, "step", texts=True, labelled=True, width=260
@@ -45,12 +50,12 @@ def show(opened: View, now: State) -> None:
     at = smoothed(opened.source.translator(), lesson, place, epsilon)
     st.markdown(sentence(lesson.positions[place], place, at))
     st.latex(FORMULA % (1 - at.epsilon, at.bare_loss, at.epsilon, at.spread, at.loss))
-    others = f"{at.pieces - len(at.entries):,} others"
+    rest = f"{at.pieces - len(at.entries):,} others"
     rows = (*at.entries, at.rest)
-    pieces = [*(piece(entry.token) for entry in at.entries), others]
+    pieces = [*(piece(entry.token) for entry in at.entries), rest]
     shares = [row.share for row in rows]
-    targets = [each.target for each in rows]
-    slopes = [each.bare_gradient for each in rows], [each.gradient for each in rows]
+    targets = [row.target for row in rows]
+    slopes = [row.bare_gradient for row in rows], [row.gradient for row in rows]
     where = f"position {count(place)} · ε = {at.epsilon:g} · {model}"
     left, right = st.columns(2, gap="medium")
     panel(
@@ -77,14 +82,14 @@ def table(at: SmoothedPosition) -> Table:
     """The pieces that are shown, as rows of numbers for CSV."""
     rows = (
         (
-            each.token or "all others",
-            each.share,
-            each.target,
-            each.bare,
-            each.gradient,
-            each.bare_gradient,
+            entry.token or "all others",
+            entry.share,
+            entry.target,
+            entry.bare,
+            entry.gradient,
+            entry.bare_gradient,
         )
-        for each in (*at.entries, at.rest)
+        for entry in (*at.entries, at.rest)
     )
     return [("token", "p", "q", "q without smoothing", "p - q", "p - q without smoothing"), *rows]
 
@@ -92,12 +97,12 @@ def table(at: SmoothedPosition) -> Table:
 def sentence(position: Position, place: int, at: SmoothedPosition) -> str:
     """Loss of a position under a smoothing, and where it pushes the right piece."""
     right = at.entries[at.right]
-    told = (
+    text = (
         f"At position {count(place)}, the model gives the right piece, {word(position.token)}, "
         f"**{small(math.exp(-position.loss))}**: −log p is {number(at.bare_loss)} nats. "
     )
     if not at.epsilon:
-        return f"{told}Without smoothing, that is the loss; it would be 0 only at {percent(1)}."
+        return f"{text}Without smoothing, that is the loss; it would be 0 only at {percent(1)}."
     sizes = (
         f"gradient {number(right.gradient, '+.3f')}; {number(right.bare_gradient, '+.3f')} without"
     )
@@ -105,7 +110,7 @@ def sentence(position: Position, place: int, at: SmoothedPosition) -> str:
     if right.gradient > 0:
         push = "The model is surer than this target, so training *lowers* the right piece's logit"
     return (
-        f"{told}The smoothed target wants {percent(right.target)} there and "
+        f"{text}The smoothed target wants {percent(right.target)} there and "
         f"{small(at.epsilon / at.pieces)} for each of the other {at.pieces - 1:,} pieces. The loss "
         f"is **{number(at.loss)} nats**, and no prediction makes it less than {number(at.floor)}. "
         f"{push} ({sizes} smoothing)."

@@ -33,7 +33,7 @@ POINTS, WARMUPS = (
 def show(opened: View, now: State) -> None:
     values = now.values(Schedule)
     model = opened.source.translator()
-    own = stated(model.card).options
+    trained = stated(model.card).options
     paper = TrainingOptions(
         schedule="inverse_sqrt", learning_rate=1.0, warmup=values.warmup
     )  # equation 3
@@ -50,24 +50,33 @@ def show(opened: View, now: State) -> None:
         f"as late, it is {percent(learning_rate(paper, later, values.width) / peak)} of the peak."
     )
     name = f"equation 3: d_model {values.width:,}, warm-up {values.warmup:,}"
-    last = max(WARMUPS * values.warmup, 0 if own is None else own.steps)
+    last = max(WARMUPS * values.warmup, 0 if trained is None else trained.steps)
     lines = [curve(name, paper, values.width, last, values.warmup)]
-    if own is None:
+    if trained is None:
         st.caption(
             "The card of this model states no training command, so its own schedule is not drawn."
         )
         menu.link_with_model("training/schedule", session.FORMER)
     else:
         d_model = model.config.d_model
-        name = f"{model.name}: as trained ({own.schedule})"
-        st.markdown(own_schedule(model.name, own, d_model))
-        lines.append(curve(name, own, d_model, own.steps, own.warmup, own.steps - own.decay_steps))
+        name = f"{model.name}: as trained ({trained.schedule})"
+        st.markdown(own_schedule(model.name, trained, d_model))
+        lines.append(
+            curve(
+                name,
+                trained,
+                d_model,
+                trained.steps,
+                trained.warmup,
+                trained.steps - trained.decay_steps,
+            )
+        )
     points = [(line.name, *point) for line in lines for point in zip(line.x, line.y, strict=True)]
     panel(
         "schedule",
         lambda: curves(lines, ("step", "learning rate"), values.warmup),
         "Learning rate of each step · dotted: the end of the slider's warm-up · "
-        f"{' · '.join(each.name for each in lines)}",
+        f"{' · '.join(line.name for line in lines)}",
         lambda: [("schedule", "step", "learning rate"), *points],
         seeing=SEEING,
         sentence=False,

@@ -149,13 +149,13 @@ def keep(run: TrainingRun) -> None:
     """Gives the model of the last run a name; it opens on every page then, with the pair that was
     shown."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        told = "Letters, digits, - and _. All visitors of this server will find the model."
+        hint = "Letters, digits, - and _. All visitors of this server will find the model."
         usual = f"my-{run.plan.task}"
         name = st.text_input(
-            "Name of the model", usual, 40, key="here.name", help=told, width=260
+            "Name of the model", usual, 40, key="here.name", help=hint, width=260
         ).strip()
-        kept = pressed("Keep", ":material/save:")
-    if not kept:
+        is_kept = pressed("Keep", ":material/save:")
+    if not is_kept:
         st.caption(STAYS)
         return
     try:

@@ -54,7 +54,7 @@ def tell(now: State, opened: View | None, _holds: changed.Holds) -> None:
 
 
 def _one(number: int, item: Listed, items: tuple[Listed, ...], opened: View | None) -> None:
-    said = changed.said(item.change, None if opened is None else opened.translation)
+    sentence = changed.said(item.change, None if opened is None else opened.translation)
     before = items[:number]
     after = items[number + 1 :]
 
@@ -67,9 +67,9 @@ def _one(number: int, item: Listed, items: tuple[Listed, ...], opened: View | No
         changed.take((*before, Listed(item.change, on), *after), target=target)
 
     with st.container(horizontal=True, vertical_alignment="center", gap="xsmall", width="content"):
-        control = session.control(f"changed.on.{number}", item.on, switch, [said])
+        control = session.control(f"changed.on.{number}", item.on, switch, [sentence])
         st.checkbox(
-            said if item.on else f":gray[{said} (off)]", item.on, width="content", **control
+            sentence if item.on else f":gray[{sentence} (off)]", item.on, width="content", **control
         )
         take = partial(changed.take, (*before, *after))
         icon, does = ":material/close:", "Remove this change"
@@ -84,8 +84,8 @@ def lifts(change: Intervention) -> bool:
 def target_for(opened: View, change: Intervention) -> str | None:
     """The translation that the model must read with a change: one that lifts the causal mask needs
     one."""
-    own = opened.run_key.target
-    return unchanged(opened).text if own is None and lifts(change) else own
+    own_target = opened.run_key.target
+    return unchanged(opened).text if own_target is None and lifts(change) else own_target
 
 
 def add(opened: View) -> None:
@@ -110,11 +110,14 @@ def add(opened: View) -> None:
 def _hide(chosen: list[int]) -> None:
     """Makes the chosen tokens those that are hidden, among the tokens that can be clicked."""
     items = changed.all_of(session.current())
-    acting = [each.change for each in items if each.on]
+    acting = [listed_change.change for listed_change in items if listed_change.on]
     new = [change for at in chosen if (change := do.hide(at)) not in acting]
     over = [do.hide(at) for at in range(_MOST) if at not in chosen]
     stay = [
-        each for each in items if each.change not in new and not (each.on and each.change in over)
+        listed_change
+        for listed_change in items
+        if listed_change.change not in new
+        and not (listed_change.on and listed_change.change in over)
     ]
     changed.take([*stay, *(Listed(change, True) for change in new)])
 
@@ -128,13 +131,13 @@ def _others(opened: View) -> None:
     sorts: dict[int, Sort] = dict(enumerate(GROUPS[group]))
     change, problem, target = None, None, opened.run_key.target
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="what-if-add"):
-        sort = sorts[one("Change", {i: each.label for i, each in sorts.items()}, 290)]
+        sort = sorts[one("Change", {i: sort.label for i, sort in sorts.items()}, 290)]
         try:
             if (change := sort.choose(opened)) is not None:
                 target = target_for(opened, change)
-                others = (each for each in opened.run_key.changes if each != change)
+                rest = (acting for acting in opened.run_key.changes if acting != change)
                 problem = runs.refusal(
-                    replace(opened.run_key, changes=(*others, change), target=target)
+                    replace(opened.run_key, changes=(*rest, change), target=target)
                 )
         except ValueError as error:
             problem = str(error)

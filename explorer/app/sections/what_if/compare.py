@@ -59,27 +59,27 @@ def show(opened: View) -> None:
     pair = first, second = sides(opened, now, kind)
     for note in notes(opened, now, second.look):
         st.caption(plain(note))
-    both = difference(first.map, second.map)
+    compared = difference(first.map, second.map)
     names = [
-        merged_names(first.map.rows, second.map.rows, both.rows),
-        merged_names(first.map.columns, second.map.columns, both.columns),
+        merged_names(first.map.rows, second.map.rows, compared.rows),
+        merged_names(first.map.columns, second.map.columns, compared.columns),
     ]
     row, column = (  # of the cursor among the aligned tokens
         next(i for i, (at, _) in enumerate(pairs) if at is not None and cell < axis[at].stop)
         for pairs, axis, cell in zip(
-            (both.rows, both.columns), first.look.axes, first.look.cell, strict=True
+            (compared.rows, compared.columns), first.look.axes, first.look.cell, strict=True
         )
     )
-    st.markdown(f"{summary(both, names[0], pair)} {of_row(row, both, names)}")
-    texts = [each.look.opened.translation.text for each in pair]
+    st.markdown(f"{summary(compared, names[0], pair)} {of_row(row, compared, names)}")
+    texts = [side.look.opened.translation.text for side in pair]
     if len({*texts}) > 1:
         st.markdown(
             "  \n".join(f"{side}: {plain(text)}" for side, text in zip("AB", texts, strict=True))
         )
     with st.container(horizontal=True, gap="small"):
         for number, side in enumerate(pair):
-            one_map(number, side, both, (row, column))
-        difference_of(pair, both, names, (row, column))
+            one_map(number, side, compared, (row, column))
+        difference_of(pair, compared, names, (row, column))
 
 
 def controls(opened: View, now: State, kind: str) -> None:
@@ -90,8 +90,13 @@ def controls(opened: View, now: State, kind: str) -> None:
     offered = {
         n: f"against {MODES[n]}" for n in MODES if n != "unchanged" or now.changes or mode == n
     }
-    begin = lambda n: session.change(against=(n, first_value(opened, kind, head, n)), other=None)  # noqa: E731
-    take = lambda chosen: session.change(against=(mode, chosen))  # noqa: E731
+
+    def begin(n: str) -> None:
+        session.change(against=(n, first_value(opened, kind, head, n)), other=None)
+
+    def take(chosen: object) -> None:
+        session.change(against=(mode, chosen))
+
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         pickers.kind_picker(kind, opened.kinds, against=None if mode == "head" else against)
         pickers.head_picker(kind, head, opened.source)
@@ -117,11 +122,11 @@ def controls(opened: View, now: State, kind: str) -> None:
                 "head": {
                     (i, j): labels.head_phrase(i, j) for i in range(layers) for j in range(heads)
                 },
-                "model": {each: each for each in models.available()},
+                "model": {name: name for name in models.available()},
             }
-            others = offers[mode]
-            chosen = value if value in others else next(iter(others))
-            pickers.choose(name, f"The other {mode}", others, chosen, take, texts=True, width=260)
+            choices = offers[mode]
+            chosen = value if value in choices else next(iter(choices))
+            pickers.choose(name, f"The other {mode}", choices, chosen, take, texts=True, width=260)
         seen(SEEING, FORMULA)
 
 
@@ -134,12 +139,12 @@ def summary(both: Difference, rows: list[str], pair: tuple[Side, Side]) -> str:
     apart = both.distances
     if not cells or np.isnan(apart).all():
         return "The two sides have no row and column in common, so nothing can be compared."
-    left_out = sum(None in each for each in (*both.rows, *both.columns))
+    left_out = sum(None in group for group in (*both.rows, *both.columns))
     alone = (
         f" Rows and columns that only one side has are left out: {left_out}." if left_out else ""
     )
     sizes = np.abs(both.values)
-    (a, b) = (f"**{plain(each.name)}**" for each in pair)
+    (a, b) = (f"**{plain(side.name)}**" for side in pair)
     if sizes.max() < SAME:
         unreached = pair[1].name == AS_IT_IS and not sizes.any()
         why = " No change reaches the weights of this head." * unreached
@@ -196,10 +201,9 @@ def one_map(number: int, side: Side, both: Difference, at: tuple[int, int]) -> N
 def difference_of(
     pair: tuple[Side, Side], both: Difference, names: list[list[str]], at: tuple[int, int]
 ) -> None:
-    cells = rows, columns = (
-        slice(*window_around(len(names[0]), at[0], CELLS)),
-        slice(*window_around(len(names[1]), at[1], CELLS)),
-    )
+    rows = slice(*window_around(len(names[0]), at[0], CELLS))
+    columns = slice(*window_around(len(names[1]), at[1], CELLS))
+    cells = rows, columns
     end = scale_end(float(np.abs(both.values).max(initial=0.0)))
     part_of = f" · rows {rows.start + 1}–{rows.stop}, columns {columns.start + 1}–{columns.stop}"
     window = part_of if max(map(len, names)) > CELLS else ""

@@ -23,29 +23,35 @@ Put = tuple[Variants, str | None]
 
 def show(source: Source) -> None:
     """The questions that a model can be asked, each with a button for every way to put it."""
-    ready = [(each, put) for each in EXPERIMENTS if (put := _put(source, each)) is not None]
+    ready = [
+        (experiment, put)
+        for experiment in EXPERIMENTS
+        if (put := _put(source, experiment)) is not None
+    ]
     if not ready:
         return
     st.markdown("##### Or put a question to the model")
     with st.container(border=True, gap="small"):
-        for each, (variants, target) in ready:
+        for experiment, (variants, target) in ready:
             with st.container(
-                horizontal=True, vertical_alignment="center", key=f"experiment-{each.name}"
+                horizontal=True, vertical_alignment="center", key=f"experiment-{experiment.name}"
             ):
-                st.markdown(f"**{each.question}**  \n:gray[{plain(each.text)}]", width="stretch")
+                st.markdown(
+                    f"**{experiment.question}**  \n:gray[{plain(experiment.text)}]", width="stretch"
+                )
                 for variant, changes in variants.items():
                     fresh = session.FRESH | {
                         "changes": changes,
-                        "text": each.text,
+                        "text": experiment.text,
                         "target": target,
                     }
                     # a link to the page on which it stands would leave the browser's address as it
                     # is
                     st.button(
                         variant if len(variants) > 1 else "ask",
-                        key=f"experiment.{each.name}.{variant}",
+                        key=f"experiment.{experiment.name}.{variant}",
                         icon=":material/science:",
-                        help=_said(source, each.text, changes),
+                        help=_said(source, experiment.text, changes),
                         type="tertiary",
                         on_click=partial(
                             session.change, **fresh, model=source.name, decode="greedy"
@@ -58,11 +64,11 @@ def held_experiment(now: State) -> Experiment | None:
     source = models.known(now.model)
     text = examples.passage(source, now).sentence
     written = do.write_text(now.changes)
-    for each in EXPERIMENTS:
-        if each.text == text and (put := _put(source, each)) is not None:
+    for experiment in EXPERIMENTS:
+        if experiment.text == text and (put := _put(source, experiment)) is not None:
             variants, target = put
             if target == now.target and written in map(do.write_text, variants.values()):
-                return each
+                return experiment
     return None
 
 

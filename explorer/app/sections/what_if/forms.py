@@ -61,9 +61,9 @@ def unchanged(opened: View) -> Translation:
 
 def tokens_of(run: Translation, kind: str) -> tuple[list[str], list[str]]:
     """Names of the queries and keys of a run."""
-    said = run.labels(kind)
-    queries = said.predicted if kind == "cross" and said.predicted else said.queries
-    return labels.names(queries), labels.names(said.keys)
+    names = run.labels(kind)
+    queries = names.predicted if kind == "cross" and names.predicted else names.queries
+    return labels.names(queries), labels.names(names.keys)
 
 
 def _kind(opened: View, _context: FieldContext) -> Any:
@@ -82,8 +82,8 @@ def _layer(opened: View, context: FieldContext) -> Any:
 
 def _head(opened: View, context: FieldContext, every: bool = False) -> Any:
     heads = opened.translation.config.sizes[context["kind"]][1]
-    shown = getattr(session.current(), context["kind"])
-    return one("Head", counted("head", heads, every), 130 if every else 110, shown[1])
+    head_shown = getattr(session.current(), context["kind"])
+    return one("Head", counted("head", heads, every), 130 if every else 110, head_shown[1])
 
 
 def _heads(opened: View, context: FieldContext) -> int | None:
@@ -103,7 +103,7 @@ def _by(opened: View, context: FieldContext) -> Any:
 
 def _sublayer(opened: View, context: FieldContext) -> Any:
     parts = opened.translation.config.stacks[context["side"]].sublayers
-    return one("Sub-layer", {part: PARTS[part] for part in parts}, 220)
+    return one("Sub-layer", {name: PARTS[name] for name in parts}, 220)
 
 
 CONTROLS: dict[str, Callable[[View, FieldContext], Any]] = {
@@ -167,15 +167,17 @@ def choose(opened: View) -> Intervention:
     run = opened.translation
     step = one("Step", numbered(labels.pieces(run.target_tokens)))
     offered = run.steps[step].alternatives
-    token = offered[one("writes", {i: labels.piece(each.token) for i, each in enumerate(offered)})]
-    alike = [each for each in offered if each.token == token.token]
+    token = offered[
+        one("writes", {i: labels.piece(option.token) for i, option in enumerate(offered)})
+    ]
+    alike = [option for option in offered if option.token == token.token]
     return do.choose(step, token.token if len(alike) == 1 else token.token_id)
 
 
 def forbid(opened: View) -> Intervention:
     """A token of the translation, at one step or anywhere."""
     tokens = opened.translation.target_tokens
-    token = one("Token", {each: labels.piece(each) for each in tokens})
+    token = one("Token", {token: labels.piece(token) for token in tokens})
     steps = {i: f"step {name}" for i, name in numbered(labels.pieces(tokens)).items()}
     step = one("at", {EVERY: "every step"} | steps)
     return do.forbid(token, None if step == EVERY else step)
@@ -196,8 +198,8 @@ def row(opened: View) -> Intervention:
     key = one("Weight to", {i: name for i, name in columns.items() if visible[i]}, first=to)
     weight = number("Weight", 0.9, 0.0, 1.0, 0.1)
     before = float(run.weights(kind, layer, head)[query, key])
-    said = f"Now {before:.2f}; the other keys share {1 - weight:.2f} in their old proportions."
-    st.caption(said, width="content")
+    note = f"Now {before:.2f}; the other keys share {1 - weight:.2f} in their old proportions."
+    st.caption(note, width="content")
     return do.set_row(kind, layer, head, query, {key: weight})
 
 
@@ -241,7 +243,7 @@ def norm(opened: View) -> Intervention:
     """A norm that is left out: of a sub-layer, or with pre-norm at the end of a stack."""
     side = ask(opened, "side")["side"]
     config = opened.translation.config
-    places = [(each.layer, each.name) for each in config.stacks[side].passed()]
+    places = [(sublayer.layer, sublayer.name) for sublayer in config.stacks[side].passed()]
     names: dict[Any, str] = {at: f"layer {labels.count(at[0])}, {PARTS[at[1]]}" for at in places}
     if config.norm == "pre":
         names[()] = f"at the end of the {side}"
@@ -264,22 +266,22 @@ def patch(opened: View) -> Intervention | None:
     asked = st.text_input(
         "The other sentence", placeholder="The dog is …", max_chars=LONGEST, width=320
     )
-    _, name, fields = PLACES[one("Put in", {each: PLACES[each][0] for each in PLACES}, 240)]
+    _, name, fields = PLACES[one("Put in", {place: PLACES[place][0] for place in PLACES}, 240)]
     place = name(*ask(opened, *fields).values())
     if not (typed := clean(asked).strip()):
         return None
     text = opened.source.addressed(typed, session.current().language)
-    other = runs.translate(replace(opened.run_key, text=text, target=None, changes=()))
+    second_run = runs.translate(replace(opened.run_key, text=text, target=None, changes=()))
     side: Side = "encoder" if place.startswith("encoder") else "decoder"
     here = opened.translation.tokens(side)
-    there = other.tokens(side)
+    there = second_run.tokens(side)
     pairs = in_both(align_tokens(here, there))
     names = [tuple(map(labels.piece, (here[a], there[b]))) for a, b in pairs]
-    named = {i: " ← ".join(dict.fromkeys(each)) for i, each in enumerate(names)}
+    named = {i: " ← ".join(dict.fromkeys(name)) for i, name in enumerate(names)}
     way = one("At", {**ENDS, **named}, 240, "others")
     if isinstance(way, int):
-        return do.patch(place, other, [pairs[way]])
-    return do.patch(place, other, _aligned(way, here, there, pairs))
+        return do.patch(place, second_run, [pairs[way]])
+    return do.patch(place, second_run, _aligned(way, here, there, pairs))
 
 
 def _aligned(

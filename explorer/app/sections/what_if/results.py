@@ -56,12 +56,12 @@ def show(opened: View) -> None:
         return
     new = opened.traced().translation
     free = compared(opened, id(base), id(new), pair=(base, new))
-    asked = experiments.held_experiment(session.current())
-    if asked is not None:
-        st.markdown(f"##### {plain(asked.question)}")
+    experiment = experiments.held_experiment(session.current())
+    if experiment is not None:
+        st.markdown(f"##### {plain(experiment.question)}")
     st.markdown(outcome(free))
-    if asked is not None:
-        st.caption(f"What this does not prove: {asked.not_proved}")
+    if experiment is not None:
+        st.caption(f"What this does not prove: {experiment.not_proved}")
     same_text = forced(opened, base.target_ids)
     same = (
         free
@@ -114,15 +114,15 @@ def outcome(both: RunDifference) -> str:
 def _piece(tokens: tuple[Sequence[str], ...], pair: Pair, side: int) -> str:
     """A piece of one side as Markdown, bold if the other side has another; empty if this side has
     none."""
-    one, other = (None if at is None else each[at] for at, each in zip(pair, tokens, strict=True))
-    piece = (one, other)[side]
+    one, after = (None if at is None else piece[at] for at, piece in zip(pair, tokens, strict=True))
+    piece = (one, after)[side]
     if piece is None or words.is_special(piece):
         return ""
     word = piece.removeprefix(SPACE)
     bare = plain(word)
     join = "" if word.isalnum() else JOIN
     return " " * piece.startswith(SPACE) + (
-        bare if one == other or not bare else f"**{join}{bare}{join}**"
+        bare if one == after or not bare else f"**{join}{bare}{join}**"
     )
 
 
@@ -145,10 +145,10 @@ def steps(both: RunDifference, is_forced: bool) -> None:
     )
     if is_forced:
         way = "the changed model reads the unchanged translation, so all steps can be compared"
-    whole = float(np.nansum(both.delta_log_p))
+    total = float(np.nansum(both.delta_log_p))
     size = float(np.nansum(np.abs(both.delta_log_p)))
-    summed = f"together {labels.moved(whole)} nats"
-    if labels.telling(size) != labels.telling(abs(whole)):
+    summed = f"together {labels.moved(total)} nats"
+    if labels.telling(size) != labels.telling(abs(total)):
         summed += f", where gains and losses cancel; Σ|Δ| {labels.telling(size)} nats"
     names = (
         "step",
@@ -178,9 +178,9 @@ def candidates(both: RunDifference) -> None:
     step = both.steps[at]
     st.markdown(f"##### The next token at step {labels.count(at)}, {why}")
     likely = step.candidates[:CANDIDATES]
-    columns = {"token": [labels.piece(each.token) for each in likely]}
-    columns |= {"as it is": [chance(each.base) for each in likely]}
-    st.table(columns | {"changed": [chance(each.changed) for each in likely]})
+    columns = {"token": [labels.piece(alternative.token) for alternative in likely]}
+    columns |= {"as it is": [chance(alternative.base) for alternative in likely]}
+    st.table(columns | {"changed": [chance(alternative.changed) for alternative in likely]})
     st.caption(f"KL(as it is ‖ changed) = {nats(step.kl)}")
 
 
@@ -202,12 +202,12 @@ def control(opened: View, base: Translation) -> None:
     rest = len(opened.run_key.changes) - 1
     effects = [beside.effect, *beside.effects.tolist()]
     rows = list(zip(map(str, (beside.change, *beside.controls)), effects, strict=True))
-    said = [f"{each}: {labels.number(by, '+.3f')} nats" for each, by in rows]
+    lines = [f"{change}: {labels.number(by, '+.3f')} nats" for change, by in rows]
     which = f"all {count} others" if beside.complete else f"{count} at random, seed {SEED}"
     others = f", beside the other {'change' if rest == 1 else f'{rest} changes'}" if rest else ""
     panel(
         "what-if.control",
-        lambda: control_strip(effects[0], effects[1:], said),
+        lambda: control_strip(effects[0], effects[1:], lines),
         f"Δ log p of the unchanged translation by “{beside.change}” (bar: "
         f"{labels.moved(effects[0])}){others}, and by the same change at other heads of the layer "
         f"(dots: {which}); {beside.as_large} of {count} move it as far · {base.model}",
@@ -217,9 +217,9 @@ def control(opened: View, base: Translation) -> None:
 
 @remembered(64)
 def _beside(opened: View, base_ids: tuple[int, ...], change: Intervention) -> RandomHeads:
-    others = [each for each in opened.run_key.changes if each != change]
+    rest = [acting for acting in opened.run_key.changes if acting != change]
     return random_heads(
-        opened.source.translator(), opened.run_key.text, base_ids, change, others, seed=SEED
+        opened.source.translator(), opened.run_key.text, base_ids, change, rest, seed=SEED
     )
 
 

@@ -84,15 +84,15 @@ def second_side(first: Side, mode: str, value: Any, text: str | None) -> tuple[s
     look, opened = first.look, first.look.opened
     here = labels.head_phrase(*look.head)
     method = opened.translation.method
-    asked = opened.run_key
+    run_key = opened.run_key
     if mode == "uniform":
         return here, Side("uniform attention", look, True)
     if mode == "head":
         other = fitting.fit_head(look.kind, value, opened.source.sizes[look.kind], value)
         return here, Side(labels.head_phrase(*other), replace(look, head=other))
     if mode == "untrained":
-        twin = View(asked, per_run.untrained(opened, value), None)
-        return f"{asked.model}, trained", Side(
+        twin = View(run_key, per_run.untrained(opened, value), None)
+        return f"{run_key.model}, trained", Side(
             f"untrained twin, seed {value}", replace(look, opened=twin)
         )
     if mode == "model" and value not in models.available():
@@ -101,16 +101,16 @@ def second_side(first: Side, mode: str, value: Any, text: str | None) -> tuple[s
         )
     typed = clean(text or usual_text(opened, mode)) if mode in ("forced", "sentence") else ""
     names, more = {
-        "model": ((asked.model, str(value)), {}),
+        "model": ((run_key.model, str(value)), {}),
         "forced": ((method, "your translation"), {"target": typed}),
         "unchanged": (("changed", AS_IT_IS), {"changes": ()}),
         "sentence": (("your sentence", "the other sentence"), {"text": typed, "target": None}),
     }[mode]
-    source = models.find(str(value)) if mode == "model" else asked.source
-    asked = replace(asked, source=source, **more)  # type: ignore[arg-type]
+    source = models.find(str(value)) if mode == "model" else run_key.source
+    run_key = replace(run_key, source=source, **more)  # type: ignore[arg-type]
     head = fitting.fit_head(look.kind, look.head, source.sizes[look.kind], look.head)
     return names[0], Side(
-        names[1], replace(look, opened=View(asked, runs.translate(asked), None), head=head)
+        names[1], replace(look, opened=View(run_key, runs.translate(run_key), None), head=head)
     )
 
 
@@ -123,32 +123,32 @@ def sides(opened: View, now: State, kind: str) -> tuple[Side, Side]:
         mode == "model"
         and opened.translation.source_tokens != second.look.opened.translation.source_tokens
     )
-    looks = (replace(each, reading=Reading(words)) for each in (look, second.look))
+    looks = (replace(chosen, reading=Reading(words)) for chosen in (look, second.look))
     return Side(name, next(looks)), replace(second, look=next(looks))
 
 
 def notes(opened: View, now: State, other: HeadSelection) -> Iterator[str]:
     """Remarks on side B: a cut, the same as A, another head than asked for."""
-    own = opened.translation
+    main_run = opened.translation
     run = other.opened.translation
     (mode, value) = against_of(opened, now)
-    yield from (f"B: {each}" for each in (run.notes if run is not own else ()))
+    yield from (f"B: {note}" for note in (run.notes if run is not main_run else ()))
     if other.reading.words:
         yield "The two models have different pieces, so both maps are read by words."
     if mode == "forced" and other.kind == "encoder":
         yield "The encoder reads the source alone, and A and B have the same one: nothing can differ."
-    elif mode == "forced" and run.text == own.text:
+    elif mode == "forced" and run.text == main_run.text:
         yield "A and B are the same translation."
     elif mode == "model" and value == opened.run_key.model:
         yield "A and B are the same model, so nothing can differ."
-    elif mode == "sentence" and run.source_text == own.source_text:
+    elif mode == "sentence" and run.source_text == main_run.source_text:
         yield "A and B are the same sentence."
     elif mode == "unchanged" and not now.changes:
         yield "Nothing is changed, so A and B are the same run."
     elif mode == "head" and other.head == getattr(now, other.kind):
         yield "A and B are the same head, so nothing can differ."
     if mode == "head":
-        size = own.config.sizes[other.kind]
+        size = main_run.config.sizes[other.kind]
         notes = list[str]()
         fitting.fit_head(other.kind, value, size, value, notes.append)
         yield from (f"B: {note}" for note in notes)

@@ -25,7 +25,7 @@ SUBLAYERS = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Inspected:
     """A part of the model, and the token that passes through it."""
 
@@ -46,7 +46,7 @@ class Inspected:
     def sublayer(self) -> Sublayer:
         short = self.part.split("-")[1]
         name = next(
-            n for (side, n), (each, *_) in SUBLAYERS.items() if (side, each) == (self.side, short)
+            n for (side, n), (name, *_) in SUBLAYERS.items() if (side, name) == (self.side, short)
         )
         return Sublayer(self.side, self.layer, name)  # type: ignore[arg-type]
 
@@ -74,18 +74,18 @@ def look(opened: View, now: State) -> tuple[Inspected, tuple[str, ...]]:
     cells = cells_of(opened, now)
     known = parts(model.config)
     notes = list[str]()
-    part = wanted.part if wanted.part in known else known[0]
-    if wanted.part not in (None, part):
+    name = wanted.part if wanted.part in known else known[0]
+    if wanted.part not in (None, name):
         lacking = part_name(wanted.part or "", model.config)
         notes.append(
-            f"This model has no part “{lacking}”: {part_name(part, model.config)} is shown."
+            f"This model has no part “{lacking}”: {part_name(name, model.config)} is shown."
         )
-    side = side_of(part)
-    title = part_name(part, model.config)
+    side = side_of(name)
+    title = part_name(name, model.config)
     last = model.config.stacks[side].n_layers - 1
     wanted_layer = wanted.layer or 0
     layer = min(wanted_layer, last)
-    if in_layer(part):
+    if in_layer(name):
         title += f", layer {labels.count(layer)}"
         if layer != wanted_layer:
             notes.append(
@@ -106,7 +106,7 @@ def look(opened: View, now: State) -> tuple[Inspected, tuple[str, ...]]:
         opened=opened,
         model=model,
         run=run,
-        part=part,
+        part=name,
         layer=layer,
         title=title,
         source=source,

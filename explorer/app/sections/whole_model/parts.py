@@ -15,7 +15,7 @@ from explorer.app.controls.panels import says
 from explorer.app.controls.text import alt, word
 from explorer.app.sections.whole_model.diagram import Inspected, proof
 from explorer.app.server import per_run
-from explorer.figures.base import style
+from explorer.figures.base import labels, style
 from explorer.figures.base.labels import count, number, percent, piece
 from explorer.figures.base.strips import Strip, strips_spec
 from explorer.figures.pages.anatomy import ranked
@@ -91,12 +91,14 @@ def vector(name: str, values: np.ndarray, last: bool = False) -> Strip:
 def embedding(at: Inspected) -> None:
     """A token's row of the table, the row scaled, and the encoding of its position."""
     model, config = at.model.model, at.model.config
-    part = parts.embedding_part(model, at.run, at.side, at.position, at.token_id)
+    embedded = parts.embedding_part(model, at.run, at.side, at.position, at.token_id)
     pieces, d_model = model.table(at.side).weight.shape
-    scaled = part.factor != 1
-    added = part.position is not None
-    root = abs(part.factor - d_model**0.5) < 1e-6
-    factor = (rf"\cdot \sqrt{{{d_model}}}" if root else rf"\cdot {part.factor:g}") if scaled else ""
+    scaled = embedded.factor != 1
+    added = embedded.position is not None
+    root = abs(embedded.factor - d_model**0.5) < 1e-6
+    factor = (
+        (rf"\cdot \sqrt{{{d_model}}}" if root else rf"\cdot {embedded.factor:g}") if scaled else ""
+    )
     encoding = r" + \mathrm{PE}(pos)" if added else ""
     st.latex(
         rf"\underset{{1 \times {d_model}}}{{x}} = \underset{{{pieces} \times "
@@ -117,16 +119,18 @@ def embedding(at: Inspected) -> None:
     else:
         where = f"Nothing is added for its position: {where}."
     times = (
-        f"multiplied by {part.factor:.1f}" if scaled else "as it is: this model does not scale it"
+        f"multiplied by {embedded.factor:.1f}"
+        if scaled
+        else "as it is: this model does not scale it"
     )
     st.markdown(
         f"{at.token} is row {at.token_id:,} of the embedding table (from 0), {times}. {where}"
     )
-    rows = [vector("row of the table", part.row)]
-    rows += [vector(f"× {part.factor:.1f}", part.scaled)] if scaled else []
-    rows += [] if part.position is None else [vector("+ position", part.position)]
-    end = "= input" if part.normed is None else f"{config.norm_name}(sum)"
-    vectors(at, "embedding", [*rows, vector(end, part.input, True)], part.checks)
+    rows = [vector("row of the table", embedded.row)]
+    rows += [vector(f"× {embedded.factor:.1f}", embedded.scaled)] if scaled else []
+    rows += [] if embedded.position is None else [vector("+ position", embedded.position)]
+    end = "= input" if embedded.normed is None else f"{config.norm_name}(sum)"
+    vectors(at, "embedding", [*rows, vector(end, embedded.input, True)], embedded.checks)
     near = parts.neighbours(model, at.side, at.token_id, NEIGHBOURS)
     vocabulary = at.model.tokenizer.source if at.side == "encoder" else at.model.tokenizer.target
     named = vocabulary.named(token for token, _ in near)
@@ -139,16 +143,16 @@ def embedding(at: Inspected) -> None:
     )
 
 
-def layer_norm(at: Inspected, part: NormPart | None = None) -> None:
+def layer_norm(at: Inspected, given_norm: NormPart | None = None) -> None:
     """A norm: its input, the input normalised, the learned vectors, and the output."""
     config = at.model.config
-    part = part or parts.norm_part(at.model.model, at.run, at.sublayer, at.position)
-    epsilon = np.format_float_positional(part.epsilon)
-    mean = part.mean
+    norm = given_norm or parts.norm_part(at.model.model, at.run, at.sublayer, at.position)
+    epsilon = np.format_float_positional(norm.epsilon)
+    mean = norm.mean
     if mean is None:
         st.latex(r"\mathrm{RMSNorm}(x) = \gamma \odot \frac{x}{\sqrt{\overline{x^2} + \epsilon}}")
-        told = (
-            f"the root of the mean square is **{part.deviation:.3f}**, ε = {epsilon}. No mean is "
+        text = (
+            f"the root of the mean square is **{norm.deviation:.3f}**, ε = {epsilon}. No mean is "
             "taken away"
         )
         learned = "γ, which is learned and the same for all tokens, stretches each dimension"
@@ -157,18 +161,18 @@ def layer_norm(at: Inspected, part: NormPart | None = None) -> None:
             r"\mathrm{LayerNorm}(x) = \gamma \odot \frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}} + "
             r"\beta"
         )
-        told = f"**μ = {number(mean, '.3f')}**, **σ = {part.deviation:.3f}**, ε = {epsilon}"
+        text = f"**μ = {number(mean, '.3f')}**, **σ = {norm.deviation:.3f}**, ε = {epsilon}"
         learned = (
             "γ and β, which are learned and the same for all tokens, stretch and shift each "
             "dimension"
         )
-    st.markdown(f"At {at.token}: {told}. {learned[0].upper()}{learned[1:]}.")
+    st.markdown(f"At {at.token}: {text}. {learned[0].upper()}{learned[1:]}.")
     divided = "x ÷ √(mean x² + ε)" if mean is None else "(x − μ) ÷ √(σ² + ε)"
-    rows = [vector("x", part.before), vector(divided, part.normalised)]
-    for name, values in (("γ", part.weight), ("β", part.bias)):
+    rows = [vector("x", norm.before), vector(divided, norm.normalised)]
+    for name, values in (("γ", norm.weight), ("β", norm.bias)):
         if values is not None:
             rows.append(Strip(name, values, f"{number(values.min())} to {number(values.max())}"))
-    vectors(at, "norm", [*rows, vector(f"{config.norm_name}(x)", part.after, True)], part.checks)
+    vectors(at, "norm", [*rows, vector(f"{config.norm_name}(x)", norm.after, True)], norm.checks)
 
 
 def attention(at: Inspected, now: State) -> None:
@@ -185,11 +189,11 @@ def attention(at: Inspected, now: State) -> None:
         rf"\mathrm{{head}}_{{{heads}}})}}\;\underset{{{heads * d_k} \times {d_model}}}{{W_O}} + b_O"
     )
     seen = int(inside.view.mask[0].sum())
-    read = f"{heads} head{'s' * (heads != 1)} of width {d_k} read {at.token}"
-    st.markdown(f"{read} and gather from {seen} visible key{'s' * (seen != 1)}.")
+    read = f"{labels.counted(heads, 'head')} of width {d_k} read {at.token}"
+    st.markdown(f"{read} and gather from {labels.counted(seen, 'visible key')}.")
     names = [f"head {count(i)}" for i in range(heads)]
     written = [f"{length:.2f}" for length in lengths]
-    told = "length of what each head adds to the stream"
+    caption = "length of what each head adds to the stream"
     bars(
         at,
         "heads",
@@ -197,7 +201,7 @@ def attention(at: Inspected, now: State) -> None:
         values=lengths,
         written=written,
         what="length",
-        caption=told,
+        caption=caption,
         checks=checks,
     )
     rows = [vector("reads x", inside.read), vector("returns", inside.update, True)]
@@ -212,15 +216,15 @@ def attention(at: Inspected, now: State) -> None:
 
 def addition(at: Inspected) -> None:
     trace = at.run.stream(at.sublayer)
-    stream, update = (each[at.position].numpy() for each in (trace.before, trace.output))
+    stream, update = (vectors[at.position].numpy() for vectors in (trace.before, trace.output))
     total = stream + update
-    (before, change) = (np.linalg.norm(each) for each in (stream, update))
+    (before, change) = (np.linalg.norm(vector) for vector in (stream, update))
     cosine = float(stream @ update / max(float(before * change), 1e-9))
     how = "the two agree" if cosine > 0 else "the two oppose each other"
     how = how if abs(cosine) > 0.3 else "the update is mostly a new direction"
-    after = f" With post-norm, a {at.run.config.norm_name} follows." * (
-        at.run.config.norm == "post"
-    )
+    after = ""
+    if at.run.config.norm == "post":
+        after = f" With post-norm, a {at.run.config.norm_name} follows."
     st.latex(r"\mathrm{stream} + \mathrm{Sublayer}(\dots)")
     st.markdown(
         f"The length of the stream at {at.token} goes from {before:.2f} to "
@@ -235,12 +239,14 @@ def addition(at: Inspected) -> None:
 def feed_forward(at: Inspected) -> None:
     """The feed-forward network and its most active units."""
     config = at.model.config
-    part = parts.feed_forward_part(at.model.model, at.run, at.side, at.layer, at.position)
-    best = part.best
-    wide = len(part.units)
+    network = parts.feed_forward_part(at.model.model, at.run, at.side, at.layer, at.position)
+    best = network.best
+    wide = len(network.units)
     st.latex(inner_formula(config, wide))
     act = {"gelu_tanh": "gelu, by tanh"}.get(config.activation, config.activation)
-    most = f"unit {count(best[0])} adds most" if part.added[best[0]] > 0 else "none adds anything"
+    most = (
+        f"unit {count(best[0])} adds most" if network.added[best[0]] > 0 else "none adds anything"
+    )
     st.markdown(
         (
             f"Attention mixes positions; here a non-linear function ({act}) acts on each position "
@@ -251,31 +257,33 @@ def feed_forward(at: Inspected) -> None:
             if config.gated
             else ""
         )
-        + f"At {at.token}, {percent(float((part.units > 0).mean()))} of the {wide:,} units are above 0; "
+        + f"At {at.token}, {percent(float((network.units > 0).mean()))} of the {wide:,} units are above 0; "
         f"{most}. A bar shows |unit| times the length of the unit's row of $W_2$."
     )
     names = [f"unit {count(unit)}" for unit in best]
-    written = [f"{number(part.added[unit])} (unit at {number(part.units[unit])})" for unit in best]
-    told = f"the {len(best)} units that add most"
+    written = [
+        f"{number(network.added[unit])} (unit at {number(network.units[unit])})" for unit in best
+    ]
+    caption = f"the {len(best)} units that add most"
     bars(
         at,
         "units",
         names=names,
-        values=part.added[best],
+        values=network.added[best],
         written=written,
         what="adds a vector of length",
-        caption=told,
-        checks=part.checks,
+        caption=caption,
+        checks=network.checks,
     )
     vectors(
         at,
         "forward",
-        [vector("reads x", part.read), vector("returns", part.update, True)],
-        part.checks,
+        [vector("reads x", network.read), vector("returns", network.update, True)],
+        network.checks,
     )
-    inner = (("gates", part.gates), ("units u", part.units))
+    inner = (("gates", network.gates), ("units u", network.units))
     units = [Strip(name, of, f"max {number(of.max())}") for name, of in inner if of is not None]
-    vectors(at, "inner", units, part.checks, "all inner units", across="unit")
+    vectors(at, "inner", units, network.checks, "all inner units", across="unit")
 
 
 def inner_formula(config: ModelConfig, wide: int) -> str:
@@ -314,10 +322,10 @@ def output(at: Inspected) -> None:
         f"probabilities of them. Written at this step: “{token}” ({percent(last.chosen)}, rank "
         f"{last.rank:,} of {pieces:,})."
     )
-    names = [piece(each) for each in at.model.pieces(each.token_id for each in last.best)]
-    shares = np.array([each.probability for each in last.best])
+    names = [piece(each) for each in at.model.pieces(piece.token_id for piece in last.best)]
+    shares = np.array([guess.probability for guess in last.best])
     written = [percent(float(share)) for share in shares]
-    told = f"the {len(names)} most probable next tokens"
+    caption = f"the {len(names)} most probable next tokens"
     bars(
         at,
         "output",
@@ -325,7 +333,7 @@ def output(at: Inspected) -> None:
         values=shares,
         written=written,
         what="probability",
-        caption=told,
+        caption=caption,
         checks=checks,
     )
 
