@@ -118,7 +118,7 @@ def test_an_answer_moves_no_map_and_lets_the_view_speak(visitor: Visitor) -> Non
     visitor.page.set_viewport_size({"width": 1280, "height": 800})
     visitor.open("cross_attention", lesson="map.2", model="en-pt")
     told = "document.querySelector('.lv-sentence').innerText"
-    visitor.until(f"{told}.includes('after your answer')")
+    visitor.until(f"{told} === '…'")
     text = visitor.hover_text("cross", 0, 0)
     assert re.search(r"key", text)
     assert not re.search(r"weight|\d\.\d", text)
