@@ -64,14 +64,14 @@ class HookName:
 
     path: str  # where it is: ``decoder.0.cross_attention``; "" for the logits, or a part alone
     part: str  # which value of that place it is: ``query``
-    own: bool = False  # whether it is the value before something changed it
+    original: bool = False  # whether it is the value before something changed it
 
     @classmethod
     def of(cls, name: str) -> Self:
         """Takes a name apart."""
         used = name.removesuffix(OWN)
         (path, _, part) = used.rpartition(".")
-        return cls(path=path, part=part, own=used != name)
+        return cls(path=path, part=part, original=used != name)
 
     @property
     def used(self) -> str:

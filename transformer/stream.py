@@ -50,7 +50,7 @@ def audit_stream(trace: AttentionTrace, basis: Network | ModelConfig, limit: flo
 
 def _shows_change(name: HookName) -> bool:
     """Whether a recording is the value of the stream before something changed it."""
-    return name.own and name.part in ("input", "output", "stream")
+    return name.original and name.part in ("input", "output", "stream")
 
 
 class _Pairs:
