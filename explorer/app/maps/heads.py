@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from explorer.app.address import State, session
+from explorer.app.address.page_values import Maps
 from explorer.app.address.state import ORDERS
 from explorer.app.controls import Picture, formula, pickers, say, seen
 from explorer.app.maps import display
@@ -65,7 +66,14 @@ def show(page: KindPage, opened: View, fade: bool = True) -> None:
     def layout(now: State, looks: Looks) -> Layout:
         focus = focus_of(looks[kind], now)
         plots = ("overview", focus, "row", *(("whole",) if looks[kind].is_windowed else ()))
-        return Layout(kind, "page", page.strips, plots, focus, page.cursor)
+        return Layout(
+            view=kind,
+            style="page",
+            strips=page.strips,
+            plots=plots,
+            focus=focus,
+            cursor=page.cursor,
+        )
 
     def below(now: State, looks: Looks) -> None:
         look = looks[kind]
@@ -109,18 +117,18 @@ def feeds(look: HeadSelection, now: State, fade: bool) -> dict[str, Feed]:
     """The feeds of everything but the map: all heads, the cursor's row, lines, lists, the whole
     matrix."""
     kind = look.kind
-    trace = look.opened.trace
+    key = look.opened.key
     view = look.read()
     row = bars_feed(
-        trace,
+        key,
         row_bars_spec(view),
-        "source" if kind == "encoder" else "step",
-        "The row of the cursor",
-        "",
-        f"{quantity(view).share} of one row, from 0 to 1",
-        captions.row_summaries(view),
-        230,
-        view.rows,
+        follows="source" if kind == "encoder" else "step",
+        title="The row of the cursor",
+        about="",
+        caption=f"{quantity(view).share} of one row, from 0 to 1",
+        alts=captions.row_summaries(view),
+        height=230,
+        places=view.rows,
     )
     row["hue"] = kind
     drawn: dict[str, Feed] = {"overview": tiles_feed(look, now), "row": row}
@@ -128,21 +136,21 @@ def feeds(look: HeadSelection, now: State, fade: bool) -> dict[str, Feed]:
         views = _with_others(look, now, view)
         rule = display.link_rule(now.links)
         each = [links(view, rule.mass, rule.least) for view in views]
-        feed = lines_feed(trace, views, each, rule.name, whole=look.lengths)
+        feed = lines_feed(key, views, each, rule.name, whole=look.lengths)
         drawn["lines"] = feed | {"fade": fade and kind != "encoder"}
     if now.show == "strongest":
-        drawn["strongest"] = strongest_feed(trace, view, now.scale, look.lengths)
+        drawn["strongest"] = strongest_feed(key, view, now.scale, look.lengths)
     if now.show in drawn and is_off(look.opened.translation, kind, look.head):
         drawn[now.show] = switched_off(drawn[now.show], view)
     if look.is_windowed:
-        drawn["whole"] = whole_feed(trace, kind, look.whole(), look.axes, now.scale)
+        drawn["whole"] = whole_feed(key, kind, look.whole(), look.axes, now.scale)
     return drawn
 
 
 def _with_others(look: HeadSelection, now: State, view: ReadView) -> list[ReadView]:
     """The head, and the others whose lines are drawn together with its own."""
     layers, heads = look.opened.translation.config.sizes[look.kind]
-    known = [head for head in now.more or () if head[0] < layers and head[1] < heads]
+    known = [head for head in now.values(Maps).more or () if head[0] < layers and head[1] < heads]
     return [view, *(look.read(head) for head in known if head != look.head)]
 
 
@@ -217,9 +225,19 @@ def tiles_feed(look: HeadSelection, now: State) -> Feed:
     legend = (
         None if coloured is None else {"title": _LABELS[now.color or ""], "marks": coloured.legend}
     )
-    figure = overview_spec(tiles, kind, look.head, notes, ordered, coloured)
+    figure = overview_spec(
+        tiles, kind, selected=look.head, notes=notes, order=ordered, measure=coloured
+    )
     told = " · ".join(filter(None, parts))
-    return overview_feed(opened.trace, figure, kind, (layers, heads), look.head, told, legend)
+    return overview_feed(
+        opened.key,
+        figure,
+        kind=kind,
+        size=(layers, heads),
+        head=look.head,
+        caption=told,
+        legend=legend,
+    )
 
 
 def statistic_name(statistic: str | None) -> str:

@@ -70,7 +70,7 @@ def show(opened: View) -> None:
         f"per piece ({pieces} pieces, the end among them)."
     )
     bars = bars_feed(
-        opened.trace,
+        opened.key,
         bits_spec(run.target_tokens, run.surprisals),
         "step",
         "Surprisal",
