@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
 
 import numpy as np
 import torch
@@ -271,21 +270,38 @@ def head_view(
     if not all(0 <= start < stop <= count for start, stop, count in sides):
         raise IndexError(f"The window {window} leaves the map of {queries} × {keys} cells.")
     drawn = labels.of(window)
-    found = trace.map(*place, window)
-    slices = {name: (head, getattr(window, axis)) for name, axis in VECTORS.items()}
-    vectors: Any = {name: read_only(getattr(record, name)[cells]) for name, cells in slices.items()}
+    cells = trace.map(*place, window)
+    centres = None
+    reach = 0
+    if focus is not None:
+        centres = read_only(focus.centres[window.queries])
+        reach = focus.half_width
 
     def report(view: HeadView) -> AuditReport:
-        own = audit_view(view, record, trace.labels(place[0]), place)
-        return trace.audit(place[:2]).joined(own).joined(more())
+        arrays = audit_view(view, record, trace.labels(place[0]), place)
+        return trace.audit(place[:2]).joined(arrays).joined(more())
 
     return HeadView(
-        *(*place, *model, drawn.queries, drawn.predicted, drawn.keys, window),
-        *(found.scores, found.mask, found.weights, report),
-        **vectors,
+        kind=place[0],
+        layer=place[1],
+        head=head,
+        model=model[0],
+        norm=model[1],
+        query_tokens=drawn.queries,
+        predicted_tokens=drawn.predicted,
+        key_tokens=drawn.keys,
+        window=window,
+        scores=cells.scores,
+        mask=cells.mask,
+        weights=cells.weights,
+        report=report,
         score=record.score.name,
-        centres=None if focus is None else read_only(focus.centres[window.queries]),
-        reach=0 if focus is None else focus.half_width,
+        centres=centres,
+        reach=reach,
+        query=read_only(record.query[head, window.queries]),
+        key=read_only(record.key[head, window.keys]),
+        value=read_only(record.value[head, window.keys]),
+        output=read_only(record.output[head, window.queries]),
     )
 
 
