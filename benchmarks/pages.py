@@ -91,8 +91,9 @@ def living(*, long: bool = False, repeats: Repeats = 20) -> int:
     """Size, writing, first picture, step and head of a run's page; beside BertViz's, if it is
     installed.
 
-    BertViz's page holds the weights of all heads, without texts, scores, candidates and checks, and
-    fetches its libraries from the network.
+    BertViz's page holds the weights of all heads, without texts, scores, candidates and checks,
+    and fetches
+    its libraries from the network.
 
     long: runs of 256, 512 and 1,024 given tokens a side
     """

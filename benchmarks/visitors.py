@@ -200,8 +200,8 @@ async def alone(base: str, texts_of: Mapping[str, Sequence[str]], steps: int = 0
 def load(
     *, visitors: Visitors = 50, seconds: float = 120, processes: int = 1, rest: float = 140
 ) -> int:
-    """A class beside one visitor alone; each figure of each sentence beside a fresh server's, byte
-    for byte.
+    """A class beside one visitor alone; each figure of each sentence beside a fresh server's,
+    byte for byte.
 
     seconds: how long the visitors stay
     processes: processes of the server, behind nginx if several

@@ -20,6 +20,7 @@ SOURCES = [
     path
     for room in ("explorer/app", "explorer/figures", "transformer")
     for path in (ROOT / room).rglob("*.py")
+    if path.name != "patterns.py"  # of regular expressions
 ]
 FORMULA = re.compile(r"\$\$(.+?)\$\$|\$(.+?)\$", re.DOTALL)
 COMMAND = re.compile(r"\\([a-zA-Z]+|.)", re.DOTALL)

@@ -51,8 +51,8 @@ class BiasRule:
     def scores(
         self, query: Tensor, rows: Tensor, columns: Tensor, heads: Heads = ALL_HEADS
     ) -> Tensor:
-        """(queries, keys) or (heads, queries, keys) bias, with leading dimensions if it uses the
-        query.
+        """(queries, keys) or (heads, queries, keys) bias, with leading dimensions if it uses
+        the query.
 
         Args:
             query: (…, queries, d_head) of one head or (…, heads, queries, d_head) of several.

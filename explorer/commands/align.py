@@ -34,8 +34,8 @@ def align(*, model: TranslatorOptions, data: str, links: LinkOptions) -> int:
 
     The targets of the file are forced.
 
-    data [FILE]: source<TAB>target<TAB>links lines; with --links, source<TAB>target is enough (.gz
-    too)
+    data [FILE]: source<TAB>target<TAB>links lines; with --links, source<TAB>target is enough
+        (.gz too)
     """
     if links.links:
         return write_links(model, data, links)

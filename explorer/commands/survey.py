@@ -42,10 +42,11 @@ def survey(
 
     The exit status is 1 if an example claims what no head shows.
 
-    model [DIR]: directory of the model data: source<TAB>target lines for heads.json; the bundled
-    sample without it (.gz too) alignments: source<TAB>target<TAB>links lines for its alignment
-    errors; the bundled links without it brief: leave tokens and sentences out of survey.npz, for a
-    small file
+    model [DIR]: directory of the model
+    data: source<TAB>target lines for heads.json; the bundled sample without it (.gz too)
+    alignments: source<TAB>target<TAB>links lines for its alignment errors; the bundled links
+        without it
+    brief: leave tokens and sentences out of survey.npz, for a small file
     """
     torch.set_num_threads(
         1

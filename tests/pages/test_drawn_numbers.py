@@ -201,7 +201,10 @@ def test_why_a_token_was_written_is_written_into_a_page(bench: Bench) -> None:
     first = re.search(r"<table>(.*?)</table>", text).group(1)
     rows = re.findall(r"<tr><td>.*?</td>(.*?)</tr>", first)
     drawn = np.array(
-        [[float(cell) for cell in re.findall(r"<td>([+-][\d.]+)</td>", row)] for row in rows]
+        [
+            [float(cell.replace("−", "-")) for cell in re.findall(r"<td>([+−][\d.]+)</td>", row)]
+            for row in rows
+        ]
     )
     shares_of = second.product(bench, lambda kind, layer: second.shares(bench, kind, layer))
     columns = (

@@ -48,7 +48,7 @@ def test_a_word_is_found_by_its_name_a_form_its_explanation_and_however_it_is_jo
 ORDINARY = """
 alignments arithmetic beside checked combined commands content continued diagram distances docs
 explanation field findings generation glossary history hour kind leaks learns lessons lines live
-need pairs questions rests shown strongest tiles tour tree twelve watch went while
+need pairs pictures questions rests shown strongest tiles tour tree twelve watch went while
 """
 """Words of titles and of the README's table that say here what they say everywhere."""
 

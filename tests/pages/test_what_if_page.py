@@ -379,4 +379,6 @@ def test_what_a_change_did_is_said_in_one_line():
     shorter = SimpleNamespace(source_tokens=(), steps=before.steps[:1])
     assert changed.verdict(before, shorter) == "The text has another length."
     written = SimpleNamespace(source_tokens=(), steps=same.steps)
-    assert changed.verdict(before, written).startswith("Text unchanged; “b” 99.7")
+    assert changed.verdict(before, written).startswith(
+        "Text unchanged; the probability of “b” 99.7"
+    )

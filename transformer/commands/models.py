@@ -23,8 +23,8 @@ Device = Annotated[
 class BeamOptions:
     """How a command searches; ValueError for a beam narrower than 1.
 
-    length_offset [K]: divide by ((K + length) / (K + 1))^a instead; 5 is the formula of Wu et al.
-    (2016)
+    length_offset [K]: divide by ((K + length) / (K + 1))^a instead; 5 is the formula of Wu et
+        al. (2016)
     """
 
     beam_size: Annotated[int, "beam width; 1 is greedy"] = 1

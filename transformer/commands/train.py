@@ -64,7 +64,7 @@ class PairOptions:
     """The pairs of a training run.
 
     train [FILE[:WEIGHT]]: source<TAB>target lines (.gz too); weight 2 uses each pair twice per
-        epoch, weight
+    epoch, weight
         0.35 uses a new 35 % of the pairs in each epoch
     toy: instead of files: pairs of a toy task, which the package makes itself
     """

@@ -157,14 +157,17 @@ def evaluate_loss(
 
 
 def computing(device: torch.device, dtype: torch.dtype) -> ExitStack:
-    """Sets up the forward pass: autocast if products are bfloat16, and the attention kernels that
-    suit.
+    """Sets up the forward pass: autocast if products are bfloat16, and the attention kernels
+    that suit.
 
-    The rows of training are short. On a CPU, attention then runs as plain products: the backward
-    pass of the fused kernel takes a quarter of such a step. On CUDA, FlashAttention's blocks of 128
-    would be nearly empty: it takes three times as long for 12 tokens as the memory-efficient kernel
-    with its blocks of 64. cuDNN's makes a plan for each shape that it has not seen, which takes ten
-    times as long as the step.
+    The rows of training are short. On a CPU, attention then runs as plain products: the
+    backward pass of the
+    fused kernel takes a quarter of such a step. On CUDA, FlashAttention's blocks of 128 would
+    be nearly
+    empty: it takes three times as long for 12 tokens as the memory-efficient kernel with its
+        blocks of 64.
+    cuDNN's makes a plan for each shape that it has not seen, which takes ten times as long as
+    the step.
     """
     stack = ExitStack()
     if dtype == torch.bfloat16:

@@ -1,15 +1,21 @@
-"""One query of one head, from the residual stream and back into it (section 3.2); vectors are
-rows."""
+"""One query of one head, from the residual stream and back into it (section 3.2).
+
+Vectors are rows.
+"""
 
 import math
-from functools import partial
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from explorer.lenses.inside.parts import (
+    Doubles,
+    Floats,
     as_array,
     compared,
     head_rows,
@@ -19,24 +25,24 @@ from explorer.lenses.inside.parts import (
     output_rows,
     rotated,
 )
+from transformer.attention import MultiHeadAttention
 from transformer.audit import OUTPUT_LIMIT, merged
-from transformer.config import ENCODINGS, AttentionKind, PlacedHead
+from transformer.config import ENCODINGS, AttentionKind, PlacedHead, Site, Sublayer
 from transformer.layers import shift
 from transformer.model import Network
 from transformer.run import Translation
 from transformer.trace import AttentionTrace, LayerTrace
-from transformer.view import Array, AuditReport, HeadView, Window, read_only
+from transformer.view import Array, AuditReport, Check, HeadView, Window, read_only
 
 
 class Projection(NamedTuple):
     """A head's share of one linear map, x W + b."""
 
-    weight: (
-        Array  # (in, out) float32; W_Q, W_K, W_V are (d_model, d_head), W_O is (d_head, d_model)
-    )
+    # (in, out) float32; W_Q, W_K, W_V are (d_model, d_head), W_O is (d_head, d_model)
+    weight: Array
     bias: Array  # (out,) float32
 
-    def __call__(self, x: Array) -> Any:
+    def __call__(self, x: Array) -> Doubles:
         """x W + b in float64."""
         return x.astype(np.float64) @ self.weight.astype(np.float64) + self.bias
 
@@ -52,18 +58,26 @@ class ProductSpread(NamedTuple):
 
 
 def product_spread(record: LayerTrace, head: int) -> ProductSpread:
-    """Measures a head (from 0) of an attention sub-layer, recorded with unscaled queries and
-    keys."""
+    """Measures a head (from 0), recorded with unscaled queries and keys."""
     query = record.query[head].double()
     key = record.key[head].double()
     products = (query @ key.T)[record.mask()]
-    spread = [
-        float(each.var(correction=0)) if each.numel() else 0.0 for each in (products, query, key)
-    ]
-    return ProductSpread(spread[0], len(products), spread[1], spread[2], query.shape[-1])
+    return ProductSpread(
+        products=_variance(products),
+        pairs=len(products),
+        query=_variance(query),
+        key=_variance(key),
+        d_head=query.shape[-1],
+    )
 
 
-class InsideHead(NamedTuple):
+def _variance(numbers: Tensor) -> float:
+    """Of all numbers; 0 if there are none."""
+    return float(numbers.var(correction=0)) if numbers.numel() else 0.0
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class InsideHead:
     """Everything that one head does for one query; float32, positions from 0."""
 
     row: int  # the position of the query
@@ -88,12 +102,10 @@ class InsideHead(NamedTuple):
     contributions: Array  # (heads, d_model) the part of the update that each head adds
     update: Array  # (d_model,) the output of the sub-layer
     added: Array  # (d_model,) stream + update
-    next_stream: (
-        Array  # (d_model,) the stream that leaves: the sum, or with post-norm its LayerNorm
-    )
-    audit: (
-        AuditReport  # what was recorded, compared with the same numbers computed from the weights
-    )
+    # (d_model,) the stream that leaves: the sum, or with post-norm its LayerNorm
+    next_stream: Array
+    # what was recorded, compared with the same numbers computed from the weights
+    audit: AuditReport
 
 
 def look_inside(
@@ -105,91 +117,266 @@ def look_inside(
 ) -> InsideHead:
     """Opens one query of one head; NotCapturedError if no stream was recorded, IndexError if out of
     range."""
-    kind = AttentionKind(which[0])
-    layer = which[1]
-    head = which[2]
-    record = translation.trace.layer(kind, layer, head)
-    site = model.config.sites[kind]
-    view = translation.head(kind, layer, head, Window(row, row + 1, 0, record.shape[2]))
-    sublayer = site.sublayer(layer)
-    attention = multi_head(model, kind, layer)
-    trace = translation.stream(sublayer)
-    residual = model.residual(sublayer)
-    n = attention.n_heads
-    recorded = (trace.before, trace.read, trace.output, trace.stream)
-    stream, read, update, next_stream = (as_array(each[row]) for each in recorded)
-    sources = as_array(trace.read if site.own_keys else memory(model, translation))
-    w_q, w_k, w_v = (
-        Projection(as_array(head_rows(each, n, head).T), as_array(shift(each).view(n, -1)[head]))
-        for each in (attention.q_proj, attention.k_proj, attention.v_proj)
-    )
-    by_head, bias = output_rows(model, kind, layer)
-    query, key = (each.astype(np.float32) for each in (w_q(read), w_k(sources)))
-    positions = model.stack(sublayer.side).positions if site.own_keys else None
-    turned_query = rotated(positions, torch.from_numpy(query)[None, None], row)[0].numpy()
-    turned_key = rotated(positions, torch.from_numpy(key)[None])[0].numpy()
-    products = view.key.astype(np.float64) @ view.query[0]
-    scaled = products / (divisor := record.score.divisor(view.query.shape[1]))
-    outputs = as_array(record.output[:, row])
-    contributions = np.einsum("hd,hdm->hm", outputs, by_head.numpy())
-    added = stream.astype(np.float64) + update
-    pre = residual.pre_norm
-    norm = partial(layer_norm, residual.norm)
-    pairs = {
-        "sub-layer input": (norm(stream) if pre else stream, read),
-        "queries": (turned_query, record.query[head, row : row + 1].numpy()),
-        "keys": (turned_key, record.key[head].numpy()),
-        "values": (w_v(sources), record.value[head].numpy()),
-        "heads": (view.weights[0].astype(np.float64) @ view.value, outputs[head]),
-        "sub-layer output": (contributions.sum(0) + bias.numpy(), update),
-        "residual stream": (added if pre else norm(added), next_stream),
-    } | ({"products": (scaled, view.scores[0])} if record.bias is None else {})
-    same = partial(compared, OUTPUT_LIMIT[attention.q_proj.weight.dtype])
-    checks = [*view.audit.checks, *(same(name, pair) for name, pair in pairs.items())]
+    place = (AttentionKind(which[0]), which[1], which[2])
+    record = translation.trace.layer(*place)
+    view = translation.head(*place, Window(row, row + 1, 0, record.shape[2]))
+    opened = _Opened(model=model, translation=translation, place=place, row=row, view=view)
+    inputs = _inputs(opened)
+    vectors = _projected(opened, inputs)
+    scores = _scored(opened)
+    heads = _weighted(opened)
+    leaving = _joined(opened, inputs, heads)
+    checks = [*view.audit.checks]
+    checks += [
+        opened.check(name, pair)
+        for step in (inputs, vectors, heads, leaving, scores)
+        for name, pair in step.pairs.items()
+    ]
     if decoded is not None:
-        both = (record, decoded.trace.layer(kind, layer))
-        names = ("query", "key", "value", "output")
-        checks.append(
-            same("same as decoded", *([getattr(x, name).numpy() for x in both] for name in names))
-        )
-    rotates = positions is not None and ENCODINGS[model.config.positions].acts == "rotation"
-    rule = "" if record.bias is None else record.bias.name
-    own_bias = None if record.bias is None else (view.scores[0] - scaled).astype(np.float32)
-    spread = product_spread(record, head)
-    w_o = Projection(as_array(by_head[head]), as_array(bias))
-    products, scaled, parts, total = (
-        each.astype(np.float32) for each in (products, scaled, contributions, added)
-    )
+        checks.append(_same_as(opened, decoded))
     return InsideHead(
-        *(
-            row,
-            view,
-            stream,
-            read,
-            sources,
-            w_q,
-            w_k,
-            w_v,
-            w_o,
-            query,
-            key,
-            products,
-            divisor,
-            scaled,
-        ),
-        *(
-            own_bias,
-            rule,
-            rotates,
-            spread,
-            outputs,
-            parts,
-            update,
-            total,
-            next_stream,
-            merged(checks),
-        ),
+        row=row,
+        view=view,
+        stream=inputs.stream,
+        read=inputs.read,
+        sources=inputs.sources,
+        w_q=vectors.w_q,
+        w_k=vectors.w_k,
+        w_v=vectors.w_v,
+        w_o=leaving.w_o,
+        query=vectors.query,
+        key=vectors.key,
+        products=scores.products.astype(np.float32),
+        divisor=scores.divisor,
+        scaled=scores.scaled.astype(np.float32),
+        bias=scores.bias,
+        rule=scores.rule,
+        rotates=vectors.rotates,
+        spread=product_spread(record, view.head),
+        outputs=heads.outputs,
+        contributions=leaving.contributions.astype(np.float32),
+        update=leaving.update,
+        added=leaving.added.astype(np.float32),
+        next_stream=leaving.next_stream,
+        audit=merged(checks),
     )
+
+
+# --- its steps, as the page walks through them ---------------------------------------------------
+
+Pairs = Mapping[str, tuple[Floats, Floats]]
+"""By the name of a check, what was computed from the weights and what was recorded."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Opened:
+    """The head and the query that are opened."""
+
+    model: Network
+    translation: Translation
+    place: PlacedHead
+    row: int  # the position of the query, from 0
+    view: HeadView  # the head, cut to the row of the query and all keys
+
+    @cached_property
+    def record(self) -> LayerTrace:
+        """What the sub-layer recorded."""
+        return self.translation.trace.layer(*self.place)
+
+    @property
+    def site(self) -> Site:
+        """Where its kind of attention reads and writes."""
+        return self.model.config.sites[self.place[0]]
+
+    @property
+    def sublayer(self) -> Sublayer:
+        """Its sub-layer of the stack."""
+        return self.site.sublayer(self.place[1])
+
+    @property
+    def attention(self) -> MultiHeadAttention:
+        """The module of its layer."""
+        return multi_head(self.model, *self.place[:2])
+
+    def check(self, name: str, *pairs: Sequence[Floats]) -> Check:
+        """Compares pairs (computed, recorded) within the limit of the model's number type."""
+        return compared(OUTPUT_LIMIT[self.attention.q_proj.weight.dtype], name, *pairs)
+
+    def normed(self, x: Floats) -> Doubles:
+        """The norm of the sub-layer, in float64."""
+        return layer_norm(self.model.residual(self.sublayer).norm, x)
+
+    @property
+    def pre_norm(self) -> bool:
+        """Whether the norm stands before the sub-layer."""
+        return self.model.residual(self.sublayer).pre_norm
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Inputs:
+    """What the sub-layer reads."""
+
+    stream: Array  # (d_model,)
+    read: Array  # (d_model,)
+    sources: Array  # (keys, d_model)
+    pairs: Pairs
+
+
+def _inputs(opened: _Opened) -> _Inputs:
+    """The residual stream that arrives, and the inputs of queries, keys and values."""
+    trace = opened.translation.stream(opened.sublayer)
+    stream = as_array(trace.before[opened.row])
+    read = as_array(trace.read[opened.row])
+    if opened.site.own_keys:
+        sources = as_array(trace.read)
+    else:
+        sources = as_array(memory(opened.model, opened.translation))
+    computed = opened.normed(stream) if opened.pre_norm else stream
+    pairs = {"sub-layer input": (computed, read)}
+    return _Inputs(stream=stream, read=read, sources=sources, pairs=pairs)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Vectors:
+    """The query, the keys and the values, with what makes them."""
+
+    w_q: Projection
+    w_k: Projection
+    w_v: Projection
+    query: Array  # (d_head,) before any rotation
+    key: Array  # (keys, d_head) before any rotation
+    rotates: bool
+    pairs: Pairs
+
+
+def _projected(opened: _Opened, inputs: _Inputs) -> _Vectors:
+    """The inputs through W_Q, W_K and W_V of the head."""
+    head = opened.view.head
+    attention = opened.attention
+    w_q = _share(attention, attention.q_proj, head)
+    w_k = _share(attention, attention.k_proj, head)
+    w_v = _share(attention, attention.v_proj, head)
+    query = w_q(inputs.read).astype(np.float32)
+    key = w_k(inputs.sources).astype(np.float32)
+    positions = None
+    if opened.site.own_keys:
+        positions = opened.model.stack(opened.sublayer.side).positions
+    turned_query = rotated(positions, torch.from_numpy(query)[None, None], opened.row)[0].numpy()
+    turned_key = rotated(positions, torch.from_numpy(key)[None])[0].numpy()
+    record = opened.record
+    row = slice(opened.row, opened.row + 1)
+    acts = ENCODINGS[opened.model.config.positions].acts
+    return _Vectors(
+        w_q=w_q,
+        w_k=w_k,
+        w_v=w_v,
+        query=query,
+        key=key,
+        rotates=positions is not None and acts == "rotation",
+        pairs={
+            "queries": (turned_query, record.query[head, row].numpy()),
+            "keys": (turned_key, record.key[head].numpy()),
+            "values": (w_v(inputs.sources), record.value[head].numpy()),
+        },
+    )
+
+
+def _share(attention: MultiHeadAttention, linear: nn.Linear, head: int) -> Projection:
+    """The share of a head of W_Q, W_K or W_V."""
+    n_heads = attention.n_heads
+    weight = as_array(head_rows(linear, n_heads, head).T)
+    return Projection(weight, as_array(shift(linear).view(n_heads, -1)[head]))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Scores:
+    """The products of the query with the keys, and what becomes of them before the softmax."""
+
+    products: Doubles  # (keys,)
+    divisor: float
+    scaled: Doubles  # (keys,)
+    bias: Array | None  # (keys,)
+    rule: str
+    pairs: Pairs
+
+
+def _scored(opened: _Opened) -> _Scores:
+    """Products, their quotients, and what the encoding adds to those."""
+    view = opened.view
+    products = view.key.astype(np.float64) @ view.query[0]
+    divisor = opened.record.score.divisor(view.query.shape[1])
+    scaled = products / divisor
+    bias = None
+    rule = ""
+    pairs: Pairs = {}
+    if opened.record.bias is None:
+        pairs = {"products": (scaled, view.scores[0])}
+    else:
+        bias = (view.scores[0] - scaled).astype(np.float32)
+        rule = opened.record.bias.name
+    return _Scores(
+        products=products, divisor=divisor, scaled=scaled, bias=bias, rule=rule, pairs=pairs
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Heads:
+    """The weighted sums of the values."""
+
+    outputs: Array  # (heads, d_head) of every head of the layer
+    pairs: Pairs
+
+
+def _weighted(opened: _Opened) -> _Heads:
+    """What every head of the layer puts out for the query."""
+    view = opened.view
+    outputs = as_array(opened.record.output[:, opened.row])
+    weighted_sum = view.weights[0].astype(np.float64) @ view.value
+    return _Heads(outputs=outputs, pairs={"heads": (weighted_sum, outputs[view.head])})
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Leaving:
+    """What all heads together write into the stream."""
+
+    w_o: Projection
+    contributions: Doubles  # (heads, d_model)
+    update: Array  # (d_model,)
+    added: Doubles  # (d_model,)
+    next_stream: Array  # (d_model,)
+    pairs: Pairs
+
+
+def _joined(opened: _Opened, inputs: _Inputs, heads: _Heads) -> _Leaving:
+    """The heads through W_O, and the stream with their sum."""
+    trace = opened.translation.stream(opened.sublayer)
+    update = as_array(trace.output[opened.row])
+    next_stream = as_array(trace.stream[opened.row])
+    by_head, bias = output_rows(opened.model, *opened.place[:2])
+    contributions = np.einsum("hd,hdm->hm", heads.outputs, by_head.numpy())
+    added = inputs.stream.astype(np.float64) + update
+    leaves = added if opened.pre_norm else opened.normed(added)
+    return _Leaving(
+        w_o=Projection(as_array(by_head[opened.view.head]), as_array(bias)),
+        contributions=contributions,
+        update=update,
+        added=added,
+        next_stream=next_stream,
+        pairs={
+            "sub-layer output": (contributions.sum(0) + bias.numpy(), update),
+            "residual stream": (leaves, next_stream),
+        },
+    )
+
+
+def _same_as(opened: _Opened, decoded: Translation) -> Check:
+    """Compares the vectors of the layer with those of the run that was decoded step by step."""
+    layer = decoded.trace.layer(*opened.place[:2])
+    pairs = [
+        (getattr(opened.record, name).numpy(), getattr(layer, name).numpy())
+        for name in ("query", "key", "value", "output")
+    ]
+    return opened.check("same as decoded", *pairs)
 
 
 def memory(model: Network, translation: Translation) -> Tensor:
@@ -221,19 +408,33 @@ def score_terms(trace: AttentionTrace, place: PlacedHead, query: int, key: int) 
     """The terms of one score of a head to whose scores positions add nothing."""
     layer = trace.layer(*place)
     head = place[2]
-    q, k = (read_only(each[head, at]) for each, at in ((layer.query, query), (layer.key, key)))
-    vector = None if layer.score.vector is None else read_only(layer.score.vector[head])
-    terms = q * k / (math.sqrt(len(q)) if layer.score.name == "scaled_dot" else 1.0)
-    if vector is not None:
+    q = read_only(layer.query[head, query])
+    k = read_only(layer.key[head, key])
+    if layer.score.vector is None:
+        vector = None
+        divisor = math.sqrt(len(q)) if layer.score.name == "scaled_dot" else 1.0
+        terms = q * k / divisor
+    else:
+        vector = read_only(layer.score.vector[head])
         terms = vector * np.tanh(q + k)
-    own = trace.map(*place)
-    seen = own.scores[query][own.mask[query]].astype(np.float64)
-    log_total = float(np.logaddexp.reduce(seen))
+    cells = trace.map(*place)
+    visible = cells.scores[query][cells.mask[query]].astype(np.float64)
+    log_total = float(np.logaddexp.reduce(visible))
     factor = 1.0
     centre = None
     if layer.focus is not None:
         factor = float(layer.focus.cells(layer.shape[2])[1][query, key])
         centre = float(layer.focus.centres[query])
-    weight = math.exp((score := float(terms.sum())) - log_total) * factor
-    order = np.argsort(-np.abs(terms), kind="stable").tolist()
-    return ScoreTerms(q, k, vector, terms, score, log_total, factor, centre, weight, order)
+    score = float(terms.sum())
+    return ScoreTerms(
+        query=q,
+        key=k,
+        vector=vector,
+        terms=terms,
+        score=score,
+        log_total=log_total,
+        factor=factor,
+        centre=centre,
+        weight=math.exp(score - log_total) * factor,
+        order=np.argsort(-np.abs(terms), kind="stable").tolist(),
+    )

@@ -11,7 +11,7 @@ from explorer.app.sections.inside.look import NAMES, notation
 from explorer.app.sections.inside.steps import matrix_count
 from explorer.app.sections.training.lesson import losses, parted
 from explorer.lenses.targets.lesson import Position, TrainingView
-from transformer.beam import SearchTree
+from transformer.beam import SearchTree, TreeNode
 from transformer.decoding import Node, NodeState, SearchRules
 
 # --- inside a head -------------------------------------------------------------------------------
@@ -89,28 +89,41 @@ def tree(first: float, greedy: tuple[tuple[int, float], ...], penalty: float = 1
     """A search whose best output is "nein", and which also looked at "ja"; greedy search writes as
     given."""
 
-    def node(place: int, token_id: int, before: Node, share: float, total: float) -> Node:
-        made = Node(
-            token_id, before.step + 1, math.log(share), math.log(total), before, place=place
+    def node(
+        token_id: int, step: int, parent: int | None, share: float, total: float, won: bool
+    ) -> TreeNode:
+        ended = step == 1
+        return TreeNode(
+            token_id=token_id,
+            token="</s>" if ended else f"▁{WORDS[token_id]}",
+            step=step,
+            parent=parent,
+            log_prob=math.log(share),
+            total=math.log(total),
+            score=math.log(total) / (step + 1) ** penalty,
+            ended=ended,
+            state=FINISHED if ended else KEPT,
+            won=won,
         )
-        made.ended = made.step == 1
-        made.won = token_id == 4 or before.token_id == 4
-        made.token = "</s>" if made.ended else f"▁{WORDS[token_id]}"
-        made.score = made.total / (made.step + 1) ** penalty
-        made.state = FINISHED if made.ended else KEPT
-        return made
 
-    ja = node(0, 3, Node(1), 1 - first, 1 - first)
-    nein = node(1, 4, Node(1), first, first)
-    nodes = (ja, nein, node(2, 2, nein, 0.9, first * 0.9), node(3, 2, ja, 0.5, (1 - first) * 0.5))
+    nodes = (
+        node(3, 0, None, 1 - first, 1 - first, won=False),  # ja
+        node(4, 0, None, first, first, won=True),  # nein
+        node(2, 1, 1, 0.9, first * 0.9, won=True),
+        node(2, 1, 0, 0.5, (1 - first) * 0.5, won=False),
+    )
 
-    def run_greedy() -> Iterator[Node]:
+    def run_greedy() -> Iterator[tuple[Node, str]]:
         before = Node(1)
         total = 1.0
         for token_id, share in greedy:
             total *= share
-            before = node(9, token_id, before, share, total)
-            yield before
+            step = before.step + 1
+            written = Node(token_id, step, math.log(share), math.log(total), before)
+            written.ended = step == 1
+            written.score = written.total / (step + 1) ** penalty
+            before = written
+            yield written, "</s>" if written.ended else f"▁{WORDS[token_id]}"
 
     return SearchTree(nodes, 2, SearchRules(length_penalty=penalty), run_greedy)
 

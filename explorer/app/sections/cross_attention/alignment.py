@@ -314,7 +314,7 @@ def trust(opened: View, rules: LinkRules) -> str:
 
 def gold_of(facts: Mapping[str, Any]) -> str:
     """The pairs on which `heads.json` measured alignment errors: how many, and of which file."""
-    found = re.search(r"aer: (\d+ pairs) of (\S+)", str(facts.get("data", "")))
+    found = re.search(r"aer: (\d+ pairs) of ([^\s;]+)", str(facts.get("data", "")))
     return (
         f"the {found[1]} of {plain(data(found[2]))}" if found else "pairs with links made by hand"
     )
