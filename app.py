@@ -3,7 +3,6 @@
 import streamlit as st
 
 from explorer.app.address import State, session
-from explorer.app.address.sitemap import Page
 from explorer.app.controls import formula, seen
 from explorer.app.maps import display
 from explorer.app.maps.explorer import Later, Scene, Strips, explorer, offered
@@ -14,17 +13,6 @@ from explorer.app.shell import changed, doubt, frame, paragraph, sentence, strip
 from explorer.app.shell.model_picker import pick_model
 from explorer.figures.base import labels
 from explorer.linked.view.home import HOME, LARGEST, TOUR, next_feed
-
-PAGE = Page(
-    "Translate",
-    "Watch a Transformer translate, and see what it reads at every step.",
-    group="Explore",
-    follows="glossary",
-    icon=":material/translate:",
-    export=False,
-    title="Attention explorer",
-)
-
 
 _READING = (
     "A row is a query, a column is a key. The fuller the colour, the larger the weight, from 0 to "
@@ -52,16 +40,16 @@ def show(opened: View) -> None:
     shown = {*opened.kinds, "controls", "next"}
     room = st.container(key="doubt-room")  # above the picture, but filled after it
     scene = Scene(
-        HOME,
-        opened,
-        opened.kinds,
-        lambda now, looks: {
+        layout=HOME,
+        opened=opened,
+        kinds=opened.kinds,
+        extra=lambda now, looks: {
             "next": next_feed(
-                opened.trace, opened.translation, str(opened.request.drawing), offered(opened)
+                opened.key, opened.translation, str(opened.run_key.drawing), offered(opened)
             )
         },
-        below,
-        tuple(stop for stop in TOUR if stop[0] in shown),
+        below=below,
+        tour=tuple(stop for stop in TOUR if stop[0] in shown),
         largest=LARGEST,
         strips=lambda now: Strips(shades=display.shaded(opened) if now.shares else ()),
         later=Later(lambda: doubt.due(opened), lambda: doubt.begin(opened)),

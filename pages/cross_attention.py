@@ -1,23 +1,9 @@
 """Cross-attention: every target token attends to the source tokens through the encoder's output."""
 
 from explorer.app.address import session
-from explorer.app.address.sitemap import Page, Section
 from explorer.app.shell import sections
 from explorer.app.shell.page import open_sentence_page
 from explorer.app.shell.waiting import for_pytorch
-
-PAGE = Page(
-    "Cross-attention",
-    "Every target token reads the source through the encoder's output.",
-    group="Explore",
-    follows="app",
-    icon=":material/compare_arrows:",
-    export=False,
-    sections={
-        "attention": Section("attention"),
-        "alignment": Section("word alignment", export=True),
-    },
-)
 
 with for_pytorch("cross_attention"):
     from explorer.app.maps import heads

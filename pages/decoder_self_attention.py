@@ -1,18 +1,6 @@
 """Masked decoder self-attention: every target token attends to the target tokens read so far."""
 
-from explorer.app.address.sitemap import Page
 from explorer.app.shell.waiting import for_pytorch
-
-PAGE = Page(
-    "Decoder self-attention",
-    "Every target token reads itself and those before it; the mask hides those to come.",
-    group="Explore",
-    follows="encoder_self_attention",
-    icon=":material/output:",
-    export=False,
-    beside="cross_attention",
-    ways={"decoded": "as decoded", "trained": "as trained"},
-)
 
 with for_pytorch("decoder_self_attention"):
     from dataclasses import replace

@@ -1,18 +1,7 @@
 """Encoder self-attention: every source token attends to every source token, once, before step 1."""
 
-from explorer.app.address.sitemap import Page
 from explorer.app.shell.page import open_sentence_page
 from explorer.app.shell.waiting import for_pytorch
-
-PAGE = Page(
-    "Encoder self-attention",
-    "Every source token reads every source token, once, before the first step.",
-    group="Explore",
-    follows="cross_attention",
-    icon=":material/input:",
-    export=False,
-    beside="cross_attention",
-)
 
 with for_pytorch("encoder_self_attention"):
     from explorer.app.maps import heads

@@ -1,18 +1,9 @@
 """Explanation: which words a token rests on, and how weight, what was carried and effect differ."""
 
-from explorer.app.address.sitemap import Page
+from explorer.app.address.page_values import Explanation
 from explorer.app.shell.changed import none
-from explorer.app.shell.page import open_sentence_page, with_model
+from explorer.app.shell.page import open_sentence_page, show_with_model
 from explorer.app.shell.waiting import for_pytorch
-
-PAGE = Page(
-    "Explanation",
-    "Which words a token rests on; a weight, what it carried and what it did are three numbers.",
-    group="Explore",
-    follows="what_if",
-    icon=":material/balance:",
-    ways={"why": "why this token?", "shares": "from the source?"},
-)
 
 with for_pytorch("explanation"):
     from collections.abc import Sequence
@@ -24,8 +15,6 @@ with for_pytorch("explanation"):
 
     from explorer import lenses
     from explorer.app.address import State, session
-    from explorer.app.address.kinds import TEXT
-    from explorer.app.address.state import page_value
     from explorer.app.controls import inform, panel, part, pickers, plain, say, word
     from explorer.app.maps import measures
     from explorer.app.maps.looking import cells_of
@@ -40,7 +29,6 @@ with for_pytorch("explanation"):
     from transformer.storage.description import SURVEY_FILE, measured
     from transformer.text.words import is_end
 
-page_value("rival", TEXT)  # the token that the written one is compared with
 WORDS = (
     "All pieces of a source word are hidden (their scores are −∞) from every head of "
     "cross-attention, and the model runs again. Below zero: the token became less probable, so it "
@@ -168,7 +156,7 @@ def answer(opened: View, step: int) -> None:
     panel(
         "words",
         lambda: part_bars(names, effects),
-        f"Δ log p of “{token}”, in nats, without each source word · {opened.request.model}",
+        f"Δ log p of “{token}”, in nats, without each source word · {opened.run_key.model}",
         lambda: [["word", "Δ log p"], *zip(names, effects.tolist(), strict=True)],
         seeing=WORDS,
         formula=EFFECT,
@@ -218,7 +206,16 @@ def one_row(opened: View, now: State, kind: str, step: int) -> None:
     sides = run.labels(kind)
     token = captions.quote(run.target_tokens[step if kind == "encoder" else row])
     columns = labels.names(sides.keys)
-    say(differ(weights, carried.values, carried.norms[row], effects, columns, token))
+    say(
+        differ(
+            weights,
+            carried.values,
+            norms=carried.norms[row],
+            effects=effects,
+            columns=columns,
+            token=token,
+        )
+    )
     verb, tokens = (
         ("of", sides.queries) if sides.predicted is None else ("that predicts", sides.predicted)
     )
@@ -232,7 +229,7 @@ def one_row(opened: View, now: State, kind: str, step: int) -> None:
         ],
         [*columns, BIAS],
         f"{captions.KIND_NAMES[kind]} · {labels.head_phrase(*head)} · {query} · effect on "
-        f"“{token}” in nats · {opened.request.model}",
+        f"“{token}” in nats · {opened.run_key.model}",
         seeing=ROW,
         formula=rf"{CARRIED}, \qquad {EFFECT}",
         audit=measures.beside_effects(measures.audited(opened).joined(carried.audit), seen),
@@ -275,6 +272,7 @@ def differ(
 
 def reasons(opened: View, now: State, step: int) -> None:
     """The difference of two logits, by what wrote it and by source position."""
+    explanation = now.values(Explanation)
     run = opened.translation
     written = opened.translation.steps[step]
     rivals = {
@@ -285,10 +283,11 @@ def reasons(opened: View, now: State, step: int) -> None:
     if not rivals:
         inform("No other token was recorded at this step.")
         return
-    rival = rivals.get(now.rival or "", next(iter(rivals.values())))
-    if now.rival is not None and now.rival not in rivals:
+    rival = rivals.get(explanation.rival or "", next(iter(rivals.values())))
+    if explanation.rival is not None and explanation.rival not in rivals:
         st.caption(
-            f"{word(now.rival)} is no other token of this step, so {word(rival.token)} is taken."
+            f"{word(explanation.rival)} is no other token of this step, "
+            f"so {word(rival.token)} is taken."
         )
     offered = {each: f"and not {labels.piece(each)}" for each in rivals}
     pickers.choose("rival", "The other token", offered, rival.token, texts=True, width=220)
@@ -313,7 +312,7 @@ def reasons(opened: View, now: State, step: int) -> None:
     panel(
         "parts",
         lambda: part_bars(names, np.array(values)),
-        f"Parts of {pair}, direct paths, σ of every norm fixed · {opened.request.model}",
+        f"Parts of {pair}, direct paths, σ of every norm fixed · {opened.run_key.model}",
         lambda: [
             ["part", "nats"],
             *zip(map(str, parts.writers), parts.values.tolist(), strict=True),
@@ -425,9 +424,9 @@ def leaning(steps: list[str], source: np.ndarray, ended: bool) -> str:
 def page(opened: View) -> None:
     show(opened)
     for study in ("faithfulness", "weight-effect", "way-back"):
-        menu.finding(f"{opened.request.model}/{study}")
+        menu.finding(f"{opened.run_key.model}/{study}")
 
 
 opened = open_sentence_page("explanation", changes=none, kinds=("encoder", "cross"))
 if opened is not None:
-    with_model(opened, page)
+    show_with_model(opened, page)

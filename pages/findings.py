@@ -6,9 +6,7 @@ from itertools import groupby
 
 import streamlit as st
 
-from explorer.app.address.kinds import TEXT
-from explorer.app.address.sitemap import Page
-from explorer.app.address.state import page_value
+from explorer.app.address.page_values import Findings
 from explorer.app.controls import command, inform, panel, plain, refusal, refusals
 from explorer.app.controls.text import data
 from explorer.app.server import studies
@@ -17,16 +15,6 @@ from explorer.app.shell import menu
 from explorer.app.shell.page import open_plain_page
 from explorer.figures.pages.study import Chart, draw, number
 
-PAGE = Page(
-    "Findings",
-    "What was measured over many sentences and models, each question with its answer.",
-    group="Research",
-    follows="language_model",
-    icon=":material/biotech:",
-)
-
-
-page_value("study", TEXT)  # the document that is shown; None for the list
 _STYLE = """<style>
 .st-key-studies [data-testid="stPageLink"] a { background: none; padding-inline: 0; }
 .st-key-studies h5 { padding-bottom: .6rem; }
@@ -34,14 +22,14 @@ _STYLE = """<style>
 
 
 def show() -> None:
-    now = open_plain_page("findings")
-    if now.study in studies.known():
+    name = open_plain_page("findings").values(Findings).study
+    if name in studies.known():
         menu.link("findings", "All findings", ":material/arrow_back:", "content", study="")
         with refusals():
-            _document(studies.study(now.study))
+            _document(studies.study(name))
         return
-    if now.study:
-        inform(plain(f"There is no study “{now.study}” here; these are the ones that there are."))
+    if name:
+        inform(plain(f"There is no study “{name}” here; these are the ones that there are."))
     st.html(_STYLE)
     found, wrong = studies.every()
     for reason in wrong:

@@ -10,19 +10,8 @@ from typing import Any
 import streamlit as st
 
 from explorer.app.address import sitemap
-from explorer.app.address.sitemap import Page
 from explorer.app.controls import inform, plain
 from explorer.app.shell.page import open_plain_page
-
-PAGE = Page(
-    "Glossary",
-    "The words of this field, in two sentences each, and where to see what they mean.",
-    group="Learn",
-    follows="paper",
-    icon=":material/menu_book:",
-    export=False,
-)
-
 
 FILE = Path(__file__).resolve().parents[1] / "static" / "page-2" / "glossary.json"
 """Read by the browser too, which underlines the first use of each word (`words.js` beside it)."""

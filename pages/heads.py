@@ -1,16 +1,6 @@
 """Heads over sentences: statistics, roles and examples."""
 
-from explorer.app.address.sitemap import Page
 from explorer.app.shell.waiting import for_pytorch
-
-PAGE = Page(
-    "Heads over sentences",
-    "What each head does over hundreds of sentences: role, examples, statistics.",
-    group="Explore",
-    follows="masks",
-    icon=":material/library_books:",
-    beside="cross_attention",
-)
 
 with for_pytorch("heads"):
     from collections.abc import Iterable

@@ -4,18 +4,9 @@ The linked view's fragment runs at every step of the cursor. It feeds the slots,
 has drawn.
 """
 
-from explorer.app.address.sitemap import Page
-from explorer.app.shell.page import open_sentence_page, with_model
+from explorer.app.address.page_values import BUILD, Inside, Maps
+from explorer.app.shell.page import open_sentence_page, show_with_model
 from explorer.app.shell.waiting import for_pytorch
-
-PAGE = Page(
-    "Inside a head",
-    "One query of one head, step by step, with the model's own numbers.",
-    group="Explore",
-    follows="heads",
-    icon=":material/function:",
-    export=False,
-)
 
 with for_pytorch("inside_a_head"):
     from dataclasses import replace
@@ -25,8 +16,6 @@ with for_pytorch("inside_a_head"):
     import streamlit as st
 
     from explorer.app.address import State, session
-    from explorer.app.address.kinds import one_of
-    from explorer.app.address.state import page_value
     from explorer.app.controls import export, hushed, inform, options, part, pickers, plain, seen
     from explorer.app.controls.slots import Content, feed, slot
     from explorer.app.maps.explorer import Scene, explorer, strips_only
@@ -45,9 +34,6 @@ with for_pytorch("inside_a_head"):
     from transformer.config import AttentionKind
 
 KINDS = ("encoder", "decoder", "cross")
-FIRST, BUILD = "products", "build"
-page_value("section", one_of(*STEPS, BUILD), FIRST)
-page_value("notation", one_of(*NAMES), "paper")  # whose symbols are written
 SEEING = (
     "One query of one head: all that the head reads from the residual stream, and all that happens "
     "until its "
@@ -68,7 +54,11 @@ def controls(now: State) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         pickers.kind_picker(kind_of(now), [kind for kind in KINDS if has(source, kind)])
         pickers.switch(
-            "section", "Step", {**steps, BUILD: "build one"}, now.section, width="content"
+            "section",
+            "Step",
+            {**steps, BUILD: "build one"},
+            now.values(Inside).section,
+            width="content",
         )
 
 
@@ -94,7 +84,7 @@ def show(opened: View) -> None:
             "this page is not all that happens in it. Choose another head, or remove the change.",
             icon=":material/edit:",
         )
-    elif now.section == BUILD:
+    elif now.values(Inside).section == BUILD:
         build.show(opened, kind)
         export.page_export()
     else:
@@ -103,8 +93,9 @@ def show(opened: View) -> None:
 
 def step(opened: View, now: State, kind: str) -> None:
     """One of the steps: the frame is drawn once, what follows the cursor is fed into its slots."""
+    values = now.values(Inside)
     at = looks_of(opened, now)[kind]
-    name = now.section
+    name = values.section
     look = look_at(at, now)
     with st.container(key="heads"):
         heads, letters, explanation = st.columns(
@@ -113,17 +104,20 @@ def step(opened: View, now: State, kind: str) -> None:
     with heads:
         pickers.head_picker(kind, at.head, opened.source, width="stretch")
     with letters:
-        pickers.choose("notation", "Notation", NAMES, now.notation)
+        pickers.choose("notation", "Notation", NAMES, values.notation)
     with explanation:
         seen(SEEING, look.symbols.latex(overview(look)))
     if kind != "cross":
         fit_position(
-            "key", now.key, len(look.view.key_tokens), lambda note: st.caption(plain(note))
+            "key",
+            now.values(Maps).key,
+            len(look.view.key_tokens),
+            lambda note: st.caption(plain(note)),
         )
     beside = lambda now, looks: follow(looks[kind], now)  # noqa: E731
     explorer(Scene(strips_only("inside", kind), opened, (kind,), beside=beside))
     if name in CHANGED:
-        what_if.controls(look, now.what_if)
+        what_if.controls(look, values.what_if)
     for section, each in contents(look, now).items():
         frame(section, each, look)
     for following in [*STEPS][[*STEPS].index(name) + 1 :][:1]:
@@ -138,15 +132,19 @@ def look_at(at: HeadSelection, now: State) -> Look:
     While a question is open, that is the first if none is chosen: the usual one is the one of most
     weight.
     """
+    values = now.values(Inside)
+    chosen = now.values(Maps).key
     inside = per_run.inside(at.opened, at.kind, at.head, at.cell[0])
     last = len(inside.view.key_tokens) - 1
     cross = at.kind == "cross"
     if session.visit().silent is not None:
-        key = (at.cursor.source if cross else now.key) or 0
+        key = (at.cursor.source if cross else chosen) or 0
     elif cross:
         key = at.cell[1]
+    elif chosen is None:
+        key = int(np.argmax(inside.view.weights[0]))
     else:
-        key = int(np.argmax(inside.view.weights[0])) if now.key is None else min(now.key, last)
+        key = min(chosen, last)
     view = inside.view
     drawn = slice(*window_around(last + 1, key))
     site = at.opened.translation.config.sites[view.kind]
@@ -161,8 +159,8 @@ def look_at(at: HeadSelection, now: State) -> Look:
     token = quote(view.key_tokens[key])
     label = labels.names(view.key_tokens, 6)[key]
     of_key = key, f"“{plain(token)}”", label, drawn
-    look = Look(*of_head, *of_key, notation(now.notation, at.kind))
-    name, number = what_if.fitted(look, now.what_if)
+    look = Look(*of_head, *of_key, notation(values.notation, at.kind))
+    name, number = what_if.fitted(look, values.what_if)
     outcome = (
         what_if.ARITHMETIC[name].compute(look, number) if name else None
     )  # None: the model's own
@@ -171,9 +169,10 @@ def look_at(at: HeadSelection, now: State) -> Look:
 
 def contents(look: Look, now: State) -> dict[str, Contents]:
     """What the step shows, under what other arithmetic changes, by the name of the section."""
-    changed = what_if.difference(look, now.what_if) if now.section in CHANGED else None
+    values = now.values(Inside)
+    changed = what_if.difference(look, values.what_if) if values.section in CHANGED else None
     above = {} if changed is None else {what_if.WHAT_IF: changed}
-    return {**above, now.section: STEPS[now.section].contents(look)}
+    return {**above, values.section: STEPS[values.section].contents(look)}
 
 
 def frame(name: str, contents: Contents, look: Look) -> None:
@@ -202,12 +201,13 @@ def frame(name: str, contents: Contents, look: Look) -> None:
 def save(opened: View, kind: str) -> None:
     """One button for the figures of a step, as they are at the moment when it is opened."""
     now = session.current()
-    name = f"inside-{now.section}"
+    values = now.values(Inside)
+    name = f"inside-{values.section}"
     with export.popover(f"export.{name}", 260) as is_open:
         if is_open:
             look = look_at(looks_of(opened, now)[kind], now)
             choice = dict[str, export.Picture]()
-            for figure in STEPS[now.section].contents(look).figures:
+            for figure in STEPS[values.section].contents(look).figures:
                 colours = "".join(f" · colours: {legend.about}" for legend in figure.legends)
                 audit = None if figure.badge is None else look.inside.audit
                 make = partial(style.figure, figure.spec)
@@ -221,7 +221,8 @@ def follow(at: HeadSelection, now: State) -> None:
     look = look_at(at, now)
     tokens = look.view.key_tokens
     field = "source" if look.kind == "cross" else "key"
-    if look.kind != "cross" and now.key is not None and now.key >= len(tokens):
+    chosen = now.values(Maps).key
+    if look.kind != "cross" and chosen is not None and chosen >= len(tokens):
         inform(f"This row has {len(tokens)} keys; key {len(tokens)} is shown.")
     with st.container(horizontal=True, vertical_alignment="center", key="inside-key"):
         names = options.keys(tokens)
@@ -243,4 +244,4 @@ def follow(at: HeadSelection, now: State) -> None:
 holds = lambda change: of_tokens(change) or change.part in ("scores", "weights", "heads")  # noqa: E731
 opened = open_sentence_page("inside_a_head", controls, changes=holds, kinds=("encoder", "cross"))
 if opened is not None:
-    with_model(opened, show)
+    show_with_model(opened, show)

@@ -5,12 +5,11 @@ import streamlit as st
 
 from explorer.app.address import State, session
 from explorer.app.address.kinds import SAMPLE
-from explorer.app.address.sitemap import Page, Section
 from explorer.app.controls import inform, refusal, refusals
 from explorer.app.controls.pickers import choose, examples
 from explorer.app.sections.language_model import generation, lengths, surprisal
 from explorer.app.server import models, runs
-from explorer.app.server.runs import Request
+from explorer.app.server.run_key import USUAL, RunKey
 from explorer.app.server.source import Source
 from explorer.app.server.view import View
 from explorer.app.shell import changed, frame, menu, sentence, waiting
@@ -19,29 +18,6 @@ from explorer.app.shell.model_picker import fit_listed, left_out
 from explorer.app.shell.sections import chosen, switch
 from transformer.run import Translation
 from transformer.text.typed import clean
-
-PAGE = Page(
-    "Language model",
-    "A causal Transformer without an encoder continues your text.",
-    group="Models",
-    follows="recurrent",
-    icon=":material/notes:",
-    export=False,
-    sort="language",
-    sections={
-        "generation": Section("generation", "The model continues your text, one token at a time."),
-        "surprisal": Section(
-            "surprisal",
-            "The model reads your text: how many bits does each token cost, given those before it?",
-            export=True,
-        ),
-        "lengths": Section(
-            "every position predicts",
-            "Every position predicts its next token from what came before.",
-        ),
-    },
-)
-
 
 MISSING = "There is no language model here: put the directory of one under `models/language/`."
 SECTIONS = {"generation": generation, "surprisal": surprisal, "lengths": lengths}
@@ -66,10 +42,17 @@ def show() -> None:
         if not reads:
             sentence.draw_again(now)
         note = st.container(width="stretch", key="lm-note")
-    drawing = runs.drawing_of(now) if now.decode.startswith(SAMPLE) else runs.USUAL
-    asked = Request(source, clean(text), now.decode, None, now.changes, drawing)
+    drawing = runs.drawing_of(now) if now.decode.startswith(SAMPLE) else USUAL
+    asked = RunKey(
+        source=source,
+        text=clean(text),
+        decode=now.decode,
+        target=None,
+        changes=now.changes,
+        drawing=drawing,
+    )
     if reads:
-        asked = Request(source, "", "greedy", clean(text), now.changes)
+        asked = RunKey(source, "", "greedy", clean(text), now.changes)
     run = read(asked)
     if run is None:
         frame.show_notices(session.current())
@@ -133,11 +116,11 @@ def text_box(text: str, now: State, reads: bool) -> None:
     button.button(does, type="primary", width="stretch", on_click=session.keep)
 
 
-def read(request: Request) -> Translation | None:
+def read(run_key: RunKey) -> Translation | None:
     """The run that is asked for; None if it was refused, and the page has said why."""
     try:
-        with waiting.telling("Writing" if request.target is None else "Reading") as progress:
-            return runs.translate(request, progress, whole=True)
+        with waiting.telling("Writing" if run_key.target is None else "Reading") as progress:
+            return runs.translate(run_key, progress, whole=True)
     except (ValueError, OSError) as error:
         st.error(refusal(error), icon=":material/error:")
         return None

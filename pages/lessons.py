@@ -5,7 +5,6 @@ from typing import Any
 import streamlit as st
 
 from explorer.app.address import session, sitemap
-from explorer.app.address.sitemap import Page
 from explorer.app.controls import part, plain
 from explorer.app.lessons import progress
 from explorer.app.lessons.files import CHECKS, Lesson, checks, every
@@ -13,15 +12,6 @@ from explorer.app.server import cells
 from explorer.app.shell.page import open_plain_page
 from explorer.app.shell.strip import link
 from explorer.figures.base import labels
-
-PAGE = Page(
-    "Lessons",
-    "A path from a first map to what a head does, and how you know.",
-    group="Learn",
-    icon=":material/school:",
-    export=False,
-)
-
 
 _PURPOSE = (
     "Every lesson runs in the app itself, on your sentence and your model; the answers to its "

@@ -1,17 +1,8 @@
 """Masks: the keys that attention may not see, and the weight that would leak through another
 mask."""
 
-from explorer.app.address.sitemap import Page, Section
+from explorer.app.address.page_values import Masks
 from explorer.app.shell.waiting import for_pytorch
-
-PAGE = Page(
-    "Masks",
-    "The keys that a query may not see, why they get −∞, and what would leak otherwise.",
-    group="Explore",
-    follows="decoder_self_attention",
-    icon=":material/grid_off:",
-    sections={"alone": Section("your sentence alone"), "batch": Section("in a batch")},
-)
 
 with for_pytorch("masks"):
     from dataclasses import replace
@@ -21,8 +12,6 @@ with for_pytorch("masks"):
     import streamlit as st
 
     from explorer.app.address import State, session
-    from explorer.app.address.kinds import POSITION, TEXT, one_of
-    from explorer.app.address.state import page_value
     from explorer.app.controls import (
         formula,
         head_panel,
@@ -57,9 +46,6 @@ with for_pytorch("masks"):
     from transformer.config import AttentionKind
     from transformer.text.words import PAD, is_special
 
-page_value("mask", one_of("none", "zero", "after"))  # another mask to try
-page_value("sentences", TEXT, long=True)  # the batch, one sentence per line
-page_value("member", POSITION)  # the sentence of the batch that is shown
 SEEING = (
     "The left map shows the scores before any mask, the middle map the mask, a rule that knows "
     "only positions and padding, and the right map the weights after mask and softmax. Below, "
@@ -147,7 +133,8 @@ def show(opened: View) -> None:
 def batch(opened: View) -> None:
     """Several sentences as one rectangle; the pictures are those of one of them."""
     now = session.current()
-    text = (now.sentences or "").strip() or "\n".join(
+    values = now.values(Masks)
+    text = (values.sentences or "").strip() or "\n".join(
         (opened.translation.source_text, LONGER, SHORT)
     )
     lines = [line for line in text.splitlines() if line.strip()][:MOST]
@@ -161,7 +148,7 @@ def batch(opened: View) -> None:
     label = f"The sentences of the batch, one per line, at most {MOST}"
     st.text_area(label, text, height=104, **session.control("sentences", text, take))
     entries = per_run.batch(opened.source, tuple(lines))
-    at = min(now.member or 0, len(entries) - 1)
+    at = min(values.member or 0, len(entries) - 1)
     kind = now.kind if now.kind in opened.kinds else leakiest(opened, entries[at])
     mask = np.stack([entry.mask("cross", 0, 0)[0] for entry in entries])
     padding = int((~mask).sum())
@@ -209,7 +196,9 @@ def controls(opened: View, kind: str) -> None:
         pickers.kind_picker(kind, opened.kinds, part=True)
         pickers.head_picker(kind, getattr(now, kind), opened.source)
         ways = {name: f"what if: {way}" for name, (way, _) in WAYS.items()}
-        pickers.choose("mask", "Another way of masking", ways, now.mask or "none", width=205)
+        pickers.choose(
+            "mask", "Another way of masking", ways, now.values(Masks).mask or "none", width=205
+        )
         score = config.sites[AttentionKind(kind)].score
         written = formula.attention(kind, config.positions, True, score)
         seen(
@@ -239,7 +228,7 @@ def pictures(
         draw("masks.mask", mask_map, "The mask", view)
         draw("masks.weights", heatmap, "Weights, after mask and softmax", view)
 
-    way = now.mask or "none"
+    way = now.values(Masks).mask or "none"
     weights = masked_weights(whole.scores, whole.mask, Masking(way))
     leaking = leak(weights, whole.mask)
     rows = view.window.queries

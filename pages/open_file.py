@@ -1,19 +1,6 @@
 """Open a file: a run saved from this app as a whole trace, shown without its model."""
 
-from explorer.app.address.sitemap import Page
 from explorer.app.shell.waiting import for_pytorch
-
-PAGE = Page(
-    "Open a file",
-    (
-        "Runs that you saved as NPZ under “Export”, shown again and checked, with or without their "
-        "model."
-    ),
-    group="Research",
-    follows="findings",
-    icon=":material/folder_open:",
-    export=False,
-)
 
 with for_pytorch("open_file"):
     from typing import Any
@@ -71,7 +58,7 @@ def _open_sample() -> None:
     """Opens the first example of a model as it would be if somebody had saved it."""
     session.keep()
     source = next(iter(models.available().values()))
-    asked = runs.request(State(), source, examples.text_on(source, None))
+    asked = runs.key_of(State(), source, examples.text_on(source, None))
     file = trace_file(runs.translate(asked), source.load().model)
     models.open_file("sample.npz", file)
 

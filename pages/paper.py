@@ -5,19 +5,8 @@ from urllib.parse import parse_qsl
 
 import streamlit as st
 
-from explorer.app.address.sitemap import Page
 from explorer.app.shell import menu
 from explorer.app.shell.page import open_plain_page
-
-PAGE = Page(
-    "The paper",
-    "Each equation, figure and table of “Attention Is All You Need”, and the live number here.",
-    group="Learn",
-    follows="lessons",
-    icon=":material/article:",
-    export=False,
-)
-
 
 _STYLE = """
 <style>

@@ -4,28 +4,11 @@ helps."""
 from functools import partial
 
 from explorer.app.address import session
-from explorer.app.address.sitemap import Page, Section
 from explorer.app.shell import frame, menu, sections
 from explorer.app.shell.changed import of_tokens
 from explorer.app.shell.model_picker import pick_model
 from explorer.app.shell.page import open_sentence_page
 from explorer.app.shell.waiting import for_pytorch
-
-PAGE = Page(
-    "Positions",
-    "How a model that reads all tokens at once knows their order.",
-    group="Models",
-    follows="explanation",
-    icon=":material/straighten:",
-    draws="formulas, and twins that differ in their positions only",
-    sections={
-        "tables": Section("what it is"),
-        "together": Section(
-            "side by side", "Any two encodings, on one word that is said many times."
-        ),
-        "sentence": Section("on your sentence"),
-    },
-)
 
 with for_pytorch("positions"):
     from explorer.app.sections.positions import alone, sentence, together

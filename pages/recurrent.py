@@ -1,21 +1,8 @@
 """Recurrent: the same sentence through a recurrent network with attention and through a
 Transformer."""
 
-from explorer.app.address.sitemap import Page, Section
+from explorer.app.address.page_values import Recurrent
 from explorer.app.shell.waiting import for_pytorch
-
-PAGE = Page(
-    "Recurrent",
-    "The same sentence through a recurrent network with attention and through a Transformer.",
-    group="Research",
-    follows="training",
-    icon=":material/replay:",
-    draws="recurrent twins, English → German, and the Transformer that they are compared with",
-    sections={
-        "maps": Section("two alignments"),
-        "path": Section("path length", "How many steps lie between two tokens of your sentence."),
-    },
-)
 
 with for_pytorch("recurrent"):
     from collections.abc import Sequence
@@ -28,9 +15,7 @@ with for_pytorch("recurrent"):
     import streamlit as st
 
     from explorer.app.address import State, session
-    from explorer.app.address.kinds import one_of
     from explorer.app.address.parameters import link
-    from explorer.app.address.state import page_value
     from explorer.app.controls import inform, options, panel, part, pickers, plain, refusals, seen
     from explorer.app.server import examples, models, runs
     from explorer.app.server.source import Source
@@ -49,7 +34,6 @@ with for_pytorch("recurrent"):
     from explorer.linked.view.feeds import window_around
     from transformer import Translation, Window
     from transformer.config import (
-        SCORE_RULES,
         AttentionKind,
         Head,
         RecurrentConfig,
@@ -57,7 +41,6 @@ with for_pytorch("recurrent"):
     )
     from transformer.view import HeadView
 
-page_value("score", one_of(*SCORE_RULES))  # of the recurrent twin; None lets the page choose
 REFERENCE = f"{models.TWINS}/sinusoidal"  # of the same data, pieces and training steps as the twins
 NAMES = {"additive": "additive", "bilinear": "bilinear", "dot": "dot product", "local": "local-p"}
 OPENS = "Yesterday I bought a new book."  # which all twins translate well
@@ -161,7 +144,8 @@ def twin(now: State) -> Source | None:
     known = here()
     own = (now.model or "").removeprefix(f"{models.RECURRENT}/")
     score = next(
-        (score for score in (now.score, own) if score in known), known[0] if known else None
+        (score for score in (now.values(Recurrent).score, own) if score in known),
+        known[0] if known else None,
     )
     return None if score is None else models.find(f"{models.RECURRENT}/{score}")
 
@@ -178,7 +162,7 @@ def translate(now: State, source: Source) -> View:
     """The visitor's sentence through a model, without changes; ValueError if it cannot be
     translated."""
     now = replace(now, changes=())
-    asked = runs.request(now, source, examples.passage(source, now).sentence)
+    asked = runs.key_of(now, source, examples.passage(source, now).sentence)
     with waiting.telling("Translating") as progress:
         return View(asked, runs.translate(asked, progress, whole=True), None)
 
@@ -251,7 +235,7 @@ def alignment(side: Side, row: int | None) -> None:
         f"cross {name}",
         partial(alignment_map, view),
         f"{captions.place(view)} · {side.name} · weights, colour from 0 to 1"
-        f"{captions.window_note(view.window, lengths)} · {side.opened.request.model}",
+        f"{captions.window_note(view.window, lengths)} · {side.opened.run_key.model}",
         audit=view.audit,
         width="content",
         scrolls=True,

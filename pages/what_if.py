@@ -4,24 +4,9 @@ another."""
 from functools import partial
 
 from explorer.app.address import session
-from explorer.app.address.sitemap import Page, Section
 from explorer.app.shell import sections
-from explorer.app.shell.page import open_sentence_page, with_model
+from explorer.app.shell.page import open_sentence_page, show_with_model
 from explorer.app.shell.waiting import for_pytorch
-
-PAGE = Page(
-    "What if",
-    "Change one thing in the running model, translate again, and see what it did.",
-    group="Explore",
-    follows="beam_search",
-    icon=":material/science:",
-    sections={
-        "changes": Section("change the model"),
-        "compare": Section(
-            "compare two maps", "Two maps side by side, and the difference between them."
-        ),
-    },
-)
 
 with for_pytorch("what_if"):
     from explorer.app.sections.what_if import changes, compare, results
@@ -35,4 +20,4 @@ if session.current().view == "compare":
 else:
     opened = open_sentence_page("what_if", switch, tell=changes.tell)
     if opened is not None:
-        with_model(opened, results.show)
+        show_with_model(opened, results.show)

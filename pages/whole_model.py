@@ -1,16 +1,7 @@
 """The whole model: the running model as a diagram, and what each part does to the token at the
 cursor."""
 
-from explorer.app.address.sitemap import Page
 from explorer.app.shell.waiting import for_pytorch
-
-PAGE = Page(
-    "The whole model",
-    "The running model as a diagram: what each part does to the token at the cursor.",
-    group="Models",
-    follows="inside_a_head",
-    icon=":material/account_tree:",
-)
 
 with for_pytorch("whole_model"):
     from collections.abc import Sequence
@@ -22,12 +13,12 @@ with for_pytorch("whole_model"):
     import streamlit as st
 
     from explorer.app.address import State, session
+    from explorer.app.address.page_values import PARTS
     from explorer.app.controls import inform, panel, pickers, plain
     from explorer.app.maps.explorer import Scene, explorer
     from explorer.app.maps.looking import Looks
     from explorer.app.sections.whole_model import parts as part_of_model
     from explorer.app.sections.whole_model.diagram import (
-        PARTS,
         Inspected,
         boxes,
         in_layer,
@@ -39,7 +30,7 @@ with for_pytorch("whole_model"):
     )
     from explorer.app.server.view import View
     from explorer.app.shell.changed import of_tokens
-    from explorer.app.shell.page import open_sentence_page, with_model
+    from explorer.app.shell.page import open_sentence_page, show_with_model
     from explorer.figures.base import captions, labels
     from explorer.figures.pages.anatomy import diagram, lens, stream
     from explorer.lenses.inside.parts import logit_lens, stream_norms
@@ -49,7 +40,14 @@ with for_pytorch("whole_model"):
     from transformer.model import count_parameters
     from transformer.storage.card import Header, Score, paragraph, scores
 
-LAYOUT = Layout("anatomy", "page", ("source", "target"), (), "cross", "step")
+LAYOUT = Layout(
+    view="anatomy",
+    style="page",
+    strips=("source", "target"),
+    plots=(),
+    focus="cross",
+    cursor="step",
+)
 SEEING = (
     "The model that runs, drawn from its configuration, with the numbers of this sentence. The "
     "encoder's parts show the source token at the cursor, the decoder's the decode step. Purple "
@@ -301,4 +299,4 @@ def bleu(stated: Sequence[Score]) -> tuple[str, str]:
 
 opened = open_sentence_page("whole_model", changes=of_tokens, kinds=("encoder", "cross"))
 if opened is not None:
-    with_model(opened, show)
+    show_with_model(opened, show)

@@ -52,17 +52,32 @@ DRAWN = """IN_PLACE: dict[str, Callable[[View, HeadMap], HeadMap]] = {
 SCRIPT = """import streamlit as st
 
 from explorer.app.address import session
-from explorer.app.address.kinds import one_of
-from explorer.app.address.sitemap import Page
-from explorer.app.address.state import page_value
+from explorer.app.address.page_values import Extra
 from explorer.app.shell.page import open_sentence_page
-
-PAGE = Page("An extra page", "It says one thing.", group="Learn", follows="glossary", icon=":material/add:")
-page_value("loudness", one_of("low", "high"), "low")
 
 opened = open_sentence_page("extra")
 if opened is not None:
-    st.markdown(f"Extra, {session.current().loudness}: {opened.translation.text}")
+    st.markdown(f"Extra, {session.values(Extra).loudness}: {opened.translation.text}")
+"""
+VALUES = """
+@dataclass(frozen=True)
+class Extra:
+    loudness: str = parameter(one_of("low", "high"), "low")
+
+
+@dataclass(frozen=True)
+class Masks:
+"""
+PAGE = """DECLARED: tuple[Page, ...] = (
+    Page(
+        script="extra",
+        name="An extra page",
+        purpose="It says one thing.",
+        group="Learn",
+        follows="glossary",
+        icon=":material/add:",
+        values=(page_values.Extra,),
+    ),
 """
 CHANGE = """
 @dataclass(frozen=True)
@@ -139,6 +154,12 @@ print("next:", [each.proto.label for each in at.get("page_link") if each.proto.l
 """
 ADDED = 'ENCODINGS = {\n    "steps": Encoding("embeddings", False),\n'
 ROWS = (
+    (
+        "explorer/app/address/page_values.py",
+        "@dataclass(frozen=True)\nclass Masks:\n",
+        VALUES,
+    ),
+    ("explorer/app/address/pages.py", "DECLARED: tuple[Page, ...] = (\n", PAGE),
     ("explorer/app/address/encodings.py", ")\nENCODINGS =", ENCODING),
     ("transformer/config.py", "ENCODINGS = {\n", ADDED),
     (
@@ -247,7 +268,7 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> str:
         "an encoding is a row and a class",
         "a measure a file and rows",
         "a change five files",
-        "a page one file",
+        "a page one file, its row and its values",
     ],
 )
 def test_what_is_added_in_its_places_is_known_everywhere(said: str, lines: tuple[str, ...]) -> None:

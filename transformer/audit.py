@@ -346,13 +346,13 @@ def head_view(
         mask=arrays.mask,
         weights=arrays.weights,
         report=report,
+        score=record.score.name,
+        centres=None if focus is None else read_only(focus.centres[window.queries]),
+        reach=0 if focus is None else focus.half_width,
         query=read_only(record.query[head, window.queries]),
         key=read_only(record.key[head, window.keys]),
         value=read_only(record.value[head, window.keys]),
         output=read_only(record.output[head, window.queries]),
-        score=record.score.name,
-        centres=None if focus is None else read_only(focus.centres[window.queries]),
-        reach=0 if focus is None else focus.half_width,
     )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -144,7 +144,7 @@ class HeadLabels:
         return HeadLabels(self.queries[window.queries], predicted, self.keys[window.keys])
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, kw_only=True)
 class HeadMap:
     """One head, or a window of it, as a map: what figures and files need of it."""
 
@@ -164,17 +164,15 @@ class HeadMap:
     weights: Array  # (queries, keys) float32
     # the audit; or what makes it of this very map, so that a copy with other arrays is checked anew
     report: AuditReport | Callable[[HeadMap], AuditReport]
-    # how the scores come from queries and keys
-    score: ScoreName = field(default="scaled_dot", kw_only=True)
+    score: ScoreName = "scaled_dot"  # how the scores come from queries and keys
     # (queries,) where each query looks in local attention, counted from 0; otherwise None
-    centres: Array | None = field(default=None, kw_only=True)
-    # how far from its centre such a query sees; otherwise 0
-    reach: int = field(default=0, kw_only=True)
+    centres: Array | None = None
+    reach: int = 0  # how far from its centre such a query sees; otherwise 0
     # what the numbers in `weights` are: weights, or shares of another measure
     # (`explorer.lenses.measures.stream.shares`)
-    measure: str = field(default="weight", kw_only=True)
+    measure: str = "weight"
     # (queries, keys) float32 that measure itself; None for weights
-    measured: Array | None = field(default=None, kw_only=True)
+    measured: Array | None = None
 
     @cached_property
     def audit(self) -> AuditReport:
@@ -182,7 +180,7 @@ class HeadMap:
         return self.report(self) if callable(self.report) else self.report
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, kw_only=True)
 class HeadView(HeadMap):
     """A map together with the vectors that it was computed from, float32."""
 

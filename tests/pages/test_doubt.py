@@ -15,7 +15,7 @@ from waiting import until
 from explorer.app.server import doubts, models, runs
 from explorer.app.server.doubts import Better
 from explorer.app.server.jobs import Job
-from explorer.app.server.runs import Request
+from explorer.app.server.run_key import RunKey
 from explorer.app.server.source import Source
 from explorer.figures.base.labels import percent
 from transformer.hub.settings import HOSTED_VARIABLE
@@ -26,8 +26,8 @@ OFFER = "A beam of 4 finds what scores higher"
 WRONG = "This translation may be wrong"
 
 
-def request(text: str, decode: str = "greedy") -> Request:
-    return Request(named("random"), text, decode, None)
+def request(text: str, decode: str = "greedy") -> RunKey:
+    return RunKey(named("random"), text, decode, None)
 
 
 def searched(text: str) -> Better:

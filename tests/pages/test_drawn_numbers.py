@@ -21,7 +21,7 @@ from second_ways import HEAD, LAYER, STEP, Bench
 from explorer import page
 from explorer.app.maps import measures
 from explorer.app.server import models
-from explorer.app.server.runs import Request
+from explorer.app.server.run_key import RunKey
 from explorer.app.server.view import View
 from explorer.lenses.measures.effect import WAYS
 from explorer.lenses.measures.stream import Writer
@@ -217,7 +217,7 @@ def test_why_a_token_was_written_is_written_into_a_page(bench: Bench) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_table_of_a_cell_holds_every_measure_of_it(bench: Bench, kind: str) -> None:
-    asked = Request(models.find("en-de"), bench.run.source_text, "greedy", bench.run.text)
+    asked = RunKey(models.find("en-de"), bench.run.source_text, "greedy", bench.run.text)
     opened_view = View(asked, bench.run, None)
     key = 1
     rows = measures.of_cell(opened_view, kind, (LAYER, HEAD), (STEP, key), STEP)

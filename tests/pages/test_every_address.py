@@ -12,7 +12,6 @@ from app_pages import (
     HOSTILE,
     LINKED,
     PAGES,
-    ROOT,
     charts,
     feeds,
     named_charts,
@@ -28,6 +27,7 @@ from nightly import thinned
 from streamlit.testing.v1 import AppTest
 
 from explorer.app.address import sitemap
+from explorer.app.address.kinds import keys_of
 from explorer.app.address.state import SHARED
 from explorer.figures.base import labels
 
@@ -55,11 +55,9 @@ LONG = " ".join(["one two three four five six eight nine ten"] * 12)
 
 
 def declared(page: str) -> set[str]:
-    """The values that a page alone reads, as its files declare them."""
-    folder = {"inside_a_head": "inside"}.get(Path(page).stem, Path(page).stem)
-    files = [ROOT / page, *(ROOT / "explorer/app/sections" / folder).glob("*.py")]
-    value = re.compile(r'^ *page_value\("(\w+)"', re.MULTILINE)
-    return {name for file in files for name in value.findall(file.read_text())}
+    """The values that a page alone reads, as it declares them."""
+    values = sitemap.PAGES[Path(page).stem].values
+    return {name for declared_values in values for name in keys_of(declared_values)}
 
 
 def test_every_value_of_an_address_is_shared_or_declared_by_one_page():

@@ -12,7 +12,7 @@ from sources import named
 from explorer import lenses
 from explorer.app.maps import display, measures
 from explorer.app.server import models
-from explorer.app.server.runs import Request
+from explorer.app.server.run_key import RunKey
 from explorer.app.server.view import View
 from explorer.lenses.words.reading import Reading, read_view
 from transformer import Capture, load_translator
@@ -129,7 +129,7 @@ def test_words_carry_sums_and_effects_stay_those_of_pieces():
 
 def test_a_cell_is_measured_in_every_way(traced):
     (model, translation), row, key = traced, 1, 2
-    one = View(Request(named("random"), TEXT, "greedy", None), translation, None)
+    one = View(RunKey(named("random"), TEXT, "greedy", None), translation, None)
     own = lenses.carried(model.model, translation, "cross", 1, 2)
     ways = ("hidden", "zeroed", "mean")
     expected = [

@@ -17,7 +17,7 @@ from explorer.app.address import State
 from explorer.app.maps.living import living_page
 from explorer.app.maps.run_export import KEY, PAPER, trace_file
 from explorer.app.server import runs
-from explorer.app.server.runs import Request
+from explorer.app.server.run_key import RunKey
 from explorer.app.server.view import View
 from explorer.figures.base.captions import MEASURES
 from transformer import interventions as do
@@ -131,8 +131,7 @@ def test_several_heads_stand_on_one_sheet_and_none_or_no_room_is_one_sentence():
 def test_the_living_page_of_a_changed_run_has_the_run_as_it_is_beside_it():
     run()
     plain, changed = (
-        Request(named("copy"), CASES["copy"].sentence, "greedy", None, each)
-        for each in ((), (OFF,))
+        RunKey(named("copy"), CASES["copy"].sentence, "greedy", None, each) for each in ((), (OFF,))
     )
     made = living_page(
         View(changed, runs.translate(changed, whole=True), None), State(**START)

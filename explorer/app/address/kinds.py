@@ -5,8 +5,8 @@ Reading raises ValueError if a value means nothing; a number out of range moves 
 
 import math
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import Any
 
@@ -37,6 +37,26 @@ class Kind:
     choices: tuple[Any, ...] = ()  # the values, if there are few
     ends: tuple[Any, Any] | None = None  # the smallest and the largest, if it is a number
     step: float | None = None  # between two numbers of a slider; 1 or 0.01 if None
+
+
+@dataclass(frozen=True)
+class Key:
+    """A value of an address: how it is written, and where it counts."""
+
+    kind: Kind
+    default: Any = None  # what an address leaves out; None lets the app choose
+    place: bool = False  # whether it belongs to models of one sort: another sort has its own
+    long: bool = False  # whether it may be too long for an address
+
+
+def parameter(kind: Kind, default: Any = None, *, place: bool = False, long: bool = False) -> Any:
+    """A field of a dataclass that an address carries under the field's name."""
+    return field(default=default, metadata={"key": Key(kind, default, place, long)})
+
+
+def keys_of(values: type[Any]) -> Mapping[str, Key]:
+    """The keys of a dataclass by the names of its fields; a field that is no `parameter` has none."""
+    return {item.name: item.metadata["key"] for item in fields(values) if item.metadata}
 
 
 TEXT = Kind()

@@ -24,7 +24,7 @@ def parse(
     """
     values = {}
     unreadable = []
-    for name, key in list(KEYS.items()):
+    for name, key in KEYS.items():
         given = params.get(name) or []
         kind = key.kind
         if not given:
@@ -41,18 +41,14 @@ def parse(
 
 def carried(state: State) -> bool:
     """Whether an address can carry the texts of this state: proxies cut longer addresses."""
-    long = (getattr(state, name) or "" for name, key in list(KEYS.items()) if key.long)
+    long = (state.value(name) or "" for name, key in KEYS.items() if key.long)
     return sum(len(quote(text, safe="", errors="replace")) for text in long) <= LONGEST_LINK
 
 
 def as_params(state: State) -> dict[str, str]:
     """Writes a state as parameters of an address; texts that are too long are left out."""
     fits = carried(state)
-    values = (
-        (name, key, getattr(state, name))
-        for name, key in list(KEYS.items())
-        if fits or not key.long
-    )
+    values = ((name, key, state.value(name)) for name, key in KEYS.items() if fits or not key.long)
     return {
         name: key.kind.write(value)
         for name, key, value in values

@@ -8,15 +8,14 @@ reads the address (after a link, the menu, Back); every change writes it once.
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 from uuid import uuid4
 
 import streamlit as st
-from streamlit.runtime.scriptrunner import get_script_run_ctx
 
+from explorer.app.address.pages import TRANSLATE
 from explorer.app.address.parameters import KEEP, as_params, carried, parse
-from explorer.app.address.sitemap import TRANSLATE
-from explorer.app.address.state import KEYS, State, UnservedError, changed, elsewhere, places
+from explorer.app.address.state import KEYS, State, changed, elsewhere, places
 from explorer.linked.view.events import (
     Cursor,
     CursorRange,
@@ -27,6 +26,7 @@ from explorer.linked.view.events import (
 )
 from transformer.config import Head
 
+T = TypeVar("T")
 RUN: dict[str, Any] = {
     "step": None,
     "source": None,
@@ -86,6 +86,11 @@ def current() -> State:
     return state
 
 
+def values(declared: type[T]) -> T:
+    """What a page alone reads of the address, as a class of `page_values` declares it."""
+    return current().values(declared)
+
+
 def _address() -> dict[str, list[str]]:
     """The parameters of the address that the browser had when it asked for this run."""
     return {name: st.query_params.get_all(name) for name in st.query_params}
@@ -101,10 +106,36 @@ CARRIED = (
 """Values that a lesson keeps from step to step; all others are as a step's view gives them."""
 
 
-def need_app() -> None:
-    """Ends the script of a page that no app serves, see `lessons.asking`."""
-    if get_script_run_ctx(suppress_warning=True) is None:
-        raise UnservedError
+@dataclass(frozen=True)
+class Stayed:
+    """The address is the one that this session wrote last."""
+
+
+@dataclass(frozen=True)
+class ByMenu:
+    """A link of the menu was followed, which keeps this session's state."""
+
+    named: Mapping[str, Any]  # what the link says of the state
+
+
+@dataclass(frozen=True)
+class ByLesson:
+    """A link of a lesson was followed, which keeps the visitor's sentence and cursor."""
+
+    named: Mapping[str, Any]  # what the step says of the state
+
+
+@dataclass(frozen=True)
+class ByAddress:
+    """An address was opened: a link from elsewhere, Back, a bookmark."""
+
+    state: State  # as the address has it
+    unreadable: Sequence[str]  # the names of the parameters that could not be read as they are
+    by_menu: bool  # whether it is a link of the menu, in a session that has no state yet
+
+
+Arrival = Stayed | ByMenu | ByLesson | ByAddress
+"""How a visitor has come to the page that begins."""
 
 
 def adopt(
@@ -117,67 +148,96 @@ def adopt(
     that has none reads the address. On a page of models of another sort, the menu opens the place
     where the visitor left that sort. A link of a lesson keeps less, see `_at_step`.
     """
-    need_app()
     params = _address()
-    place = _place(sort)
+    place = _enter_sort(sort)
     unwritten = st.session_state.pop("unwritten", False)
-    if params == st.session_state.get("written") and place is None:
-        if unwritten:
-            _write(current())
-        return
+    match _arrival(params, moved=place is not None):
+        case Stayed():
+            if unwritten:
+                _write(current())
+        case ByLesson(named):
+            _write(_at_step(named, place or {}))
+        case ByMenu(named):
+            _write(changed(elsewhere(current()), **{**(place or {}), **named}))
+        case ByAddress(state, unreadable, by_menu):
+            _open_address(params, _completed(state, params, sort))
+            if by_menu:
+                _write(current())
+            _notice_unreadable(unreadable)
+
+
+def _arrival(
+    params: Mapping[str, list[str]],  # of the address
+    *,
+    moved: bool,  # whether the page before showed models of another sort
+) -> Arrival:
+    if params == st.session_state.get("written") and not moved:
+        return Stayed()
     state, unreadable = parse(params)
     by_menu = all(params.get(name) == [value] for name, value in KEEP.items())
-    if by_menu and "state" in st.session_state:
-        named = {name: getattr(state, name) for name in list(KEYS) if name in params}
-        if "lesson" in named:
-            _write(_at_step(named, place or {}))
-        else:
-            _write(changed(elsewhere(current()), **{**(place or {}), **named}))
-        return
+    if not by_menu or "state" not in st.session_state:
+        return ByAddress(state, unreadable, by_menu)
+    named = {name: state.value(name) for name in KEYS if name in params}
+    return ByLesson(named) if "lesson" in named else ByMenu(named)
+
+
+def _completed(state: State, params: Mapping[str, list[str]], sort: str) -> State:
+    """What an address says, with what its links leave out: the first model of former addresses,
+    and texts that were too long for it."""
     if sort == TRANSLATE and state.text is not None and state.model is None:
         state = replace(state, model=FORMER)
     before = current()
-    if not carried(before) and "text" not in params:
-        texts = {name: getattr(before, name) for name, key in list(KEYS.items()) if key.long}
-        state = changed(state, **texts, sentence=state.sentence)
+    if carried(before) or "text" in params:
+        return state
+    texts = {name: before.value(name) for name, key in KEYS.items() if key.long}
+    return changed(state, **texts, sentence=state.sentence)
+
+
+def _open_address(params: Mapping[str, list[str]], state: State) -> None:
+    """Keeps the state of an address that stays as the visitor wrote it."""
     st.session_state["state"] = state
     st.session_state["written"] = params
-    if by_menu:
-        _write(state)
-    if unreadable:
-        names = ", ".join(unreadable)
+
+
+def _notice_unreadable(names: Sequence[str]) -> None:
+    if names:
         notice(
             "These parts of the address could not be read, so the nearest valid values are used: "
-            f"{names}."
+            f"{', '.join(names)}."
         )
 
 
 def _at_step(named: Mapping[str, Any], place: Mapping[str, Any]) -> State:
     """The state with which a step of a lesson opens: what it names, and the visitor's sentence and
     cursor."""
-    now = {**vars(current()), **dict(current().page_values), **place}
-    kept = {name: now[name] for name in CARRIED if name in now}
-    if named.get("model", kept["model"]) != kept["model"]:
-        kept |= {name: None for name in places() if name in CARRIED}
-    elif (named.get("text", kept["text"]), named.get("changes", ())) != (
-        kept["text"],
-        current().changes,
-    ):
-        kept |= {"step": None, "source": None, "two": None}  # the cursor stood in another run
-    if named.get("text", kept["text"]) != kept["text"]:
-        kept["sentence"] = None
-    return changed(State(), **{**kept, **named})
+    before = current()
+    steady = {name: before.value(name) for name in CARRIED} | {
+        name: place[name] for name in CARRIED if name in place
+    }
+    same_text = named.get("text", steady["text"]) == steady["text"]
+    same_changes = named.get("changes", ()) == before.changes
+    if named.get("model", steady["model"]) != steady["model"]:
+        steady |= {name: None for name in places() if name in CARRIED}
+    elif not (same_text and same_changes):
+        steady |= {"step": None, "source": None, "two": None}  # the cursor stood in another run
+    if not same_text:
+        steady["sentence"] = None
+    return changed(State(), **{**steady, **named})
 
 
-def _place(sort: str) -> dict[str, Any] | None:
-    """Where the visitor left the models of a sort; None if the page before showed the same sort."""
+def _enter_sort(sort: str) -> dict[str, Any] | None:
+    """Keeps the place of the sort of models before.
+
+    Returns:
+        Where the visitor left the models of this sort; None if the page before showed them too.
+    """
     before = st.session_state.get("sort", sort)
     st.session_state["sort"] = sort
     if before == sort:
         return None
     left: dict[str, dict[str, Any]] = st.session_state.setdefault("places", {})
-    left[before] = {name: getattr(current(), name) for name in places()}
-    return left.get(sort) or {name: getattr(State(), name) for name in places()}
+    left[before] = {name: current().value(name) for name in places()}
+    return left.get(sort) or {name: State().value(name) for name in places()}
 
 
 def change(**values: Any) -> None:

@@ -1,54 +1,16 @@
 """The map of the app: every page and section by name, what it shows in a line, and what to look at
 next.
 
-It follows from the pages themselves: each declares itself by `PAGE = Page(…)` at its top.
+It follows from what the pages declare in `pages.py`.
 """
 
-import ast
-import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import NamedTuple
 
-ROOT = Path(__file__).resolve().parents[3]
+from explorer.app.address.pages import DECLARED, Page
+
 HOME, LESSONS = "app", "lessons"
-TRANSLATE = "translate"
-"""The sort of models that most pages show."""
-
-
-@dataclass(frozen=True)
-class Section:
-    """A section of a page, drawn by the `show` of a file."""
-
-    name: str  # in the page's switch and in links
-    purpose: str = ""  # what it shows, in a line
-    draws: str = ""  # whose pictures it shows, if not those of the model that is chosen in the menu
-    export: bool = False  # whether it has pictures of its own on a page that has none
-
-
-@dataclass(frozen=True)
-class Page:
-    """What a page says of itself, in literals only: the map reads it without running the page."""
-
-    name: str  # in the menu and in links
-    purpose: str  # what it shows, in a line
-    group: str  # of the menu, in which it stands
-    icon: str  # in the menu
-    follows: str = ""  # the page after which a reader would want it; empty for the first
-    beside: str = (
-        ""  # the page that leads the entry of the menu in which it stands, if that is another
-    )
-    title: str = ""  # the heading; the name if empty
-    sort: str = TRANSLATE  # the sort of models that it shows; each sort has a place of its own
-    draws: str = ""  # as for a section
-    # whether it has pictures beside those of a linked view or a step, which have their own
-    export: bool = True
-    # by the value of `view` in the address, which the first one leaves out
-    sections: dict[str, Section] = field(default_factory=dict)
-    ways: dict[str, str] = field(
-        default_factory=dict
-    )  # of drawing the same: their names, by `view` too
 
 
 @dataclass(frozen=True)
@@ -71,39 +33,11 @@ ENTRIES = {"cross_attention": ("Heads", ":material/grid_view:")}
 """Names and icons of the menu's entries with several pages, by the one that leads them."""
 
 
-_DECLARATION = re.compile(r'^page_value\(\s*"(\w+)"', re.MULTILINE)
-"""Where a source declares a value, as ``state.page_value``."""
-
-
 @cache
 def script(name: str) -> str:
     """The script of a page, or of a section's page."""
     page = name.partition("/")[0]
     return "app.py" if page == HOME else f"pages/{page}.py"
-
-
-def declared(path: Path) -> Page:
-    """What a script declares; ValueError if it declares no page."""
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "PAGE":
-            code = compile(ast.Expression(node.value), str(path), "eval")
-            page: Page = eval(code, {"Page": Page, "Section": Section})
-            return page
-    raise ValueError(f"{path.name} declares no page.")
-
-
-@cache
-def values() -> frozenset[str]:
-    """The names of all values that single pages read, as their sources declare them: no page is
-    opened."""
-    sources = [
-        ROOT / "app.py",
-        *(ROOT / "pages").glob("*.py"),
-        *(ROOT / "explorer" / "app").rglob("*.py"),
-    ]
-    return frozenset(
-        name for path in sources for name in _DECLARATION.findall(path.read_text(encoding="utf-8"))
-    )
 
 
 def in_order(pages: dict[str, Page], before: str = "") -> dict[str, Page]:
@@ -120,9 +54,7 @@ def in_order(pages: dict[str, Page], before: str = "") -> dict[str, Page]:
     return {name: page for branch in sorted(branches, key=len) for name, page in branch.items()}
 
 
-PAGES = in_order(
-    {path.stem: declared(path) for path in (ROOT / "app.py", *(ROOT / "pages").glob("*.py"))}
-)
+PAGES = in_order({page.script: page for page in DECLARED})
 """Every page by the name of its script, in the order of reading."""
 VIEWS = tuple(
     dict.fromkeys(view for page in PAGES.values() for view in (*page.sections, *page.ways))

@@ -108,14 +108,29 @@ def panel(
             st.markdown(heading)
         with left:
             figure = make(_INK[st.context.theme.type or "light"]) if inked else make()
-            chart(key or name, figure, alt or caption, take, width, scrolls, row)
+            chart(
+                key or name,
+                figure,
+                alt=alt or caption,
+                take=take,
+                width=width,
+                scrolls=scrolls,
+                row=row,
+            )
         with right:
             if note:
                 st.markdown(hushed(note))
             bare = partial(make, _INK["light"]) if inked else make
             on_paper = bare if row is None else lambda: framed(bare(), row)
             picture = Picture(
-                on_paper, caption, audit, derived, name, sentence, table, heading.strip("*# ")
+                make=on_paper,
+                caption=caption,
+                audit=audit,
+                derived=derived,
+                name=name,
+                sentence=sentence,
+                table=table,
+                title=heading.strip("*# "),
             )
             collect(name, picture)
             says(picture, proof)

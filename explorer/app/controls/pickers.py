@@ -6,8 +6,8 @@ from typing import Any, Literal
 import streamlit as st
 
 from explorer.app.address import session
-from explorer.app.address.kinds import POSITION, TEXT
-from explorer.app.address.state import KEYS, page_value
+from explorer.app.address.kinds import TEXT
+from explorer.app.address.state import KEYS
 from explorer.app.controls.options import heads, numbered
 from explorer.app.controls.text import plain
 from explorer.app.server import models
@@ -160,9 +160,6 @@ def row_picker(
     moved = "source" if kind == "encoder" else "step"
     take = lambda i: session.change(**{moved: i})  # noqa: E731
     choose(f"row.{kind}", "Row of the cursor", names, row, take, texts=True, width=width)
-
-
-page_value("first", POSITION)
 
 
 def window(

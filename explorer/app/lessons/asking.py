@@ -1,15 +1,14 @@
 """The question of a step, measured on the sentence that is shown, and kept."""
 
-import runpy
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from explorer.app.address import sitemap
 from explorer.app.address.parameters import parse
-from explorer.app.address.state import KEYS, State, UnservedError
-from explorer.app.lessons.files import CHECKS, ROOT, Lesson, LessonError, Step, printable, read
+from explorer.app.address.state import State, read_by
+from explorer.app.lessons.files import CHECKS, Lesson, LessonError, Step, printable, read
 from explorer.app.lessons.questions import Measured, Question, Viewpoint, measure
 from explorer.app.server import examples, models, runs
 from explorer.app.server.source import Source
@@ -57,8 +56,8 @@ def open_view(now: State, needs: Sequence[str]) -> tuple[View, Viewpoint]:
         source = next(
             (each for each in every if all(kind in each.sizes for kind in needs)), every[0]
         )
-    request = runs.request(now, source, examples.passage(source, now).sentence)
-    opened = View(request, runs.translate(request, whole=True), None)
+    run_key = runs.key_of(now, source, examples.passage(source, now).sentence)
+    opened = View(run_key, runs.translate(run_key, whole=True), None)
     heads: dict[str, Any] = {
         k: getattr(now, k) or first for k, first in source.default_heads.items()
     }
@@ -107,13 +106,10 @@ def check(path: Path) -> Iterator[str]:
 def wrong_of(lesson: Lesson, step: Step) -> Iterator[str]:
     """What nobody reads of a step's address, and why its question is not asked on its own
     sentence."""
-    with suppress(
-        UnservedError
-    ):  # the page's script declares its values, up to the line that opens it
-        runpy.run_path(str(ROOT / step.page))
+    page = sitemap.PAGES[Path(step.page).stem]
     now, unreadable = parse({name: [value] for name, value in step.params.items()})
     for name in step.params:
-        if name in unreadable or name not in KEYS:  # neither of all pages nor of this one
+        if name in unreadable or name not in read_by(page):
             yield f"the address's {name}={step.params[name]} cannot be read."
     if step.question is None:
         return

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Annotated
 from urllib.parse import parse_qs, urlsplit
 
-from explorer.app.address import sitemap
 from explorer.app.address.kinds import LESSON
 from explorer.app.address.parameters import parse
-from explorer.app.address.state import SHARED
+from explorer.app.address.state import KEYS, SHARED
 from explorer.app.lessons.questions import KINDS as ATTENTION
 from explorer.app.lessons.questions import Question
 from transformer.config import ModelConfig
@@ -177,12 +176,10 @@ def _read(path: Path, _modified: int) -> Lesson:
 
 
 def unreadable(step: Step) -> list[str]:
-    """What no page reads of a step's address, in sentences; `asking.check` asks its own page,
-    too."""
+    """What no page reads of a step's address, in sentences; `asking.check` looks at what its own
+    page alone reads, too."""
     _, wrong = parse({name: [value] for name, value in step.params.items() if name in SHARED})
-    names = [
-        name for name in step.params if name in wrong or name not in {*SHARED, *sitemap.values()}
-    ]
+    names = [name for name in step.params if name in wrong or name not in KEYS]
     return [f"the address's {name}={step.params[name]} cannot be read." for name in names]
 
 

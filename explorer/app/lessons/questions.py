@@ -164,7 +164,7 @@ def _refuse(why: str) -> NoReturn:
     raise UnmeasuredError(why)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Asking:
     """A question at a place of a run."""
 
@@ -477,8 +477,18 @@ def measure(
     if (head := getattr(place, kind)) is None:
         _refuse(f"This model has no {NAMES[kind]}.")
     row = place.source if kind == "encoder" else place.step
-    phrase = f"{NAMES[kind]}, {HEAD.format(head[0] + 1, head[1] + 1)}"
-    maps = (run.weights(kind, *head), run.mask(kind, *head))
-    heads = [*np.ndindex(*run.config.sizes[kind])]
-    at = Asking(question, run, place, model, name, kind, head, row, phrase, *maps, heads)
-    return QUANTITIES[question.quantity](at)
+    asking = Asking(
+        question=question,
+        run=run,
+        place=place,
+        model=model,
+        name=name,
+        kind=kind,
+        head=head,
+        row=row,
+        phrase=f"{NAMES[kind]}, {HEAD.format(head[0] + 1, head[1] + 1)}",
+        weights=run.weights(kind, *head),
+        mask=run.mask(kind, *head),
+        heads=[*np.ndindex(*run.config.sizes[kind])],
+    )
+    return QUANTITIES[question.quantity](asking)

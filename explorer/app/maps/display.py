@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import streamlit as st
 
 from explorer.app.address import State, session
-from explorer.app.address.kinds import HEADS, HIDEABLE
+from explorer.app.address.kinds import HIDEABLE
+from explorer.app.address.page_values import Maps
 from explorer.app.address.parameters import link
-from explorer.app.address.state import SHARED, page_value
+from explorer.app.address.state import SHARED
 from explorer.app.controls import inform, plain, say
 from explorer.app.controls.pickers import slide, switch
 from explorer.app.maps.looking import HeadSelection, lacking
@@ -22,14 +23,11 @@ from explorer.figures.base import captions, labels
 from explorer.figures.base.captions import KIND_NAMES, MEASURES, QUANTITIES, summary
 from explorer.figures.base.labels import percent
 from explorer.lenses.words.reading import ReadView
-from explorer.linked.view.strips import Gloss, Shade
+from explorer.linked.view.wire import Gloss, Shade
 
 if TYPE_CHECKING:
     import pandas  # type: ignore[import-untyped]
 
-page_value(
-    "more", HEADS
-)  # further heads of the same kind, drawn as lines together with the chosen head
 SHOWS = {"matrix": "matrix", "lines": "lines", "strongest": "strongest keys"}
 _HIDE = {"special": "Hide special tokens", "punctuation": "Hide punctuation"}
 _SCALES = {"linear": "linear", "sqrt": "square root", "log": "logarithmic"}
@@ -112,7 +110,7 @@ def lines(look: HeadSelection, now: State) -> None:
     with right:
         layers, heads = look.opened.translation.config.sizes[look.kind]
         others = [(i, j) for i in range(layers) for j in range(heads) if (i, j) != look.head]
-        more = [head for head in now.more or () if head in others]
+        more = [head for head in now.values(Maps).more or () if head in others]
         keep = lambda heads: session.change(more=tuple(map(tuple, heads)) or None)  # noqa: E731
         more_of: dict[str, Any] = session.control("more", more, keep) | {
             "placeholder": "Up to three"

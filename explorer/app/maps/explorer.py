@@ -14,8 +14,7 @@ from typing import Any
 import streamlit as st
 
 from explorer.app.address import State, session
-from explorer.app.address.kinds import YES
-from explorer.app.address.state import page_value
+from explorer.app.address.page_values import Maps
 from explorer.app.controls import part, pickers
 from explorer.app.maps import display
 from explorer.app.maps.looking import HeadSelection, Looks, looks_of
@@ -27,12 +26,12 @@ from explorer.lenses.words.reading import Reading, read_view
 from explorer.linked.view.events import CursorRange
 from explorer.linked.view.home import Layout, head_map
 from explorer.linked.view.silent import silenced
-from explorer.linked.view.strips import SIDES, Feed, Shade, strips_feed
+from explorer.linked.view.strips import SIDES, strips_feed
+from explorer.linked.view.wire import Feed, MapFeed, Shade, StepClaim, Stop, StripsFeed
 from transformer.config import AttentionKind
 from transformer.interventions import Choose, Intervention, Prefix, choose, prefix
 from transformer.run import Translation
 
-page_value("present", YES, False)  # whether the view fills the window, in large type
 _KEY = "explorer"
 _SCRIPT = 'import(new URL("app/static/linked_view-7/view.js", document.baseURI))'
 # Data travel as a list of one: in a dictionary, Streamlit looks for tables among the values, with
@@ -107,7 +106,7 @@ def offered(opened: View) -> tuple[list[list[int]], list[list[int]]] | None:
 def prefix_of(opened: View, step: int) -> tuple[Hashable, ...]:
     """What a model has read before a step: a sentence, if it translates, and the tokens so far."""
     run = opened.translation
-    return opened.request.model, run.source_tokens, run.target_ids[:step]
+    return opened.run_key.model, run.source_tokens, run.target_ids[:step]
 
 
 @dataclass(frozen=True)
@@ -128,7 +127,14 @@ def strips_only(
 ) -> Layout:
     """Strips and cursor without a map, for a page whose own pictures follow the cursor."""
     cursor = "source" if kind == "encoder" else "step"
-    return Layout(f"{view}-{kind}", "page", _SIDES[kind], (), kind, cursor)
+    return Layout(
+        view=f"{view}-{kind}",
+        style="page",
+        strips=_SIDES[kind],
+        plots=(),
+        focus=kind,
+        cursor=cursor,
+    )
 
 
 @dataclass(frozen=True)
@@ -204,7 +210,7 @@ def explorer(scene: Scene) -> None:
                 display.prepare(looks[kind] for kind in scene.kinds)
         _view(scene, layout)
         scene.below(now, looks)
-    feeds = {"strips": _strips(scene, looks)}
+    feeds: dict[str, Feed] = {"strips": _strips(scene, looks)}
     feeds |= {
         kind: _map(scene, layout, looks[kind])
         for kind in scene.kinds
@@ -233,12 +239,12 @@ def _view(scene: Scene, layout: Layout) -> None:
         "plots": layout.plots,
         "focus": layout.focus,
         "cursor": layout.cursor,
-        "trace": scene.opened.trace,
+        "trace": scene.opened.key,
         "step": cursor.step,
         "source": cursor.source,
         "ack": cursor.ack,
         "awaited": awaited,
-        **({"present": True} if now.present and layout.plots else {}),
+        **({"present": True} if now.values(Maps).present and layout.plots else {}),
     }
     _VIEW(
         key=key,
@@ -270,7 +276,7 @@ def _moved(scene: Scene, layout: Layout) -> None:
         return
     before = _drawn(scene)
     run = scene.opened.translation
-    limits = CursorRange(scene.opened.trace, len(run.target_tokens), len(run.source_tokens))
+    limits = CursorRange(scene.opened.key, len(run.target_tokens), len(run.source_tokens))
     take = partial(scene.go_on, scene.opened)
     if session.on_linked_view(layout.view, limits, run.config.sizes, take, changed.switched):
         session.rerun()
@@ -285,7 +291,7 @@ def _drawn(scene: Scene) -> list[object]:
     return [*shown, *(look.cursor for look in looks.values())] if scene.follows else shown
 
 
-def _map(scene: Scene, layout: Layout, look: HeadSelection) -> Feed:
+def _map(scene: Scene, layout: Layout, look: HeadSelection) -> MapFeed:
     """The feed of a map; if the layout draws no map of this kind, the feed holds the head as
     recorded."""
     drawn = look.kind in layout.plots
@@ -294,8 +300,17 @@ def _map(scene: Scene, layout: Layout, look: HeadSelection) -> Feed:
     view = look.read() if drawn else read_view(look.as_recorded(), Reading())
     first = source.default_heads[look.kind] if layout.style == "home" else None
     sums = layout.style == "page"
-    opened = scene.opened.trace, scene.opened.translation
-    payload = head_map(*opened, view, look.lengths, first, roles, look.scale, scene.largest, sums)
+    opened = scene.opened.key, scene.opened.translation
+    payload = head_map(
+        *opened,
+        view,
+        look.lengths,
+        first,
+        roles=roles,
+        scale=look.scale,
+        largest=scene.largest,
+        sums=sums,
+    )
     # what a click on the map's title does with its head: `inside` opens it, `off` switches it off
     # or on
     payload["acts"] = ["inside", "off"] if drawn and source.has_model else []
@@ -309,18 +324,19 @@ def _map(scene: Scene, layout: Layout, look: HeadSelection) -> Feed:
     return payload
 
 
-def _strips(scene: Scene, looks: Looks) -> Feed:
+def _strips(scene: Scene, looks: Looks) -> StripsFeed:
     opened, translation = scene.opened, scene.opened.translation
     strips = scene.strips if isinstance(scene.strips, Strips) else scene.strips(session.current())
-    (step, claimed, glosses), claim = opened.opening, None
-    tour = [
+    step, claimed, glosses = opened.opening
+    claim: StepClaim | None = None
+    tour: list[Stop] = [
         {"plot": plot, "text": text, "step": step if i else None}
         for i, (plot, text) in enumerate(scene.tour)
     ]
     if opened.example is not None and claimed is not None and "cross" in scene.kinds:
         claim = {"step": claimed, "text": opened.example.claim.text}
     return strips_feed(
-        opened.trace,
+        opened.key,
         translation.source_tokens,
         translation.decoder_input_tokens,
         translation.target_tokens,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from explorer.app.address import State, session
+from explorer.app.address.page_values import Maps
 from explorer.app.address.state import ORDERS
 from explorer.app.controls import Picture, formula, pickers, say, seen
 from explorer.app.maps import display
@@ -35,7 +36,7 @@ from explorer.linked.view.feeds import (
     whole_feed,
 )
 from explorer.linked.view.home import Layout
-from explorer.linked.view.strips import Feed
+from explorer.linked.view.wire import Feed, Legend, TilesFeed
 from transformer.config import AttentionKind, Head
 
 SAMPLE = "aer"  # the one statistic that this sentence alone cannot give; it comes from `heads.json`
@@ -65,7 +66,14 @@ def show(page: KindPage, opened: View, fade: bool = True) -> None:
     def layout(now: State, looks: Looks) -> Layout:
         focus = focus_of(looks[kind], now)
         plots = ("overview", focus, "row", *(("whole",) if looks[kind].is_windowed else ()))
-        return Layout(kind, "page", page.strips, plots, focus, page.cursor)
+        return Layout(
+            view=kind,
+            style="page",
+            strips=page.strips,
+            plots=plots,
+            focus=focus,
+            cursor=page.cursor,
+        )
 
     def below(now: State, looks: Looks) -> None:
         look = looks[kind]
@@ -109,40 +117,41 @@ def feeds(look: HeadSelection, now: State, fade: bool) -> dict[str, Feed]:
     """The feeds of everything but the map: all heads, the cursor's row, lines, lists, the whole
     matrix."""
     kind = look.kind
-    trace = look.opened.trace
+    key = look.opened.key
     view = look.read()
     row = bars_feed(
-        trace,
+        key,
         row_bars_spec(view),
-        "source" if kind == "encoder" else "step",
-        "The row of the cursor",
-        "",
-        f"{quantity(view).share} of one row, from 0 to 1",
-        captions.row_summaries(view),
-        230,
-        view.rows,
+        follows="source" if kind == "encoder" else "step",
+        title="The row of the cursor",
+        about="",
+        caption=f"{quantity(view).share} of one row, from 0 to 1",
+        alts=captions.row_summaries(view),
+        height=230,
+        places=view.rows,
     )
     row["hue"] = kind
     drawn: dict[str, Feed] = {"overview": tiles_feed(look, now), "row": row}
+    off = is_off(look.opened.translation, kind, look.head)
     if now.show == "lines":
         views = _with_others(look, now, view)
         rule = display.link_rule(now.links)
-        each = [links(view, rule.mass, rule.least) for view in views]
-        feed = lines_feed(trace, views, each, rule.name, whole=look.lengths)
-        drawn["lines"] = feed | {"fade": fade and kind != "encoder"}
+        kept = [links(head, rule.mass, rule.least) for head in views]
+        lines = lines_feed(key, views, kept, rule.name, whole=look.lengths)
+        lines["fade"] = fade and kind != "encoder"
+        drawn["lines"] = switched_off(lines, view) if off else lines
     if now.show == "strongest":
-        drawn["strongest"] = strongest_feed(trace, view, now.scale, look.lengths)
-    if now.show in drawn and is_off(look.opened.translation, kind, look.head):
-        drawn[now.show] = switched_off(drawn[now.show], view)
+        lists = strongest_feed(key, view, now.scale, look.lengths)
+        drawn["strongest"] = switched_off(lists, view) if off else lists
     if look.is_windowed:
-        drawn["whole"] = whole_feed(trace, kind, look.whole(), look.axes, now.scale)
+        drawn["whole"] = whole_feed(key, kind, look.whole(), look.axes, now.scale)
     return drawn
 
 
 def _with_others(look: HeadSelection, now: State, view: ReadView) -> list[ReadView]:
     """The head, and the others whose lines are drawn together with its own."""
     layers, heads = look.opened.translation.config.sizes[look.kind]
-    known = [head for head in now.more or () if head[0] < layers and head[1] < heads]
+    known = [head for head in now.values(Maps).more or () if head[0] < layers and head[1] < heads]
     return [view, *(look.read(head) for head in known if head != look.head)]
 
 
@@ -192,7 +201,7 @@ def order(opened: View, kind: str, statistic: str | None) -> list[list[int]] | N
     ]
 
 
-def tiles_feed(look: HeadSelection, now: State) -> Feed:
+def tiles_feed(look: HeadSelection, now: State) -> TilesFeed:
     opened = look.opened
     kind = look.kind
     tiles = look.tiles()
@@ -214,12 +223,21 @@ def tiles_feed(look: HeadSelection, now: State) -> Feed:
         str(captions.badge(audited(opened, kind), derived=True)["text"]),
         "click a tile to open it",
     ]
-    legend = (
-        None if coloured is None else {"title": _LABELS[now.color or ""], "marks": coloured.legend}
+    legend: Legend | None = None
+    if coloured is not None:
+        legend = {"title": _LABELS[now.color or ""], "marks": coloured.legend}
+    figure = overview_spec(
+        tiles, kind, selected=look.head, notes=notes, order=ordered, measure=coloured
     )
-    figure = overview_spec(tiles, kind, look.head, notes, ordered, coloured)
-    told = " · ".join(filter(None, parts))
-    return overview_feed(opened.trace, figure, kind, (layers, heads), look.head, told, legend)
+    return overview_feed(
+        opened.key,
+        figure,
+        kind=kind,
+        size=(layers, heads),
+        head=look.head,
+        caption=" · ".join(filter(None, parts)),
+        legend=legend,
+    )
 
 
 def statistic_name(statistic: str | None) -> str:

@@ -42,12 +42,12 @@ def living_page(
         **of_model,
     )
     beside = None
-    if opened.request.changes and source.has_model:
-        asked = replace(opened.request, changes=())
+    if opened.run_key.changes and source.has_model:
+        asked = replace(opened.run_key, changes=())
         beside = runs.translate(asked, whole=True), known
     at = place(opened.kinds, now)
     measures = () if now.measure == "weight" or lacking(opened, now.measure) else (now.measure,)
-    explained = now.view == "why" and "decoder" in opened.kinds and not opened.request.changes
+    explained = now.view == "why" and "decoder" in opened.kinds and not opened.run_key.changes
     why = [(now.step or 0) + 1] if explained else []
     return written(run, known, at, beside=beside, measures=measures, why=why).encode()
 
@@ -65,7 +65,7 @@ def living_pages(
             view, each = now, opened
             if number != (now.sentence or 0) + 1:
                 view = replace(now, target=None, changes=(), source=None)
-                asked = runs.request(view, opened.source, text)
+                asked = runs.key_of(view, opened.source, text)
                 run = runs.translate(asked, whole=True)
                 each = View(asked, run, examples.example_of(opened.source, text))
                 view = replace(view, step=each.opening.step)

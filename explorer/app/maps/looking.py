@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 
 from explorer.app.address import State
-from explorer.app.address.kinds import POSITION
-from explorer.app.address.state import page_value
 from explorer.app.server import runs
 from explorer.app.server.source import NEEDS_MODEL
 from explorer.app.server.stores import remembered
@@ -33,8 +31,6 @@ from transformer.config import AttentionKind, Head, TransformerConfig
 from transformer.run import Translation
 from transformer.text.words import Group
 from transformer.view import AuditReport, HeadMap, HeadView, Window
-
-page_value("key", POSITION)  # the key at the cursor in self-attention
 
 
 @dataclass(frozen=True)
@@ -177,15 +173,15 @@ def looks_of(opened: View, state: State) -> dict[str, HeadSelection]:
     named: Any = state.rows if state.rows in ("read", "predicted") else None
     return {
         kind: HeadSelection(
-            opened,
-            kind,
-            getattr(state, kind),
-            Reading(words, *hidden, None if kind == "encoder" else named),
-            state.window,
-            state.scale,
-            Cursor(state.step or 0, state.source),
-            measure,
-            cell,
+            opened=opened,
+            kind=kind,
+            head=getattr(state, kind),
+            reading=Reading(words, *hidden, None if kind == "encoder" else named),
+            most=state.window,
+            scale=state.scale,
+            cursor=Cursor(state.step or 0, state.source),
+            measure=measure,
+            cell=cell,
         )
         for kind, cell in cells_of(opened, state).items()
     }
@@ -202,7 +198,7 @@ def lacking(opened: View, measure: str) -> str | None:
             "What keys carried and did is measured in Transformers that translate; the maps show "
             "weights."
         )
-    if opened.request.changes:
+    if opened.run_key.changes:
         return (
             "What keys carried and did is measured in a run without changes; the maps show weights."
         )

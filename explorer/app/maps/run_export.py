@@ -129,7 +129,7 @@ def _bar(look: HeadSelection, feed: Mapping[str, Any]) -> Picture:
 def _run(opened: View, now: State) -> None:
     """The whole run as files; NPZ holds a source and a target."""
     run = opened.translation
-    name = file_name(opened.request.text, opened.translation.model)
+    name = file_name(opened.run_key.text, opened.translation.model)
     files: dict[str, tuple[str, str, Callable[[], bytes]]] = {}
     if run.source_tokens:
         known = opened.source.has_model
@@ -190,7 +190,7 @@ def trace_file(run: Translation, model: Network | None) -> bytes:
 
 def calls(look: HeadSelection) -> str:
     """A few lines that translate in the same way and give the same head."""
-    asked, (layer, head) = look.opened.request, look.head
+    asked, (layer, head) = look.opened.run_key, look.head
     given = [repr(asked.text)]
     names = ["load_translator"]
     if asked.target is not None:

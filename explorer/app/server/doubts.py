@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from explorer.app.server.jobs import Job, Tell
 from explorer.app.server.queue import turns
-from explorer.app.server.runs import LONG_SEARCH, Request
+from explorer.app.server.run_key import RunKey
+from explorer.app.server.runs import LONG_SEARCH
 from explorer.app.server.stores import remembered
 from transformer.hub.settings import is_hosted
 from transformer.run import Translation
@@ -27,25 +28,25 @@ class Better(NamedTuple):
     differs: bool  # whether it is another output that scores higher
 
 
-def may_search(request: Request, greedy: Translation) -> bool:
+def may_search(run_key: RunKey, greedy: Translation) -> bool:
     """Whether a beam may be searched unasked: of the model as it is, in memory, and for a short
     output.
 
     A hosted server does not: it would spend on it what visitors wait for.
     """
     is_long = BEAM_SIZE * len(greedy.target_tokens) > LONG_SEARCH
-    is_usual = request == Request(request.source, request.text, "greedy", None)
-    return is_usual and not is_long and not is_hosted() and request.source.resident
+    is_usual = run_key == RunKey(run_key.source, run_key.text, "greedy", None)
+    return is_usual and not is_long and not is_hosted() and run_key.source.resident
 
 
 @remembered(64)
-def by_beam(request: Request, *, greedy: Translation) -> Job[Better]:
+def by_beam(run_key: RunKey, *, greedy: Translation) -> Job[Better]:
     """The search as work, beside what greedy search wrote; KeyError if the model only writes."""
-    model = request.source.translator()
+    model = run_key.source.translator()
     found = list[Better]()
 
     def work(tell: Tell) -> None:
-        for done, step in enumerate(model.stream(request.text, beam_size=BEAM_SIZE, capture=False)):
+        for done, step in enumerate(model.stream(run_key.text, beam_size=BEAM_SIZE, capture=False)):
             if isinstance(step, Translation):
                 found.append(better_than(model.rules, step, greedy))
             tell(done)

@@ -21,6 +21,7 @@ from explorer.app.address.encodings import ENCODINGS
 from explorer.app.address.parameters import parse
 from explorer.app.server import examples, hosted, hub_models, memory
 from explorer.app.server.loading import Loading
+from explorer.app.server.run_key import RunKey
 from explorer.app.server.source import FILE, NEEDS_MODEL, NOBODY, Progress, Source
 from explorer.app.server.stores import Fact, Residents
 from explorer.figures.base.labels import display
@@ -261,13 +262,13 @@ class Imported(Source):
             "target": run.text if forced else None,
         }
 
-    def run_of(self, request: Any) -> Translation:
-        """The run; ValueError for a request of something else, or of changes: they belong to the
+    def run_of(self, run_key: RunKey) -> Translation:
+        """The run; ValueError if something else is asked for, or changes: they belong to the
         file."""
         wanted = self.selection
         target = None if wanted["target"] is None else clean(wanted["target"])
-        asked = request.text, request.decode, request.target, request.changes
-        if asked != (clean(wanted["text"] or ""), wanted["decode"], target, ()):
+        held = clean(wanted["text"] or ""), wanted["decode"], target, ()
+        if held != (run_key.text, run_key.decode, run_key.target, run_key.changes):
             raise ValueError(
                 "An imported file holds one run only: choose a model on the left to translate "
                 "anything else."

@@ -9,7 +9,8 @@ from typing import Any
 from torch import Tensor
 
 from explorer.app.server import hosted
-from explorer.app.server.runs import Drawing, Request, search, so_far, translate
+from explorer.app.server.run_key import Drawing, RunKey
+from explorer.app.server.runs import search, so_far, translate
 from explorer.app.server.source import Progress, Source
 from explorer.app.server.stores import Recent, bytes_of, remembered
 from explorer.app.server.view import View
@@ -94,17 +95,17 @@ def batch(source: Source, texts: tuple[str, ...]) -> tuple[Translation, ...]:
     return run_batch(model, texts)
 
 
-def searched(request: Request, rules: SearchRules, progress: Progress) -> Translation:
+def searched(run_key: RunKey, rules: SearchRules, progress: Progress) -> Translation:
     """A beam search, by the model's rules or with another score, with its tree and what greedy
     search writes.
 
     ValueError if the text cannot be translated, or a change does not hold in a search.
     """
-    if rules == request.source.translator().rules:
-        run = translate(request, progress, whole=True)
+    if rules == run_key.source.translator().rules:
+        run = translate(run_key, progress, whole=True)
     else:
-        hosted.check(request.text, decode=request.decode)
-        run = _searched(request, rules, progress=progress)
+        hosted.check(run_key.text, decode=run_key.decode)
+        run = _searched(run_key, rules, progress=progress)
     assert run.tree is not None
     for count, piece in enumerate(run.tree.stream_greedy(), start=1):
         progress(*so_far(count, piece))
@@ -112,8 +113,8 @@ def searched(request: Request, rules: SearchRules, progress: Progress) -> Transl
 
 
 @remembered(16, bytes_of)
-def _searched(request: Request, rules: SearchRules, *, progress: Progress) -> Translation:
-    return search(request.source.translator(), request, rules, progress)
+def _searched(run_key: RunKey, rules: SearchRules, *, progress: Progress) -> Translation:
+    return search(run_key.source.translator(), run_key, rules, progress)
 
 
 @remembered(64, bytes_of)
@@ -123,7 +124,7 @@ def branched(search: View, node: int) -> Translation:
 
 
 @remembered(32)
-def drawn(request: Request, drawing: Drawing, seeds: range, *, tell: Tell) -> Draws:
+def drawn(run_key: RunKey, drawing: Drawing, seeds: range, *, tell: Tell) -> Draws:
     """Samples of a text, drawn one after the other; raises as ``searched``."""
     hosted.check(draws=len(seeds))
 
@@ -133,7 +134,7 @@ def drawn(request: Request, drawing: Drawing, seeds: range, *, tell: Tell) -> Dr
             yield seed
 
     translate = partial(
-        request.source.translator().translate, request.text, interventions=request.changes
+        run_key.source.translator().translate, run_key.text, interventions=run_key.changes
     )
     return draw(translate, drawing.sampling(), steps_done())
 
@@ -141,7 +142,7 @@ def drawn(request: Request, drawing: Drawing, seeds: range, *, tell: Tell) -> Dr
 @remembered(32)
 def filtered(opened: View) -> tuple[FilteredStep, ...]:
     """The distributions of the steps of a sample, before and after temperature, top-k and top-p."""
-    sampling = opened.request.drawing.sampling()
+    sampling = opened.run_key.drawing.sampling()
     return filtered_steps(opened.source.translator(), opened.translation, sampling)
 
 

@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-import transformer
 from explorer.app.address import session
 from explorer.app.address.kinds import BEAM, SAMPLE
 from explorer.app.address.state import State
 from explorer.app.server import examples, hosted, models
 from explorer.app.server.models import Imported
 from explorer.app.server.queue import place, turns
+from explorer.app.server.run_key import USUAL, Drawing, RunKey
 from explorer.app.server.source import NOBODY, Progress, Source
 from explorer.app.server.stores import Recent, bytes_of, remembered
 from explorer.figures.base import labels
 from explorer.linked.view import strips
 from transformer.config import AttentionKind, Head
 from transformer.exports.maps import MappedRun, load_maps
-from transformer.interventions import Intervention, write_text
 from transformer.run import DecodeStep, Translation
 from transformer.storage.description import model_digests
 from transformer.text.typed import clean
@@ -33,7 +31,6 @@ if TYPE_CHECKING:  # the first picture is drawn without PyTorch
     from transformer.decoding import SearchRules
     from transformer.translator import Translator
 
-TEMPERATURE = 0.8
 MORE, LONGEST = 40, 200
 """Most tokens that a language model writes after a prompt, and of a text that a visitor gives
 it."""
@@ -44,66 +41,19 @@ _texts = Recent[str](4096)
 _followed: WeakKeyDictionary[Translation, dict[Head, Sequence[int]]] = WeakKeyDictionary()
 
 
-@dataclass(frozen=True)
-class Drawing:
-    """Settings for drawing the next token, apart from the seed."""
-
-    temperature: float = TEMPERATURE  # divides the logits
-    top_k: int | None = None  # only the k most probable tokens are drawn; None for all
-    top_p: float | None = (
-        None  # only the fewest tokens whose probabilities reach p are drawn; None for all
+def key_of(state: State, source: Source, text: str) -> RunKey:
+    """The run that a state asks for."""
+    drawing = USUAL
+    if state.decode.startswith(SAMPLE):
+        drawing = drawing_of(state)
+    return RunKey(
+        source=source,
+        text=source.addressed(clean(text), state.language),
+        decode=state.decode,
+        target=None if state.target is None else clean(state.target),
+        changes=state.changes,
+        drawing=drawing,
     )
-
-    def sampling(self, seed: int = 0) -> transformer.Sampling:
-        """The settings of the package."""
-        return transformer.Sampling(self.temperature, self.top_k, self.top_p, seed)
-
-    def __str__(self) -> str:
-        top_k = "" if self.top_k is None else f", top-k {self.top_k:,}"
-        top_p = "" if self.top_p is None else f", top-p {self.top_p:g}"
-        return f"temperature {self.temperature:g}{top_k}{top_p}"
-
-
-USUAL = Drawing()
-
-
-@dataclass(frozen=True)
-class Request:
-    """Identity of a translation."""
-
-    source: Source  # the model, or the open file
-    text: str  # the sentence
-    decode: str  # `greedy`, `beam-4`, `sample-7`
-    target: str | None  # the visitor's own translation, or None
-    changes: tuple[Intervention, ...] = ()  # what is changed in the run
-    drawing: Drawing = USUAL  # how a sample is drawn; the usual one for every other way of decoding
-
-    @property
-    def model(self) -> str:
-        """The name of the model."""
-        return self.source.name
-
-    @property
-    def identity(self) -> tuple[Hashable, ...]:
-        """The request, and the model as it was loaded last."""
-        return self, id(self.source.load())
-
-    @property
-    def trace(self) -> str:
-        """A short name of the translation, which figures, events and the view use to match each
-        other."""
-        changes = write_text(self.changes) if self.changes else ""
-        given = self.target or "", str(self.target is None), changes, str(self.drawing)
-        parts = "\0".join((self.source.name, self.text, self.decode, *given))
-        return hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()[:12]
-
-
-def request(state: State, source: Source, text: str) -> Request:
-    """The translation that a state asks for."""
-    target = None if state.target is None else clean(state.target)
-    read = source.addressed(clean(text), state.language)
-    drawing = drawing_of(state) if state.decode.startswith(SAMPLE) else USUAL
-    return Request(source, read, state.decode, target, state.changes, drawing)
 
 
 def drawing_of(state: State) -> Drawing:
@@ -111,36 +61,36 @@ def drawing_of(state: State) -> Drawing:
     return Drawing(state.temperature, state.top_k, state.top_p)
 
 
-def translate(request: Request, progress: Progress = NOBODY, whole: bool = False) -> Translation:
+def translate(run_key: RunKey, progress: Progress = NOBODY, whole: bool = False) -> Translation:
     """The translation, decoded once and then kept; before PyTorch is there, the bundled one of the
     example, unless the whole trace is wanted, which only a model or a file has.
 
     ValueError if the text cannot be translated; the message says why.
     """
-    source = request.source
+    source = run_key.source
     if source.has_model and not (whole or models.loading.done):
         first = examples.of(source).examples[0].text
-        if request == Request(source, first, "greedy", None) and (
+        if run_key == RunKey(source, first, "greedy", None) and (
             shipped := source.beside(shipped_run)
         ):
             return shipped
-    hosted.check(request.text, request.target, decode=request.decode)
+    hosted.check(run_key.text, run_key.target, decode=run_key.decode)
     if isinstance(source, Imported):
-        return source.run_of(request)
+        return source.run_of(run_key)
     model = source.load(progress)
-    return _runs.get((request, id(model)), lambda: _decode(model, request, progress))
+    return _runs.get((run_key, id(model)), lambda: _decode(model, run_key, progress))
 
 
-def text_of(request: Request, progress: Progress | None = None) -> str | None:
+def text_of(run_key: RunKey, progress: Progress | None = None) -> str | None:
     """The translation without its trace; None if it is not known, and no progress lets it be
     made."""
-    hosted.check(request.text, decode=request.decode)
-    model = request.source.load()
-    if (key := (request, id(model))) in _runs:
-        return translate(request, whole=True).text
+    hosted.check(run_key.text, decode=run_key.decode)
+    model = run_key.source.load()
+    if (key := (run_key, id(model))) in _runs:
+        return translate(run_key, whole=True).text
     if progress is None and key not in _texts:
         return None
-    return _texts.get(key, lambda: _decode(model, request, progress or NOBODY, capture=False).text)
+    return _texts.get(key, lambda: _decode(model, run_key, progress or NOBODY, capture=False).text)
 
 
 def shipped_run(directory: Path) -> MappedRun | None:
@@ -155,41 +105,41 @@ def shipped_run(directory: Path) -> MappedRun | None:
 
 
 def _decode(
-    model: Translator, request: Request, progress: Progress, capture: bool = True
+    model: Translator, run_key: RunKey, progress: Progress, capture: bool = True
 ) -> Translation:
     """The translation, made now; on a hosted instance, one with its trace is noted."""
     begun = time.perf_counter()
     if (
-        request.decode.startswith(BEAM)
-        and request.target is None
+        run_key.decode.startswith(BEAM)
+        and run_key.target is None
         and capture
         and not model.continues
     ):
-        run = search(model, request, model.rules, progress)
+        run = search(model, run_key, model.rules, progress)
     else:
-        run = _last(_stream(model, request, capture), progress)
+        run = _last(_stream(model, run_key, capture), progress)
     if capture:
         took = round(1000 * (time.perf_counter() - begun))
-        hosted.log("translated", model=request.source.name, tokens=len(run.target_tokens), ms=took)
+        hosted.log("translated", model=run_key.source.name, tokens=len(run.target_tokens), ms=took)
     return run
 
 
 def _stream(
     model: Translator,
-    request: Request,
+    run_key: RunKey,
     capture: bool,
     rules: SearchRules | None = None,  # how a beam scores; with it, the run has its tree
 ) -> Iterator[DecodeStep | Translation]:
     """The steps of a run and the run; only this one if its output is given."""
-    how: dict[str, Any] = {"capture": capture, "interventions": request.changes}
-    if model.continues and (count := len(model.ids(request.target or request.text))) > LONGEST:
+    how: dict[str, Any] = {"capture": capture, "interventions": run_key.changes}
+    if model.continues and (count := len(model.ids(run_key.target or run_key.text))) > LONGEST:
         raise ValueError(f"The text has {count:,} tokens; this page reads at most {LONGEST}.")
-    if request.target is not None:
-        texts = (request.target,) if model.continues else (request.text, request.target)
+    if run_key.target is not None:
+        texts = (run_key.target,) if model.continues else (run_key.text, run_key.target)
         return iter([model.force(*texts, **how)])
-    way, _, number = request.decode.partition("-")
+    way, _, number = run_key.decode.partition("-")
     if way == SAMPLE.removesuffix("-"):
-        how["sample"] = request.drawing.sampling(int(number))
+        how["sample"] = run_key.drawing.sampling(int(number))
     if rules is not None:
         how |= {
             "length_penalty": rules.length_penalty,
@@ -198,26 +148,26 @@ def _stream(
         }
     if model.continues:
         how["max_length"] = min(count + MORE, model.config.max_positions)
-    return model.stream(request.text, beam_size=int(number) if f"{way}-" == BEAM else 1, **how)
+    return model.stream(run_key.text, beam_size=int(number) if f"{way}-" == BEAM else 1, **how)
 
 
 def search(
     model: Translator,
-    request: Request,  # a request without a target, decoded with a beam
+    run_key: RunKey,  # of a run without a target, decoded with a beam
     rules: SearchRules,  # the model's, or with another score
     progress: Progress = NOBODY,  # hears how far it has come
 ) -> Translation:
     """A beam search with its tree; `progress` ends it by raising, as Streamlit does once the
     visitor left."""
-    beam_size = int(request.decode.removeprefix(BEAM))
+    beam_size = int(run_key.decode.removeprefix(BEAM))
     from transformer import requests  # PyTorch is there, as the model is
 
-    limit = requests.Request(model, request.text, interventions=request.changes).limit
+    limit = requests.Request(model, run_key.text, interventions=run_key.changes).limit
     with ExitStack() as turn:
         if beam_size * limit > LONG_SEARCH:
             waits = lambda before: progress(0, place(before))  # noqa: E731
             turn.enter_context(turns.turn(object(), waits, session.browser()))
-        return _last(_stream(model, request, True, rules), progress)
+        return _last(_stream(model, run_key, True, rules), progress)
 
 
 def so_far(count: int, token: str) -> tuple[float, str]:
@@ -236,10 +186,10 @@ def _last(stream: Iterator[DecodeStep | Translation], progress: Progress) -> Tra
 
 
 @remembered(256)
-def refusal(request: Request) -> str | None:
+def refusal(run_key: RunKey) -> str | None:
     """Why a changed run cannot be made, in one sentence; None if its first step can."""
     try:
-        next(_stream(request.source.load(), replace(request, decode="greedy"), capture=False))
+        next(_stream(run_key.source.load(), replace(run_key, decode="greedy"), capture=False))
     except ValueError as error:
         return str(error)
     return None

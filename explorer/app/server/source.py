@@ -33,7 +33,7 @@ _USUAL = ("eng_", "__en__", "en_"), ("deu_", "__de__", "de_", "<2de>")
 class Source(ABC):
     """A model, or a run without its model.
 
-    A page finds it once (`models.find`), and hands it on with the request. It is compared by its
+    A page finds it once (`models.find`), and hands it on with the key of a run. It is compared by its
     name, and by what its directory was like when it was found.
     """
 

@@ -8,18 +8,18 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from explorer.app.server import runs
-from explorer.app.server.runs import Request
+from explorer.app.server.run_key import RunKey
 from explorer.app.server.source import Source
 from explorer.app.server.stores import Fact, bytes_of, remembered
 from explorer.linked.view.strips import (
     Example,
-    Gloss,
     WordAlignment,
     claim_step,
     glossed,
     meant,
     tell,
 )
+from explorer.linked.view.wire import Gloss
 from transformer.config import AttentionKind
 from transformer.interventions import InterventionError
 from transformer.run import Translation
@@ -40,24 +40,24 @@ class Opening(NamedTuple):
 class View:
     """A sentence that is ready to be shown."""
 
-    request: Request  # the request that identifies the translation
+    run_key: RunKey  # what the translation is kept by
     translation: Translation  # the translation with its trace
     example: Example | None  # the example with this sentence, or None
 
     @property
     def source(self) -> Source:
         """The model, or the open file."""
-        return self.request.source
+        return self.run_key.source
 
     @property
-    def trace(self) -> str:
-        """The short name on which figures, events and the view agree."""
-        return self.request.trace
+    def key(self) -> str:
+        """The short hash on which figures, events and the view agree."""
+        return self.run_key.key
 
     @property
     def identity(self) -> tuple[Hashable, ...]:
-        """The request and its run."""
-        return self.request, id(self.translation)
+        """The key and the run."""
+        return self.run_key, id(self.translation)
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -76,7 +76,7 @@ class View:
 
     def traced(self) -> View:
         """The same sentence with the whole trace of its translation; waits for the model."""
-        return replace(self, translation=runs.translate(self.request, whole=True))
+        return replace(self, translation=runs.translate(self.run_key, whole=True))
 
     @Fact
     def opening(self) -> Opening:
@@ -106,7 +106,7 @@ def word_alignment(opened: View) -> WordAlignment:
 @remembered(16, lambda run: 0 if run is None else bytes_of(run))
 def forced(opened: View, target: tuple[int, ...]) -> Translation | None:
     """The changed model on the target ids of another run; None if a change contradicts them."""
-    request = opened.request
+    run_key = opened.run_key
     with suppress(InterventionError):
-        return opened.source.translator().force(request.text, target, interventions=request.changes)
+        return opened.source.translator().force(run_key.text, target, interventions=run_key.changes)
     return None

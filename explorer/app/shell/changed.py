@@ -170,7 +170,7 @@ def _back(now: State, opened: View) -> None:
     that."""
     fewer = now.changes[:-1]
     try:
-        before = runs.translate(replace(opened.request, changes=fewer))
+        before = runs.translate(replace(opened.run_key, changes=fewer))
     except ValueError:  # what is left does not hold without the last change
         return
     st.caption(verdict(before, opened.translation), width="content")

@@ -75,11 +75,11 @@ def tell(opened: View) -> None:
 
 def _may_search(opened: View) -> bool:
     is_silent = session.visit().silent is not None
-    return not is_silent and doubts.may_search(opened.request, opened.translation)
+    return not is_silent and doubts.may_search(opened.run_key, opened.translation)
 
 
 def _search(opened: View) -> Job[Better]:
-    return doubts.by_beam(opened.request, greedy=opened.translation)
+    return doubts.by_beam(opened.run_key, greedy=opened.translation)
 
 
 def _wait(search: Job[Better]) -> None:

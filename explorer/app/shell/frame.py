@@ -159,13 +159,12 @@ back."""
 
 def open_page(
     page: str,  # the name of the page, as `sitemap` has it
-    # whether it has said which values of an address are its own; else none is read
-    declared: bool = True,
+    *,
+    adopts: bool = True,  # whether it reads the address; a page that waits leaves that to its next run
 ) -> State:
     """The first line of every page: reads the address and sets up the page."""
-    session.need_app()
     pictures().clear()
-    if declared:
+    if adopts:
         session.adopt(sitemap.PAGES[page].sort)
     now = session.current()
     told = {"characters": len(now.text or ""), "changes": len(now.changes), "decode": now.decode}

@@ -13,6 +13,7 @@ from typing import Literal
 import streamlit as st
 
 from explorer.app.address import session, sitemap
+from explorer.app.address.pages import TRANSLATE
 from explorer.app.address.parameters import KEEP
 from explorer.app.address.state import HERE, SHARED, places
 from explorer.app.server import models, studies
@@ -43,7 +44,7 @@ def link(
     st.page_link(sitemap.script(name), label=text, icon=icon, query_params=query, width=width)
 
 
-def with_model(
+def link_with_model(
     name: str,  # the place
     model: str,  # a model that can show it
 ) -> None:
@@ -84,7 +85,7 @@ def draw() -> None:
         sorts = {
             Path(sitemap.script(name)).stem: page.sort
             for name, page in sitemap.PAGES.items()
-            if page.sort != sitemap.TRANSLATE
+            if page.sort != TRANSLATE
         }
         shared = [name for name in SHARED if name not in HERE]
         told = {

@@ -69,7 +69,7 @@ def open_plain_page(page: str, style: str = "") -> State:
     return now
 
 
-def with_model(
+def show_with_model(
     opened: View,  # the sentence
     show: Callable[[View], None],  # draws the rest of the page
 ) -> None:

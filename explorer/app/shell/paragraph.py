@@ -72,7 +72,7 @@ def _translations(
     for i in (*range(at, len(sentences)), *range(at)):
         if not source.resident:
             break
-        asked = runs.request(
+        asked = runs.key_of(
             now if i == at else replace(now, target=None, changes=()), source, sentences[i]
         )
         try:

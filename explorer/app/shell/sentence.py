@@ -140,7 +140,7 @@ def open_sentence(source: Source, now: State) -> View | None:
     does = "Translating" if source.task == "translate" else "Writing"
     try:
         hosted.check(now.text, now.target, times=TIMES)
-        asked = runs.request(now, source, text)
+        asked = runs.key_of(now, source, text)
         with waiting.telling(does) as progress:
             translation = runs.translate(asked, progress)
     except (ValueError, OSError) as error:

@@ -264,7 +264,7 @@ def ask(opened: View) -> None:
 def _noted(opened: View, measured: Measured, step: tuple[str, int]) -> Note | None:
     """What is noted of the visitor's answer to this very question."""
     note: Note | None = session.visit().lesson_notes.get(step[0], {}).get(step[1])
-    same = note is not None and (note.asked, note.sentence) == (measured.asks, opened.request.text)
+    same = note is not None and (note.asked, note.sentence) == (measured.asks, opened.run_key.text)
     return note if same else None
 
 
@@ -288,7 +288,7 @@ def built(
         where = asking.place(opened.translation, now)
         measured = asking.answer(opened, question, where)
         if _noted(opened, measured, step) is None:
-            _note(opened, measured, step, chose, True, reason)
+            _note(opened, measured, step=step, chose=chose, right=True, reason=reason)
             session.rerun()  # the strip says so, too
 
 
@@ -361,11 +361,25 @@ def _choose(
     else:  # the cursor has moved on, and comes back to what was asked
         session.change(**at.named())
     option = measured.options[choice]
-    _note(opened, measured, step, option.name, choice == measured.best, measured.reason(choice))
+    _note(
+        opened,
+        measured,
+        step=step,
+        chose=option.name,
+        right=choice == measured.best,
+        reason=measured.reason(choice),
+    )
 
 
 def _note(
     opened: View, measured: Measured, step: tuple[str, int], chose: str, right: bool, reason: str
 ) -> None:
-    note = Note(opened.request.text, opened.request.model, measured.asks, chose, right, reason)
+    note = Note(
+        sentence=opened.run_key.text,
+        model=opened.run_key.model,
+        asked=measured.asks,
+        chose=chose,
+        right=right,
+        reason=reason,
+    )
     session.visit().lesson_notes.setdefault(step[0], {})[step[1]] = note

@@ -33,7 +33,7 @@ def for_pytorch(
     """Waits before the imports of a page that needs PyTorch, and then runs the page again from its
     start."""
     if not models.loading.done:
-        frame.heading(page, frame.open_page(page, declared=False))
+        frame.heading(page, frame.open_page(page, adopts=False))
         with while_loading():
             models.loading.wait()
         session.rerun()

@@ -212,6 +212,11 @@ def fitted(text: str, room: float) -> str:
     return text[:kept] + "…"
 
 
+def counted(number: int, noun: str) -> str:
+    """A number with its noun, which gets an s unless it is one: "1 layer", "2 layers"."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def occurrences(tokens: Sequence[str]) -> list[int | None]:
     """Numbers repeated tokens from 1 in reading order; a token that occurs once gets None."""
     shown = pieces(tokens)

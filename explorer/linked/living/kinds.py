@@ -64,7 +64,9 @@ class AttentionMaps:
         def map_of(view: ReadView) -> Mapping[str, Any]:
             view = view if scored or view.scores is None else replace(view, scores=None)
             largest = LARGEST * max(1, math.ceil(max(lengths) / WINDOW))
-            return head_map(run.model, run, view, lengths, first, roles, largest=largest, most=MOST)
+            return head_map(
+                run.model, run, view, lengths, first, roles=roles, largest=largest, most=MOST
+            )
 
         def feed(at: Head) -> dict[str, Any]:
             found = map_of(views[at])

@@ -20,7 +20,7 @@ from explorer.app.maps.measures import score_rule
 from explorer.app.maps.run_export import calls
 from explorer.app.sections.cross_attention.links import LinkRules
 from explorer.app.server import models, runs
-from explorer.app.server.runs import Request
+from explorer.app.server.run_key import RunKey
 from explorer.app.server.view import View
 from explorer.lenses.words.alignment import Aligner
 from transformer import AttentionKind, Sampling, Translator
@@ -31,7 +31,7 @@ HEADS = State(encoder=(0, 0), decoder=(0, 0), cross=(0, 0))
 
 
 def view_of(run: Translation, name: str = "random", text: str = "one") -> View:
-    return View(Request(named(name), text, "greedy", None), run, None)
+    return View(RunKey(named(name), text, "greedy", None), run, None)
 
 
 @pytest.fixture
@@ -211,9 +211,9 @@ CHANGES = (do.ablate("cross", 0, 1, "zero"), do.hide(1))
 )
 def test_the_copied_calls_give_the_same_run_and_head(decode: str, target, changed, monkeypatch):
     monkeypatch.chdir(models.ROOT)
-    request = Request(named("en-de"), CAT, decode, target, changed)
-    own = runs.translate(request)
-    look: Any = SimpleNamespace(opened=SimpleNamespace(request=request), kind="cross", head=(2, 1))
+    run_key = RunKey(named("en-de"), CAT, decode, target, changed)
+    own = runs.translate(run_key)
+    look: Any = SimpleNamespace(opened=SimpleNamespace(run_key=run_key), kind="cross", head=(2, 1))
     code = calls(look)
     found = dict[str, Any]()
     exec(code, found)

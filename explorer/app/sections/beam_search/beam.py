@@ -9,13 +9,14 @@ from itertools import groupby, zip_longest
 import streamlit as st
 
 from explorer.app.address import State, session
-from explorer.app.address.kinds import BEAM, decimal, one_of
-from explorer.app.address.state import page_value
+from explorer.app.address.kinds import BEAM
+from explorer.app.address.page_values import OFFSETS, PENALTIES, BeamSearch, Maps, Tree
 from explorer.app.controls import pickers, plain, say
 from explorer.app.maps.explorer import changes
 from explorer.app.sections.beam_search.tree import Branched, choose, outputs, picture, view
-from explorer.app.server import per_run, runs
+from explorer.app.server import per_run
 from explorer.app.server.hosted import Bounds
+from explorer.app.server.run_key import USUAL
 from explorer.app.server.view import View
 from explorer.app.shell import waiting
 from explorer.figures.base import labels
@@ -24,10 +25,6 @@ from explorer.figures.pages.search import KEPT, LOST, STEPS, WON, Branch
 from transformer.beam import SearchTree
 from transformer.decoding import NodeState, SearchRules
 
-PENALTIES = decimal(0.0, 2.0, 0.1)
-OFFSETS = one_of(0, 5)
-page_value("penalty", PENALTIES)  # α of the score; None for the model's own
-page_value("length_offset", OFFSETS)  # k of the score, see `SearchRules`; None for the model's own
 USUAL_BEAM = 4
 NEAR = 5  # steps around the chosen one that the list of tokens reaches
 OPENING = 3  # steps of a tree that are drawn while a lesson asks where it ends
@@ -57,17 +54,19 @@ Text = Callable[[Sequence[int]], str]
 
 
 def show(opened: View, now: State) -> None:
+    values = now.values(BeamSearch)
     rules, text = opened.source.translator().rules, opened.source.translator().text
     most = int(Bounds.from_environment().beam)
     beam = min(rules.beam_size if rules.beam_size > 1 else USUAL_BEAM, most)
     if now.decode.startswith(BEAM):
         beam = int(now.decode.removeprefix(BEAM))
-    scored = rules.with_penalty(now.penalty, now.length_offset)
+    scored = rules.with_penalty(values.penalty, values.length_offset)
     settings(beam, max(beam, most), scored, rules)
-    asked = replace(opened.request, target=None, decode=f"{BEAM}{beam}", drawing=runs.USUAL)
+    asked = replace(opened.run_key, target=None, decode=f"{BEAM}{beam}", drawing=USUAL)
     with waiting.telling(f"Searching with {beam} hypotheses") as progress:
         search = per_run.searched(asked, scored, progress)
-    tree, chosen = search.tree, now.node
+    tree = search.tree
+    chosen = now.values(Tree).node
     assert tree is not None
     if chosen is not None and chosen >= len(tree.nodes):
         st.info(
@@ -79,7 +78,7 @@ def show(opened: View, now: State) -> None:
 
     greedy, nodes = tree.greedy, tree.nodes
     first = pickers.window(
-        now.first, STEPS, max(tree.nodes[-1].step + 1, len(greedy.tokens)), "steps"
+        now.values(Maps).first, STEPS, max(tree.nodes[-1].step + 1, len(greedy.tokens)), "steps"
     )
     branches = branches_of(tree, text, range(first, first + STEPS))
     if session.visit().silent is not None:
@@ -88,17 +87,17 @@ def show(opened: View, now: State) -> None:
     picture(
         "search tree",
         branches,
-        {WON: "the best", KEPT: "kept", LOST: "given up"},
-        tree,
-        (greedy.token_ids, greedy.tokens, greedy.log_probs),
-        "greedy search, outside the beam",
-        chosen,
-        first,
-        search,
-        f"Beam search, {beam} hypotheses, {score_name(tree.rules)}: the best {2 * beam} "
+        names={WON: "the best", KEPT: "kept", LOST: "given up"},
+        tree=tree,
+        greedy=(greedy.token_ids, greedy.tokens, greedy.log_probs),
+        lost="greedy search, outside the beam",
+        chosen=chosen,
+        first=first,
+        run=search,
+        caption=f"Beam search, {beam} hypotheses, {score_name(tree.rules)}: the best {2 * beam} "
         "continuations of every step · columns are steps · thickness = probability of the output "
         "so far, relative to the most probable one",
-        {
+        more={
             "score": [each.score for each in nodes],
             "state": [each.state.value for each in nodes],
             "won": [each.won for each in nodes],
@@ -209,7 +208,17 @@ def branches_of(tree: SearchTree, text: Text, steps: range) -> list[Branch]:
             fate = WON if each.won else FATES[each.state][0]
             width = math.exp(min(0.0, each.total - leader))
             told = note(tree, len(branches), text) if step in steps else ""
-            branches.append(Branch(each.token, step, each.parent, width, fate, each.ended, told))
+            branches.append(
+                Branch(
+                    token=each.token,
+                    step=step,
+                    parent=each.parent,
+                    share=width,
+                    fate=fate,
+                    ended=each.ended,
+                    note=told,
+                )
+            )
     return branches
 
 
@@ -249,7 +258,7 @@ def node(search: View, tree: SearchTree, chosen: int, text: Text) -> None:
             "changes": changes(run, step, run.steps[step].token_id),
             "target": None,
             "step": step,
-            "decode": search.request.decode,
+            "decode": search.run_key.decode,
         }
         session.change(**session.RUN | also)
 
@@ -264,7 +273,7 @@ def node(search: View, tree: SearchTree, chosen: int, text: Text) -> None:
                 "Keeps these tokens, and continues the search from there",
             )
             st.button("Continue from here", "search.continue", does, icon=icon, on_click=go_on)
-    view(Branched(search.request, run, None, f"{score_name(tree.rules)}\0{chosen}"))
+    view(Branched(search.run_key, run, None, f"{score_name(tree.rules)}\0{chosen}"))
 
 
 def ranking(tree: SearchTree, text: Text) -> None:

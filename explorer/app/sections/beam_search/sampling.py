@@ -6,13 +6,14 @@ from dataclasses import replace
 import streamlit as st
 
 from explorer.app.address import State, session
-from explorer.app.address.kinds import LARGEST_SEED, MOST_DRAWS, SAMPLE, whole
-from explorer.app.address.state import page_value
+from explorer.app.address.kinds import SAMPLE
+from explorer.app.address.page_values import Maps, Sampling, Tree
 from explorer.app.controls import panel, pickers, plain
 from explorer.app.maps.looking import Looks
 from explorer.app.sections.beam_search.tree import choose, outputs, picture, view
 from explorer.app.server import per_run, runs
 from explorer.app.server.hosted import Bounds
+from explorer.app.server.run_key import USUAL
 from explorer.app.server.view import View
 from explorer.app.shell import sampling, waiting
 from explorer.figures.base.labels import count, number, percent, piece
@@ -21,8 +22,6 @@ from explorer.figures.pages.search import KEPT, STEPS, WON, Branch
 from transformer.run import Translation
 from transformer.sampling import Draws
 
-page_value("draws", whole(1, MOST_DRAWS), 8)  # how many samples
-page_value("seed", whole(0, LARGEST_SEED))  # of the first of them; None for that of `decode`
 SEEING = (
     "Each draw follows one output. At each step, temperature T reshapes the distribution; top-k "
     "keeps the k most probable tokens, top-p the fewest whose probabilities reach p. One token is "
@@ -33,31 +32,34 @@ ALL = 0.9995  # probability from which nothing worth mentioning is left out
 
 
 def show(opened: View, now: State) -> None:
-    first = now.seed
+    values = now.values(Sampling)
+    first = values.seed
     if first is None:
         first = int(now.decode.removeprefix(SAMPLE)) if now.decode.startswith(SAMPLE) else 1
-    seeds = range(first, first + now.draws)
+    seeds = range(first, first + values.draws)
     drawing = runs.drawing_of(now)
     settings(now, seeds)
-    asked = replace(opened.request, target=None, decode="greedy", drawing=runs.USUAL)
-    with waiting.progress(f"Drawing {now.draws} samples", stop="sampling.stop") as tell:
+    asked = replace(opened.run_key, target=None, decode="greedy", drawing=USUAL)
+    with waiting.progress(f"Drawing {values.draws} samples", stop="sampling.stop") as tell:
         draws = per_run.drawn(asked, drawing, seeds, tell=tell)
     greedy = runs.translate(asked)
     st.markdown(summary(draws, seeds, greedy))
 
     nodes = draws.nodes
     drawn = len(draws.translations)
-    chosen = draws.leaves[draws.best] if now.node is None or now.node >= len(nodes) else now.node
+    chosen = now.values(Tree).node
+    if chosen is None or chosen >= len(nodes):
+        chosen = draws.leaves[draws.best]
     parents = {node.parent for node in nodes}
     branches = [
         Branch(
-            each.token,
-            each.step,
-            each.parent,
-            len(each.samples) / drawn,
-            WON if draws.best in each.samples else KEPT,
-            i not in parents,
-            f"{piece(each.token)} · step {count(each.step)}\n"
+            token=each.token,
+            step=each.step,
+            parent=each.parent,
+            share=len(each.samples) / drawn,
+            fate=WON if draws.best in each.samples else KEPT,
+            ended=i not in parents,
+            note=f"{piece(each.token)} · step {count(each.step)}\n"
             f"log p {number(each.log_prob)} · Σ log p {number(each.total)}\n"
             f"{len(each.samples)} of {drawn} samples: seed{'s' * (len(each.samples) > 1)} "
             f"{', '.join(str(seeds[sample]) for sample in each.samples)}",
@@ -67,16 +69,16 @@ def show(opened: View, now: State) -> None:
     picture(
         "samples",
         branches,
-        {WON: "the most probable", KEPT: "the others"},
-        draws,
-        (greedy.target_ids, greedy.target_tokens, [step.log_prob for step in greedy.steps]),
-        "greedy search; no sample takes it",
-        chosen,
-        min(now.first or 0, max(0, nodes[-1].step + 1 - STEPS)),
-        greedy,
-        f"{drawn} samples, {drawing}, seeds {seeds[0]} to {seeds[-1]} · columns are steps · "
+        names={WON: "the most probable", KEPT: "the others"},
+        tree=draws,
+        greedy=(greedy.target_ids, greedy.target_tokens, [step.log_prob for step in greedy.steps]),
+        lost="greedy search; no sample takes it",
+        chosen=chosen,
+        first=min(now.values(Maps).first or 0, max(0, nodes[-1].step + 1 - STEPS)),
+        run=greedy,
+        caption=f"{drawn} samples, {drawing}, seeds {seeds[0]} to {seeds[-1]} · columns are steps · "
         "thickness = share of samples that take the line",
-        {"seeds": [" ".join(str(seeds[sample]) for sample in each.samples) for each in nodes]},
+        more={"seeds": [" ".join(str(seeds[sample]) for sample in each.samples) for each in nodes]},
         seeing=SEEING,
         formula=FORMULA,
     )
@@ -105,15 +107,16 @@ def show(opened: View, now: State) -> None:
 
 
 def settings(now: State, seeds: range) -> None:
+    values = now.values(Sampling)
     with st.container(
         horizontal=True, vertical_alignment="bottom", gap="medium", key="search-settings"
     ):
         for draw in sampling.CONTROLS:
             with st.container(width=150):
                 draw(now)
-        ends = (1, max(int(Bounds.from_environment().draws), now.draws))
+        ends = (1, max(int(Bounds.from_environment().draws), values.draws))
         take = lambda count: session.change(draws=count, node=None)  # noqa: E731
-        pickers.slide("draws", "Draws", now.draws, take, ends=ends, width=150)
+        pickers.slide("draws", "Draws", values.draws, take, ends=ends, width=150)
         others = {**session.RUN, "seed": seeds.stop}
         does, icon = (
             "Takes the next seeds; a seed always draws the same sample",
@@ -162,6 +165,6 @@ def distribution(opened: View, now: State, _looks: Looks) -> None:
         "distribution",
         lambda: before_after(names, before, after, chosen),
         f"Step {count(at)}, which drew “{piece(drawn.token)}”: the distribution before and after "
-        f"{opened.request.drawing}; {left} · {run.model}",
+        f"{opened.run_key.drawing}; {left} · {run.model}",
         beside=(1.5, 1),
     )

@@ -9,8 +9,6 @@ from typing import Any
 import streamlit as st
 
 from explorer.app.address import State, session
-from explorer.app.address.kinds import POSITION
-from explorer.app.address.state import page_value
 from explorer.app.controls import Table, panel, seen
 from explorer.app.maps import display
 from explorer.app.maps.explorer import Scene, explorer, offered
@@ -24,7 +22,6 @@ from explorer.linked.view.home import Layout
 from transformer.beam import TokenTree, TreeNode
 from transformer.run import Translation
 
-page_value("node", POSITION)  # the token of the tree that is chosen
 LAYOUT = Layout(
     "search", "home", ("source", "target"), ("cross", "encoder", "decoder", "next"), "cross"
 )
@@ -43,8 +40,8 @@ class Branched(View):
     place: str = ""  # what tells it from other runs of the same sentence
 
     @property
-    def trace(self) -> str:
-        return hashlib.sha256(f"{self.request.trace}\0{self.place}".encode()).hexdigest()[:12]
+    def key(self) -> str:
+        return hashlib.sha256(f"{self.run_key.key}\0{self.place}".encode()).hexdigest()[:12]
 
     def traced(self) -> View:
         return self
@@ -138,7 +135,7 @@ def view(opened: View, beside: Callable[[State, Looks], None] | None = None) -> 
             run_export(scene)
 
     following = race_feed(
-        opened.trace, run.steps, "click a token to continue with it", offered(opened)
+        opened.key, run.steps, "click a token to continue with it", offered(opened)
     )
     scene = Scene(
         LAYOUT, opened, opened.kinds, lambda now, looks: {"next": following}, below, beside=beside

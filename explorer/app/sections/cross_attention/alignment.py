@@ -240,7 +240,7 @@ def word_map(opened: View, text: Text, pair: GoldPair, rules: LinkRules, now: St
     caption = (
         f"Cross-attention between words · {rules.name} · {reading} · {RULES[rules.rule]}{window} · "
         f"dots: links of attention, squares: {by_hand} · weights, colour from 0 to 1 · "
-        f"{opened.request.model} · {badge['text']}"
+        f"{opened.run_key.model} · {badge['text']}"
     )
 
     def draw() -> go.Figure:
@@ -262,7 +262,7 @@ def word_map(opened: View, text: Text, pair: GoldPair, rules: LinkRules, now: St
         others = {each for each in session.current().pairs if each[:2] != link}
         session.change(pairs=frozenset(others if link in pair.sure else others | {(*link, True)}))
 
-    drawn = opened.trace, rules.name, tuple(sorted(pair.possible)), tuple(sorted(pair.sure))
+    drawn = opened.key, rules.name, tuple(sorted(pair.possible)), tuple(sorted(pair.sure))
     alt = f"Word alignment by {rules.name}: {listed(text, found, len(found))}"
     chart(
         session.control("alignment.map", drawn)["key"], draw(), alt, toggle, "content", scrolls=True

@@ -9,8 +9,8 @@ from typing import Any, cast
 import numpy as np
 
 from explorer.app.address import State
-from explorer.app.address.kinds import HandLinks, one_of
-from explorer.app.address.state import page_value
+from explorer.app.address.kinds import HandLinks
+from explorer.app.address.page_values import OWN, WordLinks
 from explorer.app.server.view import View
 from explorer.figures.base import labels
 from explorer.lenses.words.alignment import (
@@ -29,13 +29,6 @@ from transformer.config import Head
 from transformer.text.words import Group
 from transformer.view import AuditReport
 
-OWN = "own"
-
-page_value(
-    "aligner", one_of(OWN)
-)  # that the visitor chose the head or row; None for the model's best
-page_value("rule", one_of("mutual"))  # None for each word's strongest link
-
 
 @dataclass(frozen=True)
 class LinkRules:
@@ -49,13 +42,14 @@ class LinkRules:
     @classmethod
     def of(cls, opened: View, now: State) -> LinkRules:
         """The choice of a state, which must name a head, fitted to the model."""
+        values = now.values(WordLinks)
         assert now.cross is not None
         chosen = Aligner((now.cross,), "read" if now.rows == "read" else "predicted")
         best = None
         if "aligner" in opened.source.heads:
             best = opened.source.aligner
-            chosen = best if (now.aligner, now.rows) == (None, None) else chosen
-        rule = cast(Rule, now.rule or "strongest")
+            chosen = best if (values.aligner, now.rows) == (None, None) else chosen
+        rule = cast(Rule, values.rule or "strongest")
         return cls(chosen, rule, None if best is None else chosen == best)
 
     @property
@@ -107,7 +101,7 @@ class Text:
     def of(cls, opened: View, gold: str | None) -> Text:
         """Words as people read them; in a pair with links made by hand (`gold`), as they were
         typed."""
-        asked, run = opened.request, opened.translation
+        asked, run = opened.run_key, opened.translation
         if gold and asked.target is not None and asked.source.has_model:
             model = asked.source.translator()
             target = model.cut(asked.target, "target").groups()

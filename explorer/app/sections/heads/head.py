@@ -10,9 +10,8 @@ import numpy as np
 import streamlit as st
 
 from explorer.app.address import State, session
-from explorer.app.address.kinds import HEAD, one_of
+from explorer.app.address.page_values import HeadFacts
 from explorer.app.address.parameters import link
-from explorer.app.address.state import page_value
 from explorer.app.controls import inform, panel, pickers, plain
 from explorer.app.server import examples
 from explorer.app.server.source import Source
@@ -45,19 +44,6 @@ from explorer.lenses.measures.stream import UnmeasuredError
 from transformer import Translation
 from transformer.config import AttentionKind, Head, PlacedHead
 from transformer.text.words import is_punctuation, is_special, readable
-
-_NAMES = (*(each.name for each in (*STATISTICS, *PROFILED)), "aer", "aer_read", "keeps")
-page_value("statistic", one_of(*_NAMES))  # that colours the heads, as named in `heads.json`
-page_value(
-    "facet", one_of("tokens", "distances", "sentences", "points", "sink"), "tokens"
-)  # what is shown of the chosen head
-page_value("unit", one_of(*UNITS), "words")  # whether its lists hold words or pieces
-page_value("keys_by", one_of("weight", "lift"), "weight")  # what orders its list of keys
-page_value("sorted_by", one_of(*SORTED), "role")  # what orders its sentences
-page_value(
-    "colour_by", one_of("side", "position", "class"), "side"
-)  # what colours its queries and keys
-page_value("point", HEAD)  # one of them: 0 for a query, 1 for a key, and its number
 
 _FIRST = {"encoder": "previous", "decoder": "same_word", "cross": "aer"}
 _FIFTHS = ("Highest fifth", "Second fifth", "Middle fifth", "Fourth fifth", "Lowest fifth")
@@ -99,7 +85,11 @@ class SurveyView:
         known = {
             each.name: each for each in (*STATISTICS, *PROFILED, *JUDGED) if each.name in names
         }
-        chosen = next(each for each in (now.statistic, _FIRST[str(kind)], *known) if each in known)
+        chosen = next(
+            each
+            for each in (now.values(HeadFacts).statistic, _FIRST[str(kind)], *known)
+            if each in known
+        )
         file = own and own[0]
         head = getattr(now, str(kind))
         roles = survey.roles(kind)
@@ -177,7 +167,8 @@ def show(view: SurveyView, source: Source) -> None:
     else:
         definition = ROLES[name].definition.replace("<", "\\<")
         st.markdown(f"{definition} Taken one by one, {kept} show it.")
-    facet = view.now.facet if view.now.facet in FACETS else "tokens"
+    chosen = view.now.values(HeadFacts).facet
+    facet = chosen if chosen in FACETS else "tokens"
     pickers.switch("facet", "What to see of the head", {name: name for name in FACETS}, facet)
     if view.survey.brief and facet != "distances":
         inform(
@@ -187,7 +178,7 @@ def show(view: SurveyView, source: Source) -> None:
     else:
         FACETS[facet](view)
     for name, (title, draw) in FOLDED.items():
-        fold = st.expander(title, view.now.facet == name, key=f"fold.{name}", on_change="rerun")
+        fold = st.expander(title, chosen == name, key=f"fold.{name}", on_change="rerun")
         if fold.open:
             with fold:
                 try:
@@ -197,11 +188,11 @@ def show(view: SurveyView, source: Source) -> None:
 
 
 def _tokens(view: SurveyView) -> None:
-    now = view.now
+    values = view.now.values(HeadFacts)
     with st.container(horizontal=True):
-        pickers.switch("unit", "Units", {unit: unit for unit in UNITS}, now.unit)
+        pickers.switch("unit", "Units", {unit: unit for unit in UNITS}, values.unit)
         orders = {"weight": "by weight", "lift": "by lift"}
-        pickers.switch("keys_by", "Order of the keys", orders, now.keys_by)
+        pickers.switch("keys_by", "Order of the keys", orders, values.keys_by)
 
     def table(by: str, names: str, first: Callable[[Token], str]) -> None:
         rows = [
@@ -209,15 +200,17 @@ def _tokens(view: SurveyView) -> None:
                 f"| {plain(labels.display(token.text))} | {first(token)} | {token.ratio:.1f} times "
                 f"| {token.seen} |"
             )
-            for token in view.survey.tokens(view.kind, *view.head, now.unit, by)
+            for token in view.survey.tokens(view.kind, *view.head, values.unit, by)
         ]
         heading = [f"| | {names} | seen |", "|---|---:|---:|---:|"]
         st.markdown("\n".join([*heading, *rows]) if rows else "None was seen three times.")
 
     st.markdown("**Keys that take most weight**")
-    table(now.keys_by, "share of the weight | lift", lambda each: f"{100 * each.value:.1f}\u00a0%")
+    table(
+        values.keys_by, "share of the weight | lift", lambda each: f"{100 * each.value:.1f}\u00a0%"
+    )
     st.markdown(
-        f"**Queries that are most selective** (rows that {_ROWS[view.kind]} the {now.unit[:-1]})"
+        f"**Queries that are most selective** (rows that {_ROWS[view.kind]} the {values.unit[:-1]})"
     )
     table("selective", "selectivity | to the head's mean", lambda each: f"{each.value:.2f}")
     st.caption(_LISTS)
@@ -255,7 +248,9 @@ def _sentences(view: SurveyView) -> None:
         name: each.label for name, each in view.known.items()
     }
     names = {name: names[name] for name in SORTED if name in names}
-    order = view.now.sorted_by if view.now.sorted_by in names else "role"
+    order = view.now.values(HeadFacts).sorted_by
+    if order not in names:
+        order = "role"
     pickers.choose("sorted_by", "Order of the sentences", names, order, labelled=True)
     fifths = view.survey.fifths(view.kind, *view.head, order)
     for title, sentences in zip(_FIFTHS, fifths, strict=True):
@@ -333,7 +328,7 @@ def _compares(view: SurveyView, source: Source) -> None:
     """Queries and keys of the head as points."""
     runs = _runs(view, source)
     kind = view.kind
-    by = view.now.colour_by
+    values = view.now.values(HeadFacts)
     drawn = points(source.translator().model, runs, (kind, *view.head))
     sides = [_of_side(drawn, runs, kind, side) for side in (0, 1)]
     st.markdown(
@@ -341,8 +336,8 @@ def _compares(view: SurveyView, source: Source) -> None:
         f"variance of q·k within rows. {drawn.left_out}"
     )
     names = {"side": "by side", "position": "by position", "class": "by class of token"}
-    pickers.switch("colour_by", "Colour of the points", names, by)
-    chosen = next((each for side in sides for each in side if each.at == view.now.point), None)
+    pickers.switch("colour_by", "Colour of the points", names, values.colour_by)
+    chosen = next((piece for side in sides for piece in side if piece.at == values.point), None)
     marks = list[Marks]()
     texts = list[tuple[float, float, str]]()
     for side, most, colour in zip(sides, (4, 6), (style.HUES[str(kind)], "#999999"), strict=True):
@@ -351,16 +346,27 @@ def _compares(view: SurveyView, source: Source) -> None:
             kind is AttentionKind.CROSS
         )
         looks = dict(zip(_SORTS, (paint for paint, _ in SEVERAL), strict=False))
-        for sort, paint in (looks if by == "class" else {name: colour}).items():
-            those = [each for each in side if by != "class" or each.sort == sort]
+        for sort, paint in (looks if values.colour_by == "class" else {name: colour}).items():
+            those = [each for each in side if values.colour_by != "class" or each.sort == sort]
             x, y, places = (
                 np.array([getattr(p, of) for p in those]) for of in ("x", "y", "position")
             )
             notes = [f"{p.text}\n{('query', 'key')[key]}, token {p.position + 1}" for p in those]
             symbol = "circle" if key else "diamond"
-            shade = places if by == "position" else None
-            legend = sort * (key or int(by != "class"))
-            marks.append(Marks(legend, x, y, paint, notes, [p.at for p in those], symbol, shade))
+            shade = places if values.colour_by == "position" else None
+            legend = sort * (key or int(values.colour_by != "class"))
+            marks.append(
+                Marks(
+                    name=legend,
+                    x=x,
+                    y=y,
+                    colour=paint,
+                    notes=notes,
+                    data=[p.at for p in those],
+                    symbol=symbol,
+                    values=shade,
+                )
+            )
         # the words farthest from the centre, each once
         centre = np.mean([each[-2:] for each in side], axis=0)
         far = sorted(side, key=lambda each: -float(np.hypot(*(each[-2:] - centre))))
@@ -368,7 +374,7 @@ def _compares(view: SurveyView, source: Source) -> None:
         texts += [(each.x, each.y, each.text) for each in far if words[each.text] is each][:most]
     last = max(each.position for side in sides for each in side)
     first, second = (f"direction {labels.count(axis)}" for axis in drawn.axes)
-    ends = ("first token", f"token {last + 1}") if by == "position" else None
+    ends = ("first token", f"token {last + 1}") if values.colour_by == "position" else None
     panel(
         f"points-{kind}",
         lambda: plane(marks, (first, second), chosen and chosen[-2:], texts, ends),

@@ -12,8 +12,8 @@ import streamlit as st
 from torch import Tensor
 
 from explorer.app.address import State, session
-from explorer.app.address.kinds import HEAD, decimal, one_of, whole
-from explorer.app.address.state import KEYS, page_value
+from explorer.app.address.page_values import Build
+from explorer.app.address.state import KEYS
 from explorer.app.controls import options, panel, part, pickers, plain, seen
 from explorer.app.maps.looking import cells_of
 from explorer.app.sections.inside.look import BADGE, noted
@@ -27,16 +27,6 @@ from explorer.lenses.what_if.build import COPY, DRAWS, HALF, NEAR, SAFE, Plane, 
 from transformer.config import AttentionKind, Head
 from transformer.view import Array
 
-page_value(
-    "goal", one_of("copy", "average"), "copy"
-)  # what a built query is to do with one key, or with two
-page_value("two", HEAD)  # the two keys (from 0) in whose plane it lies; None lets the app choose
-page_value(
-    "a", decimal(-10.0, 10.0), 1.0
-)  # it is length · (a k̂ + b k̂'), with the two keys as unit vectors
-page_value("b", decimal(-10.0, 10.0), 0.0)
-page_value("length", decimal(0.0, 10.0), 1.0)
-page_value("disturbance", whole(0, 10), 3)  # by how many per cent of its length each key is moved
 _GOALS = {"copy": "copy one key", "average": "average two keys"}
 _WIDTHS = (1, 1.9)
 _SEEING = (
@@ -60,14 +50,15 @@ def show(opened: View, kind: str) -> None:
     """Draws the section: choices, sliders and grade, the row, the keys from above, values,
     disturbances."""
     now = session.current()
+    values = now.values(Build)
     which = AttentionKind(kind)
     head: Head = getattr(now, kind)
     row = cells_of(opened, now)[kind][0]
     tokens = opened.translation.labels(kind).keys
-    found = per_run.plane(opened, (which, *head), row, now.two, now.goal)
+    found = per_run.plane(opened, (which, *head), row, values.two, values.goal)
     i, j = found.pair
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="build-top"):
-        pickers.switch("goal", "Goal", _GOALS, now.goal, width="content")
+        pickers.switch("goal", "Goal", _GOALS, values.goal, width="content")
         pickers.head_picker(kind, head, opened.source)
         if kind != "cross":
             pickers.row_picker(opened, kind, row)
@@ -80,7 +71,7 @@ def show(opened: View, kind: str) -> None:
             pickers.choose(
                 f"build.{name}", f"Key {name}", offered, key, take, texts=True, width=160
             )
-    query = found.query(now.a, now.b, now.length)
+    query = found.query(values.a, values.b, values.length)
     names = labels.names(tokens, 8)
     weights = found.weights(query)
     scores = found.scores(query).numpy()
@@ -90,15 +81,17 @@ def show(opened: View, kind: str) -> None:
     place = f"{captions.KIND_NAMES[kind]} · {labels.head_name(*head)}"
     left, right = st.columns(_WIDTHS, gap="medium")
     with left:
-        _number("a", f"a · along {first}", now.a)
-        _number("b", f"b · along {second}", now.b)
-        _number("length", "l · length of the whole", now.length)
-        _grade(opened, kind, now, found, weights, names)
+        _number("a", f"a · along {first}", values.a)
+        _number("b", f"b · along {second}", values.b)
+        _number("length", "l · length of the whole", values.length)
+        _grade(opened, kind, now=now, plane=found, weights=weights, names=names)
     divides = opened.translation.config.sites[which].score == "scaled_dot"
-    goals = [COPY if now.goal == "copy" else HALF]
+    goals = [COPY if values.goal == "copy" else HALF]
     panel(
         "build row",
-        lambda: built_row(kind, tokens, mask, scores, weights, found.pair, goals),
+        lambda: built_row(
+            kind, tokens, mask=mask, scores=scores, weights=weights, pair=found.pair, goals=goals
+        ),
         f"{place} · your query, |q| = {float(query.norm()):.1f} · {BADGE}",
         lambda: [
             ("key", "score", "weight"),
@@ -110,7 +103,9 @@ def show(opened: View, kind: str) -> None:
     )
     left, right = st.columns(_WIDTHS, gap="medium")
     across = float(found.units[1] @ found.units[0])
-    flat = now.length * np.array([now.a + now.b * across, now.b * max(1 - across**2, 0.0) ** 0.5])
+    flat = values.length * np.array(
+        [values.a + values.b * across, values.b * max(1 - across**2, 0.0) ** 0.5]
+    )
     panel(
         "build plane",
         lambda: key_plane(kind, tokens, found.flat, flat, found.pair),
@@ -122,9 +117,9 @@ def show(opened: View, kind: str) -> None:
     )
     value = found.record.value[found.head].numpy()
     output = weights @ value
-    goal = value[i] if now.goal == "copy" else (value[i] + value[j]) / 2
+    goal = value[i] if values.goal == "copy" else (value[i] + value[j]) / 2
     rows = [Strip(f"v of {names[i]}", value[i]), Strip(f"v of {names[j]}", value[j])]
-    rows += [Strip("mean of both", goal)] if now.goal == "average" else []
+    rows += [Strip("mean of both", goal)] if values.goal == "average" else []
     rows.append(noted("Σ w v", output, True))
     away = float(np.linalg.norm(output - goal) / max(float(np.linalg.norm(goal)), 1e-9))
     panel(
@@ -154,12 +149,13 @@ def _grade(
 ) -> None:
     """Says what is asked for, what the query gives, and what the best one of the plane would
     give."""
+    values = now.values(Build)
     first, second = (float(weights[key]) for key in plane.pair)
     one, other = (f"“{plain(names[key])}”" for key in plane.pair)
-    best, at = plane.best(now.goal)
-    done = short_of(now.goal, first, second) <= 0
-    able = short_of(now.goal, best, best) <= 0
-    if now.goal == "copy":
+    best, at = plane.best(values.goal)
+    done = short_of(values.goal, first, second) <= 0
+    able = short_of(values.goal, best, best) <= 0
+    if values.goal == "copy":
         asked = f"{one} gets at least {COPY}"
         gives = f"{first:.3f}"
         most = f"gives it {best:.2f}"
@@ -169,7 +165,7 @@ def _grade(
         most = f"gives each at least {best:.2f}"
     if not able:
         others = plane.weights(plane.query(*at))
-        others[[*plane.pair][: 1 if now.goal == "copy" else 2]] = 0
+        others[[*plane.pair][: 1 if values.goal == "copy" else 2]] = 0
         rival = plain(names[int(others.argmax())])
         most += (
             f", with {others.max():.2f} on “{rival}”, which scores high where they do: choose "
@@ -182,10 +178,10 @@ def _grade(
     )
     if done:
         at_keys = " and ".join(str(labels.count(key)) for key in plane.pair)
-        a = labels.number(now.a, "g")
-        b = labels.number(now.b, "g")
-        chose = f"a = {a}, b = {b}, l = {now.length:g}, keys {at_keys}"
-        strip.built(opened, kind, now.goal, chose, f"Weight: {gives}.")
+        a = labels.number(values.a, "g")
+        b = labels.number(values.b, "g")
+        chose = f"a = {a}, b = {b}, l = {values.length:g}, keys {at_keys}"
+        strip.built(opened, kind, values.goal, chose, f"Weight: {gives}.")
 
 
 def _disturb(
@@ -193,14 +189,15 @@ def _disturb(
 ) -> None:
     """Moves the keys a little, and measures what becomes of the weights, for queries of several
     lengths."""
+    values = now.values(Build)
     st.markdown("##### Disturb the keys")
     left, right = st.columns(_WIDTHS, gap="medium")
     with left:
         label = "By how many per cent of its length each key moves"
-        pickers.slide("disturbance", label, now.disturbance)
+        pickers.slide("disturbance", label, values.disturbance)
         seen(_WHY, title="Why one head averages badly")
     queries: dict[str, Sequence[Tensor]] = {
-        f"your query{said}": [plane.query(now.a, now.b, now.length * factor)]
+        f"your query{said}": [plane.query(values.a, values.b, values.length * factor)]
         for factor, said in ((0.5, ", half as long"), (1, ""), (2, ", twice as long"))
     }
     queries["two heads, each copying one key"] = copies
@@ -211,9 +208,9 @@ def _disturb(
     ]
     for said, heads in queries.items():
         own = np.mean([plane.weights(each) for each in heads], axis=0)[pair]
-        moved = np.mean([plane.disturbed(each, now.disturbance / 100) for each in heads], axis=0)[
-            :, pair
-        ]
+        moved = np.mean(
+            [plane.disturbed(each, values.disturbance / 100) for each in heads], axis=0
+        )[:, pair]
         change = labels.telling(float(np.abs(moved - own).max(1).mean()))
         size = " · ".join(f"{float(head.norm()):.1f}" for head in heads)
         lines.append(f"| {said} | {size} | {own[0]:.2f} | {own[1]:.2f} | {change} |")

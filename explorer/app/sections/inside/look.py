@@ -72,8 +72,24 @@ def notation(name: str, kind: str) -> Notation:
     letter."""
     cross = kind == "cross"
     if name == "lecture":
-        return Notation("x" if cross else "a", "a", "α", "α̂", "b", True, "the output b")
-    return Notation("x", "m" if cross else "x", "s", "w", "head", False, "the head's output")
+        return Notation(
+            x="x" if cross else "a",
+            source="a",
+            score="α",
+            weight="α̂",
+            output="b",
+            columns=True,
+            result_words="the output b",
+        )
+    return Notation(
+        x="x",
+        source="m" if cross else "x",
+        score="s",
+        weight="w",
+        output="head",
+        columns=False,
+        result_words="the head's output",
+    )
 
 
 class Outcome(NamedTuple):
@@ -122,7 +138,15 @@ class Look:
         )
         parts = captions.place(view), *step, quantity, f"{view.model} ({captions.NORMS[view.norm]})"
         badge = captions.badge(self.inside.audit) if computed else None
-        return SlotPicture(name, spec, alt, " · ".join(parts), badge, legends, least)
+        return SlotPicture(
+            name=name,
+            spec=spec,
+            alt=alt,
+            caption=" · ".join(parts),
+            badge=badge,
+            legends=legends,
+            least=least,
+        )
 
     def strips(
         self, name: str, rows: list[Strip], quantity: str, joint: bool = False, **more: Any

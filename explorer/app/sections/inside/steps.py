@@ -58,7 +58,15 @@ def path(look: Look) -> Contents:
         f"larger the weight.{others}"
     )
     query = view.query_tokens[0], look.inside.row
-    spec = lecture_spec(look.kind, query, view.key_tokens, view.scores[0], weights, mask, symbols)
+    spec = lecture_spec(
+        look.kind,
+        query,
+        tokens=view.key_tokens,
+        scores=view.scores[0],
+        weights=weights,
+        mask=mask,
+        symbols=symbols,
+    )
     told = (
         f"Drawing of how {captions.quote(query[0])} gathers its output from the keys of most weight"
     )

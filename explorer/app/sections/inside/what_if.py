@@ -1,7 +1,6 @@
 """Other arithmetic on the vectors of one query: its table, its switches, and the difference that it
 makes."""
 
-import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -9,8 +8,7 @@ import numpy as np
 import streamlit as st
 
 from explorer.app.address import session
-from explorer.app.address.kinds import Kind, UnreadableError
-from explorer.app.address.state import page_value
+from explorer.app.address.page_values import WhatIf
 from explorer.app.controls import pickers
 from explorer.app.sections.inside.look import BADGE, Contents, Look, Outcome
 from explorer.figures.pages.inside import LedgerRow
@@ -18,8 +16,6 @@ from explorer.lenses.what_if import arithmetic
 from explorer.lenses.what_if.arithmetic import Doubles
 
 WHAT_IF = "what-if"  # names the slots of the switches
-COLDEST, HOTTEST = 0.05, 20.0
-"""Ends of the temperature in an address."""
 
 
 class Arithmetic(NamedTuple):
@@ -89,20 +85,6 @@ ARITHMETIC = {
         lambda look, _: _weighed(look, arithmetic.hard(look.view.scores[0], look.view.mask[0])),
     ),
 }
-WhatIf = tuple[str, float | None]
-
-
-def _read(value: str) -> WhatIf:
-    if value in ARITHMETIC:
-        return value, None
-    name, _, written = value.rpartition("-")
-    if name != "temperature" or not math.isfinite(number := float(written)):
-        raise UnreadableError
-    return name, min(max(number, COLDEST), HOTTEST)
-
-
-_write = lambda value: value[0] if value[1] is None else f"{value[0]}-{value[1]:g}"  # noqa: E731
-page_value("what_if", Kind(_read, _write))
 
 
 def _offered(look: Look) -> dict[str, Arithmetic]:

@@ -21,7 +21,7 @@ from explorer.figures.base.bars import shown_candidates
 from explorer.linked.view.feeds import race_feed
 from explorer.linked.view.home import Layout
 from explorer.linked.view.strips import SIDES as OF_PAIRS
-from explorer.linked.view.strips import Feed
+from explorer.linked.view.wire import Feed
 from transformer.run import Translation
 from transformer.text import words
 
@@ -64,7 +64,7 @@ def note(run: Translation) -> str:
 
 def show(opened: View) -> None:
     run = opened.translation
-    way = f"{run.method}, {opened.request.drawing}" if run.method.startswith(SAMPLE) else run.method
+    way = f"{run.method}, {opened.run_key.drawing}" if run.method.startswith(SAMPLE) else run.method
     view(opened, f"decoding: {way}", Strips(n_given=run.n_given))
 
 
@@ -87,7 +87,7 @@ def view(
         return Layout("language_model", "page", ("target",), ("next", focus, *parts, *whole), focus)
 
     def feeds(now: State, looks: Looks) -> dict[str, Feed]:
-        race = race_feed(opened.trace, run.steps, NEXT + caption, offered(opened))
+        race = race_feed(opened.key, run.steps, NEXT + caption, offered(opened))
         feeds = {"next": race, **more, **heads.feeds(looks[KIND], now, fade)}
         return {name: feed for name, feed in feeds.items() if name in layout(now, looks).plots}
 

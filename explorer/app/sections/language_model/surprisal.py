@@ -14,7 +14,7 @@ from explorer.figures.base.labels import chance, piece
 from explorer.figures.base.style import figure
 from explorer.figures.pages.distributions import LARGEST, bits_spec, share
 from explorer.linked.view.feeds import bars_feed
-from explorer.linked.view.strips import Shade
+from explorer.linked.view.wire import Shade
 from transformer.run import Translation
 from transformer.training.quality import perplexity
 
@@ -70,17 +70,17 @@ def show(opened: View) -> None:
         f"per piece ({pieces} pieces, the end among them)."
     )
     bars = bars_feed(
-        opened.trace,
+        opened.key,
         bits_spec(run.target_tokens, run.surprisals),
         "step",
-        "Surprisal",
-        "of “{predicts}”, after “{reads}”",
-        (
+        title="Surprisal",
+        about="of “{predicts}”, after “{reads}”",
+        caption=(
             "bits of each token, given those before it · the text above is shaded from 0 to "
             f"{LARGEST:.0f} bits"
         ),
-        [f"{name}: {bits:.2f} bits." for name, bits in named],
-        190,
+        alts=[f"{name}: {bits:.2f} bits." for name, bits in named],
+        height=190,
     )
     shades = [Shade(share=share(bits), text=f"{bits:.2f} bits") for bits in run.surprisals]
     view(opened, "surprisal = −log₂ of its probability", Strips(shades=shades), {"bits": bars})

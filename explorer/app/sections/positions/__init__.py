@@ -5,26 +5,12 @@ from typing import Any
 
 from explorer.app.address import State, session
 from explorer.app.address.encodings import ENCODINGS, twin_title
-from explorer.app.address.kinds import HEAD, LINE, POSITION, one_of, whole
-from explorer.app.address.state import page_value
 from explorer.app.controls import inform, panel, pickers
 from explorer.app.server import models
 from transformer import Translator
 from transformer.config import Side
 from transformer.storage.files import read_json
 
-page_value("encoding", one_of(*ENCODINGS))
-page_value("beside", one_of(*ENCODINGS))  # the encoding beside it, where two are compared
-page_value("word", LINE)  # on which they are compared
-page_value("d_model", whole(4, 512, step=2))  # dimensions of the table; None for those of the twins
-page_value("base", whole(2, 1_000_000), 10_000)  # of the wavelengths
-page_value("positions", whole(2, 4096), 64)  # how many the table shows
-page_value("dimension", POSITION)  # drawn as a curve
-page_value(
-    "offset", whole(0, 1000), 10
-)  # by how many positions the sentence, or the table, is shifted
-page_value("swap", HEAD)  # the two words (from 0) that swap places
-page_value("twin_head", HEAD)  # of all twins; None for each twin's own previous-token head
 TITLES = {name: twin_title(name) for name in ENCODINGS}
 STACKS = {"encoder": "encoder", "decoder": "masked decoder"}
 USUAL = "sinusoidal"

@@ -11,6 +11,7 @@ import torch
 
 from explorer.app.address import State, session
 from explorer.app.address.encodings import ENCODINGS
+from explorer.app.address.page_values import Maps, Positions
 from explorer.app.controls import inform, part, pickers
 from explorer.app.sections.positions import (
     TITLES,
@@ -65,7 +66,7 @@ WINDOW, SQUARE, NARROW, FAR = 512, 256, 240, 40
 def show() -> None:
     """The chosen encoding: what it is, its formula, its pictures."""
     now = session.current()
-    name = now.encoding or USUAL
+    name = now.values(Positions).encoding or USUAL
     take = lambda each: session.change(encoding=None if each == USUAL else each, d_model=None)  # noqa: E731
     pickers.switch("encoding", "Encoding", TITLES, name, take)
     notices = st.empty()
@@ -101,29 +102,35 @@ def probed(name: str) -> str:
 
 def sizes(now: State, width: int, label: str) -> tuple[int, slice]:
     """The controls of a table; its width, and the positions that are drawn."""
-    boxes = st.columns(4 if now.positions > WINDOW else 3)
-    bases = sorted({*BASES, now.base})
-    width = now.d_model or width
+    values = now.values(Positions)
+    boxes = st.columns(4 if values.positions > WINDOW else 3)
+    bases = sorted({*BASES, values.base})
+    width = values.d_model or width
     with boxes[0]:
         pickers.slide(
             "d_model", label, width, lambda each: session.change(d_model=int(each), dimension=None)
         )
-    control = session.control("base", now.base)
-    boxes[1].select_slider("Base", bases, now.base, format_func="{:,}".format, **control)
+    control = session.control("base", values.base)
+    boxes[1].select_slider("Base", bases, values.base, format_func="{:,}".format, **control)
     with boxes[2]:
         take = lambda each: session.change(positions=int(each), first=None)  # noqa: E731
-        pickers.slide("positions", "Positions", now.positions, take)
-    first = fitted("window that starts at position", now.first or 0, max(0, now.positions - WINDOW))
+        pickers.slide("positions", "Positions", values.positions, take)
+    first = fitted(
+        "window that starts at position",
+        now.values(Maps).first or 0,
+        max(0, values.positions - WINDOW),
+    )
     with boxes[-1]:
-        pickers.window(first, WINDOW, now.positions, "positions")
-    return width, slice(first, min(first + WINDOW, now.positions))
+        pickers.window(first, WINDOW, values.positions, "positions")
+    return width, slice(first, min(first + WINDOW, values.positions))
 
 
 def sinusoidal(now: State) -> None:
     """The table of the paper, some of its columns, its products, and the map from one position to
     another."""
+    values = now.values(Positions)
     d_model, window = sizes(now, SIZES["d_model"], "d_model")
-    table = sinusoidal_table(now.positions, d_model, now.base).numpy()
+    table = sinusoidal_table(values.positions, d_model, values.base).numpy()
     rows = table[window]
     first = window.start + 1
     is_narrow = d_model <= NARROW
@@ -135,16 +142,16 @@ def sinusoidal(now: State) -> None:
         draw(
             "table",
             lambda: table_map(rows, first, "position", "dimension"),
-            f"PE: positions {first} to {window.stop} × {d_model} dimensions, base {now.base:,} · "
+            f"PE: positions {first} to {window.stop} × {d_model} dimensions, base {values.base:,} · "
             f"by formula{thin}",
         )
     with right:
-        at = fitted("dimension", now.dimension or 0, d_model - 1)
+        at = fitted("dimension", values.dimension or 0, d_model - 1)
         others = [
             each for each in (d_model // 4, d_model // 2, d_model - 2) if each // 2 != at // 2
         ]
         waves = {
-            each: 2 * math.pi * now.base ** (each // 2 * 2 / d_model) for each in (at, *others)
+            each: 2 * math.pi * values.base ** (each // 2 * 2 / d_model) for each in (at, *others)
         }
         curves = {
             f"dimension {each + 1}, repeats after {wave:,.1f} tokens": rows[:, each]
@@ -178,8 +185,9 @@ def sinusoidal(now: State) -> None:
 
 def linear_map(table: np.ndarray, d_model: int, now: State) -> None:
     """One matrix that moves every position, held against all of them in both precisions."""
-    offset = min(now.offset, len(table) - 1)
-    matrix = shift_matrix(offset, d_model, now.base).numpy()
+    values = now.values(Positions)
+    offset = min(values.offset, len(table) - 1)
+    matrix = shift_matrix(offset, d_model, values.base).numpy()
     count = len(table) - offset
     errors = [
         float(np.abs(each[:count] @ matrix.T - each[offset:]).max())
@@ -215,8 +223,9 @@ def turned(angles: np.ndarray) -> np.ndarray:
 def rotary(now: State) -> None:
     """The angles of some pairs of dimensions, and the product of a query and an equal key at a
     distance."""
+    values = now.values(Positions)
     width, window = sizes(now, SIZES["d_model"] // SIZES["n_heads"], "Width of a head")
-    angles = rotary_angles(now.positions, width, now.base).numpy()
+    angles = rotary_angles(values.positions, width, values.base).numpy()
     rows = angles[window]
     product = np.cos(angles[:WINDOW]).mean(axis=1)
     pairs = {
@@ -231,7 +240,7 @@ def rotary(now: State) -> None:
             "angles",
             lambda: lines(places, pairs, titles, height=360, top=64),
             f"Angles by which pairs of dimensions are rotated, heads of {width}, base "
-            f"{now.base:,} · by formula",
+            f"{values.base:,} · by formula",
         )
     with right:
         share = ("distance", "product, as a share of |q||k|")
@@ -280,7 +289,12 @@ def shaw(now: State) -> None:
     side = stack_switch(now, "trained")
     vectors = parameter(model.model, side)
     layers, heads, reach = *vectors.shape[:2], vectors.shape[2] // 2
-    layer, head = map(fitted, ("layer", "head"), now.twin_head or (0, 0), (layers - 1, heads - 1))
+    layer, head = map(
+        fitted,
+        ("layer", "head"),
+        now.values(Positions).twin_head or (0, 0),
+        (layers - 1, heads - 1),
+    )
     at = layer, head
     names = {
         each: labels.head_phrase(*each) for each in itertools.product(range(layers), range(heads))
@@ -325,7 +339,7 @@ def computed(name: str, now: State) -> None:
         encodings = {side: model.model.stack(side).positions for side in model.config.stacks}
         config = model.config
         where = f"positions/{name}, as trained"
-    count = min(now.positions, config.max_positions)
+    count = min(now.values(Positions).positions, config.max_positions)
     for column, (side, encoding) in zip(st.columns(2), encodings.items(), strict=True):
         rule, *others = encoding.rules(config.sizes[side][0])
         if rule is not None and rule.divided:

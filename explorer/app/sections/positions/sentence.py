@@ -10,12 +10,14 @@ import streamlit as st
 
 from explorer.app.address import session
 from explorer.app.address.encodings import twin_title as title
+from explorer.app.address.page_values import Positions
 from explorer.app.controls import head_panel, inform, options, panel, part, pickers, plain
 from explorer.app.maps.looking import near
 from explorer.app.sections.positions import STACKS, fitted, stack_switch, twins_measured
 from explorer.app.server import models
 from explorer.app.server.per_run import rearranged
-from explorer.app.server.runs import Request, translate
+from explorer.app.server.run_key import RunKey
+from explorer.app.server.runs import translate
 from explorer.app.server.view import View
 from explorer.app.shell import frame
 from explorer.figures import heatmap
@@ -43,15 +45,16 @@ Runs = dict[str, Translation]
 @part()
 def show(opened: View) -> None:
     now = session.current()
-    text = opened.request.text
+    values = now.values(Positions)
+    text = opened.run_key.text
     notices = st.empty()
     if runs := translations(text):
         side = stack_switch(now, "sentence")
-        twin_maps(runs, side, now.twin_head)
+        twin_maps(runs, side, values.twin_head)
         st.divider()
-        swap(text, runs, now.swap)
+        swap(text, runs, values.swap)
         st.divider()
-        move(text, runs, now.offset)
+        move(text, runs, values.offset)
     with notices:
         frame.show_notices(now)
 
@@ -65,7 +68,7 @@ def translations(text: str) -> Runs:
         return {}
     with st.spinner("Translating with every twin"):
         runs, refused = each_twin(
-            list(twins), lambda name: translate(Request(twins[name], text, "greedy", None))
+            list(twins), lambda name: translate(RunKey(twins[name], text, "greedy", None))
         )
     scores = twins_measured().get("scores", {})
     st.caption(TWINS_ARE.format(len(runs)))

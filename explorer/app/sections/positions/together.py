@@ -6,10 +6,12 @@ import streamlit as st
 
 from explorer.app.address import State, session
 from explorer.app.address.encodings import ENCODINGS
+from explorer.app.address.page_values import Positions
 from explorer.app.controls import inform, pickers, plain
 from explorer.app.sections.positions import TITLES, USUAL, draw
 from explorer.app.server import models
-from explorer.app.server.runs import Request, translate
+from explorer.app.server.run_key import RunKey
+from explorer.app.server.runs import translate
 from explorer.figures.base import labels
 from explorer.figures.pages.positions import table_map
 from transformer.view import HeadView
@@ -31,12 +33,13 @@ BESIDE, COUNT, WORD, TARGET = "rotary", 32, "house", "Haus"
 def show() -> None:
     """Both encodings, with the word and one scale."""
     now = session.current()
+    values = now.values(Positions)
     words, box = st.columns([3, 1], vertical_alignment="center")
     words.markdown(BOTH.format(COUNT))
-    word = (now.word or WORD).split()[0]
+    word = (values.word or WORD).split()[0]
     take = lambda text: session.change(word=text.strip() or None)  # noqa: E731
     box.text_input("The word", word, **session.control("word", word, take))
-    chosen = {"encoding": now.encoding or USUAL, "beside": now.beside or BESIDE}
+    chosen = {"encoding": values.encoding or USUAL, "beside": values.beside or BESIDE}
     places = st.columns(2, gap="large")
     heads = {}
     for place, (field, name) in zip(places, chosen.items(), strict=True):
@@ -79,13 +82,16 @@ def repeated(name: str, word: str, now: State) -> tuple[HeadView, np.ndarray] | 
     scores."""
     if (known := models.known(f"{models.TWINS}/{name}")) is None:
         return None
-    run = translate(Request(known, " ".join([word] * COUNT), "greedy", TARGET), whole=True)
+    run = translate(RunKey(known, " ".join([word] * COUNT), "greedy", TARGET), whole=True)
     views = [run.head("encoder", 0, i) for i in range(run.config.n_heads)]
     # the end of the text is another token and left out
     scores = [view.scores[:-1, :-1] - view.scores[:-1, :-1].mean() for view in views]
-    at = now.twin_head[1] if now.twin_head and now.twin_head[1] < len(views) else None
-    at = max(range(len(views)), key=lambda i: float(scores[i].std())) if at is None else at
-    return views[at], scores[at]
+    wanted = now.values(Positions).twin_head
+    if wanted and wanted[1] < len(views):
+        head = wanted[1]
+    else:
+        head = max(range(len(views)), key=lambda i: float(scores[i].std()))
+    return views[head], scores[head]
 
 
 def compared(name: str, scores: np.ndarray) -> str:

@@ -28,7 +28,7 @@ def show(opened: View, _now: State) -> None:
     run = opened.source.beside(read_history)
     if run is None:
         inform(NONE)
-        menu.with_model("training/history", session.FORMER)
+        menu.link_with_model("training/history", session.FORMER)
         return
     points = len(run.training["step"])
     bleu = run.measured("bleu")

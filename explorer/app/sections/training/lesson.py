@@ -7,6 +7,7 @@ from functools import partial
 import streamlit as st
 
 from explorer.app.address import State, session
+from explorer.app.address.page_values import Maps
 from explorer.app.controls import Table, panel, pickers, say, word
 from explorer.app.server import per_run
 from explorer.app.server.view import View
@@ -47,7 +48,9 @@ def show(opened: View, now: State) -> None:
         for position in lesson.positions
     ]
     chosen = min(now.step or 0, len(columns) - 1)
-    first = pickers.window(now.first, COLUMNS, max(len(columns), len(lesson.free)), "positions")
+    first = pickers.window(
+        now.values(Maps).first, COLUMNS, max(len(columns), len(lesson.free)), "positions"
+    )
 
     def take(place: object) -> None:
         if isinstance(place, int):

@@ -3,8 +3,7 @@
 import streamlit as st
 
 from explorer.app.address import session
-from explorer.app.address.kinds import HEAD
-from explorer.app.address.state import page_value
+from explorer.app.address.page_values import Live
 from explorer.app.controls import chart, panel, plain
 from explorer.app.server.training import KIND, PairLook, TrainingRun, look
 from explorer.app.server.training_plan import OWN, Plan
@@ -20,7 +19,6 @@ from transformer.training.toys import TOYS
 from transformer.training.trainer import TrainingStep
 from transformer.view import Window
 
-page_value("born", HEAD)  # the head that is shown; None for the one whose rows differ most
 MAP, TILES = 400, 320  # px of the map, and of the tiles of all heads
 SEEING = (
     "A new model learns a small task in a process of its own. Now and then it is measured on "
@@ -103,7 +101,8 @@ def maps(run: TrainingRun, at: PairLook) -> None:
     """What the model writes of a pair that it never saw, one head of cross-attention, and all of
     them."""
     pair, forced, config = run.example, at.forced, at.forced.config
-    head = fit_head(KIND, session.current().born, config.sizes[KIND], at.telling)
+    born = session.values(Live).born
+    head = fit_head(KIND, born, config.sizes[KIND], at.telling)
     rows, columns = (
         min(LARGEST, len(tokens)) for tokens in (forced.target_tokens, forced.source_tokens)
     )
@@ -118,7 +117,7 @@ def maps(run: TrainingRun, at: PairLook) -> None:
         "training here map",
         lambda: heatmap(view, MAP),
         captions.caption(view).replace("{step}", "")
-        + " · the head whose rows differ most" * (session.current().born is None),
+        + " · the head whose rows differ most" * (born is None),
         alt=captions.summary(view),
         audit=view.audit,
         width="content",

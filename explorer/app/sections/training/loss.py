@@ -5,8 +5,7 @@ import math
 import streamlit as st
 
 from explorer.app.address import State, session
-from explorer.app.address.kinds import decimal
-from explorer.app.address.state import page_value
+from explorer.app.address.page_values import Loss
 from explorer.app.controls import Table, panel, pickers, seen, word
 from explorer.app.server import per_run
 from explorer.app.server.view import View
@@ -14,7 +13,6 @@ from explorer.figures.base.labels import count, number, percent, piece
 from explorer.figures.pages.distributions import against_target, gradient_bars, small
 from explorer.lenses.targets.lesson import Position, SmoothedPosition, smoothed
 
-page_value("smoothing", decimal(0.0, 0.5), 0.1)  # ε; the paper's at first
 FORMULA = (
     r"\begin{aligned} L &= (1-\varepsilon)\,(-\log p_y) + "
     r"\varepsilon \cdot \frac{1}{V} \sum_{k=1}^{V} -\log p_k \\[4pt] "
@@ -33,7 +31,7 @@ SEEING = (
 
 def show(opened: View, now: State) -> None:
     lesson = per_run.lesson(opened)
-    epsilon = now.smoothing
+    epsilon = now.values(Loss).smoothing
     model = opened.translation.model
     place = min(now.step or 0, len(lesson.positions) - 1)
     take = lambda each: session.change(smoothing=round(each, 2))  # noqa: E731

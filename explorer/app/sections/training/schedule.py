@@ -3,8 +3,7 @@
 import streamlit as st
 
 from explorer.app.address import State, session
-from explorer.app.address.kinds import whole
-from explorer.app.address.state import page_value
+from explorer.app.address.page_values import Schedule
 from explorer.app.controls import panel, pickers, plain, power
 from explorer.app.server.view import View
 from explorer.app.shell import menu
@@ -14,8 +13,6 @@ from explorer.figures.pages.training import Curve, curves
 from transformer.training.options import TrainingOptions, learning_rate
 from transformer.training.stated import stated
 
-page_value("width", whole(32, 2048, step=16), 512)  # d_model
-page_value("warmup", whole(100, 20_000, step=100), 4000)  # steps
 FORMULA = (
     r"\begin{aligned} lrate &= d_{model}^{-0.5} \cdot "
     r"\min\!\left(step^{-0.5},\right. \\ &\qquad\quad \left. step \cdot warmup^{-1.5}\right) "
@@ -34,31 +31,32 @@ POINTS, WARMUPS = (
 
 
 def show(opened: View, now: State) -> None:
+    values = now.values(Schedule)
     model = opened.source.translator()
     own = stated(model.card).options
     paper = TrainingOptions(
-        schedule="inverse_sqrt", learning_rate=1.0, warmup=now.warmup
+        schedule="inverse_sqrt", learning_rate=1.0, warmup=values.warmup
     )  # equation 3
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        pickers.slide("width", "d_model", now.width, width=300)
-        pickers.slide("warmup", "Warm-up steps", now.warmup, width=300)
-    warmup, width = (f"{value:,}".replace(",", r"{,}") for value in (now.warmup, now.width))
-    peak = learning_rate(paper, now.warmup, now.width)
-    later = 4 * now.warmup
+        pickers.slide("width", "d_model", values.width, width=300)
+        pickers.slide("warmup", "Warm-up steps", values.warmup, width=300)
+    warmup, width = (f"{value:,}".replace(",", r"{,}") for value in (values.warmup, values.width))
+    peak = learning_rate(paper, values.warmup, values.width)
+    later = 4 * values.warmup
     st.latex(FORMULA % (warmup, width, warmup, power(peak)))
     st.markdown(
-        f"Up to step {now.warmup:,}, each step adds ${power(peak / now.warmup)}$ to the rate; the "
-        f"peak is **${power(peak)}$**. Then it falls with 1/√step: at step {later:,}, four times "
-        f"as late, it is {percent(learning_rate(paper, later, now.width) / peak)} of the peak."
+        f"Up to step {values.warmup:,}, each step adds ${power(peak / values.warmup)}$ to the rate; "
+        f"the peak is **${power(peak)}$**. Then it falls with 1/√step: at step {later:,}, four times "
+        f"as late, it is {percent(learning_rate(paper, later, values.width) / peak)} of the peak."
     )
-    name = f"equation 3: d_model {now.width:,}, warm-up {now.warmup:,}"
-    last = max(WARMUPS * now.warmup, 0 if own is None else own.steps)
-    lines = [curve(name, paper, now.width, last, now.warmup)]
+    name = f"equation 3: d_model {values.width:,}, warm-up {values.warmup:,}"
+    last = max(WARMUPS * values.warmup, 0 if own is None else own.steps)
+    lines = [curve(name, paper, values.width, last, values.warmup)]
     if own is None:
         st.caption(
             "The card of this model states no training command, so its own schedule is not drawn."
         )
-        menu.with_model("training/schedule", session.FORMER)
+        menu.link_with_model("training/schedule", session.FORMER)
     else:
         d_model = model.config.d_model
         name = f"{model.name}: as trained ({own.schedule})"
@@ -67,7 +65,7 @@ def show(opened: View, now: State) -> None:
     points = [(line.name, *point) for line in lines for point in zip(line.x, line.y, strict=True)]
     panel(
         "schedule",
-        lambda: curves(lines, ("step", "learning rate"), now.warmup),
+        lambda: curves(lines, ("step", "learning rate"), values.warmup),
         "Learning rate of each step · dotted: the end of the slider's warm-up · "
         f"{' · '.join(each.name for each in lines)}",
         lambda: [("schedule", "step", "learning rate"), *points],

@@ -84,7 +84,7 @@ def lifts(change: Intervention) -> bool:
 def target_for(opened: View, change: Intervention) -> str | None:
     """The translation that the model must read with a change: one that lifts the causal mask needs
     one."""
-    own = opened.request.target
+    own = opened.run_key.target
     return unchanged(opened).text if own is None and lifts(change) else own
 
 
@@ -126,15 +126,15 @@ def _others(opened: View) -> None:
     if group is None:
         return
     sorts: dict[int, Sort] = dict(enumerate(GROUPS[group]))
-    change, problem, target = None, None, opened.request.target
+    change, problem, target = None, None, opened.run_key.target
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="what-if-add"):
         sort = sorts[one("Change", {i: each.label for i, each in sorts.items()}, 290)]
         try:
             if (change := sort.choose(opened)) is not None:
                 target = target_for(opened, change)
-                others = (each for each in opened.request.changes if each != change)
+                others = (each for each in opened.run_key.changes if each != change)
                 problem = runs.refusal(
-                    replace(opened.request, changes=(*others, change), target=target)
+                    replace(opened.run_key, changes=(*others, change), target=target)
                 )
         except ValueError as error:
             problem = str(error)
@@ -143,7 +143,7 @@ def _others(opened: View) -> None:
     if problem is not None:
         st.warning(plain(problem), icon=":material/error:")
     else:
-        st.caption(sort.says if target == opened.request.target else _FORCED)
+        st.caption(sort.says if target == opened.run_key.target else _FORCED)
     if wanted and change is not None:
         changed.add(change, target=target)
         session.rerun()

@@ -7,12 +7,12 @@ import numpy as np
 import streamlit as st
 
 from explorer.app.address import State, session
+from explorer.app.address.page_values import MOST_SEED, Comparison
 from explorer.app.controls import panel, part, pickers, plain, seen
 from explorer.app.maps.looking import cells_of
 from explorer.app.sections.what_if.sides import (
     AS_IT_IS,
     CELLS,
-    MOST_SEED,
     Side,
     against_of,
     first_value,
@@ -100,7 +100,7 @@ def controls(opened: View, now: State, kind: str) -> None:
         pickers.choose("against", "Compare with", offered, mode, begin, texts=True, width=315)
         name = f"against.{mode}"
         if mode in ("forced", "sentence"):
-            text = now.other or usual_text(opened, mode)
+            text = now.values(Comparison).other or usual_text(opened, mode)
             control = session.control(
                 name, text, lambda other: session.change(other=other.strip() or None)
             )

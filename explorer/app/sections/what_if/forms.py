@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import streamlit as st
 
 from explorer.app.address import session
+from explorer.app.address.page_values import Maps
 from explorer.app.controls.options import numbered
 from explorer.app.server import runs
 from explorer.app.server.view import View
@@ -55,7 +56,7 @@ def counted(noun: str, count: int, every: bool = False) -> dict[int, str]:
 
 def unchanged(opened: View) -> Translation:
     """The run without changes, whose source is the text as typed."""
-    return runs.translate(replace(opened.request, changes=()))
+    return runs.translate(replace(opened.run_key, changes=()))
 
 
 def tokens_of(run: Translation, kind: str) -> tuple[list[str], list[str]]:
@@ -187,7 +188,7 @@ def row(opened: View) -> Intervention:
     rows, columns = map(numbered, tokens_of(run, kind))
     now = session.current()
     at = now.source if kind == "encoder" else now.step
-    to = now.source if kind == "cross" else now.key
+    to = now.source if kind == "cross" else now.values(Maps).key
     if at is None or to is None:  # the visitor has not chosen a key
         at, to = 0, 0
     query = one("Row of", rows, first=min(at, len(rows) - 1))
@@ -268,7 +269,7 @@ def patch(opened: View) -> Intervention | None:
     if not (typed := clean(asked).strip()):
         return None
     text = opened.source.addressed(typed, session.current().language)
-    other = runs.translate(replace(opened.request, text=text, target=None, changes=()))
+    other = runs.translate(replace(opened.run_key, text=text, target=None, changes=()))
     side: Side = "encoder" if place.startswith("encoder") else "decoder"
     here = opened.translation.tokens(side)
     there = other.tokens(side)

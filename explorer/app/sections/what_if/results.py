@@ -49,8 +49,8 @@ def show(opened: View) -> None:
     """The controls that add a change, and what the changes did; without changes, questions to start
     from."""
     changes.add(opened)
-    base = runs.translate(replace(opened.request, changes=()))
-    if not opened.request.changes:
+    base = runs.translate(replace(opened.run_key, changes=()))
+    if not opened.run_key.changes:
         st.markdown(f":gray[as it is:] {plain(base.text)}")
         experiments.show(opened.source)
         return
@@ -187,7 +187,7 @@ def candidates(both: RunDifference) -> None:
 def control(opened: View, base: Translation) -> None:
     """The effect of the last change of heads among those of other heads, if there is one."""
     of_heads = [
-        change for change in opened.request.changes if change.part in ("scores", "weights", "heads")
+        change for change in opened.run_key.changes if change.part in ("scores", "weights", "heads")
     ]
     if not of_heads:
         return
@@ -199,7 +199,7 @@ def control(opened: View, base: Translation) -> None:
         st.caption(f"There is no control: {refusal(error)}")
         return
     count = len(beside.controls)
-    rest = len(opened.request.changes) - 1
+    rest = len(opened.run_key.changes) - 1
     effects = [beside.effect, *beside.effects.tolist()]
     rows = list(zip(map(str, (beside.change, *beside.controls)), effects, strict=True))
     said = [f"{each}: {labels.number(by, '+.3f')} nats" for each, by in rows]
@@ -217,9 +217,9 @@ def control(opened: View, base: Translation) -> None:
 
 @remembered(64)
 def _beside(opened: View, base_ids: tuple[int, ...], change: Intervention) -> RandomHeads:
-    others = [each for each in opened.request.changes if each != change]
+    others = [each for each in opened.run_key.changes if each != change]
     return random_heads(
-        opened.source.translator(), opened.request.text, base_ids, change, others, seed=SEED
+        opened.source.translator(), opened.run_key.text, base_ids, change, others, seed=SEED
     )
 
 

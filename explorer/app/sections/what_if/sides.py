@@ -1,6 +1,6 @@
 """The two sides of a comparison: the visitor's selection (A), and with what it is compared (B)."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -8,15 +8,7 @@ from typing import Any
 import numpy as np
 
 from explorer.app.address import State
-from explorer.app.address.kinds import (
-    LINE,
-    Kind,
-    UnreadableError,
-    read_head,
-    read_position,
-    write_head,
-)
-from explorer.app.address.state import page_value
+from explorer.app.address.page_values import Against, Comparison
 from explorer.app.maps.looking import HeadSelection, looks_of
 from explorer.app.server import models, per_run, runs
 from explorer.app.server.view import View
@@ -27,40 +19,9 @@ from explorer.lenses.words.reading import Reading, ReadView, read_tokens
 from transformer.config import Head
 from transformer.text.typed import clean
 
-MOST_SEED = 1_000
-Against = tuple[str, Any]
-"""What is compared with the selection: `uniform`, `untrained` with its seed, `head` with layer and
-head, `model` with a name; `forced` and `sentence`, whose text is in `other`; `unchanged`, the run
-as it is."""
 AS_IT_IS = "as it is"
 OTHER_SENTENCE = "The man who wrote the letter is my brother."
 CELLS = 40  # most rows and columns of a map
-
-
-def _read_against(value: str) -> Against:
-    name, _, detail = value.partition("-")
-    if name == "model" and detail:
-        return name, detail
-    readers: dict[str, Callable[[str], Any]] = {
-        "head": read_head,
-        "untrained": lambda seed: min(read_position(seed) + 1, MOST_SEED),
-    }
-    if name in readers:
-        return name, readers[name](detail)
-    if detail or name not in {"uniform", "forced", "sentence", "unchanged"}:
-        raise UnreadableError
-    return name, None
-
-
-def _write_against(against: Against) -> str:
-    name, detail = against
-    if detail is None:
-        return name
-    return f"{name}-{write_head(detail) if name == 'head' else detail}"
-
-
-page_value("against", Kind(_read_against, _write_against))
-page_value("other", LINE, long=True)  # the other sentence or translation
 
 
 @dataclass(frozen=True)
@@ -107,13 +68,15 @@ def first_value(opened: View, kind: str, head: Head, mode: str) -> Any:
         return head[0], (head[1] + 1) % opened.source.sizes[kind][1]
     names = models.available() if mode == "model" else ()
     return next(
-        (name for name in names if name != opened.request.model),
-        opened.request.model if names else None,
+        (name for name in names if name != opened.run_key.model),
+        opened.run_key.model if names else None,
     )
 
 
 def against_of(opened: View, now: State) -> Against:
-    return now.against or (("uniform", None) if opened.example is None else ("sentence", None))
+    return now.values(Comparison).against or (
+        ("uniform", None) if opened.example is None else ("sentence", None)
+    )
 
 
 def second_side(first: Side, mode: str, value: Any, text: str | None) -> tuple[str, Side]:
@@ -121,7 +84,7 @@ def second_side(first: Side, mode: str, value: Any, text: str | None) -> tuple[s
     look, opened = first.look, first.look.opened
     here = labels.head_phrase(*look.head)
     method = opened.translation.method
-    asked = opened.request
+    asked = opened.run_key
     if mode == "uniform":
         return here, Side("uniform attention", look, True)
     if mode == "head":
@@ -155,7 +118,7 @@ def sides(opened: View, now: State, kind: str) -> tuple[Side, Side]:
     """Both sides, by words if their models have different pieces; raises as `second_side`."""
     look = replace(looks_of(opened, now)[kind], reading=Reading(), measure="weight", most=CELLS)
     mode, value = against_of(opened, now)
-    name, second = second_side(Side("", look), mode, value, now.other)
+    name, second = second_side(Side("", look), mode, value, now.values(Comparison).other)
     words = (
         mode == "model"
         and opened.translation.source_tokens != second.look.opened.translation.source_tokens
@@ -176,7 +139,7 @@ def notes(opened: View, now: State, other: HeadSelection) -> Iterator[str]:
         yield "The encoder reads the source alone, and A and B have the same one: nothing can differ."
     elif mode == "forced" and run.text == own.text:
         yield "A and B are the same translation."
-    elif mode == "model" and value == opened.request.model:
+    elif mode == "model" and value == opened.run_key.model:
         yield "A and B are the same model, so nothing can differ."
     elif mode == "sentence" and run.source_text == own.source_text:
         yield "A and B are the same sentence."

@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 
 from explorer.app.address import State
-from explorer.app.address.kinds import POSITION, one_of
-from explorer.app.address.state import page_value
+from explorer.app.address.page_values import Diagram
 from explorer.app.controls import plain
 from explorer.app.maps.looking import cells_of
 from explorer.app.server import per_run
@@ -16,20 +15,6 @@ from transformer.audit import merged
 from transformer.config import AttentionKind, ModelConfig, Side, Sublayer
 from transformer.view import AuditReport, Check
 
-PARTS = (
-    *("source-embedding", "encoder-start"),
-    *("encoder-attention-norm", "encoder-attention", "encoder-attention-add"),
-    *("encoder-forward-norm", "encoder-forward", "encoder-forward-add", "encoder-end"),
-    *("target-embedding", "decoder-start"),
-    *("decoder-attention-norm", "decoder-attention", "decoder-attention-add"),
-    *("decoder-cross-norm", "decoder-cross", "decoder-cross-add"),
-    *("decoder-forward-norm", "decoder-forward", "decoder-forward-add", "decoder-end"),
-    "output",
-)
-"""Every part that a model can have."""
-
-page_value("part", one_of(*PARTS))
-page_value("layer", POSITION)  # of the part
 # by the name in a config: how parts name it, what it is called, its kind of attention
 SUBLAYERS = {
     ("encoder", "self_attention"): ("attention", "self-attention", "encoder"),
@@ -84,38 +69,54 @@ def named(run: Translation) -> str:
 
 def look(opened: View, now: State) -> tuple[Inspected, tuple[str, ...]]:
     """The part of a state, and sentences on what the visitor asked for and the model lacks."""
+    wanted = now.values(Diagram)
     model = opened.source.translator()
     cells = cells_of(opened, now)
     known = parts(model.config)
     notes = list[str]()
-    part = now.part if now.part in known else known[0]
-    if now.part not in (None, part):
-        lacking = part_name(now.part or "", model.config)
+    part = wanted.part if wanted.part in known else known[0]
+    if wanted.part not in (None, part):
+        lacking = part_name(wanted.part or "", model.config)
         notes.append(
             f"This model has no part “{lacking}”: {part_name(part, model.config)} is shown."
         )
     side = side_of(part)
     title = part_name(part, model.config)
     last = model.config.stacks[side].n_layers - 1
-    layer = min(now.layer or 0, last)
+    wanted_layer = wanted.layer or 0
+    layer = min(wanted_layer, last)
     if in_layer(part):
         title += f", layer {labels.count(layer)}"
-        if layer != (now.layer or 0):
-            asked = labels.count(now.layer or 0)
-            there = labels.count(last)
-            notes.append(f"There is no {side} layer {asked}: layer {there} is shown.")
+        if layer != wanted_layer:
+            notes.append(
+                f"There is no {side} layer {labels.count(wanted_layer)}: "
+                f"layer {labels.count(last)} is shown."
+            )
     run = per_run.retraced(opened)
     source = cells["encoder"][0]
     step = cells["cross"][0]
     if side == "encoder":
-        at = source
+        position = source
         ids = (*model.ids(run.source_text), model.config.eos_id)
     else:
-        at = step
+        position = step
         ids = (model.config.bos_id, *run.target_ids)
-    token = f"“{plain(captions.quote(run.tokens(side)[at]))}”"
-    inspected = opened, model, run, part, layer, title, source, step, side, at, ids[at], token
-    return Inspected(*inspected), tuple(notes)
+    token = plain(captions.quote(run.tokens(side)[position]))
+    inspected = Inspected(
+        opened=opened,
+        model=model,
+        run=run,
+        part=part,
+        layer=layer,
+        title=title,
+        source=source,
+        step=step,
+        side=side,
+        position=position,
+        token_id=ids[position],
+        token=f"“{token}”",
+    )
+    return inspected, tuple(notes)
 
 
 def proof(audit: AuditReport) -> str:

@@ -49,7 +49,7 @@ def vectors(
     at: Inspected, name: str, rows: list[Strip], checks: Checks, caption: str = MAPS, **more: object
 ) -> None:
     make = lambda: style.figure(strips_spec(rows, **more))  # type: ignore[arg-type]  # noqa: E731
-    draw(at, name, make, caption, alt(rows), checks)
+    draw(at, name, make=make, caption=caption, alt=alt(rows), checks=checks)
 
 
 def bars(
@@ -65,10 +65,10 @@ def bars(
     draw(
         at,
         name,
-        partial(ranked, names, values, written, what),
-        caption,
-        f"{caption}: {', '.join(names)}",
-        checks,
+        make=partial(ranked, names, values, written, what),
+        caption=caption,
+        alt=f"{caption}: {', '.join(names)}",
+        checks=checks,
     )
 
 
@@ -190,7 +190,16 @@ def attention(at: Inspected, now: State) -> None:
     names = [f"head {count(i)}" for i in range(heads)]
     written = [f"{length:.2f}" for length in lengths]
     told = "length of what each head adds to the stream"
-    bars(at, "heads", names, lengths, written, "length", told, checks)
+    bars(
+        at,
+        "heads",
+        names=names,
+        values=lengths,
+        written=written,
+        what="length",
+        caption=told,
+        checks=checks,
+    )
     rows = [vector("reads x", inside.read), vector("returns", inside.update, True)]
     vectors(at, "attention", rows, checks)
     st.page_link(
@@ -249,7 +258,14 @@ def feed_forward(at: Inspected) -> None:
     written = [f"{number(part.added[unit])} (unit at {number(part.units[unit])})" for unit in best]
     told = f"the {len(best)} units that add most"
     bars(
-        at, "units", names, part.added[best], written, "adds a vector of length", told, part.checks
+        at,
+        "units",
+        names=names,
+        values=part.added[best],
+        written=written,
+        what="adds a vector of length",
+        caption=told,
+        checks=part.checks,
     )
     vectors(
         at,
@@ -302,7 +318,16 @@ def output(at: Inspected) -> None:
     shares = np.array([each.probability for each in last.best])
     written = [percent(float(share)) for share in shares]
     told = f"the {len(names)} most probable next tokens"
-    bars(at, "output", names, shares, written, "probability", told, checks)
+    bars(
+        at,
+        "output",
+        names=names,
+        values=shares,
+        written=written,
+        what="probability",
+        caption=told,
+        checks=checks,
+    )
 
 
 PARTS: dict[str, Callable[[Inspected], None]] = {

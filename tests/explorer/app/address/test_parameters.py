@@ -2,7 +2,6 @@
 app."""
 
 import json
-from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -11,23 +10,15 @@ from hypothesis import strategies as st
 from properties import PROPERTY, garbled
 from streamlit.testing.v1 import AppTest
 
-from explorer.app.address import sitemap
+from explorer.app.address import page_values, sitemap
 from explorer.app.address.change_list import Listed, listed, parted
 from explorer.app.address.kinds import HEAD, LINE, POSITION, TEXT
+from explorer.app.address.page_values import Build
 from explorer.app.address.parameters import as_params, carried, parse
-from explorer.app.address.state import KEYS, State, changed, elsewhere, page_value
+from explorer.app.address.state import KEYS, State, changed, elsewhere
+from explorer.app.sections.inside import look, steps, what_if
 from transformer import interventions as do
 
-for module in (
-    "beam_search.beam",
-    "beam_search.sampling",
-    "what_if.sides",
-    "cross_attention.links",
-    "inside.build",
-    "inside.what_if",
-):
-    import_module(f"explorer.app.sections.{module}")
-page_value("swap", HEAD)
 KINDS = {name: key.kind for name, key in KEYS.items()}
 EXAMPLES = {
     "sentence": ("3", "all"),
@@ -83,13 +74,13 @@ def test_what_cannot_be_read_is_named_and_what_was_read_travels_on(asked: tuple[
     assert unreadable in ([], [name])
     assert not unreadable or KINDS[name].ends or state == State()
     if KINDS[name].ends and not unreadable:
-        assert float(value) == getattr(state, name)  # so what was moved into its range is named
+        assert float(value) == state.value(name)  # so what was moved into its range is named
     assert read(**as_params(state)) == (state, [])
 
 
 def test_a_line_break_in_a_text_of_one_line_is_a_space():
     for name in ("text", "target", "other", "prompt"):
-        assert getattr(read(**{name: "one\r\ntwo\u2028three"})[0], name) == "one two three"
+        assert read(**{name: "one\r\ntwo\u2028three"})[0].value(name) == "one two three"
 
 
 def test_another_text_opens_at_its_first_sentence():
@@ -101,21 +92,14 @@ def test_another_text_opens_at_its_first_sentence():
 
 def test_a_value_of_one_page_is_left_there():
     now = changed(State(step=2, view="loss"), two=(0, 1), a=2.0, length=1.0)
-    assert (now.two, now.a, now.b, now.page_values) == (
-        (0, 1),
-        2.0,
-        0.0,
-        (("a", 2.0), ("two", (0, 1))),
-    )
+    assert now.values(Build) == Build(two=(0, 1), a=2.0)
+    assert now.page_values == (("a", 2.0), ("two", (0, 1)))
     assert elsewhere(now) == State(step=2)
     assert as_params(now) == {"step": "3", "view": "loss", "two": "1.2", "a": "2"}
-    with pytest.raises(AttributeError):
-        _ = State().declared_by_none
+    with pytest.raises(KeyError):
+        State().value("declared_by_none")
     with pytest.raises(TypeError):
         changed(State(), declared_by_none=1)
-    assert (
-        changed(State(), declared_by_none=None) == State()
-    )  # of a page that nobody has opened yet
 
 
 @pytest.mark.parametrize(
@@ -128,7 +112,7 @@ def test_a_value_of_one_page_is_left_there():
     ],
 )
 def test_a_value_out_of_range_becomes_the_nearest(name: str, value: str, held: object):
-    assert getattr(read(**{name: value})[0], name) == held
+    assert read(**{name: value})[0].value(name) == held
 
 
 @pytest.mark.parametrize(
@@ -296,17 +280,16 @@ def test_every_script_is_a_page_and_stands_once_in_the_menu():
     assert sorted(name for entry in MENU for name in entry) == sorted(sitemap.PAGES)
 
 
-def test_a_page_stands_after_the_one_that_it_follows_and_before_those_that_followed_it(
-    tmp_path: Path,
-):
+def test_a_page_stands_after_the_one_that_it_follows_and_before_those_that_followed_it():
     follows = {"b": "a", "a": "", "d": "b", "c": "a"}
-    pages = {name: sitemap.Page(name, "x", "g", "i", before) for name, before in follows.items()}
+    rest = {"purpose": "x", "group": "g", "icon": "i"}
+    pages = {
+        name: sitemap.Page(script=name, name=name, follows=before, **rest)
+        for name, before in follows.items()
+    }
     assert [*sitemap.in_order(pages)] == ["a", "c", "b", "d"]
     with pytest.raises(ValueError, match=r"^b.py follows a, which is no page\.$"):
         sitemap.in_order({"b": pages["b"]})
-    (tmp_path / "none.py").write_text("x = 1")
-    with pytest.raises(ValueError, match=r"^none.py declares no page\.$"):
-        sitemap.declared(tmp_path / "none.py")
 
 
 def test_pages_that_are_looked_at_together_are_one_entry_of_the_menu():
@@ -342,3 +325,9 @@ def test_every_word_of_the_glossary_has_two_sentences_and_a_place():
     everywhere = [entry for entry in entries.values() if "on" not in entry]
     written = [each.lower() for entry in everywhere for each in entry["written"]]
     assert len(written) == len(set(written))
+
+
+def test_the_names_that_an_address_knows_are_those_that_the_sections_draw():
+    assert tuple(steps.STEPS) == page_values.STEPS
+    assert tuple(what_if.ARITHMETIC) == page_values.ARITHMETIC
+    assert tuple(look.NAMES) == page_values.NOTATIONS

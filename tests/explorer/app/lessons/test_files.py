@@ -4,9 +4,7 @@ refused."""
 import json
 import os
 import re
-import runpy
 import zlib
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +14,6 @@ from hypothesis import strategies as st
 from properties import PROPERTY, damaged, or_refused
 
 from explorer.app.__main__ import main
-from explorer.app.address import sitemap
-from explorer.app.address.state import DECLARED, UnservedError
 from explorer.app.lessons import files, progress
 from explorer.app.lessons.files import (
     BUNDLED,
@@ -184,13 +180,6 @@ def test_a_folder_of_one_s_own_is_added_without_what_is_no_lesson(tmp_path: Path
     ]
     assert "own" in lessons
     assert (find("mine") is None, find("none")) == (False, None)
-
-
-def test_every_value_that_a_page_declares_is_known_before_the_page_is_opened():
-    for page in sitemap.PAGES:
-        with suppress(UnservedError):
-            runpy.run_path(str(files.ROOT / sitemap.script(page)))
-    assert DECLARED.keys() == sitemap.values()
 
 
 def test_the_command_names_what_no_page_could_show_and_goes_on_with_the_next_file(tmp_path, capsys):

@@ -26,7 +26,8 @@ from explorer.app.server.cells import written
 from explorer.app.server.examples import text_on
 from explorer.app.server.hub_models import fitting
 from explorer.app.server.models import ModelHandle
-from explorer.app.server.runs import LONGEST, MORE, Request, shipped_run, translate
+from explorer.app.server.run_key import RunKey
+from explorer.app.server.runs import LONGEST, MORE, shipped_run, translate
 from explorer.app.server.source import Source
 from explorer.app.server.stores import remembered
 from explorer.app.server.view import View
@@ -184,11 +185,11 @@ def test_a_language_model_reads_and_writes_at_most_so_many_tokens(tokenizer, tmp
     model = source.load()
     for text, target in ((long, None), ("", long)):
         with pytest.raises(ValueError, match=f"tokens; this page reads at most {LONGEST}"):
-            translate(Request(source, text, "greedy", target), whole=True)
-    run = translate(Request(source, "one two", "greedy", None), whole=True)
+            translate(RunKey(source, text, "greedy", target), whole=True)
+    run = translate(RunKey(source, "one two", "greedy", None), whole=True)
     most = min(MORE + len(model.ids("one two")), model.config.max_positions)
     assert run.target_ids == model.generate("one two", max_length=most).target_ids
-    read = translate(Request(source, "", "greedy", "one two two"), whole=True)
+    read = translate(RunKey(source, "", "greedy", "one two two"), whole=True)
     assert read.target_ids == model.force("one two two").target_ids
     assert {*source.default_heads} == {"decoder"}
 
@@ -298,7 +299,7 @@ def view_of(closed_form_models, monkeypatch: pytest.MonkeyPatch) -> Callable[...
     monkeypatch.setitem(vars(source), "default_heads", {"cross": (0, 0)})
     monkeypatch.setitem(vars(source), "aligner", Aligner(((0, 0),), "predicted"))
     run = load_translator(closed_form_models["shift"]).translate(CASE.sentence)
-    return lambda example=None: View(Request(source, CASE.sentence, "greedy", None), run, example)
+    return lambda example=None: View(RunKey(source, CASE.sentence, "greedy", None), run, example)
 
 
 def test_a_run_opens_on_the_claim_of_its_example_else_on_a_word_of_the_head_and_so_do_its_glosses(
@@ -325,7 +326,7 @@ def test_a_value_of_a_run_is_made_once_for_each_run_and_each_position_not_for_wh
     @remembered(4)
     def value(opened: View, layer: int, *, tell: Callable[[], object]) -> int:
         tell()
-        made.append((opened.request.text, layer))
+        made.append((opened.run_key.text, layer))
         return layer
 
     own = view_of()
