@@ -104,7 +104,7 @@ def _largest_difference(decoded: Sequence[float], replayed: Sequence[float]) -> 
 
 
 def _audit_elsewhere(trace: AttentionTrace, basis: Basis, hooked: bool) -> AuditReport:
-    """The checks that concern no attention alone: the stream, all places, what enters the stacks."""
+    """The checks that concern no attention alone: stream, places, what enters the stacks."""
     limit = OUTPUT_LIMIT[trace.dtype]
     checks = list[Check]()
     if basis is not None and not hooked:

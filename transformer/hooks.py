@@ -289,7 +289,7 @@ def _changed(name: str, function: HookFunction, value: Tensor, at: At) -> Tensor
 
 
 def _fault(result: object, value: Tensor) -> tuple[str, str] | None:
-    """What a function returned instead of such a value, and what it must do; None if all is well."""
+    """What a function returned, and what it must do instead; None if all is well."""
     if not isinstance(result, Tensor):
         return type(result).__name__, "return a tensor"
     if result.shape != value.shape:

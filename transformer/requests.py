@@ -1,4 +1,4 @@
-"""What a model is asked for, and the run that answers: searched step by step, or given and read in a pass."""
+"""What a model is asked for, and the run that answers: searched step by step, or read in a pass."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
