@@ -1,4 +1,4 @@
-// What Python sends the linked view. Written by `python -m explorer.linked.view.declare` from
+// What Python sends the linked view. Written by `python -m explorer.linked.living.declare` from
 // explorer/linked/view/wire.py: change that file, not this one.
 
 export interface Spans {

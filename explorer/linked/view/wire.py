@@ -1,6 +1,6 @@
 """What the scripts of the linked view are sent: a `TypedDict` for each kind of feed.
 
-`python -m explorer.linked.view.declare` writes the same for the scripts (`feeds.d.ts`).
+`python -m explorer.linked.living.declare` writes the same for the scripts (`feeds.d.ts`).
 """
 
 from collections.abc import Mapping, Sequence

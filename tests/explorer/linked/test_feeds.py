@@ -6,12 +6,13 @@ from typing import Literal, NotRequired, TypedDict, get_args, get_type_hints
 
 import pytest
 
+from explorer.linked.living import declare
 from explorer.linked.living.scripts import static
-from explorer.linked.view import declare, wire
+from explorer.linked.view import wire
 
 
 def test_the_scripts_have_the_declarations_of_today():
-    again = "python -m explorer.linked.view.declare"
+    again = "python -m explorer.linked.living.declare"
     assert declare.file().read_text("utf-8") == declare.declarations(), f"Write them again: {again}"
 
 

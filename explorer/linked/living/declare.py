@@ -1,4 +1,4 @@
-"""Writes the declarations of feeds for the scripts: `python -m explorer.linked.view.declare`."""
+"""Writes the declarations of feeds for the scripts: `python -m explorer.linked.living.declare`."""
 
 import typing
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +16,7 @@ _NAMES: Mapping[object, str] = {
     NoneType: "null",
 }
 _UNIONS = (typing.Union, UnionType)
-_HEAD = """// What Python sends the linked view. Written by `python -m explorer.linked.view.declare` from
+_HEAD = """// What Python sends the linked view. Written by `python -m explorer.linked.living.declare` from
 // explorer/linked/view/wire.py: change that file, not this one.
 """
 
