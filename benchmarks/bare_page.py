@@ -51,10 +51,20 @@ def app_map(kind: str, tokens: int, step: int) -> go.Figure:
     weights = np.random.default_rng(1).random((tokens, tokens), np.float32) * mask
     weights /= weights.sum(1, keepdims=True)
     window = Window(0, tokens, 0, tokens)
-    audit = AuditReport(())
-    sides = names, None if kind == "encoder" else names, names
     view = HeadMap(
-        AttentionKind(kind), 0, 0, "", "pre", *sides, window, weights, mask, weights, audit
+        kind=AttentionKind(kind),
+        layer=0,
+        head=0,
+        model="",
+        norm="pre",
+        query_tokens=names,
+        predicted_tokens=None if kind == "encoder" else names,
+        key_tokens=names,
+        window=window,
+        scores=weights,
+        mask=mask,
+        weights=weights,
+        report=AuditReport(()),
     )
     figure = heatmap(view)
     later = np.ones_like(weights[step + 1 :])

@@ -9,6 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+# before they are imported: an assert of a helper says what it saw, as one of a test does
+pytest.register_assert_rewrite(
+    *(path.stem for path in (Path(__file__).parent / "support").iterdir())
+)
+
 import torch
 from closed_form import CASES, make_tokenizer, write_models
 from headless import CHROMIUM

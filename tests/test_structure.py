@@ -147,6 +147,7 @@ SAY_NOTHING = {
 }
 """Participles and small words, which name no thing and no deed."""
 STORED = {
+    "StripsFeed.given",
     "Note.asked",
     "Profile.kept",
     "Profile.told",

@@ -12,8 +12,8 @@ formula has there (section 3.5).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 
 import numpy as np
 import torch
@@ -23,16 +23,19 @@ from transformer import interventions as do
 from transformer.config import ENCODINGS, ModelConfig, Place, PlacedHead, Side
 from transformer.encodings import ALL_HEADS, Learned
 from transformer.equations import HeadChange
-from transformer.hooks import CONSTANTS, UNFUSED, Edit, Hooks, hook_names
+from transformer.hooks import CONSTANTS, UNFUSED, At, Edit, HookName, Hooks, hook_names
 from transformer.interventions.edits import edits
 from transformer.model import EncoderDecoder, Network
 from transformer.stream import SMALLEST_SCALE, audit_stream, textbook_norm
-from transformer.trace import REPLACED, AttentionMap, AttentionTrace, LayerTrace, trace_of
+from transformer.trace import REPLACED, AttentionArrays, AttentionTrace, LayerTrace, trace_of
 from transformer.view import (
     PLACES,
+    Array,
     AuditReport,
+    BoolArray,
     Check,
     HeadLabels,
+    HeadMap,
     HeadView,
     Window,
     difference,
@@ -50,6 +53,8 @@ LOG_PROB_LIMIT = {
 }
 EMBEDDING_LIMIT = ROW_SUM_LIMIT = VIEW_LIMIT = 1e-5
 WEIGHT_LIMIT = 1e-4
+SMALLEST = 1e-30
+"""Differences are divided by the largest number, or by this if all are zero."""
 CELLS = 1 << 20
 """Number of weights to recompute at a time, so that an audit of a long text needs little memory."""
 LABELS_UNMADE = "whether the labels name the tokens that were read"
@@ -64,44 +69,50 @@ Basis = Network | ModelConfig | None
 def audit(
     trace: AttentionTrace,  # what was recorded
     places: tuple[Place, ...],  # the attention sub-layers to check
-    decoded: tuple[
-        float, ...
-    ] = (),  # log-probability of each output token when it was decoded, in nats
-    replayed: tuple[
-        float, ...
-    ] = (),  # the same from an independent, uncached pass over the finished output
+    # log-probability of each output token when it was decoded, in nats
+    decoded: tuple[float, ...] = (),
+    # the same from an independent, uncached pass over the finished output
+    replayed: tuple[float, ...] = (),
     # a changed run needs a basis, and only a model can tell whether every recording belongs to its
     # place
     basis: Basis = None,
 ) -> AuditReport:
     """Runs every check that a trace allows."""
-    limit = OUTPUT_LIMIT[trace.dtype]
-    small = EMBEDDING_LIMIT if trace.dtype == torch.float32 else limit
-    hooked = any(name.rpartition(".")[2] not in UNFUSED for name in trace.functions)
+    hooked = any(HookName.of(name).part not in UNFUSED for name in trace.functions)
     checks = list[Check]()
     for kind, layer in places:
         heads = f"{trace.config.sites[kind].sublayer(layer).path}.heads"
         checks += audit_layer(trace.layer(kind, layer), trace.dtype, heads in trace.functions)
-    if decoded:  # as they were when each token was chosen, and by the other pass
-        pairs = zip(decoded, replayed, strict=False)
-        largest = (
-            math.inf if len(decoded) != len(replayed) else worst(*(abs(a - b) for a, b in pairs))
-        )
+    if decoded:
+        largest = _largest_difference(decoded, replayed)
         checks.append(Check("log-probabilities", largest, LOG_PROB_LIMIT[trace.dtype]))
-
-    def elsewhere() -> AuditReport:
-        of_stream = [] if basis is None or hooked else audit_stream(trace, basis, limit)
-        of_places = (
-            audit_places(trace, basis, limit) if isinstance(basis, Network) and not hooked else []
-        )
-        return AuditReport((*of_stream, *of_places)).joined(audit_entered(trace, basis, small))
-
-    unknown = " (so places and the stream were not checked)" * hooked
+    unchecked = " (so places and the stream were not checked)" if hooked else ""
     changes = [str(change.value) for change in trace.changes]
-    changes += [f"a function of yours acts at {name}{unknown}" for name in trace.functions]
-    skipped = SKIPPED if hooked else ()
-    report = AuditReport(merged(checks).checks, tuple(changes), skipped=skipped)
-    return report.joined(trace.once((audit, basis), elsewhere))
+    changes += [f"a function of yours acts at {name}{unchecked}" for name in trace.functions]
+    report = AuditReport(
+        checks=merged(checks).checks, changes=tuple(changes), skipped=SKIPPED if hooked else ()
+    )
+    elsewhere = trace.once((audit, basis), lambda: _audit_elsewhere(trace, basis, hooked))
+    return report.joined(elsewhere)
+
+
+def _largest_difference(decoded: Sequence[float], replayed: Sequence[float]) -> float:
+    """Of two passes over an output; infinite if they are not of one length."""
+    if len(decoded) != len(replayed):
+        return math.inf
+    return worst(*(abs(one - other) for one, other in zip(decoded, replayed, strict=True)))
+
+
+def _audit_elsewhere(trace: AttentionTrace, basis: Basis, hooked: bool) -> AuditReport:
+    """The checks that concern no attention alone: stream, places, what enters the stacks."""
+    limit = OUTPUT_LIMIT[trace.dtype]
+    checks = list[Check]()
+    if basis is not None and not hooked:
+        checks += audit_stream(trace, basis, limit)
+        if isinstance(basis, Network):
+            checks += audit_places(trace, basis, limit)
+    small = EMBEDDING_LIMIT if trace.dtype == torch.float32 else limit
+    return AuditReport(tuple(checks)).joined(audit_entered(trace, basis, small))
 
 
 def audit_layer(
@@ -117,91 +128,133 @@ def audit_layer(
     equation knows it.
     """
     limit = OUTPUT_LIMIT[dtype]
+    (n_heads, n_queries, n_keys) = layer.shape
+    step = max(1, CELLS // (n_heads * n_keys))
+    for start in range(0, n_queries, step):
+        rows = slice(start, min(start + step, n_queries))
+        yield from _audit_rows(layer, rows, dtype, limit)
+    acting = any(change.value.part == "heads" for change in layer.changes)
+    if hooked:
+        return
+    if acting == (layer.own_output is None):
+        yield Check(HEADS, math.inf, limit)
+    elif acting:
+        yield _audit_heads(layer, limit)
+
+
+def _audit_rows(
+    layer: LayerTrace, rows: slice, dtype: torch.dtype, limit: float
+) -> Iterator[Check]:
+    """The checks of some queries of all heads."""
     sums_name = "row sums"
     sums_limit = ROW_SUM_LIMIT
-    if (
-        layer.used_weights is not None and torch.finfo(dtype).eps > ROW_SUM_LIMIT
-    ):  # a function saw them rounded
-        sums_name, sums_limit = "row sums in 16 bits", torch.finfo(dtype).eps
-    heads, queries, keys = layer.shape
+    precision = torch.finfo(dtype).eps
+    if layer.used_weights is not None and precision > ROW_SUM_LIMIT:  # a function saw them rounded
+        sums_name = "row sums in 16 bits"
+        sums_limit = precision
+    (_, _, mask, expected) = textbook(layer, ALL_HEADS, rows)
+    window = Window(rows.start, rows.stop, 0, layer.shape[2])
+    derived = layer.map(ALL_HEADS, window).weights.numpy()
+    sums = mask.any(-1) * 1.0 if layer.focus is None else expected.sum(-1)
+    for weights in (derived, expected):
+        yield Check(sums_name, float(np.abs(weights.sum(-1) - sums).max()), sums_limit)
+    yield Check("masked weights", float(np.abs(np.where(mask, 0.0, derived)).max()), 0.0)
+    yield Check("weights", float(np.abs(expected - derived).max()), WEIGHT_LIMIT)
     value = layer.value.numpy()
-    used = layer.output.numpy()
-    own = used if layer.own_output is None else layer.own_output.numpy()
-    scale = max(float(np.abs(value).max()), 1e-30)
-    chunk = max(1, CELLS // (heads * keys))
-    for start in range(0, queries, chunk):
-        rows = slice(start, min(start + chunk, queries))
-        _, _, mask, expected = textbook(layer, ALL_HEADS, rows)
-        derived = layer.map(ALL_HEADS, Window(rows.start, rows.stop, 0, keys)).weights.numpy()
-        sums = mask.any(-1) * 1.0 if layer.focus is None else expected.sum(-1)
-        for weights in (derived, expected):
-            yield Check(sums_name, float(np.abs(weights.sum(-1) - sums).max()), sums_limit)
-        yield Check("masked weights", float(np.abs(np.where(mask, 0.0, derived)).max()), 0.0)
-        yield Check("weights", float(np.abs(expected - derived).max()), WEIGHT_LIMIT)
-        yield Check(OUTPUTS, float(np.abs(expected @ value - own[:, rows]).max()) / scale, limit)
-    acting = any(change.value.part == "heads" for change in layer.changes)
-    if not hooked and acting == (layer.own_output is None):
-        yield Check(HEADS, math.inf, limit)
-    elif not hooked and acting:
-        made = [
-            equations.put_textbook(output, head_changes(layer, i)) for i, output in enumerate(own)
-        ]
-        yield Check(
-            HEADS, difference(used, np.stack(made), max(float(np.abs(own).max()), 1e-30)), limit
-        )
+    scale = max(float(np.abs(value).max()), SMALLEST)
+    outputs = _own_output(layer)[:, rows]
+    yield Check(OUTPUTS, float(np.abs(expected @ value - outputs).max()) / scale, limit)
 
 
-def textbook(layer: LayerTrace, heads: slice, rows: slice) -> AttentionMap:
+def _audit_heads(layer: LayerTrace, limit: float) -> Check:
+    """Whether what W_O read is what the changes make of each head's own output."""
+    own = _own_output(layer)
+    expected = [
+        equations.put_textbook(output, head_changes(layer, head)) for head, output in enumerate(own)
+    ]
+    scale = max(float(np.abs(own).max()), SMALLEST)
+    return Check(HEADS, difference(layer.output.numpy(), np.stack(expected), scale), limit)
+
+
+def _own_output(layer: LayerTrace) -> Array:
+    """(heads, queries, d_head) outputs before something changed them."""
+    output = layer.output if layer.own_output is None else layer.own_output
+    array: Array = output.numpy()
+    return array
+
+
+def textbook(layer: LayerTrace, heads: slice, rows: slice) -> AttentionArrays:
     """Equation 1 step by step, with changes; rows that a function replaced are as used.
 
     Weights are exp(s) / Σ exp(s) over the visible keys, in local attention times the Gaussian; the
     mask is rebuilt from the padding, the causal rule, and what changed it.
     """
-    score = layer.score
-    query = layer.query[heads, rows].numpy()
-    key = layer.key[heads].numpy()
-    cells = torch.arange(rows.start, rows.stop), torch.arange(layer.shape[2])
-    places, keys = (positions.numpy() for positions in cells)
-    near = factors = bias = None
+    near = None
+    factors = None
     if layer.focus is not None:
         centres = layer.focus.centres[rows].numpy()
-        near, factors = equations.focused_textbook(centres, layer.focus.half_width, len(keys))
-    if layer.used_mask is not None:
-        mask = layer.used_mask[rows].numpy()
-    else:
-        mask = keys <= places[:, None] if layer.causal else np.ones((len(places), len(keys)), bool)
-        for part in (None if layer.key_padding is None else layer.key_padding.numpy(), near):
-            mask = mask if part is None else mask & part
-        if layer.changes:
-            mask = equations.masked_textbook(
-                mask, [change.value for change in layer.changes], rows.start
+        half_width = layer.focus.half_width
+        (near, factors) = equations.focused_textbook(centres, half_width, layer.shape[2])
+    mask = _textbook_mask(layer, rows, near)
+    (bias, scores) = _textbook_scores(layer, heads, rows)
+    weights = np.stack(
+        [
+            equations.weighed_textbook(
+                of_head, mask, factors, rows.start, head_changes(layer, head)
             )
-    if score.vector is None:
-        products = np.einsum("hqd,hkd->hqk", query, key, optimize=True)
-    else:
-        products = equations.additive_textbook(score.vector[heads].numpy(), query, key)
-    if layer.bias is not None:
-        bias = (
-            layer.bias.scores(layer.query[heads, rows], *cells, heads)
-            .expand(products.shape)
-            .numpy()
-        )
-    divisor = math.sqrt(query.shape[-1]) if score.name == "scaled_dot" else 1.0
-    divided = layer.bias is not None and layer.bias.divided
-    scores = []
-    weights = []
-    for i, head in enumerate(range(layer.shape[0])[heads]):
-        part = None if bias is None else bias[i]
-        changes = head_changes(layer, head)
-        scores.append(equations.scored_textbook(products[i], part, divided, divisor, changes))
-        weights.append(equations.weighed_textbook(scores[i], mask, factors, rows.start, changes))
-    expected = np.stack(weights)
+            for head, of_head in zip(range(layer.shape[0])[heads], scores, strict=True)
+        ]
+    )
     if layer.used_weights is not None:
         used = layer.used_weights[heads, rows].numpy()
-        expected = np.where(
-            np.abs(expected - used).max(-1, keepdims=True) > REPLACED, used, expected
+        replaced = np.abs(weights - used).max(-1, keepdims=True) > REPLACED
+        weights = np.where(replaced, used, weights)
+    return AttentionArrays(bias=bias, scores=scores, mask=mask, weights=weights)
+
+
+def _textbook_mask(layer: LayerTrace, rows: slice, near: BoolArray | None) -> BoolArray:
+    """(rows, keys), True = may attend; ``near`` are the keys in the windows of local attention."""
+    if layer.used_mask is not None:
+        used: BoolArray = layer.used_mask[rows].numpy()
+        return used
+    queries = np.arange(rows.start, rows.stop)[:, None]
+    keys = np.arange(layer.shape[2])
+    mask = keys <= queries if layer.causal else np.ones((len(queries), len(keys)), bool)
+    if layer.key_padding is not None:
+        mask = mask & layer.key_padding.numpy()
+    if near is not None:
+        mask = mask & near
+    if layer.changes:
+        values = [change.value for change in layer.changes]
+        mask = equations.masked_textbook(mask, values, rows.start)
+    return mask
+
+
+def _textbook_scores(layer: LayerTrace, heads: slice, rows: slice) -> tuple[Array | None, Array]:
+    """(heads, rows, keys): what positions add, and the scores."""
+    query = layer.query[heads, rows].numpy()
+    key = layer.key[heads].numpy()
+    if layer.score.vector is None:
+        products = np.einsum("hqd,hkd->hqk", query, key, optimize=True)
+    else:
+        products = equations.additive_textbook(layer.score.vector[heads].numpy(), query, key)
+    divided = False
+    bias = None
+    biases: Sequence[Array | None] = [None] * len(products)
+    if layer.bias is not None:
+        divided = layer.bias.divided
+        cells = torch.arange(rows.start, rows.stop), torch.arange(layer.shape[2])
+        added = layer.bias.scores(layer.query[heads, rows], *cells, heads)
+        bias = added.expand(products.shape).numpy()
+        biases = list(bias)
+    divisor = math.sqrt(query.shape[-1]) if layer.score.name == "scaled_dot" else 1.0
+    scores = [
+        equations.scored_textbook(of_head, of_bias, divided, divisor, head_changes(layer, head))
+        for head, of_head, of_bias in zip(
+            range(layer.shape[0])[heads], products, biases, strict=True
         )
-    return AttentionMap(bias, np.stack(scores), mask, expected)
+    ]
+    return bias, np.stack(scores)
 
 
 def head_changes(layer: LayerTrace, head: int) -> list[HeadChange]:
@@ -228,17 +281,22 @@ def audit_view(
     place: PlacedHead | None = None,  # the head that was asked for; None if any will do
 ) -> AuditReport:
     """Compares the arrays, the labels and the place of a view of a head with those of the run."""
-    _, scores, mask, weights = textbook(layer, slice(view.head, view.head + 1), view.window.queries)
-    whole = {"scores": scores[0], "mask": mask, "weights": weights[0]}
-    expected = {name: array[:, view.window.keys] for name, array in whole.items()}
+    heads = slice(view.head, view.head + 1)
+    (_, scores, mask, weights) = textbook(layer, heads, view.window.queries)
+    expected = {
+        "scores": scores[0, :, view.window.keys],
+        "mask": mask[:, view.window.keys],
+        "weights": weights[0, :, view.window.keys],
+    }
     for name, axis in VECTORS.items():
         expected[name] = getattr(layer, name)[view.head, getattr(view.window, axis)]
     arrays = worst(
         *(difference(getattr(view, name), array, 1.0) for name, array in expected.items())
     )
     drawn = HeadLabels(view.query_tokens, view.predicted_tokens, view.key_tokens)
-    counts = (len(drawn.queries), len(drawn.predicted or drawn.queries), len(drawn.keys))
-    wrong = counts != (view.weights.shape[0], *view.weights.shape)
+    n_predicted = len(drawn.predicted or drawn.queries)
+    wrong = (len(drawn.queries), len(drawn.keys)) != view.weights.shape
+    wrong |= n_predicted != len(view.weights)
     wrong |= labels is not None and drawn != labels.of(view.window)
     wrong |= place is not None and place != (view.kind, view.layer, view.head)
     return AuditReport(
@@ -250,43 +308,61 @@ def head_view(
     trace: AttentionTrace,
     place: PlacedHead,  # the head
     labels: HeadLabels,  # tokens of the whole map
-    model: tuple[str, str],  # its name, and "pre", "post" or "none"
+    *,
+    model: str,  # its name
+    norm: str,  # where LayerNorm stands: "pre", "post" or "none"
     window: Window | None = None,  # the part of the map; None for all of it
-    more: Callable[[], AuditReport] = lambda: AuditReport(
-        ()
-    ),  # checks besides those of trace and view
+    # checks besides those of trace and view
+    more: Callable[[], AuditReport] = lambda: AuditReport(()),
 ) -> HeadView:
     """One head as arrays; it is audited when somebody asks for its audit.
 
     IndexError if there is no such layer or head, or the window leaves the map.
     """
-    record = trace.layer(*place)
-    head = place[2]
-    focus, (_, queries, keys) = record.focus, record.shape
-    window = window or Window(0, queries, 0, keys)
-    sides = (
-        (window.query_start, window.query_stop, queries),
-        (window.key_start, window.key_stop, keys),
-    )
-    if not all(0 <= start < stop <= count for start, stop, count in sides):
-        raise IndexError(f"The window {window} leaves the map of {queries} × {keys} cells.")
+    (kind, layer, head) = place
+    record = trace.layer(kind, layer, head)
+    window = window or Window(0, record.shape[1], 0, record.shape[2])
+    _check_window(window, record)
     drawn = labels.of(window)
-    found = trace.map(*place, window)
-    slices = {name: (head, getattr(window, axis)) for name, axis in VECTORS.items()}
-    vectors: Any = {name: read_only(getattr(record, name)[cells]) for name, cells in slices.items()}
+    arrays = trace.map(kind, layer, head, window)
+    focus = record.focus
 
-    def report(view: HeadView) -> AuditReport:
-        own = audit_view(view, record, trace.labels(place[0]), place)
-        return trace.audit(place[:2]).joined(own).joined(more())
+    def report(view: HeadMap) -> AuditReport:
+        assert isinstance(view, HeadView)
+        own = audit_view(view, record, trace.labels(kind), place)
+        return trace.audit((kind, layer)).joined(own).joined(more())
 
     return HeadView(
-        *(*place, *model, drawn.queries, drawn.predicted, drawn.keys, window),
-        *(found.scores, found.mask, found.weights, report),
-        **vectors,
+        kind=kind,
+        layer=layer,
+        head=head,
+        model=model,
+        norm=norm,
+        query_tokens=drawn.queries,
+        predicted_tokens=drawn.predicted,
+        key_tokens=drawn.keys,
+        window=window,
+        scores=arrays.scores,
+        mask=arrays.mask,
+        weights=arrays.weights,
+        report=report,
         score=record.score.name,
         centres=None if focus is None else read_only(focus.centres[window.queries]),
         reach=0 if focus is None else focus.half_width,
+        query=read_only(record.query[head, window.queries]),
+        key=read_only(record.key[head, window.keys]),
+        value=read_only(record.value[head, window.keys]),
+        output=read_only(record.output[head, window.queries]),
     )
+
+
+def _check_window(window: Window, record: LayerTrace) -> None:
+    """IndexError if a window leaves the map of an attention, or is empty."""
+    (_, queries, keys) = record.shape
+    rows = 0 <= window.query_start < window.query_stop <= queries
+    columns = 0 <= window.key_start < window.key_stop <= keys
+    if not rows or not columns:
+        raise IndexError(f"The window {window} leaves the map of {queries} × {keys} cells.")
 
 
 def audit_entered(trace: AttentionTrace, basis: Basis, limit: float) -> AuditReport:
@@ -297,39 +373,46 @@ def audit_entered(trace: AttentionTrace, basis: Basis, limit: float) -> AuditRep
     """
     model = basis if isinstance(basis, Network) else None
     config = basis.config if isinstance(basis, Network) else basis
-    unmade = [] if model is not None else [LABELS_UNMADE, PLACES_UNMADE]
-    sums = list[float]()
-    for embedding in trace.embeddings.values():
-        total = (
-            embedding.sum
-            if embedding.norm is None
-            else textbook_norm(embedding.norm, embedding.sum)
-        )
-        own = embedding.input if embedding.own_input is None else embedding.own_input
-        sums.append(difference(total, own, 1.0))
-    checks = [Check("embeddings", worst(*sums), limit)]
-    hooked = {
-        name.partition(".")[0]
-        for name in trace.functions
-        if name.endswith((".tokens", ".positions"))
-    }
+    checks = [Check("embeddings", _sums(trace), limit)]
+    unmade = list[str]()
+    if model is None:
+        unmade += [LABELS_UNMADE, PLACES_UNMADE]
+    names = [HookName.of(name) for name in trace.functions]
+    hooked = {name.path for name in names if name.part in ("tokens", "positions")}
     sides = [side for side in trace.embeddings if side not in hooked]
     if model is not None and trace.tokens:
-        differences = [0.0]
-        for side in sides:
-            ids = torch.tensor(trace.tokens[side].ids)
-            table = model.table(side).weight.detach()
-            known = ids < len(table)
-            rows = table[ids.where(known, 0).to(table.device)].double().cpu() * known[:, None]
-            expected = rows * model.config.embedding_scale
-            differences.append(difference(trace.embeddings[side].tokens, expected, 1.0))
-        checks.append(Check("tokens", worst(*differences), limit))
+        differences = [_token_difference(trace, model, side) for side in sides]
+        checks.append(Check("tokens", worst(0.0, *differences), limit))
     if config is not None and ENCODINGS[config.positions].acts == "embeddings":
-        found = [_positions(trace, model, config, side) for side in sides]
-        made = [each for each in found if each is not None]
-        unmade += [POSITIONS_UNMADE] if len(made) < len(found) else []
-        checks += [Check("positions", worst(*made), limit)] if made else []
+        positions = [_positions(trace, model, config, side) for side in sides]
+        known = [value for value in positions if value is not None]
+        if len(known) < len(positions):
+            unmade.append(POSITIONS_UNMADE)
+        if known:
+            checks.append(Check("positions", worst(*known), limit))
     return AuditReport(tuple(checks), unmade=tuple(unmade))
+
+
+def _sums(trace: AttentionTrace) -> float:
+    """Largest difference between what entered a stack and the sum of its parts, or its norm."""
+    differences = list[float]()
+    for embedding in trace.embeddings.values():
+        expected = embedding.sum
+        if embedding.norm is not None:
+            expected = textbook_norm(embedding.norm, expected)
+        entered = embedding.input if embedding.own_input is None else embedding.own_input
+        differences.append(difference(expected, entered, 1.0))
+    return worst(*differences)
+
+
+def _token_difference(trace: AttentionTrace, model: Network, side: Side) -> float:
+    """Largest difference of a side's token embeddings from the model's rows of their ids."""
+    ids = torch.tensor(trace.tokens[side].ids)
+    table = model.table(side).weight.detach()
+    known = ids < len(table)
+    rows = table[ids.where(known, 0).to(table.device)].double().cpu() * known[:, None]
+    expected = rows * model.config.embedding_scale
+    return difference(trace.embeddings[side].tokens, expected, 1.0)
 
 
 def _positions(
@@ -337,23 +420,26 @@ def _positions(
 ) -> float | None:
     """Largest difference of a side's positions from what they must be; None if their table is not
     here."""
-    changed = (change.value for change in trace.changes)
-    bare = any(isinstance(each, do.NoPositions) and each.side == side for each in changed)
+    bare = any(
+        isinstance(change.value, do.NoPositions) and change.value.side == side
+        for change in trace.changes
+    )
     recorded = trace.embeddings[side].positions
-    if bare or recorded is None:
-        return 0.0 if bare and recorded is None else math.inf
+    if bare:
+        return 0.0 if recorded is None else math.inf
+    if recorded is None:
+        return math.inf
     first = trace.tokens[side].first if trace.tokens else 0
     if config.positions == "sinusoidal":
         formula = torch.from_numpy(equations.sinusoids(config, first, len(recorded)))
-        # A file of 16 bits may hold the table, rounded.
+        # a file of 16 bits may hold the table, rounded
         rounded = [formula, formula.bfloat16().double(), formula.half().double()]
-        return min(difference(recorded, each, 1.0) for each in rounded)
+        return min(difference(recorded, table, 1.0) for table in rounded)
     encoding = None if model is None else model.stack(side).positions
     if not isinstance(encoding, Learned):
         return None
-    return difference(
-        recorded, encoding.table[first : first + len(recorded)].detach().double().cpu(), 1.0
-    )
+    rows = encoding.table[first : first + len(recorded)]
+    return difference(recorded, rows.detach().double().cpu(), 1.0)
 
 
 @torch.inference_mode()
@@ -366,58 +452,70 @@ def audit_places(trace: AttentionTrace, model: Network, limit: float) -> list[Ch
     every place the queries, keys and values that were recorded there. What was changed outside
     attention is changed in this pass, too.
     """
-    device = model.embedding.weight.device
-    names = {f"{side}.input" for side in trace.embeddings} | {
-        "encoder.output"
-    } & trace.tensors.keys()
-    names |= {
-        f"{model.config.sites[kind].sublayer(layer).path}.heads"
-        for kind, layers in trace.layers.items()
-        for layer in range(len(layers))
-    }
-    answers: dict[str, list[Edit]] = {
-        name: [lambda own, _, there=trace.tensors[name]: there[None].to(own)]  # type: ignore[misc]
-        for name in names
-    }
-    parts = {"query", "key", "value", "centres"} | {"encoder.output"} & set(
-        hook_names(model.config)
-    )
     changes = [change for change in trace.changes if change.value.part == "stream"]
-    if any(isinstance(each.value, do.Patch) and each.material is None for each in changes):
+    if any(isinstance(change.value, do.Patch) and change.material is None for change in changes):
         return [Check(PLACES, math.inf, limit)]  # nobody knows what the patch put in
-    hooks = Hooks(parts, (edits(changes, model.config) if changes else {}) | answers)
-    lengths = {side: (1, len(embedding.input)) for side, embedding in trace.embeddings.items()}
-    # any ids do: what is read of the embeddings, ``.input``, is answered
+    parts = {"query", "key", "value", "centres"}
+    if "encoder.output" in hook_names(model.config):
+        parts.add("encoder.output")
+    by_name = edits(changes, model.config) if changes else {}
+    hooks = Hooks(parts, by_name | _answers(trace, model))
+    _pass(trace, model, hooks)
+    repeated = trace_of(hooks, model.config, trace.auditor)
+    differences = [0.0]
+    tensors = {} if repeated is None else repeated.tensors
+    for text, tensor in tensors.items():
+        name = HookName.of(text)
+        if name.part in CONSTANTS - {"vector"} or text == "encoder.output":
+            continue
+        recorded = trace.tensors.get(text, trace.tensors.get(name.used))
+        differences.append(difference(tensor, recorded, SMALLEST_SCALE))
+    return [Check(PLACES, worst(*differences), limit)]
+
+
+def _answers(trace: AttentionTrace, model: Network) -> dict[str, list[Edit]]:
+    """By name, what puts a recording in the place of what the model computes."""
+    names = {f"{side}.input" for side in trace.embeddings}
+    if "encoder.output" in trace.tensors:
+        names.add("encoder.output")
+    for kind, layers in trace.layers.items():
+        site = model.config.sites[kind]
+        names |= {f"{site.sublayer(layer).path}.heads" for layer in range(len(layers))}
+    return {name: [partial(_answer, trace.tensors[name])] for name in names}
+
+
+def _answer(recorded: torch.Tensor, computed: torch.Tensor, at: At) -> torch.Tensor:
+    """An edit that goes on with a recording."""
+    return recorded[None].to(computed)
+
+
+def _pass(trace: AttentionTrace, model: Network, hooks: Hooks) -> None:
+    """A pass of the model over as many tokens as a trace has; any ids do, since what is read of the
+    embeddings, ``.input``, is answered."""
+    device = model.embedding.weight.device
     ids = {
-        side: torch.full(length, model.config.eos_id, device=device)
-        for side, length in lengths.items()
+        side: torch.full((1, len(embedding.input)), model.config.eos_id, device=device)
+        for side, embedding in trace.embeddings.items()
     }
-    padding = next(
-        (each for name, each in trace.tensors.items() if name.endswith("attention.padding")), None
-    )
-    if isinstance(model, EncoderDecoder):
-        mask = None if padding is None else padding[None].to(device)
-        memory = model.encode(ids["encoder"], mask, hooks)
-        if "decoder" in ids:
-            model.decode(ids["decoder"], memory, mask, hooks=hooks)
-    else:
+    if not isinstance(model, EncoderDecoder):
         model.features(*ids.values(), hooks=hooks)
-    again = trace_of(hooks, model.config, trace.auditor)
-    constants = CONSTANTS - {"vector"}
-    differences = list[float]()
-    for name, tensor in again.tensors.items() if again is not None else ():
-        if name.rpartition(".")[2] not in constants and name != "encoder.output":
-            name = name.removesuffix(".own") if name not in trace.tensors else name
-            differences.append(difference(tensor, trace.tensors.get(name), SMALLEST_SCALE))
-    return [Check(PLACES, worst(0.0, *differences), limit)]
+        return
+    paddings = (
+        tensor for name, tensor in trace.tensors.items() if name.endswith("attention.padding")
+    )
+    padding = next(paddings, None)
+    mask = None if padding is None else padding[None].to(device)
+    memory = model.encode(ids["encoder"], mask, hooks)
+    if "decoder" in ids:
+        model.decode(ids["decoder"], memory, mask, hooks=hooks)
 
 
 def merged(checks: Iterable[Check]) -> AuditReport:
     """One check per name, with the worst value."""
     by_name = dict[str, Check]()
     for check in checks:
-        value = worst(
-            check.value, *(before.value for before in [by_name.get(check.name)] if before)
-        )
+        value = check.value
+        if check.name in by_name:
+            value = worst(value, by_name[check.name].value)
         by_name[check.name] = Check(check.name, value, check.limit)
     return AuditReport(tuple(by_name.values()))

@@ -1,6 +1,6 @@
 """Many texts at once in padded batches: translated, scored, recorded."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import TypeVar
@@ -10,7 +10,7 @@ from torch import Tensor
 
 from transformer.decoding import AnyModel, Hypothesis, finish, numbers
 from transformer.hooks import Capture
-from transformer.reader import InputError
+from transformer.reader import InputError, Reader
 from transformer.requests import Request, begin
 from transformer.run import Translation
 from transformer.text.pairs import SentencePair
@@ -37,39 +37,57 @@ def in_batches(
 ) -> list[T]:
     """A value for each text, computed in batches of texts with the same rules and of similar
     length, the longest first, so that a padded batch has at most ``BATCH_POSITIONS`` positions."""
-    rules = {each: i for i, each in enumerate(dict.fromkeys(each.rules for each in requests))}
-    kinds = [
-        (rules[request.rules], -max(len(request.source_ids), request.given)) for request in requests
-    ]
-    groups = list[list[int]]()
-    values = dict[int, T]()
-    for place in sorted(range(len(requests)), key=kinds.__getitem__):
-        (own, _) = kinds[place]
-        (other, longest) = kinds[groups[-1][0]] if groups else (-1, 0)
-        if own != other or (len(groups[-1]) + 1) * -longest * width > BATCH_POSITIONS:
-            groups.append([])
-        groups[-1].append(place)
+    groups = _alike(requests, width)
 
-    def of_batch(places: list[int]) -> Iterable[T]:
-        for i in places:
+    def of_batch(group: list[int]) -> Iterable[T]:
+        for i in group:
             requests[i].model = translator.model  # which may have left its GPU
-        return compute([requests[i] for i in places])
+        return compute([requests[i] for i in group])
 
-    work = workers.shared_map(
-        lambda group: list(translator.computed(lambda: of_batch(group))), groups
-    )
-    for places, done in zip(groups, work, strict=True):
-        values |= dict(zip(places, done, strict=True))
-    return [values[place] for place in range(len(requests))]
+    def computed(group: list[int]) -> list[T]:
+        return list(translator.computed(lambda: of_batch(group)))
+
+    values = dict[int, T]()
+    for group, of_group in zip(groups, workers.shared_map(computed, groups), strict=True):
+        values |= dict(zip(group, of_group, strict=True))
+    return [values[i] for i in range(len(requests))]
 
 
-def _requests(translator: Translator, texts: Sequence[str], **options: int | None) -> list[Request]:
+def _alike(requests: Sequence[Request], width: int) -> list[list[int]]:
+    """Numbers of the requests in batches: of the same rules, the longest first."""
+    rule_numbers = {
+        rules: number
+        for number, rules in enumerate(dict.fromkeys(request.rules for request in requests))
+    }
+    rules_of = [rule_numbers[request.rules] for request in requests]
+    lengths = [max(len(request.source_ids), request.given) for request in requests]
+    groups = list[list[int]]()
+    for i in sorted(range(len(requests)), key=lambda i: (rules_of[i], -lengths[i])):
+        if groups:
+            first = groups[-1][0]
+            n_positions = (len(groups[-1]) + 1) * lengths[first] * width
+            fits = rules_of[first] == rules_of[i] and n_positions <= BATCH_POSITIONS
+        else:
+            fits = False
+        if fits:
+            groups[-1].append(i)
+        else:
+            groups.append([i])
+    return groups
+
+
+def _requests(
+    translator: Translator,
+    texts: Sequence[str],
+    beam_size: int | None = None,
+    max_length: int | None = None,
+) -> list[Request]:
     """ValueError if the model continues texts instead of translating them."""
     if translator.continues:
         raise ValueError(
             "This model continues texts one at a time; only translations are made in batches."
         )
-    return [Request(translator, text, **options) for text in texts]  # type: ignore[arg-type]
+    return [Request(translator, text, beam_size=beam_size, max_length=max_length) for text in texts]
 
 
 def hypotheses(
@@ -83,11 +101,12 @@ def hypotheses(
     ``translate``."""
 
     def searched(group: list[Request]) -> tuple[Hypothesis, ...]:
-        return finish(group[0].search(begin(group)[0], [each.limit for each in group]))
+        (state, _) = begin(group)
+        return finish(group[0].search(state, [request.limit for request in group]))
 
-    wanted = _requests(translator, texts, beam_size=beam_size, max_length=max_length)
-    rows = max((each.beam_size for each in wanted), default=1)
-    return in_batches(translator, wanted, searched, rows, workers)
+    requests = _requests(translator, texts, beam_size=beam_size, max_length=max_length)
+    rows = max((request.beam_size for request in requests), default=1)
+    return in_batches(translator, requests, searched, rows, workers)
 
 
 def translate_all(
@@ -106,10 +125,13 @@ def token_log_probs(model: AnyModel, features: Tensor, ids: Tensor) -> Tensor:
     """(rows, d_model), (rows,) ids → (rows,) float32 log-probabilities of the ids, some logits at a
     time."""
     at_once = max(1, MOST_LOGITS // model.config.n_target_pieces)
-    parts = zip(torch.split(features, at_once), torch.split(ids, at_once), strict=True)
-    return torch.cat(
-        [model.logits(part).float().log_softmax(1).gather(1, i[:, None])[:, 0] for part, i in parts]
-    )
+    log_probs = list[Tensor]()
+    for rows, row_ids in zip(
+        torch.split(features, at_once), torch.split(ids, at_once), strict=True
+    ):
+        distribution = model.logits(rows).float().log_softmax(1)
+        log_probs.append(distribution.gather(1, row_ids[:, None])[:, 0])
+    return torch.cat(log_probs)
 
 
 def forced_log_probs(
@@ -128,18 +150,20 @@ def forced_log_probs(
 
     @torch.inference_mode()
     def scored(group: list[Request]) -> list[tuple[float, ...]]:
-        state = begin(group)[0]
-        written = [each.output.ids for each in group if each.output]
+        (state, _) = begin(group)
+        targets = [request.output.ids for request in group if request.output]
         # padding is cut off before the logits, which cost the most
-        rows = zip(state.read(written), written, strict=True)
+        rows = zip(state.read(targets), targets, strict=True)
         features = torch.cat([row[: len(target)] for row, target in rows])
-        ids = torch.tensor([i for target in written for i in target], device=state.device)
-        rest = iter(numbers(token_log_probs(state.model, features, ids)[:, None])[:, 0].tolist())
-        return [tuple(islice(rest, len(target))) for target in written]
+        ids = torch.tensor([i for target in targets for i in target], device=state.device)
+        log_probs = token_log_probs(state.model, features, ids)
+        rest = iter(numbers(log_probs[:, None])[:, 0].tolist())
+        return [tuple(islice(rest, len(target))) for target in targets]
 
     texts = [("", pair) if isinstance(pair, str) else (pair.source, pair.target) for pair in pairs]
-    wanted = [Request(model, source, model.output(target, source)) for source, target in texts]
-    return in_batches(model, wanted, scored, CPU_WIDTH if model.device.type == "cpu" else 1)
+    requests = [Request(model, source, model.output(target, source)) for source, target in texts]
+    width = CPU_WIDTH if model.device.type == "cpu" else 1
+    return in_batches(model, requests, scored, width)
 
 
 @torch.inference_mode()
@@ -147,38 +171,48 @@ def run_batch(translator: Translator, texts: Sequence[str]) -> tuple[Translation
     """Translates texts greedily in one padded batch, then records one teacher-forced pass over all
     of them.
 
-    Each run is as the model saw it: its tokens have ``<pad>`` up to the longest text, its steps and
+    Each run is as the model saw it: its tokens have padding up to the longest text, its steps and
     log-probabilities end before. The decoder runs as in training: all rows at once under the causal
     mask, which already hides the padding at the end of a target; cross-attention masks that of the
     source.
 
     InputError if a text is empty or too long, or the texts ask for several languages.
     """
-    wanted = _requests(translator, texts, beam_size=1)
-    runs = list[Translation]()
-    if len({each.rules for each in wanted}) > 1:
+    requests = _requests(translator, texts, beam_size=1)
+    if len({request.rules for request in requests}) > 1:
         raise InputError(
             "The texts of a batch ask for several languages; let all of them ask for one."
         )
-    if not wanted:
+    if not requests:
         return ()
-    state, hooks = begin(wanted, Capture(), in_beam=True)
-    outputs = finish(wanted[0].search(state, [each.limit for each in wanted]))
-    passed = state.forced([each.token_ids for each in outputs], hooks)
-    lengths = {"encoder": max(len(each.source_ids) for each in wanted)}
-    lengths |= dict.fromkeys(("decoder", "written"), passed.shape[1])
-    for row, (request, output) in enumerate(zip(wanted, outputs, strict=True)):
-        own = passed[row, : len(output.token_ids)], hooks
-        run = request.replayed(output.token_ids, output.log_probs, "greedy", own, row)
-        tokens = dict[str, TokenTrace]()
-        for side, each in run.trace.tokens.items():  # filled up to the lengths of the batch
-            more = lengths[side] - len(each.ids)
-            padding = [request.config.pad_id] * more
-            ids = (*each.ids, *padding)
-            pieces = (*each.pieces, *request.named(padding))
-            tokens[side] = replace(each, ids=ids, pieces=pieces)
-        source, read, written = (tokens[side].pieces for side in lengths)
-        labels = {"source_tokens": source, "decoder_input_tokens": read, "target_tokens": written}
-        trace = replace(run.trace, tokens=tokens)
-        runs.append(replace(run, attention=trace, **labels))  # type: ignore[arg-type]
+    (state, hooks) = begin(requests, Capture(), in_beam=True)
+    outputs = finish(requests[0].search(state, [request.limit for request in requests]))
+    distributions = state.forced([output.token_ids for output in outputs], hooks)
+    lengths = {
+        "encoder": max(len(request.source_ids) for request in requests),
+        "decoder": distributions.shape[1],
+        "written": distributions.shape[1],
+    }
+    runs = list[Translation]()
+    for row, (request, output) in enumerate(zip(requests, outputs, strict=True)):
+        of_row = distributions[row, : len(output.token_ids)], hooks
+        run = request.replayed(output.token_ids, output.log_probs, "greedy", of_row, row)
+        runs.append(_padded(run, translator, lengths))
     return tuple(runs)
+
+
+def _padded(run: Translation, reader: Reader, lengths: Mapping[str, int]) -> Translation:
+    """A run of a batch whose tokens are filled up to the lengths of the batch, by what was read."""
+    pad_id = run.config.pad_id
+    tokens = dict[str, TokenTrace]()
+    for read, trace in run.trace.tokens.items():
+        padding = [pad_id] * (lengths[read] - len(trace.ids))
+        pieces = reader.pieces(padding, "source" if read == "encoder" else "target")
+        tokens[read] = replace(trace, ids=(*trace.ids, *padding), pieces=(*trace.pieces, *pieces))
+    return replace(
+        run,
+        attention=replace(run.trace, tokens=tokens),
+        source_tokens=tokens["encoder"].pieces,
+        decoder_input_tokens=tokens["decoder"].pieces,
+        target_tokens=tokens["written"].pieces,
+    )

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import torch
+from torch import Tensor
 
 from transformer.decoding import (
     FREE,
@@ -23,6 +24,7 @@ from transformer.decoding import (
     SearchRules,
     candidates_of,
     largest,
+    limits_of,
 )
 
 
@@ -32,12 +34,10 @@ class _Beam:
     def __init__(
         self, beam_size: int, limit: int, rules: SearchRules, state: DecodingState
     ) -> None:
-        self.beam_size, self.limit, self.rules, self.eos_id = (
-            beam_size,
-            limit,
-            rules,
-            state.config.eos_id,
-        )
+        self.beam_size = beam_size
+        self.limit = limit
+        self.rules = rules
+        self.eos_id = state.config.eos_id
         self.running = [Node(state.config.bos_id)]
         self.finished = list[Node]()
         self.done = False
@@ -47,9 +47,7 @@ class _Beam:
         spare = Node(self.eos_id, 0, NEVER, NEVER)
         return self.running + [spare] * (width - len(self.running))
 
-    def extend(
-        self, table: Iterable[tuple[float, float, float]], pieces: int, step: int
-    ) -> list[Node]:
+    def extend(self, table: Iterable[Sequence[float]], pieces: int, step: int) -> list[Node]:
         """Takes the best 2 × beam_size continuations, best first, and returns those that can be.
 
         Each is a total, the log-probability of the new token, and its place in (row, piece)
@@ -64,7 +62,16 @@ class _Beam:
                 ended = token == self.eos_id or length == self.limit
                 score = self.rules.score(total, length)
                 nodes.append(
-                    Node(token, step, log_prob, total, self.running[row], row, ended, score)
+                    Node(
+                        token_id=token,
+                        step=step,
+                        log_prob=log_prob,
+                        total=total,
+                        before=self.running[row],
+                        parent_row=row,
+                        ended=ended,
+                        score=score,
+                    )
                 )
         newly = [node for node in nodes[: self.beam_size] if node.ended]
         for node in newly:
@@ -74,15 +81,57 @@ class _Beam:
         for node in ranked[self.beam_size :]:
             node.state = NodeState.DISPLACED
         self.running = [node for node in nodes if not node.ended][: self.beam_size]
-        rules, when = self.rules, self.rules.early_stopping
-        if not self.running or len(self.finished) < self.beam_size or when is True:
-            self.done = not self.running or len(self.finished) == self.beam_size
-        else:
-            at = self.limit if when == "never" and rules.length_penalty > 0 else length
-            self.done = rules.score(self.running[0].total, at) <= self.finished[-1].score
+        self.done = self._is_done(length)
         for node in self.running:
             node.state = NodeState.DISPLACED if self.done else NodeState.KEPT
         return nodes
+
+    def _is_done(self, length: int) -> bool:
+        """Whether no running hypothesis can rank above a finished one any more."""
+        when = self.rules.early_stopping
+        if not self.running:
+            return True
+        if len(self.finished) < self.beam_size:
+            return False
+        if when is True:
+            return True
+        longest = when == "never" and self.rules.length_penalty > 0
+        at = self.limit if longest else length
+        return self.rules.score(self.running[0].total, at) <= self.finished[-1].score
+
+
+def _extend(
+    beams: Sequence[_Beam], state: DecodingState, tokens: Tensor, rules: SearchRules, step: int
+) -> list[Node]:
+    """Extends every beam by one step; what it looks at for the first sentence."""
+    width = len(tokens) // state.sentences
+    rows = [node for beam in beams for node in beam.rows(width)]
+    distribution = state.log_probs(tokens)
+    endings = [node.ending(rules.lookback) for node in rows]
+    last = [step + 1 >= beam.limit for beam in beams for _ in range(width)]
+    (allowed, left) = rules.choices(distribution, endings, last, step)
+    candidates = candidates_of(distribution, allowed, left)
+    table = _continuations(beams[0].beam_size, state, distribution, left, rows)
+    nodes_of = list[list[Node]]()
+    for i, (beam, continuations) in enumerate(zip(beams, table, strict=True)):
+        nodes = [] if beam.done else beam.extend(continuations, distribution.shape[1], step)
+        for node in nodes:
+            node.candidates = candidates[i * width + node.parent_row]
+        nodes_of.append(nodes)
+    return nodes_of[0]
+
+
+def _continuations(
+    beam_size: int, state: DecodingState, distribution: Tensor, left: Tensor, rows: Sequence[Node]
+) -> list[list[list[float]]]:
+    """Of each sentence, the best continuations as ``_Beam.extend`` takes them."""
+    totals = torch.tensor([[node.total] for node in rows], device=state.device)
+    sums = (left + totals).view(state.sentences, -1)
+    (best, places) = largest(sums, min(2 * beam_size, sums.shape[1]))
+    log_probs = distribution.view_as(sums).gather(1, places)
+    columns = [best.double(), log_probs.double(), places.double()]
+    table: list[list[list[float]]] = torch.stack(columns, dim=-1).tolist()
+    return table
 
 
 def beam_search(
@@ -96,28 +145,15 @@ def beam_search(
     64."""
     if not 1 <= beam_size <= 64:
         raise ValueError(f"beam_size is {beam_size}; it must be from 1 to 64.")
-    limits = [max_length] * state.sentences if isinstance(max_length, int) else max_length
+    limits = limits_of(max_length, state.sentences)
     beams = [_Beam(beam_size, limit, rules, state) for limit in limits]
-    tokens, step, lookback = state.start, 0, rules.lookback
+    tokens = state.start
+    step = 0
     while True:
         width = len(tokens) // state.sentences
-        rows = [node for beam in beams for node in beam.rows(width)]
-        distribution = state.log_probs(tokens)
-        endings = [node.ending(lookback) for node in rows]
-        last = [step + 1 >= beam.limit for beam in beams for _ in range(width)]
-        own, left = rules.choices(distribution, endings, last, step)
-        totals = torch.tensor([[node.total] for node in rows], device=state.device)
-        sums = (left + totals).view(state.sentences, -1)
-        best, places = largest(sums, min(2 * beam_size, sums.shape[1]))
-        values = distribution.view_as(sums).gather(1, places)
-        table = torch.stack([best.double(), values.double(), places.double()], dim=-1).tolist()
-        found = candidates_of(distribution, own, left)
-        for i, (beam, continuations) in enumerate(zip(beams, table, strict=True)):
-            nodes = [] if beam.done else beam.extend(continuations, distribution.shape[1], step)
-            for node in nodes:
-                node.candidates = found[i * width + node.parent_row]
-            if history is not None and beam is beams[0]:
-                history += nodes
+        first_nodes = _extend(beams, state, tokens, rules, step)
+        if history is not None:
+            history += first_nodes
         if any(beam.done and not beam.finished for beam in beams):
             raise ValueError(
                 f"Nothing can be written at step {step + 1}: all that is allowed has probability 0."

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from functools import cached_property
-from typing import Annotated, Any, Literal, NamedTuple, cast
+from typing import Annotated, Any, Literal, NamedTuple
 
 from transformer.text.kinds import PART, Checked, Kind, one_of, whole
 
@@ -93,7 +93,14 @@ def _site(kind: AttentionKind, n_layers: int, score: ScoreName) -> Site:
     key: Side = "decoder" if kind is AttentionKind.DECODER else "encoder"
     name: SublayerName = "self_attention" if query == key else "cross_attention"
     return Site(
-        kind, query, key, name, n_layers, query == key, kind is AttentionKind.DECODER, score
+        kind=kind,
+        query_side=query,
+        key_side=key,
+        name=name,
+        n_layers=n_layers,
+        own_keys=query == key,
+        causal=kind is AttentionKind.DECODER,
+        score=score,
     )
 
 
@@ -187,12 +194,57 @@ class ModelConfig(Checked):
         None  # longest sequence seen in training, in tokens; None if unknown
     )
 
-    # what only one architecture has among its entries; without a type, no entries of the others
-    tied_embeddings = shared_embeddings = True
-    target_vocab_size = decoder_d_ff = cast("int | None", None)
-    languages = prompts = ""
-    language_pair = False
-    task, score, reach = "translate", "", 1
+    # What only one architecture has among its entries; all others have these values.
+
+    @property
+    def tied_embeddings(self) -> bool:
+        """Whether the output projection is the target's embedding table (section 3.4)."""
+        return True
+
+    @property
+    def shared_embeddings(self) -> bool:
+        """Whether source and target have one embedding table (section 3.4)."""
+        return True
+
+    @property
+    def target_vocab_size(self) -> int | None:
+        """Number of target pieces, if the target has its own vocabulary."""
+        return None
+
+    @property
+    def decoder_d_ff(self) -> int | None:
+        """``d_ff`` of the decoder, if it has another one than the encoder."""
+        return None
+
+    @property
+    def languages(self) -> str:
+        """Pieces that name a target language, separated by blanks."""
+        return ""
+
+    @property
+    def language_pair(self) -> bool:
+        """Whether a text begins with its own language and that of the output."""
+        return False
+
+    @property
+    def prompts(self) -> str:
+        """Beginnings of texts that say what to do, a line each."""
+        return ""
+
+    @property
+    def task(self) -> str:
+        """What the output is: a translation, or whatever the text asks for."""
+        return "translate"
+
+    @property
+    def score(self) -> str:
+        """Comparison of a recurrent decoder's state with the memory; empty without one."""
+        return ""
+
+    @property
+    def reach(self) -> int:
+        """How many positions a local query sees on either side of its centre."""
+        return 1
 
     def __repr__(self) -> str:
         """The entries that differ from their defaults."""
@@ -291,9 +343,9 @@ class ModelConfig(Checked):
     def products(self) -> Mapping[Side, int]:
         """By side: the numbers of all matrices, besides those of attention, that each position
         passes."""
-        one = (2 + self.gated) * self.d_model
+        n_maps = 3 if self.gated else 2
         return {
-            side: stack.n_layers * one * self.inner_width(side)
+            side: stack.n_layers * n_maps * self.d_model * self.inner_width(side)
             for side, stack in self.stacks.items()
         }
 

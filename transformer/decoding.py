@@ -113,13 +113,14 @@ class SearchRules:
     @property
     def in_words(self) -> tuple[str, ...]:
         """The rules that depend on what has been written."""
-        once = (
-            "no token twice"
-            if self.no_repeat == 1
-            else f"no {self.no_repeat} tokens in a row twice"
-        )
-        fewest = f"no end before {self.min_tokens:,} tokens"
-        return (*(fewest,) * (self.min_tokens > 0), *(once,) * (self.no_repeat > 0))
+        words = list[str]()
+        if self.min_tokens > 0:
+            words.append(f"no end before {self.min_tokens:,} tokens")
+        if self.no_repeat == 1:
+            words.append("no token twice")
+        elif self.no_repeat > 1:
+            words.append(f"no {self.no_repeat} tokens in a row twice")
+        return tuple(words)
 
     def choices(
         self, log_probs: Tensor, endings: Sequence[tuple[int, ...]], last: Sequence[bool], step: int
@@ -430,8 +431,8 @@ def decode(
     rules: SearchRules = FREE,  # forbidden or forced tokens
 ) -> Decoding:
     """Extends every sentence by one chosen token per step: greedy search or sampling."""
-    tokens, end = state.start, state.config.eos_id
-    limits = [max_length] * state.sentences if isinstance(max_length, int) else max_length
+    tokens = state.start
+    limits = limits_of(max_length, state.sentences)
     nodes = [Node(state.config.bos_id) for _ in limits]
     step = 0
     lookback = rules.lookback
@@ -439,31 +440,52 @@ def decode(
         distribution = state.log_probs(tokens)
         last = [step + 1 >= limit for limit in limits]
         endings = [node.ending(lookback) if lookback else () for node in nodes]
-        own, left = rules.choices(distribution, endings, last, step)
+        (allowed, left) = rules.choices(distribution, endings, last, step)
         tokens = choose(left) if choose else largest(left, 1)[1][:, 0]
-        best = candidates_of(distribution, own, left)
-        values = distribution.gather(1, tokens[:, None]).tolist()
-        for row, (token, (value,)) in enumerate(zip(tokens.tolist(), values, strict=True)):
-            if not (before := nodes[row]).ended:
-                total = before.total + value
-                ended = token == end or last[row]
-                nodes[row] = Node(
-                    token, step, value, total, before, row, ended, total, candidates=best[row]
-                )
+        candidates = candidates_of(distribution, allowed, left)
+        log_probs = distribution.gather(1, tokens[:, None])[:, 0].tolist()
+        for row, token_id in enumerate(tokens.tolist()):
+            before = nodes[row]
+            if before.ended:
+                continue
+            total = before.total + log_probs[row]
+            nodes[row] = Node(
+                token_id=token_id,
+                step=step,
+                log_prob=log_probs[row],
+                total=total,
+                before=before,
+                parent_row=row,
+                ended=token_id == state.config.eos_id or last[row],
+                score=total,
+                candidates=candidates[row],
+            )
         yield tuple(nodes)
         step += 1
+
+
+def limits_of(max_length: Limit, n_sentences: int) -> Sequence[int]:
+    """The limit of each sentence."""
+    return [max_length] * n_sentences if isinstance(max_length, int) else max_length
 
 
 def candidates_of(distribution: Tensor, logits: Tensor, left: Tensor) -> tuple[Candidates, ...]:
     """The most probable tokens of each row, from the model's distribution, what its own rules leave
     of it, and what a request leaves of that: (rows, pieces) each."""
-    values, ids = largest(distribution, min(ALTERNATIVES, distribution.shape[-1]))
-    none = torch.zeros_like(ids, dtype=torch.bool)
-    parts = (
-        none if part is distribution else part.gather(1, ids).isneginf() for part in (logits, left)
+    (values, ids) = largest(distribution, min(ALTERNATIVES, distribution.shape[-1]))
+
+    def forbidden(by_rules: Tensor) -> list[list[bool]]:
+        """Of each row, which of these tokens are forbidden."""
+        if by_rules is distribution:
+            return [[False] * ids.shape[1]] * len(ids)
+        excluded: list[list[bool]] = by_rules.gather(1, ids).isneginf().tolist()
+        return excluded
+
+    rows = zip(ids.tolist(), values.tolist(), forbidden(logits), forbidden(left), strict=True)
+    return tuple(
+        Candidates(tuple(token_ids), tuple(log_probs), tuple(excluded), forced[0])
+        for token_ids, log_probs, excluded, forced in rows
     )
-    rows = zip(*(part.tolist() for part in (ids, values, *parts)), strict=True)
-    return tuple(Candidates(tuple(i), tuple(v), tuple(e), b[0]) for i, v, e, b in rows)
 
 
 def largest(rows: Tensor, count: int) -> tuple[Tensor, Tensor]:
@@ -476,8 +498,8 @@ def largest(rows: Tensor, count: int) -> tuple[Tensor, Tensor]:
     blocks = rows.shape[1] // BLOCK
     if blocks <= max(count, FEW_BLOCKS):
         return rows.topk(count)
-    whole = rows[:, : blocks * BLOCK].view(len(rows), blocks, BLOCK)
-    best = whole.amax(2).topk(count).indices  # (rows, count)
+    in_blocks = rows[:, : blocks * BLOCK].view(len(rows), blocks, BLOCK)
+    best = in_blocks.amax(2).topk(count).indices  # (rows, count)
     places = (best[:, :, None] * BLOCK + torch.arange(BLOCK, device=rows.device)).flatten(1)
     rest = torch.arange(blocks * BLOCK, rows.shape[1], device=rows.device).expand(len(rows), -1)
     places = torch.cat([places, rest], dim=1)

@@ -4,7 +4,6 @@ notes."""
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from transformer import interventions as do
 from transformer.config import ModelConfig
 from transformer.decoding import FREE, AnyModel, SearchRules
 from transformer.interventions import InterventionError
-from transformer.model import LanguageModel
+from transformer.model import EncoderDecoder, LanguageModel
 from transformer.text.tokenizer import TokenizedText, Vocabulary
 from transformer.text.typed import CleanText
 from transformer.text.words import UNK, unknown_text
@@ -34,7 +33,7 @@ class InputError(ValueError):
 class Reader:
     """A network with its vocabulary: what a request needs to know of a model."""
 
-    model: Any  # an ``EncoderDecoder`` or a ``LanguageModel``, which the caller knows
+    model: AnyModel
     config: ModelConfig
 
     def __init__(
@@ -45,8 +44,8 @@ class Reader:
         name: str = "model",
         rules: SearchRules = FREE,  # the model's own rules for the search
         notes: tuple[str, ...] = (),  # sentences for the reader of every run
-        means: do.HeadMeans
-        | None = None,  # mean outputs of the heads, for ``ablate(…, by="mean")``
+        # mean outputs of the heads, for ``ablate(…, by="mean")``
+        means: do.HeadMeans | None = None,
     ) -> None:
         model.eval().requires_grad_(False)
         self.model = model
@@ -57,6 +56,13 @@ class Reader:
         self.rules = rules
         self.notes = notes
         self.means = means
+
+    @property
+    def translating(self) -> EncoderDecoder:
+        """The network, if it translates; TypeError for a language model."""
+        if isinstance(self.model, LanguageModel):
+            raise TypeError("This is a language model, which cannot translate.")
+        return self.model
 
     def cut(self, text: str, side: str = "source") -> TokenizedText:
         """A source, a prompt, or an output ("target"), in pieces, without special tokens.

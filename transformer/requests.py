@@ -1,4 +1,4 @@
-"""What a model is asked for, and the run that answers: searched step by step, or given and read in a pass."""
+"""What a model is asked for, and the run that answers: searched step by step, or read in a pass."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -34,7 +34,7 @@ from transformer.reader import Reader
 from transformer.run import Alternative, DecodeStep, Translation
 from transformer.sampling import Sampling
 from transformer.text.tokenizer import TokenizedText
-from transformer.text.words import PAD, unknown_text
+from transformer.text.words import unknown_text
 from transformer.trace import AttentionTrace, TokenTrace, hooks_of, trace_of
 from transformer.view import AuditReport, Check
 
@@ -460,14 +460,13 @@ class Request:
         )
 
     def _right_pieces(self, tokens: Mapping[str, TokenTrace]) -> bool:
-        """Whether each recorded piece is the vocabulary's for its id; what fills a batch up is padding."""
-        vocabularies = {"encoder": self.reader.tokenizer.source}
-        for side, read in tokens.items():
-            vocabulary = vocabularies.get(side, self.reader.tokenizer.target)
-            for piece, number in zip(read.pieces, read.ids, strict=True):
-                unknown = unknown_text(piece) is not None and number == self.config.unk_id
-                filled = piece == PAD and number == self.config.pad_id
-                if not unknown and not filled and vocabulary.named([number]) != (piece,):
+        """Whether each recorded piece is the vocabulary's for its id."""
+        for read, trace in tokens.items():
+            side = "source" if read == "encoder" else "target"
+            pieces = self.reader.pieces(trace.ids, side)
+            for token_id, piece, named in zip(trace.ids, trace.pieces, pieces, strict=True):
+                unknown = unknown_text(piece) is not None and token_id == self.config.unk_id
+                if not unknown and piece != named:
                     return False
         return True
 

@@ -118,12 +118,18 @@ class Translation:
         IndexError if there is no such layer or head (both count from 0), or the window leaves the
         map; NotCapturedError if nothing was recorded.
         """
-        kind = AttentionKind(kind)
-        provenance = self.model, self.config.placement
         from transformer.audit import head_view
 
-        place = kind, layer, head
-        return head_view(self.trace, place, self.labels(kind), provenance, window, self._texts)
+        kind = AttentionKind(kind)
+        return head_view(
+            self.trace,
+            (kind, layer, head),
+            self.labels(kind),
+            model=self.model,
+            norm=self.config.placement,
+            window=window,
+            more=self._texts,
+        )
 
     def audit(self, *places: Place) -> AuditReport:
         """The checks of the trace (``AttentionTrace.audit``), and whether it is the trace of these
@@ -137,19 +143,21 @@ class Translation:
         """Whether texts and tokens of this run are those that were recorded; no check if none
         were."""
         recorded = self.trace.tokens
-        texts = {"encoder": self.source_text, "written": self.text}
-        pieces: dict[str, tuple[str, ...]] = {
-            side: self.tokens(side) for side in self.config.stacks
-        }
-        pieces |= {"written": self.target_tokens}
-        wrong = any(each.pieces != pieces[side] for side, each in recorded.items())
-        wrong |= any(
-            recorded[side].text != text for side, text in texts.items() if side in recorded
+        if not recorded:
+            return AuditReport(())
+        pieces = {read: self.tokens(read) for read in self.config.stacks}
+        wrong = any(
+            recorded[read].pieces != tokens for read, tokens in pieces.items() if read in recorded
         )
-        if "written" in recorded:  # which a batch fills up with padding
-            ids = recorded["written"].ids
-            wrong |= ids != self.target_ids + (self.config.pad_id,) * (len(ids) - len(self.steps))
-        return AuditReport((Check("text", float(wrong), 0.0),) if recorded else ())
+        if "encoder" in recorded:
+            wrong |= recorded["encoder"].text != self.source_text
+        if "written" in recorded:
+            written = recorded["written"]
+            wrong |= written.pieces != self.target_tokens or written.text != self.text
+            # a batch fills it up with padding
+            padding = (self.config.pad_id,) * (len(written.ids) - len(self.steps))
+            wrong |= written.ids != self.target_ids + padding
+        return AuditReport((Check("text", float(wrong), 0.0),))
 
     def map(
         self, kind: AttentionKind | str, layer: int, head: int, window: Window | None = None

@@ -8,13 +8,13 @@ note on what a translation leaves out may be the first to ask: see ``transformer
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
 
 from transformer.attention import SCALED_DOT, LocalWindow, ScoreRule, attention_weights
-from transformer.config import AttentionKind, ModelConfig, Place, Side, Sublayer
+from transformer.config import AttentionKind, ModelConfig, Place, Side, Site, Sublayer
 from transformer.encodings import ALL_HEADS, BIASES, BiasRule, Heads
 from transformer.hooks import (
     CONSTANTS,
@@ -23,12 +23,13 @@ from transformer.hooks import (
     Capture,
     Edit,
     HookFunctions,
+    HookName,
     Hooks,
     function_edits,
 )
 from transformer.interventions.edits import Change, edits
 from transformer.layers import StreamNorm, make_norm, shift
-from transformer.view import Array, AuditReport, HeadLabels, Window
+from transformer.view import Array, AuditReport, BoolArray, HeadLabels, Window
 
 REPLACED = 1e-5
 """Difference from its own weights from which on a row of a hooked attention counts as replaced."""
@@ -37,10 +38,19 @@ REPLACED = 1e-5
 class AttentionMap(NamedTuple):
     """Equation 1 step by step: (queries, keys) of one head, or (heads, queries, keys)."""
 
-    bias: Any  # what positions add to the scores; None if they add nothing
-    scores: Any  # scaled, with bias, before the mask
-    mask: Any  # (queries, keys) bool, True = may attend
-    weights: Any  # softmax over all keys
+    bias: Tensor | None  # what positions add to the scores; None if they add nothing
+    scores: Tensor  # scaled, with bias, before the mask
+    mask: Tensor  # (queries, keys) bool, True = may attend
+    weights: Tensor  # softmax over all keys
+
+
+class AttentionArrays(NamedTuple):
+    """The same as arrays."""
+
+    bias: Array | None
+    scores: Array
+    mask: BoolArray
+    weights: Array
 
 
 @dataclass(frozen=True, repr=False)
@@ -82,13 +92,15 @@ class LayerTrace:
         rows = rows or slice(0, self.shape[1])
         if self.used_mask is not None:
             return self.used_mask[rows]
-        places = torch.arange(rows.start, rows.stop)[:, None]
-        keys = torch.arange(self.key.shape[1])
-        mask = (
-            keys <= places if self.causal else torch.ones(len(places), len(keys), dtype=torch.bool)
-        )
+        n_keys = self.key.shape[1]
+        if self.causal:
+            positions = torch.arange(rows.start, rows.stop)[:, None]
+            mask = torch.arange(n_keys) <= positions
+        else:
+            mask = torch.ones(rows.stop - rows.start, n_keys, dtype=torch.bool)
         if self.focus is not None:
-            mask = mask & self.focus.cells(len(keys), rows)[0]
+            (near, _) = self.focus.cells(n_keys, rows)
+            mask = mask & near
         if self.key_padding is not None:
             mask = mask & self.key_padding
         for edit in self.edits.get("mask", ()):
@@ -97,36 +109,51 @@ class LayerTrace:
 
     def map(self, heads: Heads = ALL_HEADS, window: Window | None = None) -> AttentionMap:
         """One head or several, as the model computed them and as changes made them."""
-        if not self.edits.keys().isdisjoint(("scores", "weights")) and heads != ALL_HEADS:
-            bias, scores, mask, weights = self.map(ALL_HEADS, window)
-            return AttentionMap(
-                None if bias is None else bias[heads], scores[heads], mask, weights[heads]
-            )
+        edited = not self.edits.keys().isdisjoint(("scores", "weights"))
+        if edited and heads != ALL_HEADS:  # edits act on all heads at once
+            (bias, scores, mask, weights) = self.map(ALL_HEADS, window)
+            bias = None if bias is None else bias[heads]
+            return AttentionMap(bias=bias, scores=scores[heads], mask=mask, weights=weights[heads])
         rows = slice(0, self.query.shape[1]) if window is None else window.queries
-        keys = torch.arange(self.key.shape[1])
-        bias = None
-        query = self.query[heads, rows]
-        positions = torch.arange(rows.start, rows.stop)
-        scores = self.score.scores(query, self.key[heads], heads)
-        if self.bias is not None:
-            bias = self.bias.scores(query, positions, keys, heads)
-            scores = scores + bias
         mask = self.mask(rows)
-        at = At(rows.start, mask, None if self.bias is None or self.bias.divided else bias)
+        (bias, scores) = self._scores(heads, rows, mask)
+        weights = self._weights(heads, rows, scores, mask)
+        if window is not None:
+            bias = None if bias is None else bias[..., window.keys]
+            scores = scores[..., window.keys]
+            mask = mask[..., window.keys]
+            weights = weights[..., window.keys]
+        return AttentionMap(bias=bias, scores=scores, mask=mask, weights=weights)
+
+    def _scores(self, heads: Heads, rows: slice, mask: Tensor) -> tuple[Tensor | None, Tensor]:
+        """Bias and scores of some rows."""
+        query = self.query[heads, rows]
+        scores = self.score.scores(query, self.key[heads], heads)
+        bias = None
+        undivided = None
+        if self.bias is not None:
+            positions = torch.arange(rows.start, rows.stop)
+            bias = self.bias.scores(query, positions, torch.arange(self.key.shape[1]), heads)
+            scores = scores + bias
+            if not self.bias.divided:
+                undivided = bias
         for edit in self.edits.get("scores", ()):
-            scores = edit(scores, at)
-        factors = None if self.focus is None else self.focus.cells(len(keys), rows)[1]
+            scores = edit(scores, At(rows.start, mask, undivided))
+        return bias, scores
+
+    def _weights(self, heads: Heads, rows: slice, scores: Tensor, mask: Tensor) -> Tensor:
+        """Weights of some rows from their scores."""
+        factors = None
+        if self.focus is not None:
+            (_, factors) = self.focus.cells(self.key.shape[1], rows)
         weights = attention_weights(scores, mask, factors)
         for edit in self.edits.get("weights", ()):
-            weights = edit(weights, at)
+            weights = edit(weights, At(rows.start, mask))
         if self.used_weights is not None:
             used = self.used_weights[heads, rows]
-            weights = torch.where(
-                (weights - used).abs().amax(-1, keepdim=True) > REPLACED, used, weights
-            )
-        parts = (bias, scores, mask, weights)
-        cut = ALL_HEADS if window is None else window.keys
-        return AttentionMap(*(None if part is None else part[..., cut] for part in parts))
+            replaced = (weights - used).abs().amax(-1, keepdim=True) > REPLACED
+            weights = torch.where(replaced, used, weights)
+        return weights
 
 
 LAYER_PARTS = {
@@ -185,6 +212,7 @@ class TokenTrace:
     first: int = 0  # position of the first
 
 
+Made = TypeVar("Made")
 Auditor = Callable[["AttentionTrace", tuple[Place, ...]], AuditReport]
 Kind = AttentionKind | str
 
@@ -208,56 +236,74 @@ class AttentionTrace:
     @cached_property
     def layers(self) -> dict[AttentionKind, tuple[LayerTrace, ...]]:
         """One ``LayerTrace`` per kind and layer that was recorded."""
-        changed = edits(self.changes, self.config) if self.changes else {}
-        found = dict[AttentionKind, tuple[LayerTrace, ...]]()
-        get = self.tensors.get
+        by_name = edits(self.changes, self.config) if self.changes else {}
+        layers = dict[AttentionKind, tuple[LayerTrace, ...]]()
         for kind, site in self.config.sites.items():
-            for layer in range(site.n_layers):
-                path = site.sublayer(layer).path
-                parts: dict[str, Any] = {
-                    name: get(f"{path}.{part}") for name, part in LAYER_PARTS.items()
-                }
-                if parts["query"] is None:
+            of_kind = list[LayerTrace]()
+            for number in range(site.n_layers):
+                if f"{site.sublayer(number).path}.query" not in self.tensors:
                     break
-                table, vector, centres = (
-                    get(f"{path}.{part}") for part in ("bias", "vector", "centres")
-                )
-                if table is not None:
-                    rule = next(rule for rule, axes in BIASES.items() if axes == table.dim())
-                    parts["bias"] = BiasRule(rule, table)
-                if centres is not None:
-                    parts["focus"] = LocalWindow(centres, self.config.reach)
-                parts["score"], parts["causal"] = ScoreRule(site.score, vector), site.causal
-                parts["changes"] = tuple(
-                    change
-                    for change in self.changes
-                    if change.value.heads_of(kind, layer, self.config.n_heads)
-                )
-                names = {part: f"{path}.{part}" for part in UNFUSED}
-                parts["edits"] = {
-                    part: changed[name] for part, name in names.items() if name in changed
-                }
-                found[kind] = (*found.get(kind, ()), LayerTrace(kind, layer, **parts))
-        return found
+                of_kind.append(self._layer(site, number, by_name))
+            if of_kind:
+                layers[kind] = tuple(of_kind)
+        return layers
+
+    def _layer(self, site: Site, number: int, by_name: Mapping[str, Sequence[Edit]]) -> LayerTrace:
+        """The recording of one attention; ``by_name`` has the edits of the whole run."""
+        path = site.sublayer(number).path
+        tensors = {field: self.tensors.get(f"{path}.{part}") for field, part in LAYER_PARTS.items()}
+        table = self.tensors.get(f"{path}.bias")
+        bias = None
+        if table is not None:
+            rule = next(rule for rule, axes in BIASES.items() if axes == table.dim())
+            bias = BiasRule(rule, table)
+        centres = self.tensors.get(f"{path}.centres")
+        focus = None if centres is None else LocalWindow(centres, self.config.reach)
+        changes = tuple(
+            change
+            for change in self.changes
+            if change.value.heads_of(site.kind, number, self.config.n_heads)
+        )
+        acting = {
+            part: by_name[f"{path}.{part}"] for part in UNFUSED if f"{path}.{part}" in by_name
+        }
+        return LayerTrace(
+            kind=site.kind,
+            number=number,
+            causal=site.causal,
+            bias=bias,
+            changes=changes,
+            edits=acting,
+            score=ScoreRule(site.score, self.tensors.get(f"{path}.vector")),
+            focus=focus,
+            **tensors,  # type: ignore[arg-type]  # a recording with queries has keys and values
+        )
 
     @cached_property
     def embeddings(self) -> dict[Side, EmbeddingTrace]:
         """One ``EmbeddingTrace`` per side that ran."""
         traces = dict[Side, EmbeddingTrace]()
-        get = self.tensors.get
         for side in self.config.stacks:
-            tokens, entered, own = (
-                get(f"{side}.{name}") for name in ("tokens", "input", "input.own")
-            )
-            gain = get(f"{side}.input.gain")
-            norm = None
-            if gain is not None:
-                norm = make_norm(self.config).requires_grad_(False)
-                norm.weight.copy_(gain)
-                shift(norm).copy_(self.tensors[f"{side}.input.shift"])
+            tokens = self.tensors.get(f"{side}.tokens")
+            entered = self.tensors.get(f"{side}.input")
             if tokens is not None and entered is not None:
-                traces[side] = EmbeddingTrace(tokens, get(f"{side}.positions"), entered, own, norm)
+                traces[side] = EmbeddingTrace(
+                    tokens=tokens,
+                    positions=self.tensors.get(f"{side}.positions"),
+                    input=entered,
+                    own_input=self.tensors.get(f"{side}.input.own"),
+                    norm=self._embedding_norm(side),
+                )
         return traces
+
+    def _embedding_norm(self, side: Side) -> StreamNorm | None:
+        gain = self.tensors.get(f"{side}.input.gain")
+        if gain is None:
+            return None
+        norm = make_norm(self.config).requires_grad_(False)
+        norm.weight.copy_(gain)
+        shift(norm).copy_(self.tensors[f"{side}.input.shift"])
+        return norm
 
     @cached_property
     def residuals(self) -> dict[Sublayer, ResidualTrace]:
@@ -266,12 +312,18 @@ class AttentionTrace:
         for side, stack in self.config.stacks.items():
             before = self.tensors.get(f"{side}.input")
             for sublayer in stack.passed():
-                names = ("read", "output", "stream", "output.own", "stream.own")
-                parts: list[Any] = [self.tensors.get(f"{sublayer.path}.{name}") for name in names]
-                if before is None or parts[2] is None:
+                stream = self.tensors.get(f"{sublayer.path}.stream")
+                if before is None or stream is None:
                     break
-                traces[sublayer] = ResidualTrace(before, *parts)
-                before = parts[2]
+                traces[sublayer] = ResidualTrace(
+                    before=before,
+                    read=self.tensors[f"{sublayer.path}.read"],
+                    output=self.tensors[f"{sublayer.path}.output"],
+                    stream=stream,
+                    own_output=self.tensors.get(f"{sublayer.path}.output.own"),
+                    own_stream=self.tensors.get(f"{sublayer.path}.stream.own"),
+                )
+                before = stream
         return traces
 
     def layer(self, kind: Kind, layer: int, head: int | None = None) -> LayerTrace:
@@ -290,10 +342,16 @@ class AttentionTrace:
 
     def map(
         self, kind: Kind, layer: int, head: int | None = None, window: Window | None = None
-    ) -> AttentionMap:
+    ) -> AttentionArrays:
         """Equation 1 of one head, or of all, as arrays."""
-        found = self.layer(kind, layer, head).map(ALL_HEADS if head is None else head, window)
-        return AttentionMap(*(None if part is None else part.numpy() for part in found))
+        record = self.layer(kind, layer, head)
+        (bias, scores, mask, weights) = record.map(ALL_HEADS if head is None else head, window)
+        return AttentionArrays(
+            bias=None if bias is None else bias.numpy(),
+            scores=scores.numpy(),
+            mask=mask.numpy(),
+            weights=weights.numpy(),
+        )
 
     def weights(
         self, kind: Kind, layer: int, head: int | None = None, window: Window | None = None
@@ -302,8 +360,7 @@ class AttentionTrace:
 
         Rows sum to 1; in local attention, whose weights a Gaussian multiplies, to less.
         """
-        weights: Array = self.map(kind, layer, head, window).weights
-        return weights
+        return self.map(kind, layer, head, window).weights
 
     def labels(self, kind: Kind) -> HeadLabels | None:
         """The tokens along the maps of a kind, as they were read and written; None if they are not
@@ -326,19 +383,24 @@ class AttentionTrace:
     def audit(self, *places: Place) -> AuditReport:
         """Runs the checks of ``transformer.audit`` on the given sub-layers, by default all;
         cached."""
-        report: AuditReport = self.once(places, lambda: self.auditor(self, places or self.places))
-        return report
+        return self.once(places, lambda: self.auditor(self, places or self.places))
 
-    def once(self, key: Hashable, make: Callable[[], Any]) -> Any:
+    def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
         """A value that is made when this trace is asked for it first."""
-        return self._memo[key] if key in self._memo else self._memo.setdefault(key, make())
+        if key not in self._memo:
+            self._memo.setdefault(key, make())
+        value: Made = self._memo[key]
+        return value
 
     @property
     def nbytes(self) -> int:
         """Bytes held by the records of attention."""
         parts = {"query", "key", "value", "heads", "padding", "weights", "mask"}
-        names = {name: name.removesuffix(".own").rpartition(".")[2] for name in self.tensors}
-        return sum(each.nbytes for name, each in self.tensors.items() if names[name] in parts)
+        return sum(
+            tensor.nbytes
+            for name, tensor in self.tensors.items()
+            if HookName.of(name).part in parts
+        )
 
 
 def trace_of(
@@ -351,47 +413,58 @@ def trace_of(
     functions: Sequence[str] = (),  # names at which a user's functions acted
 ) -> AttentionTrace | None:
     """What hooks recorded of one row of the batch; None if it was no attention."""
-    recorded = dict[str, Tensor]()
-    types = set[torch.dtype]()
-    for name, parts in hooks.recorded.items():
+    tensors = dict[str, Tensor]()
+    dtypes = set[torch.dtype]()
+    for name, calls in hooks.recorded.items():
         value = hooks.values(name)
-        part = name.removesuffix(".own").rpartition(".")[2]
+        part = HookName.of(name).part
         if part in ("query", "tokens"):
-            types.add(value.dtype)
-        if part not in CONSTANTS - {"padding"} | {"positions"}:  # the others are alike in all rows
-            value = value[min(row, len(value) - 1)]
-        if part in ("centres", "mask"):  # alike in all heads
-            value = value[0]
-        value = (value if value.dtype == torch.bool else value.float()).detach().cpu()
-        # a part alone may be the model's, or a view of a cache
-        recorded[name] = (
-            value.clone(memory_format=torch.contiguous_format) if len(parts) == 1 else value
-        )
-    if not types:
+            dtypes.add(value.dtype)
+        tensor = _of_row(value, part, row)
+        if len(calls) == 1:  # which may be the model's own, or a view of a cache
+            tensor = tensor.clone(memory_format=torch.contiguous_format)
+        tensors[name] = tensor
+    if not dtypes:
         return None
-    dtype = max(types, key=lambda dtype: torch.finfo(dtype).eps)
     return AttentionTrace(
-        recorded, config, dtype, auditor, tuple(changes), tokens or {}, tuple(functions)
+        tensors=tensors,
+        config=config,
+        dtype=max(dtypes, key=lambda dtype: torch.finfo(dtype).eps),
+        auditor=auditor,
+        changes=tuple(changes),
+        tokens=tokens or {},
+        functions=tuple(functions),
     )
+
+
+def _of_row(value: Tensor, part: str, row: int) -> Tensor:
+    """What a batch recorded of one of its rows, on the CPU, in float32 or bool."""
+    if part not in CONSTANTS - {"padding"} | {"positions"}:  # the others are alike in all rows
+        value = value[min(row, len(value) - 1)]
+    if part in ("centres", "mask"):  # alike in all heads
+        value = value[0]
+    if value.dtype != torch.bool:
+        value = value.float()
+    return value.detach().cpu()
 
 
 def hooks_of(
     config: ModelConfig,
     capture: Capture | None = None,  # what to record; None for nothing
     changes: Sequence[Change] = (),  # interventions, with what they put in
-    functions: Mapping[str, HookFunctions]
-    | None = None,  # a user's functions by name; they act last
+    # a user's functions by name, which act last
+    functions: Mapping[str, HookFunctions] | None = None,
 ) -> Hooks | None:
     """The hooks of one pass; None if nobody looks. ValueError if the model has no place of a
     function."""
     by_name = edits(changes, config) if changes else {}
     record = set() if capture is None else {*capture.parts}
-    for name, added in function_edits(functions, config).items() if functions else ():
-        by_name.setdefault(name, []).extend(added)
-        place, _, part = name.rpartition(".")
-        if part in UNFUSED and capture is not None:
-            record |= {
-                f"{place}.weights",
-                *([name] if part == "mask" else []),
-            }  # which only this run knows
+    of_user = function_edits(functions, config) if functions else {}
+    for text, added in of_user.items():
+        by_name.setdefault(text, []).extend(added)
+        name = HookName.of(text)
+        if name.part in UNFUSED and capture is not None:  # which only this run knows
+            record.add(f"{name.path}.weights")
+            if name.part == "mask":
+                record.add(text)
     return Hooks(record, by_name) if record or by_name else None

@@ -77,8 +77,7 @@ class Translator(Reader):
     @property
     def device(self) -> torch.device:
         """The device on which the model computes."""
-        device: torch.device = self.model.embedding.weight.device
-        return device
+        return self.model.embedding.weight.device
 
     def computed(self, compute: Callable[[], Iterable[T]]) -> Iterator[T]:
         """What a function computes; all of it again, on the CPU, if the GPU has no memory left."""
@@ -96,10 +95,8 @@ class Translator(Reader):
             left = self.device.type != "cpu"
             if left:
                 model = on_cpu(self.model)
-                self.notes = (
-                    *self.notes,
-                    FULL,
-                )  # before the model: who takes that one has the note
+                # before the model: who takes that one has the note
+                self.notes = (*self.notes, FULL)
                 self.model = model
         return left
 
@@ -142,8 +139,14 @@ class Translator(Reader):
                 else "a source needs its translation"
             )
             raise TypeError(f"force reads a whole output: {takes}.")
-        source: Any = "" if target is None else text
-        output = self.output(text if target is None else target, source)
+        if target is None:
+            source = ""
+            output = self.output(text, source)
+        else:
+            if not isinstance(text, str):
+                raise TypeError(f"The text is {type(text).__name__}; it must be a string.")
+            source = text
+            output = self.output(target, source)
         options["interventions"] = changes = as_interventions(options.get("interventions", ()))
         written = list(zip(self.pieces(output.ids), output.ids, strict=True))
         for change in changes:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -50,12 +50,12 @@ def difference(recorded: ArrayLike | None, expected: ArrayLike | None, smallest:
     """
     if recorded is None or expected is None:
         return 0.0 if recorded is expected else math.inf
-    one = np.asarray(recorded, np.float64)
-    other = np.asarray(expected, np.float64)
-    if one.shape != other.shape:
+    left = np.asarray(recorded, np.float64)
+    right = np.asarray(expected, np.float64)
+    if left.shape != right.shape:
         return math.inf
-    scale = max(smallest, float(np.abs(other).max(initial=0.0)))
-    return float(np.abs(one - other).max(initial=0.0)) / scale
+    scale = max(smallest, float(np.abs(right).max(initial=0.0)))
+    return float(np.abs(left - right).max(initial=0.0)) / scale
 
 
 def worst(*values: float) -> float:
@@ -78,11 +78,14 @@ class AuditReport:
 
     def joined(self, other: AuditReport) -> AuditReport:
         """Both reports as one; the claim is the other's, if it makes one."""
-        lists = {
-            name: tuple(dict.fromkeys(getattr(self, name) + getattr(other, name)))
-            for name in ("changes", "proofs", "unmade", "skipped")
-        }
-        return AuditReport(self.checks + other.checks, claim=other.claim or self.claim, **lists)
+        return AuditReport(
+            checks=self.checks + other.checks,
+            changes=_once(self.changes + other.changes),
+            proofs=_once(self.proofs + other.proofs),
+            unmade=_once(self.unmade + other.unmade),
+            claim=other.claim or self.claim,
+            skipped=_once(self.skipped + other.skipped),
+        )
 
     @property
     def imported(self) -> bool:
@@ -99,6 +102,11 @@ class AuditReport:
     def passed(self) -> bool:
         """Whether there was at least one check and all passed."""
         return bool(self.checks) and all(check.passed for check in self.checks)
+
+
+def _once(sentences: tuple[str, ...]) -> tuple[str, ...]:
+    """Without those that were said before."""
+    return tuple(dict.fromkeys(sentences))
 
 
 @dataclass(frozen=True)
@@ -136,7 +144,7 @@ class HeadLabels:
         return HeadLabels(self.queries[window.queries], predicted, self.keys[window.keys])
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, kw_only=True)
 class HeadMap:
     """One head, or a window of it, as a map: what figures and files need of it."""
 
@@ -155,20 +163,16 @@ class HeadMap:
     mask: BoolArray  # (queries, keys) bool, True = may attend
     weights: Array  # (queries, keys) float32
     # the audit; or what makes it of this very map, so that a copy with other arrays is checked anew
-    report: AuditReport | Callable[[Any], AuditReport]
-    score: ScoreName = field(
-        default="scaled_dot", kw_only=True
-    )  # how the scores come from queries and keys
+    report: AuditReport | Callable[[HeadMap], AuditReport]
+    score: ScoreName = "scaled_dot"  # how the scores come from queries and keys
     # (queries,) where each query looks in local attention, counted from 0; otherwise None
-    centres: Array | None = field(default=None, kw_only=True)
-    reach: int = field(
-        default=0, kw_only=True
-    )  # how far from its centre such a query sees; otherwise 0
+    centres: Array | None = None
+    reach: int = 0  # how far from its centre such a query sees; otherwise 0
     # what the numbers in `weights` are: weights, or shares of another measure
     # (`explorer.lenses.measures.stream.shares`)
-    measure: str = field(default="weight", kw_only=True)
+    measure: str = "weight"
     # (queries, keys) float32 that measure itself; None for weights
-    measured: Array | None = field(default=None, kw_only=True)
+    measured: Array | None = None
 
     @cached_property
     def audit(self) -> AuditReport:
@@ -176,7 +180,7 @@ class HeadMap:
         return self.report(self) if callable(self.report) else self.report
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, kw_only=True)
 class HeadView(HeadMap):
     """A map together with the vectors that it was computed from, float32."""
 
@@ -191,8 +195,8 @@ def sealed(view: HeadMap, report: AuditReport) -> HeadMap:
 
     def compared(drawn: HeadMap) -> AuditReport:
         arrays = worst(*(_equal(getattr(drawn, name), getattr(view, name)) for name in NUMBERS))
-        others = any(getattr(drawn, name) != getattr(view, name) for name in NAMES)
-        checks = Check("arrays drawn", arrays, 0.0), Check("labels", float(others), 0.0)
+        renamed = any(getattr(drawn, name) != getattr(view, name) for name in NAMES)
+        checks = Check("arrays drawn", arrays, 0.0), Check("labels", float(renamed), 0.0)
         return report.joined(AuditReport(tuple(check for check in checks if not check.passed)))
 
     return replace(view, report=compared)
@@ -215,10 +219,13 @@ NAMES = (
 
 def _equal(one: ArrayLike | None, other: ArrayLike | None) -> float:
     """0 if two arrays are the same, with NaN in the same places; otherwise infinite."""
+    if one is other:
+        return 0.0
     if one is None or other is None:
-        return 0.0 if one is other else math.inf
-    numbers = np.asarray(one, np.float64), np.asarray(other, np.float64)
-    return 0.0 if one is other or np.array_equal(*numbers, equal_nan=True) else math.inf
+        return math.inf
+    left = np.asarray(one, np.float64)
+    right = np.asarray(other, np.float64)
+    return 0.0 if np.array_equal(left, right, equal_nan=True) else math.inf
 
 
 def read_only(tensor: Tensor) -> Array:

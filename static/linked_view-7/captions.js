@@ -1,3 +1,4 @@
+// @ts-check
 // What is written about a cell: in full under a picture, or in brief, with the details behind the badge.
 
 import { element } from "./dom.js";
@@ -110,15 +111,18 @@ function closing(details) {
 
 const about = (data, strips, at) => filled(data.about || "", strips.names, at);
 
+/** @type {(data: any, strips: import("./feeds.js").StripsFeed, at: number) => string} */
 function captionAt(data, strips, at) {
   const step = data.rows === "step" ? ` · step ${at + 1} of ${strips.steps}` : "";
   return data.caption.replace("{step}", step);
 }
 
+/** @type {(badge: import("./feeds.js").Badge) => any} */
 function badge({ passed, text, title }) {
   return element("span", passed ? "lv-badge" : "lv-badge lv-failed", text, { title, tabindex: "0" });
 }
 
+/** @type {(legend: import("./feeds.js").Legend) => any} */
 function legend({ title, marks }) {
   const texts = marks.map(([text]) => text).join(", ");
   const parts = marks.map(([text, color]) => {

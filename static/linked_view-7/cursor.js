@@ -1,3 +1,4 @@
+// @ts-check
 // The cursor's position and its moves. Pure functions. Positions count from 0; `source` is null while the source
 // token follows the step.
 

@@ -1,3 +1,4 @@
+// @ts-check
 // Saves a figure as PNG or SVG in the browser; the first click fetches plotly.js.
 
 import { button, element } from "./dom.js";

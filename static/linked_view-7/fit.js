@@ -1,3 +1,4 @@
+// @ts-check
 // How large a map is drawn in the room it has: square cells, and labels as large as the cells allow. Pure functions.
 
 export const FONTS = [15, 14, 13, 12, 11, 10, 9, 8];

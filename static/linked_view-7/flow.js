@@ -1,3 +1,4 @@
+// @ts-check
 // The links of the cursor's step between the strips: from each source token to the token that is written, as thick as
 // the weight that the large map shows; nothing flows through a head that is off.
 

@@ -1,3 +1,4 @@
+// @ts-check
 // Keeps the focus: Streamlit may build the view anew at any time, and the focus that was in the old one is then lost.
 
 export class Focus {

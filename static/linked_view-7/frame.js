@@ -1,3 +1,4 @@
+// @ts-check
 // Places in a figure, in px. Pure functions.
 //
 // Python fixes size, margins and ranges of every figure, and no axis grows for its labels (`automargin`), so every
@@ -31,6 +32,7 @@ export const along = ({ first, last, length }, value) => ((value - first) / (las
 export const within = (axis, value) => axis.offset + along(axis, value);
 
 // The box between two values on each axis, measured from the starts of the axes.
+/** @type {(axes: any, columns: number[], rows: number[]) => any} */
 export function box({ across, down }, [left, right], [top, bottom]) {
   const [x, y] = [along(across, left), along(down, top)];
   return { left: x, top: y, width: along(across, right) - x, height: along(down, bottom) - y };

@@ -1,3 +1,4 @@
+// @ts-check
 // The signs of the view, drawn, so that none of them needs a font.
 
 import { shape } from "./dom.js";

@@ -1,3 +1,4 @@
+// @ts-check
 // The keyboard: what each key does, the list of keys, and keys pressed while nothing else on the page uses them.
 
 import { clamp, command, destination, nextColumn } from "./cursor.js";
@@ -69,6 +70,7 @@ export class Keys {
   }
 
   // Runs the command of a key, if `may` allows it.
+  /** @type {(event: any, may?: (asked: string) => boolean) => void} */
   press(event, may = () => true) {
     const asked = command(event, event.target.tagName);
     if (!asked || !this.view.length() || !may(asked)) return;

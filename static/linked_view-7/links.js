@@ -1,3 +1,4 @@
+// @ts-check
 // The cells that show single links: lines between queries and keys, and lists of the strongest.
 
 import { Cell, Head } from "./cell.js";

@@ -1,3 +1,4 @@
+// @ts-check
 // The addresses of the menu. The server sends every link with the same query, which means "keep this session's
 // state", and Streamlit's click handler uses that query. This script gives each link its full address, for new tabs
 // and copies, and makes sure that a click adds one entry to the history. A link of a lesson names in addition what

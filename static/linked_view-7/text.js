@@ -1,3 +1,4 @@
+// @ts-check
 // Texts for the view. Pure functions.
 
 const SIGNS = { "&amp;": "&", "&lt;": "<", "&gt;": ">", "&#35;": "#" };
@@ -9,6 +10,7 @@ export const plain = (text) => text.replace(/&(amp|lt|gt|#35);/g, (escape) => SI
 export const shortened = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
 
 // Replaces `{reads}`, `{predicts}` and `{source}` with the tokens of a position.
+/** @type {(text: string, names: import("./feeds.js").TokenNames, position: number) => string} */
 export function filled(text, names, position) {
   return text.replace(/\{(reads|predicts|source)\}/g, (_, name) => names[name][position]);
 }

@@ -1,3 +1,4 @@
+// @ts-check
 // The tour: a few stops, each of which highlights one figure and says what to see there.
 
 import { button, element } from "./dom.js";

@@ -1,3 +1,4 @@
+// @ts-check
 // Decodes numbers from Python, and finds the largest. Pure functions.
 
 // The bytes of a text in base64.

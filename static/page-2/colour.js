@@ -1,3 +1,4 @@
+// @ts-check
 // The colours of a scale: stops from 0 to 1, each `#rrggbb` or `rgba(…)`. Pure functions.
 
 const STEPS = 256;

@@ -1,3 +1,4 @@
+// @ts-check
 // What is said of a cell under the pointer, from the template that Python wrote for plotly.js. Pure functions.
 
 const FIELD = /%\{(\w+)(?:\[(\d+)\])?(?::(\+?\.\d)f)?\}/g;

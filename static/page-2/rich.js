@@ -1,3 +1,4 @@
+// @ts-check
 // Texts with little markup as DOM nodes. All else stays text, so that nothing a visitor typed becomes HTML.
 
 import { element } from "../linked_view-7/dom.js";

@@ -1,3 +1,4 @@
+// @ts-check
 // Sizes and places in px, as pure functions.
 
 export const NARROW = 520;

@@ -10,8 +10,9 @@ import pytest
 from explorer.app.controls.slots import SlotPicture
 from explorer.figures.base.strips import Strip, strips_spec, vectors_spec
 from explorer.figures.pages.inside import LedgerRow, ledger_spec
-from explorer.linked.view.strips import Shade, shaded
 from explorer.linked.view.strips import chips as chips_of
+from explorer.linked.view.strips import shaded
+from explorer.linked.view.wire import Shade
 
 from .conftest import STATIC
 

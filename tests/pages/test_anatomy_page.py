@@ -9,7 +9,8 @@ from app_pages import functions, named_charts, run, words
 from random_models import random_model
 
 from explorer.app.address import session
-from explorer.app.sections.whole_model.diagram import PARTS, boxes, parts
+from explorer.app.address.page_values import PARTS
+from explorer.app.sections.whole_model.diagram import boxes, parts
 from transformer.config import TransformerConfig
 from transformer.storage.card import Score
 from transformer.storage.directory import save_checkpoint

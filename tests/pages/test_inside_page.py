@@ -12,6 +12,7 @@ from inside_page import PAGE, charts, equal, independent, line, told
 from random_models import random_config, random_model
 from streamlit.testing.v1 import AppTest
 
+from explorer.app.address.page_values import Build
 from explorer.app.lessons import files
 from explorer.app.sections.inside.look import BADGE
 from explorer.app.server import examples, models, runs
@@ -124,8 +125,9 @@ def row(at: AppTest, kind: str = "cross") -> np.ndarray:
     now = at.session_state["state"]
     recorded = runs.translate(runs.key_of(now, models.find(now.model), OWN), whole=True)
     keys = recorded.head(kind, *getattr(now, kind)).key.astype(np.float64)
-    first, second = (keys[key] / np.linalg.norm(keys[key]) for key in now.two)
-    scores = keys @ (now.length * (now.a * first + now.b * second)) / np.sqrt(keys.shape[1])
+    asked = now.values(Build)
+    first, second = (keys[key] / np.linalg.norm(keys[key]) for key in asked.two)
+    scores = keys @ (asked.length * (asked.a * first + asked.b * second)) / np.sqrt(keys.shape[1])
     return powers(scores, np.ones(len(scores), bool))
 
 

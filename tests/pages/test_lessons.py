@@ -45,6 +45,16 @@ def follow(at: AppTest, label: str) -> AppTest:
     return at.switch_page(page).run()
 
 
+def test_a_step_offers_its_view_once_a_value_that_its_page_alone_reads_is_another():
+    name, i = next((name, i) for name, i in STEPS if "section" in SHIPPED[name].steps[i].params)
+    section = SHIPPED[name].steps[i].params["section"]
+    elsewhere = "sum" if section != "sum" else "weights"
+    offers = [
+        "This step’s view" in labels(step(name, i, section=at)) for at in (section, elsewhere)
+    ]
+    assert offers == [False, True]
+
+
 @pytest.mark.parametrize(("name", "i"), thinned(STEPS, 3))
 def test_every_step_opens_its_page_with_a_picture(name: str, i: int):
     view = SHIPPED[name].steps[i]

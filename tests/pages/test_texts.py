@@ -56,10 +56,10 @@ def test_the_address_says_which_sentence_is_shown(sentence: dict[str, str], at: 
     assert (found["sentences"], found["at"]) == (SENTENCES, at)
     assert page.text_input[0].value == TEXT
     run_of = runs.key_of(State(), named("random"), TEXT if at < 0 else SENTENCES[at])
-    assert feeds(page)["strips"]["trace"] == run_of.trace
+    assert feeds(page)["strips"]["trace"] == run_of.key
     assert ("This text has 3 sentences; sentence 3 is shown." in said_on(page)) == (at == 2)
     again = click_menu(page, "pages/cross_attention.py")
-    assert feeds(again)["strips"]["trace"] == run_of.trace
+    assert feeds(again)["strips"]["trace"] == run_of.key
     shown = paragraph(again)
     assert shown is not None
     assert (shown["at"], shown["translations"]) == (at, None)
@@ -295,7 +295,7 @@ def test_a_page_says_what_a_t5_model_computes(
     if page != "whole_model" and not params.get("view"):
         assert r"\sqrt{d_k}}" not in said(at).replace(r"$\sqrt{d_k}$", "")
     if "what_if" in params:
-        assert at.session_state["state"].what_if == ("no-scale", None)
+        assert at.session_state["state"].value("what_if") == ("no-scale", None)
         assert "what if, not the model's computation" not in said(at), (
             "nothing that it does not divide by"
         )

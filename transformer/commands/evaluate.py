@@ -39,9 +39,8 @@ def evaluate(*, model: TranslatorOptions, data: str, beam: BeamOptions) -> int:
         tokens = sum(len(translator.tokenizer.target.encode(output)) + 1 for output in outputs)
         if isinstance(translator.tokenizer, Tokenizer):
             encoded = encode_pairs(pairs, translator.tokenizer)
-            loss = round(
-                evaluate_loss(translator.model, encoded, BATCH_POSITIONS, workers=workers), 4
-            )
+            exact = evaluate_loss(translator.translating, encoded, BATCH_POSITIONS, workers=workers)
+            loss = round(exact, 4)
         if not workers.first:
             return 0
     scores = corpus_scores(outputs, pairs)

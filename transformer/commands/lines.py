@@ -43,9 +43,8 @@ def answer_lines(
     """Writes an answer for each text in its place, an empty one for a bad text; the exit status."""
     bad = list[str]()
     place = 0
-    lines: Iterable[str | bytes] = (
-        () if sys.stdin is None else sys.stdin.buffer
-    )  # None if it was closed
+    # None if it was closed
+    lines: Iterable[str | bytes] = () if sys.stdin is None else sys.stdin.buffer
     for place, words in enumerate(texts or lines, start=1):
         try:
             values, line, notes = answer(line_text(words))
@@ -63,9 +62,8 @@ def answer_lines(
 
 def answer_pairs(
     path: str | Path,  # source<TAB>target lines, plain or .gz
-    check: Callable[
-        [SentencePair], object
-    ],  # raises ValueError for a pair that the model cannot read
+    # raises ValueError for a pair that the model cannot read
+    check: Callable[[SentencePair], object],
     # what pairs are answered, as JSON and as a line
     answer: Callable[[list[SentencePair]], Iterable[tuple[dict[str, Any], str]]],
     empty: dict[str, Any],  # the answer to a line that is blank or cannot be used
@@ -79,24 +77,30 @@ def answer_pairs(
     """
     bad = list[str]()
     lines = read_lines(path, errors="surrogateescape")
-    while part := list(islice(lines, AT_ONCE)):
+    while several := list(islice(lines, AT_ONCE)):
         pairs = dict[int, SentencePair]()
         errors = dict[int, str]()
-        for number, line in part:
+        for number, line in several:
             place = f"{path}:{number}: "
             try:
                 columns = line_text(line).split("\t")
-                whole = "\t".join(columns[:2] if linked and len(columns) == 3 else columns)
+                if linked and len(columns) == 3:
+                    columns = columns[:2]
                 if line.strip():
-                    check(pair := parse_pair(path, number, whole))
+                    pair = parse_pair(path, number, "\t".join(columns))
+                    check(pair)
                     pairs[number] = pair
             except ValueError as error:
                 errors[number] = place + str(error).removeprefix(place)
         answers = dict(zip(pairs, list(answer(list(pairs.values()))), strict=True))
         bad += errors.values()
-        for number, _ in part if first else ():
-            wrong = {"error": errors[number]} if number in errors else {}
-            write(*answers.get(number, (empty | wrong, "")))
+        if not first:
+            continue
+        for number, _ in several:
+            (values, text) = answers.get(number, (empty, ""))
+            if number in errors:
+                values = values | {"error": errors[number]}
+            write(values, text)
     return name_bad(bad) if first else 0
 
 
@@ -121,4 +125,6 @@ def unread(translator: Translator, source: str, target: str) -> set[str]:
 
 def warn_unread(notes: Counter[str]) -> None:
     """Says each note on standard error, with the number of lines of which it holds."""
-    warn(f"{count:,} line{'s' * (count > 1)}: {note}" for note, count in notes.items())
+    for note, count in notes.items():
+        lines = "1 line" if count == 1 else f"{count:,} lines"
+        warn([f"{lines}: {note}"])

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from transformer.config import AttentionKind
 from transformer.exports.record import run_from_dict, run_to_dict
@@ -21,29 +22,31 @@ from transformer.storage.description import Digests, model_digests
 from transformer.storage.packed import read_packed, write_packed
 from transformer.view import Array, AuditReport, BoolArray, Check, HeadMap, Window, sealed
 
+SavedCheck = tuple[str, float, float]
+"""Name, value and limit of a check."""
+
 
 @dataclass(frozen=True, eq=False)
 class MappedRun(Translation):
     """A run whose maps are known, while its trace is not: ``attention`` is None."""
 
-    arrays: Mapping[str, Any] = field(default_factory=dict)  # of the file, by name
-    checks: Mapping[str, Any] = field(
-        default_factory=dict
-    )  # by kind, layer and head: parts of checks
-    digests: Digests = field(
-        default_factory=dict
-    )  # SHA-256 of the files of the model that made the run
+    arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)  # of the file, by name
+    # by kind, layer and head: parts of checks
+    checks: Mapping[str, list[list[list[SavedCheck]]]] = field(default_factory=dict)
+    # SHA-256 of the files of the model that made the run
+    digests: Digests = field(default_factory=dict)
 
     def map(
         self, kind: AttentionKind | str, layer: int, head: int, window: Window | None = None
     ) -> HeadMap:
         """One head, or a window of it; the audit is that of the whole head."""
-        kind, mask = AttentionKind(kind), self.mask(kind, layer, head)
+        kind = AttentionKind(kind)
+        mask = self.mask(kind, layer, head)
         window = window or Window(0, mask.shape[0], 0, mask.shape[1])
         cells = (window.queries, window.keys)
         labels = self.labels(kind).of(window)
         report = AuditReport(tuple(starmap(Check, self.checks[kind][layer][head])))
-        found = HeadMap(
+        drawn = HeadMap(
             kind=kind,
             layer=layer,
             head=head,
@@ -58,7 +61,7 @@ class MappedRun(Translation):
             weights=self.weights(kind, layer, head)[cells],
             report=report,
         )
-        return sealed(found, report)
+        return sealed(drawn, report)
 
     def weights(self, kind: AttentionKind | str, layer: int, head: int) -> Array:
         """(queries, keys) weights of a whole head."""
@@ -74,19 +77,25 @@ class MappedRun(Translation):
 def save_maps(translation: Translation, directory: Path, path: Path) -> None:
     """Writes a run, and the maps of all its heads, to a file; the directory is that of the
     model."""
-    arrays = dict[str, Any]()
-    checks = dict[str, Any]()
+    arrays = dict[str, NDArray[Any]]()
+    checks = dict[str, list[list[list[SavedCheck]]]]()
     for kind, site in translation.config.sites.items():
-        heads = range(translation.config.n_heads)
         maps = [
-            [translation.map(kind, layer, head) for head in heads] for layer in range(site.n_layers)
+            [translation.map(kind, layer, head) for head in range(translation.config.n_heads)]
+            for layer in range(site.n_layers)
         ]
-        arrays[f"{kind}.weights"] = np.array([[each.weights for each in row] for row in maps])
-        arrays[f"{kind}.scores"] = np.array([[each.scores for each in row] for row in maps])
+        arrays[f"{kind}.weights"] = np.array([[drawn.weights for drawn in row] for row in maps])
+        arrays[f"{kind}.scores"] = np.array([[drawn.scores for drawn in row] for row in maps])
         arrays[f"{kind}.mask"] = maps[0][0].mask
-        checks[kind] = [[list(map(astuple, each.audit.checks)) for each in row] for row in maps]
-    head = {"run": run_to_dict(translation), "digests": model_digests(directory)}
-    write_packed(path, head | {"checks": checks}, arrays)
+        checks[kind] = [
+            [[astuple(check) for check in drawn.audit.checks] for drawn in row] for row in maps
+        ]
+    head = {
+        "run": run_to_dict(translation),
+        "digests": model_digests(directory),
+        "checks": checks,
+    }
+    write_packed(path, head, arrays)
 
 
 def load_maps(path: str | Path) -> MappedRun:

@@ -5,18 +5,15 @@ that the model computed in, and the largest difference between the log-probabili
 and of its replay. Every other array is float32, or bool for masks, and has the name by which hooks
 know it (``transformer.hooks``), without the batch:
 
-* ``decoder.0.cross_attention.query``, ``.key``, ``.value``, ``.heads``: (heads, length,
-    d_head), after
-  rotation if any; ``.padding``: (keys,), True for tokens, absent if nothing is padded;
+* ``decoder.0.cross_attention.query``, ``.key``, ``.value``, ``.heads``: (heads, length, d_head),
+  after rotation if any; ``.padding``: (keys,), True for tokens, absent if nothing is padded;
 * ``….bias``: the table of the rule by which the config's encoding adds to the scores; ``….vector``:
-  (heads, d_head) of additive scores; ``….centres``: (queries,) where each query of local
-      attention looks;
+  (heads, d_head) of additive scores; ``….centres``: (queries,) where each query of local attention
+  looks;
 * ``….value_norms``: (heads, keys) ‖v_j W_O^h‖. Multiplied by the weight w_ij, it is what key j
-    contributes to
-  the update at query i, ‖w_ij · v_j W_O^h‖;
-* ``encoder.tokens``, ``.positions``, ``.input``: (length, d_model); and if a norm stands
-    between sum and
-  input, its ``.input.gain`` and ``.input.shift`` (d_model,).
+  contributes to the update at query i, ‖w_ij · v_j W_O^h‖;
+* ``encoder.tokens``, ``.positions``, ``.input``: (length, d_model); and if a norm stands between
+  sum and input, its ``.input.gain`` and ``.input.shift`` (d_model,).
 
 What interventions changed is in the run's JSON; all maps are derived from it. A changed run also
 has those of these arrays that its changes need: a name with ``.own``, the value before the change;
@@ -28,7 +25,6 @@ of another run; and ``.read``, ``.output``, ``.stream`` of every sub-layer and `
 import hashlib
 import json
 from collections.abc import Mapping
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
@@ -39,11 +35,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from transformer.audit import LOG_PROB_LIMIT, TOKENS, audit
-from transformer.config import ENCODINGS, Place
+from transformer.config import ENCODINGS, Place, Side, Site
 from transformer.encodings import bias_rule
 from transformer.equations import audited_tokens
 from transformer.exports.record import TraceFileError, number, run_from_dict, run_to_dict
-from transformer.hooks import STREAM
+from transformer.hooks import STREAM, HookName
 from transformer.interventions import Ablate, NoPositions, Patch
 from transformer.interventions.edits import Change
 from transformer.model import Network
@@ -74,6 +70,8 @@ NOTE = (
 
 File = Path | str | IO[bytes]
 """A path, or an open binary file."""
+Shape = tuple[int | None, ...]
+"""Lengths of the axes of an array; None stands for any length."""
 
 
 def model_digest(model: Network) -> str:
@@ -98,37 +96,60 @@ def save_trace(translation: Translation, target: File, model: Network | None = N
         raise NotCapturedError("Attention was not recorded; translate with capture=True.")
     if trace.functions:
         raise TraceFileError(HOOKED)
-    stream = any(each.value.part == "stream" for each in trace.changes)
-    recorded = trace.tensors.items()
-    plain = {name: name.removesuffix(".own").rpartition(".")[2] for name in trace.tensors}
-    tensors = {name: each for name, each in recorded if stream or plain[name] not in STREAM}
-    for i, change in enumerate(trace.changes):
-        if change.material is not None:
-            tensors[f"change.{i}"] = change.material.float()
     if model is not None:
         translation = replace(translation, model_sha256=model_digest(model))
-        for kind, layer in trace.places:
-            value = trace.layer(kind, layer).value @ torch.from_numpy(
-                model.output_projection(kind, layer)
-            )
-            sublayer = trace.config.sites[kind].sublayer(layer)
-            tensors[f"{sublayer.path}.value_norms"] = value.norm(dim=-1)
-    replayed = [c.value for c in trace.audit().checks if c.name.startswith("log-probabilities")]
-    meta = {"version": VERSION, "run": run_to_dict(translation), "replay_error": max(replayed)}
-    meta["dtype"] = str(trace.dtype).removeprefix("torch.")
+    tensors = _saved_tensors(trace) | _value_norms(trace, model)
+    replayed = [
+        check.value for check in trace.audit().checks if check.name.startswith("log-probabilities")
+    ]
+    meta = {
+        "version": VERSION,
+        "run": run_to_dict(translation),
+        "replay_error": max(replayed),
+        "dtype": str(trace.dtype).removeprefix("torch."),
+    }
     try:
         content = json.dumps(meta, ensure_ascii=False, allow_nan=False).encode()
     except ValueError as error:
         raise TraceFileError(
             "The run holds numbers that are not finite, so it cannot be saved."
         ) from error
-    arrays = {name: each.numpy() for name, each in tensors.items()}
+    arrays = {name: tensor.numpy() for name, tensor in tensors.items()}
     arrays["meta"] = np.frombuffer(content, np.uint8)
     if not isinstance(target, Path | str):
         np.savez_compressed(target, allow_pickle=False, **arrays)
         return
     path = Path(target)
-    write_arrays(path if path.suffix == ".npz" else path.with_name(f"{path.name}.npz"), arrays)
+    if path.suffix != ".npz":
+        path = path.with_name(f"{path.name}.npz")
+    write_arrays(path, arrays)
+
+
+def _saved_tensors(trace: AttentionTrace) -> dict[str, Tensor]:
+    """What a file holds of a recording: the stream only if a change shows in nothing else."""
+    in_stream = any(change.value.part == "stream" for change in trace.changes)
+    tensors = {
+        name: tensor
+        for name, tensor in trace.tensors.items()
+        if in_stream or HookName.of(name).part not in STREAM
+    }
+    for i, change in enumerate(trace.changes):
+        if change.material is not None:
+            tensors[f"change.{i}"] = change.material.float()
+    return tensors
+
+
+def _value_norms(trace: AttentionTrace, model: Network | None) -> dict[str, Tensor]:
+    """By name, (heads, keys) norms of the values after their W_O; none without a model."""
+    norms = dict[str, Tensor]()
+    if model is None:
+        return norms
+    for kind, layer in trace.places:
+        projection = torch.from_numpy(model.output_projection(kind, layer))
+        update = trace.layer(kind, layer).value @ projection
+        path = trace.config.sites[kind].sublayer(layer).path
+        norms[f"{path}.value_norms"] = update.norm(dim=-1)
+    return norms
 
 
 def load_trace(source: File) -> Translation:
@@ -137,19 +158,16 @@ def load_trace(source: File) -> Translation:
     TraceFileError if the file is damaged, foreign, too large, or its parts contradict each other.
     """
     try:
-        with (
-            Path(source).open("rb")
-            if isinstance(source, Path | str)
-            else nullcontext(source) as file
-        ):
+        if not isinstance(source, Path | str):
+            return _read(source)
+        with Path(source).open("rb") as file:
             return _read(file)
     except TraceFileError:
         raise
     except ArraysError as error:
         raise TraceFileError(str(error)) from error
-    except (
-        Exception
-    ) as error:  # zip, zlib, NumPy's tokenizer and JSON raise twenty kinds for damaged bytes
+    # zip, zlib, NumPy's tokenizer and JSON raise twenty kinds for damaged bytes
+    except Exception as error:
         raise TraceFileError(FOREIGN) from error
 
 
@@ -167,24 +185,28 @@ def _read(file: IO[bytes]) -> Translation:
     if meta["version"] != VERSION:
         raise TraceFileError("The file was written by another version of this package.")
     run = run_from_dict(meta["run"])
-    tensors = _tensors(
-        run, {name: stored.read(name, _TYPES) for name in stored.entries if name != "meta"}
-    )
+    arrays = {name: stored.read(name, _TYPES) for name in stored.entries if name != "meta"}
+    tensors = _tensors(run, arrays)
     changes = tuple(
-        Change(do, tensors.pop(f"change.{i}", None)) for i, do in enumerate(run.interventions)
+        Change(value, tensors.pop(f"change.{i}", None)) for i, value in enumerate(run.interventions)
     )
     dtype = {"float32": torch.float32, "bfloat16": torch.bfloat16}[meta["dtype"]]
-    others = [Check(RECORDED, number(meta["replay_error"]), LOG_PROB_LIMIT[dtype])]
+    checks = list[Check]()
     if run.interventions:
         written = [(step.token, step.token_id) for step in run.steps]
-        wrong = not audited_tokens(run.interventions, run.source_tokens, written)
-        others.insert(0, Check(TOKENS, float(wrong), 0.0))
+        right = audited_tokens(run.interventions, run.source_tokens, written)
+        checks.append(Check(TOKENS, float(not right), 0.0))
+    checks.append(Check(RECORDED, number(meta["replay_error"]), LOG_PROB_LIMIT[dtype]))
+    of_file = AuditReport(tuple(checks))
 
     def auditor(trace: AttentionTrace, places: tuple[Place, ...]) -> AuditReport:
-        return audit(trace, places, basis=run.config).joined(AuditReport(tuple(others)))
+        return audit(trace, places, basis=run.config).joined(of_file)
 
-    trace = AttentionTrace(tensors, run.config, dtype, auditor, changes)
-    return replace(run, notes=tuple(dict.fromkeys((*run.notes, NOTE))), attention=trace)
+    trace = AttentionTrace(
+        tensors=tensors, config=run.config, dtype=dtype, auditor=auditor, changes=changes
+    )
+    notes = tuple(dict.fromkeys((*run.notes, NOTE)))
+    return replace(run, notes=notes, attention=trace)
 
 
 def _tensors(run: Translation, arrays: Mapping[str, NDArray[Any]]) -> dict[str, Tensor]:
@@ -195,25 +217,12 @@ def _tensors(run: Translation, arrays: Mapping[str, NDArray[Any]]) -> dict[str, 
         if name not in arrays and not name.endswith(_OPTIONAL):
             raise TraceFileError(f"The file lacks the array {name}.")
     for name, array in arrays.items():
-        plain = name if name.startswith("change.") else name.removesuffix(".own")
-        if plain not in shapes:
+        used = name if name.startswith("change.") else HookName.of(name).used
+        if used not in shapes:
             raise TraceFileError(
                 f"The file holds the array {name[:60]!r}, which its run does not have."
             )
-        shape = shapes[plain]
-        dtype = "bool" if plain.endswith(".padding") else "float32"
-        fits = array.ndim == len(shape) and all(
-            m in (n, None) for n, m in zip(array.shape, shape, strict=True)
-        )
-        if (not fits and not plain.endswith(".bias")) or array.dtype != dtype:
-            raise TraceFileError(
-                f"The array {name} has the shape {array.shape} and the type {array.dtype}; "
-                f"the file's config requires {shape} of {dtype}."
-            )
-        if not np.isfinite(array).all():
-            raise TraceFileError(
-                "The file holds numbers that are not finite, which no model computes."
-            )
+        _check_array(name, array, used, shapes[used])
     tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
     for name, table in tensors.items():
         if name.endswith(".bias"):
@@ -221,51 +230,88 @@ def _tensors(run: Translation, arrays: Mapping[str, NDArray[Any]]) -> dict[str, 
     return tensors
 
 
-def _shapes(run: Translation) -> dict[str, tuple[int | None, ...]]:
-    """By name, the shapes of the arrays of a run; None stands for any length.
-
-    A file must hold all but the ``_OPTIONAL``; `bias_rule` checks the shape of a bias.
-    """
-    config = run.config
-    shapes = dict[str, tuple[int | None, ...]]()
-    heads, width = config.n_heads, config.d_head
-    length = {side: len(run.tokens(side)) for side in config.stacks}
-    adds = ENCODINGS[config.positions].acts
-    bare = {
-        intervention.side
-        for intervention in run.interventions
-        if isinstance(intervention, NoPositions)
-    }
-    stream = any(value.part == "stream" for value in run.interventions)
-    for side, n in length.items():
-        rows = n, config.d_model
-        parts = ["tokens", "input"] + ["positions"] * (adds == "embeddings" and side not in bare)
-        shapes |= {f"{side}.{part}": rows for part in parts}
-        shapes |= {
-            f"{side}.input.{part}": rows[1:] for part in ("gain", "shift") if config.embedding_norm
-        }
-        for sublayer in config.stacks[side].passed() if stream else ():
-            shapes |= {f"{sublayer.path}.{part}": rows for part in STREAM}
-        shapes |= {"encoder.output": rows} if stream and side == "encoder" else {}
-    for site in config.sites.values():
-        queries = length[site.query_side]
-        keys = length.get(site.key_side, 0)
-        of: dict[str, tuple[int, ...]] = dict.fromkeys(("query", "heads"), (heads, queries, width))
-        of |= dict.fromkeys(("key", "value"), (heads, keys, width))
-        of |= {"padding": (keys,), "value_norms": (heads, keys)}
-        of |= {"vector": (heads, width)} if site.score == "additive" else {}
-        of |= {"centres": (queries,)} if config.score == "local" else {}
-        of |= (
-            {"bias": ()}
-            if site.own_keys and adds == "scores" and site.query_side not in bare
-            else {}
+def _check_array(name: str, array: NDArray[Any], used: str, shape: Shape) -> None:
+    """TraceFileError if an array is of another shape or type, or not finite; ``bias_rule`` checks
+    the shape of a bias."""
+    dtype = "bool" if used.endswith(".padding") else "float32"
+    fits = used.endswith(".bias") or (
+        array.ndim == len(shape)
+        and all(n in (length, None) for length, n in zip(array.shape, shape, strict=True))
+    )
+    if not fits or array.dtype != dtype:
+        raise TraceFileError(
+            f"The array {name} has the shape {array.shape} and the type {array.dtype}; "
+            f"the file's config requires {shape} of {dtype}."
         )
-        paths = (site.sublayer(layer).path for layer in range(site.n_layers))
-        shapes |= {f"{path}.{part}": shape for path in paths for part, shape in of.items()}
+    if not np.isfinite(array).all():
+        raise TraceFileError("The file holds numbers that are not finite, which no model computes.")
+
+
+def _shapes(run: Translation) -> dict[str, Shape]:
+    """By name, the shapes of the arrays of a run; a file must hold all but the ``_OPTIONAL``."""
+    shapes = _stack_shapes(run)
+    for site in run.config.sites.values():
+        of_site = _attention_shapes(run, site)
+        for layer in range(site.n_layers):
+            path = site.sublayer(layer).path
+            shapes |= {f"{path}.{part}": shape for part, shape in of_site.items()}
     for i, value in enumerate(run.interventions):
         if isinstance(value, Ablate) and value.by == "mean":
-            shapes[f"change.{i}"] = len(value.heads(heads)), width
+            n_heads = len(value.heads(run.config.n_heads))
+            shapes[f"change.{i}"] = (n_heads, run.config.d_head)
         if isinstance(value, Patch):
             n_rows = None if value.positions is None else len(value.positions)
-            shapes[f"change.{i}"] = n_rows, width if value.part == "heads" else config.d_model
+            width = run.config.d_head if value.part == "heads" else run.config.d_model
+            shapes[f"change.{i}"] = (n_rows, width)
     return shapes
+
+
+def _stack_shapes(run: Translation) -> dict[str, Shape]:
+    """Those of what enters each stack, and of its stream if a change needs it."""
+    config = run.config
+    in_stream = any(value.part == "stream" for value in run.interventions)
+    shapes = dict[str, Shape]()
+    for side, stack in config.stacks.items():
+        rows = (len(run.tokens(side)), config.d_model)
+        shapes |= {f"{side}.tokens": rows, f"{side}.input": rows}
+        if ENCODINGS[config.positions].acts == "embeddings" and not _bare(run, side):
+            shapes[f"{side}.positions"] = rows
+        if config.embedding_norm:
+            shapes |= {f"{side}.input.{part}": (config.d_model,) for part in ("gain", "shift")}
+        if not in_stream:
+            continue
+        for sublayer in stack.passed():
+            shapes |= {f"{sublayer.path}.{part}": rows for part in STREAM}
+        if side == "encoder":
+            shapes["encoder.output"] = rows
+    return shapes
+
+
+def _attention_shapes(run: Translation, site: Site) -> dict[str, Shape]:
+    """Those of one attention, by part."""
+    config = run.config
+    queries = len(run.tokens(site.query_side))
+    keys = len(run.tokens(site.key_side)) if site.key_side in config.stacks else 0
+    of_queries = (config.n_heads, queries, config.d_head)
+    of_keys = (config.n_heads, keys, config.d_head)
+    shapes: dict[str, Shape] = {
+        "query": of_queries,
+        "heads": of_queries,
+        "key": of_keys,
+        "value": of_keys,
+        "padding": (keys,),
+        "value_norms": (config.n_heads, keys),
+    }
+    if site.score == "additive":
+        shapes["vector"] = (config.n_heads, config.d_head)
+    if config.score == "local":
+        shapes["centres"] = (queries,)
+    biased = site.own_keys and ENCODINGS[config.positions].acts == "scores"
+    if biased and not _bare(run, site.query_side):
+        shapes["bias"] = ()
+    return shapes
+
+
+def _bare(run: Translation, side: Side) -> bool:
+    """Whether a change leaves out a side's positions."""
+    return any(isinstance(value, NoPositions) and value.side == side for value in run.interventions)

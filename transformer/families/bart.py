@@ -122,7 +122,14 @@ def mbart_config(values: Json, path: Path) -> TransformerConfig:
     old = values.get("tokenizer_class") in ("MBartTokenizer", "MBartTokenizerFast")
     if old or values.get("vocab_size") == 250_027:
         raise CheckpointError(OLD.format(path.parent))
-    return config_of(values, path, FIELDS, REQUIRED | _OF_MBART, "gelu", CHOICES | {"norm": "pre"})
+    return config_of(
+        values,
+        path,
+        fields=FIELDS,
+        required=REQUIRED | _OF_MBART,
+        activation="gelu",
+        choices=CHOICES | {"norm": "pre"},
+    )
 
 
 IDS_FILE, MERGES_FILE, MASK = "vocab.json", "merges.txt", "<mask>"

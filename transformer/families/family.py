@@ -7,13 +7,14 @@ No PyTorch: a model is described without it.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from transformer.config import TransformerConfig
 from transformer.storage.description import check_parameters
 from transformer.storage.files import CheckpointError
 from transformer.text.tokenizer import Vocabulary
 
+Row = TypeVar("Row")
 Json = dict[str, Any]
 GENERATION_FILE = "generation_config.json"
 ACTIVATIONS = {"swish": "silu", "silu": "silu", "gelu": "gelu", "relu": "relu"}
@@ -26,9 +27,8 @@ class Family:
 
     name: str  # how people call its models
     types: tuple[str, ...]  # what ``model_type`` of config.json may say
-    files: tuple[
-        str, ...
-    ]  # of a vocabulary without tokenizer.json; the first tells the families apart
+    # of a vocabulary without tokenizer.json; the first tells the families apart
+    files: tuple[str, ...]
     tokenizers: tuple[str, ...]  # classes of transformers that put tokens in this family's order
     # entries of config.json, and its path for messages, as our config
     config: Callable[[Json, Path], TransformerConfig]
@@ -39,9 +39,8 @@ class Family:
     tables: Callable[[TransformerConfig], Sequence[Sequence[str]]]
     # the vocabulary of a directory, and the config with what only the vocabulary knows
     vocabulary: Callable[[Path, TransformerConfig], tuple[Vocabulary, TransformerConfig]]
-    prefix: str = (
-        "model."  # of names of weights, which models saved without their output projection lack
-    )
+    # of names of weights, which models saved without their output projection lack
+    prefix: str = "model."
 
 
 FIELDS: dict[str, tuple[str, Any]] = {
@@ -63,6 +62,7 @@ FIELDS: dict[str, tuple[str, Any]] = {
 def config_of(
     values: Json,
     path: Path,
+    *,
     fields: Mapping[str, tuple[str, Any]],  # our field → theirs and its default, besides ``FIELDS``
     required: Mapping[str, object],  # entries whose other values would mean another architecture
     activation: str,  # the default
@@ -78,8 +78,10 @@ def config_of(
             f"{path} has decoder_attention_heads = {heads!r:.80}, but encoder_attention_heads = "
             f"{twin!r:.80}; only models with equal values are supported."
         )
-    named = one_of(values, "activation_function", activation, ACTIVATIONS, "activation", path)
-    return built(taken(values, FIELDS | dict(fields)) | choices | {"activation": named}, path)
+    name = values.get("activation_function", activation)
+    known = row_of(ACTIVATIONS, name, "activation", path)
+    ours = taken(values, FIELDS | dict(fields)) | choices | {"activation": known}
+    return built(ours, path)
 
 
 def require(values: Json, required: Mapping[str, object], path: Path) -> None:
@@ -92,16 +94,13 @@ def require(values: Json, required: Mapping[str, object], path: Path) -> None:
             )
 
 
-def one_of(
-    values: Json, name: str, default: str, known: Mapping[str, Any], what: str, path: Path
-) -> Any:
-    """What a table says of an entry; CheckpointError if the table does not know it."""
-    value = values.get(name, default)
-    if not isinstance(value, str) or value not in known:
+def row_of(table: Mapping[str, Row], value: object, what: str, path: Path) -> Row:
+    """What a table says of an entry's value; CheckpointError if the table does not know it."""
+    if not isinstance(value, str) or value not in table:
         raise CheckpointError(
-            f"{path} has the {what} {value!r:.80}; supported are {', '.join(known)}."
+            f"{path} has the {what} {value!r:.80}; supported are {', '.join(table)}."
         )
-    return known[value]
+    return table[value]
 
 
 def taken(values: Json, fields: Mapping[str, tuple[str, Any]]) -> Json:
@@ -114,7 +113,9 @@ def taken(values: Json, fields: Mapping[str, tuple[str, Any]]) -> Json:
 
 def one_id(value: Any) -> Any:
     """A value, or what it lists if that is one."""
-    return value[0] if isinstance(value, list) and len(value) == 1 else value
+    if isinstance(value, list) and len(value) == 1:
+        return value[0]
+    return value
 
 
 def built(ours: Json, path: Path) -> TransformerConfig:
@@ -139,7 +140,5 @@ def every_part(
     for stack, parts in (("encoder", encoder), ("decoder", decoder)):
         for layer in range(depths[stack]):
             theirs = layers.format(stack, layer)
-            yield from (
-                (f"{stack}.layers.{layer}.{our}", f"{theirs}.{their}")
-                for our, their in parts.items()
-            )
+            for our, their in parts.items():
+                yield f"{stack}.layers.{layer}.{our}", f"{theirs}.{their}"

@@ -40,7 +40,9 @@ CHOICES: Json = {"norm": "pre", "sine_layout": "inclusive", "first_position": 2,
 def config(values: Json, path: Path) -> TransformerConfig:
     """Entries of a ``config.json`` as our config; CheckpointError if one is out of range or
     unsupported."""
-    ours = config_of(values, path, FIELDS, REQUIRED, "relu", CHOICES)
+    ours = config_of(
+        values, path, fields=FIELDS, required=REQUIRED, activation="relu", choices=CHOICES
+    )
     if ours.d_model % 2:
         raise CheckpointError(
             f"{path} says d_model = {ours.d_model}; the sinusoids of this family need an even "

@@ -53,7 +53,9 @@ def config(values: Json, path: Path) -> TransformerConfig:
     choices: Json = {"norm": "post", "sine_layout": "halves", "unk_id": 0}
     if not values.get("share_encoder_decoder_embeddings", True):
         choices["target_vocab_size"] = values.get("decoder_vocab_size") or None
-    return config_of(values, path, FIELDS, REQUIRED, "gelu", choices)
+    return config_of(
+        values, path, fields=FIELDS, required=REQUIRED, activation="gelu", choices=choices
+    )
 
 
 SOURCE_FILE, TARGET_FILE = "source.spm", "target.spm"

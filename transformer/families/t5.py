@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from transformer.config import TransformerConfig
-from transformer.families.family import Family, Json, built, every_part, one_of, require, taken
+from transformer.families.family import Family, Json, built, every_part, require, row_of, taken
 from transformer.families.pieces import SETTINGS_FILE, languages_of, read_pieces, settings_of
 from transformer.storage.files import CheckpointError
 from transformer.text.tokenizer import Vocabulary
@@ -82,9 +82,8 @@ def config(values: Json, path: Path) -> TransformerConfig:
     multilingual = values.get("model_type") == "mt5"
     values = (OF_MT5 if multilingual else {}) | values
     require(values, REQUIRED, path)
-    activation, gated = one_of(
-        values, "feed_forward_proj", "relu", FEED_FORWARD, "feed-forward network", path
-    )
+    name = values.get("feed_forward_proj", "relu")
+    (activation, gated) = row_of(FEED_FORWARD, name, "feed-forward network", path)
     ours = taken(values, FIELDS) | CHOICES | {"activation": activation, "gated": gated}
     depth = values.get("num_decoder_layers")
     start = values.get("decoder_start_token_id")

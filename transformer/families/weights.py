@@ -80,37 +80,24 @@ def open_model(family: Family, directory: Path) -> Checkpoint:
     config = family.config(values, directory / CONFIG_FILE)
     _check_tokenizer(family, directory, values.get("tokenizer_class"))
     stored = stored_tensors(weight_files(directory), all_types=True)
-    if any(map(_BARE.match, stored)):  # saved without its output projection
-        stored = {
-            family.prefix * bool(_BARE.match(name)) + name: replace(each, called=name)
-            for name, each in stored.items()
-        }
+    stored = _with_prefix(family, stored)
     roles = family.tables(config)
-    known = {
-        BIAS,
-        *family.names(config).values(),
-        *(name for role in roles for name in role),
-        *SINES,
-    }
+    of_tables = {name for role in roles for name in role}
+    known = {BIAS, *family.names(config).values(), *of_tables, *SINES}
     check_quantised(directory, values.get("quantization_config"), known, stored)
     check_sizes(directory, config, {name: tensor.shape for name, tensor in stored.items()})
-    source, target, output = chosen = tables(directory, roles, stored)
-    wanted = (True, target != source, output != target)
-    names = family.names(config) | {OURS[i]: chosen[i] for i in range(3) if wanted[i]}
-    names |= {"output_bias": BIAS} if BIAS in stored else {}
+    chosen = tables(directory, roles, stored)
+    names = family.names(config) | _table_names(chosen)
+    if BIAS in stored:
+        names["output_bias"] = BIAS
     needed = set(names.values())
-    unread = [name for name, each in stored.items() if UNREAD.fullmatch(name) or each.kind]
-    sines = {
-        name: stored[name] for name in SINES if name in stored and config.positions == "sinusoidal"
-    }
-    ignored = {
-        *chosen,
-        *(name for role in roles for name in role),
-        *unread,
-        *sines,
-        *filter(UNSAID.fullmatch, stored),
-    }
+    unread = [name for name, tensor in stored.items() if UNREAD.fullmatch(name) or tensor.kind]
+    sines = dict[str, StoredTensor]()
+    if config.positions == "sinusoidal":
+        sines = {name: stored[name] for name in SINES if name in stored}
+    ignored = {*of_tables, *unread, *sines, *filter(UNSAID.fullmatch, stored)}
     check_names(directory, needed, set(stored) - (ignored - needed))
+    (source, target, output) = chosen
     config = replace(
         config,
         shared_embeddings=target == source,
@@ -118,7 +105,7 @@ def open_model(family: Family, directory: Path) -> Checkpoint:
         target_vocab_size=None if target == source else config.target_vocab_size,
         output_bias=BIAS in stored,
     )
-    vocabulary, config = family.vocabulary(directory, config)
+    (vocabulary, config) = family.vocabulary(directory, config)
     padding = padding_piece(directory, config, vocabulary)
     check_ids(directory, config, vocabulary, padding)
     rules, notes = search_rules(directory, values, config, vocabulary.target.ids[padding])
@@ -126,13 +113,42 @@ def open_model(family: Family, directory: Path) -> Checkpoint:
     config = replace(config, languages=" ".join(languages))
     for name in unread[:1]:
         notes += (f"This model's files hold {name}, which no model reads; it is ignored.",)
-    stored = {name: stored[name] for name in names.values()}
-    model = read_weights(directory, config, names, stored)
+    needed_tensors = {name: stored[name] for name in names.values()}
+    model = read_weights(directory, config, names, needed_tensors)
     _read_sines(model, sines)
-    heads, damaged = read_heads(directory, config)
+    (heads, damaged) = read_heads(directory, config)
     return Checkpoint(
-        config, model, vocabulary, heads, read_card(directory), rules, (*notes, *damaged)
+        config=config,
+        model=model,
+        tokenizer=vocabulary,
+        heads=heads,
+        card=read_card(directory),
+        rules=rules,
+        notes=(*notes, *damaged),
     )
+
+
+def _with_prefix(family: Family, stored: Mapping[str, StoredTensor]) -> dict[str, StoredTensor]:
+    """Tensors by their usual names; a model saved without its output projection lacks a prefix."""
+    if not any(map(_BARE.match, stored)):
+        return dict(stored)
+    tensors = dict[str, StoredTensor]()
+    for name, tensor in stored.items():
+        usual = f"{family.prefix}{name}" if _BARE.match(name) else name
+        tensors[usual] = replace(tensor, called=name)
+    return tensors
+
+
+def _table_names(chosen: Sequence[str]) -> dict[str, str]:
+    """Our names and theirs of the tables of source, target and output that are tables of their
+    own."""
+    (source, target, output) = chosen
+    names = {OURS[0]: source}
+    if target != source:
+        names[OURS[1]] = target
+    if output != target:
+        names[OURS[2]] = output
+    return names
 
 
 def _check_tokenizer(family: Family, directory: Path, otherwise: object) -> None:

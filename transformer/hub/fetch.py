@@ -10,13 +10,14 @@ import errno
 import re
 import shutil
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Self, cast
 
 import httpx2
 from huggingface_hub import HfApi, constants, errors, hf_hub_download
+from huggingface_hub.hf_api import RepoSibling
 
 from transformer.families.pieces import WHOLE_FILE
 from transformer.families.registry import config_in
@@ -100,19 +101,11 @@ def look(name: str, revision: str | None = None, hub: Hub | None = None) -> Offe
     hub = hub or Hub.from_environment()
     revision = hub.revision(name, revision)
     api = HfApi(endpoint=hub.endpoint, token=hub.token, library_name="attention-explorer")
-    files = dict[str, RemoteFile]()
     try:
         info = api.model_info(name, revision=revision, files_metadata=True, timeout=hub.timeout)
-        for each in info.siblings or []:
-            nbytes, digest = (
-                (each.lfs.size, each.lfs.sha256) if each.lfs else (each.size, each.blob_id)
-            )
-            if type(nbytes) is not int or nbytes < 0 or not isinstance(digest, str):
-                raise ValueError("no size or no hash")
-            files[each.rfilename] = RemoteFile(each.rfilename, nbytes, digest)
-        if not re.fullmatch("[0-9a-f]{40}", commit := info.sha or "") or not isinstance(
-            info.id, str
-        ):
+        files = {entry.rfilename: _remote_file(entry) for entry in info.siblings or []}
+        commit = info.sha or ""
+        if not re.fullmatch("[0-9a-f]{40}", commit) or not isinstance(info.id, str):
             raise ValueError("no commit or no name")
     except (*_FOREIGN, RecursionError) as error:
         raise _explained(error, name, hub, revision) from error
@@ -124,15 +117,25 @@ def look(name: str, revision: str | None = None, hub: Hub | None = None) -> Offe
             raise HubError(
                 f"{name}: {file.name} has {size(file.size)}, which is too large for this file."
             )
-    if (total := sum(file.size for file in chosen)) > hub.most_bytes:
-        limit = (
-            f"downloads are limited to {size(hub.most_bytes)}; {LIMIT_VARIABLE} changes the limit"
+    total = sum(file.size for file in chosen)
+    if total > hub.most_bytes:
+        limit = f"downloads are limited to {size(hub.most_bytes)}"
+        raise HubError(
+            f"{name} has {size(total)}, but {limit}; {LIMIT_VARIABLE} changes the limit."
         )
-        raise HubError(f"{name} has {size(total)}, but {limit}.")
     config_file = next(file for file in chosen if file.name == CONFIG_FILE)
     directory = _download(name, commit, config_file, hub).parent
     with in_words_of(f"{name}@{commit[:8]}", directory):
         return Offer(name, info.id, revision, commit, chosen, config_in(directory))
+
+
+def _remote_file(entry: RepoSibling) -> RemoteFile:
+    """A file as the Hub lists it; ValueError if its size or its hash is missing."""
+    nbytes = entry.lfs.size if entry.lfs else entry.size
+    digest = entry.lfs.sha256 if entry.lfs else entry.blob_id
+    if type(nbytes) is not int or nbytes < 0 or not isinstance(digest, str):
+        raise ValueError("no size or no hash")
+    return RemoteFile(entry.rfilename, nbytes, digest)
 
 
 def fetch(offer: Offer, progress: Progress | None = None, hub: Hub | None = None) -> Snapshot:
@@ -146,14 +149,14 @@ def fetch(offer: Offer, progress: Progress | None = None, hub: Hub | None = None
     directory = folder / "snapshots" / offer.commit
     nbytes = sum(file.size for file in offer.files if not (directory / file.name).exists())
     hub.cache.mkdir(parents=True, exist_ok=True)
-    if nbytes > (free := shutil.disk_usage(hub.cache).free):
+    free = shutil.disk_usage(hub.cache).free
+    if nbytes > free:
         room = f"only {size(free)} is free in {hub.cache}"
         raise HubError(f"{offer.name} needs {size(nbytes)} on the disk, but {room}.")
     done = 0
-    progress = progress or (lambda done, total: None)
+    progress = progress or _ignore
     for file in offer.files:
-        count = lambda nbytes, before=done: progress(before + nbytes, offer.nbytes)  # noqa: E731
-        _download(offer.name, offer.commit, file, hub, count)
+        _download(offer.name, offer.commit, file, hub, partial(_report, progress, offer, done))
         done += file.size
         progress(done, offer.nbytes)
     if offer.revision != offer.commit:
@@ -163,16 +166,30 @@ def fetch(offer: Offer, progress: Progress | None = None, hub: Hub | None = None
     return Snapshot(offer.name, offer.commit, directory)
 
 
-class _Meter(nullcontext["_Meter"]):
+def _ignore(done: int, total: int) -> None:
+    """Tells nobody."""
+
+
+def _report(progress: Progress, offer: Offer, before: int, nbytes: int) -> None:
+    """Tells of the bytes of one file, after those of the files before it."""
+    progress(before + nbytes, offer.nbytes)
+
+
+class _Meter:
     """Stands in for huggingface_hub's progress bar: counts bytes, and stops a file that is too
     large."""
 
     def __init__(self, name: str, file: RemoteFile, count: Callable[[int], None]) -> None:
-        super().__init__(self)
-        self._name, self._file, self._count, self._nbytes = name, file, count, 0
+        self._name = name
+        self._file = file
+        self._count = count
+        self._nbytes = 0
 
-    def __call__(self, **options: Any) -> _Meter:
+    def __enter__(self) -> Self:
         return self
+
+    def __exit__(self, *error: object) -> None:
+        """A bar has nothing to close."""
 
     def update(self, nbytes: float | None = 1) -> None:
         """Counts bytes that arrived; fewer than 0 if they are sent again."""
@@ -191,10 +208,25 @@ def _download(
     count: Callable[[int], None] = lambda nbytes: None,  # called with the bytes that have arrived
 ) -> Path:
     """Gets a file from the cache or the Hub, or HubError; one with the wrong hash is deleted."""
-    where: dict[str, Any] = {"cache_dir": hub.cache, "endpoint": hub.endpoint, "token": hub.token}
-    where |= {"etag_timeout": hub.timeout, "tqdm_class": _Meter(name, file, count)}
+    meter = _Meter(name, file, count)
+
+    def bar(**options: object) -> _Meter:
+        """What huggingface_hub calls to make its bar."""
+        return meter
+
     try:
-        path = Path(hf_hub_download(name, file.name, revision=commit, **where))
+        path = Path(
+            hf_hub_download(
+                name,
+                file.name,
+                revision=commit,
+                cache_dir=hub.cache,
+                endpoint=hub.endpoint,
+                token=hub.token,
+                etag_timeout=hub.timeout,
+                tqdm_class=cast("type[_Meter]", bar),  # which is only called
+            )
+        )
     except HubError:  # of the meter
         raise
     except _FOREIGN as error:
@@ -210,15 +242,17 @@ def _explained(error: BaseException, name: str, hub: Hub, revision: str) -> HubE
     """An error of huggingface_hub in one sentence."""
     if isinstance(error, errors.LocalEntryNotFoundError) and error.__cause__ is not None:
         return _explained(error.__cause__, name, hub, revision)
-    own = UnreachableError if isinstance(error, _UNREACHABLE) else HubError
-    known = {
-        "name": name,
-        "address": hub.address,
-        "revision": revision,
-        "kind": type(error).__name__,
-    }
-    for sentence in (each for foreign, each in _SENTENCES.items() if isinstance(error, foreign)):
-        return own(sentence.format(**known))
+    for foreign, sentence in _SENTENCES.items():
+        if isinstance(error, foreign):
+            kind = UnreachableError if isinstance(error, _UNREACHABLE) else HubError
+            return kind(
+                sentence.format(
+                    name=name,
+                    address=hub.address,
+                    revision=revision,
+                    kind=type(error).__name__,
+                )
+            )
     stranger = f"the server at {hub.address} is not the Hub; check the network, and HF_ENDPOINT."
     if isinstance(error, errors.HfHubHTTPError):
         status = error.response.status_code

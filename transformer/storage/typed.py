@@ -24,66 +24,92 @@ def read_typed(path: Path, read: Callable[[dict[str, Any]], T]) -> T:
         raise CheckpointError(f"{path} is damaged; remove it, or write it again.") from error
 
 
-def typed(kind: type[T], value: Any, place: str = "the file") -> T:
+def typed(kind: type[T], value: object, place: str = "the file") -> T:
     """A value of JSON as a type; what a dataclass has no field for is left out.
 
     ValueError if the value is of another type, a field is missing, or a number is not finite.
     """
     origin: Any = get_origin(kind) or kind
-    inner = get_args(kind)
-    result = value
+    result: Any
     if origin in (Union, UnionType):
-        result = _one_of([None if kind is NoneType else kind for kind in inner], value, place)
+        result = _one_of(get_args(kind), value, place)
     elif origin is Literal:
-        if value not in inner:
-            raise ValueError(f"{value!r:.40} in {place} is none of {', '.join(map(repr, inner))}.")
+        result = _choice(get_args(kind), value, place)
     elif is_dataclass(origin):
-        make: Any = origin
-        hints = _hints(make)
-        values = _checked(value, dict, place)
-        known = dict[str, Any]()
-        for field in fields(make):
-            if field.name in values:
-                known[field.name] = typed(
-                    hints[field.name], values[field.name], f"{field.name} of {place}"
-                )
-            elif field.default is MISSING and field.default_factory is MISSING:
-                raise ValueError(f"There is no {field.name} in {place}.")
-        try:
-            result = make(**known)
-        except ValueError as error:
-            raise ValueError(f"In {place}: {error}") from error
+        result = _dataclass(origin, value, place)
     elif origin in (dict, Mapping):
-        mapping = _checked(value, dict, place)
-        result = {
-            name: typed(inner[1], each, f"{name} of {place}") for name, each in mapping.items()
-        }
+        result = _mapping(get_args(kind)[1], value, place)
     elif origin in (tuple, Sequence):
-        items = _checked(value, list, place)
-        kinds = inner[:1] * len(items) if len(inner) == 1 or inner[1] is ... else inner
-        pairs = enumerate(zip(kinds, items, strict=True), start=1)
-        result = tuple(typed(*each, f"number {number} of {place}") for number, each in pairs)
-    elif origin is float and type(value) is int:
-        pass  # a file keeps whole numbers whole
-    elif type(value) is not origin or (origin is float and not math.isfinite(value)):
-        raise ValueError(f"{value!r:.40} in {place} is no {origin.__name__}.")
+        result = _tuple(get_args(kind), value, place)
+    else:
+        result = _plain(origin, value, place)
     return result
 
 
-def _one_of(kinds: Sequence[Any], value: Any, place: str) -> Any:
-    """A value as the first of some types that it is of; None stands for no value."""
-    if value is None and None in kinds:
+def _one_of(kinds: Sequence[Any], value: object, place: str) -> object:
+    """A value as the first of some types that it is of."""
+    if value is None and NoneType in kinds:
         return None
-    wrong = list[ValueError]()
-    for kind in filter(None, kinds):
-        try:
-            return typed(kind, value, place)
-        except ValueError as error:
-            wrong.append(error)
-    raise wrong[-1]
+    faults = list[ValueError]()
+    for kind in kinds:
+        if kind is not NoneType:
+            try:
+                return typed(kind, value, place)
+            except ValueError as error:
+                faults.append(error)
+    raise faults[-1]
 
 
-def _checked(value: Any, kind: type[T], place: str) -> T:
+def _choice(choices: Sequence[object], value: object, place: str) -> object:
+    if value not in choices:
+        listed = ", ".join(map(repr, choices))
+        raise ValueError(f"{value!r:.40} in {place} is none of {listed}.")
+    return value
+
+
+def _dataclass(kind: Any, value: object, place: str) -> object:
+    values = _checked(value, dict, place)
+    hints = _hints(kind)
+    known = dict[str, object]()
+    for field in fields(kind):
+        name = field.name
+        if name in values:
+            known[name] = typed(hints[name], values[name], f"{name} of {place}")
+        elif field.default is MISSING and field.default_factory is MISSING:
+            raise ValueError(f"There is no {name} in {place}.")
+    try:
+        return kind(**known)
+    except ValueError as error:
+        raise ValueError(f"In {place}: {error}") from error
+
+
+def _mapping(kind: type[T], value: object, place: str) -> dict[str, T]:
+    values = _checked(value, dict, place)
+    return {name: typed(kind, entry, f"{name} of {place}") for name, entry in values.items()}
+
+
+def _tuple(kinds: Sequence[Any], value: object, place: str) -> tuple[object, ...]:
+    """A list as a tuple: of one type, ``tuple[int, ...]`` or ``Sequence[int]``, or of several."""
+    entries = _checked(value, list, place)
+    alike = len(kinds) == 1 or kinds[1] is ...
+    if alike:
+        kinds = [kinds[0]] * len(entries)
+    pairs = enumerate(zip(kinds, entries, strict=True), start=1)
+    return tuple(
+        typed(kind, entry, f"number {number} of {place}") for number, (kind, entry) in pairs
+    )
+
+
+def _plain(kind: type, value: object, place: str) -> object:
+    """A number, a text, true or false; a file keeps whole numbers whole."""
+    if kind is float and type(value) is int:
+        return value
+    if type(value) is not kind or (isinstance(value, float) and not math.isfinite(value)):
+        raise ValueError(f"{value!r:.40} in {place} is no {kind.__name__}.")
+    return value
+
+
+def _checked(value: object, kind: type[T], place: str) -> T:
     if not isinstance(value, kind):
         raise ValueError(f"{value!r:.40} in {place} is no {kind.__name__}.")
     return value

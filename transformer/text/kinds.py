@@ -42,9 +42,12 @@ def _of(said: str, kind: type, holds: Callable[[Any], bool] = lambda _: True) ->
 
 def whole(low: int, high: int | None = None, most: float = math.inf) -> Kind:
     """A whole number from ``low`` to ``high``; a bound that goes without saying is ``most``."""
-    said = f"a whole number from {low:,}" + ("" if high is None else f" to {high:,}")
-    top = most if high is None else high
-    return _of(said, Integral, lambda x: low <= x <= top)
+    words = f"a whole number from {low:,}"
+    top = most
+    if high is not None:
+        words = f"{words} to {high:,}"
+        top = high
+    return _of(words, Integral, lambda x: low <= x <= top)
 
 
 def number(low: float, high: float) -> Kind:
@@ -59,8 +62,10 @@ def at_least(low: float) -> Kind:
 
 def above(low: float, high: float = math.inf) -> Kind:
     """A number above another, and at most a second one."""
-    said = f"above {low:g}" + (f" and at most {high:g}" if high < math.inf else "")
-    return _of(said, Real, lambda x: low < x <= high)
+    words = f"above {low:g}"
+    if high < math.inf:
+        words = f"{words} and at most {high:g}"
+    return _of(words, Real, lambda x: low < x <= high)
 
 
 def one_of(*choices: object) -> Kind:
@@ -74,7 +79,9 @@ def listed(parts: Iterable[str], joint: str = "and", most: int | None = None) ->
     every = list(parts)
     if most is not None and len(every) > most:
         every[most:] = [f"{len(every) - most} more"]
-    return ", ".join(every[:-1]) + f" {joint} " * (len(every) > 1) + "".join(every[-1:])
+    if len(every) < 2:
+        return "".join(every)
+    return f"{', '.join(every[:-1])} {joint} {every[-1]}"
 
 
 PART = _of("a number from 0 to below 1", Real, lambda x: 0 <= x < 1)
@@ -106,8 +113,8 @@ def declared(hint: Any) -> Declared:
     while (origin := get_origin(hint)) in (Annotated, Union, UnionType, tuple):
         first, *more = get_args(hint)
         if origin is Annotated:
-            kinds += [each for each in more if isinstance(each, Kind)]
-            notes = [*(each for each in more if isinstance(each, str)), *notes]
+            kinds += [beside for beside in more if isinstance(beside, Kind)]
+            notes = [*(beside for beside in more if isinstance(beside, str)), *notes]
             reader = next(filter(isfunction, more), reader)
         optional = optional or NoneType in more
         many = many or more == [...]
@@ -116,7 +123,14 @@ def declared(hint: Any) -> Declared:
         kinds.append(one_of(*get_args(hint)))
     elif hint in _TYPES:
         kinds.append(_TYPES[hint])
-    return Declared(hint, tuple(kinds), tuple(notes), optional, many, reader)
+    return Declared(
+        type=hint,
+        kinds=tuple(kinds),
+        notes=tuple(notes),
+        optional=optional,
+        many=many,
+        reader=reader,
+    )
 
 
 @functools.cache
@@ -131,15 +145,22 @@ class Checked:
 
     def __post_init__(self) -> None:
         owner: Any = type(self)
-        for name, each in _declared_fields(owner).items():
-            value = getattr(self, name)
-            if not isinstance(value, int | float) and isinstance(
-                value, Real
-            ):  # NumPy's, which JSON does not know
-                value = int(value) if isinstance(value, Integral) else float(value)
+        for name, declaration in _declared_fields(owner).items():
+            value = _plain(getattr(self, name))
             object.__setattr__(self, name, value)
-            if each.many:
-                _TYPES[tuple].check(name, value)
-            for part in value if each.many else () if value is None and each.optional else (value,):
-                for kind in each.kinds:
-                    kind.check(name, part)
+            if declaration.many:
+                members = _TYPES[tuple].check(name, value)
+            elif value is None and declaration.optional:
+                members = ()
+            else:
+                members = (value,)
+            for member in members:
+                for kind in declaration.kinds:
+                    kind.check(name, member)
+
+
+def _plain(value: Any) -> Any:
+    """A value, or the number that NumPy's number is, which JSON does not know."""
+    if isinstance(value, int | float) or not isinstance(value, Real):
+        return value
+    return int(value) if isinstance(value, Integral) else float(value)

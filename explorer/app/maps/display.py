@@ -23,7 +23,7 @@ from explorer.figures.base import captions, labels
 from explorer.figures.base.captions import KIND_NAMES, MEASURES, QUANTITIES, summary
 from explorer.figures.base.labels import percent
 from explorer.lenses.words.reading import ReadView
-from explorer.linked.view.strips import Gloss, Shade
+from explorer.linked.view.wire import Gloss, Shade
 from transformer.config import Head
 
 if TYPE_CHECKING:

@@ -26,7 +26,8 @@ from explorer.lenses.words.reading import Reading, read_view
 from explorer.linked.view.events import CursorRange
 from explorer.linked.view.home import Layout, head_map
 from explorer.linked.view.silent import silenced
-from explorer.linked.view.strips import SIDES, Feed, Shade, strips_feed
+from explorer.linked.view.strips import SIDES, strips_feed
+from explorer.linked.view.wire import Feed, MapFeed, Shade, StepClaim, Stop, StripsFeed
 from transformer.config import AttentionKind
 from transformer.interventions import Choose, Intervention, Prefix, choose, prefix
 from transformer.run import Translation
@@ -216,7 +217,7 @@ def explorer(scene: Scene) -> None:
                 display.prepare(looks[kind] for kind in scene.kinds)
         _view(scene, layout)
         scene.below(now, looks)
-    feeds = {"strips": _strips(scene, looks)}
+    feeds: dict[str, Feed] = {"strips": _strips(scene, looks)}
     feeds |= {
         kind: _map(scene, layout, looks[kind])
         for kind in scene.kinds
@@ -297,7 +298,7 @@ def _drawn(scene: Scene) -> list[object]:
     return [*shown, *(look.cursor for look in looks.values())] if scene.follows else shown
 
 
-def _map(scene: Scene, layout: Layout, look: HeadSelection) -> Feed:
+def _map(scene: Scene, layout: Layout, look: HeadSelection) -> MapFeed:
     """The feed of a map; if the layout draws no map of this kind, the feed holds the head as
     recorded."""
     drawn = look.kind in layout.plots
@@ -329,11 +330,12 @@ def _map(scene: Scene, layout: Layout, look: HeadSelection) -> Feed:
     return payload
 
 
-def _strips(scene: Scene, looks: Looks) -> Feed:
+def _strips(scene: Scene, looks: Looks) -> StripsFeed:
     opened, translation = scene.opened, scene.opened.translation
     strips = scene.strips if isinstance(scene.strips, Strips) else scene.strips(session.current())
-    (step, claimed, glosses), claim = opened.opening, None
-    tour = [
+    step, claimed, glosses = opened.opening
+    claim: StepClaim | None = None
+    tour: list[Stop] = [
         {"plot": plot, "text": text, "step": step if i else None}
         for i, (plot, text) in enumerate(scene.tour)
     ]

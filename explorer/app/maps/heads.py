@@ -36,7 +36,7 @@ from explorer.linked.view.feeds import (
     whole_feed,
 )
 from explorer.linked.view.home import Layout
-from explorer.linked.view.strips import Feed
+from explorer.linked.view.wire import Feed, Legend, TilesFeed
 from transformer.config import AttentionKind, Head
 
 SAMPLE = "aer"  # the one statistic that this sentence alone cannot give; it comes from `heads.json`
@@ -140,16 +140,17 @@ def feeds(look: HeadSelection, now: State, fade: bool) -> dict[str, Feed]:
     )
     row["hue"] = kind
     drawn: dict[str, Feed] = {"overview": tiles_feed(look, now), "row": row}
+    off = is_off(look.opened.translation, kind, look.head)
     if now.show == "lines":
         views = _with_others(look, now, view)
         rule = display.link_rule(now.links)
-        drawn_links = [links(view, rule.mass, rule.least) for view in views]
+        drawn_links = [links(head, rule.mass, rule.least) for head in views]
         feed = lines_feed(key, views, drawn_links, rule.name, whole=look.lengths)
-        drawn["lines"] = feed | {"fade": fade and kind != "encoder"}
+        feed["fade"] = fade and kind != "encoder"
+        drawn["lines"] = switched_off(feed, view) if off else feed
     if now.show == "strongest":
-        drawn["strongest"] = strongest_feed(key, view, now.scale, look.lengths)
-    if now.show in drawn and is_off(look.opened.translation, kind, look.head):
-        drawn[now.show] = switched_off(drawn[now.show], view)
+        lists = strongest_feed(key, view, now.scale, look.lengths)
+        drawn["strongest"] = switched_off(lists, view) if off else lists
     if look.is_windowed:
         drawn["whole"] = whole_feed(key, kind, look.whole(), look.axes, now.scale)
     return drawn
@@ -208,7 +209,7 @@ def order(opened: View, kind: str, statistic: str | None) -> list[list[int]] | N
     ]
 
 
-def tiles_feed(look: HeadSelection, now: State) -> Feed:
+def tiles_feed(look: HeadSelection, now: State) -> TilesFeed:
     opened = look.opened
     kind = look.kind
     tiles = look.tiles()
@@ -232,20 +233,19 @@ def tiles_feed(look: HeadSelection, now: State) -> Feed:
         str(captions.badge(audited(opened, kind), derived=True)["text"]),
         "click a tile to open it",
     ]
-    legend = (
-        None if coloured is None else {"title": _LABELS[now.color or ""], "marks": coloured.legend}
-    )
+    legend: Legend | None = None
+    if coloured is not None:
+        legend = {"title": _LABELS[now.color or ""], "marks": coloured.legend}
     figure = overview_spec(
         tiles, kind, selected=look.head, notes=notes, order=ordered, measure=coloured
     )
-    caption = " · ".join(filter(None, parts))
     return overview_feed(
         opened.key,
         figure,
         kind=kind,
         size=(layers, heads),
         head=look.head,
-        caption=caption,
+        caption=" · ".join(filter(None, parts)),
         legend=legend,
     )
 

@@ -13,13 +13,13 @@ from explorer.app.server.source import Source
 from explorer.app.server.stores import Fact, bytes_of, remembered
 from explorer.linked.view.strips import (
     Example,
-    Gloss,
     WordAlignment,
     claim_step,
     glossed,
     meant,
     tell,
 )
+from explorer.linked.view.wire import Gloss
 from transformer.config import AttentionKind
 from transformer.interventions import InterventionError
 from transformer.run import Translation

@@ -1,7 +1,7 @@
-"""What figures say of a head: what its numbers are, how rows are named, one sentence, a caption, a
-badge."""
+"""What figures say of a head: what its numbers are, its rows' names, a sentence, a caption."""
 
 from dataclasses import dataclass, replace
+from typing import TypedDict
 
 import numpy as np
 
@@ -258,9 +258,16 @@ def window_note(window: object, whole: tuple[int, int] | None = None) -> str:
     return f" · queries {labels.count(q0)}–{q1}, keys {labels.count(k0)}–{k1}"
 
 
-def badge(audit: AuditReport, derived: bool = False) -> dict[str, object]:
-    """The audit badge; a file is only checked against itself, so its badge says that its parts
-    agree.
+class Badge(TypedDict):
+    """Whether an audit passed, in a few words, and what stands behind it."""
+
+    passed: bool
+    text: str
+    title: str
+
+
+def badge(audit: AuditReport, derived: bool = False) -> Badge:
+    """The badge of an audit; that of a file says that its parts agree, since nothing else is known.
 
     Its title says what stands behind it: the basis, the largest errors, what was not checked, the
     changes.

@@ -4,7 +4,7 @@ import base64
 import json
 import math
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 import numpy as np
 import plotly.graph_objects as go
@@ -137,11 +137,20 @@ def to_json(values: dict[str, Any]) -> str:
     return json.dumps(values, default=packed, ensure_ascii=False, separators=(",", ":"))
 
 
-def packed(values: np.ndarray) -> dict[str, str]:
-    """An array in the form that plotly.js reads: its type, its bytes in base64, and its shape."""
-    dtype = f"{values.dtype.kind}{values.dtype.itemsize}"
-    written = {
-        "dtype": dtype,
-        "bdata": base64.b64encode(np.ascontiguousarray(values).tobytes()).decode(),
-    }
-    return written if values.ndim == 1 else written | {"shape": ", ".join(map(str, values.shape))}
+class Packed(TypedDict):
+    """An array in the form that plotly.js reads."""
+
+    dtype: str
+    bdata: str  # its bytes in base64
+    shape: NotRequired[str]  # numbers with commas between them; of one axis, left out
+
+
+def packed(values: np.ndarray) -> Packed:
+    """An array in the form that plotly.js reads."""
+    written = Packed(
+        dtype=f"{values.dtype.kind}{values.dtype.itemsize}",
+        bdata=base64.b64encode(np.ascontiguousarray(values).tobytes()).decode(),
+    )
+    if values.ndim != 1:
+        written["shape"] = ", ".join(map(str, values.shape))
+    return written

@@ -1,5 +1,7 @@
-"""A survey of all heads over many sentences: what it found, and its file (`survey.npz`). No
-PyTorch."""
+"""A survey of all heads over many sentences: its results, and its file (`survey.npz`).
+
+No PyTorch.
+"""
 
 from __future__ import annotations
 
@@ -105,13 +107,12 @@ class Token(NamedTuple):
     ratio: float  # of the value to what even weights give, or to the head's mean
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Profile:
     """All heads of one kind over many sentences; layers and heads count from 0."""
 
-    means: dict[
-        str, Floats
-    ]  # maps each statistic to (layers, heads), over all rows; with gold pairs, errors
+    # maps each statistic to (layers, heads), over all rows; with gold pairs, errors
+    means: dict[str, Floats]
     # (layers, heads) share of the sentences (for an alignment, gold pairs) that show its role
     kept: Floats
     distances: Floats  # (layers, heads, 2 FAR + 1) share of the weight at query − key = −FAR … FAR
@@ -130,7 +131,7 @@ class Profile:
     counts: dict[str, list[list[int]]]  # by unit, occurrences of each as a key and as a query
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Survey:
     """Results of a survey so far, or of a file; layers and heads count from 0."""
 
@@ -158,15 +159,17 @@ class Survey:
     def fifths(
         self, kind: AttentionKind, layer: int, head: int, order: str
     ) -> list[list[SurveyExample]]:
-        """Sentences of each fifth of an order (`SORTED`), from the largest values to the
-        smallest."""
+        """Sentences of each fifth of an order (`SORTED`), the largest values first."""
         profile = self.profiles[kind]
         place = (SORTED.index(order), layer, head)
-        columns = (
-            each[place].tolist() for each in (profile.sentences, profile.values, profile.marked)
+        columns = zip(
+            profile.sentences[place].tolist(),
+            profile.values[place].tolist(),
+            profile.marked[place].tolist(),
+            strict=True,
         )
         fifths: list[list[SurveyExample]] = [[] for _ in range(5)]
-        for rank, (number, value, row) in enumerate(zip(*columns, strict=True)):
+        for rank, (number, value, row) in enumerate(columns):
             if number >= 0:
                 example = SurveyExample(self.lines[number], value, None if row < 0 else row)
                 fifths[5 * rank // SHOWN].append(example)
@@ -207,7 +210,8 @@ _SIZES = {
     "lists": len(LISTS),
     "pair": 2,
 }
-_KNOWN = {*(each.name for each in (*STATISTICS, *PROFILED, *JUDGED[:2])), "aer_diagonal"}
+_KNOWN = {statistic.name for statistic in (*STATISTICS, *PROFILED, *JUDGED[:2])}
+_KNOWN.add("aer_diagonal")
 """The statistics that pages know; others of a file are read over."""
 _COUNTS = ("sentences", "forced", "pairs", "skipped")
 
@@ -228,31 +232,37 @@ def write_survey(
     brief: bool = False,
 ) -> None:
     """Writes a survey as a file."""
-    number = {line: i for i, line in reversed([*enumerate([*lines, *map(as_line, gold)])])}
+    every = [*lines, *map(as_line, gold)]
+    number = {line: i for i, line in reversed([*enumerate(every)])}
     numbers = np.array([*(number[line] for line in survey.lines), -1])
-    kinds = {}
+    kinds: dict[str, dict[str, Any]] = {}
     arrays = Arrays()
     for kind, profile in survey.profiles.items():
-        words = {"vocabulary": profile.vocabulary, "counts": profile.counts}
-        kinds[kind.value] = {"means": [*profile.means]} | (
-            {key: {} for key in words} if brief else words
-        )
+        kinds[kind.value] = {
+            "means": [*profile.means],
+            "vocabulary": {} if brief else profile.vocabulary,
+            "counts": {} if brief else profile.counts,
+        }
         arrays[f"{kind}.means"] = np.stack([*profile.means.values()]).astype(np.float32)
-        for name, (held, axes) in _HELD.items():
+        for name, (number_type, axes) in _HELD.items():
             values = numbers[profile.sentences] if name == "sentences" else getattr(profile, name)
-            part = tuple(
-                slice(0 if brief and axis in ("shown", "listed") else None) for axis in axes.split()
-            )
-            limit = 6e4 if held is np.float16 else np.inf  # of a strength beside a rare pattern
-            arrays[f"{kind}.{name}"] = np.minimum(values[part], limit).astype(held)
+            if brief:
+                values = values[_brief(axes)]
+            # of a strength beside a rare pattern
+            limit = 6e4 if number_type is np.float16 else np.inf
+            arrays[f"{kind}.{name}"] = np.minimum(values, limit).astype(number_type)
     entries = {"model": survey.model, "sample": fingerprint(lines, gold), **head, "kinds": kinds}
     entries |= {"usual": survey.usual} | {name: getattr(survey, name) for name in _COUNTS}
     write_packed(directory / SURVEY_FILE, entries, arrays)
 
 
+def _brief(axes: str) -> tuple[slice, ...]:
+    """The cells of an array that a brief file holds: none of what is shown or listed."""
+    return tuple(slice(0 if axis in ("shown", "listed") else None) for axis in axes.split())
+
+
 def survey_of(directory: Path, lines: Sequence[Line], gold: Sequence[GoldPair]) -> Survey | None:
-    """A model's survey of these sentences; None if there is none, CheckpointError if it is
-    damaged."""
+    """A model's survey of these sentences; None without one, CheckpointError if damaged."""
     entries = measured(directory, SURVEY_FILE)
     if entries is None or entries.get("sample") != fingerprint(lines, gold):
         return None
@@ -266,7 +276,14 @@ def survey_of(directory: Path, lines: Sequence[Line], gold: Sequence[GoldPair]) 
         usual = tuple(map(float, head["usual"])) if head["usual"] else None
         _check(min(counts.values()) >= 0 and isinstance(head["date"], str))
         _check(usual is None or (len(usual) == 3 and [0, *usual, 1] == sorted([0, *usual, 1])))
-        return Survey(head["model"], every, profiles, **counts, usual=usual, date=head["date"])
+        return Survey(
+            model=head["model"],
+            lines=every,
+            profiles=profiles,
+            **counts,
+            usual=usual,
+            date=head["date"],
+        )
 
 
 def surveyed(directory: Path) -> dict[str, list[list[str]]]:
@@ -274,19 +291,16 @@ def surveyed(directory: Path) -> dict[str, list[list[str]]]:
     damaged."""
     if measured(directory, SURVEY_FILE) is None:
         return {}
-    found = {}
-    with _reading(directory / SURVEY_FILE, *(f"{kind}.means" for kind in AttentionKind)) as (
-        head,
-        arrays,
-    ):
+    by_kind = {}
+    only = [f"{kind}.means" for kind in AttentionKind]
+    with _reading(directory / SURVEY_FILE, *only) as (head, arrays):
         sizes = config_in(directory).sizes
         _check({*head["kinds"]} == {*sizes})
         for kind, size in sizes.items():
-            names = roles.assign(
-                _means(head["kinds"][kind], kind, arrays, size), AttentionKind(kind)
-            )
-            found[kind] = np.where(names == roles.MIXED, "", names).tolist()
-    return found
+            means = _means(head["kinds"][kind], kind, arrays, size)
+            names = roles.assign(means, AttentionKind(kind))
+            by_kind[kind] = np.where(names == roles.MIXED, "", names).tolist()
+    return by_kind
 
 
 @contextmanager
@@ -305,36 +319,49 @@ def _check(fits: bool | np.bool_) -> None:
 def _means(words: Mapping[str, Any], kind: str, arrays: Arrays, size: Head) -> dict[str, Floats]:
     """The statistics of a kind in a file; ValueError if they are not those of its heads."""
     named = dict(zip(words["means"], arrays[f"{kind}.means"], strict=True))
-    _check("entropy" in named and all(each.shape == size for each in named.values()))
-    _check(all(np.isfinite(each).all() for each in named.values()))
-    return {name: each for name, each in named.items() if name in _KNOWN}
+    _check("entropy" in named)
+    _check(all(means.shape == size and np.isfinite(means).all() for means in named.values()))
+    return {name: means for name, means in named.items() if name in _KNOWN}
 
 
 def _profile(
     words: Mapping[str, Any], kind: str, arrays: Arrays, size: Head, lines: int
 ) -> Profile:
     """The profile of a kind in a file; ValueError if it does not fit heads, sentences or itself."""
-    found = {}
+    arrays_of = {name: arrays[f"{kind}.{name}"] for name in _HELD}
     sizes = _SIZES | {"layers": size[0], "heads": size[1]}
-    sizes |= {
-        "shown": arrays[f"{kind}.values"].shape[-1],
-        "listed": arrays[f"{kind}.tokens"].shape[-1],
-    }
+    sizes["shown"] = arrays_of["values"].shape[-1]
+    sizes["listed"] = arrays_of["tokens"].shape[-1]
     _check(sizes["shown"] in (0, SHOWN) and sizes["listed"] in (0, MOST))
-    for name, (held, axes) in _HELD.items():
-        array = arrays[f"{kind}.{name}"]
-        _check(
-            array.shape == tuple(sizes[axis] for axis in axes.split()) and np.isfinite(array).all()
-        )
-        found[name] = array.astype(np.float32 if held is np.float16 else int)
+    for name, (_, axes) in _HELD.items():
+        array = arrays_of[name]
+        _check(array.shape == tuple(sizes[axis] for axis in axes.split()))
+        _check(np.isfinite(array).all())
     vocabulary = words["vocabulary"]
     counts = words["counts"]
-    limits = [(found["sentences"], lines)]
-    for unit, tokens in zip(UNITS, found["tokens"], strict=True):
+    _check_numbers(arrays_of["sentences"], lines)
+    for unit, tokens in zip(UNITS, arrays_of["tokens"], strict=True):
         names = vocabulary.get(unit, [])
-        seen = counts.get(unit, [])
-        limits.append((tokens, len(names)))
-        _check(all(isinstance(name, str) for name in names) and (len(seen) == 2 or not names))
-        _check(all(len(each) == len(names) for each in seen))
-    _check(all(each.min(initial=-1) >= -1 and each.max(initial=-1) < most for each, most in limits))
-    return Profile(_means(words, kind, arrays, size), **found, vocabulary=vocabulary, counts=counts)
+        occurrences = counts.get(unit, [])
+        _check(all(isinstance(name, str) for name in names))
+        _check(len(occurrences) == 2 or not names)
+        _check(all(len(side) == len(names) for side in occurrences))
+        _check_numbers(tokens, len(names))
+    return Profile(
+        means=_means(words, kind, arrays, size),
+        kept=arrays_of["kept"].astype(np.float32),
+        distances=arrays_of["distances"].astype(np.float32),
+        chance=arrays_of["chance"].astype(np.float32),
+        sentences=arrays_of["sentences"].astype(int),
+        values=arrays_of["values"].astype(np.float32),
+        marked=arrays_of["marked"].astype(int),
+        tokens=arrays_of["tokens"].astype(int),
+        told=arrays_of["told"].astype(np.float32),
+        vocabulary=vocabulary,
+        counts=counts,
+    )
+
+
+def _check_numbers(numbers: NDArray[Any], stop: int) -> None:
+    """Places in a list of a length, or −1 for none."""
+    _check(numbers.min(initial=-1) >= -1 and numbers.max(initial=-1) < stop)

@@ -163,7 +163,7 @@ class OffsetEncoding(PositionalEncoding):
 def encode_moved(translator: Translator, text: str, offset: int) -> AttentionTrace:
     """Encoder self-attention of a text from position ``offset`` on; InputError if it is empty or
     too far."""
-    model = translator.model
+    model = translator.translating
     ids = (*translator.ids(text), translator.config.eos_id)
     moves = {"encoder.encoding": [lambda own, at: OffsetEncoding(own, offset)]}
     hooks = Hooks(Capture().parts, moves)
@@ -232,7 +232,7 @@ def swap_words(
             "These two words are split into other pieces after the exchange; choose others."
         )
     before, after = (
-        translator.model.encode(torch.tensor([row], device=translator.device))[0]
+        translator.translating.encode(torch.tensor([row], device=translator.device))[0]
         for row in (ids, moved)
     )
     expected = before[list(order)]

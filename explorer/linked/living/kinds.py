@@ -1,12 +1,11 @@
-"""All heads of one kind of attention in a page: what their feeds share, what each has alone, their
-cells."""
+"""All heads of one kind of attention in a page: their feeds, and their cells."""
 
 import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -20,9 +19,11 @@ from explorer.linked.living.known import Known, measured
 from explorer.linked.view.feeds import colour_note
 from explorer.linked.view.home import LARGEST, head_map
 from explorer.linked.view.strips import followed
+from explorer.linked.view.wire import MapFeed
 from transformer.config import AttentionKind, Head
 from transformer.run import Translation
 
+Entry = TypeVar("Entry")
 SCORED, FINE, WHOLE, MOST = 32, 128, 256, 1024
 """Most tokens a side of a run whose page holds scores before the mask, which take more room than
 all else; weights with three decimals, and not in the steps of the colours; every head whole, and
@@ -30,8 +31,7 @@ not most as pooled tiles; and of any page. A map scrolls if it must."""
 
 
 class AttentionMaps:
-    """All heads of one kind of attention: what their feeds share, what each has alone, their
-    cells."""
+    """All heads of one kind of attention: what their feeds share, and what each has alone."""
 
     def __init__(
         self,
@@ -42,118 +42,177 @@ class AttentionMaps:
         longest: int,
         measures: Sequence[str],
     ) -> None:
-        layers, heads = run.config.sizes[kind]
-        site = run.config.sites[AttentionKind(kind)]
-        lengths = len(run.tokens(site.query_side)), len(run.tokens(site.key_side))
-        first = known.opens.get(kind, (layers - 1, 0))
-        every = [(layer, head) for layer in range(layers) for head in range(heads)]
-        self.whole = sorted({*chosen} or {first}) if longest > WHOLE else every
-        self.opens = first if first in self.whole else chosen[0]
-        views = {at: read_view(run.map(kind, *at), Reading()) for at in self.whole}
-        self.audit = run.audit(*((AttentionKind(kind), layer) for layer in range(layers)))
-        weights = np.array([each.weights for each in views.values()])
-        scored = None
-        if max(lengths) <= SCORED and all(each.scores is not None for each in views.values()):
-            scored = packed.scores(np.array([each.scores for each in views.values()]))
-        if scored is None:
-            views = {at: replace(each, scores=None) for at, each in views.items()}
-        levels, beside = packed.cells(weights, np.array([each.mask for each in views.values()]))
-        self.arrays = [levels, *([beside] if longest <= FINE else ()), *(scored or ())]
-        roles = known.roles.get(kind, ())
-
-        def map_of(view: ReadView) -> Mapping[str, Any]:
-            view = view if scored or view.scores is None else replace(view, scores=None)
-            largest = LARGEST * max(1, math.ceil(max(lengths) / WINDOW))
-            return head_map(run.model, run, view, lengths, first, roles, largest=largest, most=MOST)
-
-        def feed(at: Head) -> dict[str, Any]:
-            found = map_of(views[at])
-            figure = json.loads(found["figure"])
-            figure["data"][0] |= {"z": None, "customdata": None}
-            if longest > FINE:
-                figure["data"][0]["hovertemplate"] = figure["data"][0]["hovertemplate"].replace(
-                    ":.3f", ":.2f"
-                )
-            told: dict[str, Any] = {
-                "off": False,
-                **found,
-                "acts": ["save"],
-                "figure": to_json(figure),
-            }
-            if longest > WHOLE:
-                told["choice"] = {**told["choice"], "only": self.whole}
-            return told
-
-        shared = feed(self.whole[0])
-        own = {
-            at: {name: each for name, each in feed(at).items() if each != shared[name]}
-            for at in self.whole
-        }
+        self._run = run
+        self._kind = AttentionKind(kind)
+        self._longest = longest
+        self._roles = known.roles.get(kind, ())
+        site = run.config.sites[self._kind]
+        self._lengths = (len(run.tokens(site.query_side)), len(run.tokens(site.key_side)))
+        self._size = run.config.sizes[kind]
+        self._default = known.opens.get(kind, (self._size[0] - 1, 0))
+        self.whole = self._heads()
+        if longest > WHOLE:
+            self.whole = sorted({*chosen} or {self._default})
+        self.opens = self._default if self._default in self.whole else chosen[0]
+        views = {head: read_view(run.map(kind, *head), Reading()) for head in self.whole}
+        weights = np.array([view.weights for view in views.values()])
+        levels, beside = packed.cells(weights, np.array([view.mask for view in views.values()]))
+        scores = self._scores([*views.values()])
+        self._scored = scores is not None
+        views = {head: self._drawn(view) for head, view in views.items()}
+        self.arrays = [levels]
+        if longest <= FINE:
+            self.arrays.append(beside)
+        self.arrays += scores or ()
+        self.audit = run.audit(*((self._kind, layer) for layer in range(self._size[0])))
         for view in views.values():  # every head that is drawn, with its labels
             self.audit = self.audit.joined(view.audit)
+        feeds = {head: self._feed(view) for head, view in views.items()}
+        shared = feeds[self.whole[0]]
+        alone = {head: _unlike(feed, shared) for head, feed in feeds.items()}
         self.values: dict[str, Any] = {
-            "size": (layers, heads),
-            "shape": lengths,
-            "scored": scored is not None,
+            "size": self._size,
+            "shape": self._lengths,
+            "scored": self._scored,
             "fine": longest <= FINE,
             "shared": shared,
-            "own": [[own.get((layer, head)) for head in range(heads)] for layer in range(layers)],
+            "own": self._grid(alone),
         }
-        read = (
-            views.get(at) or run.map(kind, *at) for at in every
-        )  # one at a time: a long run is large
-        tiles = [Tile.of(each.weights, each.mask) for each in read]
-        if longest > WHOLE:
+        self._add_tiles(views)
+        self._add_measures(known, measures, chosen, shared)
+        if self._kind is AttentionKind.CROSS:
+            follow = dict(zip(self.whole, map(followed, weights), strict=True))
+            self.values["follow"] = self._grid(follow)
+
+    def _heads(self) -> list[Head]:
+        """All heads, by layer."""
+        layers, heads = self._size
+        return [(layer, head) for layer in range(layers) for head in range(heads)]
+
+    def _grid(self, by_head: Mapping[Head, Entry]) -> list[list[Entry | None]]:
+        """By layer and head, what is known of each; None for the others."""
+        layers, heads = self._size
+        return [[by_head.get((layer, head)) for head in range(heads)] for layer in range(layers)]
+
+    def _scores(self, views: Sequence[ReadView]) -> list[packed.Bytes] | None:
+        """The scores before the mask; None in a long run, or if not all are known."""
+        scores = [view.scores for view in views if view.scores is not None]
+        if max(self._lengths) > SCORED or len(scores) < len(views):
+            return None
+        arrays = packed.scores(np.array(scores))
+        return None if arrays is None else [*arrays]
+
+    def _drawn(self, view: ReadView) -> ReadView:
+        """What a page draws of a head: no scores, if it holds none."""
+        if self._scored or view.scores is None:
+            return view
+        return replace(view, scores=None)
+
+    def _map(self, view: ReadView) -> MapFeed:
+        """The feed of a map, as large as its labels need."""
+        view = self._drawn(view)
+        largest = LARGEST * max(1, math.ceil(max(self._lengths) / WINDOW))
+        run = self._run
+        return head_map(
+            run.model,
+            run,
+            view,
+            self._lengths,
+            self._default,
+            roles=self._roles,
+            largest=largest,
+            most=MOST,
+        )
+
+    def _feed(self, view: ReadView) -> dict[str, Any]:
+        """The feed of a head without its cells, which the page holds packed."""
+        feed = self._map(view)
+        figure = json.loads(feed["figure"])
+        cells = figure["data"][0]
+        cells |= {"z": None, "customdata": None}
+        if self._longest > FINE:
+            cells["hovertemplate"] = cells["hovertemplate"].replace(":.3f", ":.2f")
+        page_feed: dict[str, Any] = {
+            "off": False,
+            **feed,
+            "acts": ["save"],
+            "figure": to_json(figure),
+        }
+        if self._longest > WHOLE:
+            page_feed["choice"] = {**page_feed["choice"], "only": self.whole}
+        return page_feed
+
+    def _add_tiles(self, views: Mapping[Head, ReadView]) -> None:
+        """All heads as tiles; of a long run, also their cells."""
+        heads = self._heads()
+        maps = (  # one at a time: a long run is large
+            views.get(head) or self._run.map(self._kind, *head) for head in heads
+        )
+        tiles = [Tile.of(view.weights, view.mask) for view in maps]
+        if self._longest > WHOLE:
             self.arrays = [np.array([tile.values for tile in tiles]), *self.arrays]
             self.values |= {"whole": self.whole, "tile": tiles[0].values.shape}
-        lines = [tiles[layer * heads : (layer + 1) * heads] for layer in range(layers)]
-        self.values["tiles"] = self._tiles(run, kind, lines, roles)
+        n_heads = self._size[1]
+        lines = [tiles[first : first + n_heads] for first in range(0, len(tiles), n_heads)]
+        self.values["tiles"] = self._tiles(lines)
+
+    def _add_measures(
+        self,
+        known: Known,
+        measures: Sequence[str],
+        chosen: Sequence[Head],
+        shared: Mapping[str, Any],
+    ) -> None:
+        """Measures beside the weight: what keys carried of all heads, their effects of some."""
         for name in measures:
             assert known.measure is not None
-            wanted = every if name == "carried" else [*dict.fromkeys([*chosen, self.opens])]
-            maps = {at: run.map(kind, *at) for at in wanted}
-            made, more = measured(maps, partial(known.measure, run, name), map_of, shared)
-            self.values.setdefault("measures", {})[name] = made
-            self.arrays += more
-        if kind == "cross":
-            follow = dict(zip(self.whole, map(followed, weights), strict=True))
-            self.values["follow"] = [
-                [follow.get((layer, head)) for head in range(heads)] for layer in range(layers)
-            ]
+            heads = self._heads()
+            if name != "carried":
+                heads = [*dict.fromkeys([*chosen, self.opens])]
+            maps = {head: self._run.map(self._kind, *head) for head in heads}
+            measure = partial(known.measure, self._run, name)
+            values, arrays = measured(maps, measure, self._map, shared)
+            self.values.setdefault("measures", {})[name] = values
+            self.arrays += arrays
 
-    def _tiles(
-        self,
-        run: Translation,
-        kind: str,
-        tiles: Sequence[Sequence[Tile]],
-        roles: Sequence[Sequence[str]],
-    ) -> dict[str, Any]:
-        """The grid of all heads, whose cells the browser pools from those of the maps if these are
-        whole."""
+    def _tiles(self, tiles: Sequence[Sequence[Tile]]) -> dict[str, Any]:
+        """The grid of all heads; the browser pools its cells from those of the maps it holds."""
+        kind = str(self._kind)
         notes = {
             (layer, head): role
-            for layer, line in enumerate(roles)
+            for layer, line in enumerate(self._roles)
             for head, role in enumerate(line)
             if role
         }
         figure = overview_spec(tiles, kind, self.opens, notes)
         figure["data"][0]["z"] = None
-        first = tiles[0][0]
+        n_layers, n_heads = self._size
         badge = captions.badge(self.audit, derived=True)
-        pooled = f"each cell is the maximum over {first.rows}×{first.columns} cells · "
-        pooled *= first.rows * first.columns > 1
-        layers = len(tiles)
-        heads = len(tiles[0])
         opens = "click a tile to open it"
         if "whole" in self.values:
-            named = ", ".join(labels.head_name(*each) for each in self.whole)
-            opens = f"whole in this file: {named}; of the others it holds the tiles"
+            names = ", ".join(labels.head_name(*head) for head in self.whole)
+            opens = f"whole in this file: {names}; of the others it holds the tiles"
+        name = captions.KIND_NAMES[kind]
         return {
-            "title": f"{captions.KIND_NAMES[kind]}: {layers} layer{'s' * (layers != 1)} of {heads} heads",
+            "title": f"{name}: {labels.counted(n_layers, 'layer')} of {n_heads} heads",
             "hue": kind,
             "figure": to_json(figure),
             "most": LARGEST_TILE,
-            "alt": f"Tiles of {layers * heads} heads; each can be chosen above its map",
-            "caption": f"each tile is a head: queries down, keys across, {colour_note('linear')} · {pooled}"
-            f"{badge['text']} · {opens}",
+            "alt": f"Tiles of {n_layers * n_heads} heads; each can be chosen above its map",
+            "caption": (
+                "each tile is a head: queries down, keys across, "
+                f"{colour_note('linear')} · {_pooled(tiles[0][0])}{badge['text']} · {opens}"
+            ),
         }
+
+
+def _unlike(feed: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str, Any]:
+    """What a feed says otherwise than the one that all share."""
+    return {name: value for name, value in feed.items() if value != shared[name]}
+
+
+def _pooled(tile: Tile) -> str:
+    """How many cells of a map are one of a tile, if it is more than one."""
+    if tile.rows * tile.columns == 1:
+        return ""
+    return f"each cell is the maximum over {tile.rows}×{tile.columns} cells · "

@@ -20,7 +20,8 @@ from explorer.lenses.words.alignment import Aligner
 from explorer.lenses.words.languages import languages_in_words
 from explorer.lenses.words.reading import Reading, ReadView, read_view
 from explorer.linked.living import packed
-from explorer.linked.view.strips import Example, Gloss, read_examples
+from explorer.linked.view.strips import Example, read_examples
+from explorer.linked.view.wire import Gloss
 from transformer.config import Head, TransformerConfig
 from transformer.run import Translation
 from transformer.storage.description import EXAMPLES_FILE, read_header

@@ -22,6 +22,7 @@ from explorer.linked.living.kinds import MOST, SCORED, WHOLE, AttentionMaps
 from explorer.linked.living.known import Known, why_not
 from explorer.linked.view.home import HOME, TOUR, next_feed
 from explorer.linked.view.strips import SIDES, claim_step, glossed, meant, strips_feed, tell
+from explorer.linked.view.wire import Stop
 from transformer.config import Head
 from transformer.run import NotCapturedError, Translation
 
@@ -269,7 +270,7 @@ def _content(
             heads["cross"] = head
     present = {*kinds, "controls", "next"}
     stops = [stop for stop in TOUR if stop[0] in {*run.config.sites, "controls", "next"}]
-    tour = [
+    tour: list[Stop] = [
         {"plot": plot, "text": text, "step": step if i else None}
         for i, (plot, text) in enumerate(stops)
     ]

@@ -14,7 +14,8 @@ _IMPORT = re.compile(r'^import \{([^}]*)\} from "(\.[^"]*)";$', re.M)
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|class|const) ([A-Za-z_$][\w$]*))", re.M)
 _LEFT = re.compile(r"^\s*(?:import|export)\b.*$|\bimport\s*[.(].*$", re.M)
 """Imports and exports in any other form."""
-_COMMENT = re.compile(r"^\s*//.*\n", re.M)
+_COMMENT = re.compile(r"^\s*//.*\n|^ */\*\*.*\*/\n", re.M)
+"""Comments, also those that tell TypeScript a type, on lines of their own."""
 _INDENT = re.compile(r"^ +", re.M)
 _LONG_TEXT = re.compile(r"^[^`\n]*(?:`[^`\n]*`[^`\n]*)*`[^`\n]*$", re.M)
 """A text in back quotes over several lines, in which indents count."""

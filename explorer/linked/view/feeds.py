@@ -1,26 +1,41 @@
 """Makes the feeds of the linked view: maps, lines, lists, tiles, bars."""
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, TypeVar
 
 import numpy as np
 
 from explorer.figures import heatmap_spec, pooled_spec, to_json
 from explorer.figures.base import captions, labels, style
-from explorer.figures.base.bars import SHOWN, candidates
+from explorer.figures.base.bars import SHOWN, Candidate, candidates
 from explorer.figures.base.captions import cell_names, quantity
 from explorer.figures.maps.heatmap import LARGEST, LATER, MASKED, levels, row_tokens
 from explorer.figures.maps.lines import WeightLine, looks
 from explorer.figures.maps.overview import pooled_note
 from explorer.lenses.words.reading import ReadView
-from explorer.linked.view.strips import Feed, direction
+from explorer.linked.view.strips import direction
+from explorer.linked.view.wire import (
+    BarsFeed,
+    Choice,
+    HeadFeed,
+    Legend,
+    LineHead,
+    LinesFeed,
+    MapFeed,
+    Names,
+    RaceFeed,
+    Span,
+    StrongestFeed,
+    TilesFeed,
+    WholeFeed,
+)
 from transformer.config import AttentionKind, Head
 from transformer.interventions import Ablate
 from transformer.run import DecodeStep, Translation
 from transformer.text.words import Group
 
-Draw = Literal["strips", "map", "lines", "strongest", "tiles", "whole", "bars", "race"]
-"""Ways of drawing a feed; the scripts have one class for each."""
+OneHead = TypeVar("OneHead", MapFeed, LinesFeed, StrongestFeed)
+"""A way of drawing one head."""
 AXES = {"encoder": ("source", "source"), "decoder": ("step", "step"), "cross": ("step", "source")}
 ABOUT = {
     "encoder": "once, before step 1; row of “{source}”",
@@ -31,29 +46,27 @@ SHORT_NAMES = {"encoder": "Encoder", "decoder": "Decoder", "cross": "Cross"}
 
 
 def head_feed(
-    draw: Draw,
     trace: str,
     view: ReadView,
     scale: str | None = "linear",
     whole: tuple[int, int] | None = None,
     role: str = "",
-) -> Feed:
-    """Feed of every way of drawing a head: its axes and all its texts; `whole`: queries and keys in
-    all."""
+) -> HeadFeed:
+    """What every way of drawing a head has; `whole`: how many queries and keys there are in all."""
     kind = str(view.kind)
     rows, columns = AXES[kind]
+    row_names, column_names = cell_names(view)
+    legend: Legend | None = None
+    if scale:
+        legend = {"title": quantity(view).share, "marks": style.marks(kind, scale)}
     return {
-        "draw": draw,
         "trace": trace,
         "kind": kind,
         "hue": kind,
         "rows": rows,
         "columns": columns,
-        "spans": {  # the tokens that each row or column stands for: first, and one past the last
-            name: [(group.start, group.stop) for group in groups]
-            for name, groups in (("rows", view.rows), ("columns", view.columns))
-        },
-        "names": dict(zip(("rows", "columns"), cell_names(view), strict=True)),
+        "spans": {"rows": spans(view.rows), "columns": spans(view.columns)},
+        "names": {"rows": row_names, "columns": column_names},
         "title": f"{SHORT_NAMES[kind]} {labels.head_name(view.layer, view.head)}",
         "about": ABOUT[kind],
         "caption": captions.caption(view, scale, whole),
@@ -62,15 +75,19 @@ def head_feed(
         "absent": "The token at this position is hidden, so its row is not drawn.",
         "notes": captions.notes(view),
         "alt": captions.summary(view),
-        "legend": scale and {"title": quantity(view).share, "marks": style.marks(kind, scale)},
+        "legend": legend,
         "quantity": quantity(view).share,
         "limit": quantity(view).limit,
     }
 
 
-def switched_off(feed: Feed, view: ReadView, role: str = "") -> Feed:
-    """The feed of a head whose output is 0 in this run: it is drawn hatched, and its sentence says
-    so."""
+def spans(groups: Sequence[Group]) -> list[Span]:
+    """The tokens of each group: the first, and one past the last."""
+    return [(group.start, group.stop) for group in groups]
+
+
+def switched_off(feed: OneHead, view: ReadView, role: str = "") -> OneHead:
+    """The feed of a head whose output is 0 in this run: drawn hatched, and its sentence says so."""
     return {**feed, "off": True, "sentences": captions.sentences_off(view, role), "notes": {}}
 
 
@@ -92,18 +109,24 @@ def map_feed(
     largest: int = 360,
     scale: str = "linear",
     whole: tuple[int, int] | None = None,
+    *,
     sums: bool = False,
     role: str = "",
     most: int = LARGEST,
-) -> Feed:
+) -> MapFeed:
     """One attention map with all texts about it; further arguments as in `head_feed`."""
     figure = heatmap_spec(view, largest, scale, sums, most)
     names = figure["layout"].pop("meta")
     return {
-        **head_feed("map", trace, view, scale, whole, role),
+        "draw": "map",
+        **head_feed(trace, view, scale, whole, role),
         "figure": to_json(figure),
-        "hover": {side: list(map(labels.escape, each)) for side, each in names.items()}
-        | {"masked": MASKED, "later": LATER if view.kind == "decoder" else MASKED},
+        "hover": {
+            "rows": [labels.escape(name) for name in names["rows"]],
+            "columns": [labels.escape(name) for name in names["columns"]],
+            "masked": MASKED,
+            "later": LATER if view.kind == "decoder" else MASKED,
+        },
         "head": (view.layer, view.head),
         "acts": [],
         "fade": view.kind != "encoder",
@@ -114,11 +137,11 @@ def map_feed(
 
 def choice(
     kind: str,
-    head: tuple[int, int],
-    size: tuple[int, int],
-    first: tuple[int, int],
+    head: Head,
+    size: Head,
+    first: Head,
     roles: Sequence[Sequence[str]] = (),
-) -> Feed:
+) -> Choice:
     """A choice of heads over a map."""
     opens = "This head" if head == first else labels.head_phrase(*first).capitalize()
     return {
@@ -137,29 +160,30 @@ def lines_feed(
     links: Sequence[Sequence[WeightLine]],
     chosen: str,
     largest: int = 440,
+    *,
     whole: tuple[int, int] | None = None,
-) -> Feed:
+) -> LinesFeed:
     """One head or several of one kind as lines; all texts are about the first head."""
     first = views[0]
-    feed = head_feed("lines", trace, first, None, whole)
-    heads = [
+    head = head_feed(trace, first, None, whole)
+    heads: list[LineHead] = [
         {"name": labels.head_name(view.layer, view.head), "color": color, "dash": _DASHES[dash]}
         for view, (color, dash) in zip(views, looks(views), strict=False)
     ]
-    others = (
-        "" if len(views) == 1 else f" with {', '.join(str(head['name']) for head in heads[1:])}"
-    )
+    names = ", ".join(line["name"] for line in heads[1:])
+    title = f"{head['title']} with {names}" if names else head["title"]
     return {
-        **feed,
-        "title": feed["title"] + others,
-        "caption": f"{feed['caption']} · {chosen}, thickness = {feed['quantity']}",
+        "draw": "lines",
+        **head,
+        "title": title,
+        "caption": f"{head['caption']} · {chosen}, thickness = {head['quantity']}",
         "alt": f"As lines: {' '.join(map(captions.summary, views))}",
         "labels": tick_names(first),
         "values": style.packed(first.weights),
         "links": [
-            (link.query, link.key, round(link.weight, 4), i)
-            for i, found in enumerate(links)
-            for link in found
+            (link.query, link.key, round(link.weight, 4), number)
+            for number, lines in enumerate(links)
+            for link in lines
         ],
         "heads": heads,
         "fade": first.kind != "encoder",
@@ -172,10 +196,11 @@ _DASHES = {"solid": "", "dash": "9 5", "dot": "3 4", "dashdot": "10 4 2 4"}
 
 def strongest_feed(
     trace: str, view: ReadView, scale: str = "linear", whole: tuple[int, int] | None = None
-) -> Feed:
+) -> StrongestFeed:
     """The keys of a query and the queries of a key as lists, and the keys as shaded text."""
     return {
-        **head_feed("strongest", trace, view, scale, whole),
+        "draw": "strongest",
+        **head_feed(trace, view, scale, whole),
         "listed": SHOWN,
         "labels": tick_names(view),
         "values": style.packed(view.weights),
@@ -189,7 +214,7 @@ def colour_note(scale: str) -> str:
     return f"colour from 0 to 1, {style.SCALE_NAMES[scale]}"
 
 
-def tick_names(view: ReadView) -> dict[str, list[str]]:
+def tick_names(view: ReadView) -> Names:
     """Short names of rows and columns."""
     return {"rows": labels.names(row_tokens(view)), "columns": labels.names(view.key_tokens)}
 
@@ -200,10 +225,13 @@ def whole_feed(
     arrays: tuple[np.ndarray, np.ndarray],
     axes: tuple[Sequence[Group], Sequence[Group]],
     scale: str = "linear",
-) -> Feed:
+) -> WholeFeed:
     """The whole matrix of a head, pooled; the view marks on it the part that is drawn in full."""
     weights, mask = arrays
     rows, columns = AXES[kind]
+    queries, keys = axes
+    n_rows, n_columns = weights.shape
+    note = pooled_note(weights)
     return {
         "draw": "whole",
         "trace": trace,
@@ -211,18 +239,17 @@ def whole_feed(
         "hue": kind,
         "rows": rows,
         "columns": columns,
-        "spans": {
-            name: [(group.start, group.stop) for group in groups]
-            for name, groups in zip(("rows", "columns"), axes, strict=True)
-        },
+        "spans": {"rows": spans(queries), "columns": spans(keys)},
         "figure": to_json(pooled_spec(weights, mask, kind, 330, scale)),
         "title": "The whole matrix",
-        "about": "the frame marks the part drawn in full; to move the frame, click or move the cursor",
-        "caption": f"{pooled_note(weights)} · {weights.shape[0]} queries, {weights.shape[1]} keys · "
-        f"{colour_note(scale)}",
-        "alt": f"{captions.KIND_NAMES[kind]}, the whole matrix: {weights.shape[0]} queries by "
-        f"{weights.shape[1]} keys, {pooled_note(weights)}. A click moves the part that is drawn in "
-        "full.",
+        "about": (
+            "the frame marks the part drawn in full; to move the frame, click or move the cursor"
+        ),
+        "caption": f"{note} · {n_rows} queries, {n_columns} keys · {colour_note(scale)}",
+        "alt": (
+            f"{captions.KIND_NAMES[kind]}, the whole matrix: {n_rows} queries by {n_columns} keys, "
+            f"{note}. A click moves the part that is drawn in full."
+        ),
         "largest": 330,
     }
 
@@ -231,13 +258,14 @@ def bars_feed(
     trace: str,
     figure: dict[str, Any],
     follows: str,
+    *,
     title: str,
     about: str,
     caption: str,
     alts: Sequence[str],
     height: int | None = None,
     places: Sequence[Group] | None = None,
-) -> Feed:
+) -> BarsFeed:
     """Bars whose frames follow the step or the source token."""
     return {
         "draw": "bars",
@@ -251,7 +279,7 @@ def bars_feed(
         "alts": alts,
         "height": height,
         "largest": 360,
-        "spans": None if places is None else [(group.start, group.stop) for group in places],
+        "spans": None if places is None else spans(places),
     }
 
 
@@ -260,13 +288,14 @@ def race_feed(
     steps: Sequence[DecodeStep],
     caption: str,
     offered: tuple[Sequence[Sequence[int | None]], list[list[int]]] | None,
-) -> Feed:
+) -> RaceFeed:
     """The candidates of each step, whose bars run when the cursor moves."""
     rows = [candidates(step) for step in steps]
-    (ids, tried) = offered or ((), [])
+    ids, tried = offered or ((), [])
     logs = np.full((len(rows), max(map(len, rows), default=0)), np.nan, np.float32)
     for log, row in zip(logs, rows, strict=True):
-        log[: len(row)] = [each.log_prob for each in row]
+        log[: len(row)] = [candidate.log_prob for candidate in row]
+    clicks = "; click one to continue with it" if ids else ""
     return {
         "draw": "race",
         "trace": trace,
@@ -274,27 +303,34 @@ def race_feed(
         "title": "Next token",
         "about": "after reading “{reads}”",
         "caption": caption,
-        "alt": f"Candidates for the next token, best first{'; click one to continue with it' * bool(ids)}.",
-        "names": [[labels.piece(each.token) for each in row] for row in rows],
-        "shares": [[each.chance for each in row] for row in rows],
+        "alt": f"Candidates for the next token, best first{clicks}.",
+        "names": [[labels.piece(candidate.token) for candidate in row] for row in rows],
+        "shares": [[candidate.chance for candidate in row] for row in rows],
         "logs": style.packed(logs),
-        "chosen": [next((i for i, each in enumerate(row) if each.chosen), -1) for row in rows],
+        "chosen": [_chosen(row) for row in rows],
         "ids": ids,
         "tried": tried,
     }
+
+
+def _chosen(row: Sequence[Candidate]) -> int:
+    """The place of the chosen candidate; −1 if it is not shown."""
+    return next((place for place, candidate in enumerate(row) if candidate.chosen), -1)
 
 
 def overview_feed(
     trace: str,
     figure: dict[str, Any],
     kind: str,
-    size: tuple[int, int],
+    size: Head,
     head: Head,
+    *,
     caption: str,
-    legend: dict[str, Any] | None = None,
-) -> Feed:
+    legend: Legend | None = None,
+) -> TilesFeed:
     """The grid of all heads of a kind, with tiles that can be clicked."""
-    title = f"All heads, {size[0]} layer{'s' * (size[0] != 1)} of {size[1]}"
+    n_layers, n_heads = size
+    title = f"All heads, {labels.counted(n_layers, 'layer')} of {n_heads}"
     return {
         "draw": "tiles",
         "trace": trace,
@@ -304,16 +340,17 @@ def overview_feed(
         "title": title,
         "about": "",
         "caption": caption,
-        "alt": f"{captions.KIND_NAMES[kind]}. {title}, as tiles; {labels.head_phrase(*head)} is chosen. "
-        "Click a tile to open its head, or choose one above.",
+        "alt": (
+            f"{captions.KIND_NAMES[kind]}. {title}, as tiles; {labels.head_phrase(*head)} is "
+            "chosen. Click a tile to open its head, or choose one above."
+        ),
         "height": figure["layout"]["height"],
         "legend": legend,
     }
 
 
 def window_around(length: int, position: int, size: int = LARGEST) -> tuple[int, int]:
-    """Start and stop of the part of an axis to draw: all of it, or a window that moves by half its
-    size."""
+    """Start and stop of the part of an axis to draw: all, or a window that moves by half its size."""
     if length <= size:
         return 0, length
     half = size // 2

@@ -1,5 +1,4 @@
-"""The view of one run with all its kinds of attention on one cursor: the home page's, and that of a
-file."""
+"""The view of one run with all its attention on one cursor: the home page's, and a file's."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,7 +6,7 @@ from dataclasses import dataclass
 from explorer.figures.maps.heatmap import LARGEST as MOST
 from explorer.lenses.words.reading import ReadView
 from explorer.linked.view.feeds import choice, is_off, map_feed, race_feed, switched_off
-from explorer.linked.view.strips import Feed
+from explorer.linked.view.wire import MapFeed, RaceFeed
 from transformer.config import Head
 from transformer.run import Translation
 
@@ -73,22 +72,23 @@ def head_map(
     view: ReadView,
     lengths: tuple[int, int],
     opens: Head | None,
+    *,
     roles: Sequence[Sequence[str]] = (),
     scale: str = "linear",
     largest: int = LARGEST,
     sums: bool = False,
     most: int = MOST,
-) -> Feed:
+) -> MapFeed:
     """A map with the choice of the heads of its kind; a head that is off in the run is drawn so."""
     kind = str(view.kind)
     head = (view.layer, view.head)
     role = roles[view.layer][view.head] if roles else ""
-    found = map_feed(trace, view, largest, scale, lengths, sums, role, most)
+    feed = map_feed(trace, view, largest, scale, lengths, sums=sums, role=role, most=most)
     if is_off(run, kind, head):
-        found = switched_off(found, view, role)
+        feed = switched_off(feed, view, role)
     if opens is not None:
-        found["choice"] = choice(kind, head, run.config.sizes[kind], opens, roles)
-    return found
+        feed["choice"] = choice(kind, head, run.config.sizes[kind], opens, roles)
+    return feed
 
 
 def next_feed(
@@ -96,9 +96,13 @@ def next_feed(
     run: Translation,
     drawing: str = "",
     offered: tuple[Sequence[Sequence[int | None]], list[list[int]]] | None = None,
-) -> Feed:
+) -> RaceFeed:
     """The candidates of each step, with the way in which the run chose among them."""
-    way = f"{run.method}, {drawing}" if drawing and run.method.startswith("sample-") else run.method
-    origin = "your translation, not the model's" if run.method == "forced" else f"decoding: {way}"
+    if run.method == "forced":
+        origin = "your translation, not the model's"
+    elif drawing and run.method.startswith("sample-"):
+        origin = f"decoding: {run.method}, {drawing}"
+    else:
+        origin = f"decoding: {run.method}"
     clicks = "" if offered is None else "click another to continue · "
     return race_feed(trace, run.steps, f"{clicks}the chosen token in bold · {origin}", offered)

@@ -1,51 +1,96 @@
-"""Feeds while a lesson's question is open: the pictures stay, and nothing beside them gives the
-answer."""
+"""Feeds while a lesson's question is open: nothing beside the pictures gives the answer."""
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TypeVar
 
 from explorer.figures import to_json
 from explorer.figures.base.plot import quiet
+from explorer.linked.view.feeds import OneHead
+from explorer.linked.view.wire import (
+    BarsFeed,
+    Chip,
+    Choice,
+    Feed,
+    MapFeed,
+    RaceFeed,
+    StripsFeed,
+    TilesFeed,
+    WholeFeed,
+)
 
 LATER = "What the numbers here say is shown after your answer."
 """Stands once on a page, at the question."""
+Picture = TypeVar("Picture", WholeFeed, BarsFeed, TilesFeed)
 BLANK = "…"
 """Stands where a sentence will stand, so that nothing moves when it comes."""
 UNNAMED = "?"
 
 
-def silenced(feed: Mapping[str, Any], choices: Sequence[str]) -> dict[str, Any]:
-    """A feed that names none of the choices and no number beside its picture; `silent` tells the
-    scripts."""
-    said = {**feed, "silent": True}
-    draw = feed["draw"]
-    if draw == "map":  # hover texts name row and key; row sums stay, as they are all alike
-        figure = json.loads(feed["figure"])
-        figure["data"][0]["hovertemplate"] = "%{text}<extra></extra>"
-        said |= {
-            "figure": to_json(figure),
-            "choice": feed["choice"] and {**feed["choice"], "roles": []},
-        }
-    elif draw == "strips":  # empty glosses keep their lines
-        blank = [each["gloss"] and {**each["gloss"], "text": "\xa0"} for each in feed["target"]]
-        chips = zip(feed["target"], blank, strict=True)
-        said |= {
-            "target": [{**each, "gloss": gloss, "title": ""} for each, gloss in chips],
-            "claim": None,
-        }
-    elif draw == "race":  # candidates among which the question asks have no name
-        names = [
-            [UNNAMED if f"“{name}”" in choices else name for name in row] for row in feed["names"]
-        ]
-        shares = [[""] * len(row) for row in feed["shares"]]
-        said |= {"names": names, "shares": shares, "ids": (), "caption": BLANK}
-    elif draw == "strongest":
-        said["listed"] = 0
-    elif "figure" in feed:
-        said["figure"] = to_json(quiet(json.loads(feed["figure"])))
-    if "sentences" in feed:
-        said |= {"sentences": [[BLANK]] * len(feed["sentences"]), "notes": {}}
-    if "alt" in feed:
-        said |= {"alt": f"{feed['title']}: the numbers are shown after your answer", "alts": ()}
-    return said
+def silenced(feed: Feed, choices: Sequence[str]) -> Feed:
+    """A feed that names none of the choices and no number beside its picture.
+
+    `silent` tells the scripts.
+    """
+    if feed["draw"] == "strips":
+        return _strips(feed)
+    alt = f"{feed['title']}: the numbers are shown after your answer"
+    if feed["draw"] == "race":
+        return {**_race(feed, choices), "silent": True, "alt": alt, "alts": ()}
+    if feed["draw"] == "map":
+        return {**_head(feed), "figure": _unnamed(feed), "choice": _unchosen(feed), "alt": alt}
+    if feed["draw"] == "lines":
+        return {**_head(feed), "alt": alt}
+    if feed["draw"] == "strongest":
+        return {**_head(feed), "listed": 0, "alt": alt}
+    if feed["draw"] == "whole":
+        return {**_picture(feed), "alt": alt}
+    if feed["draw"] == "bars":
+        return {**_picture(feed), "alt": alt}
+    return {**_picture(feed), "alt": alt}
+
+
+def _head(feed: OneHead) -> OneHead:
+    """A head of which every sentence is left out."""
+    sentences = [[BLANK]] * len(feed["sentences"])
+    return {**feed, "silent": True, "sentences": sentences, "notes": {}, "alts": ()}
+
+
+def _picture(feed: Picture) -> Picture:
+    """A picture without its texts."""
+    figure = to_json(quiet(json.loads(feed["figure"])))
+    return {**feed, "silent": True, "figure": figure, "alts": ()}
+
+
+def _unnamed(feed: MapFeed) -> str:
+    """The figure, whose hover texts name row and key; row sums stay, as they are all alike."""
+    figure = json.loads(feed["figure"])
+    figure["data"][0]["hovertemplate"] = "%{text}<extra></extra>"
+    return to_json(figure)
+
+
+def _unchosen(feed: MapFeed) -> Choice | None:
+    """The choice of heads without their roles."""
+    choice = feed["choice"]
+    return None if choice is None else {**choice, "roles": []}
+
+
+def _strips(feed: StripsFeed) -> StripsFeed:
+    """The strips without glosses and the example's claim."""
+    chips = [_blank(chip) for chip in feed["target"]]
+    return {**feed, "silent": True, "target": chips, "claim": None}
+
+
+def _blank(chip: Chip) -> Chip:
+    """A chip whose gloss is empty, but keeps its line."""
+    gloss = chip["gloss"]
+    if gloss is not None:
+        gloss = {**gloss, "text": "\xa0"}
+    return {**chip, "gloss": gloss, "title": ""}
+
+
+def _race(feed: RaceFeed, choices: Sequence[str]) -> RaceFeed:
+    """Candidates, of which those among which the question asks have no name."""
+    names = [[UNNAMED if f"“{name}”" in choices else name for name in row] for row in feed["names"]]
+    shares = [[""] * len(row) for row in feed["shares"]]
+    return {**feed, "names": names, "shares": shares, "ids": (), "caption": BLANK}

@@ -1,13 +1,11 @@
-"""The token strips: chips with gaps, glosses and shades; examples, and the step at which a run
-opens."""
+"""The token strips, with glosses and shades; examples, and the step at which a run opens."""
 
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NotRequired, TypedDict
 
 import numpy as np
 
@@ -15,6 +13,7 @@ from explorer.figures.base import captions, labels
 from explorer.lenses.words.alignment import Aligner
 from explorer.lenses.words.groups import find_word
 from explorer.lenses.words.telling import glosses, telling_step, text_words
+from explorer.linked.view.wire import Chip, Gloss, Shade, StepClaim, Stop, StripsFeed
 from transformer.config import AttentionKind, Head
 from transformer.run import Translation
 from transformer.storage.files import CheckpointError, read_json
@@ -26,15 +25,13 @@ def direction(tokens: Sequence[str]) -> str:
     """`rtl` if most letters run from right to left, otherwise `ltr`."""
     texts = (token for token in tokens if not words.is_special(token))
     classes = [unicodedata.bidirectional(character) for token in texts for character in token]
-    right = sum(class_ in {"R", "AL"} for class_ in classes)
-    return "rtl" if right > sum(each == "L" for each in classes) else "ltr"
+    n_right = sum(class_ in {"R", "AL"} for class_ in classes)
+    n_left = sum(class_ == "L" for class_ in classes)
+    return "rtl" if n_right > n_left else "ltr"
 
 
-def chips(
-    tokens: Sequence[str], glosses: Mapping[int, Gloss] | None = None
-) -> list[dict[str, Any]]:
-    """Turns tokens into chips: text, positions, gap before a word, index of a repeated token,
-    gloss."""
+def chips(tokens: Sequence[str], glosses: Mapping[int, Gloss] | None = None) -> list[Chip]:
+    """Turns tokens into chips; those of one character stand in one."""
     groups = words.character_groups(tokens)
     texts = [
         tokens[group.start] if group.stop - group.start == 1 else group.text for group in groups
@@ -59,16 +56,20 @@ SIDES = {"source": "source", "target": "target"}
 """The usual names of the strips."""
 
 
-def shaded(chips: Sequence[dict[str, Any]], shades: Sequence[Shade]) -> list[dict[str, Any]]:
+def shaded(chips: Sequence[Chip], shades: Sequence[Shade]) -> list[Chip]:
     """Chips with the shade of their darkest token, and its number in the place of a gloss."""
-    found = []
-    for chip in chips:
-        own = shades[chip["first"] : chip["last"] + 1]
-        darkest = max(own, key=lambda each: each["share"])
-        title = " + ".join(each["text"] for each in own)
-        gloss = darkest.get("number", chip["gloss"])
-        found.append({**chip, "gloss": gloss, "shade": darkest["share"], "title": title})
-    return found
+    return [_shaded(chip, shades[chip["first"] : chip["last"] + 1]) for chip in chips]
+
+
+def _shaded(chip: Chip, shades: Sequence[Shade]) -> Chip:
+    """A chip with the shades of its tokens."""
+    darkest = max(shades, key=lambda shade: shade["share"])
+    return {
+        **chip,
+        "gloss": darkest.get("number", chip["gloss"]),
+        "shade": darkest["share"],
+        "title": " + ".join(shade["text"] for shade in shades),
+    }
 
 
 def strips_feed(
@@ -76,20 +77,17 @@ def strips_feed(
     source: Sequence[str],
     reads: Sequence[str],
     predicts: Sequence[str],
+    *,
     follow: Sequence[int] = (),
     glosses: Mapping[int, Gloss] | None = None,
-    tour: Sequence[Mapping[str, Any]] = (),
-    claim: Mapping[str, Any] | None = None,
+    tour: Sequence[Stop] = (),
+    claim: StepClaim | None = None,
     sides: Mapping[str, str] = SIDES,
     n_given: int = 0,
     shades: Sequence[Shade] = (),
-) -> Feed:
+) -> StripsFeed:
     """The strips: source and target chips, and the token names used in titles."""
     target = chips(predicts, glosses)
-    shown = {"source": source, "reads": reads, "predicts": predicts}
-    origins = dict.fromkeys(each["origin"] for each in (glosses or {}).values())
-    english = ["English words of the example"] * (EXAMPLE in origins)
-    heads = [f"source words by the {origin}" for origin in origins if origin != EXAMPLE]
     return {
         "draw": "strips",
         "trace": trace,
@@ -100,37 +98,28 @@ def strips_feed(
         "given": n_given,
         "direction": {"source": direction(source), "target": direction(predicts)},
         "names": {
-            name: [captions.quote(token) for token in tokens] for name, tokens in shown.items()
+            "source": [captions.quote(token) for token in source],
+            "reads": [captions.quote(token) for token in reads],
+            "predicts": [captions.quote(token) for token in predicts],
         },
         "follow": list(follow),
         "tour": list(tour),
         "claim": claim,
-        "glossed": f"Under the words: {', else '.join([*english, *heads])}." if origins else "",
+        "glossed": _origins((glosses or {}).values()),
     }
 
 
-Feed = dict[str, Any]
-"""What one part of a linked view is sent, as `static/linked_view-7` reads it; `draw` names its
-script."""
+def _origins(glosses: Iterable[Gloss]) -> str:
+    """Where glosses come from, as a sentence; empty if there are none."""
+    origins = dict.fromkeys(gloss["origin"] for gloss in glosses)
+    texts = [f"source words by the {origin}" for origin in origins if origin != EXAMPLE]
+    if EXAMPLE in origins:
+        texts = ["English words of the example", *texts]
+    return f"Under the words: {', else '.join(texts)}." if texts else ""
+
+
 EXAMPLE = "example"
 """Where a gloss comes from that was written for an example."""
-
-
-class Gloss(TypedDict):
-    """A source word under a target word, and where it comes from: ``EXAMPLE`` or the name of an
-    aligner."""
-
-    text: str
-    origin: str
-
-
-class Shade(TypedDict):
-    """Darkness of a token of the target, from 0 to 1, its reason, and a number to write under the
-    token."""
-
-    share: float
-    text: str
-    number: NotRequired[Gloss]
 
 
 @dataclass(frozen=True)
@@ -169,10 +158,13 @@ def meant(run: Translation, example: Example) -> dict[int, Gloss]:
 
 
 def followed(weights: np.ndarray) -> Sequence[int]:
-    """For each step, the source token that (steps, sources) weights are largest on, from 0, except
-    `</s>`."""
-    found: Sequence[int] = np.argmax(weights[:, : max(1, weights.shape[1] - 1)], axis=1).tolist()
-    return found
+    """For each step, the source token (from 0, not `</s>`) with the largest weight.
+
+    Of weights (steps, sources).
+    """
+    n_words = max(1, weights.shape[1] - 1)
+    keys: Sequence[int] = np.argmax(weights[:, :n_words], axis=1).tolist()
+    return keys
 
 
 @dataclass(frozen=True)
@@ -227,5 +219,5 @@ def read_examples(path: Path) -> tuple[Example, ...]:
 
 def claim_step(example: Example, target_tokens: Sequence[str]) -> int | None:
     """The step that shows the claim; None if this translation lacks the word."""
-    found = find_word(target_tokens, example.claim.target)
-    return None if found is None else found[0]
+    steps = find_word(target_tokens, example.claim.target)
+    return None if steps is None else steps[0]

@@ -1,6 +1,8 @@
 """What published models hold besides, or say otherwise, opens as the reference opens it, and is
 said."""
 
+import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -257,6 +259,40 @@ def test_a_fine_tuner_s_own_padding_pads(tmp_path, named):
         pytest.approx(run.log_probs, abs=1e-5) for run in run_batch(usual, texts)
     ]
     assert set(runs[0].source_tokens[len(ours.ids(texts[0])) + 1 :]) == {"[PAD]"}
+
+
+def test_padding_of_the_source_is_named_by_the_source_s_vocabulary(tmp_path):
+    directory = copied(tmp_path, "marian", separate=True)
+    ids = json.loads((directory / "target_vocab.json").read_text())
+    word = next(piece for piece, number in ids.items() if number == 3)
+    changed(directory, "target_vocab.json", **{"<pad>": 3, word: 2})
+    model = load_translator(directory)
+    texts = ["the cat", "the cat sat on a mat and saw two dogs"]
+    (short, long) = run_batch(model, texts)
+    n_padding = len(long.source_tokens) - len(model.ids(texts[0])) - 1
+    assert short.source_tokens[-n_padding:] == ("<pad>",) * n_padding
+    pieces = short.attention.tokens["encoder"].pieces
+    assert pieces == short.source_tokens
+    for run in (short, long):
+        assert run.audit().passed
+
+
+def test_a_recording_names_padding_as_its_vocabulary_does(tmp_path):
+    """`<pad>` beside the id of a padding that is spelled otherwise is no recording of it."""
+    directory = copied(tmp_path, "t5")
+    changed(directory, pad_token_id=206)
+    entries = {"pad_token": OWN, "added_tokens_decoder": {"206": OWN}}
+    changed(directory, "tokenizer_config.json", **entries)
+    (short, _) = run_batch(load_translator(directory), ["the house", "the cat sleeps in the house"])
+    read = short.attention.tokens["encoder"]
+    renamed = tuple("<pad>" if piece == "[PAD]" else piece for piece in read.pieces)
+    tokens = short.attention.tokens | {"encoder": replace(read, pieces=renamed)}
+    forged = replace(
+        short, source_tokens=renamed, attention=replace(short.attention, tokens=tokens)
+    )
+    checks = {check.name: check.passed for check in forged.audit().checks}
+    assert short.audit().passed
+    assert not checks["pieces"]
 
 
 def test_an_old_pytorch_file_is_read_once_and_a_zip_file_is_mapped(monkeypatch):

@@ -21,7 +21,7 @@ from explorer.figures.base.bars import shown_candidates
 from explorer.linked.view.feeds import race_feed
 from explorer.linked.view.home import Layout
 from explorer.linked.view.strips import SIDES as OF_PAIRS
-from explorer.linked.view.strips import Feed
+from explorer.linked.view.wire import Feed
 from transformer.run import Translation
 from transformer.text import words
 

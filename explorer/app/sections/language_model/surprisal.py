@@ -14,7 +14,7 @@ from explorer.figures.base.labels import chance, piece
 from explorer.figures.base.style import figure
 from explorer.figures.pages.distributions import LARGEST, bits_spec, share
 from explorer.linked.view.feeds import bars_feed
-from explorer.linked.view.strips import Shade
+from explorer.linked.view.wire import Shade
 from transformer.run import Translation
 from transformer.training.quality import perplexity
 
@@ -72,11 +72,13 @@ def show(opened: View) -> None:
     bars = bars_feed(
         opened.key,
         bits_spec(run.target_tokens, run.surprisals),
-        follows="step",
+        "step",
         title="Surprisal",
         about="of “{predicts}”, after “{reads}”",
-        caption="bits of each token, given those before it · the text above is shaded from 0 to "
-        f"{LARGEST:.0f} bits",
+        caption=(
+            "bits of each token, given those before it · the text above is shaded from 0 to "
+            f"{LARGEST:.0f} bits"
+        ),
         alts=[f"{name}: {bits:.2f} bits." for name, bits in named],
         height=190,
     )

@@ -14,7 +14,6 @@ from explorer.app.address.encodings import ENCODINGS
 from explorer.app.address.page_values import Maps, Positions
 from explorer.app.controls import inform, part, pickers
 from explorer.app.sections.positions import (
-    STACKS,
     TITLES,
     USUAL,
     draw,
@@ -341,7 +340,7 @@ def computed(name: str, now: State) -> None:
     """What an encoding adds or rotates, as its class computes it; one that is trained is that of
     its twin."""
     config: ModelConfig = TransformerConfig(**TWINS[f"positions-{name}"].sizes)
-    encodings = {side: make_positions(config, causal=side == "decoder") for side in STACKS}
+    encodings = {side: make_positions(config, causal=side == "decoder") for side in config.stacks}
     where, acts = "by formula", ENCODINGS[name].acts
     if acts == "nowhere":
         inform(NOTHING)
@@ -349,7 +348,7 @@ def computed(name: str, now: State) -> None:
     if any(True for encoding in encodings.values() for _ in encoding.parameters()):
         if (model := twin(name)) is None:
             return
-        encodings = {side: model.model.stack(side).positions for side in STACKS}
+        encodings = {side: model.model.stack(side).positions for side in model.config.stacks}
         config = model.config
         where = f"positions/{name}, as trained"
     count = min(now.values(Positions).positions, config.max_positions)
