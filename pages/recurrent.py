@@ -178,8 +178,8 @@ def alignments() -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         names = {name: NAMES.get(name, name) for name in here()}
 
-        def take(each: str) -> None:
-            session.change(score=each, step=None)
+        def take(chosen: str) -> None:
+            session.change(score=chosen, step=None)
 
         pickers.switch("recurrent.score", "Score", names, score, take, width="content")
         seen(SEEING)

@@ -190,8 +190,8 @@ def window(
 def place(name: str, label: str, now: int, count: int) -> None:
     """Lets the visitor choose one of several places (from 0), which people count from 1."""
 
-    def take(each: int) -> None:
-        session.change(**{name: int(each) - 1 or None})
+    def take(chosen: int) -> None:
+        session.change(**{name: int(chosen) - 1 or None})
 
     st.slider(label, 1, count, now + 1, **session.control(name, now, take))
 

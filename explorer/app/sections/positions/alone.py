@@ -68,8 +68,8 @@ def show() -> None:
     now = session.current()
     name = now.values(Positions).encoding or USUAL
 
-    def take(each: str) -> None:
-        session.change(encoding=None if each == USUAL else each, d_model=None)
+    def take(chosen: str) -> None:
+        session.change(encoding=None if chosen == USUAL else chosen, d_model=None)
 
     pickers.switch("encoding", "Encoding", TITLES, name, take)
     notices = st.empty()
@@ -117,8 +117,8 @@ def sizes(now: State, width: int, label: str) -> tuple[int, slice]:
     boxes[1].select_slider("Base", bases, values.base, format_func="{:,}".format, **control)
     with boxes[2]:
 
-        def take(each: float) -> None:
-            session.change(positions=int(each), first=None)
+        def take(chosen: float) -> None:
+            session.change(positions=int(chosen), first=None)
 
         pickers.slide("positions", "Positions", values.positions, take)
     first = fitted(

@@ -35,8 +35,8 @@ def show(opened: View, now: State) -> None:
     model = opened.translation.model
     place = min(now.step or 0, len(lesson.positions) - 1)
 
-    def take(each: float) -> None:
-        session.change(smoothing=round(each, 2))
+    def take(chosen: float) -> None:
+        session.change(smoothing=round(chosen, 2))
 
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         names = {
