@@ -29,27 +29,24 @@ class Points(NamedTuple):
     """Queries and keys of a head over several sentences, as points of a plane."""
 
     queries: Array  # (queries of all sentences, 2)
-    keys: (
-        Array  # (keys of all sentences, 2), without their mean, which adds the same to a whole row
-    )
+    # (keys of all sentences, 2), without their mean, which adds the same to a whole row
+    keys: Array
     share: float  # share of the variance of q·k within rows that the plane holds; 1 is all
     axes: tuple[int, int]  # the two directions of the balanced basis, from 0, the strongest first
     left_out: str  # what scores have beside q·k, in a sentence; empty if nothing
 
 
 def bases(model: Network, which: PlacedHead) -> tuple[Tensor, Tensor]:
-    """(d_head, d_head) A and B float64: A q and B k are query and key in the balanced basis, AᵀB =
-    1.
+    """A and B, (d_head, d_head) float64: A q and B k are query and key in the balanced basis.
 
-    W_Qᵀ W_K = U S Vᵀ, and √S to each side (Elhage et al. 2021, "QK"). UnmeasuredError if W_Q or W_K
-    of the head lacks rank: then some of q·k is in biases alone.
+    There AᵀB = 1: W_Qᵀ W_K = U S Vᵀ, and √S to each side (Elhage et al. 2021, "QK").
+    UnmeasuredError if W_Q or W_K of the head lacks rank: then some of q·k is in biases alone.
     """
     attention = multi_head(model, *which[:2])
-    query, key = (
-        head_rows(each, attention.n_heads, which[2])
-        for each in (attention.q_proj, attention.k_proj)
-    )
-    (_, left), (_, right) = (torch.linalg.qr(rows.T) for rows in (query, key))
+    query = head_rows(attention.q_proj, attention.n_heads, which[2])
+    key = head_rows(attention.k_proj, attention.n_heads, which[2])
+    _, left = torch.linalg.qr(query.T)
+    _, right = torch.linalg.qr(key.T)
     u, size, v = torch.linalg.svd(left @ right.T)
     root = size.sqrt()[:, None]
     # A W_Q = √S Uᵀ, and W_Q = leftᵀ of an orthonormal basis
@@ -63,10 +60,10 @@ def bases(model: Network, which: PlacedHead) -> tuple[Tensor, Tensor]:
 
 
 def points(model: Network, runs: Sequence[Translation], which: PlacedHead) -> Points:
-    """Queries and keys of a head in the plane of its balanced basis that holds most of the scores'
-    variance.
+    """Queries and keys of a head in the plane that holds most of the variance of its scores.
 
-    UnmeasuredError if a rotation of positions stands between them, or the head lacks rank.
+    The plane is one of the balanced basis. UnmeasuredError if a rotation of positions stands
+    between them, or the head lacks rank.
     """
     kind, layer, head = which
     site = model.config.sites[kind]
@@ -76,41 +73,56 @@ def points(model: Network, runs: Sequence[Translation], which: PlacedHead) -> Po
             "products."
         )
     a, b = bases(model, which)
-    traces = [recorded(run).layer(kind, layer) for run in runs]
-    queries = [exact(t.query[head]) @ a.T for t in traces]
-    keys = [exact(t.key[head]) @ b.T for t in traces]
+    records = [recorded(run).layer(kind, layer) for run in runs]
+    queries = [exact(record.query[head]) @ a.T for record in records]
+    keys = [exact(record.key[head]) @ b.T for record in records]
+    masks = [record.mask() for record in records]
+    axes, share = _plane(queries, keys, masks)
+    left_out = ""
+    if records[0].bias is not None:
+        left_out = "Scores also have a bias of positions, which is left out here."
+    key_points = torch.cat(keys)[:, axes]
+    return Points(
+        queries=torch.cat(queries)[:, axes].float().numpy(),
+        keys=(key_points - key_points.mean(0)).float().numpy(),
+        share=share,
+        axes=(axes[0], axes[1]),
+        left_out=left_out,
+    )
+
+
+def _plane(
+    queries: Sequence[Tensor], keys: Sequence[Tensor], masks: Sequence[Tensor]
+) -> tuple[list[int], float]:
+    """The two directions that hold most of the variance of q·k within rows, and its share.
+
+    Of queries and keys (…, d_head) and masks (queries, keys) of every sentence.
+    """
     rows = []
-    for q, k, trace in zip(queries, keys, traces, strict=True):
-        for terms, seen in zip(q[:, None] * k, trace.mask(), strict=True):
-            rows.append(terms[seen] - terms[seen].mean(0))
+    for query, key, mask in zip(queries, keys, masks, strict=True):
+        for terms, visible in zip(query[:, None] * key, mask, strict=True):
+            rows.append(terms[visible] - terms[visible].mean(0))
     products = torch.cat(rows).T @ torch.cat(rows)
     # the share of a pair of directions: all but what is left without them
     with_all = products.sum(1)
-    own = products.diagonal()
-    pair = own[:, None] + own + 2 * products
+    alone = products.diagonal()
+    pair = alone[:, None] + alone + 2 * products
     share = (2 * (with_all[:, None] + with_all) - pair) / products.sum().clamp(min=1e-12)
     share.fill_diagonal_(-torch.inf)
-    first, second = sorted(divmod(int(share.argmax()), len(share)))
-    asking, asked = (torch.cat(each)[:, [first, second]] for each in (queries, keys))
-    left_out = "Scores also have a bias of positions, which is left out here." * (
-        traces[0].bias is not None
-    )
-    both = asking.float().numpy(), (asked - asked.mean(0)).float().numpy()
-    return Points(*both, float(share[first, second]), (first, second), left_out)
+    axes = sorted(divmod(int(share.argmax()), len(share)))
+    return axes, float(share[axes[0], axes[1]])
 
 
 class Sink(NamedTuple):
-    """A token that rests weight, `</s>` or the first key, over several sentences; layers count from
-    0."""
+    """A token that rests weight, `</s>` or the first key, over several sentences."""
 
     token: str  # the token
     weight: float  # mean weight on it, over rows that see more than one key
     value: float  # length of what its value writes, over the mean length of the other keys'
     # length of the stream that the head reads there, over the mean length at the other keys
     stream: float
-    outliers: tuple[
-        int, ...
-    ]  # dimensions of that stream, from 0, whose size there is at least `OUTLIER`
+    # dimensions of that stream, from 0, whose size there is at least `OUTLIER`
+    outliers: tuple[int, ...]
     # nats that a token loses without this key in this head, whose other weights share its weight
     lost: float
     rows: int  # number of tokens of `lost`
@@ -122,38 +134,65 @@ def sink(
     which: PlacedHead,
     tell: Callable[[float], object] = lambda _: None,
 ) -> Sink:
-    """The sink of a head: `</s>` if it is among the keys, else the first key; errors as for
-    ``recorded``."""
+    """The sink of a head: `</s>` if it is among the keys, else the first key.
+
+    Layers count from 0; errors as for ``recorded``.
+    """
     kind, layer, head = which
-    weights, values, lengths, lost = (list[float]() for _ in range(4))
-    here = list[Tensor]()
+    weights = list[float]()
+    values = list[float]()
+    lengths = list[float]()
+    lost = list[float]()
+    streams = list[Tensor]()
     token = ""
     for done, run in enumerate(runs):
         names = run.labels(kind).keys
-        site = run.config.sites[kind]
-        place = next((at for at, name in enumerate(names) if is_end(name)), 0)
+        place = next((key for key, name in enumerate(names) if is_end(name)), 0)
         token = names[place]
-        others = np.arange(len(names)) != place
-        if not others.any():
+        if len(names) == 1:
             continue
-        own = recorded(run).weights(kind, layer)[head]
-        mask = run.mask(kind, layer, head)
-        weights += own[mask.sum(-1) > 1, place].tolist()
-        if site.own_keys:  # the stream before any norm of the sub-layer
-            stream = run.stream(site.sublayer(layer)).before
-        else:
-            stream = run.stream(run.config.stacks[site.key_side].passed()[-1]).stream
-        written = Heads(translator.model, run, kind, layer).values()[head]
-        for ratios, vectors in ((values, written), (lengths, stream)):
-            norms = vectors.norm(dim=-1).numpy()
-            ratios.append(norms[place] / max(norms[others].mean(), 1e-9))
-        here.append(stream[place].abs())
-        rest = np.where(others, own, 0)
-        sums = rest.sum(-1, keepdims=True)
-        without = np.where(sums > 1e-6, rest / np.maximum(sums, 1e-6), own).astype(np.float32)
+        recorded_weights = recorded(run).weights(kind, layer)[head]
+        choosing = run.mask(kind, layer, head).sum(-1) > 1
+        weights += recorded_weights[choosing, place].tolist()
+        stream = _read(run, which)
+        streams.append(stream[place].abs())
+        values.append(_ratio(Heads(translator.model, run, kind, layer).values()[head], place))
+        lengths.append(_ratio(stream, place))
+        without = _without(recorded_weights, place)
         lost += (-rewired(translator, run, kind, layer, head, without[None])[0]).tolist()
         tell((done + 1) / len(runs))
-    size = torch.stack(here).mean(0)
+    size = torch.stack(streams).mean(0)
     outliers = torch.nonzero(size >= OUTLIER * size.mean())[:, 0].tolist()
-    weight, value, length = (float(np.mean(each)) for each in (weights, values, lengths))
-    return Sink(token, weight, value, length, tuple(outliers), float(np.mean(lost)), len(lost))
+    return Sink(
+        token=token,
+        weight=float(np.mean(weights)),
+        value=float(np.mean(values)),
+        stream=float(np.mean(lengths)),
+        outliers=tuple(outliers),
+        lost=float(np.mean(lost)),
+        rows=len(lost),
+    )
+
+
+def _read(run: Translation, which: PlacedHead) -> Tensor:
+    """(keys, d_model) the stream of which the head reads its keys, before any norm."""
+    site = run.config.sites[which[0]]
+    if site.own_keys:
+        return run.stream(site.sublayer(which[1])).before
+    return run.stream(run.config.stacks[site.key_side].passed()[-1]).stream
+
+
+def _ratio(vectors: Tensor, place: int) -> float:
+    """The length of the vector at a place, over the mean length of the others (keys, d_model)."""
+    norms = vectors.norm(dim=-1).numpy()
+    rest = np.delete(norms, place)
+    ratio: float = norms[place] / max(rest.mean(), 1e-9)
+    return ratio
+
+
+def _without(weights: Array, place: int) -> Array:
+    """Weights (queries, keys) of which a key's are shared by the other keys of its row."""
+    rest = weights.copy()
+    rest[:, place] = 0
+    sums = rest.sum(-1, keepdims=True)
+    return np.where(sums > 1e-6, rest / np.maximum(sums, 1e-6), weights).astype(np.float32)

@@ -1,5 +1,4 @@
-"""The parts of a running model at one token, each checked against the recorded stream; the logit
-lens."""
+"""The parts of a running model at one token, each checked; the logit lens."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -25,16 +24,17 @@ MOST_ACTIVE = 8
 
 
 class NormPart(NamedTuple):
-    """One norm at one token: γ (x − μ) / √(σ² + ε) + β; vectors are (d_model,). RMSNorm has no μ
-    and no β."""
+    """One norm at one token: γ (x − μ) / √(σ² + ε) + β; vectors are (d_model,).
+
+    RMSNorm has no μ and no β.
+    """
 
     before: Array  # x
     mean: float | None  # μ; None for RMSNorm, which takes no mean
     deviation: float  # σ; the root of the mean square for RMSNorm
     epsilon: float  # ε
-    normalised: (
-        Array  # (x − μ) / √(σ² + ε), of variance 1; RMSNorm: x / √(mean x² + ε), of mean square 1
-    )
+    # (x − μ) / √(σ² + ε), of variance 1; RMSNorm: x / √(mean x² + ε), of mean square 1
+    normalised: Array
     weight: Array  # γ
     bias: Array | None  # β; None if nothing is added
     after: Array  # the output
@@ -69,27 +69,35 @@ class FeedForwardPart(NamedTuple):
 def embedding_part(
     model: Network, translation: Translation, side: Side, position: int, token_id: int
 ) -> EmbeddingPart:
-    """The embedding of the token at a position (from 0), as it enters the encoder or the
-    decoder."""
+    """The embedding of the token at a position (from 0), as it enters a stack."""
     factor = model.config.embedding_scale
     same = partial(compared, OUTPUT_LIMIT[model.embedding.weight.dtype])
     row = as_array(model.table(side).weight[token_id])
     trace = translation.trace.embeddings[side]
-    scaled, total, received = (
-        as_array(each[position]) for each in (trace.tokens, trace.sum, trace.input)
-    )
+    scaled = as_array(trace.tokens[position])
+    total = as_array(trace.sum[position])
+    received = as_array(trace.input[position])
     encoding = None if trace.positions is None else as_array(trace.positions[position])
-    normed = None if trace.norm is None else _normed(trace.norm, total, received)
-    checks = (
-        same("embedding row", (row.astype(np.float64) * factor, scaled)),
-        *((same("embedding sum", (total, received)),) if normed is None else normed.checks),
+    checks = [same("embedding row", (row.astype(np.float64) * factor, scaled))]
+    normed = None
+    if trace.norm is None:
+        checks.append(same("embedding sum", (total, received)))
+    else:
+        normed = _normed(trace.norm, total, received)
+        checks += normed.checks
+    return EmbeddingPart(
+        row=row,
+        scaled=scaled,
+        position=encoding,
+        normed=normed,
+        input=received,
+        factor=factor,
+        checks=tuple(checks),
     )
-    return EmbeddingPart(row, scaled, encoding, normed, received, factor, checks)
 
 
 def neighbours(model: Network, side: Side, token_id: int, count: int) -> list[tuple[int, float]]:
-    """The ids of the tokens whose embeddings point most like a token's, and their cosines, nearest
-    first."""
+    """The ids of the tokens whose embeddings point most like a token's, nearest first, with cosines."""
     table = F.normalize(model.table(side).weight.detach().float(), dim=-1)
     cosines = table @ table[token_id]
     cosines[token_id] = -torch.inf
@@ -100,8 +108,7 @@ def neighbours(model: Network, side: Side, token_id: int, count: int) -> list[tu
 def norm_part(
     model: Network, translation: Translation, sublayer: Sublayer, position: int
 ) -> NormPart:
-    """The LayerNorm of a sub-layer at a token: before the sub-layer (pre-norm) or after it
-    (post-norm)."""
+    """The LayerNorm of a sub-layer at a token: before it (pre-norm) or after it (post-norm)."""
     trace = translation.stream(sublayer)
     norm = model.residual(sublayer).norm
     if model.config.norm == "pre":
@@ -134,7 +141,17 @@ def _normed(norm: StreamNorm, x: Array, after: Array) -> NormPart:
     pairs = ((by_hand, after), (layer_norm(norm, x), after))
     deviation = max(root**2 - epsilon, 0.0) ** 0.5
     check = compared(OUTPUT_LIMIT[norm.weight.dtype], "LayerNorm", *pairs)
-    return NormPart(x, mean, deviation, epsilon, normalised, weight, bias, after, (check,))
+    return NormPart(
+        before=x,
+        mean=mean,
+        deviation=deviation,
+        epsilon=epsilon,
+        normalised=normalised,
+        weight=weight,
+        bias=bias,
+        after=after,
+        checks=(check,),
+    )
 
 
 def feed_forward_part(
@@ -144,22 +161,33 @@ def feed_forward_part(
     trace = translation.stream(Sublayer(side, layer, "feed_forward"))
     network: Any = model.stack(side).layers[layer].feed_forward
     read = trace.read[position]
-    matrices = [each for each in (network.inner, network.gate) if each is not None]
+    gates = None
     with torch.inference_mode():
-        values, *gates = (
-            F.linear(read, exact(x.weight).float(), exact(shift(x)).float()) for x in matrices
-        )
-        active = network.activation(gates[0] if gates else values)
-        units = active * values if gates else active
+        inner = _linear(network.inner, read)
+        if network.gate is None:
+            units = network.activation(inner)
+        else:
+            active = network.activation(_linear(network.gate, read))
+            units = active * inner
+            gates = as_array(active)
         added = units.abs() * exact(network.outer.weight).float().norm(dim=0)
     total = (units.double() @ exact(network.outer.weight).T + exact(shift(network.outer))).numpy()
     update = as_array(trace.output[position])
-    shown = as_array(active) if gates else None
     check = compared(OUTPUT_LIMIT[network.inner.weight.dtype], "feed-forward", (total, update))
-    best = added.argsort(descending=True, stable=True)[:MOST_ACTIVE].tolist()
     return FeedForwardPart(
-        as_array(read), as_array(units), shown, as_array(added), update, best, (check,)
+        read=as_array(read),
+        units=as_array(units),
+        gates=gates,
+        added=as_array(added),
+        update=update,
+        best=added.argsort(descending=True, stable=True)[:MOST_ACTIVE].tolist(),
+        checks=(check,),
     )
+
+
+def _linear(linear: nn.Linear, vector: Tensor) -> Tensor:
+    """A map of the network, with weights in float32."""
+    return F.linear(vector, exact(linear.weight).float(), exact(shift(linear)).float())
 
 
 def addition_check(
@@ -167,33 +195,33 @@ def addition_check(
 ) -> Checks:
     """Compares the sum of stream and update (d_model,) with the stream that left the sub-layer."""
     norm = model.residual(sublayer).norm
-    leaving = total if model.config.norm == "pre" else layer_norm(norm, total)
+    leaves = total if model.config.norm == "pre" else layer_norm(norm, total)
     output = as_array(translation.stream(sublayer).stream[position])
-    return (compared(OUTPUT_LIMIT[norm.weight.dtype], "residual stream", (leaving, output)),)
+    return (compared(OUTPUT_LIMIT[norm.weight.dtype], "residual stream", (leaves, output)),)
 
 
 def stream_norms(
     translation: Translation, side: Side, position: int
 ) -> tuple[dict[Sublayer | None, float], Checks]:
-    """‖x‖ of a token at a stack's input (None) and after each sub-layer; with a check of what is
-    between."""
+    """‖x‖ of a token at a stack's input (None) and after each sub-layer; what is between is checked."""
     norms: dict[Sublayer | None, float] = {
         None: float(translation.trace.embeddings[side].input[position].norm())
     }
     joints = []
     for sublayer in translation.config.stacks[side].passed():
         trace = translation.stream(sublayer)
-        after = trace.stream if trace.own_stream is None else trace.own_stream
-        pre = translation.config.norm == "pre"
-        pair = (after, trace.before + trace.output) if pre else (trace.read, trace.before)
-        joints.append([read_only(each[position]) for each in pair])
+        if translation.config.norm == "pre":
+            after = trace.stream if trace.own_stream is None else trace.own_stream
+            pair = (after, trace.before + trace.output)
+        else:
+            pair = (trace.read, trace.before)
+        joints.append([read_only(side[position]) for side in pair])
         norms[sublayer] = float(trace.stream[position].norm())
     return norms, (compared(OUTPUT_LIMIT[torch.float32], "joints of the stream", *joints),)
 
 
 def leaving(model: Network, side: Side, stream: Tensor) -> Tensor:
-    """What leaves a stack whose last layer wrote (…, d_model): its final norm of it, if it has
-    one."""
+    """What leaves a stack whose last layer wrote (…, d_model): its final norm, if it has one."""
     stack = model.stack(side)
     with torch.inference_mode():
         return stack.final_norm(stream.to(device=model.embedding.weight.device, dtype=stack.dtype))
@@ -221,32 +249,44 @@ class LensRow(NamedTuple):
 def logit_lens(
     model: Network, translation: Translation, step: int, count: int = 5
 ) -> tuple[tuple[LensRow, ...], Checks]:
-    """The distributions of a step (from 0) at the decoder's input and after each layer, as if the
-    last.
+    """What the stream of a step (from 0) predicts at the decoder's input and after each layer.
 
-    A row names ``count`` tokens; the check compares the last one with the decoded distribution.
+    Each is read as if it were the last. A row names ``count`` tokens; the check compares the last
+    one with the decoded distribution.
     """
     written = translation.steps[step]
+    log_probs = _lens(model, translation, step)
+    rows = tuple(
+        _lens_row(layers, row, written.token_id, count) for layers, row in enumerate(log_probs)
+    )
+    decoded = {written.token_id: written.log_prob}
+    decoded |= {token.token_id: token.log_prob for token in written.alternatives}
+    gap = max(abs(float(log_probs[-1, token]) - log_prob) for token, log_prob in decoded.items())
+    limit = LOG_PROB_LIMIT[model.embedding.weight.dtype]
+    return rows, (Check("last row of the lens", gap, limit),)
+
+
+def _lens(model: Network, translation: Translation, step: int) -> Tensor:
+    """(layers + 1, vocabulary) log-probabilities of the decoder's input and of each layer."""
     stack = translation.config.stacks["decoder"]
-    ends = (each for each in stack.passed() if each.name == stack.sublayers[-1])  # of every layer
-    entered = translation.trace.embeddings["decoder"].input
-    streams = [entered, *(translation.stream(each).stream for each in ends)]
+    streams = [translation.trace.embeddings["decoder"].input[step]]
+    for sublayer in stack.passed():
+        if sublayer.name == stack.sublayers[-1]:
+            streams.append(translation.stream(sublayer).stream[step])
     with torch.inference_mode():
-        left = leaving(model, "decoder", torch.stack([stream[step] for stream in streams]))
-        log_probs = model.logits(left).float().log_softmax(-1).cpu()
-    rows = []
-    for layers, row in enumerate(log_probs):
-        values, ids = row.topk(min(count, len(row)))
-        best = tuple(map(Guess, ids.tolist(), values.double().exp().tolist()))
-        chosen = row[written.token_id]
-        rows.append(LensRow(layers, best, float(chosen.exp()), int((row > chosen).sum()) + 1))
-    own = {
-        written.token_id: written.log_prob,
-        **{e.token_id: e.log_prob for e in written.alternatives},
-    }
-    worst = max(abs(float(log_probs[-1, token]) - decoded) for token, decoded in own.items())
-    return tuple(rows), (
-        Check("last row of the lens", worst, LOG_PROB_LIMIT[model.embedding.weight.dtype]),
+        left = leaving(model, "decoder", torch.stack(streams))
+        return model.logits(left).float().log_softmax(-1).cpu()
+
+
+def _lens_row(layers: int, log_probs: Tensor, token_id: int, count: int) -> LensRow:
+    """The most probable tokens, and how probable the chosen one is."""
+    largest, ids = log_probs.topk(min(count, len(log_probs)))
+    chosen = log_probs[token_id]
+    return LensRow(
+        layers=layers,
+        best=tuple(map(Guess, ids.tolist(), largest.double().exp().tolist())),
+        chosen=float(chosen.exp()),
+        rank=int((log_probs > chosen).sum()) + 1,
     )
 
 
@@ -255,9 +295,12 @@ Floats = NDArray[np.floating]
 
 
 def compared(limit: float, name: str, *pairs: Sequence[Floats]) -> Check:
-    """The worst difference of pairs (shown, true), as a share of the largest true number, or of
-    0.01."""
-    return Check(name, worst(*(difference(shown, true, 1e-2) for shown, true in pairs)), limit)
+    """The worst difference of pairs (computed, recorded), as a share of the largest recorded number.
+
+    Of 0.01, if that is larger.
+    """
+    gaps = [difference(computed, recorded, 1e-2) for computed, recorded in pairs]
+    return Check(name, worst(*gaps), limit)
 
 
 def multi_head(model: Network, kind: AttentionKind, layer: int) -> MultiHeadAttention:
@@ -280,15 +323,12 @@ def as_array(tensor: Tensor) -> Array:
 
 
 def layer_norm(norm: StreamNorm, x: Floats) -> Doubles:
-    """γ (x − μ) / √(σ² + ε) + β over the last axis, in float64 (Ba et al.
-
-    2016). RMSNorm: no μ, β.
-    """
+    """γ (x − μ) / √(σ² + ε) + β over the last axis, in float64; RMSNorm has no μ and no β."""
     exactly = x.astype(np.float64)
     gain = exact(norm.weight).numpy()
     bias = exact(shift(norm)).numpy()
-    found: Doubles = gain * centred(norm, exactly) / spread(norm, exactly) + bias
-    return found
+    normed: Doubles = gain * centred(norm, exactly) / spread(norm, exactly) + bias
+    return normed
 
 
 def head_rows(linear: nn.Linear, n_heads: int, head: int) -> Tensor:
@@ -300,22 +340,19 @@ def output_rows(model: Network, kind: AttentionKind, layer: int) -> tuple[Tensor
     """W_O by head (heads, d_head, d_model) and b_O (d_model,)."""
     attention = multi_head(model, kind, layer)
     weight = exact(attention.out_proj.weight)
-    return weight.T.reshape(attention.n_heads, -1, weight.shape[0]), exact(
-        shift(attention.out_proj)
-    )
+    by_head = weight.T.reshape(attention.n_heads, -1, weight.shape[0])
+    return by_head, exact(shift(attention.out_proj))
 
 
 def projected(linear: nn.Linear, parts: Tensor, n_heads: int, head: int) -> Tensor:
-    """(writers, …, d_head) of parts (writers, …, d_model); the bias belongs to the first, the
-    biases."""
-    found = parts @ head_rows(linear, n_heads, head).T
-    found[0] += exact(shift(linear)).view(n_heads, -1)[head]
-    return found
+    """(writers, …, d_head) of parts (writers, …, d_model); the first, the biases, gets the bias."""
+    vectors = parts @ head_rows(linear, n_heads, head).T
+    vectors[0] += exact(shift(linear)).view(n_heads, -1)[head]
+    return vectors
 
 
 def rotated(positions: PositionalEncoding | None, vectors: Tensor, first: int = 0) -> Tensor:
-    """(…, length, d_head) float64, each turned by its position if the encoding of the head
-    rotates."""
+    """(…, length, d_head) float64, turned by position if the encoding of the head rotates."""
     if positions is None:
         return vectors.double()
     device = next(iter(positions.buffers()), torch.empty(0)).device

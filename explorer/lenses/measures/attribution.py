@@ -38,13 +38,17 @@ class Attribution(NamedTuple):
     audit: AuditReport  # whether the parts sum to the total
 
     def largest(self, count: int) -> list[tuple[str, float]]:
-        """The largest parts, from what spoke most for the logit to what spoke most against; others
-        as one."""
+        """The largest parts, from what spoke most for the logit to what spoke most against it.
+
+        All others are one part.
+        """
         order = np.argsort(-np.abs(self.values), kind="stable").tolist()
-        shown = sorted(order[:count], key=lambda at: -self.values[at])
-        found = [(str(self.writers[at]), float(self.values[at])) for at in shown]
-        rest = float(self.values[order[count:]].sum())
-        return [*found, (f"{len(order) - count} others", rest)] if len(order) > count else found
+        ranked = sorted(order[:count], key=lambda place: -self.values[place])
+        parts = [(str(self.writers[place]), float(self.values[place])) for place in ranked]
+        if len(order) > count:
+            rest = float(self.values[order[count:]].sum())
+            parts.append((f"{len(order) - count} others", rest))
+        return parts
 
 
 def attribution(
@@ -60,16 +64,19 @@ def attribution(
     direction, total, bias = _direction(model, run, step, token, against)
     writers, wrote = stream.parts(model, run, "decoder", step)
     numbers = wrote @ direction
-    keys = dict[AttentionKind, list[Tensor]]()
     numbers[0] += bias
+    keys = dict[AttentionKind, list[Tensor]]()
     for heads, here in _read(model, run, step, direction):
-        keys.setdefault(heads.kind, []).insert(
-            0, heads.weights()[:, step] * (heads.values() @ here)
-        )
-    by_key = {kind: read_only(torch.stack(layers).float()) for kind, layers in keys.items()}
+        by_key = heads.weights()[:, step] * (heads.values() @ here)
+        keys.setdefault(heads.kind, []).insert(0, by_key)
     missed = abs(float(numbers.sum()) - total) / max(1.0, float(numbers.abs().max()))
-    audit = stream.summed("parts sum to the logit", missed, 1e-4)
-    return Attribution(total, writers, read_only(numbers.float()), by_key, audit)
+    return Attribution(
+        total=total,
+        writers=writers,
+        values=read_only(numbers.float()),
+        keys={kind: read_only(torch.stack(layers).float()) for kind, layers in keys.items()},
+        audit=stream.summed("parts sum to the logit", missed, 1e-4),
+    )
 
 
 def by_source(
@@ -82,22 +89,21 @@ def by_source(
     NotCapturedError, UnmeasuredError and IndexError as ``attribution``.
     """
     direction, _, _ = _direction(model, run, step, token, against)
-    found = torch.zeros(len(run.source_tokens), dtype=torch.float64)
+    nats = torch.zeros(len(run.source_tokens), dtype=torch.float64)
     for heads, here in _read(model, run, step, direction):
         if heads.kind is CROSS:
-            found += (heads.weights()[:, step] * (heads.values(heads.b_v) @ here)).sum(0)
-    return read_only(found.float())
+            nats += (heads.weights()[:, step] * (heads.values(heads.b_v) @ here)).sum(0)
+    return read_only(nats.float())
 
 
 def _direction(
     model: Network, run: Translation, step: int, token: int, against: int | None
 ) -> tuple[Tensor, float, float]:
-    """A direction of the output matrix (d_model,), the logit as the model computes it, and its
-    bias."""
+    """A direction of the output matrix (d_model,), the logit as computed, and its bias."""
     recorded(run)
     weight, bias = model.projection
     ids = [token] if against is None else [token, against]
-    if not all(0 <= each < len(weight) for each in ids):
+    if not all(0 <= token_id < len(weight) for token_id in ids):
         raise IndexError(f"There is no target token {max(ids)}; there are {len(weight):,}, from 0.")
     stream.needs_step(run, step)
     last = run.stream(model.config.stacks["decoder"].passed()[-1]).stream[step]
@@ -111,16 +117,15 @@ def _direction(
 def _read(
     model: Network, run: Translation, step: int, direction: Tensor
 ) -> Iterator[tuple[Heads, Tensor]]:
-    """The attentions from the decoder's end, each with the direction there, which reads the same
-    number."""
+    """The attentions from the decoder's end, with the direction that reads the same number there."""
     norm = stream.final_norm(model, run, "decoder")
-    for each in reversed(stream.written(model, run, "decoder")):
-        for passed in (norm, each.norm):
+    for update in reversed(stream.written(model, run, "decoder")):
+        for passed in (norm, update.norm):
             if passed is not None:
                 direction = passed.centred(passed.gain * direction) / passed.spread[step]
         norm = None
-        if each.kind is not None:
-            yield Heads(model, run, each.kind, each.sublayer.layer), direction
+        if update.kind is not None:
+            yield Heads(model, run, update.kind, update.sublayer.layer), direction
 
 
 # --- Source and prefix ---------------------------------------------------------------------------
@@ -153,70 +158,95 @@ def alti(model: Network, run: Translation) -> Shares:
         raise UnmeasuredError("These shares need an encoder and a decoder with self-attention.")
     worst = 0.0
     blocks = dict[AttentionKind, list[Tensor]]()
-    for each in (*stream.written(model, run, "encoder"), *stream.written(model, run, "decoder")):
-        if each.kind is not None:
-            mixed, missed = _mixed(model, each, Heads(model, run, each.kind, each.sublayer.layer))
-            blocks.setdefault(each.kind, []).append(mixed)
+    updates = (*stream.written(model, run, "encoder"), *stream.written(model, run, "decoder"))
+    for update in updates:
+        if update.kind is not None:
+            heads = Heads(model, run, update.kind, update.sublayer.layer)
+            mixed, missed = _mixed(model, update, heads)
+            blocks.setdefault(update.kind, []).append(mixed)
             worst = max(worst, missed)
-    encoder, prefix = (
-        torch.eye(len(tokens)).double() for tokens in (run.source_tokens, run.decoder_input_tokens)
-    )
-    for block in blocks[
-        ENCODER
-    ]:  # shares of a stack are those of its blocks, multiplied layer by layer
+    encoder = torch.eye(len(run.source_tokens)).double()
+    prefix = torch.eye(len(run.decoder_input_tokens)).double()
+    # shares of a stack are those of its blocks, multiplied layer by layer
+    for block in blocks[ENCODER]:
         encoder = block @ encoder
     source = torch.zeros(len(prefix), len(encoder)).double()
-    for own, cross in zip(blocks[DECODER], blocks[CROSS], strict=True):
-        source, prefix = (cross[:, :1] * (own @ each) for each in (source, prefix))
-        source = source + cross[:, 1:] @ encoder
+    for block, cross in zip(blocks[DECODER], blocks[CROSS], strict=True):
+        residual = cross[:, :1]
+        source = residual * (block @ source) + cross[:, 1:] @ encoder
+        prefix = residual * (block @ prefix)
     audit = stream.summed(
         "transformed vectors and biases sum to what each block wrote", worst, 1e-3
     )
-    within = {
-        kind: tuple(layer.float().numpy() for layer in layers) for kind, layers in blocks.items()
-    }
-    return Shares(source.float().numpy(), prefix.float().numpy(), audit, within)
+    return Shares(
+        source=source.float().numpy(),
+        prefix=prefix.float().numpy(),
+        audit=audit,
+        blocks={
+            kind: tuple(layer.float().numpy() for layer in layers)
+            for kind, layers in blocks.items()
+        },
+    )
 
 
 def _mixed(model: Network, update: stream.SublayerUpdate, heads: Heads) -> tuple[Tensor, float]:
-    """(queries, inputs) shares of a block, in cross-attention the residual first; how far parts
-    miss it."""
-    across = heads.kind is CROSS
-    norm = update.norm
-    always = heads.b_v
-    if norm is None and not across:  # with pre-norm, every value holds something of β
-        matrix = exact(multi_head(model, heads.kind, heads.layer).v_proj.weight)
-        always = always + (matrix @ exact(shift(model.residual(update.sublayer).norm))).view_as(
-            always
-        )
-    # (heads, keys, d_model)
+    """(queries, inputs) shares of a block, and how far its parts miss what it wrote.
+
+    In cross-attention, the residual is the first input.
+    """
+    always = _value_biases(model, update, heads)
     weights = heads.weights()
-    values = heads.values(always)
-    residual = update.record.before.double()
+    values = heads.values(always)  # (heads, keys, d_model)
     wrote = update.record.stream.double()
     constant = torch.einsum("hqk,hd->qd", weights, (always @ heads.w_o)[:, 0]) + heads.b_o
-    found = []
+    shares = []
     worst = 0.0
     size = max(1, AT_ONCE // values[0].numel())
-    for start in range(0, len(residual), size):
-        here = slice(start, start + size)
-        own = residual[here]
-        whole = wrote[here]
-        rest = constant[here]
-        count = torch.arange(len(own))
-        at = torch.zeros_like(count) if across else count + start  # the place of the residual
-        moved = torch.einsum("hqk,hkd->qkd", weights[:, here], values)
-        if across:
-            moved = torch.cat([torch.zeros_like(own)[:, None], moved], 1)
-        moved[count, at] += own
-        if norm is not None:
-            moved = norm.scaled(moved, norm.spread[here][:, None])
-            rest = norm.scaled(rest, norm.spread[here]) + norm.shift
-        missed = (moved.sum(1) + rest - whole).norm(dim=-1)
-        worst = max(worst, float((missed / whole.norm(dim=-1).clamp(min=1e-6)).max()))
-        near = whole.abs().sum(-1, keepdim=True) - (whole[:, None] - moved).abs().sum(-1)
-        near = near.clamp(min=0)
-        alone = near.sum(-1) == 0  # a block that nothing brings nearer is given to its residual
-        near[alone, at[alone]] = 1.0
-        found.append(near / near.sum(-1, keepdim=True))
-    return torch.cat(found), worst
+    for start in range(0, len(wrote), size):
+        rows = slice(start, start + size)
+        moved = _moved(update, heads, weights[:, rows], values, rows)
+        rest = constant[rows]
+        if update.norm is not None:
+            moved = update.norm.scaled(moved, update.norm.spread[rows][:, None])
+            rest = update.norm.scaled(rest, update.norm.spread[rows]) + update.norm.shift
+        total = wrote[rows]
+        missed = (moved.sum(1) + rest - total).norm(dim=-1)
+        worst = max(worst, float((missed / total.norm(dim=-1).clamp(min=1e-6)).max()))
+        shares.append(_nearness(moved, total, _residuals(heads, rows, len(total))))
+    return torch.cat(shares), worst
+
+
+def _value_biases(model: Network, update: stream.SublayerUpdate, heads: Heads) -> Tensor:
+    """What every query gets whatever it reads: b_V, and with pre-norm what values hold of β."""
+    if update.norm is not None or heads.kind is CROSS:
+        return heads.b_v
+    matrix = exact(multi_head(model, heads.kind, heads.layer).v_proj.weight)
+    beta = exact(shift(model.residual(update.sublayer).norm))
+    return heads.b_v + (matrix @ beta).view_as(heads.b_v)
+
+
+def _residuals(heads: Heads, rows: slice, count: int) -> Tensor:
+    """Which input is the residual of each row: the first in cross-attention, else its own."""
+    places = torch.arange(count)
+    return torch.zeros_like(places) if heads.kind is CROSS else places + rows.start
+
+
+def _moved(
+    update: stream.SublayerUpdate, heads: Heads, weights: Tensor, values: Tensor, rows: slice
+) -> Tensor:
+    """(rows, inputs, d_model) what each input gives to some rows, before any norm."""
+    residual = update.record.before.double()[rows]
+    moved = torch.einsum("hqk,hkd->qkd", weights, values)
+    if heads.kind is CROSS:
+        moved = torch.cat([torch.zeros_like(residual)[:, None], moved], 1)
+    moved[torch.arange(len(residual)), _residuals(heads, rows, len(residual))] += residual
+    return moved
+
+
+def _nearness(moved: Tensor, total: Tensor, residuals: Tensor) -> Tensor:
+    """(rows, inputs) how much nearer each input brings the sum of a row, as shares."""
+    near = total.abs().sum(-1, keepdim=True) - (total[:, None] - moved).abs().sum(-1)
+    near = near.clamp(min=0)
+    alone = near.sum(-1) == 0  # a block that nothing brings nearer is given to its residual
+    near[alone, residuals[alone]] = 1.0
+    return near / near.sum(-1, keepdim=True)

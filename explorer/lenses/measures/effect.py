@@ -61,8 +61,10 @@ Cuts = Sequence[tuple[int, Cut]]
 
 
 def _cut_edits(runs: Sequence[Sequence[Cut]], config: ModelConfig) -> Edits:
-    """Edits that take keys away in each row of a batch; a query that sees no key any more gets no
-    number."""
+    """Edits that take keys away in each row of a batch.
+
+    A query that sees no key any more gets no number.
+    """
     edits: dict[str, list[Edit]] = {}
     every = [(row, cut) for row, several in enumerate(runs) for cut in several]
     for kind, site in config.sites.items():
@@ -78,13 +80,18 @@ def _cut_edits(runs: Sequence[Sequence[Cut]], config: ModelConfig) -> Edits:
 
 
 def _places(cuts: Cuts, like: Tensor, *ways: Way) -> Tensor:
-    """(rows, heads, queries, keys) bool: what cuts, each with its row of a batch, take away in
-    these ways."""
+    """(rows, heads, queries, keys) bool: what cuts of rows of a batch take away in these ways."""
     places = torch.zeros_like(like, dtype=torch.bool)
     for row, cut in cuts:
-        heads, queries = (slice(at, None if at is None else at + 1) for at in (cut.head, cut.query))
+        heads = _only(cut.head)
+        queries = _only(cut.query)
         places[row, heads, queries, list(cut.keys)] |= cut.way in ways
     return places
+
+
+def _only(place: int | None) -> slice:
+    """One place of an axis, or all."""
+    return slice(None) if place is None else slice(place, place + 1)
 
 
 def _hidden(cuts: Cuts, scores: Tensor, at: At) -> Tensor:
@@ -102,8 +109,7 @@ def _without(cuts: Cuts, weights: Tensor, at: At) -> Tensor:
 
 
 class Effects:
-    """Effects in one run: Δ log p of its tokens, in nats, negative if the token needed what was
-    taken."""
+    """Effects in one run: Δ log p of its tokens, in nats; negative where a token needs the cell."""
 
     def __init__(
         self, translator: Translator, run: Translation, target: Sequence[int] = ()
@@ -124,37 +130,39 @@ class Effects:
         edits: Callable[[Sequence[Any]], Edits] = lambda runs: {},
         tell: Tell = silent,
     ) -> Tensor:
-        """(runs, target) log-probabilities; a pass takes as many runs as fit. Without edits, of one
-        run."""
-        model, device = self._model, self._model.embedding.weight.device
-        src, target = (torch.tensor([ids], device=device) for ids in (self._source, self._target))
+        """(runs, target) log-probabilities; a pass takes as many runs as fit.
+
+        Without edits, of one run.
+        """
+        model = self._model
+        device = model.embedding.weight.device
+        src = torch.tensor([self._source], device=device)
+        target = torch.tensor([self._target], device=device)
         read = torch.tensor([[model.config.bos_id, *self._target[:-1]]], device=device)
         unchanged = model.encode(src)
         rows = max(1, AT_ONCE // max(len(self._source), len(self._target)))
-        found = [torch.zeros(0, target.shape[1])]
+        passes = [torch.zeros(0, target.shape[1])]
         for start in range(0, len(runs), rows):
-            part = runs[start : start + rows]
-            hooks = Hooks((), edits(part))
-            count = len(part)
+            batch = runs[start : start + rows]
+            hooks = Hooks((), edits(batch))
+            count = len(batch)
             memory = unchanged.expand(count, -1, -1)
             if any(name.startswith("encoder.") for name in hooks.edits):
                 memory = model.encode(src.expand(count, -1), hooks=hooks)
             features = model.decode(read.expand(count, -1), memory, hooks=hooks).flatten(0, 1)
             log_probs = token_log_probs(model, features, target.expand(count, -1).flatten())
-            found.append(log_probs.view(count, -1).cpu())
+            passes.append(log_probs.view(count, -1).cpu())
             tell((start + count) / len(runs))
-        return torch.cat(found)
+        return torch.cat(passes)
 
     def changed(
         self, runs: Sequence[T], edits: Callable[[Sequence[T]], Edits], tell: Tell = silent
     ) -> Tensor:
-        """(runs, target) Δ log p of every token, float32; `edits` are those of some runs, each a
-        row."""
+        """(runs, target) Δ log p of every token, float32; `edits` makes those of some runs."""
         return self._log_probs(runs, edits, tell) - self.base
 
     def of(self, cuts: Iterable[Sequence[Cut]], tell: Tell = silent) -> Tensor:
-        """(runs, target) Δ log p of every token, float32, without what each run's cuts take
-        away."""
+        """(runs, target) Δ log p of every token, float32, without what each run's cuts take."""
         return self.changed(list(cuts), partial(_cut_edits, config=self._model.config), tell)
 
 
@@ -167,10 +175,10 @@ def on_difference(
     subtracted. Returns (source,) float32, in nats; UnmeasuredError as ``Effects``.
     """
     cuts = [(Cut(AttentionKind.CROSS, (key,)),) for key in range(len(run.source_tokens))]
-    other = (*run.target_ids[:step], against, *run.target_ids[step + 1 :])
-    first = Effects(translator, run).of(cuts, lambda share: tell(share / 2))[:, step]
-    second = Effects(translator, run, other).of(cuts, lambda share: tell((1 + share) / 2))[:, step]
-    return np.asarray(first - second, np.float32)
+    rival = (*run.target_ids[:step], against, *run.target_ids[step + 1 :])
+    effects = Effects(translator, run).of(cuts, lambda share: tell(share / 2))
+    of_rival = Effects(translator, run, rival).of(cuts, lambda share: tell((1 + share) / 2))
+    return np.asarray(effects[:, step] - of_rival[:, step], np.float32)
 
 
 def effect(
@@ -186,8 +194,7 @@ def effect(
     tell: Tell = silent,
     keys: Iterable[int] | None = None,  # None for all
 ) -> Array:
-    """Δ log p = log p(y | without the cell) − log p(y) for each cell of a head, by running again
-    for each.
+    """Δ log p = log p(y | without the cell) − log p(y) for each cell of a head, one run for each.
 
     Returns (queries, keys) float32, in nats; NaN where the mask hides, no key would be left, or
     nobody asked. UnmeasuredError as ``Effects``, and for the encoder without a step; IndexError
@@ -201,16 +208,20 @@ def effect(
     if step != "all":
         needs_step(run, step)
     mask = recorded(run).layer(kind, layer, head).mask().numpy()
-    queries, some = (
-        range(n) if x is None else x for n, x in zip(mask.shape, (rows, keys), strict=True)
-    )
-    cells = [(query, key) for query, key in product(queries, some) if mask[query, key]]
-    cuts = [(Cut(kind, (key,), way, layer, head, query),) for query, key in cells]
-    found = np.full(mask.shape, np.nan, dtype=np.float32)
+    every_row, every_key = (range(length) for length in mask.shape)
+    grid = product(every_row if rows is None else rows, every_key if keys is None else keys)
+    cells = [(query, key) for query, key in grid if mask[query, key]]
+    cuts = [
+        (Cut(kind=kind, keys=(key,), way=way, layer=layer, head=head, query=query),)
+        for query, key in cells
+    ]
+    effects = np.full(mask.shape, np.nan, dtype=np.float32)
     for (query, key), moved in zip(cells, Effects(translator, run).of(cuts, tell), strict=True):
-        at = query if step is None else step
-        found[query, key] = float(moved.abs().sum() if at == "all" else moved[at])
-    return found
+        if step == "all":
+            effects[query, key] = float(moved.abs().sum())
+        else:
+            effects[query, key] = float(moved[query if step is None else step])
+    return effects
 
 
 def effect_in(
@@ -222,18 +233,16 @@ def effect_in(
     window: Window,
     tell: Tell = silent,
 ) -> Array:
-    """(queries, keys) the effects of a window's cells; the encoder's are Σ_t |Δ log p(y_t)| of all
-    tokens."""
+    """(queries, keys) the effects of a window's cells; the encoder's are Σ_t |Δ log p(y_t)|."""
     rows = range(window.query_start, window.query_stop)
     keys = range(window.key_start, window.key_stop)
     step: Step = "all" if AttentionKind(kind) is AttentionKind.ENCODER else None
-    found = effect(translator, run, kind, layer, head, "hidden", step, rows, tell, keys)
-    return found[window.queries, window.keys]
+    effects = effect(translator, run, kind, layer, head, step=step, rows=rows, tell=tell, keys=keys)
+    return effects[window.queries, window.keys]
 
 
 def effect_map(view: HeadMap, effects: Array) -> HeadMap:
-    """A map, or a window of one, with shares of the largest effect for its weights
-    (``effect_in``)."""
+    """A map, or a window of one, with shares of its largest effect (``effect_in``) for weights."""
     known: Array = np.nan_to_num(np.abs(effects))
     measure = ON_ALL if view.predicted_tokens is None else "effect"
     strength: Array = known / np.float32(max(float(known.max(initial=0.0)), LEAST))
@@ -265,8 +274,7 @@ def word_effect(
     layer: int | None = None,
     tell: Tell = silent,
 ) -> Array:
-    """Δ log p of every token without each source word: all its pieces, for every query, in every
-    head.
+    """Δ log p of every token without each source word: all its pieces, in every head.
 
     Returns (steps, words) float32, in nats; the words are those of ``source_words``.
     UnmeasuredError as ``Effects``, and if the kind has no source words; IndexError if there is no
@@ -299,5 +307,7 @@ def rewired(
         changed[:, head] = torch.stack([*runs]).to(original)
         return changed
 
-    edits = lambda runs: {place: [partial(edit, runs)]}  # noqa: E731
+    def edits(runs: Sequence[Tensor]) -> Edits:
+        return {place: [partial(edit, runs)]}
+
     return np.asarray(Effects(translator, run).changed([*outputs], edits), np.float32)

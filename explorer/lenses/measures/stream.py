@@ -1,10 +1,13 @@
-"""Who wrote a residual stream, and why two of its vectors have their score, with every norm's σ
-fixed."""
+"""Who wrote a residual stream, and why two of its vectors have their score.
+
+Every norm's σ is held fixed.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -36,8 +39,10 @@ class UnmeasuredError(ValueError):
 
 
 def recorded(run: Translation) -> AttentionTrace:
-    """The trace of a run; NotCapturedError if absent, UnmeasuredError if changed or no
-    Transformer's."""
+    """The trace of a run.
+
+    NotCapturedError if there is none, UnmeasuredError if the run is changed or no Transformer's.
+    """
     if isinstance(run.config, RecurrentConfig):
         reason = "a recurrent model has no sub-layers that write to a stream"
         raise UnmeasuredError(f"This measure needs a Transformer: {reason}.")
@@ -83,9 +88,11 @@ class FixedNorm(NamedTuple):
         """The norm for what entered it (length, d_model); None without one."""
         if not isinstance(norm, StreamNorm):
             return None
-        divisor = spread(norm, entered.double())
         return cls(
-            exact(norm.weight), exact(shift(norm)), divisor, not isinstance(norm, nn.RMSNorm)
+            gain=exact(norm.weight),
+            shift=exact(shift(norm)),
+            spread=spread(norm, entered.double()),
+            centres=not isinstance(norm, nn.RMSNorm),
         )
 
     def centred(self, part: Tensor) -> Tensor:
@@ -98,17 +105,16 @@ class FixedNorm(NamedTuple):
 
 
 class Heads:
-    """All heads of an attention of a run and what they write, in float64; errors as
-    ``recorded``."""
+    """All heads of an attention of a run and what they write, in float64; errors as `recorded`."""
 
     def __init__(self, model: Network, run: Translation, kind: Kind, layer: int) -> None:
         self.kind = AttentionKind(kind)
         self._trace = recorded(run)
-        self.layer, self.record = layer, self._trace.layer(kind, layer)
+        self.layer = layer
+        self.record = self._trace.layer(kind, layer)
         attention = multi_head(model, self.kind, layer)
-        self.w_o, self.b_o = output_rows(
-            model, self.kind, layer
-        )  # (heads, d_head, d_model), (d_model,)
+        # (heads, d_head, d_model), (d_model,)
+        self.w_o, self.b_o = output_rows(model, self.kind, layer)
         self.b_v = exact(shift(attention.v_proj)).view(attention.n_heads, 1, -1)
         """(heads, 1, d_head), which every query gets whatever it reads, since weights sum to 1."""
 
@@ -117,8 +123,7 @@ class Heads:
         return torch.as_tensor(self._trace.weights(self.kind, self.layer)).double()
 
     def values(self, without: Tensor | float = 0.0) -> Tensor:
-        """(heads, keys, d_model) (v − ``without``) W_O: what a key would write with a weight of
-        1."""
+        """(heads, keys, d_model) (v − ``without``) W_O: what each key would write as a whole."""
         return (self.record.value.double() - without) @ self.w_o
 
 
@@ -135,15 +140,16 @@ def written(model: Network, run: Translation, side: Side) -> tuple[SublayerUpdat
     """The sub-layers of a stack in their order; errors as for ``recorded``."""
     recorded(run)
     kinds = {(site.query_side, site.name): kind for kind, site in model.config.sites.items()}
-    found = []
+    updates = []
     for sublayer in model.config.stacks[side].passed():
         record = run.stream(sublayer)
         residual = model.residual(sublayer)
-        norm = FixedNorm.of(
-            None if residual.pre_norm else residual.norm, record.before + record.output
-        )
-        found.append(SublayerUpdate(sublayer, kinds.get((side, sublayer.name)), record, norm))
-    return tuple(found)
+        norm = None
+        if not residual.pre_norm:
+            norm = FixedNorm.of(residual.norm, record.before + record.output)
+        kind = kinds.get((side, sublayer.name))
+        updates.append(SublayerUpdate(sublayer=sublayer, kind=kind, record=record, norm=norm))
+    return tuple(updates)
 
 
 def final_norm(model: Network, run: Translation, side: Side) -> FixedNorm | None:
@@ -158,56 +164,68 @@ def final_norm(model: Network, run: Translation, side: Side) -> FixedNorm | None
 class Writer(NamedTuple):
     """Something that wrote to a stream."""
 
-    what: (
-        str  # `token`, `position`, `biases` (with every LayerNorm's β), or the name of a sub-layer
-    )
+    # `token`, `position`, `biases` (with every LayerNorm's β), or the name of a sub-layer
+    what: str
     layer: int | None = None  # its layer, from 0
     head: int | None = None  # its head, from 0, if it is one
 
     def __str__(self) -> str:
-        where = "" if self.layer is None else f" L{self.layer + 1}"
-        return f"{self.what.replace('_', '-')}{where}{'' if self.head is None else f' H{self.head + 1}'}"
+        name = self.what.replace("_", "-")
+        if self.layer is not None:
+            name += f" L{self.layer + 1}"
+        if self.head is not None:
+            name += f" H{self.head + 1}"
+        return name
 
 
 def parts(
     model: Network, run: Translation, side: Side, place: int, reader: Sublayer | None = None
 ) -> tuple[tuple[Writer, ...], Tensor]:
-    """Writers of what a sub-layer reads at a place, or of what leaves the stack; (writers, d_model)
-    parts."""
-
-    def normed(rows: Tensor, norm: FixedNorm | None) -> Tensor:
-        if norm is not None:
-            rows = norm.scaled(rows, norm.spread[place])
-            rows[0] += norm.shift
-        return rows
-
+    """Who wrote what a sub-layer reads at a place, or what leaves the stack; (writers, d_model)."""
     embedded = run.trace.embeddings[side]
-    added = {TOKEN: embedded.tokens} | (
-        {} if embedded.positions is None else {POSITION: embedded.positions}
-    )
-    names = [Writer(BIASES), *map(Writer, added)]
-    rows = [each[place].double() for each in added.values()]
-    found = torch.stack([torch.zeros_like(rows[0]), *rows])
-    found = normed(found, FixedNorm.of(embedded.norm, embedded.sum))
-    for each in written(model, run, side):
-        name = each.sublayer.name
-        layer = each.sublayer.layer
-        update = each.record.output[[place]].double()
-        if each.sublayer == reader:
-            residual = model.residual(each.sublayer)
-            norm = FixedNorm.of(residual.norm if residual.pre_norm else None, each.record.before)
+    names = [Writer(BIASES), Writer(TOKEN)]
+    rows = [embedded.tokens[place].double()]
+    if embedded.positions is not None:
+        names.append(Writer(POSITION))
+        rows.append(embedded.positions[place].double())
+    stream = torch.stack([torch.zeros_like(rows[0]), *rows])
+    stream = _normed(stream, FixedNorm.of(embedded.norm, embedded.sum), place)
+    for update in written(model, run, side):
+        if update.sublayer == reader:
+            residual = model.residual(update.sublayer)
+            norm = None
+            if residual.pre_norm:
+                norm = FixedNorm.of(residual.norm, update.record.before)
             break
-        if each.kind is None:
-            names.append(Writer(name, layer))
-        else:
-            heads = Heads(model, run, each.kind, layer)
-            update = torch.einsum("hd,hdm->hm", heads.record.output[:, place].double(), heads.w_o)
-            found[0] += heads.b_o
-            names += [Writer(name, layer, head) for head in range(len(update))]
-        found = normed(torch.cat([found, update]), each.norm)
+        writers, vectors, bias = _update(model, run, update, place)
+        names += writers
+        stream[0] += bias
+        stream = _normed(torch.cat([stream, vectors]), update.norm, place)
     else:
         norm = final_norm(model, run, side)
-    return tuple(names), normed(found, norm)
+    return tuple(names), _normed(stream, norm, place)
+
+
+def _normed(rows: Tensor, norm: FixedNorm | None, place: int) -> Tensor:
+    """Parts (writers, d_model) of a stream at a place after a norm; β belongs to the biases."""
+    if norm is None:
+        return rows
+    scaled = norm.scaled(rows, norm.spread[place])
+    scaled[0] += norm.shift
+    return scaled
+
+
+def _update(
+    model: Network, run: Translation, update: SublayerUpdate, place: int
+) -> tuple[list[Writer], Tensor, Tensor | float]:
+    """Who wrote the update of a sub-layer at a place, (writers, d_model), and the bias beside."""
+    name = update.sublayer.name
+    layer = update.sublayer.layer
+    if update.kind is None:
+        return [Writer(name, layer)], update.record.output[[place]].double(), 0.0
+    heads = Heads(model, run, update.kind, layer)
+    vectors = torch.einsum("hd,hdm->hm", heads.record.output[:, place].double(), heads.w_o)
+    return [Writer(name, layer, head) for head in range(len(vectors))], vectors, heads.b_o
 
 
 class ScoreParts(NamedTuple):
@@ -235,29 +253,37 @@ def score_parts(
     kind = AttentionKind(which[0])
     layer = which[1]
     head = which[2]
-    by_position, scores, _, _ = recorded(run).map(kind, layer, head)
-    if not (0 <= query < scores.shape[0] and 0 <= key < scores.shape[1]):
-        raise IndexError(f"There is no cell ({query}, {key}); this head has {scores.shape}.")
-    score = float(scores[query, key])
-    added = 0.0 if by_position is None else float(by_position[query, key])
+    cells = recorded(run).map(kind, layer, head)
+    shape = cells.scores.shape
+    if not (0 <= query < shape[0] and 0 <= key < shape[1]):
+        raise IndexError(f"There is no cell ({query}, {key}); this head has {shape}.")
+    score = float(cells.scores[query, key])
+    bias = 0.0 if cells.bias is None else float(cells.bias[query, key])
     attention = multi_head(model, kind, layer)
     site = model.config.sites[kind]
     sublayer = site.sublayer(layer)
-    own = site.own_keys
-    asking = parts(model, run, site.query_side, query, sublayer)
-    asked = parts(model, run, site.key_side, key, sublayer if own else None)
-    positions = model.stack(site.query_side).positions if own else None
-    left, right = (
-        rotated(positions, projected(linear, found[:, None], attention.n_heads, head), at)[:, 0]
-        for linear, (_, found), at in (
-            (attention.q_proj, asking, query),
-            (attention.k_proj, asked, key),
-        )
-    )
+    queries, of_query = parts(model, run, site.query_side, query, sublayer)
+    positions = None
+    reader = None
+    if site.own_keys:
+        positions = model.stack(site.query_side).positions
+        reader = sublayer
+    keys, of_key = parts(model, run, site.key_side, key, reader)
+    n_heads = attention.n_heads
+    left = projected(attention.q_proj, of_query[:, None], n_heads, head)
+    left = rotated(positions, left, query)[:, 0]
+    right = projected(attention.k_proj, of_key[:, None], n_heads, head)
+    right = rotated(positions, right, key)[:, 0]
     values = left @ right.T / attention.score.divisor(left.shape[-1])
-    missed = abs(float(values.sum()) + added - score) / max(1.0, float(values.abs().max()))
-    audit = summed("parts sum to the score", missed, 1e-4)
-    return ScoreParts(score, asking[0], asked[0], read_only(values.float()), added, audit)
+    missed = abs(float(values.sum()) + bias - score) / max(1.0, float(values.abs().max()))
+    return ScoreParts(
+        score=score,
+        queries=queries,
+        keys=keys,
+        values=read_only(values.float()),
+        bias=bias,
+        audit=summed("parts sum to the score", missed, 1e-4),
+    )
 
 
 # --- what keys carried ---------------------------------------------------------------------------
@@ -281,14 +307,17 @@ def carried(model: Network, run: Translation, kind: Kind, layer: int, head: int)
     """
     weights = torch.as_tensor(recorded(run).weights(kind, layer, head)).double()
     heads = Heads(model, run, kind, layer)
-    own = heads.values(heads.b_v)[head]
+    values = heads.values(heads.b_v)[head]
     always = heads.b_v[head] @ heads.w_o[head]
     wrote = heads.record.output[head].double() @ heads.w_o[head]
-    missed = weights @ own + weights.sum(-1, keepdim=True) * always - wrote
+    missed = weights @ values + weights.sum(-1, keepdim=True) * always - wrote
     gap = float(missed.norm(dim=-1).max() / wrote.norm(dim=-1).max().clamp(min=1e-2))
-    norms, values = (read_only((each * own.norm(dim=-1)).float()) for each in (weights.abs(), 1))
+    lengths = values.norm(dim=-1)
     return Carried(
-        norms, values, float(always.norm()), summed("parts sum to the head's output", gap, 1e-3)
+        norms=read_only((weights.abs() * lengths).float()),
+        values=read_only(lengths.float()),
+        bias=float(always.norm()),
+        audit=summed("parts sum to the head's output", gap, 1e-3),
     )
 
 
@@ -300,27 +329,25 @@ def carried_together(model: Network, run: Translation, kind: Kind, layer: int) -
     ``recorded``.
     """
     heads = Heads(model, run, kind, layer)
-    own = heads.values(heads.b_v)
+    values = heads.values(heads.b_v)
     rows = heads.weights().unbind(1)
-    return read_only(
-        torch.stack([torch.einsum("hk,hkd->kd", row, own).norm(dim=-1) for row in rows]).float()
-    )
+    lengths = [torch.einsum("hk,hkd->kd", row, values).norm(dim=-1) for row in rows]
+    return read_only(torch.stack(lengths).float())
 
 
 def shares(norms: Array) -> Array:
-    """(queries, keys) what each key carried, as a share of its row's sum; 0 in a row that carried
-    nothing."""
+    """(queries, keys) what each key carried, as a share of its row's sum; 0 if that is 0."""
     total = norms.sum(-1, keepdims=True)
     return np.divide(norms, total, out=np.zeros_like(norms), where=total > 0)
 
 
 def carried_map(view: HeadMap, carried: Carried) -> HeadMap:
     """A map, or a window of one, with shares of what was carried for its weights (``carried``)."""
-    part = view.window.queries, view.window.keys
-    weights = shares(carried.norms)[part]
-    lengths = carried.norms[part]
-    found = replace(view, weights=weights, measure="carried", measured=lengths)
-    return sealed(found, view.audit.joined(carried.audit))
+    cells = (view.window.queries, view.window.keys)
+    weights = shares(carried.norms)[cells]
+    lengths = carried.norms[cells]
+    lens = replace(view, weights=weights, measure="carried", measured=lengths)
+    return sealed(lens, view.audit.joined(carried.audit))
 
 
 _AT_ONCE = 2**22
@@ -336,41 +363,44 @@ def value_zeroing(model: Network, run: Translation, kind: Kind, layer: int) -> A
     end. Shares of a row, as they are usually drawn, hide how small such distances can be. Returns
     (queries, keys) float32; NotCapturedError and UnmeasuredError as ``recorded``.
     """
-    kind, keys = AttentionKind(kind), recorded(run).layer(kind, layer).shape[2]
+    kind = AttentionKind(kind)
+    n_keys = recorded(run).layer(kind, layer).shape[2]
     site = model.config.sites[kind]
-    device = model.embedding.weight.device
     stack = model.stack(site.query_side)
+    device = model.embedding.weight.device
     causal = site.query_side == "decoder"
-    read = None
-    blocks = [
-        each.record for each in written(model, run, site.query_side) if each.sublayer.layer == layer
-    ]
+    source = None
     if causal and AttentionKind.CROSS in model.config.sites:
-        read = memory(model, run)[None].to(device)
+        source = memory(model, run)[None].to(device)
+    blocks = [
+        update.record
+        for update in written(model, run, site.query_side)
+        if update.sublayer.layer == layer
+    ]
     entered = blocks[0].before[None].to(device=device, dtype=stack.dtype)
-    found = []
+    left = blocks[-1].stream.double()[None]
+    place = f"{site.sublayer(layer).path}.value"
+    rule = stack.positions.rules(len(stack.layers))[layer]
+    distances = []
     at_once = max(1, _AT_ONCE // entered.numel())
-
-    def zeroed(original: Tensor, at: At) -> Tensor:
-        """Takes from row r of a batch the value of key ``first`` + r, in every head."""
-        value = original.clone()
-        rows = torch.arange(len(original))
-        value[rows, :, rows + first] = 0
-        return value
-
-    hooks = Hooks((), {f"{site.sublayer(layer).path}.value": [zeroed]})
-    mask = AttentionMask(causal=causal)
-    for first in range(0, keys, at_once):
-        count = min(at_once, keys - first)
-        rows, source = (
-            None if each is None else each.expand(count, -1, -1) for each in (entered, read)
+    for first in range(0, n_keys, at_once):
+        count = min(at_once, n_keys - first)
+        output = stack.layers[layer](
+            entered.expand(count, -1, -1),
+            AttentionMask(causal=causal),
+            stack.positions,
+            rule,
+            None if source is None else source.expand(count, -1, -1),
+            AttentionMask(),
+            hooks=Hooks((), {place: [partial(_zeroed, first)]}),
         )
-        placed = stack.positions, stack.positions.rules(len(stack.layers))[layer]
-        output = stack.layers[layer](rows, mask, *placed, source, AttentionMask(), hooks=hooks)
-        found.append(
-            1
-            - torch.cosine_similarity(
-                blocks[-1].stream.double()[None], output.double().cpu(), dim=-1
-            )
-        )
-    return torch.cat(found).T.float().contiguous().numpy()
+        distances.append(1 - torch.cosine_similarity(left, output.double().cpu(), dim=-1))
+    return torch.cat(distances).T.float().contiguous().numpy()
+
+
+def _zeroed(first: int, original: Tensor, at: At) -> Tensor:
+    """Takes from row r of a batch the value of key ``first`` + r, in every head."""
+    value = original.clone()
+    rows = torch.arange(len(original))
+    value[rows, :, rows + first] = 0
+    return value

@@ -1,5 +1,4 @@
-"""A pair in training: a target shifted right, with its losses, also smoothed, and the model's own
-output."""
+"""A pair in training: a target shifted right, with its losses, and the model's own output."""
 
 import math
 from collections.abc import Sequence
@@ -30,37 +29,53 @@ class TrainingView(NamedTuple):
     """A pair as training shows it, and what the model writes on its own."""
 
     positions: tuple[Position, ...]  # the positions of the target, all from one pass
-    features: (
-        Tensor  # (target, d_model) The decoder's output at these positions, before the projection
-    )
+    # (target, d_model) the decoder's output at these positions, before the projection
+    features: Tensor
     free: tuple[str, ...]  # pieces of the greedy translation, which reads what it wrote before
     free_ids: tuple[int, ...]  # their ids
     loss: float  # cross-entropy per token, in nats
-    parting: (
-        int | None
-    )  # the first step, from 0, at which that translation is not the target; or None
+    # the first step, from 0, at which that translation is not the target; or None
+    parting: int | None
 
 
 @torch.no_grad()
 def lesson(translator: Translator, text: str, target: Sequence[int]) -> TrainingView:
-    """Shows a model a pair as training does, without dropout; InputError for an empty or too long
-    source."""
-    config, model, device = translator.config, translator.model, translator.device
+    """Shows a model a pair as training does, without dropout.
+
+    InputError for an empty or too long source.
+    """
+    config = translator.config
+    device = translator.device
     source = torch.tensor([[*translator.ids(text), config.eos_id]], device=device)
     shifted = (config.bos_id, *target[:-1])
-    features = model.features(source, torch.tensor([shifted], device=device))[0]
-    log_probs = model.logits(features).float().log_softmax(-1)
+    features = translator.model.features(source, torch.tensor([shifted], device=device))[0]
+    log_probs = translator.model.logits(features).float().log_softmax(-1)
     losses = -log_probs[range(len(target)), list(target)]
     best, guesses = log_probs.max(-1)
-    read, tokens, guessed = (translator.pieces(ids) for ids in (shifted, target, guesses.tolist()))
-    columns = read, tokens, target, losses.tolist(), guessed, best.exp().tolist()
-    free = translator.translate(text, beam_size=1, capture=False)
-    parting = next(
-        (i for i, (a, b) in enumerate(zip_longest(target, free.target_ids)) if a != b), None
+    positions = map(
+        Position,
+        translator.pieces(shifted),
+        translator.pieces(target),
+        target,
+        losses.tolist(),
+        translator.pieces(guesses.tolist()),
+        best.exp().tolist(),
     )
-    own = (free.target_tokens, free.target_ids)
-    loss = float(losses.double().mean())
-    return TrainingView(tuple(map(Position, *columns)), features, *own, loss, parting)
+    free = translator.translate(text, beam_size=1, capture=False)
+    return TrainingView(
+        positions=tuple(positions),
+        features=features,
+        free=free.target_tokens,
+        free_ids=free.target_ids,
+        loss=float(losses.double().mean()),
+        parting=_parting(target, free.target_ids),
+    )
+
+
+def _parting(target: Sequence[int], written: Sequence[int]) -> int | None:
+    """The first step at which two targets differ; None if they do not."""
+    pairs = enumerate(zip_longest(target, written))
+    return next((step for step, (token, other) in pairs if token != other), None)
 
 
 LISTED = 8
@@ -86,9 +101,8 @@ class SmoothedPosition(NamedTuple):
     loss: float  # (1 − ε) · (−log p_y) + ε · spread, in nats, as the training step computes it
     bare_loss: float  # −log p_y, the loss without smoothing
     spread: float  # mean of −log p over the vocabulary
-    entries: tuple[
-        SmoothedPiece, ...
-    ]  # the right piece and the largest gradients, most probable first
+    # the right piece and the largest gradients, most probable first
+    entries: tuple[SmoothedPiece, ...]
     right: int  # place of the right piece among them
     rest: SmoothedPiece  # all other pieces together
     # the least loss that any prediction can have, in nats: the entropy of the smoothed target
@@ -99,8 +113,10 @@ class SmoothedPosition(NamedTuple):
 def smoothed(
     translator: Translator, lesson: TrainingView, position: int, epsilon: float
 ) -> SmoothedPosition:
-    """The loss of a position (from 0) under a smoothing; ValueError unless it is from 0 to below
-    1."""
+    """The loss of a position (from 0) under a smoothing.
+
+    ValueError unless that is from 0 to below 1.
+    """
     PART.check("The smoothing", epsilon)
     features = lesson.features[position : position + 1]
     right = lesson.positions[position].token_id
@@ -108,22 +124,49 @@ def smoothed(
     read = features * translator.model.config.output_scale
     loss = projected_loss(read, weight, torch.tensor([right], device=weight.device), epsilon, bias)
     log_probs = translator.model.logits(features).float().log_softmax(-1)[0]
-    shares = log_probs.exp()
-    pieces = len(log_probs)
-    listed = most_probable(shares, LISTED, right)
-    spread = epsilon / pieces  # of the target, on every piece
-    hits = ((each, float(each == right)) for each in listed)
-    rows = [[float(shares[each]), spread + (1 - epsilon) * hit, hit] for each, hit in hits]
-    rows.append(
-        [max(0.0, 1 - math.fsum(each)) for each in zip(*rows, strict=True)]
-    )  # of all others
+    n_pieces = len(log_probs)
+    listed = most_probable(log_probs.exp(), LISTED, right)
+    spread = epsilon / n_pieces  # of the target, on every piece
+    rows = _smoothed_rows(log_probs.exp(), listed, right, epsilon)
     named = zip((*translator.pieces(listed), ""), rows, strict=True)
-    *entries, rest = (
-        SmoothedPiece(token, p, q, bare, p - q, p - bare) for token, (p, q, bare) in named
-    )
-    losses = float(loss), -float(log_probs[right]), -float(log_probs.mean())
+    *entries, rest = (_entry(token, *row) for token, row in named)
     top = 1 - epsilon + spread
-    floor = -(pieces - 1) * spread * math.log(spread or 1) - top * math.log(top)
     return SmoothedPosition(
-        epsilon, pieces, *losses, tuple(entries), listed.index(right), rest, floor
+        epsilon=epsilon,
+        pieces=n_pieces,
+        loss=float(loss),
+        bare_loss=-float(log_probs[right]),
+        spread=-float(log_probs.mean()),
+        entries=tuple(entries),
+        right=listed.index(right),
+        rest=rest,
+        floor=-(n_pieces - 1) * spread * math.log(spread or 1) - top * math.log(top),
+    )
+
+
+def _smoothed_rows(
+    shares: Tensor, listed: Sequence[int], right: int, epsilon: float
+) -> list[list[float]]:
+    """The model's probability and the target's, with and without smoothing, of the listed pieces.
+
+    The last row is that of all other pieces together.
+    """
+    spread = epsilon / len(shares)
+    rows = []
+    for token_id in listed:
+        hit = float(token_id == right)
+        rows.append([float(shares[token_id]), spread + (1 - epsilon) * hit, hit])
+    rest = [max(0.0, 1 - math.fsum(column)) for column in zip(*rows, strict=True)]
+    return [*rows, rest]
+
+
+def _entry(token: str, share: float, target: float, bare: float) -> SmoothedPiece:
+    """A piece with the gradients of its logit."""
+    return SmoothedPiece(
+        token=token,
+        share=share,
+        target=target,
+        bare=bare,
+        gradient=share - target,
+        bare_gradient=share - bare,
     )
