@@ -187,8 +187,9 @@ class Hooks:
         pass."""
         if self._checked is config:
             return
-        places = {*hook_names(config), *module_names(config)}
-        check_places((name for name in (*self.edits, *self.record) if name not in PARTS), places)
+        names = [name for name in (*self.edits, *self.record) if name not in PARTS]
+        if names:  # a capture asks for general parts alone
+            check_places(names, {*hook_names(config), *module_names(config)})
         self._checked = config
 
     def constants(self, name: str, **values: Tensor | None) -> None:
