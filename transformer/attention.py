@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -17,7 +18,7 @@ from transformer.hooks import At, Hooks
 MOST_SUMS = 1 << 24
 """Most sums of query and key, number by number, that additive scores hold at a time."""
 KeyValue = tuple[Tensor, Tensor]
-"""Keys and values, (batch, heads, length, d_head) each."""
+"""Keys and values, (batch, key heads, length, d_head) each."""
 
 
 @dataclass(frozen=True)
@@ -140,10 +141,15 @@ def attention_weights(
     return weights if factors is None else weights * factors.to(weights.dtype)
 
 
+def shared(x: Tensor, group: int) -> Tensor:
+    """(…, key heads, keys, d_head) → (…, heads, keys, d_head): each for all heads of its group."""
+    return x if group == 1 else x.repeat_interleave(group, dim=-3)
+
+
 def attend(
     query: Tensor,  # (batch, heads, queries, d_head), the new rows only, after rotation if any
-    key: Tensor,  # (batch, heads, keys, d_head), all keys so far
-    value: Tensor,  # (batch, heads, keys, d_head)
+    key: Tensor,  # (batch, key heads, keys, d_head), all keys so far
+    value: Tensor,  # (batch, key heads, keys, d_head)
     mask: AttentionMask = NO_MASK,
     bias: Tensor
     | None = None,  # (batch or 1, heads, queries, keys) what positions add to the scores
@@ -156,20 +162,24 @@ def attend(
     """softmax(Q Kᵀ / √d_k + bias) V (equation 1), (batch, heads, queries, d_head).
 
     Fused, without the weights in memory, unless somebody looks at them or no kernel computes the
-    scores.
+    scores. Where a group of heads reads the same keys, head h reads those of key head h // group.
     """
     queries = query.shape[2]
     keys = key.shape[2]
+    group = query.shape[1] // key.shape[1]
     unfused = hooks is not None and bool({name, ""} & hooks.unfused)
     if not unfused and score.vector is None and window is None:
         scale = None if score.name == "scaled_dot" else 1.0
+        fused = partial(F.scaled_dot_product_attention, scale=scale, enable_gqa=group > 1)
         alone = mask.causal and mask.key_padding is None and mask.texts is None
         if alone and bias is None and queries == keys > 1 and mask.first_query == 0:
-            return F.scaled_dot_product_attention(query, key, value, is_causal=True, scale=scale)
+            return fused(query, key, value, is_causal=True)
         dense = mask.dense(queries, keys, query.device)
         if bias is not None:
             dense = bias if dense is None else bias.masked_fill(~dense, -torch.inf)
-        return F.scaled_dot_product_attention(query, key, value, attn_mask=dense, scale=scale)
+        return fused(query, key, value, attn_mask=dense)
+    key = shared(key, group)
+    value = shared(value, group)
     visible = mask.dense(queries, keys, query.device)
     factors = None
     if window is not None:
@@ -277,6 +287,7 @@ class Attention(nn.Module):
     kind: AttentionKind  # which attention of the model it is
     layer: int  # index of its layer, from 0
     n_heads: int  # its heads
+    n_key_heads: int  # its heads of keys and values, each read by a group of heads
     out_proj: nn.Linear  # W^O, which maps the heads' outputs, side by side, back to d_model
 
 
@@ -287,13 +298,21 @@ class MultiHeadAttention(Attention):
         super().__init__()
         site = config.sites[kind]
         self.kind, self.layer, self.n_heads = kind, layer, config.n_heads
+        self.n_key_heads = config.key_heads
+        self.d_head = config.d_head
         self.name = site.sublayer(layer).path
         self.score = ScoreRule(site.score)
         width = config.d_model
         heads = config.n_heads * config.d_head
-        self.q_proj = nn.Linear(width, heads, config.biases)
-        self.k_proj = nn.Linear(width, heads, config.biases)
-        self.v_proj = nn.Linear(width, heads, config.biases)
+        key_heads = config.key_heads * config.d_head
+        biases = config.biases if config.attention_biases is None else config.attention_biases
+        self.q_proj = nn.Linear(width, heads, biases)
+        self.k_proj = nn.Linear(width, key_heads, biases)
+        self.v_proj = nn.Linear(width, key_heads, biases)
+        self.q_norm = self.k_norm = None
+        if config.head_norm:
+            self.q_norm = nn.RMSNorm(config.d_head, eps=config.norm_epsilon)
+            self.k_norm = nn.RMSNorm(config.d_head, eps=config.norm_epsilon)
         self.out_proj = nn.Linear(heads, width, config.biases)
         # queries, keys and values of self-attention in one product (``transformer.packed``); None
         # while three products do it, as in training
@@ -316,9 +335,8 @@ class MultiHeadAttention(Attention):
         first = mask.first_query
 
         def split(x: Tensor) -> Tensor:
-            return x.view(*x.shape[:2], self.n_heads, -1).transpose(
-                1, 2
-            )  # (batch, heads, length, d_head)
+            """(batch, length, width) → (batch, heads, length, d_head)."""
+            return x.view(*x.shape[:2], -1, self.d_head).transpose(1, 2)
 
         # gradients need three products, and so do parameters that were moved, rounded or replaced
         # since
@@ -329,7 +347,8 @@ class MultiHeadAttention(Attention):
             and not any(each.weight.requires_grad for each in maps)
             and product.is_of(*maps)
         ):
-            query, *own = (split(part) for part in product(x).chunk(3, dim=-1))
+            widths = [linear.out_features for linear in maps]
+            query, *own = (split(part) for part in product(x).split(widths, dim=-1))
         else:
             query = split(self.q_proj(x))
             own = []
@@ -339,6 +358,9 @@ class MultiHeadAttention(Attention):
         else:
             source = x if memory is None else memory
             key, value = own or (split(self.k_proj(source)), split(self.v_proj(source)))
+            if self.q_norm is not None and self.k_norm is not None:
+                query = self.q_norm(query)
+                key = self.k_norm(key)
             if positions is not None:
                 query = positions.rotate(query, first)
                 key = positions.rotate(key, first)

@@ -160,7 +160,7 @@ def _audit_rows(
         yield Check(sums_name, float(np.abs(weights.sum(-1) - sums).max()), sums_limit)
     yield Check("masked weights", float(np.abs(np.where(mask, 0.0, derived)).max()), 0.0)
     yield Check("weights", float(np.abs(expected - derived).max()), WEIGHT_LIMIT)
-    value = layer.value.numpy()
+    value = layer.values().numpy()
     scale = max(float(np.abs(value).max()), SMALLEST)
     outputs = _own_output(layer)[:, rows]
     yield Check(OUTPUTS, float(np.abs(expected @ value - outputs).max()) / scale, limit)
@@ -233,7 +233,7 @@ def _textbook_mask(layer: LayerTrace, rows: slice, near: BoolArray | None) -> Bo
 def _textbook_scores(layer: LayerTrace, heads: slice, rows: slice) -> tuple[Array | None, Array]:
     """(heads, rows, keys): what positions add, and the scores."""
     query = layer.query[heads, rows].numpy()
-    key = layer.key[heads].numpy()
+    key = layer.keys(heads).numpy()
     if layer.score.vector is None:
         products = np.einsum("hqd,hkd->hqk", query, key, optimize=True)
     else:
@@ -270,10 +270,6 @@ def head_changes(layer: LayerTrace, head: int) -> list[HeadChange]:
     return pairs
 
 
-VECTORS = {"query": "queries", "key": "keys", "value": "keys", "output": "queries"}
-"""What a view of a head holds besides its map, and the axis of each."""
-
-
 def audit_view(
     view: HeadView,
     layer: LayerTrace,
@@ -288,8 +284,10 @@ def audit_view(
         "mask": mask[:, view.window.keys],
         "weights": weights[0, :, view.window.keys],
     }
-    for name, axis in VECTORS.items():
-        expected[name] = getattr(layer, name)[view.head, getattr(view.window, axis)]
+    expected["query"] = layer.query[view.head, view.window.queries].numpy()
+    expected["key"] = layer.keys(view.head)[view.window.keys].numpy()
+    expected["value"] = layer.values(view.head)[view.window.keys].numpy()
+    expected["output"] = layer.output[view.head, view.window.queries].numpy()
     arrays = worst(
         *(difference(getattr(view, name), array, 1.0) for name, array in expected.items())
     )
@@ -350,8 +348,8 @@ def head_view(
         centres=None if focus is None else read_only(focus.centres[window.queries]),
         reach=0 if focus is None else focus.half_width,
         query=read_only(record.query[head, window.queries]),
-        key=read_only(record.key[head, window.keys]),
-        value=read_only(record.value[head, window.keys]),
+        key=read_only(record.keys(head)[window.keys]),
+        value=read_only(record.values(head)[window.keys]),
         output=read_only(record.output[head, window.queries]),
     )
 

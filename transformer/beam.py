@@ -32,13 +32,14 @@ class _Beam:
     """The beam of one sentence: running and finished hypotheses, and whether the search may end."""
 
     def __init__(
-        self, beam_size: int, limit: int, rules: SearchRules, state: DecodingState
+        self, *, beam_size: int, limit: int, rules: SearchRules, eos_id: int, start: int
     ) -> None:
         self.beam_size = beam_size
         self.limit = limit
         self.rules = rules
-        self.eos_id = state.config.eos_id
-        self.running = [Node(state.config.bos_id)]
+        self.eos_id = eos_id
+        self.ends = {eos_id, *rules.other_ends}
+        self.running = [Node(start)]
         self.finished = list[Node]()
         self.done = False
 
@@ -59,7 +60,7 @@ class _Beam:
         for total, log_prob, place in table:
             row, token = divmod(int(place), pieces)
             if row < len(self.running) and total > NEVER:
-                ended = token == self.eos_id or length == self.limit
+                ended = token in self.ends or length == self.limit
                 score = self.rules.score(total, length)
                 nodes.append(
                     Node(
@@ -75,7 +76,7 @@ class _Beam:
                 )
         newly = [node for node in nodes[: self.beam_size] if node.ended]
         for node in newly:
-            node.state = NodeState.FINISHED if node.token_id == self.eos_id else NodeState.CUT
+            node.state = NodeState.FINISHED if node.token_id in self.ends else NodeState.CUT
         ranked = sorted(self.finished + newly, key=lambda node: -node.score)
         self.finished = ranked[: self.beam_size]
         for node in ranked[self.beam_size :]:
@@ -146,7 +147,11 @@ def beam_search(
     if not 1 <= beam_size <= 64:
         raise ValueError(f"beam_size is {beam_size}; it must be from 1 to 64.")
     limits = limits_of(max_length, state.sentences)
-    beams = [_Beam(beam_size, limit, rules, state) for limit in limits]
+    eos_id = state.config.eos_id
+    beams = [
+        _Beam(beam_size=beam_size, limit=limit, rules=rules, eos_id=eos_id, start=start)
+        for limit, start in zip(limits, state.start.tolist(), strict=True)
+    ]
     tokens = state.start
     step = 0
     while True:

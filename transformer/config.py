@@ -124,6 +124,23 @@ ENCODINGS = {
 """The positional encodings; ``transformer.encodings`` computes them."""
 RELATIVE = tuple(name for name, encoding in ENCODINGS.items() if encoding.relative)
 
+
+@dataclass(frozen=True, kw_only=True)
+class Rotation:
+    """How rotary positions turn queries and keys: by pos · base^(−2i/width) (Su et al. 2021)."""
+
+    base: float = 10_000.0
+    width: int | None = None  # of the part of each head that is turned; None for all of it
+    # how the angles of longer texts than those of the first training were changed afterwards
+    scaling: Literal["none", "linear", "llama3"] = "none"
+    factor: float = 1.0  # "linear": all angles are divided by it; "llama3": those of long waves
+    # "llama3": waves longer than ``trained_length / low`` tokens are divided, those shorter than
+    # ``trained_length / high`` are not, and those between partly (Grattafiori et al. 2024, 3.4.1)
+    low: float = 1.0
+    high: float = 4.0
+    trained_length: int = 8192
+
+
 Norm = Literal["post", "pre"]
 NormBy = Literal["layer", "rms"]
 Activation = Literal["relu", "gelu", "gelu_tanh", "silu"]
@@ -133,6 +150,8 @@ SineLayout = Literal["interleaved", "halves", "inclusive"]
 _BETWEEN = Kind(
     "a number between 0 and 1", lambda value: isinstance(value, float) and 0 < value < 1
 )
+_ABOVE_ONE = Kind("a number above 1", lambda value: isinstance(value, float) and value > 1)
+_POSITIVE = Kind("a number above 0", lambda value: isinstance(value, float) and 0 < value < 1e9)
 _Pieces = Annotated[int, whole(1, 1_000_000)]
 _Width = Annotated[int, whole(1, 16_384)]
 _Inner = Annotated[int, whole(1, 65_536)]
@@ -189,7 +208,8 @@ class ModelConfig(Checked):
     # token, whose embedding is zero.
     bos_id: int = 1
     eos_id: int = 2  # id of the token that ends a sentence
-    unk_id: int = 3  # id of the unknown piece
+    # id of the unknown piece. One past the last piece: every text has pieces.
+    unk_id: int = 3
     trained_length: _Length | None = (
         None  # longest sequence seen in training, in tokens; None if unknown
     )
@@ -246,6 +266,36 @@ class ModelConfig(Checked):
         """How many positions a local query sees on either side of its centre."""
         return 1
 
+    @property
+    def n_key_heads(self) -> int | None:
+        """Heads of keys and values of each layer, if there are fewer than heads of queries."""
+        return None
+
+    @property
+    def attention_biases(self) -> bool | None:
+        """Whether queries, keys and values have biases, if unlike the other linear maps."""
+        return None
+
+    @property
+    def head_norm(self) -> bool:
+        """Whether each head normalises its queries and keys, before any rotation."""
+        return False
+
+    @property
+    def parallel(self) -> bool:
+        """Whether both sub-layers of a layer read the stream that entered the layer."""
+        return False
+
+    @property
+    def rotary(self) -> Rotation:
+        """How rotary positions turn queries and keys."""
+        return Rotation()
+
+    @property
+    def starts_with_token(self) -> bool:
+        """Whether every output begins after ``bos_id``; else after its own first token."""
+        return True
+
     def __repr__(self) -> str:
         """The entries that differ from their defaults."""
         values = ((field.name, getattr(self, field.name), field.default) for field in fields(self))
@@ -254,9 +304,9 @@ class ModelConfig(Checked):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("eos_id", "unk_id"):
-            whole(0, self.vocab_size - 1).check(name, getattr(self, name))
+        whole(0, self.vocab_size - 1).check("eos_id", self.eos_id)
         whole(0, self.n_target_pieces - 1).check("eos_id", self.eos_id)
+        whole(0, self.vocab_size).check("unk_id", self.unk_id)
         whole(0, self.vocab_size).check("pad_id", self.pad_id)
         whole(0, self.n_target_pieces).check("bos_id", self.bos_id)
         if self.eos_id == self.pad_id:
@@ -273,6 +323,16 @@ class ModelConfig(Checked):
     def d_head(self) -> int:
         """Width of one head, d_k = d_v = d_model / n_heads, or what the config says instead."""
         return self.head_width or self.d_model // self.n_heads
+
+    @property
+    def key_heads(self) -> int:
+        """Heads of keys and values of each layer."""
+        return self.n_key_heads or self.n_heads
+
+    @property
+    def group(self) -> int:
+        """Heads of queries that read the same keys and values (Ainslie et al. 2023, section 2.2)."""
+        return self.n_heads // self.key_heads
 
     @property
     def placement(self) -> str:
@@ -408,7 +468,57 @@ class LanguageModelConfig(ModelConfig):
     architecture: Literal["language_model"] = "language_model"  # ``config.json`` says so
     n_layers: _Few = 6  # of its one stack
     norm: Norm = "pre"
-    positions: Annotated[str, one_of(*RELATIVE)] = "rotary"  # a row of training holds several texts
+    # a row of training holds several texts, so that this package trains relative positions only
+    positions: Annotated[str, one_of(*RELATIVE, "learned")] = "rotary"
+    # heads of keys and values, each read by a group of heads of queries (Shazeer 2019, Ainslie et
+    # al. 2023); None: every head has its own
+    n_key_heads: _Few | None = None
+    # whether queries, keys and values have biases, if unlike the other linear maps
+    attention_biases: bool | None = None
+    head_norm: bool = False  # each head normalises its queries and keys (Henry et al. 2020)
+    # both sub-layers of a layer read the stream that entered the layer (Wang and Komatsuzaki 2021)
+    parallel: bool = False
+    tied_embeddings: bool = True  # the output projection is the embedding table (Press, Wolf 2017)
+    rotary_base: Annotated[float, _ABOVE_ONE] = 10_000.0
+    rotary_width: _Width | None = None  # of the part of each head that is turned; None for all
+    rotary_scaling: Literal["none", "linear", "llama3"] = "none"  # see ``Rotation``
+    rotary_factor: Annotated[float, _POSITIVE] = 1.0
+    rotary_low: Annotated[float, _POSITIVE] = 1.0
+    rotary_high: Annotated[float, _POSITIVE] = 4.0
+    rotary_trained_length: _Length = 8192
+    # whether a text begins after ``bos_id``; else its own first token is what is read first
+    starts_with_token: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.n_heads % self.key_heads:
+            raise ValueError(
+                f"n_heads ({self.n_heads}) is not a multiple of n_key_heads ({self.key_heads}), so "
+                "its heads cannot share keys in equal groups."
+            )
+        if self.rotary_width is not None and not 0 < self.rotary_width <= self.d_head:
+            raise ValueError(
+                f"rotary_width is {self.rotary_width}; it must be from 1 to the width of a head, "
+                f"{self.d_head}."
+            )
+        if self.rotary_scaling == "llama3" and self.rotary_low >= self.rotary_high:
+            raise ValueError(
+                f"rotary_low ({self.rotary_low}) must be less than rotary_high "
+                f"({self.rotary_high})."
+            )
+
+    @cached_property
+    def rotary(self) -> Rotation:
+        """How rotary positions turn queries and keys."""
+        return Rotation(
+            base=self.rotary_base,
+            width=self.rotary_width,
+            scaling=self.rotary_scaling,
+            factor=self.rotary_factor,
+            low=self.rotary_low,
+            high=self.rotary_high,
+            trained_length=self.rotary_trained_length,
+        )
 
     @cached_property
     def stacks(self) -> Mapping[Side, Stack]:

@@ -81,6 +81,7 @@ class SearchRules:
     # whether the probabilities that remain without forbidden tokens are rescaled to sum to 1 before
     # scoring
     renormalize: bool = False
+    other_ends: tuple[int, ...] = ()  # ids that end an output, too
     # what a request adds: steps, from 0, with the id of the only token allowed there
     chosen: tuple[tuple[int, int], ...] = ()
     # and steps, or None for every step, with the id of a token that is not allowed there
@@ -154,7 +155,7 @@ class SearchRules:
                 continue
             without = self._excluded(ending)
             if too_short and self.end_id is not None:
-                without.add(self.end_id)
+                without |= {self.end_id, *self.other_ends}
             if without and len(without) < len(row):  # something must be left to choose
                 row[list(without)] = NEVER
         return allowed.log_softmax(-1) if self.renormalize else allowed
@@ -194,7 +195,7 @@ class SearchRules:
             return left
         barred = [token for at, token in self.barred if at in (None, step)]
         if self.end_id is not None and any(step < at for at, _ in self.chosen):
-            barred.append(self.end_id)
+            barred += [self.end_id, *self.other_ends]
         if not barred:
             return allowed
         return allowed.index_fill(1, torch.tensor(barred, device=allowed.device), NEVER)
@@ -260,6 +261,7 @@ class DecodingState:
         | None,  # (batch, source) ids, padded with ``pad_id``; None for a language model
         hooks: Hooks | None = None,  # who looks at the encoder
         step_hooks: Hooks | None = None,  # who looks at the steps
+        starts: Sequence[int] = (),  # the id after which each output begins; ``bos_id`` if empty
     ) -> None:
         self.model, self.config, self.step_hooks = model, model.config, step_hooks
         self.device = model.embedding.weight.device
@@ -277,8 +279,9 @@ class DecodingState:
             self.row_padding = self.padding
             with torch.inference_mode():
                 self.memory = model.encode(src_ids, self.padding, hooks)
-        # (batch,) the token that every output begins after
-        self.start = torch.full((self.sentences,), model.config.bos_id, device=self.device)
+        first = tuple(starts) or (model.config.bos_id,) * self.sentences
+        self.sentences = len(first)
+        self.start = torch.tensor(first, device=self.device)  # (batch,) what outputs begin after
 
     @torch.inference_mode()
     def log_probs(self, token_ids: Tensor) -> Tensor:
@@ -306,7 +309,11 @@ class DecodingState:
 
         Because of the causal mask, every step gets the same attention as in step-by-step decoding.
         """
-        rows = pad([(self.config.bos_id, *ids[:-1]) for ids in outputs], self.config.pad_id)
+        starts = self.start.tolist()
+        if len(starts) < len(outputs):  # a language model reads several outputs of one request
+            starts = starts * len(outputs)
+        inputs = [(start, *ids[:-1]) for start, ids in zip(starts, outputs, strict=True)]
+        rows = pad(inputs, self.config.pad_id)
         return self.features(rows.to(self.device), hooks)
 
     @torch.inference_mode()
@@ -433,7 +440,8 @@ def decode(
     """Extends every sentence by one chosen token per step: greedy search or sampling."""
     tokens = state.start
     limits = limits_of(max_length, state.sentences)
-    nodes = [Node(state.config.bos_id) for _ in limits]
+    nodes = [Node(start) for start in state.start.tolist()]
+    ends = {state.config.eos_id, *rules.other_ends}
     step = 0
     lookback = rules.lookback
     while not all(node.ended for node in nodes):
@@ -456,7 +464,7 @@ def decode(
                 total=total,
                 before=before,
                 parent_row=row,
-                ended=token_id == state.config.eos_id or last[row],
+                ended=token_id in ends or last[row],
                 score=total,
                 candidates=candidates[row],
             )

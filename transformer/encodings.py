@@ -17,7 +17,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from transformer.config import ModelConfig
+from transformer.config import ModelConfig, Rotation
 
 BASE = 10_000.0
 SHAW_REACH = 16
@@ -268,36 +268,38 @@ class Buckets(PositionalEncoding):
 
 class Rotary(PositionalEncoding):
     """Rotates each pair of dimensions (2i, 2i+1) of q, k by pos · 10000^(−2i/d_k) (Su et al. 2021,
-    eq. 15).
+    eq. 15), or as ``config.rotary`` says.
 
     The product of a rotated query and a rotated key depends only on the difference of their
-    positions. ValueError if the heads have an odd width.
+    positions. ValueError if what is turned has an odd width.
     """
 
     sine: Tensor
     cosine: Tensor
 
     def prepare(self, config: ModelConfig, n_layers: int, causal: bool) -> None:
-        if config.d_head % 2:
+        self.width = config.rotary.width or config.d_head
+        if self.width % 2:
             raise ValueError(
-                f"Rotary positions rotate pairs of dimensions; heads of {config.d_head} leave one "
+                f"Rotary positions rotate pairs of dimensions; heads of {self.width} leave one "
                 "over."
             )
-        angles = rotary_angles(config.max_positions, config.d_head)
+        positions = torch.arange(config.max_positions, dtype=torch.float64)[:, None]
+        angles = positions * rotary_frequencies(config.rotary, self.width)
         self.register_buffer("sine", angles.sin().float(), persistent=False)
         self.register_buffer("cosine", angles.cos().float(), persistent=False)
 
     def rotate(self, x: Tensor, first: int = 0) -> Tensor:
         length = x.shape[2]
         self.check(length, first)
-        sine, cosine = (
-            table[first : first + length].to(x.dtype) for table in (self.sine, self.cosine)
-        )
-        even = x[..., 0::2]
-        odd = x[..., 1::2]
-        return torch.stack(
-            [even * cosine - odd * sine, even * sine + odd * cosine], dim=-1
-        ).flatten(-2)
+        sine = self.sine[first : first + length].to(x.dtype)
+        cosine = self.cosine[first : first + length].to(x.dtype)
+        even = x[..., 0 : self.width : 2]
+        odd = x[..., 1 : self.width : 2]
+        turned = torch.stack([even * cosine - odd * sine, even * sine + odd * cosine], dim=-1)
+        if self.width == x.shape[-1]:
+            return turned.flatten(-2)
+        return torch.cat([turned.flatten(-2), x[..., self.width :]], dim=-1)
 
 
 class Alibi(PositionalEncoding):
@@ -344,6 +346,20 @@ def rotary_angles(length: int, width: int, base: float = BASE, period: int | Non
     return positions * torch.exp(
         -math.log(base) * even / max(1, width if period is None else period)
     )
+
+
+def rotary_frequencies(rotation: Rotation, width: int) -> Tensor:
+    """(width / 2,) float64 radians that each pair of dimensions turns from one position to the
+    next."""
+    frequencies = rotary_angles(2, width, rotation.base)[1]
+    if rotation.scaling == "linear":
+        return frequencies / rotation.factor
+    if rotation.scaling == "llama3":
+        # how many waves the texts of the first training held: many for what tells neighbours apart
+        waves = rotation.trained_length * frequencies / (2 * math.pi)
+        kept = ((waves - rotation.low) / (rotation.high - rotation.low)).clamp(0.0, 1.0)
+        return kept * frequencies + (1 - kept) * frequencies / rotation.factor
+    return frequencies
 
 
 def shift_matrix(

@@ -10,7 +10,8 @@ cache travels, so threads share the model.
 | ``encoder.tokens``, ``.input`` | (batch, new, d_model) scaled token embeddings; with positions |
 | ``encoder.positions`` | (new, d_model) the encoding that is added |
 | ``encoder.output`` | (batch, source, d_model) what cross-attention reads |
-| ``encoder.0.self_attention.query``, ``.key``, ``.value`` | (batch, heads, length, d_head) |
+| ``encoder.0.self_attention.query`` | (batch, heads, length, d_head) |
+| ``….key``, ``….value`` | (batch, key heads, length, d_head), each read by a group of heads |
 | ``….scores``, ``….weights`` | (batch, heads, queries, keys) of equation 1 |
 | ``….centres`` | (batch, 1, queries) positions that local attention looks at |
 | ``….mask`` | (batch or 1, 1, queries, keys) bool, True = may attend |

@@ -108,14 +108,16 @@ class Residual(nn.Module):
         apply: Callable[[Tensor], Tensor],  # the sub-layer
         hooks: Hooks | None = None,
         first: int = 0,
+        source: Tensor | None = None,  # the stream that it reads, if it is another one than ``x``
     ) -> Tensor:
         """The stream after the sub-layer, (batch, length, d_model)."""
+        source = x if source is None else source
         if hooks is None or not hooks.in_stream:
-            total = x + self.dropout(apply(self.norm(x) if self.pre_norm else x))
+            total = x + self.dropout(apply(self.norm(source) if self.pre_norm else source))
             return total if self.pre_norm else self.norm(total)
         norm = hooks(f"{self.name}.norm", self.norm)
         at = At(first)
-        read = hooks(f"{self.name}.read", norm(x) if self.pre_norm else x, at)
+        read = hooks(f"{self.name}.read", norm(source) if self.pre_norm else source, at)
         total = x + self.dropout(hooks(f"{self.name}.output", apply(read), at))
         stream: Tensor = hooks(f"{self.name}.stream", total if self.pre_norm else norm(total), at)
         return stream
@@ -131,6 +133,7 @@ class Layer(nn.Module):
     def __init__(self, config: ModelConfig, side: Side, layer: int) -> None:
         super().__init__()
         self.layer = layer
+        self.parallel = config.parallel
         self.self_attention = MultiHeadAttention(config, AttentionKind(side), layer)
         self.self_attention_residual = Residual(config, Sublayer(side, layer, "self_attention"))
         self.cross_attention: MultiHeadAttention | None = None
@@ -155,6 +158,7 @@ class Layer(nn.Module):
     ) -> Tensor:
         """(batch, length, d_model) → (batch, length, d_model)."""
         first = mask.first_query
+        entered = x
         own = None if cache is None else cache.decoder[self.layer]
         attend: Callable[[Tensor], Tensor] = partial(
             self.self_attention, mask=mask, positions=positions, rule=rule, cache=own, hooks=hooks
@@ -166,7 +170,8 @@ class Layer(nn.Module):
             attend = partial(cross, memory=memory, mask=memory_mask, cache=other, hooks=hooks)
             x = self.cross_attention_residual(x, attend, hooks, first)
         feed: Callable[[Tensor], Tensor] = partial(self.feed_forward, hooks=hooks, first=first)
-        return self.feed_forward_residual(x, feed, hooks, first)
+        source = entered if self.parallel else None
+        return self.feed_forward_residual(x, feed, hooks, first, source)
 
 
 class LayerStack(nn.Module):

@@ -273,7 +273,7 @@ class LanguageModel(Network):
     follows it.
 
     A decoder without cross-attention (Radford et al. 2018); the output projection is the table of
-    embeddings (Press and Wolf 2017).
+    embeddings (Press and Wolf 2017), unless the config says otherwise.
 
     Raises:
         ValueError: The config names an unknown positional encoding.
@@ -284,8 +284,12 @@ class LanguageModel(Network):
     def __init__(self, config: LanguageModelConfig) -> None:
         super().__init__()
         self.config = config
-        self.embedding = nn.Embedding(config.vocab_size, config.d_model)
-        self.target_embedding = self.output = self.output_bias = None
+        table = PieceTable if config.pad_id == config.vocab_size else nn.Embedding
+        self.embedding = table(config.vocab_size, config.d_model)
+        self.target_embedding = self.output_bias = None
+        self.output = None
+        if not config.tied_embeddings:
+            self.output = nn.Linear(config.d_model, config.vocab_size, bias=False)
         self.dropout = nn.Dropout(config.dropout)
         self.decoder = LayerStack(config, "decoder")
         self.initialise()

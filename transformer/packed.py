@@ -125,10 +125,10 @@ class JoinedProduct:
     A copy has parameters of its own, which are not parts of this matrix.
     """
 
-    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
+    def __init__(self, weight: Tensor, bias: Tensor | None, widths: list[int]) -> None:
         self.weight, self.bias = weight, bias
-        biases = [] if bias is None else bias.chunk(3)
-        self._places = [part.data_ptr() for part in (*weight.chunk(3), *biases)]
+        biases = [] if bias is None else torch.split(bias, widths)
+        self._places = [part.data_ptr() for part in (*torch.split(weight, widths), *biases)]
 
     def __call__(self, x: Tensor) -> Tensor:
         """(…, in) → (…, out of all)."""
@@ -155,15 +155,16 @@ def join_inputs(model: nn.Module) -> None:
     for module in model.modules():
         if isinstance(module, MultiHeadAttention) and module.kind == AttentionKind.DECODER:
             maps = module.q_proj, module.k_proj, module.v_proj
-            weight = for_few_rows(torch.cat([part.weight.data for part in maps]))
-            bias = None if maps[0].bias is None else torch.cat([part.bias.data for part in maps])
-            for part, own in zip(maps, weight.chunk(3), strict=True):
-                part.weight.data = own
-            for part, added in zip(
-                maps, () if bias is None else bias.chunk(3), strict=bias is not None
-            ):
-                part.bias.data = added
-            module.joined = JoinedProduct(weight, bias)
+            widths = [linear.out_features for linear in maps]
+            weight = for_few_rows(torch.cat([linear.weight.data for linear in maps]))
+            for linear, rows in zip(maps, torch.split(weight, widths), strict=True):
+                linear.weight.data = rows
+            bias = None
+            if maps[0].bias is not None:
+                bias = torch.cat([linear.bias.data for linear in maps])
+                for linear, added in zip(maps, torch.split(bias, widths), strict=True):
+                    linear.bias.data = added
+            module.joined = JoinedProduct(weight, bias, widths)
 
 
 def convert(model: Model, device: torch.device | str, dtype: torch.dtype = torch.float32) -> Model:

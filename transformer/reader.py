@@ -131,6 +131,12 @@ class Reader:
         pieces = (*self.pieces(first), *cut.pieces, *self.pieces(end))
         return replace(cut, ids=(*first, *cut.ids, *end), pieces=pieces)
 
+    def whole(self, ids: Sequence[int], start: int | None) -> Sequence[int]:
+        """The ids of a whole text: with what was read first, unless that was the start token."""
+        if self.config.starts_with_token or start is None:
+            return ids
+        return (start, *ids)
+
     def ids(self, text: str) -> tuple[int, ...]:
         """Ids of a source or a prompt, without special tokens; raises as ``cut``."""
         return self.cut(text).ids
@@ -142,7 +148,7 @@ class Reader:
 
     def text(self, ids: Iterable[int]) -> str:
         """The plain text of target ids, without special tokens."""
-        return self.tokenizer.target.decode(ids).strip()
+        return self.tokenizer.target.text(ids)
 
     def token_id(self, token: do.Token, side: str = "target") -> int:
         """The id of a target or source token; InterventionError if the vocabulary has no such

@@ -30,7 +30,7 @@ from transformer.equations import audited_tokens
 from transformer.hooks import Capture, HookFunctions, Hooks, function_edits
 from transformer.interventions.edits import Change
 from transformer.interventions.request import RunShape, check
-from transformer.reader import Reader
+from transformer.reader import InputError, Reader
 from transformer.run import Alternative, DecodeStep, Translation
 from transformer.sampling import Sampling
 from transformer.text.tokenizer import TokenizedText
@@ -99,22 +99,33 @@ class ReadSource:
     ]  # of a source, its end included; none of a language model's prompt
     prompt: tuple[int, ...]  # ids that the output of a language model begins with
     start: int | None  # id of the piece that the output begins with, if the text names one
+    # id of what is read first: the start token, or a text's own first token, if it has one
+    begins: int | None
     notes: tuple[str, ...]  # sentences for the reader
 
     @classmethod
     def of(cls, reader: Reader, text: str) -> Self:
         """Reads a text; InputError if it is empty or too long."""
         cut = reader.cut(text)
+        begins: int | None = reader.config.bos_id
         if reader.continues:
             tokens: tuple[SourceToken, ...] = ()
             prompt = cut.ids
+            if not reader.config.starts_with_token:
+                begins = next(iter(prompt), None)
+                prompt = prompt[1:]
         else:
             ids = (*cut.ids, reader.config.eos_id)
             pieces = (*cut.pieces, *reader.pieces(ids[-1:], "source"))
             tokens = tuple(zip(ids, pieces, strict=True))
             prompt = ()
         return cls(
-            text=cut.clean.text, tokens=tokens, prompt=prompt, start=cut.start, notes=cut.notes()
+            text=cut.clean.text,
+            tokens=tokens,
+            prompt=prompt,
+            start=cut.start,
+            begins=begins,
+            notes=cut.notes(),
         )
 
 
@@ -250,6 +261,10 @@ class Request:
         self.reader = reader
         self.model = reader.model
         self.config = reader.config
+        self.start = self.config.bos_id
+        if output is not None and not self.config.starts_with_token:
+            self.start = output.ids[0]
+            output = replace(output, ids=output.ids[1:], pieces=output.pieces[1:])
         self.output = output
         self.named = reader.tokenizer.target.named
         self.values = tuple(options.get("interventions", ()))
@@ -259,6 +274,12 @@ class Request:
         self.capture = _recorded(options.get("capture", True), self.values)
 
         source = ReadSource.of(reader, text)
+        if output is None:
+            if source.begins is None:
+                raise InputError(
+                    "This model has no start token, so it needs the beginning of a text; type one."
+                )
+            self.start = source.begins
         self.text = source.text
         self.notes = (*reader.notes, *source.notes, *(output.notes() if output else ()))
 
@@ -323,7 +344,7 @@ class Request:
             return
         in_beam = self.beam_size != 1 or self.tree
         history = list[Node]()
-        newest = Node(self.config.bos_id)
+        newest = Node(self.start)
         state, hooks = begin([self], self.capture, in_beam)
         for newest, *_ in self.search(state, [self.limit], history if self.tree else None):
             yield self._step(newest)
@@ -409,11 +430,11 @@ class Request:
         row: int = 0,
     ) -> Translation:
         """The finished run with its trace, whose first audit asks for that other pass."""
-        config, named, start = self.config, self.named, self.config.bos_id
+        config, named, start = self.config, self.named, self.start
         ids = tuple(step.token_id for step in steps)
         target = tuple(step.token for step in steps)
         log_probs = tuple(step.log_prob for step in steps)
-        text: str = self.reader.tokenizer.target.decode(ids).strip()
+        text = self.reader.text(self.reader.whole(ids, start))
         read = (*named([start]), *target[:-1])
         trace = None
         other_pass = again or cache(lambda: _of_tokens(self._passed(ids)[0], ids))
@@ -457,6 +478,7 @@ class Request:
             ],  # of the request, which holds nothing recorded
             prompt=None if self.source_ids else self.text if self.output is None else text,
             n_given=self.given,
+            start_id=start,
         )
 
     def _right_pieces(self, tokens: Mapping[str, TokenTrace]) -> bool:
@@ -480,7 +502,7 @@ class Request:
         ids = tuple(step.token_id for step in steps)
         config = self.config
         free = self.output is None
-        end = ids[-1] == self.config.eos_id
+        end = ids[-1] in {self.config.eos_id, *self.rules.other_ends}
         best = [step.alternatives[0] for step in steps if step.alternatives]
         padding = sum(each.excluded and each.token_id == config.pad_id for each in best)
         places = "1 step" if padding == 1 else f"{padding} steps"
@@ -551,7 +573,8 @@ def begin(
     if first.source_ids:
         rows = pad([request.source_ids for request in requests], first.config.pad_id)
         source = rows.to(first.model.embedding.weight.device)
-    return DecodingState(first.model, source, hooks, steps), hooks
+    starts = [request.start for request in requests]
+    return DecodingState(first.model, source, hooks, steps, starts), hooks
 
 
 def _of_tokens(distribution: Tensor, ids: Sequence[int]) -> tuple[float, ...]:

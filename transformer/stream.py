@@ -113,10 +113,10 @@ class _Pairs:
         total = residual.before + residual.output
         after = residual.stream if residual.own_stream is None else residual.own_stream
         if self.config.norm == "pre":
-            yield from self._normed(sublayer.path, norm, residual.before, residual.read)
+            yield from self._normed(sublayer.path, norm, residual.source, residual.read)
             yield after, total
         else:
-            yield residual.read, residual.before
+            yield residual.read, residual.source
             yield from self._normed(sublayer.path, norm, total, after)
         dropped = f"{sublayer.path}.output" in self.acting
         yield dropped, residual.own_output is not None
@@ -161,7 +161,10 @@ class _Pairs:
                 bias = shift(attention.q_proj).detach().float().cpu()
                 queries = residual.read @ weight.T + bias
                 n_heads = len(record.query)
-                yield record.query, queries.view(len(queries), n_heads, -1).transpose(0, 1)
+                queries = queries.view(len(queries), n_heads, -1)
+                if attention.q_norm is not None:
+                    queries = textbook_norm(attention.q_norm, queries)
+                yield record.query, queries.transpose(0, 1)
 
 
 def textbook_norm(norm: StreamNorm, x: Tensor) -> Tensor:

@@ -60,8 +60,9 @@ class LayerTrace:
     kind: AttentionKind
     number: int  # of the layer, from 0
     query: Tensor  # (heads, queries, d_head), after rotation if any
-    key: Tensor  # (heads, keys, d_head), after rotation if any
-    value: Tensor  # (heads, keys, d_head)
+    # (key heads, keys, d_head), after rotation if any; each is read by a group of heads, often one
+    key: Tensor
+    value: Tensor  # (key heads, keys, d_head)
     output: Tensor  # (heads, queries, d_head), what attention really returned, and what W_O read
     key_padding: Tensor | None  # (keys,) bool, True for tokens; None if nothing is padded
     causal: bool  # whether query i sees only keys 0 to i
@@ -85,6 +86,24 @@ class LayerTrace:
     def shape(self) -> tuple[int, int, int]:
         """(heads, queries, keys)."""
         return self.query.shape[0], self.query.shape[1], self.key.shape[1]
+
+    @property
+    def group(self) -> int:
+        """Heads that read the same keys and values: heads h with the same h // group."""
+        return self.query.shape[0] // self.key.shape[0]
+
+    def keys(self, heads: Heads = ALL_HEADS) -> Tensor:
+        """(keys, d_head) that a head reads, or (heads, keys, d_head) of several."""
+        return self._of_heads(self.key, heads)
+
+    def values(self, heads: Heads = ALL_HEADS) -> Tensor:
+        """(keys, d_head) that a head reads, or (heads, keys, d_head) of several."""
+        return self._of_heads(self.value, heads)
+
+    def _of_heads(self, shared: Tensor, heads: Heads) -> Tensor:
+        if self.group == 1:
+            return shared[heads]
+        return shared[torch.arange(self.shape[0])[heads] // self.group]
 
     def mask(self, rows: slice | None = None) -> Tensor:
         """(rows, keys) bool of some queries, by default all, True = may attend; interventions are
@@ -128,7 +147,7 @@ class LayerTrace:
     def _scores(self, heads: Heads, rows: slice, mask: Tensor) -> tuple[Tensor | None, Tensor]:
         """Bias and scores of some rows."""
         query = self.query[heads, rows]
-        scores = self.score.scores(query, self.key[heads], heads)
+        scores = self.score.scores(query, self.keys(heads), heads)
         bias = None
         undivided = None
         if self.bias is not None:
@@ -193,12 +212,18 @@ class ResidualTrace:
     """A sub-layer and the residual stream around it; each tensor is (length, d_model)."""
 
     before: Tensor  # the stream before the sub-layer
-    # what the sub-layer reads: LayerNorm(before) with pre-norm, ``before`` with post-norm
+    # what the sub-layer reads: LayerNorm(source) with pre-norm, ``source`` with post-norm
     read: Tensor
     output: Tensor  # what the sub-layer adds
     stream: Tensor  # the stream after the sub-layer
     own_output: Tensor | None = None  # what the sub-layer returned, if something else is added
     own_stream: Tensor | None = None  # the stream before something was put in; None if nothing was
+    entered: Tensor | None = None  # the stream that it reads, if it is another one than ``before``
+
+    @property
+    def source(self) -> Tensor:
+        """The stream that the sub-layer reads: that before it, or the one that entered its layer."""
+        return self.before if self.entered is None else self.entered
 
 
 @dataclass(frozen=True, repr=False)
@@ -311,10 +336,14 @@ class AttentionTrace:
         traces = dict[Sublayer, ResidualTrace]()
         for side, stack in self.config.stacks.items():
             before = self.tensors.get(f"{side}.input")
+            entered = None  # the present layer
             for sublayer in stack.passed():
                 stream = self.tensors.get(f"{sublayer.path}.stream")
                 if before is None or stream is None:
                     break
+                first = sublayer.name == stack.sublayers[0]
+                if first:
+                    entered = before
                 traces[sublayer] = ResidualTrace(
                     before=before,
                     read=self.tensors[f"{sublayer.path}.read"],
@@ -322,6 +351,7 @@ class AttentionTrace:
                     stream=stream,
                     own_output=self.tensors.get(f"{sublayer.path}.output.own"),
                     own_stream=self.tensors.get(f"{sublayer.path}.stream.own"),
+                    entered=entered if self.config.parallel and not first else None,
                 )
                 before = stream
         return traces

@@ -205,7 +205,12 @@ def retrace(
         translation.log_probs,
         translation.interventions,
     )
-    output = translator.output(ids) if translation.method == "forced" else None
+    output = None
+    text = translation.source_text
+    if translation.method == "forced":
+        output = translator.output(translator.whole(ids, translation.start_id))
+    elif not translator.config.starts_with_token:
+        text = translation.prompt or ""
     if node is not None:
         if (tree := translation.tree) is None:
             raise ValueError("This translation has no tree; translate with tree=True.")
@@ -219,7 +224,7 @@ def retrace(
     options: Options = {"capture": capture or Capture(residual=True), "interventions": changes}
     if output is None:
         options |= {"beam_size": 1, "max_length": translator.config.max_positions}
-    request = Request(translator, translation.source_text, output, **options)
+    request = Request(translator, text, output, **options)
     again = request.replayed(ids, log_probs, translation.method)
     if node is not None:
         return replace(

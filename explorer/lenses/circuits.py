@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from explorer.lenses.inside.parts import exact, head_rows, multi_head
+from explorer.lenses.inside.parts import exact, head_map, multi_head
 from explorer.lenses.measures.effect import rewired
 from explorer.lenses.measures.stream import Heads, UnmeasuredError, recorded
 from transformer.config import PlacedHead
@@ -43,8 +43,13 @@ def bases(model: Network, which: PlacedHead) -> tuple[Tensor, Tensor]:
     UnmeasuredError if W_Q or W_K of the head lacks rank: then some of q·k is in biases alone.
     """
     attention = multi_head(model, *which[:2])
-    query = head_rows(attention.q_proj, attention.n_heads, which[2])
-    key = head_rows(attention.k_proj, attention.n_heads, which[2])
+    if attention.q_norm is not None:
+        raise UnmeasuredError(
+            "Each query and key of this head is divided by its own length, so no one plane holds "
+            "their products."
+        )
+    query, _ = head_map(attention, "query", which[2])
+    key, _ = head_map(attention, "key", which[2])
     _, left = torch.linalg.qr(query.T)
     _, right = torch.linalg.qr(key.T)
     u, size, v = torch.linalg.svd(left @ right.T)
@@ -75,7 +80,7 @@ def points(model: Network, runs: Sequence[Translation], which: PlacedHead) -> Po
     a, b = bases(model, which)
     records = [recorded(run).layer(kind, layer) for run in runs]
     queries = [exact(record.query[head]) @ a.T for record in records]
-    keys = [exact(record.key[head]) @ b.T for record in records]
+    keys = [exact(record.keys(head)) @ b.T for record in records]
     masks = [record.mask() for record in records]
     axes, share = _plane(queries, keys, masks)
     left_out = ""

@@ -6,7 +6,8 @@ and of its replay. Every other array is float32, or bool for masks, and has the 
 know it (``transformer.hooks``), without the batch:
 
 * ``decoder.0.cross_attention.query``, ``.key``, ``.value``, ``.heads``: (heads, length, d_head),
-  after rotation if any; ``.padding``: (keys,), True for tokens, absent if nothing is padded;
+  after rotation if any, keys and values once for each group of heads that shares them;
+  ``.padding``: (keys,), True for tokens, absent if nothing is padded;
 * ``….bias``: the table of the rule by which the config's encoding adds to the scores; ``….vector``:
   (heads, d_head) of additive scores; ``….centres``: (queries,) where each query of local attention
   looks;
@@ -146,7 +147,7 @@ def _value_norms(trace: AttentionTrace, model: Network | None) -> dict[str, Tens
         return norms
     for kind, layer in trace.places:
         projection = torch.from_numpy(model.output_projection(kind, layer))
-        update = trace.layer(kind, layer).value @ projection
+        update = trace.layer(kind, layer).values() @ projection
         path = trace.config.sites[kind].sublayer(layer).path
         norms[f"{path}.value_norms"] = update.norm(dim=-1)
     return norms
@@ -293,7 +294,7 @@ def _attention_shapes(run: Translation, site: Site) -> dict[str, Shape]:
     queries = len(run.tokens(site.query_side))
     keys = len(run.tokens(site.key_side)) if site.key_side in config.stacks else 0
     of_queries = (config.n_heads, queries, config.d_head)
-    of_keys = (config.n_heads, keys, config.d_head)
+    of_keys = (config.key_heads, keys, config.d_head)
     shapes: dict[str, Shape] = {
         "query": of_queries,
         "heads": of_queries,

@@ -11,9 +11,14 @@ from typing import TYPE_CHECKING
 from transformer.config import ModelConfig
 from transformer.families import pieces
 from transformer.families.bart import BART, MBART
+from transformer.families.decoder import DecoderFamily
 from transformer.families.family import GENERATION_FILE, Family
+from transformer.families.gpt2 import GPT2
+from transformer.families.llama import LLAMA
 from transformer.families.m2m import M2M100
 from transformer.families.marian import MARIAN
+from transformer.families.neox import NEOX
+from transformer.families.opt import OPT
 from transformer.families.t5 import T5
 from transformer.storage.description import (
     CARD_FILE,
@@ -32,8 +37,10 @@ if TYPE_CHECKING:
     from transformer.storage.directory import Checkpoint
 
 FAMILIES: tuple[Family, ...] = (MARIAN, T5, M2M100, MBART, BART)
+DECODERS: tuple[DecoderFamily, ...] = (GPT2, LLAMA, NEOX, OPT)
 """Whatever is of none of them is taken for a model that this package has written."""
-KNOWN = listed(family.name for family in FAMILIES)
+_EVERY: tuple[Family | DecoderFamily, ...] = (*FAMILIES, *DECODERS)
+KNOWN = listed(family.name for family in _EVERY)
 """What the families are called: "A, B and C"."""
 WELCOME = CARD_FILE, HEADS_FILE
 _BESIDE = (
@@ -46,11 +53,11 @@ _BESIDE = (
 """Files that a published model may have besides."""
 
 
-def family_of(path: str | Path) -> Family | None:
+def family_of(path: str | Path) -> Family | DecoderFamily | None:
     """The family of a directory; None for our own format."""
     file = Path(path) / CONFIG_FILE
     kind = read_json(file).get("model_type") if file.is_file() else None
-    return next((family for family in FAMILIES if kind in family.types), None)
+    return next((family for family in _EVERY if kind in family.types), None)
 
 
 def config_in(path: Path) -> ModelConfig:
@@ -76,6 +83,10 @@ def load(path: Path) -> Checkpoint:
         from transformer.storage.directory import load_checkpoint
 
         return load_checkpoint(path)
+    if isinstance(family, DecoderFamily):
+        from transformer.families.decoders import open_decoder
+
+        return open_decoder(family, path)
     from transformer.families.weights import open_model
 
     return open_model(family, path)

@@ -4,7 +4,7 @@
 from pathlib import Path
 from typing import Any
 
-from transformer.config import TransformerConfig
+from transformer.config import ModelConfig
 from transformer.decoding import SearchRules
 from transformer.families.family import GENERATION_FILE, one_id
 from transformer.storage.files import CheckpointError, read_json
@@ -31,7 +31,7 @@ def search_rules(
     config_values: dict[
         str, Any
     ],  # content of ``config.json``, which holds these entries in older models
-    config: TransformerConfig,  # the same config, converted to ours
+    config: ModelConfig,  # the same config, converted to ours
     pad_id: int,  # id of `<pad>` in the output's vocabulary, which no search writes
 ) -> tuple[SearchRules, tuple[str, ...]]:
     """The search rules, and one sentence for each entry left unapplied; CheckpointError if one is
@@ -68,12 +68,13 @@ def search_rules(
             min_tokens=max(0, fewest),
             no_repeat=entry("no_repeat_ngram_size", whole(0, 1_000), 0),
             end_id=config.eos_id,
+            other_ends=_other_ends(values, config),
         )
     except ValueError as error:
         file = path if path.exists() else directory / "config.json"
         raise CheckpointError(f"{file} describes no usable search: {error}") from error
-    ends = {"decoder_start_token_id": config.bos_id, "eos_token_id": config.eos_id}
-    neutral = NEUTRAL | {name: (None, id_, [id_]) for name, id_ in ends.items()}
+    start_id = config.bos_id
+    neutral = NEUTRAL | {"decoder_start_token_id": (None, start_id, [start_id])}
     ignored = sorted(name for name, known in neutral.items() if values.get(name) not in known)
     notes = list[str]()
     if rules.in_words:
@@ -88,7 +89,7 @@ def search_rules(
     return rules, tuple(notes)
 
 
-def _forbidden(values: dict[str, Any], config: TransformerConfig) -> tuple[tuple[int, ...], ...]:
+def _forbidden(values: dict[str, Any], config: ModelConfig) -> tuple[tuple[int, ...], ...]:
     """The sequences of ``bad_words_ids`` except ``</s>`` alone, and the tokens of
     ``suppress_tokens``."""
     words, tokens = (values.get(name) or [] for name in ("bad_words_ids", "suppress_tokens"))
@@ -110,7 +111,17 @@ def _forbidden(values: dict[str, Any], config: TransformerConfig) -> tuple[tuple
     return forbidden
 
 
-def _forced(values: dict[str, Any], name: str, config: TransformerConfig) -> int | None:
+def _other_ends(values: dict[str, Any], config: ModelConfig) -> tuple[int, ...]:
+    """The ids that end an output besides the config's."""
+    stated = values.get("eos_token_id")
+    ids = stated if isinstance(stated, list) else [stated]
+    ends = [number for number in ids if number not in (None, config.eos_id)]
+    if not all(map(whole(0, config.n_target_pieces - 1).holds, ends)):
+        raise ValueError(f"eos_token_id is {stated!r:.80}, which the vocabulary does not have.")
+    return tuple(dict.fromkeys(ends))
+
+
+def _forced(values: dict[str, Any], name: str, config: ModelConfig) -> int | None:
     value = one_id(values.get(name))
     if value is not None and not whole(0, config.n_target_pieces - 1).holds(value):
         raise ValueError(f"{name} is {value!r:.80}, which the vocabulary does not have.")

@@ -129,7 +129,8 @@ def check_parameters(path: Path, config: ModelConfig) -> None:
 def parameter_count(config: ModelConfig) -> int:
     """Estimates the number of parameters of a config, with its position table, without building the
     model."""
-    one = 4 * config.d_model * config.n_heads * config.d_head
+    heads = 2 * (config.n_heads + config.key_heads)
+    one = config.d_model * heads * config.d_head
     attention = sum(one * site.n_layers for site in config.sites.values())
     others = sum(config.products.values())
     return attention + others + config.tables + config.max_positions * config.d_model

@@ -32,6 +32,8 @@ from transformer.text.words import (
 )
 
 PAD_ID, BOS_ID, EOS_ID, UNK_ID = 0, 1, 2, 3
+NO_ID = -1
+"""Is no piece's."""
 MOST_LISTED = 10
 """Characters that a note names."""
 _FEWEST = re.compile(r"smaller than required_chars\. \d+ vs (\d+)")
@@ -103,6 +105,8 @@ class TokenizedText:
 class Pieces:
     """The pieces of one side, and what splits a text into them."""
 
+    # whether a text is read as it was typed, with its line breaks and blanks; else it is cleaned
+    as_typed: bool = False
     # the id of each piece of a text, the piece, where it begins, and where it ends; the piece is as
     # sentencepiece writes it: an unknown one is its own text
     split: Callable[[str], Iterator[tuple[int, str, int, int]]]
@@ -122,7 +126,7 @@ class Pieces:
             named[number] = Special(named[number])
         self.pieces = tuple(named)
         # the ids that spell what has no piece
-        self.unknown = ids[UNK]
+        self.unknown = ids.get(UNK, NO_ID)
         self.bytes = frozenset(in_bytes)
 
     def encode(self, text: str) -> list[int]:
@@ -133,21 +137,37 @@ class Pieces:
         """True if a character has no piece, though bytes may spell it."""
         return not {self.unknown, *self.bytes}.isdisjoint(self.encode(character))
 
+    def _first_character(self, text: str, start: int, stop: int) -> int:
+        """Where the first character of a piece stands that is no blank, if there is one."""
+        if not self.as_typed:
+            return start + (text[start : start + 1] == " ")
+        visible = (at for at in range(start, stop) if not text[at].isspace())
+        return next(visible, start)
+
+    def text(self, ids: Iterable[int]) -> str:
+        """The text of ids, without special ones, and without blanks around it unless they count."""
+        written = self.decode(map(int, ids))
+        return written if self.as_typed else written.strip()
+
     def named(self, ids: Iterable[int]) -> tuple[str, ...]:
         """The pieces of ids, with ``▁`` kept."""
         return tuple(self.pieces[i] if i < len(self.pieces) else NO_PIECE for i in map(int, ids))
 
     def cut(self, text: str) -> TokenizedText:
         """Reads a text as it was typed, and splits it; without special tokens."""
-        clean = typed.read(text, self.lacks)
-        word_at = list(accumulate((char == " " for char in clean.text), initial=0))
+        if self.as_typed:
+            clean = typed.kept(text)
+            word_at = _words_between_blanks(clean)
+        else:
+            clean = typed.read(text, self.lacks)
+            word_at = _words_between_spaces(clean)
         ids = list[int]()
         pieces = list[str]()
         words = list[int]()
         unknown = dict[str, None]()
         spelled = dict[str, None]()
         for number, piece, start, stop in self.split(clean.text):
-            first = start + (clean.text[start : start + 1] == " ")
+            first = self._first_character(clean.text, start, stop)
             if number == self.unknown:
                 own = clean.text[start:stop].strip()
                 unknown |= dict.fromkeys(own or clean.text[first])
@@ -156,11 +176,11 @@ class Pieces:
                 )
             else:
                 piece = self.pieces[number]
-                if in_bytes(piece):
+                if in_bytes(piece) and not self.as_typed:
                     spelled[clean.text[first]] = None
             ids.append(number)
             pieces.append(piece)
-            words.append(clean.words[min(word_at[first], len(clean.words) - 1)])
+            words.append(word_at[first])
         return TokenizedText(
             clean,
             tuple(ids),
@@ -169,6 +189,28 @@ class Pieces:
             unknown=tuple(unknown),
             spelled=tuple(spelled),
         )
+
+
+def _words_between_spaces(clean: CleanText) -> list[int]:
+    """For each character of a cleaned text, and after the last, the word that it stands in."""
+    if not clean.words:
+        return [NO_ID]
+    numbers = accumulate((char == " " for char in clean.text), initial=0)
+    last = len(clean.words) - 1
+    return [clean.words[min(number, last)] for number in numbers]
+
+
+def _words_between_blanks(clean: CleanText) -> list[int]:
+    """For each character of a text as it was typed, and after the last, the word that it stands in;
+    −1 for a blank."""
+    numbers = list[int]()
+    begun = 0
+    before = " "
+    for char in clean.text:
+        begun += before.isspace() and not char.isspace()
+        numbers.append(NO_ID if char.isspace() else begun - 1)
+        before = char
+    return [*numbers, NO_ID]
 
 
 class Vocabulary:

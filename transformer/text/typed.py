@@ -64,6 +64,12 @@ def read(text: str, lacks: Callable[[str], bool] = lambda _: False) -> CleanText
     )
 
 
+def kept(text: str) -> CleanText:
+    """The text as it was typed, for a vocabulary that has pieces for line breaks and blanks."""
+    text = without_surrogates(text)
+    return CleanText(text, tuple(range(len(text.split()))))
+
+
 def _visible(word: str) -> str:
     """A word in NFC, with spaces for control characters, and without characters that draw
     nothing."""

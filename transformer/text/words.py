@@ -24,6 +24,9 @@ NO_PIECE = Special("◌")
 piece."""
 SPACE = "▁"
 VISIBLE_SPACE = "◦"
+BREAKS = {"\n": "↵", "\t": "→", "\r": "␍"}
+"""What is drawn for characters that break a line or move along it."""
+_SIGNS_OF_BREAKS = str.maketrans(BREAKS)
 LANGUAGE = re.compile(
     r">>[^\s<>]+<<|__[a-z]{2,3}__|[a-z]{3}_[A-Z][a-z]{3}|[a-z]{2}_[A-Z]{2}|<2[a-z]{2,3}(_[A-Za-z]+)?>"
 )
@@ -92,18 +95,21 @@ def unknown_text(piece: str) -> str | None:
 
 @lru_cache(4096, typed=True)
 def readable(piece: str) -> str:
-    """One piece without its `▁`; a lone space is `◦`, a byte its character or its code, as
+    """One piece without its `▁`; blanks alone are a `◦` each, a byte its character or its code, as
     `0xE2`."""
     if (unknown := unknown_text(piece)) is not None:
         return unknown
     if is_special(piece):
         return str(piece)
-    text = BYTE_PIECE.sub(byte_text, piece).replace(SPACE, " ").strip()
-    return text.replace("  ", " ") or VISIBLE_SPACE
+    spelled_out = BYTE_PIECE.sub(byte_text, piece).replace(SPACE, " ")
+    text = spelled_out.strip().replace("  ", " ")
+    return text or VISIBLE_SPACE * max(1, len(spelled_out))
 
 
 def byte_text(byte: re.Match[str]) -> str:
     value = int(byte[1], 16)
+    if chr(value) in BREAKS:
+        return BREAKS[chr(value)]
     return chr(value) if 0x20 < value < 0x7F else f" 0x{value:02X} "
 
 
@@ -121,8 +127,8 @@ def raw(piece: str) -> bytes:
 def spelled(pieces: Sequence[str]) -> str:
     if len(pieces) == 1:
         return readable(pieces[0])
-    text = b"".join(map(raw, pieces)).decode("utf-8", "replace").replace(SPACE, " ").strip()
-    return text or VISIBLE_SPACE
+    text = b"".join(map(raw, pieces)).decode("utf-8", "replace").replace(SPACE, " ")
+    return text.translate(_SIGNS_OF_BREAKS).strip() or VISIBLE_SPACE
 
 
 def groups_at(pieces: Sequence[str], starts: Iterable[int]) -> tuple[Group, ...]:

@@ -16,9 +16,10 @@ from torch import Tensor, nn
 from explorer.lenses.inside.parts import (
     Doubles,
     Floats,
+    Product,
     as_array,
     compared,
-    head_rows,
+    head_map,
     layer_norm,
     leaving,
     multi_head,
@@ -28,7 +29,6 @@ from explorer.lenses.inside.parts import (
 from transformer.attention import MultiHeadAttention
 from transformer.audit import OUTPUT_LIMIT, merged
 from transformer.config import ENCODINGS, AttentionKind, PlacedHead, Site, Sublayer
-from transformer.layers import shift
 from transformer.model import Network
 from transformer.run import Translation
 from transformer.trace import AttentionTrace, LayerTrace
@@ -60,7 +60,7 @@ class ProductSpread(NamedTuple):
 def product_spread(record: LayerTrace, head: int) -> ProductSpread:
     """Measures a head (from 0), recorded with unscaled queries and keys."""
     query = record.query[head].double()
-    key = record.key[head].double()
+    key = record.keys(head).double()
     products = (query @ key.T)[record.mask()]
     return ProductSpread(
         products=_variance(products),
@@ -89,7 +89,8 @@ class InsideHead:
     w_k: Projection  # W_K and b_K
     w_v: Projection  # W_V and b_V
     w_o: Projection  # this head's rows of W_O, with the bias that all heads share
-    query: Array  # (d_head,) x W_Q + b_Q, before any rotation
+    # (d_head,) x W_Q + b_Q, normalised if the head does so, before any rotation
+    query: Array
     key: Array  # (keys, d_head) before any rotation
     products: Array  # (keys,) q·k, of the rotated vectors if the encoding rotates
     divisor: float  # what the model divides q·k by: √d_k (equation 1), or 1 if it does not
@@ -253,11 +254,11 @@ def _projected(opened: _Opened, inputs: _Inputs) -> _Vectors:
     """The inputs through W_Q, W_K and W_V of the head."""
     head = opened.view.head
     attention = opened.attention
-    w_q = _share(attention, attention.q_proj, head)
-    w_k = _share(attention, attention.k_proj, head)
-    w_v = _share(attention, attention.v_proj, head)
-    query = w_q(inputs.read).astype(np.float32)
-    key = w_k(inputs.sources).astype(np.float32)
+    w_q = _share(attention, "query", head)
+    w_k = _share(attention, "key", head)
+    w_v = _share(attention, "value", head)
+    query = _head_normed(attention.q_norm, w_q(inputs.read).astype(np.float32))
+    key = _head_normed(attention.k_norm, w_k(inputs.sources).astype(np.float32))
     positions = None
     if opened.site.own_keys:
         positions = opened.model.stack(opened.sublayer.side).positions
@@ -275,17 +276,21 @@ def _projected(opened: _Opened, inputs: _Inputs) -> _Vectors:
         rotates=positions is not None and acts == "rotation",
         pairs={
             "queries": (turned_query, record.query[head, row].numpy()),
-            "keys": (turned_key, record.key[head].numpy()),
-            "values": (w_v(inputs.sources), record.value[head].numpy()),
+            "keys": (turned_key, record.keys(head).numpy()),
+            "values": (w_v(inputs.sources), record.values(head).numpy()),
         },
     )
 
 
-def _share(attention: MultiHeadAttention, linear: nn.Linear, head: int) -> Projection:
+def _share(attention: MultiHeadAttention, product: Product, head: int) -> Projection:
     """The share of a head of W_Q, W_K or W_V."""
-    n_heads = attention.n_heads
-    weight = as_array(head_rows(linear, n_heads, head).T)
-    return Projection(weight, as_array(shift(linear).view(n_heads, -1)[head]))
+    weight, bias = head_map(attention, product, head)
+    return Projection(as_array(weight.T), as_array(bias))
+
+
+def _head_normed(norm: nn.RMSNorm | None, vectors: Array) -> Array:
+    """(…, d_head) queries or keys of a head after its norm, if it has one."""
+    return vectors if norm is None else layer_norm(norm, vectors).astype(np.float32)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -409,7 +414,7 @@ def score_terms(trace: AttentionTrace, place: PlacedHead, query: int, key: int) 
     layer = trace.layer(*place)
     head = place[2]
     q = read_only(layer.query[head, query])
-    k = read_only(layer.key[head, key])
+    k = read_only(layer.keys(head)[key])
     if layer.score.vector is None:
         vector = None
         divisor = math.sqrt(len(q)) if layer.score.name == "scaled_dot" else 1.0

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -112,7 +112,7 @@ def norm_part(
     trace = translation.stream(sublayer)
     norm = model.residual(sublayer).norm
     if model.config.norm == "pre":
-        return _normed(norm, as_array(trace.before[position]), as_array(trace.read[position]))
+        return _normed(norm, as_array(trace.source[position]), as_array(trace.read[position]))
     total = trace.before[position] + trace.output[position]
     return _normed(norm, as_array(total), as_array(trace.stream[position]))
 
@@ -214,7 +214,7 @@ def stream_norms(
             after = trace.stream if trace.own_stream is None else trace.own_stream
             pair = (after, trace.before + trace.output)
         else:
-            pair = (trace.read, trace.before)
+            pair = (trace.read, trace.source)
         joints.append([read_only(side[position]) for side in pair])
         norms[sublayer] = float(trace.stream[position].norm())
     return norms, (compared(OUTPUT_LIMIT[torch.float32], "joints of the stream", *joints),)
@@ -331,9 +331,23 @@ def layer_norm(norm: StreamNorm, x: Floats) -> Doubles:
     return normed
 
 
-def head_rows(linear: nn.Linear, n_heads: int, head: int) -> Tensor:
-    """(d_head, d_model): the rows of W_Q, W_K or W_V that make the vectors of a head."""
-    return exact(linear.weight).view(n_heads, -1, linear.in_features)[head]
+Product = Literal["query", "key", "value"]
+
+
+def head_map(attention: MultiHeadAttention, product: Product, head: int) -> tuple[Tensor, Tensor]:
+    """W (d_head, d_model) and b (d_head,) float64 of a head's queries, keys or values.
+
+    Heads of a group share those of keys and values.
+    """
+    linear = {
+        "query": attention.q_proj,
+        "key": attention.k_proj,
+        "value": attention.v_proj,
+    }[product]
+    group = attention.n_heads // attention.n_key_heads
+    number = head if product == "query" else head // group
+    rows = slice(number * attention.d_head, (number + 1) * attention.d_head)
+    return exact(linear.weight)[rows], exact(shift(linear))[rows]
 
 
 def output_rows(model: Network, kind: AttentionKind, layer: int) -> tuple[Tensor, Tensor]:
@@ -344,11 +358,18 @@ def output_rows(model: Network, kind: AttentionKind, layer: int) -> tuple[Tensor
     return by_head, exact(shift(attention.out_proj))
 
 
-def projected(linear: nn.Linear, parts: Tensor, n_heads: int, head: int) -> Tensor:
-    """(writers, …, d_head) of parts (writers, …, d_model); the first, the biases, gets the bias."""
-    vectors = parts @ head_rows(linear, n_heads, head).T
-    vectors[0] += exact(shift(linear)).view(n_heads, -1)[head]
-    return vectors
+def projected(attention: MultiHeadAttention, product: Product, parts: Tensor, head: int) -> Tensor:
+    """(writers, …, d_head) of parts (writers, …, d_model); the first, the biases, gets the bias.
+
+    A norm of the head divides all parts by what it divides their sum by.
+    """
+    weight, bias = head_map(attention, product, head)
+    vectors = parts @ weight.T
+    vectors[0] += bias
+    norm = {"query": attention.q_norm, "key": attention.k_norm}.get(product)
+    if norm is None:
+        return vectors
+    return vectors * exact(norm.weight) / spread(norm, vectors.sum(0))
 
 
 def rotated(positions: PositionalEncoding | None, vectors: Tensor, first: int = 0) -> Tensor:

@@ -16,6 +16,7 @@ from torch import Tensor
 from explorer.lenses.inside.parts import exact, leaving, multi_head
 from explorer.lenses.measures import stream
 from explorer.lenses.measures.stream import Heads, UnmeasuredError, Writer, recorded
+from transformer.attention import shared
 from transformer.config import AttentionKind
 from transformer.layers import shift
 from transformer.model import Network
@@ -220,9 +221,10 @@ def _value_biases(model: Network, update: stream.SublayerUpdate, heads: Heads) -
     """What every query gets whatever it reads: b_V, and with pre-norm what values hold of β."""
     if update.norm is not None or heads.kind is CROSS:
         return heads.b_v
-    matrix = exact(multi_head(model, heads.kind, heads.layer).v_proj.weight)
+    attention = multi_head(model, heads.kind, heads.layer)
     beta = exact(shift(model.residual(update.sublayer).norm))
-    return heads.b_v + (matrix @ beta).view_as(heads.b_v)
+    of_beta = (exact(attention.v_proj.weight) @ beta).view(attention.n_key_heads, 1, -1)
+    return heads.b_v + shared(of_beta, heads.record.group)
 
 
 def _residuals(heads: Heads, rows: slice, count: int) -> Tensor:

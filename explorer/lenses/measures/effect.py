@@ -299,7 +299,7 @@ def rewired(
     UnmeasuredError as ``Effects``; IndexError if there is no such head.
     """
     record = recorded(run).layer(kind, layer, head)
-    outputs = torch.as_tensor(np.asarray(maps, dtype=np.float32)) @ record.value[head].float()
+    outputs = torch.as_tensor(np.asarray(maps, dtype=np.float32)) @ record.values(head).float()
     place = f"{run.config.sites[AttentionKind(kind)].sublayer(layer).path}.heads"
 
     def edit(runs: Sequence[Tensor], original: Tensor, at: At) -> Tensor:

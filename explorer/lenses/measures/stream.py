@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from explorer.lenses.inside.inside import memory
 from explorer.lenses.inside.parts import exact, multi_head, output_rows, projected, rotated
-from transformer.attention import AttentionMask
+from transformer.attention import AttentionMask, shared
 from transformer.config import AttentionKind, RecurrentConfig, Side, Sublayer
 from transformer.hooks import At, Hooks
 from transformer.layers import StreamNorm, shift, spread
@@ -115,7 +115,8 @@ class Heads:
         attention = multi_head(model, self.kind, layer)
         # (heads, d_head, d_model), (d_model,)
         self.w_o, self.b_o = output_rows(model, self.kind, layer)
-        self.b_v = exact(shift(attention.v_proj)).view(attention.n_heads, 1, -1)
+        by_key_head = exact(shift(attention.v_proj)).view(attention.n_key_heads, 1, -1)
+        self.b_v = shared(by_key_head, self.record.group)
         """(heads, 1, d_head), which every query gets whatever it reads, since weights sum to 1."""
 
     def weights(self) -> Tensor:
@@ -124,7 +125,7 @@ class Heads:
 
     def values(self, without: Tensor | float = 0.0) -> Tensor:
         """(heads, keys, d_model) (v − ``without``) W_O: what each key would write as a whole."""
-        return (self.record.value.double() - without) @ self.w_o
+        return (self.record.values().double() - without) @ self.w_o
 
 
 class SublayerUpdate(NamedTuple):
@@ -269,10 +270,9 @@ def score_parts(
         positions = model.stack(site.query_side).positions
         reader = sublayer
     keys, of_key = parts(model, run, site.key_side, key, reader)
-    n_heads = attention.n_heads
-    left = projected(attention.q_proj, of_query[:, None], n_heads, head)
+    left = projected(attention, "query", of_query[:, None], head)
     left = rotated(positions, left, query)[:, 0]
-    right = projected(attention.k_proj, of_key[:, None], n_heads, head)
+    right = projected(attention, "key", of_key[:, None], head)
     right = rotated(positions, right, key)[:, 0]
     values = left @ right.T / attention.score.divisor(left.shape[-1])
     missed = abs(float(values.sum()) + bias - score) / max(1.0, float(values.abs().max()))

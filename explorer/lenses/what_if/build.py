@@ -143,7 +143,7 @@ def plane_of(run: Translation, place: PlacedHead, row: int, pair: Pair | None, g
         raise UnmeasuredError(
             "The scores of this model's heads are not q·k / √d_k, so no query is built."
         )
-    plane = Plane(record, head, row, (0, 0), record.key[head], record.mask()[row])
+    plane = Plane(record, head, row, (0, 0), record.keys(head), record.mask()[row])
     seen = torch.nonzero(plane.mask)[:, 0].tolist()
     if len(seen) < 2:
         raise UnmeasuredError("This row sees only one key, so there is nothing to choose between.")

@@ -117,7 +117,7 @@ def show(opened: View, kind: str) -> None:
         ),
         place=left,
     )
-    value = plane.record.value[plane.head].numpy()
+    value = plane.record.values(plane.head).numpy()
     output = weights @ value
     goal = value[i] if values.goal == "copy" else (value[i] + value[j]) / 2
     rows = [Strip(f"v of {names[i]}", value[i]), Strip(f"v of {names[j]}", value[j])]

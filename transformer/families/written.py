@@ -1,0 +1,159 @@
+"""The vocabularies of decoders: they read a text as it was typed, with its line breaks and blanks."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from transformer.config import LanguageModelConfig
+from transformer.families.decoder import DecoderFamily
+from transformer.families.pieces import (
+    WHOLE_FILE,
+    byte_name,
+    check_pieces,
+    pieces_by_id,
+    read_model,
+    settings_of,
+)
+from transformer.families.whole import Whole
+from transformer.storage.files import CheckpointError
+from transformer.text.tokenizer import Pieces, Vocabulary
+from transformer.text.typed import without_surrogates
+from transformer.text.words import SPACE
+
+IDS_FILE, MERGES_FILE, SENTENCEPIECE_FILE = "vocab.json", "merges.txt", "tokenizer.model"
+
+
+class TypedPieces(Pieces):
+    """Pieces of the library tokenizers, for texts as they were typed."""
+
+    as_typed = True
+
+    def __init__(self, tokenizer: Whole, size: int) -> None:
+        """CheckpointError, naming the file, if a piece has no row."""
+        ids = tokenizer.ids()
+        check_pieces(tokenizer.path, (), ids, size)
+        tokenizer.probe()
+        self.tokenizer = tokenizer
+        spelling = byte_name if tokenizer.in_bytes else without_surrogates
+        special = [number for number in tokenizer.special_ids() if number < size]
+        super().__init__(ids, pieces_by_id(ids, size, spelling), special)
+
+    def split(self, text: str) -> Iterator[tuple[int, str, int, int]]:
+        read = self.tokenizer.encode(text)
+        for number, (begin, end) in zip(read.ids, read.offsets, strict=True):
+            yield number, self.pieces[number], begin, end
+
+    def decode(self, ids: Iterable[int]) -> str:
+        return self.tokenizer.decode([*ids])
+
+    def framed_by(self) -> int | None:
+        """The id that the file puts before every text; None if it puts none.
+
+        CheckpointError if it puts something else around a text.
+        """
+        bare = self.tokenizer.encode("a").ids
+        framed = self.tokenizer.encode("a", framed=True).ids
+        if framed == bare:
+            return None
+        if framed[1:] != bare:
+            raise CheckpointError(
+                f"{self.tokenizer.path} puts more around a text than a token before it; it is not "
+                "supported."
+            )
+        return int(framed[0])
+
+
+class TypedSentencePieces(Pieces):
+    """Pieces of a sentencepiece model, for texts as they were typed; CheckpointError if it is
+    damaged."""
+
+    as_typed = True
+
+    def __init__(self, path: Path, size: int) -> None:
+        self._processor, pieces = read_model(path)
+        ids = {piece: number for number, piece in enumerate(pieces)}
+        check_pieces(path, (), ids, size)
+        every = range(len(pieces))
+        unknown = self._processor.unk_id()
+        special = {unknown, *filter(self._processor.IsControl, every)} - {-1}
+        spelled_bytes = filter(self._processor.IsByte, every)
+        super().__init__(
+            ids, pieces_by_id(ids, size, without_surrogates), special, in_bytes=spelled_bytes
+        )
+        self.unknown = unknown
+
+    def split(self, text: str) -> Iterator[tuple[int, str, int, int]]:
+        read = self._processor.EncodeAsOffsetMapping(text)
+        for number, piece, (begin, end) in zip(
+            read["ids"], read["pieces"], read["offsets"], strict=True
+        ):
+            yield number, piece, begin, end
+
+    def decode(self, ids: Iterable[int]) -> str:
+        numbers = [number for number in ids if not self._processor.IsControl(number)]
+        text = str(self._processor.DecodePieces([self.pieces[number] for number in numbers]))
+        return text.replace(SPACE, " ")
+
+
+def read_vocabulary(
+    family: DecoderFamily, directory: Path, config: LanguageModelConfig
+) -> tuple[Vocabulary, LanguageModelConfig]:
+    """The vocabulary of a directory, and the config with what only the vocabulary knows.
+
+    CheckpointError if a file is missing, damaged, too large or another model's.
+    """
+    settings = settings_of(directory)
+    size = config.vocab_size
+    if (directory / WHOLE_FILE).is_file():
+        pieces: Pieces = (whole := TypedPieces(Whole.read(directory / WHOLE_FILE), size))
+        start = whole.framed_by()
+    elif family.byte_level and (directory / IDS_FILE).is_file():
+        whole = TypedPieces(_byte_level(directory, settings, config), size)
+        pieces, start = whole, None
+    elif (directory / SENTENCEPIECE_FILE).is_file():
+        pieces, start = TypedSentencePieces(directory / SENTENCEPIECE_FILE, size), config.bos_id
+    else:
+        raise CheckpointError(
+            f"{directory} has no {WHOLE_FILE} and no {SENTENCEPIECE_FILE}, so its texts cannot be "
+            "read."
+        )
+    stated = settings.get("add_bos_token")
+    if isinstance(stated, bool):
+        start = config.bos_id if stated else None
+    return Vocabulary(pieces, pieces), with_ids(config, pieces, start)
+
+
+def with_ids(config: LanguageModelConfig, pieces: Pieces, start: int | None) -> LanguageModelConfig:
+    """The config with the token that every text begins with, if there is one, and the unknown
+    piece's id, if there is one."""
+    return replace(
+        config,
+        bos_id=config.bos_id if start is None else start,
+        starts_with_token=start is not None,
+        unk_id=config.vocab_size if pieces.unknown < 0 else pieces.unknown,
+    )
+
+
+def _byte_level(directory: Path, settings: dict[str, Any], config: LanguageModelConfig) -> Whole:
+    """The two files of a byte-level vocabulary, with the special tokens of the settings."""
+    merges = directory / MERGES_FILE
+    if not merges.is_file():
+        raise CheckpointError(f"{directory} has {IDS_FILE} but no {MERGES_FILE}.")
+    tokenizer = Whole.byte_level(directory / IDS_FILE, merges)
+    known = tokenizer.ids()
+    special = {config.eos_id, config.bos_id, config.pad_id}
+    names = [piece for piece, number in known.items() if number in special]
+    tokenizer.add([*names, *_named(settings, known)], special=True)
+    return tokenizer
+
+
+def _named(settings: dict[str, Any], known: Collection[str]) -> Iterator[str]:
+    """The pieces that the settings call special."""
+    for name in ("bos_token", "eos_token", "unk_token", "pad_token"):
+        token = settings.get(name)
+        piece = token.get("content") if isinstance(token, dict) else token
+        if isinstance(piece, str) and piece in known:
+            yield piece
