@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +19,6 @@ from transformer.storage.directory import Checkpoint, check_sizes, empty_model
 from transformer.storage.files import CheckpointError, read_json
 from transformer.storage.memory import check_memory
 from transformer.storage.tensors import (
-    StoredTensor,
     check_names,
     check_shape,
     stored_tensors,
@@ -59,7 +58,9 @@ def open_decoder(family: DecoderFamily, directory: Path) -> Checkpoint:
     vocabulary, config = read_vocabulary(family, directory, config)
     rules, notes = search_rules(directory, values, config, config.eos_id)
     heads, damaged = read_heads(directory, config)
-    model = read_state(directory, config, sources, {name: stored[name] for name in names})
+    needed = {name: stored[name] for name in names}
+    shapes = {name: tensor.shape for name, tensor in needed.items()}
+    model = read_state(directory, config, sources, shapes, copied(needed))
     return Checkpoint(
         config=config,
         model=model,
@@ -72,41 +73,38 @@ def open_decoder(family: DecoderFamily, directory: Path) -> Checkpoint:
 
 
 def read_state(
-    directory: Path,
+    path: Path,  # the directory or the file, for messages
     config: LanguageModelConfig,
     sources: Mapping[str, Source],  # our name of every weight → where a file holds it
-    stored: dict[str, StoredTensor],  # the tensors, by the names of the sources
+    shapes: Mapping[str, tuple[int, ...]],  # of the file's tensors, by the names of the sources
+    tensors: Iterable[tuple[str, Tensor]],  # these, float32, each once
 ) -> LanguageModel:
-    """The model, float32; CheckpointError if a shape is another one or a number is NaN or
-    infinite."""
-    model = _model_of(directory, config)
-    _check_shapes(model, sources, stored)
+    """The model, float32; CheckpointError if a shape is another one."""
+    model = empty_model(path, config)
+    assert isinstance(model, LanguageModel)
+    _check_shapes(path, model, sources, shapes)
     ours_of = dict[str, list[str]]()
     for ours, source in sources.items():
         ours_of.setdefault(source.name, []).append(ours)
     state = dict[str, Tensor]()
-    for name, tensor in copied(stored):
+    for name, tensor in tensors:
         for ours in ours_of[name]:
             state[ours] = sources[ours].layout.taken(tensor)
     model.load_state_dict(state, assign=True)
     return model.requires_grad_(False).eval()
 
 
-def _model_of(directory: Path, config: LanguageModelConfig) -> LanguageModel:
-    model = empty_model(directory, config)
-    assert isinstance(model, LanguageModel)
-    return model
-
-
 def _check_shapes(
-    model: LanguageModel, sources: Mapping[str, Source], stored: Mapping[str, StoredTensor]
+    path: Path,
+    model: LanguageModel,
+    sources: Mapping[str, Source],
+    shapes: Mapping[str, tuple[int, ...]],
 ) -> None:
     """CheckpointError if our model has a weight that no source gives, or a stored shape is another
     one."""
-    shapes = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
-    if missing := sorted(shapes.keys() - sources.keys()):
-        raise CheckpointError(f"This family's files have no weight for {missing[0]}.")
-    for ours, source in sources.items():
-        tensor = stored[source.name]
-        wanted = tuple(source.layout.shape(shapes[ours]))
-        check_shape(tensor.path, source.name, tensor.shape, wanted)
+    ours = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+    if missing := sorted(ours.keys() - sources.keys()):
+        raise CheckpointError(f"The files of this family have no weight for {missing[0]}.")
+    for name, source in sources.items():
+        wanted = tuple(source.layout.shape(ours[name]))
+        check_shape(path, source.name, shapes[source.name], wanted)

@@ -43,6 +43,7 @@ _EVERY: tuple[Family | DecoderFamily, ...] = (*FAMILIES, *DECODERS)
 KNOWN = listed(family.name for family in _EVERY)
 """What the families are called: "A, B and C"."""
 WELCOME = CARD_FILE, HEADS_FILE
+GGUF_SUFFIX = ".gguf"
 _BESIDE = (
     "vocab.json",
     "target_vocab.json",
@@ -60,9 +61,23 @@ def family_of(path: str | Path) -> Family | DecoderFamily | None:
     return next((family for family in _EVERY if kind in family.types), None)
 
 
+def is_model(path: Path) -> bool:
+    """Whether a path is a file that is a model by itself, or a directory with a config."""
+    return is_gguf(path) or (path / CONFIG_FILE).is_file()
+
+
+def is_gguf(path: Path) -> bool:
+    """Whether a path is a file of llama.cpp's kind."""
+    return path.suffix == GGUF_SUFFIX and path.is_file()
+
+
 def config_in(path: Path) -> ModelConfig:
     """The config of a model, read without its weights; CheckpointError if the package cannot open
     it."""
+    if is_gguf(path):
+        from transformer.families.gguf import config_of
+
+        return config_of(path)
     family = family_of(path)
     file = path / CONFIG_FILE
     return read_config(path) if family is None else family.config(read_json(file), file)
@@ -79,6 +94,10 @@ def described(path: Path) -> Description | None:
 def load(path: Path) -> Checkpoint:
     """Opens a model; CheckpointError if a file is missing, damaged, another model's, or
     unsupported."""
+    if is_gguf(path):
+        from transformer.families.gguf import open_gguf
+
+        return open_gguf(path)
     if (family := family_of(path)) is None:
         from transformer.storage.directory import load_checkpoint
 

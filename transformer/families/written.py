@@ -14,12 +14,11 @@ from transformer.families.pieces import (
     byte_name,
     check_pieces,
     pieces_by_id,
-    read_model,
     settings_of,
 )
 from transformer.families.whole import Whole
-from transformer.storage.files import CheckpointError
-from transformer.text.tokenizer import Pieces, Vocabulary
+from transformer.storage.files import CheckpointError, check_vocabulary
+from transformer.text.tokenizer import Pieces, TokenizerError, Vocabulary, sentencepiece_model
 from transformer.text.typed import without_surrogates
 from transformer.text.words import SPACE
 
@@ -72,8 +71,11 @@ class TypedSentencePieces(Pieces):
 
     as_typed = True
 
-    def __init__(self, path: Path, size: int) -> None:
-        self._processor, pieces = read_model(path)
+    def __init__(self, serialized: bytes, path: Path, size: int) -> None:
+        try:
+            self._processor, pieces = sentencepiece_model(serialized, path.name)
+        except TokenizerError as error:
+            raise CheckpointError(str(error)) from error
         ids = {piece: number for number, piece in enumerate(pieces)}
         check_pieces(path, (), ids, size)
         every = range(len(pieces))
@@ -114,7 +116,9 @@ def read_vocabulary(
         whole = TypedPieces(_byte_level(directory, settings, config), size)
         pieces, start = whole, None
     elif (directory / SENTENCEPIECE_FILE).is_file():
-        pieces, start = TypedSentencePieces(directory / SENTENCEPIECE_FILE, size), config.bos_id
+        path = directory / SENTENCEPIECE_FILE
+        check_vocabulary(path)
+        pieces, start = TypedSentencePieces(path.read_bytes(), path, size), config.bos_id
     else:
         raise CheckpointError(
             f"{directory} has no {WHOLE_FILE} and no {SENTENCEPIECE_FILE}, so its texts cannot be "

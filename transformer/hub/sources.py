@@ -4,10 +4,9 @@ from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
-from transformer.families.registry import load
+from transformer.families.registry import is_model, load
 from transformer.hub.files import Snapshot, hub_title, in_words_of, verify
 from transformer.hub.settings import HubError, pasted_name
-from transformer.storage.description import CONFIG_FILE
 from transformer.storage.directory import Checkpoint
 from transformer.storage.files import CheckpointError
 
@@ -35,7 +34,7 @@ def open_model(
     with nullcontext() if title is None else in_words_of(title, directory):
         if title is not None:
             verify(directory)
-        if directory.exists() and not (directory / CONFIG_FILE).is_file():
+        if directory.exists() and not is_model(directory):
             what = "folder" if directory.is_dir() else "file"
             raise CheckpointError(f"The {what} {directory} holds no model that this package knows.")
         checkpoint = load(directory)
