@@ -16,12 +16,24 @@ def _commands() -> Commands:
     from transformer.commands.compress import compress
     from transformer.commands.evaluate import evaluate
     from transformer.commands.generate import generate, perplexity
+    from transformer.commands.listing import models
     from transformer.commands.pull import pull
     from transformer.commands.score import score
     from transformer.commands.train import train
     from transformer.commands.translate import translate
 
-    commands = (train, compress, attention, score, pull, translate, evaluate, generate, perplexity)
+    commands = (
+        train,
+        compress,
+        attention,
+        score,
+        pull,
+        models,
+        translate,
+        evaluate,
+        generate,
+        perplexity,
+    )
     return {command.__name__: command for command in commands}
 
 

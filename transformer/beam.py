@@ -60,7 +60,8 @@ class _Beam:
         for total, log_prob, place in table:
             row, token = divmod(int(place), pieces)
             if row < len(self.running) and total > NEVER:
-                ended = token in self.ends or length == self.limit
+                ends = step >= self.rules.n_given and token in self.ends
+                ended = ends or length == self.limit
                 score = self.rules.score(total, length)
                 nodes.append(
                     Node(

@@ -82,6 +82,7 @@ class SearchRules:
     # scoring
     renormalize: bool = False
     other_ends: tuple[int, ...] = ()  # ids that end an output, too
+    n_given: int = 0  # tokens of a prompt, none of which ends the output
     # what a request adds: steps, from 0, with the id of the only token allowed there
     chosen: tuple[tuple[int, int], ...] = ()
     # and steps, or None for every step, with the id of a token that is not allowed there
@@ -226,7 +227,7 @@ def constrained(
                 barred.append((at, token_id(token)))
     latest = max((step for step, _ in chosen), default=0)
     for step, token_ in chosen:
-        if token_ == end_id and step < latest:
+        if token_ == end_id and rules.n_given <= step < latest:
             raise InterventionError(
                 f"Step {step + 1} ends the output, so no token can be chosen after it."
             )
@@ -464,7 +465,7 @@ def decode(
                 total=total,
                 before=before,
                 parent_row=row,
-                ended=token_id in ends or last[row],
+                ended=(step >= rules.n_given and token_id in ends) or last[row],
                 score=total,
                 candidates=candidates[row],
             )

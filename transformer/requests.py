@@ -169,6 +169,8 @@ class SearchPlan:
             rules = rules.with_penalty(*penalties)
         if source.start is not None:
             rules = replace(rules, forced_start=source.start)
+        if source.prompt:
+            rules = replace(rules, n_given=len(source.prompt))
         deciding = [*_deciding_prompt(source, changes), *changes]
         if deciding:
             rules = constrained(rules, deciding, reader.token_id, reader.config.eos_id)

@@ -99,6 +99,9 @@ class Translation:
     n_given: int = (
         0  # number of target tokens that were given: those of the prompt, or of a forced output
     )
+    # of a conversation, whose turn each token belongs to that the decoder read, such as "user"; ""
+    # where turns cannot be told apart
+    roles: tuple[str, ...] = ()
     # id of what the decoder read first: the start token, or a text's own first token; None if a
     # file with the run does not say it
     start_id: int | None = None

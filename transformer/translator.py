@@ -22,6 +22,7 @@ from transformer.reader import Reader, Tokens
 from transformer.requests import Looking, Options, Request
 from transformer.run import DecodeStep, Translation
 from transformer.storage.files import CheckpointError
+from transformer.text.chat import Message, render, roles_of
 from transformer.text.kinds import one_of
 from transformer.text.sentences import joined, sentences
 from transformer.text.tokenizer import TokenizedText, Vocabulary
@@ -67,12 +68,14 @@ class Translator(Reader):
         card: str = "",  # the model card, Markdown
         rules: SearchRules = FREE,  # the model's own rules for the search
         notes: tuple[str, ...] = (),  # sentences for the reader of every run
-        means: do.HeadMeans
-        | None = None,  # mean outputs of the heads, for ``ablate(…, by="mean")``
+        # mean outputs of the heads, for ``ablate(…, by="mean")``
+        means: do.HeadMeans | None = None,
+        chat_template: str = "",  # what turns a conversation into a text
     ) -> None:
         super().__init__(model, tokenizer, name=name, rules=rules, notes=notes, means=means)
         self.heads = heads
         self.card = card
+        self.chat_template = chat_template
 
     @property
     def device(self) -> torch.device:
@@ -119,7 +122,43 @@ class Translator(Reader):
         assert isinstance(run, Translation)
         return run
 
-    generate = translate
+    def generate(
+        self,
+        text: str = "",
+        *,
+        chat: Sequence[Message] | None = None,  # a conversation, instead of a text
+        **options: Unpack[Options],
+    ) -> Translation:
+        """Continues a prompt, or answers a conversation, whose tokens then have roles.
+
+        Raises as ``Request``; ChatError if the model has no chat template, or it fails.
+        """
+        if chat is None:
+            return self.translate(text, **options)
+        prompt = self.prompted(chat)
+        run = self.translate(prompt, **options)
+        by_letter = roles_of(self.chat_template, chat, self._named_tokens(), prompt)
+        begins = [begin for _, _, begin, _ in self.tokenizer.target.split(prompt)]
+        roles = [by_letter[begin] for begin in begins]
+        if self.config.starts_with_token:
+            roles.insert(0, "")
+        read = len(run.decoder_input_tokens)
+        roles += ["assistant"] * (read - len(roles))
+        return replace(run, roles=tuple(roles[:read]))
+
+    def prompted(self, chat: Sequence[Message]) -> str:
+        """A conversation as the text with which the model goes on; ChatError as ``generate``.
+
+        Without the start token, which the model puts before every text by itself.
+        """
+        tokens = self._named_tokens()
+        text = render(self.chat_template, chat, tokens)
+        return text.removeprefix(tokens["bos_token"]) if self.config.starts_with_token else text
+
+    def _named_tokens(self) -> dict[str, str]:
+        """The special tokens by the names that templates use."""
+        (bos, eos) = self.pieces([self.config.bos_id, self.config.eos_id])
+        return {"bos_token": str(bos), "eos_token": str(eos)}
 
     def force(
         self,
@@ -280,12 +319,17 @@ def load_translator(
         model = convert(model, torch.device("cpu"), TYPES[dtype])
         notes = (*notes, FULL)
     name = title + ("" if dtype == "float32" else f", {dtype}")
-    parts = {each: getattr(checkpoint, each) for each in ("heads", "card", "rules", "means")}
+    names = ("heads", "card", "rules", "means", "chat_template")
+    parts = {each: getattr(checkpoint, each) for each in names}
     return Translator(model, checkpoint.tokenizer, name=name, notes=notes, **parts)
 
 
 def load_language_model(
-    path: str | Path, device: str | torch.device = AUTO, revision: str | None = None
+    path: str | Path,  # as for ``load_translator``; or a GGUF file
+    device: str | torch.device = AUTO,
+    revision: str | None = None,
+    dtype: str = "float32",
 ) -> Translator:
-    """Opens a language model; as ``load_translator``."""
-    return load_translator(path, device, revision=revision, continues=True)
+    """Opens a language model: one that ``train`` wrote, GPT-2, Llama and its relatives, GPT-NeoX or
+    OPT; as ``load_translator``."""
+    return load_translator(path, device, dtype, revision, continues=True)

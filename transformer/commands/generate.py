@@ -13,6 +13,7 @@ from transformer.commands.program import OutputFile
 from transformer.requests import LENGTH
 from transformer.sampling import Sampling
 from transformer.storage.files import write_json
+from transformer.text.chat import Message
 from transformer.text.pairs import DataError, filled_lines
 from transformer.training import quality
 
@@ -24,7 +25,8 @@ def generate(
     *,
     model: LanguageModelOptions,
     beam: BeamOptions,
-    max_length: Annotated[int, "most tokens of the text"] = LENGTH,
+    max_length: Annotated[int, "most tokens of the text, the prompt among them"] = LENGTH,
+    chat: Annotated[bool, "each text is what somebody says to a chat model, which answers"] = False,
     sample: Annotated[bool, "draw each token instead of taking the best"] = False,
     temperature: Annotated[float, "T", "with --sample"] = 1.0,
     top_k: Annotated[int | None, "K", "with --sample: from the K best tokens"] = None,
@@ -37,10 +39,12 @@ def generate(
     options: Json = {"sample": sampling, "max_length": max_length, "beam_size": beam.beam_size}
 
     def answer(text: str) -> Answer:
-        run = generator.generate(text, capture=False, **options)
+        turns: list[Message] | None = [{"role": "user", "content": text}] if chat else None
+        run = generator.generate("" if chat else text, chat=turns, capture=False, **options)
         log_probs = [round(value, 5) for value in run.log_probs]
+        line = generator.text(run.target_ids[run.n_given :]) if chat else run.text
         values: Json = {"text": run.text, "prompt": run.prompt, "given": run.n_given}
-        return values | {"tokens": run.target_tokens, "log_probs": log_probs}, run.text, run.notes
+        return values | {"tokens": run.target_tokens, "log_probs": log_probs}, line, run.notes
 
     return answer_lines(prompts, answer, partial(model.write, generator))
 

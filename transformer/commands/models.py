@@ -41,13 +41,14 @@ class BeamOptions:
 class LanguageModelOptions:
     """The language model that a command opens."""
 
-    model: Annotated[str, "DIR", "directory, or owner/model on the Hub"]
+    model: Annotated[str, "DIR", "directory, GGUF file, or owner/model on the Hub"]
     device: Device = AUTO
+    dtype: Annotated[str, one_of(*TYPES), "number type of the computation"] = "float32"
     json: Annotated[bool, "print lines of JSON"] = False
 
     def load(self) -> Translator:
         """The model."""
-        return load_language_model(self.model, self.device)
+        return load_language_model(self.model, self.device, dtype=self.dtype)
 
     def open(self, beam: BeamOptions | None = None) -> Translator:
         """The model, whose beams score as the options say."""
@@ -71,7 +72,6 @@ class TranslatorOptions(LanguageModelOptions):
     """The model that a command translates with."""
 
     revision: Annotated[str | None, "branch, tag or commit of a model on the Hub"] = None
-    dtype: Annotated[str, one_of(*TYPES), "number type of the computation"] = "float32"
 
     def load(self) -> Translator:
         """The model."""

@@ -12,7 +12,7 @@ from transformer.config import LanguageModelConfig
 from transformer.families.decoder import OUTPUT, DecoderFamily, Source
 from transformer.families.rules import search_rules
 from transformer.families.weights import check_quantised, copied
-from transformer.families.written import read_vocabulary
+from transformer.families.written import chat_template, read_vocabulary
 from transformer.model import LanguageModel
 from transformer.storage.description import CONFIG_FILE, read_card, read_heads
 from transformer.storage.directory import Checkpoint, check_sizes, empty_model
@@ -69,6 +69,7 @@ def open_decoder(family: DecoderFamily, directory: Path) -> Checkpoint:
         card=read_card(directory),
         rules=rules,
         notes=(*notes, *damaged),
+        chat_template=chat_template(directory),
     )
 
 

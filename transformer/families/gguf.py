@@ -1,4 +1,5 @@
-"""Decoders in GGUF files: what an architecture of llama.cpp is called, and its vocabulary.
+"""Decoders in GGUF files: what an architecture of llama.cpp is called, and its vocabulary. No
+PyTorch at import.
 
 Names of values and tensors are those of the format's description (ggml, docs/gguf.md).
 """
@@ -8,15 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from transformer.config import LanguageModelConfig
-from transformer.decoding import SearchRules
-from transformer.encodings import rotary_frequencies
 from transformer.families import gpt2, llama
 from transformer.families.decoder import (
     AS_OURS,
@@ -29,15 +26,18 @@ from transformer.families.decoder import (
     halves,
     of_layers,
 )
-from transformer.families.decoders import HEAD, read_state
 from transformer.families.family import Json
 from transformer.families.whole import Whole
 from transformer.families.written import TypedPieces, TypedSentencePieces, with_ids
-from transformer.storage.directory import Checkpoint
 from transformer.storage.files import CheckpointError
 from transformer.storage.gguf import GgufFile
 from transformer.storage.memory import check_memory
 from transformer.text.tokenizer import Pieces, Vocabulary
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from transformer.storage.directory import Checkpoint
 
 SCALED = "rope_freqs.weight"
 """What divides the angle of each pair of dimensions, in files of Llama 3."""
@@ -68,6 +68,10 @@ class Architecture:
 def open_gguf(path: Path) -> Checkpoint:
     """Opens a GGUF file; CheckpointError if it is damaged, of an unknown architecture, needs an
     unsupported feature, or does not fit into memory."""
+    from transformer.decoding import SearchRules
+    from transformer.families.decoders import HEAD, read_state
+    from transformer.storage.directory import Checkpoint
+
     file = GgufFile(path)
     architecture, config = _described(file)
     check_memory(path, config)
@@ -86,6 +90,7 @@ def open_gguf(path: Path) -> Checkpoint:
     shapes = {name: file.tensors[name].shape for name in names}
     model = read_state(path, config, sources, shapes, _read(file, names))
     rules = SearchRules(end_id=config.eos_id, other_ends=_other_ends(file, config))
+    template = file.values.get("tokenizer.chat_template")
     notes: tuple[str, ...] = ()
     if file.quantised:
         notes = (f"The weights of this model are multiplied out from {file.quantised}.",)
@@ -97,6 +102,7 @@ def open_gguf(path: Path) -> Checkpoint:
         card="",
         rules=rules,
         notes=notes,
+        chat_template=template if isinstance(template, str) else "",
     )
 
 
@@ -265,6 +271,8 @@ def _scaled(file: GgufFile, config: LanguageModelConfig) -> LanguageModelConfig:
     another one."""
     if SCALED not in file.tensors:
         return config
+    from transformer.encodings import rotary_frequencies
+
     divisors = file.read(SCALED).astype(np.float64)
     width = config.rotary_width or config.d_head
     plain = rotary_frequencies(config.rotary, width).numpy()
@@ -281,6 +289,8 @@ def _scaled(file: GgufFile, config: LanguageModelConfig) -> LanguageModelConfig:
 
 def _read(file: GgufFile, names: set[str]) -> Iterator[tuple[str, Tensor]]:
     """Every weight, multiplied out; CheckpointError if a number is NaN or infinite."""
+    import torch
+
     for name in sorted(names):
         numbers = file.read(name)
         if not np.isfinite(numbers).all():

@@ -18,6 +18,7 @@ from transformer.families.pieces import (
 )
 from transformer.families.whole import Whole
 from transformer.storage.files import CheckpointError, check_vocabulary
+from transformer.text.chat import MOST_TEMPLATE
 from transformer.text.tokenizer import Pieces, TokenizerError, Vocabulary, sentencepiece_model
 from transformer.text.typed import without_surrogates
 from transformer.text.words import SPACE
@@ -161,3 +162,20 @@ def _named(settings: dict[str, Any], known: Collection[str]) -> Iterator[str]:
         piece = token.get("content") if isinstance(token, dict) else token
         if isinstance(piece, str) and piece in known:
             yield piece
+
+
+TEMPLATE_FILE = "chat_template.jinja"
+
+
+def chat_template(directory: Path) -> str:
+    """The template of conversations of a directory; empty if it brings none."""
+    path = directory / TEMPLATE_FILE
+    if path.is_file():
+        with path.open("rb") as file:
+            return file.read(MOST_TEMPLATE + 1).decode("utf-8", "replace")
+    stated = settings_of(directory).get("chat_template")
+    if isinstance(stated, list):  # several, by their names
+        named = [each for each in stated if isinstance(each, dict)]
+        first = next((each for each in named if each.get("name") == "default"), {})
+        stated = first.get("template")
+    return stated if isinstance(stated, str) else ""

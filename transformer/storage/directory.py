@@ -70,6 +70,7 @@ class Checkpoint:
     rules: SearchRules = FREE  # search settings that the model asks for
     notes: tuple[str, ...] = ()  # sentences to show beside every translation
     means: HeadMeans | None = None  # mean outputs of the heads (`means.safetensors`), or None
+    chat_template: str = ""  # what turns a conversation into a text (`transformer.text.chat`)
 
     @property
     def translating(self) -> EncoderDecoder:

@@ -27,13 +27,19 @@ from explorer.app.server.stores import Fact, Residents
 from explorer.figures.base.labels import display
 from explorer.lenses.words.languages import languages_in_words
 from transformer import devices
-from transformer.config import SCORE_RULES, AttentionKind, Head, ModelConfig
+from transformer.config import (
+    SCORE_RULES,
+    AttentionKind,
+    Head,
+    LanguageModelConfig,
+    ModelConfig,
+)
 from transformer.exports.record import TraceFileError
-from transformer.families.registry import config_in, described
+from transformer.families.registry import config_in, described, is_gguf, is_model
 from transformer.hub.files import hub_title, size
 from transformer.run import Translation
-from transformer.storage.description import CONFIG_FILE, Description, parameter_count
-from transformer.storage.files import PYTORCH, SAFETENSORS, read_json
+from transformer.storage.description import Description, parameter_count
+from transformer.storage.files import PYTORCH, SAFETENSORS
 from transformer.text.typed import clean
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -104,6 +110,8 @@ class ModelHandle(Source):
     @Fact
     def nbytes(self) -> int:
         """Bytes of its weights on the disk, in one file or in shards; 0 if they are gone."""
+        if is_gguf(self.path):
+            return self.path.stat().st_size
         for stem in (SAFETENSORS, PYTORCH):
             name, suffix = stem.split(".")
             with suppress(OSError):
@@ -114,8 +122,8 @@ class ModelHandle(Source):
     @Fact
     def writes(self) -> bool:
         """Whether it is a language model: it reads no source, so it translates nothing."""
-        with suppress(ValueError):
-            return read_json(self.path / CONFIG_FILE).get("architecture") == "language_model"
+        with suppress(ValueError, OSError):
+            return isinstance(config_in(self.path), LanguageModelConfig)
         return False
 
     @Fact
@@ -338,6 +346,8 @@ def own_models() -> Path:
 
 def changed(path: Path) -> int:
     """When a directory or a file in it was last changed, in nanoseconds; 0 if it cannot be read."""
+    if path.is_file():
+        return path.stat().st_mtime_ns
     with suppress(OSError), os.scandir(path) as files:
         paths = (path, *(file for file in files if os.path.exists(file)))
         return max(os.stat(path).st_mtime_ns for path in paths)
@@ -367,7 +377,7 @@ def unlisted() -> dict[str, str]:
     reasons = dict[str, str]()
     for name, path in _folders():
         model = _handle(name, path, changed(path))
-        if not (path / CONFIG_FILE).is_file():
+        if not is_model(path):
             if _holds_weights(path):
                 reasons[name] = model.problem
         elif not _is_in_place(model):
@@ -385,18 +395,18 @@ def _holds_weights(path: Path) -> bool:
 def _on_disk() -> Iterator[tuple[str, Path]]:
     """Names and directories of bundled models and of those trained here: twins in their usual
     order."""
-    return ((name, path) for name, path in _folders() if (path / CONFIG_FILE).is_file())
+    return ((name, path) for name, path in _folders() if is_model(path))
 
 
 def _folders() -> Iterator[tuple[str, Path]]:
-    """Names and directories of all folders where models lie."""
+    """Names and paths of all folders, and files that are models by themselves, where models lie."""
     for folder in FOLDERS:
         paths = list[tuple[str, Path]]()
         for place in (BUNDLED / folder, own_models() / folder):
             for path in sorted(place.iterdir()) if place.is_dir() else ():
                 # a name that an address can carry and no opened file has
                 usable = path.name.isprintable() and not path.name.startswith((FILE, "."))
-                if usable and path.is_dir():
+                if usable and (path.is_dir() or is_gguf(path)):
                     paths.append((f"{folder}/{path.name}".lstrip("/"), path))
         yield from sorted(paths, key=lambda pair: _ORDER.get(pair[0], len(_ORDER)))
 
