@@ -22,7 +22,7 @@ export function acts(cell, offered) {
 
 const DOES = {
   inside: ({ data: { kind } }) => document.querySelectorAll(LINKS).forEach((link) => leads(link, kind) && link.click()),
-  off: ({ view, data: { kind, head } }) => view.tell({ off: [kind, ...head] }),
+  off: ({ view, data: { kind, head } }) => view.outbox.tell({ off: [kind, ...head] }),
   save: (cell) => cell.live && save({ figure: JSON.stringify(cell.forFile()), name: cell.fileName }, "png", cell.root),
 };
 

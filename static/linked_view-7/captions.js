@@ -82,7 +82,7 @@ export class Brief {
       choice.append(element("optgroup", "", options, { label: `layer ${layer + 1}` }));
     }
     const { view } = this.cell;
-    const taken = () => view.tell({ head: [kind, ...choice.value.split(".").map(Number)] });
+    const taken = () => view.outbox.tell({ head: [kind, ...choice.value.split(".").map(Number)] });
     choice.addEventListener("change", () => view.guard(taken));
     return choice;
   }

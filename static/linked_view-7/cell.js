@@ -17,7 +17,7 @@ export class Cell {
 
   // The feed, if it belongs to the translation on the screen.
   get data() {
-    return this.view.current(this.name);
+    return this.view.inbox.current(this.name);
   }
 
   // Whether the picture is of the feed on the screen. After a new translation it stays for a moment, under the pointer
@@ -100,7 +100,7 @@ export class Cell {
   // Title and caption, which follow the cursor.
   words(strips) {
     const data = this.data;
-    if (data) this.text.follow(data, strips, this.view.position(data.rows || data.follows) ?? 0);
+    if (data) this.text.follow(data, strips, this.view.inbox.position(data.rows || data.follows) ?? 0);
   }
 }
 
@@ -108,11 +108,11 @@ export class Cell {
 export const Head = (Base) =>
   class extends Base {
     row() {
-      return holding(this.data.spans.rows, this.view.position(this.data.rows));
+      return holding(this.data.spans.rows, this.view.inbox.position(this.data.rows));
     }
 
     column() {
-      return holding(this.data.spans.columns, this.view.key(this.data));
+      return holding(this.data.spans.columns, this.view.inbox.key(this.data));
     }
 
     weight(row, column) {
@@ -141,7 +141,7 @@ export const Head = (Base) =>
     }
 
     pick(row, column) {
-      if (this.live) this.view.pick(this.data, ...this.spansOf(row, column));
+      if (this.live) this.view.outbox.pick(this.data, ...this.spansOf(row, column));
     }
 
     hover(row, column) {

@@ -14,7 +14,7 @@ export class Controls {
     Object.assign(this, { view, playing: null, stopped: null });
     this.root = element("div", "lv-controls");
     this.slider = element("input", "lv-slider", undefined, { type: "range", min: "0", "aria-label": "Cursor" });
-    this.slider.addEventListener("input", () => view.guard(() => view.moveCursor(Number(this.slider.value))));
+    this.slider.addEventListener("input", () => view.guard(() => view.outbox.moveCursor(Number(this.slider.value))));
     this.count = element("span", "lv-count");
     this.playButton = this.button([icon("play"), "Play"], "Play", () => this.toggle());
     this.tourButton = this.button("Tour", "Take the tour: five clicks", () => view.tour.go(0));
@@ -24,8 +24,8 @@ export class Controls {
     this.presentButton = present;
     present.classList.add("lv-to-present");
     keys.classList.add("lv-to-keys");
-    const back = this.button(icon("back"), "One back", () => view.moveCursor(view.cursor() - 1));
-    const on = this.button(icon("on"), "One forward", () => view.moveCursor(view.cursor() + 1));
+    const back = this.button(icon("back"), "One back", () => view.outbox.moveCursor(view.inbox.cursor() - 1));
+    const on = this.button(icon("on"), "One forward", () => view.outbox.moveCursor(view.inbox.cursor() + 1));
     this.root.append(back, this.slider, on, this.count, this.playButton, this.tourButton, present, keys);
   }
 
@@ -45,7 +45,7 @@ export class Controls {
     this.presentButton.hidden = !this.view.presents;
     this.slider.max = length - 1;
     this.slider.value = position;
-    this.count.textContent = countName(this.view.spec.cursor, position, length);
+    this.count.textContent = countName(this.view.inbox.spec.cursor, position, length);
   }
 
   toggle() {
@@ -55,13 +55,14 @@ export class Controls {
 
   // Plays from the first step, or continues from the one at which it was stopped. Tokens not yet written stay hidden.
   play() {
+    const { inbox, outbox } = this.view;
     const last = Number(this.slider.max);
-    const first = playFrom(this.view.cursor(), this.stopped, last);
-    const tick = () => (this.view.cursor() >= last ? this.stop(true) : this.view.moveTo(this.view.cursor() + 1));
+    const first = playFrom(inbox.cursor(), this.stopped, last);
+    const tick = () => (inbox.cursor() >= last ? this.stop(true) : outbox.moveTo(inbox.cursor() + 1));
     sign(this.playButton, "stop", "Stop");
     this.playing = setInterval(() => this.view.guard(tick), PLAY_EVERY);
     this.view.root.classList.add("lv-playing");
-    this.view.moveTo(first);
+    outbox.moveTo(first);
   }
 
   // Stops playing, and tells the server if `report` asks for that.
@@ -69,9 +70,9 @@ export class Controls {
     if (!this.playing) return;
     clearInterval(this.playing);
     this.playing = null;
-    this.stopped = this.view.cursor();
+    this.stopped = this.view.inbox.cursor();
     sign(this.playButton, "play", "Play");
     this.view.root.classList.remove("lv-playing");
-    if (report) this.view.tell();
+    if (report) this.view.outbox.tell();
   }
 }

@@ -49,7 +49,7 @@ export class Flow {
     const { drawn } = cell;
     if (!cell.values || !drawn || drawn.off || drawn !== cell.data || drawn.columns !== "source") return [];
     const row = cell.row();
-    const step = view.position("step");
+    const step = view.inbox.position("step");
     const to = this.placeOf("target", [step, step + 1]);
     if (row < 0 || !to) return [];
     return cell.drawn.spans.columns.flatMap((span, column) => {

@@ -73,7 +73,7 @@ export class Keys {
   /** @type {(event: any, may?: (asked: string) => boolean) => void} */
   press(event, may = () => true) {
     const asked = command(event, event.target.tagName);
-    if (!asked || !this.view.length() || !may(asked)) return;
+    if (!asked || !this.view.inbox.length() || !may(asked)) return;
     if (PAGES.has(event.key) && !this.view.presenting.on) return;
     event.preventDefault();
     this.obey(asked);
@@ -87,7 +87,7 @@ export class Keys {
     else if (asked === "release") this.release();
     else if (asked === "key back") this.moveKey(-1);
     else if (asked === "key on") this.moveKey(1);
-    else view.moveCursor(destination(asked, view.cursor(), view.length()));
+    else view.outbox.moveCursor(destination(asked, view.inbox.cursor(), view.inbox.length()));
   }
 
   // Closes the list of keys, leaves presenting, ends the tour, or lets the source token follow the step again.
@@ -96,7 +96,7 @@ export class Keys {
     if (this.open) this.toggle();
     else if (view.presenting.on) view.presenting.ask(false);
     else if (view.tour.running) view.tour.end();
-    else view.move({ source: view.bySteps ? null : view.at.source });
+    else view.outbox.move({ source: view.inbox.bySteps ? null : view.inbox.at.source });
   }
 
   // In self-attention the key stops at the edge of the figure; in cross-attention the cursor moves on beyond the edge.
@@ -106,10 +106,10 @@ export class Keys {
     if (!data) return;
     const { columns } = data.spans;
     const last = columns.length - 1;
-    const next = nextColumn(view.key(data) === null ? null : view.focus.column(), by, columns.length);
+    const next = nextColumn(view.inbox.key(data) === null ? null : view.focus.column(), by, columns.length);
     const nearest = clamp(next, 0, last);
-    if (next === nearest || data.columns === data.rows) view.pick(data, null, columns[nearest]);
-    else view.move({ [data.columns]: view.position(data.columns) + by });
+    if (next === nearest || data.columns === data.rows) view.outbox.pick(data, null, columns[nearest]);
+    else view.outbox.move({ [data.columns]: view.inbox.position(data.columns) + by });
   }
 
   leave() {

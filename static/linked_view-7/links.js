@@ -129,7 +129,7 @@ export class LinesCell extends Head(Cell) {
   }
 
   update(data) {
-    const [row, last] = [this.row(), reached(data.spans.rows, this.view.position(data.rows))];
+    const [row, last] = [this.row(), reached(data.spans.rows, this.view.inbox.position(data.rows))];
     for (const [i, group] of this.groups.entries()) {
       group.classList.toggle("lv-current", i === row);
       group.classList.toggle("lv-coming", data.fade && i > last);
@@ -182,7 +182,7 @@ export class StrongestCell extends Head(Cell) {
 
   // The column of the chosen key; if none is chosen in self-attention, that of the token at the cursor.
   column() {
-    const key = this.view.key(this.data) ?? this.view.position(this.data.rows);
+    const key = this.view.inbox.key(this.data) ?? this.view.inbox.position(this.data.rows);
     return holding(this.data.spans.columns, key);
   }
 

@@ -194,7 +194,7 @@ export class MapCell extends Head(PlotCell) {
 
   update(data) {
     const [row, column] = [this.row(), this.column()];
-    const last = row < 0 ? reached(data.spans.rows, this.view.position(data.rows)) : row;
+    const last = row < 0 ? reached(data.spans.rows, this.view.inbox.position(data.rows)) : row;
     this.set({ row: last, column: Math.max(column, 0) });
     this.parts.row.hidden = row < 0;
     this.parts.column.hidden = row < 0 || column < 0;

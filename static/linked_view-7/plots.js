@@ -90,7 +90,7 @@ export class BarsCell extends PlotCell {
   }
 
   row() {
-    const at = this.view.position(this.data.follows);
+    const at = this.view.inbox.position(this.data.follows);
     return this.data.spans ? holding(this.data.spans, at) : at;
   }
 
@@ -113,7 +113,7 @@ export class BarsCell extends PlotCell {
 
 export class TilesCell extends PlotCell {
   clicked(point) {
-    if (point.customdata) this.view.tell({ head: [this.drawn.picks, ...point.customdata] });
+    if (point.customdata) this.view.outbox.tell({ head: [this.drawn.picks, ...point.customdata] });
   }
 }
 
@@ -130,7 +130,7 @@ export class WholeCell extends PlotCell {
   }
 
   placed() {
-    const part = this.view.current(this.view.spec.focus);
+    const part = this.view.inbox.current(this.view.inbox.spec.focus);
     if (!this.axes || !part || !this.drawn) return;
     const { across, down } = this.axes;
     const columns = shownPart(this.drawn.spans.columns, part.spans.columns);
@@ -146,6 +146,6 @@ export class WholeCell extends PlotCell {
 
   clicked(point) {
     const { spans } = this.drawn;
-    this.view.pick(this.drawn, spanAt(spans.rows, point.y), spanAt(spans.columns, point.x));
+    this.view.outbox.pick(this.drawn, spanAt(spans.rows, point.y), spanAt(spans.columns, point.x));
   }
 }

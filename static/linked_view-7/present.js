@@ -23,15 +23,15 @@ export class Presenting {
 
   // The cells that can fill the window: the maps; without one, what the page draws large.
   get offered() {
-    const { cells, spec } = this.view;
+    const { cells, inbox } = this.view;
     const maps = Object.keys(cells).filter((name) => cells[name].fitting);
-    return maps.length ? maps : [spec.focus].filter((name) => cells[name]);
+    return maps.length ? maps : [inbox.spec.focus].filter((name) => cells[name]);
   }
 
   // The cell on the screen.
   get name() {
     const { offered } = this;
-    const { focus } = this.view.spec;
+    const { focus } = this.view.inbox.spec;
     return [this.chosen, focus].find((name) => offered.includes(name)) ?? offered[0];
   }
 
@@ -83,7 +83,7 @@ export class Presenting {
   ask(on) {
     if (!this.view.presents) return;
     this.show(on);
-    this.view.tell();
+    this.view.outbox.tell();
     this.view.root.focus({ preventScroll: true });
   }
 }

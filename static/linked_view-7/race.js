@@ -76,7 +76,7 @@ export class RaceCell extends Cell {
   }
 
   row() {
-    return this.view.position(this.data.follows);
+    return this.view.inbox.position(this.data.follows);
   }
 
   update() {
@@ -101,7 +101,7 @@ class Lane {
     this.name = element("bdi", "lv-name");
     this.bar = element("i");
     this.share = element("span", "lv-share");
-    const act = () => view.guard(() => (this.rest ? cell.unfold() : view.goOn(this.id)));
+    const act = () => view.guard(() => (this.rest ? cell.unfold() : view.outbox.goOn(this.id)));
     this.root = button("lv-runner", [this.name, element("span", "lv-lane", this.bar), this.share], act);
   }
 

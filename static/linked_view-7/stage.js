@@ -44,16 +44,17 @@ export class Stage {
 
   // The cells of a small map are no larger than those of the large one.
   look(name) {
-    const large = name === this.view.spec.focus;
+    const large = name === this.view.inbox.spec.focus;
     const found = look(large ? 14 : 12);
     if (NARROW.matches) return found;
-    if (this.view.spec.paired) return { ...found, smallest: 1 };
+    if (this.view.inbox.spec.paired) return { ...found, smallest: 1 };
     return { ...found, smallest: 1, largest: large ? found.largest : this.cell ?? found.largest };
   }
 
   // Gives every cell its room, before any of them is drawn.
   arrange() {
-    const { grid, cells, spec, presenting } = this.view;
+    const { grid, cells, inbox, presenting } = this.view;
+    const { spec } = inbox;
     if (presenting.on) return;
     const width = grid.clientWidth;
     const halved = Boolean(spec.paired) && !NARROW.matches;

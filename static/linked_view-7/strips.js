@@ -15,7 +15,7 @@ export class Strips {
     if (this.drawn === strips) return false;
     this.drawn = strips;
     this.chips = { source: [], target: [] };
-    this.root.replaceChildren(...this.view.spec.strips.map((side) => this.strip(side, strips)));
+    this.root.replaceChildren(...this.view.inbox.spec.strips.map((side) => this.strip(side, strips)));
     return true;
   }
 
@@ -45,27 +45,27 @@ export class Strips {
   // A second click on the source token lets the source follow the step again.
   clicked(side, token) {
     const { view } = this;
-    const again = view.at.source === token && view.spec.cursor === "step";
-    if (side === "target") view.move({ step: token });
-    else view.move({ source: again ? null : token });
+    const again = view.inbox.at.source === token && view.inbox.spec.cursor === "step";
+    if (side === "target") view.outbox.move({ step: token });
+    else view.outbox.move({ source: again ? null : token });
   }
 
   // Marks the tokens at the cursors, and the tokens still to come.
   follow() {
-    for (const side of this.view.spec.strips) {
+    for (const side of this.view.inbox.spec.strips) {
       const chips = this.chips[side];
-      const on = side === "source" && this.view.unmarked ? null : chips[this.view.position(OF_SIDE[side])];
+      const on = side === "source" && this.view.inbox.unmarked ? null : chips[this.view.inbox.position(OF_SIDE[side])];
       for (const [i, chip] of chips.entries()) {
         chip.classList.toggle("lv-on", chip === on);
         chip.setAttribute("aria-pressed", chip === on);
-        chip.classList.toggle("lv-later", side === "target" && i > this.view.at.step);
+        chip.classList.toggle("lv-later", side === "target" && i > this.view.inbox.at.step);
       }
     }
   }
 
   // Marks the tokens under the pointer: one span in each strip, or none. Any token of a chip marks the whole chip.
   hover(spans) {
-    for (const side of this.view.spec.strips) {
+    for (const side of this.view.inbox.spec.strips) {
       const chips = this.chips[side];
       const under = new Set(chips.slice(...(spans[OF_SIDE[side]] ?? [0, 0])));
       for (const chip of chips) chip.classList.toggle("lv-hovered", under.has(chip));

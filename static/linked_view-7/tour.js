@@ -15,14 +15,14 @@ export class Tour {
 
   // Goes to a stop, counted from 0; the tour ends after the last stop.
   go(number) {
-    const stops = this.view.current("strips")?.tour ?? [];
+    const stops = this.view.inbox.current("strips")?.tour ?? [];
     this.light(null);
     if (number >= stops.length) {
       this.end();
       return;
     }
     const { plot, text, step } = stops[number];
-    if (step !== null) this.view.moveCursor(step);
+    if (step !== null) this.view.outbox.moveCursor(step);
     this.light(plot);
     this.say(number, stops.length, text);
   }

@@ -48,7 +48,7 @@ def test_a_view_that_is_built_anew_takes_the_focus_that_the_old_one_had(
 
 
 STRIP = """({ side, spec, data, hovered }) => import("/VIEW/strips.js").then(({ Strips }) => {
-  const strips = new Strips({ spec: { strips: [side] }, at: { step: 0 }, position: () => 2 });
+  const strips = new Strips({ inbox: { spec: { strips: [side] }, at: { step: 0 }, position: () => 2 } });
   strips.draw({ direction: { [side]: "ltr" }, sides: { [side]: side }, ...data });
   strips.follow();
   strips.hover({ [side]: hovered });
