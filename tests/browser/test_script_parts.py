@@ -14,9 +14,9 @@ from explorer.linked.view.strips import chips as chips_of
 from explorer.linked.view.strips import shaded
 from explorer.linked.view.wire import Shade
 
-from .conftest import STATIC
+from .conftest import SCRIPTS
 
-VIEW, PAGE = (next(STATIC.glob(f"{name}-*")).name for name in ("linked_view", "page"))
+VIEW, PAGE = (f"{SCRIPTS}/{name}" for name in ("linked_view", "page"))
 
 REBUILT = """async ({ script, elsewhere }) => {
   const { show } = await import(script);

@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from explorer.linked import served
 from explorer.linked.living import scripts
 from explorer.linked.living.known import Known
 from explorer.linked.living.page import POLICY, safe, side, version
@@ -32,7 +33,7 @@ MOST = 128
 """Most tokens a side of what the page translates."""
 REFERENCES = 8
 """Runs of the Python package that the page repeats."""
-ENTRY, ENGINE = "live-1/live.js", "engine-1/engine.js"
+ENTRY, ENGINE = "live/live.js", "engine/engine.js"
 _CARD = '<details class="live-card"><summary>The card of the model</summary><pre>{}</pre></details>'
 _OFF = ", {name} is off: its output is 0, so these weights reach nothing."
 _USUAL = (
@@ -75,9 +76,7 @@ def live(directory: str | Path, texts: Sequence[str] = (), *, folder: bool = Fal
         "config": json.loads((path / "config.json").read_text("utf-8")),
         "forbidden": [token for (token,) in model.rules.forbidden],
         "tables": typing_tables(tuple(filter(words.is_special, model.tokenizer.target.pieces))),
-        "kernel": base64.b64encode(
-            (scripts.static() / "engine-1/kernel.wasm").read_bytes()
-        ).decode(),
+        "kernel": base64.b64encode((served.scripts() / "engine/kernel.wasm").read_bytes()).decode(),
         "examples": [{"label": examples[text], "text": text} for text in runs],
         "references": [_reference(model, run) for run in references],
         "off": _OFF,
@@ -94,9 +93,7 @@ def live(directory: str | Path, texts: Sequence[str] = (), *, folder: bool = Fal
     return _FRAME.format(
         policy=html.escape(f"{connect}worker-src blob:; {policy}"),
         title=safe(f"{model.name} translates in this page"),
-        style="\n".join(
-            (scripts.style(), (scripts.static() / "live-1/live.css").read_text("utf-8"))
-        ),
+        style="\n".join((scripts.style(), (served.scripts() / "live/live.css").read_text("utf-8"))),
         about=safe(_about(model, known, path)),
         texts="\n".join(
             f'<p dir="auto">{safe(text)}</p>' for text in (first.source_text, first.text)
@@ -177,7 +174,7 @@ def _about(model: Translator, known: Known, directory: Path) -> str:
 
 @cache
 def _script(entry: str) -> str:
-    return scripts.joined(scripts.static(), entry, scripts.REPLACED)
+    return scripts.joined(served.scripts(), entry, scripts.REPLACED)
 
 
 _FRAME = """<!doctype html>
@@ -237,7 +234,7 @@ _SURROGATES = range(0xD800, 0xE000)
 def typing_tables(
     special: tuple[str, ...] = (words.PAD, words.BOS, words.EOS, words.UNK),
 ) -> dict[str, Any]:
-    """Tables of `static/engine-1`, for JSON; a set of characters is lengths left out, and in it, in
+    """Tables of the scripts in `engine`, for JSON; a set of characters is lengths left out, and in it, in
     turns.
 
     `special`: the vocabulary's special pieces, whose names no other piece of it has.

@@ -6,10 +6,12 @@ from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path, PurePosixPath
 
-ENTRY = "living-1/living.js"
-REPLACED = {"linked_view-7/library.js": "living-1/drawing.js"}
+from explorer.linked.served import scripts
+
+ENTRY = "living/living.js"
+REPLACED = {"linked_view/library.js": "living/drawing.js"}
 """What fetches plotly.js in the app draws on a canvas in a file."""
-STYLES = ("linked_view-7/view.css", "living-1/living.css")
+STYLES = ("linked_view/view.css", "living/living.css")
 _IMPORT = re.compile(r'^import \{([^}]*)\} from "(\.[^"]*)";$', re.M)
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|class|const) ([A-Za-z_$][\w$]*))", re.M)
 _LEFT = re.compile(r"^\s*(?:import|export)\b.*$|\bimport\s*[.(].*$", re.M)
@@ -25,23 +27,16 @@ class JoinError(ValueError):
     """A script cannot be joined with the others."""
 
 
-def static() -> Path:
-    """The folder of the scripts: beside app.py in a checkout, in the package where that is
-    installed."""
-    inside = Path(__file__).parents[1] / "static"
-    return inside if inside.is_dir() else Path(__file__).parents[3] / "static"
-
-
 @cache
 def style() -> str:
     """The style of a page, as one text."""
-    return "\n".join(_INDENT.sub("", (static() / name).read_text("utf-8")) for name in STYLES)
+    return "\n".join(_INDENT.sub("", (scripts() / name).read_text("utf-8")) for name in STYLES)
 
 
 @cache
 def script() -> str:
     """The script of a page."""
-    return joined(static(), ENTRY, REPLACED)
+    return joined(scripts(), ENTRY, REPLACED)
 
 
 def joined(folder: Path, entry: str, replaced: dict[str, str]) -> str:

@@ -1,7 +1,7 @@
 // A text of several sentences with the shown one marked, and the translation of the whole, which can be copied. A click
 // or Alt with an arrow key shows another sentence.
 
-import { button, element } from "../linked_view-7/dom.js";
+import { button, element } from "../linked_view/dom.js";
 
 const STYLE = new URL("paragraph.css", import.meta.url);
 const WHOLE = -1;

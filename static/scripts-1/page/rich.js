@@ -1,8 +1,8 @@
 // @ts-check
 // Texts with little markup as DOM nodes. All else stays text, so that nothing a visitor typed becomes HTML.
 
-import { element } from "../linked_view-7/dom.js";
-import { plain } from "../linked_view-7/text.js";
+import { element } from "../linked_view/dom.js";
+import { plain } from "../linked_view/text.js";
 
 const INLINE = /\\(.)|\*\*((?:\\.|[^*\\])+)\*\*|\*((?:\\.|[^*\\])+)\*/gs;
 const TAG = /<(\/?)(b|i|sub|sup|br)>/g;

@@ -1,7 +1,7 @@
 // The words of the glossary on a page: the first use of each is underlined, and a click on it says what it means.
 // Nothing is put into the page's own text: the underlines are ranges of the browser (CSS Custom Highlight API).
 
-import { button, element } from "../linked_view-7/dom.js";
+import { button, element } from "../linked_view/dom.js";
 
 const FILE = new URL("glossary.json", import.meta.url);
 const STYLE = new URL("words.css", import.meta.url);

@@ -1,6 +1,6 @@
 // All heads of a kind as tiles, pooled as in the app; a click on one opens it in its map.
 
-import { element } from "../linked_view-7/dom.js";
+import { element } from "../linked_view/dom.js";
 import { written } from "./data.js";
 import { library } from "./drawing.js";
 import { Numbers } from "./numbers.js";

@@ -1,7 +1,7 @@
 // Slots of a page and the feeds that fill them. A slot shows what was fed last, whether slot or feed came first; what
 // has not changed is not drawn again.
 
-import { element } from "../linked_view-7/dom.js";
+import { element } from "../linked_view/dom.js";
 import { Picture } from "./picture.js";
 import { fill } from "./rich.js";
 

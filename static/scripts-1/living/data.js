@@ -1,6 +1,6 @@
 // The run in the file: texts of every head, and their cells as bytes (`explorer/linked/living/packed.py` writes both).
 
-import { bytesOf } from "../linked_view-7/values.js";
+import { bytesOf } from "../linked_view/values.js";
 
 // Reads the run: four bytes with the length of its JSON, the JSON, and the cells of all kinds.
 export async function unpacked(text) {

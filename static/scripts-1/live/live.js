@@ -1,11 +1,11 @@
 // A page that translates: the model runs in the reader's browser. The first picture is a run that Python wrote; behind
 // it the engine loads, repeats runs of the Python package, and says how far it is from them. No network.
 
-import { unpacked } from "../living-1/data.js";
-import { Living, part } from "../living-1/shown.js";
-import { Writing } from "../engine-1/chips.js";
-import { button, element } from "../linked_view-7/dom.js";
-import { bytesOf } from "../linked_view-7/values.js";
+import { unpacked } from "../living/data.js";
+import { Living, part } from "../living/shown.js";
+import { Writing } from "../engine/chips.js";
+import { button, element } from "../linked_view/dom.js";
+import { bytesOf } from "../linked_view/values.js";
 import { BrowserRun } from "./run.js";
 import { doubt, effect, together } from "./says.js";
 

@@ -1,9 +1,9 @@
 // A run of the browser's engine, with what the view of a living page asks of a run. What does not depend on the
 // sentence (colours, titles, choice of heads) is that of the run which Python wrote into the page.
 
-import { filled, written } from "../living-1/data.js";
-import { pooled } from "../living-1/heads.js";
-import { direction, escaped } from "../engine-1/chips.js";
+import { filled, written } from "../living/data.js";
+import { pooled } from "../living/heads.js";
+import { direction, escaped } from "../engine/chips.js";
 import { percent, phrase, said } from "./says.js";
 
 // Px of a map, and around its cells; the share of a tile that is the gap beside it; letters of a label.

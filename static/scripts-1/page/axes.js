@@ -1,6 +1,6 @@
 // The axes of a figure, from the values that Python wrote for plotly.js. Pure functions and plain values.
 
-import { makeSquare, within } from "../linked_view-7/frame.js";
+import { makeSquare, within } from "../linked_view/frame.js";
 
 const NICE = [1, 2, 5, 10];
 

@@ -1,6 +1,6 @@
 // A run of a page: gives the linked view its feeds, and answers what the app's server answers there.
 
-import { feed, show } from "../linked_view-7/view.js";
+import { feed, show } from "../linked_view/view.js";
 import { Heads } from "./heads.js";
 import { has, placeIn, written } from "./place.js";
 import { Switches } from "./switches.js";

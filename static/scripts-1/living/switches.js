@@ -1,6 +1,6 @@
 // The buttons under the maps that say what the cells show: the weight, or a measure of which the file has numbers.
 
-import { button, element } from "../linked_view-7/dom.js";
+import { button, element } from "../linked_view/dom.js";
 
 const NAMES = { weight: "Weight", carried: "Carried", effect: "Effect" };
 

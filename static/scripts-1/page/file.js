@@ -1,7 +1,7 @@
 // A figure as a PNG file, drawn as on the screen.
 
-import { element } from "../linked_view-7/dom.js";
-import { plain } from "../linked_view-7/text.js";
+import { element } from "../linked_view/dom.js";
+import { plain } from "../linked_view/text.js";
 import { axesOf } from "./axes.js";
 import { opened, paint, scaleOf, spot } from "./canvas.js";
 

@@ -1,12 +1,12 @@
 // Draws the figures of a page on a canvas, from the values that Python wrote for plotly.js: cells, hatched areas,
 // lines, numbers and frames. Labels lie over the canvas as HTML. A page of figures is drawn anew in one frame.
 
-import { element, place } from "../linked_view-7/dom.js";
+import { element, place } from "../linked_view/dom.js";
 import { axesOf } from "./axes.js";
 import { colours, parts } from "./colour.js";
 import { said } from "./hover.js";
 import { label } from "./rich.js";
-import { decode } from "../linked_view-7/values.js";
+import { decode } from "../linked_view/values.js";
 
 // From so many cells on, one picture is quicker than a rectangle for each.
 const MANY = 2500;

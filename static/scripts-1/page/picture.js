@@ -1,7 +1,7 @@
 // One figure with its caption. Figures of cells, lines and labels are drawn on a canvas; other figures by plotly.js.
 
-import { element, place } from "../linked_view-7/dom.js";
-import { fetchPlotly } from "../linked_view-7/library.js";
+import { element, place } from "../linked_view/dom.js";
+import { fetchPlotly } from "../linked_view/library.js";
 import { Canvas, canDraw } from "./canvas.js";
 import { margins, size } from "./sizes.js";
 

@@ -1,9 +1,9 @@
 // Draws what the linked view asks plotly.js for, on a canvas: a library with the calls that its cells make. In a
-// file it stands in the place of `linked_view-7/library.js`; the style of the view is there already.
+// file it stands in the place of `linked_view/library.js`; the style of the view is there already.
 
-import { element } from "../linked_view-7/dom.js";
-import { Canvas } from "../page-2/canvas.js";
-import { toImage } from "../page-2/file.js";
+import { element } from "../linked_view/dom.js";
+import { Canvas } from "../page/canvas.js";
+import { toImage } from "../page/file.js";
 
 // One figure and what listens to its pointer. Its frame has the name of plotly.js's own, into which cells lay boxes.
 class Drawing {

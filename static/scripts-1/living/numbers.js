@@ -1,6 +1,6 @@
 // The weights of the head that is shown as a table, and as CSV for a spreadsheet.
 
-import { button, element } from "../linked_view-7/dom.js";
+import { button, element } from "../linked_view/dom.js";
 
 // Texts that a spreadsheet would take for a formula get an apostrophe, as in the app.
 const FORMULA = /^[=+\-@＝＋－＠\t\r]/;

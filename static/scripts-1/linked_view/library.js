@@ -1,10 +1,10 @@
 // Fetches plotly.js, and the style of views and figures. A file that holds a run has another library in this place
-// (`static/living-1`), since it fetches nothing.
+// (`living`), since it fetches nothing.
 
 import { element } from "./dom.js";
 
 const STYLE = new URL("view.css", import.meta.url);
-const PLOTLY = new URL("../plotly-cartesian-4.1.1.min.js", import.meta.url);
+const PLOTLY = new URL("../../plotly-cartesian-4.1.1.min.js", import.meta.url);
 
 let library = null;
 
