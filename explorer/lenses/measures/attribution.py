@@ -117,7 +117,7 @@ def _direction(
 def _read(
     model: Network, run: Translation, step: int, direction: Tensor
 ) -> Iterator[tuple[Heads, Tensor]]:
-    """The attentions from the decoder's end, with the direction that reads the same number there."""
+    """The attentions from the decoder's end; the direction that reads the same number there."""
     norm = stream.final_norm(model, run, "decoder")
     for update in reversed(stream.written(model, run, "decoder")):
         for passed in (norm, update.norm):

@@ -29,9 +29,11 @@ def language_name(piece: str) -> str:
     """The name of the language of a piece, such as `deu_Latn`, `__de__` or `<2de>`; its code if
     unknown."""
     code = piece.strip("<>_").removeprefix("2")
-    own, _, script = code.partition("_")
-    name = LANGUAGES.get(own, code)
-    return f"{name} ({_SCRIPTS[script]})" if own in _TWICE and script in _SCRIPTS else name
+    language, _, script = code.partition("_")
+    name = LANGUAGES.get(language, code)
+    if language in _TWICE and script in _SCRIPTS:
+        return f"{name} ({_SCRIPTS[script]})"
+    return name
 
 
 def languages_in_words(codes: Sequence[str]) -> str:
