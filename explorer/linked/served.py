@@ -39,7 +39,9 @@ def static() -> Path:
     """The folder of all files for browsers: beside app.py in a checkout, in the package where that
     is installed."""
     inside = Path(__file__).parent / "static"
-    return inside if inside.is_dir() else Path(__file__).parents[2] / "static"
+    if inside.is_dir():
+        return inside
+    return Path(__file__).parents[2] / "static"
 
 
 def manifest(directory: Path) -> Manifest:
@@ -63,12 +65,12 @@ def imported(
 def digests(folder: Path) -> dict[str, str]:
     """SHA-256 of the names and contents of all files in each folder of a folder."""
     sums = {}
-    for part in sorted(path for path in folder.iterdir() if path.is_dir()):
+    for inner in sorted(path for path in folder.iterdir() if path.is_dir()):
         digest = hashlib.sha256()
-        for path in sorted(part.iterdir()):
+        for path in sorted(inner.iterdir()):
             content = hashlib.sha256(path.read_bytes()).hexdigest()
             digest.update(f"{path.name} {content}\n".encode())
-        sums[part.name] = digest.hexdigest()
+        sums[inner.name] = digest.hexdigest()
     return sums
 
 

@@ -71,7 +71,7 @@ def _module(folder: Path, name: str, replaced: dict[str, str]) -> tuple[str, lis
         wanted = _resolved(name, match[2])
         needs.append(replaced.get(wanted, wanted))
         names = [
-            " : ".join(each.split(" as ")) for each in map(str.strip, match[1].split(",")) if each
+            " : ".join(name.split(" as ")) for name in map(str.strip, match[1].split(",")) if name
         ]
         return f'const {{ {", ".join(names)} }} = modules["{needs[-1]}"];'
 
@@ -91,12 +91,12 @@ def _module(folder: Path, name: str, replaced: dict[str, str]) -> tuple[str, lis
 
 def _resolved(name: str, wanted: str) -> str:
     """The name of a module that another imports by a relative one."""
-    parts: list[str] = []
-    for part in (PurePosixPath(name).parent / wanted).parts:
-        if part == "..":
-            if not parts:
+    folders: list[str] = []
+    for folder in (PurePosixPath(name).parent / wanted).parts:
+        if folder == "..":
+            if not folders:
                 raise JoinError(f"{name} imports {wanted}, which is in no folder of scripts.")
-            parts.pop()
-        elif part != ".":
-            parts.append(part)
-    return "/".join(parts)
+            folders.pop()
+        elif folder != ".":
+            folders.append(folder)
+    return "/".join(folders)

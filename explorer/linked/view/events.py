@@ -55,7 +55,7 @@ def picked_candidate(event: object, limits: CursorRange) -> tuple[int, int] | No
     if (
         not isinstance(chosen, list)
         or len(chosen) != 2
-        or not all(type(each) is int for each in chosen)
+        or not all(type(number) is int for number in chosen)
     ):
         return None
     step, token_id = chosen
@@ -64,8 +64,8 @@ def picked_candidate(event: object, limits: CursorRange) -> tuple[int, int] | No
 
 def presented(event: object) -> dict[str, bool]:
     """Whether the visitor presents, as `{"present": …}`; empty if the event does not say."""
-    told = event.get("present") if isinstance(event, Mapping) else None
-    return {"present": told} if isinstance(told, bool) else {}
+    present = event.get("present") if isinstance(event, Mapping) else None
+    return {"present": present} if isinstance(present, bool) else {}
 
 
 def picked_head(
