@@ -53,7 +53,7 @@ class Workers:
         total = torch.tensor(numbers, dtype=torch.float64, device=self.device)
         with self.together():
             distributed.all_reduce(total)
-        return [float(each) for each in total]
+        return [float(number) for number in total]
 
     def gather(self, work: Callable[[], T]) -> list[T]:
         """Results of all processes, by rank; an error of one (`ValueError`, `OSError`) is raised in
@@ -68,9 +68,9 @@ class Workers:
         results: list[Any] = [None] * self.world
         with self.together():
             distributed.all_gather_object(results, result)
-        for each in results:
-            if isinstance(each, Exception):
-                raise each
+        for answer in results:
+            if isinstance(answer, Exception):
+                raise answer
         return results
 
     def shared_map(self, work: Callable[[Item], T], items: Iterable[Item]) -> Iterator[T]:
