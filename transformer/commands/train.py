@@ -207,8 +207,9 @@ def train(
             left_out = f"{len(pairs.train) - len(data):,} pairs with more than {max_length} tokens"
             print(f"Left out {left_out} on a side.", file=sys.stderr)
         quality = GreedyBleu(pairs.valid, exported.tokenizer, bleu_sentences, max_length)
-        vocab_size = exported.tokenizer.vocab_size
-        config = replace(config, vocab_size=vocab_size, trained_length=data.longest)
+        config = replace(
+            config, vocab_size=exported.tokenizer.vocab_size, trained_length=data.longest
+        )
         model = NETWORKS[type(config)](config).to(device)
         assert isinstance(model, EncoderDecoder)
         trainer = training.Trainer(model, data, options, workers)

@@ -164,9 +164,11 @@ def _translate_lines(
     for place, text in enumerate(texts):
         try:
             if line_text(text).strip():
-                parts = (text,) if no_split else translator.sentences(text)
-                notes.update({note for part in parts for note in translator.cut(part).notes()})
-                sentences[place] = parts
+                sources = (text,) if no_split else translator.sentences(text)
+                notes.update(
+                    {note for source in sources for note in translator.cut(source).notes()}
+                )
+                sentences[place] = sources
         except ValueError as error:
             refused[place] = error
     every = list(chain.from_iterable(sentences.values()))

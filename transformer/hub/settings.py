@@ -88,7 +88,9 @@ class Hub:
 
     def allows(self, name: str) -> bool:
         """Whether this installation opens a model of this name."""
-        return self.allowed is None or any(fnmatch.fnmatchcase(name, each) for each in self.allowed)
+        if self.allowed is None:
+            return True
+        return any(fnmatch.fnmatchcase(name, pattern) for pattern in self.allowed)
 
     def revision(self, name: str, revision: str | None = None) -> str:
         """The revision to open, ``main`` if none is named; HubError if it or the name may not be

@@ -233,13 +233,15 @@ class Patch(Intervention):
 
     def taken(self, there: int, here: int | None) -> list[int]:
         """Positions taken of the other run's ``there``; InterventionError if one does not exist."""
-        other = f"The other run has {there} positions in the {self.side}"
+        length = f"The other run has {there} positions in the {self.side}"
         if self.positions is None and here != there:
-            raise InterventionError(f"{other} and this one {here}; name which position goes where.")
+            raise InterventionError(
+                f"{length} and this one {here}; name which position goes where."
+            )
         positions = [position for _, position in self.pairs(there)]
         if max(positions) >= there:
             raise InterventionError(
-                f"{other}, counted from 1; there is no position {max(positions) + 1}."
+                f"{length}, counted from 1; there is no position {max(positions) + 1}."
             )
         return positions
 

@@ -82,8 +82,8 @@ class DropNorm(Intervention):
 
     def __str__(self) -> str:
         where = ", at its end" if self.layer is None else f" {words.number('layer', self.layer)}"
-        part = "" if self.sublayer is None else f", {PARTS[self.sublayer]}"
-        return f"no norm in {self.side}{where}{part}"
+        sublayer = "" if self.sublayer is None else f", {PARTS[self.sublayer]}"
+        return f"no norm in {self.side}{where}{sublayer}"
 
     def bounds(self, shape: RunShape) -> Bounds:
         return shape.of_stack(self.side, self.sublayer)

@@ -78,6 +78,6 @@ def place(name: str) -> str:
     layered = re.sub(r"\.([0-9]+\..)", r".layer.\1", name)
     singular = re.sub(r"heads\.", "head.", layered)
     return " ".join(
-        str(int(part) + 1) if part.isdigit() else PARTS.get(part, part)
-        for part in singular.split(".")
+        str(int(name) + 1) if name.isdigit() else PARTS.get(name, name)
+        for name in singular.split(".")
     )

@@ -131,8 +131,8 @@ def parameter_count(config: ModelConfig) -> int:
     model."""
     one = 4 * config.d_model * config.n_heads * config.d_head
     attention = sum(one * site.n_layers for site in config.sites.values())
-    others = sum(config.products.values())
-    return attention + others + config.tables + config.max_positions * config.d_model
+    products = sum(config.products.values())
+    return attention + products + config.tables + config.max_positions * config.d_model
 
 
 @dataclass(frozen=True)

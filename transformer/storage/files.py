@@ -128,9 +128,9 @@ def check_values(values: Any) -> None:
         if depth > _DEEPEST:
             raise ValueError(f"has more than {_DEEPEST} levels")
         if isinstance(value, dict):
-            todo += [(each, depth + 1) for pair in value.items() for each in pair]
+            todo += [(member, depth + 1) for pair in value.items() for member in pair]
         elif isinstance(value, list):
-            todo += [(each, depth + 1) for each in value]
+            todo += [(member, depth + 1) for member in value]
         elif isinstance(value, str):
             value.encode()  # a UnicodeEncodeError is a ValueError
         elif isinstance(value, int | float) and not abs(value) <= sys.float_info.max:

@@ -77,8 +77,8 @@ def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
 
 def write_packed(path: Path, head: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
     """Writes arrays with a head of JSON as one small file, atomically."""
-    told = np.frombuffer(json.dumps(head, ensure_ascii=False).encode(), np.uint8)
-    write_arrays(path, {_HEAD: told, **arrays})
+    text = np.frombuffer(json.dumps(head, ensure_ascii=False).encode(), np.uint8)
+    write_arrays(path, {_HEAD: text, **arrays})
 
 
 def read_packed(path: Path, only: tuple[str, ...] | None = None) -> tuple[dict[str, Any], Arrays]:

@@ -194,8 +194,11 @@ def read_tensors(stored: Mapping[str, StoredTensor]) -> Iterator[tuple[str, Tens
         for group in _groups(sorted(names, key=lambda name: -stored[name].nbytes), stored):
             with _opened(path, stored) as tensor:
                 for name in group:
-                    each = stored[name]
-                    yield name, tensor(each.called or name) if each.loaded is None else each.loaded
+                    entry = stored[name]
+                    if entry.loaded is None:
+                        yield name, tensor(entry.called or name)
+                    else:
+                        yield name, entry.loaded
 
 
 def _groups(names: list[str], stored: Mapping[str, StoredTensor]) -> Iterator[list[str]]:
@@ -204,7 +207,8 @@ def _groups(names: list[str], stored: Mapping[str, StoredTensor]) -> Iterator[li
     for name in names:
         if group and held + stored[name].nbytes > GROUP_BYTES:
             yield group
-            group, held = [], 0
+            group = []
+            held = 0
         group.append(name)
         held += stored[name].nbytes
     if group:
@@ -218,8 +222,9 @@ def _opened(path: Path, stored: Mapping[str, StoredTensor]) -> Iterator[Callable
         with opened(path) as file:
             yield file.get_tensor
     else:
-        whole = any(each.loaded is not None for each in stored.values() if each.path == path)
-        yield ({} if whole else _unpickled(path)).__getitem__
+        entries = [entry for entry in stored.values() if entry.path == path]
+        is_loaded = any(entry.loaded is not None for entry in entries)
+        yield ({} if is_loaded else _unpickled(path)).__getitem__
 
 
 @contextmanager
@@ -232,6 +237,11 @@ def opened(path: Path) -> Iterator[Any]:
         raise CheckpointError(
             f"{path} is damaged, cut off, or not a safetensors file ({error})."
         ) from error
+
+
+def tensors_of(file: Any) -> dict[str, Tensor]:
+    """All tensors of an open safetensors file."""
+    return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
 
 
 def _unpickled(path: Path) -> dict[str, Tensor]:
