@@ -168,7 +168,7 @@ _FIELDS = (
 """What a file holds of a run, in its order: fields of ``Translation``."""
 
 
-def run_to_dict(run: Translation) -> dict[str, Any]:
+def run_to_dict(run: Translation) -> dict[str, object]:
     """Everything about a run except its arrays, as JSON values."""
     values = {name: getattr(run, name) for name in _FIELDS}
     return values | {
@@ -186,7 +186,7 @@ def _special_places(tokens: Sequence[str]) -> list[int]:
     return [place for place, token in enumerate(tokens) if is_special(token)]
 
 
-def _step_to_dict(step: DecodeStep) -> dict[str, Any]:
+def _step_to_dict(step: DecodeStep) -> dict[str, object]:
     alternatives = [
         (alternative.token, alternative.token_id, alternative.log_prob)
         for alternative in step.alternatives

@@ -98,7 +98,7 @@ class _Plain(yaml.BaseLoader):  # type: ignore[misc]
         return super().compose_node(parent, index)
 
 
-def parse(card: str) -> dict[str, Any]:
+def parse(card: str) -> dict[str, object]:
     """Texts, lists and objects of a card's header by name; empty if the card has no header.
 
     CardError if it is too long, uses aliases, or is not valid YAML with named values.

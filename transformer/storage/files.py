@@ -104,7 +104,7 @@ def claimed(path: Path) -> IO[str] | None:
     return file
 
 
-def write_json(path: Path, values: dict[str, Any]) -> None:
+def write_json(path: Path, values: Mapping[str, object]) -> None:
     """Writes a JSON object atomically, a line for each of its fields."""
     fields = (
         f"  {json.dumps(name)}: {json.dumps(value, ensure_ascii=False)}"
@@ -120,7 +120,7 @@ def check_pointer(path: Path) -> None:
             raise CheckpointError(f"{path} is a pointer of Git LFS; run git lfs pull.")
 
 
-def check_values(values: Any) -> None:
+def check_values(values: object) -> None:
     """ValueError if JSON has half surrogates, numbers that no float holds, or a great depth."""
     todo = [(values, 0)]
     while todo:

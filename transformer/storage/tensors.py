@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -38,6 +38,15 @@ TYPES = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16
 EIGHT_BITS = {"I8": torch.int8}
 """The type of those that have multipliers, see `storage.eight_bits`."""
 _SHARD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*\.(safetensors|bin)")
+
+
+class TensorFile(Protocol):
+    """An open safetensors file, as its library has it, without types."""
+
+    def keys(self) -> list[str]: ...
+    def metadata(self) -> dict[str, str] | None: ...
+    def get_tensor(self, name: str) -> Tensor: ...
+    def get_slice(self, name: str) -> Any: ...
 
 
 @dataclass(frozen=True)
@@ -228,7 +237,7 @@ def _opened(path: Path, stored: Mapping[str, StoredTensor]) -> Iterator[Callable
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[Any]:
+def opened(path: Path) -> Iterator[TensorFile]:
     """A safetensors file; CheckpointError if it is damaged."""
     try:
         with safe_open(path, framework="pt") as file:
@@ -239,7 +248,7 @@ def opened(path: Path) -> Iterator[Any]:
         ) from error
 
 
-def tensors_of(file: Any) -> dict[str, Tensor]:
+def tensors_of(file: TensorFile) -> dict[str, Tensor]:
     """All tensors of an open safetensors file."""
     return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
 

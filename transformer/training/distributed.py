@@ -17,7 +17,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import torch
 from torch import distributed, nn
@@ -65,13 +65,15 @@ class Workers:
             result = work()
         except (ValueError, OSError) as error:
             result = error
-        results: list[Any] = [None] * self.world
+        results: list[T | Exception] = [result] * self.world
         with self.together():
             distributed.all_gather_object(results, result)
+        answers = list[T]()
         for answer in results:
             if isinstance(answer, Exception):
                 raise answer
-        return results
+            answers.append(answer)
+        return answers
 
     def shared_map(self, work: Callable[[Item], T], items: Iterable[Item]) -> Iterator[T]:
         """Results of `work` for each item, in their order, in every process; each process does its

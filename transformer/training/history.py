@@ -99,7 +99,7 @@ def thinned(log: Sequence[TrainingStep]) -> History:
 
 def _table(
     log: Sequence[TrainingStep], names: Sequence[str], smoothed: Mapping[str, Floats]
-) -> dict[str, Any]:
+) -> dict[str, list[Any]]:
     """Columns of at most POINTS rows, evenly spread from the first step to the last."""
     count = min(len(log), POINTS)
     rows = [round(i * (len(log) - 1) / max(1, count - 1)) for i in range(count)]

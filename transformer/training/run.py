@@ -23,7 +23,7 @@ from safetensors import SafetensorError, safe_open
 from transformer.storage.description import CARD_FILE
 from transformer.storage.directory import save_checkpoint
 from transformer.storage.files import UNFINISHED, CheckpointError, claimed, write_atomically
-from transformer.storage.tensors import serialize_tensors, tensors_of
+from transformer.storage.tensors import TensorFile, serialize_tensors, tensors_of
 from transformer.text.tokenizer import Tokenizer
 from transformer.training.log import log_line
 from transformer.training.trainer import Trainer, TrainingStep
@@ -171,7 +171,7 @@ def load_exported(directory: Path) -> Exported:
 
 
 @contextmanager
-def _opened(directory: Path) -> Iterator[Any]:
+def _opened(directory: Path) -> Iterator[TensorFile]:
     path = directory / STATE_FILE
     if not path.is_file():
         raise CheckpointError(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, NotRequired, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,9 @@ from transformer.reader import InputError
 from transformer.run import Translation
 from transformer.text.words import is_end, is_punctuation, is_special, readable
 from transformer.view import BoolArray
+
+if TYPE_CHECKING:
+    from transformer.translator import Translator
 
 NAMES = tuple(statistic.name for statistic in STATISTICS)
 FUNCTION_WORDS: dict[Side, frozenset[str]] = {
@@ -152,6 +155,24 @@ class HeadsOfKind(NamedTuple):
 
 Grid = list[list[dict[str, float]]]
 """By layer and head, the statistics."""
+
+
+class MeasuredAligner(TypedDict):
+    """The heads whose links between words are the best, and their error."""
+
+    heads: tuple[Head, ...]
+    rows: str
+    aer: float
+
+
+class MeasuredHeads(TypedDict):
+    """What `heads.json` holds, but for its provenance."""
+
+    default: dict[str, list[int]]
+    heads: dict[str, Grid]
+    aligner: NotRequired[MeasuredAligner]
+
+
 RESTING_MASS = 0.5
 MOST_TOKENS = 40
 """Of a translation by which the first heads of an unknown model are chosen."""
@@ -179,23 +200,24 @@ def kind_sums(
 
 def measure_heads(
     sentences: Iterable[dict[AttentionKind, Sums]], alignments: CrossAlignments | None = None
-) -> dict[str, Any]:
+) -> MeasuredHeads:
     """Means of all heads, and those to open first; gold alignments add errors, and the
     `aligner`."""
     read = [*sentences]
-    errors = dict[AttentionKind, Any]()
-    measured = dict[str, Any]()
+    errors = dict[AttentionKind, dict[str, Floats]]()
     if alignments is not None and alignments.counts:
         errors = {AttentionKind.CROSS: alignments.errors()}
-        (best, error) = alignments.best()
-        measured["aligner"] = {"heads": best.heads, "rows": best.rows, "aer": round(error, 4)}
     kinds = read[0] if read else ()
     sums = {kind: added(sentence[kind] for sentence in read) for kind in kinds}
     heads = {kind.value: grid(total, errors.get(kind)) for kind, total in sums.items()}
-    return {
+    measured: MeasuredHeads = {
         "default": {kind: list(choose_head(of_kind)) for kind, of_kind in heads.items()},
         "heads": heads,
-    } | measured
+    }
+    if alignments is not None and alignments.counts:
+        best, error = alignments.best()
+        measured["aligner"] = {"heads": best.heads, "rows": best.rows, "aer": round(error, 4)}
+    return measured
 
 
 def choose_head(heads: Grid, sharp: bool = False) -> Head:
@@ -214,7 +236,7 @@ def choose_head(heads: Grid, sharp: bool = False) -> Head:
     return max(((layer, i) for layer, row in enumerate(heads) for i in range(len(row))), key=merit)
 
 
-def first_heads(model: Any, texts: Iterable[str]) -> dict[str, Head]:
+def first_heads(model: Translator, texts: Iterable[str]) -> dict[str, Head]:
     """By kind, the head of an unknown model to open first, by its runs of some texts; or empty."""
     sites = model.config.sites
     limit = min(MOST_TOKENS, model.config.max_positions)
@@ -227,4 +249,7 @@ def first_heads(model: Any, texts: Iterable[str]) -> dict[str, Head]:
                 run = model.translate(text, beam_size=1, max_length=limit)
             sums.append(kind_sums(run))
     heads = measure_heads(sums)["heads"]
-    return {kind: choose_head(table, not sites[kind].own_keys) for kind, table in heads.items()}
+    return {
+        kind: choose_head(table, not sites[AttentionKind(kind)].own_keys)
+        for kind, table in heads.items()
+    }

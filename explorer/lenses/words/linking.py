@@ -4,7 +4,7 @@ head."""
 from collections.abc import Sequence
 from functools import partial
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -106,7 +106,7 @@ class CrossAlignments:
         by_rows = (link_words(word_weights(maps, *words, rows=rows)) for rows in ERRORS.values())
         return np.stack([agreement(links, gold) for links in (*chain(*by_rows), diagonal(gold))])
 
-    def _of_heads(self, values: NDArray[Any], rows: Rows) -> NDArray[Any]:
+    def _of_heads(self, values: NDArray[np.int64], rows: Rows) -> NDArray[np.int64]:
         """(…, layers, heads, others) of values (…, aligners, others)."""
         first = [*ERRORS.values()].index(rows) * len(self._sources)
         layers, heads = self._size

@@ -11,7 +11,6 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from explorer.linked import served
 from explorer.linked.living import scripts
@@ -155,7 +154,7 @@ def _short(model: Translator, text: str) -> Translation | None:
     return run if len(run.target_tokens) <= MOST else None
 
 
-def _reference(model: Translator, run: Translation) -> dict[str, Any]:
+def _reference(model: Translator, run: Translation) -> dict[str, object]:
     """What the page compares itself with: ids, log-probabilities, and a row of weights of each
     kind."""
     rows = []
@@ -247,7 +246,7 @@ _SURROGATES = range(0xD800, 0xE000)
 @cache
 def typing_tables(
     special: tuple[str, ...] = (words.PAD, words.BOS, words.EOS, words.UNK),
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Tables of the scripts in `engine`, for JSON; a set of characters is lengths left out, and in
     it, in turns.
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from explorer.lenses.words.languages import languages_in_words
 from explorer.lenses.words.reading import Reading, ReadView, read_view
 from explorer.linked.living import packed
 from explorer.linked.view.strips import Example, read_examples
-from explorer.linked.view.wire import Gloss
+from explorer.linked.view.wire import Gloss, MapFeed
 from transformer.config import Head, TransformerConfig
 from transformer.run import Translation
 from transformer.storage.description import EXAMPLES_FILE, read_header
@@ -187,9 +187,9 @@ def _table(names: Iterable[str], rows: Iterable[tuple[str, *tuple[float, ...]]])
 def measured(
     views: Mapping[Head, HeadMap],  # the heads of a kind that are measured
     measure: Callable[[HeadMap], HeadMap],
-    feed: Callable[[ReadView], Mapping[str, Any]],  # the feed of a map
-    shared: Mapping[str, Any],  # what feeds of weights share
-) -> tuple[dict[str, Any], list[packed.Bytes]]:
+    feed: Callable[[ReadView], MapFeed],  # the feed of a map
+    shared: Mapping[str, object],  # what feeds of weights share
+) -> tuple[dict[str, object], list[packed.Bytes]]:
     """What feeds of these heads say, and their cells: two bytes of a share, a float32 of the
     measure."""
     heads: list[Head] = []
@@ -200,10 +200,10 @@ def measured(
         lens = measure(view)
         if lens.measured is None:  # a map of too many cells
             continue
-        values = dict(feed(read_view(lens, Reading())))
-        figure = json.loads(values["figure"])
+        page_feed = feed(read_view(lens, Reading()))
+        figure = json.loads(page_feed["figure"])
         figure["data"][0] |= {"z": None, "customdata": None}
-        values["figure"] = to_json(figure)
+        values = {**page_feed, "figure": to_json(figure)}
         heads.append(at)
         feeds.append(
             {

@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
 
 import transformer
@@ -289,7 +289,7 @@ def _head(text: str, size: Head) -> Head | None:
 
 def _content(
     run: Translation, known: Known, kinds: Mapping[str, AttentionMaps], spec: Mapping[str, object]
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """The view's content, the feeds that are no maps, and the place where it opens."""
     focus = "cross" if "cross" in kinds else next(iter(kinds))
     sides = ("source", "target") if run.source_tokens else ("target",)
