@@ -50,6 +50,7 @@ class View {
     Object.assign(this, { name, feeds: {}, cells: {}, picks: {}, seq: 0, trace: null, telling: null });
     Object.assign(this, { repeating: null, patience: HEARD_WITHIN, answered: 0 });
     Object.assign(this, { presenting: new Presenting(this), focused: new Focus() });
+    this.mounts = new Map();
     this.at = { step: 0, source: null };
   }
 
@@ -61,7 +62,22 @@ class View {
     this.draw();
   }
 
-  show({ data, parentElement, setStateValue, setTriggerValue }) {
+  // Where the page grows above the view, Streamlit mounts it at its old place and its new one for a moment, in any
+  // order: whichever place is left last, the view goes on in one that is still there.
+  show(mount) {
+    const { parentElement } = mount;
+    this.mounts.set(parentElement, mount);
+    this.showIn(mount);
+    return () => {
+      this.mounts.delete(parentElement);
+      if (this.host !== parentElement) return;
+      this.leave();
+      const left = [...this.mounts.values()].findLast((other) => other.parentElement.isConnected);
+      if (left) this.showIn(left);
+    };
+  }
+
+  showIn({ data, parentElement, setStateValue, setTriggerValue }) {
     this.send = setStateValue;
     this.trigger = setTriggerValue;
     const elsewhere = this.host !== parentElement;
@@ -74,7 +90,6 @@ class View {
     if (news.some(Boolean)) this.draw();
     else if (data.awaited) this.tellDrawn();
     if (untold) this.tellSoon();
-    return () => this.host === parentElement && this.leave();
   }
 
   // Tells a server that waits for the picture, if it is there already.
