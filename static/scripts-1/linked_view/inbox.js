@@ -4,7 +4,7 @@ import { heard, sourceAt, unheard } from "./cursor.js";
 
 export class Inbox {
   constructor(view) {
-    Object.assign(this, { view, feeds: {}, spec: null, trace: null, picks: {} });
+    Object.assign(this, { view, feeds: {}, spec: null, trace: null, picks: {}, mounts: new Map() });
     this.at = { step: 0, source: null };
   }
 
@@ -15,8 +15,23 @@ export class Inbox {
     this.view.draw();
   }
 
-  // Takes what the page says of the view, whose place on the page may be a new one.
-  show({ data, parentElement, setStateValue, setTriggerValue }) {
+  // Takes what the page says of the view, and returns what leaves its place. Where the page grows above the view,
+  // Streamlit mounts it at its old place and its new one for a moment, in any order: whichever place is left last, the
+  // view goes on in one that is still there.
+  show(mount) {
+    const { parentElement } = mount;
+    this.mounts.set(parentElement, mount);
+    this.showIn(mount);
+    return () => {
+      this.mounts.delete(parentElement);
+      if (this.view.host !== parentElement) return;
+      this.view.leave();
+      const left = [...this.mounts.values()].findLast((other) => other.parentElement.isConnected);
+      if (left) this.showIn(left);
+    };
+  }
+
+  showIn({ data, parentElement, setStateValue, setTriggerValue }) {
     const { view } = this;
     const { outbox } = view;
     outbox.connect(setStateValue, setTriggerValue);
@@ -30,7 +45,6 @@ export class Inbox {
     if (news.some(Boolean)) view.draw();
     else if (data.awaited) view.tellReady();
     if (untold) outbox.tellSoon();
-    return () => view.host === parentElement && view.leave();
   }
 
   // Takes the server's cursor, and returns whether there is something to draw.
