@@ -64,7 +64,10 @@ class Comparison(nn.Module):
 
     def key(self, memory: Tensor) -> Tensor:
         """(batch, source, d_model) memory → keys of the same shape."""
-        return self.k_proj(memory) if self.score == "additive" else memory
+        if self.score == "additive":
+            keys: Tensor = self.k_proj(memory)
+            return keys
+        return memory
 
     def forward(self, states: Tensor, lengths: Tensor) -> Comparing:
         """Of (batch, queries, d_model) states, over sources of ``lengths`` (batch,)."""
@@ -213,7 +216,9 @@ class Recurrent(EncoderDecoder):
             hooks.check(self.config)
             x = hooks(f"{side}.tokens", x, at)
         x = self.dropout(x)
-        return x if hooks is None else hooks(f"{side}.input", x, at)
+        if hooks is not None:
+            x = hooks(f"{side}.input", x, at)
+        return x
 
     def run_decoder(
         self,

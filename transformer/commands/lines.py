@@ -28,7 +28,9 @@ def line_text(words: str | bytes) -> str:
         if isinstance(words, bytes):
             return words.decode("utf-8").rstrip("\r\n")
         # In a locale without UTF-8, bytes of an argument arrive as lone surrogates.
-        return os.fsencode(words).decode("utf-8") if _ESCAPED.search(words) else words
+        if _ESCAPED.search(words):
+            return os.fsencode(words).decode("utf-8")
+        return words
     except UnicodeError as error:
         raise DataError("This is not UTF-8 text.") from error
 

@@ -69,7 +69,9 @@ class Snapshot:
 def hub_title(directory: Path) -> str | None:
     """Name and commit of a directory in huggingface_hub's cache; None for any other directory."""
     match = _SNAPSHOT.fullmatch(directory.absolute().as_posix())
-    return None if match is None else f"{match[1]}/{match[2]}@{match[3][:8]}"
+    if match is None:
+        return None
+    return f"{match[1]}/{match[2]}@{match[3][:8]}"
 
 
 def needed(names: Collection[str], model: str) -> list[str]:

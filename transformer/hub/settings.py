@@ -143,15 +143,18 @@ def pasted_name(text: str, hub: Hub | None = None) -> str | None:
         or parts.netloc.lower().removeprefix("www.") not in hosts
     ):
         return None
-    names = (
-        parts.path.strip("/").split("/") if is_address else re.split(r"[?#]", text)[0].split("/")
-    )
-    if not is_address and names[-1:] == [""]:
-        names.pop()
+    if is_address:
+        names = parts.path.strip("/").split("/")
+    else:
+        names = re.split(r"[?#]", text)[0].split("/")
+        if names[-1:] == [""]:
+            names.pop()
     is_page = len(names) == 2 or (len(names) > 2 and names[2] in _PAGES)
     name = "/".join(names[:2])
     is_model = is_name(name) and not (is_address and names[0] in _OTHERS)
-    return name if is_page and is_model else None
+    if is_page and is_model:
+        return name
+    return None
 
 
 def is_name(text: str) -> bool:

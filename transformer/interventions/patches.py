@@ -59,9 +59,9 @@ def encoder_output() -> str:
 
 def head_output(kind: str, layer: int, head: int) -> str:
     """The output of one head, before W_O."""
-    side = "decoder" if kind == AttentionKind.CROSS else kind
-    sublayer = "cross_attention" if kind == AttentionKind.CROSS else "self_attention"
-    return f"{side}.{layer}.{sublayer}.heads.{head}"
+    if kind == AttentionKind.CROSS:
+        return f"decoder.{layer}.cross_attention.heads.{head}"
+    return f"{kind}.{layer}.self_attention.heads.{head}"
 
 
 @dataclass(frozen=True)
@@ -84,8 +84,9 @@ def patched_place(name: str) -> PatchedPlace:
     place = PatchedPlace(hook=named["hook"], side=side)
     if named["head"] is None:
         return place
-    crosses = named["sublayer"] == "cross_attention"
-    kind = AttentionKind.CROSS if crosses else AttentionKind(side)
+    kind = AttentionKind(side)
+    if named["sublayer"] == "cross_attention":
+        kind = AttentionKind.CROSS
     return replace(place, kind=kind, layer=int(named["layer"]), head=int(named["head"]))
 
 
@@ -249,7 +250,9 @@ class Patch(Intervention):
 def _pair(pair: tuple[int, int]) -> str:
     here, there = pair
     position = words.number("position", here)
-    return position if here == there else f"{position} ← {there + 1}"
+    if here == there:
+        return position
+    return f"{position} ← {there + 1}"
 
 
 def patch(

@@ -105,8 +105,10 @@ class DropNorm(Intervention):
             )
 
     def hooks(self, config: ModelConfig) -> Iterator[str]:
-        of_sublayer = f"{self.side}.{self.layer}.{self.sublayer}.norm"
-        yield f"{self.side}.norm" if self.layer is None else of_sublayer
+        if self.layer is None:
+            yield f"{self.side}.norm"
+        else:
+            yield f"{self.side}.{self.layer}.{self.sublayer}.norm"
 
 
 def drop_norm(side: str, layer: int | None = None, sublayer: str | None = None) -> DropNorm:

@@ -168,7 +168,9 @@ def _score(dataset: object, metric: dict[str, object]) -> Score | None:
         number = float(texts[2])
     except ValueError:
         return None
-    return Score(texts[0], texts[1], number, texts[3]) if math.isfinite(number) else None
+    if not math.isfinite(number):
+        return None
+    return Score(dataset=texts[0], metric=texts[1], value=number, how=texts[3])
 
 
 def paragraph(card: str, heading: str) -> str:

@@ -70,8 +70,13 @@ def measured(directory: Path, name: str) -> dict[str, Any] | None:
     path = directory / name
     if not path.is_file():
         return None
-    values = read_packed(path, only=())[0] if path.suffix == ".npz" else read_json(path)
-    return values if values.get(DIGESTS) == model_digests(directory) else None
+    if path.suffix == ".npz":
+        values, _ = read_packed(path, only=())
+    else:
+        values = read_json(path)
+    if values.get(DIGESTS) != model_digests(directory):
+        return None
+    return values
 
 
 def weights_hash(directory: Path) -> str:

@@ -59,4 +59,6 @@ def read_log(
 
 def short(value: float | None) -> float | None:
     """A number with six digits."""
-    return value if value is None or isinstance(value, int) else float(f"{value:.6g}")
+    if value is None or isinstance(value, int):
+        return value
+    return float(f"{value:.6g}")

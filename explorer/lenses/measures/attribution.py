@@ -228,7 +228,9 @@ def _value_biases(model: Network, update: stream.SublayerUpdate, heads: Heads) -
 def _residuals(heads: Heads, rows: slice, count: int) -> Tensor:
     """Which input is the residual of each row: the first in cross-attention, else its own."""
     places = torch.arange(count)
-    return torch.zeros_like(places) if heads.kind is CROSS else places + rows.start
+    if heads.kind is CROSS:
+        return torch.zeros_like(places)
+    return places + rows.start
 
 
 def _moved(

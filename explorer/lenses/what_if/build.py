@@ -31,7 +31,9 @@ Pair = tuple[int, int]
 
 def short_of(goal: str, first: float, second: float) -> float:
     """How far the weights of the two keys are from a goal; 0 or less if it is reached."""
-    return COPY - first if goal == "copy" else max(abs(first - HALF), abs(second - HALF)) - NEAR
+    if goal == "copy":
+        return COPY - first
+    return max(abs(first - HALF), abs(second - HALF)) - NEAR
 
 
 @dataclass(frozen=True, eq=False)

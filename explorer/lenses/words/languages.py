@@ -39,7 +39,9 @@ def language_name(piece: str) -> str:
 def languages_in_words(codes: Sequence[str]) -> str:
     """Two languages by the codes of a card, such as "English → German"; empty if it names more or
     fewer."""
-    return " → ".join(LANGUAGES.get(code, code) for code in codes) if len(codes) == 2 else ""
+    if len(codes) != 2:
+        return ""
+    return " → ".join(LANGUAGES.get(code, code) for code in codes)
 
 
 FOLDER = Path(__file__).resolve().parents[3] / "assets" / "sample"

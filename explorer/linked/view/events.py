@@ -59,7 +59,9 @@ def picked_candidate(event: object, limits: CursorRange) -> tuple[int, int] | No
     ):
         return None
     step, token_id = chosen
-    return (step, token_id) if 0 <= step < limits.steps and token_id >= 0 else None
+    if 0 <= step < limits.steps and token_id >= 0:
+        return step, token_id
+    return None
 
 
 def presented(event: object) -> dict[str, bool]:
@@ -80,4 +82,6 @@ def picked_head(
     layers, heads = sizes[head[0]]
     layer = _position(head[1], layers)
     number = _position(head[2], heads)
-    return {} if layer is None or number is None else {head[0]: (layer, number)}
+    if layer is None or number is None:
+        return {}
+    return {head[0]: (layer, number)}
